@@ -1,0 +1,703 @@
+//! The tables: their columns, their documentation, and how they are written and read.
+//!
+//! The only file that knows column names. Each table is a row struct declared with [`table!`]; the
+//! doc comment of a field is the documentation of its column, kept in the Parquet schema as
+//! metadata `doc`. Every file carries `table` and `schema_version`. A trajectory never straddles a
+//! row group: [`TableWriter::push`] takes all rows of a trajectory at once.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
+    UInt8Array, UInt32Array, UInt64Array,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use crate::trajectory::{Kind, Role, Step, Trajectory};
+
+/// Raised whenever the meaning or the set of columns changes.
+pub const SCHEMA_VERSION: &str = "1";
+
+/// A Rust type that can be a column.
+pub trait Column: Sized {
+    const NULLABLE: bool = false;
+    fn data_type() -> DataType;
+    fn build(values: Vec<Self>) -> ArrayRef;
+    fn read(array: &ArrayRef) -> Option<Vec<Self>>;
+    /// Approximate bytes in memory, to bound row groups.
+    fn weight(&self) -> usize {
+        std::mem::size_of::<Self>()
+    }
+}
+
+macro_rules! primitive_column {
+    ($($rust:ty, $array:ty, $arrow:ident;)+) => {$(
+        impl Column for $rust {
+            fn data_type() -> DataType { DataType::$arrow }
+            fn build(values: Vec<Self>) -> ArrayRef { Arc::new(<$array>::from(values)) }
+            fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+                let array = array.as_any().downcast_ref::<$array>()?;
+                Some((0..array.len()).map(|i| array.value(i)).collect())
+            }
+        }
+        impl Column for Option<$rust> {
+            const NULLABLE: bool = true;
+            fn data_type() -> DataType { DataType::$arrow }
+            fn build(values: Vec<Self>) -> ArrayRef { Arc::new(<$array>::from(values)) }
+            fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+                let array = array.as_any().downcast_ref::<$array>()?;
+                Some(array.iter().collect())
+            }
+        }
+    )+};
+}
+primitive_column! {
+    bool, BooleanArray, Boolean;
+    u32, UInt32Array, UInt32;
+    u64, UInt64Array, UInt64;
+    i64, Int64Array, Int64;
+    f64, Float64Array, Float64;
+}
+
+impl Column for String {
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        Arc::new(StringArray::from(values))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<StringArray>()?;
+        Some((0..array.len()).map(|i| array.value(i).to_owned()).collect())
+    }
+    fn weight(&self) -> usize {
+        self.len() + 8
+    }
+}
+
+impl Column for Option<String> {
+    const NULLABLE: bool = true;
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        Arc::new(StringArray::from(values))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<StringArray>()?;
+        Some(array.iter().map(|v| v.map(str::to_owned)).collect())
+    }
+    fn weight(&self) -> usize {
+        self.as_ref().map_or(1, |s| s.len() + 8)
+    }
+}
+
+macro_rules! list_column {
+    ($($rust:ty, $array:ty, $arrow:ident;)+) => {$(
+        impl Column for Vec<$rust> {
+            fn data_type() -> DataType {
+                DataType::List(Arc::new(Field::new("item", DataType::$arrow, false)))
+            }
+            fn build(values: Vec<Self>) -> ArrayRef {
+                let offsets = OffsetBuffer::from_lengths(values.iter().map(Vec::len));
+                let flat: Vec<$rust> = values.into_iter().flatten().collect();
+                let field = Arc::new(Field::new("item", DataType::$arrow, false));
+                Arc::new(ListArray::new(field, offsets, Arc::new(<$array>::from(flat)), None))
+            }
+            fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+                let array = array.as_any().downcast_ref::<ListArray>()?;
+                (0..array.len()).map(|i| <$rust as Column>::read(&array.value(i))).collect()
+            }
+            fn weight(&self) -> usize {
+                8 + self.iter().map(|v| v.weight()).sum::<usize>()
+            }
+        }
+    )+};
+}
+impl Column for u8 {
+    fn data_type() -> DataType {
+        DataType::UInt8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        Arc::new(UInt8Array::from(values))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<UInt8Array>()?;
+        Some(array.values().to_vec())
+    }
+}
+list_column! {
+    u8, UInt8Array, UInt8;
+    u32, UInt32Array, UInt32;
+    String, StringArray, Utf8;
+}
+
+/// A row of a table, declared with [`table!`].
+pub trait Row: Sized {
+    /// Name of the table, and of its file without `.parquet`.
+    const TABLE: &'static str;
+    /// Fields in order, each with its documentation as metadata `doc`.
+    fn fields() -> Vec<Field>;
+    fn columns(rows: Vec<Self>) -> Vec<ArrayRef>;
+    fn rows(batch: &RecordBatch) -> anyhow::Result<Vec<Self>>;
+    fn weight(&self) -> usize;
+}
+
+macro_rules! table {
+    (
+        $(#[doc = $table_doc:literal])+
+        pub struct $name:ident in $table:literal {
+            $( $(#[doc = $doc:literal])+ pub $field:ident: $type:ty, )+
+        }
+    ) => {
+        $(#[doc = $table_doc])+
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name {
+            $( $(#[doc = $doc])+ pub $field: $type, )+
+        }
+        impl Row for $name {
+            const TABLE: &'static str = $table;
+            fn fields() -> Vec<Field> {
+                vec![$({
+                    let doc: &str = concat!($($doc),+);
+                    Field::new(stringify!($field), <$type as Column>::data_type(), <$type as Column>::NULLABLE)
+                        .with_metadata(HashMap::from([("doc".to_owned(), doc.trim().to_owned())]))
+                }),+]
+            }
+            fn columns(rows: Vec<Self>) -> Vec<ArrayRef> {
+                $( let mut $field = Vec::with_capacity(rows.len()); )+
+                for row in rows { $( $field.push(row.$field); )+ }
+                vec![$( <$type as Column>::build($field) ),+]
+            }
+            fn rows(batch: &RecordBatch) -> anyhow::Result<Vec<Self>> {
+                $( let mut $field = column::<$type>(batch, $table, stringify!($field))?.into_iter(); )+
+                Ok((0..batch.num_rows())
+                    .map(|_| $name { $( $field: $field.next().expect("columns of a batch have equal length"), )+ })
+                    .collect())
+            }
+            fn weight(&self) -> usize {
+                0 $( + self.$field.weight() )+
+            }
+        }
+    };
+}
+
+fn column<T: Column>(batch: &RecordBatch, table: &str, name: &str) -> anyhow::Result<Vec<T>> {
+    let array = batch
+        .column_by_name(name)
+        .with_context(|| format!("table `{table}` has no column `{name}`\nhint: it was written by another version; make it again"))?;
+    T::read(array).with_context(|| {
+        format!("column `{name}` of table `{table}` is {}, expected {}", array.data_type(), T::data_type())
+    })
+}
+
+table! {
+    /// One logged run.
+    pub struct TrajectoryRow in "trajectories" {
+        /// Content hash of the steps, 32 hex digits.
+        pub trajectory: String,
+        /// Path of the file it was read from, relative to the ingested folder.
+        pub source: String,
+        /// Name of the reader.
+        pub format: String,
+        /// Task id as logged or taken from the file name; null is unknown.
+        pub task_id: Option<String>,
+        /// Repository, domain or scenario: the cluster of the statistics; null is unknown.
+        pub repository: Option<String>,
+        /// Agent as logged; null is unknown.
+        pub agent: Option<String>,
+        /// Model as logged; null is unknown.
+        pub model: Option<String>,
+        /// The task: an annotation, or the first user message.
+        pub goal: Option<String>,
+        /// Constraints by annotation; empty is none known.
+        pub constraints: Vec<String>,
+        /// Exit status as logged; null is unknown.
+        pub outcome: Option<String>,
+        /// Reward as logged; null is unknown, never 0.
+        pub reward: Option<f64>,
+        /// Whether the task was solved, by the log or a label file; null is unknown.
+        pub resolved: Option<bool>,
+        /// Where reward and resolved come from: `log` or the path of a label file.
+        pub label_source: Option<String>,
+        /// Number of steps.
+        pub n_steps: u32,
+        /// Number of turns after the head.
+        pub n_turns: u32,
+        /// Number of segments; more than 1 where the log itself contains compactions.
+        pub n_segments: u32,
+        /// Bytes of text over all steps.
+        pub n_bytes: u64,
+        /// The `annotations` object of the annotated form, JSON; null where there is none.
+        pub annotations: Option<String>,
+    }
+}
+
+table! {
+    /// One entry of a log: what the log says.
+    pub struct StepRow in "steps" {
+        /// Trajectory id.
+        pub trajectory: String,
+        /// Position in the trajectory, from 0.
+        pub step: u32,
+        /// Turn: one model call with its results; 0 is the head before the first call.
+        pub turn: u32,
+        /// Segment: raised by each compaction that the log contains.
+        pub segment: u32,
+        /// Index of the logged message that it came from.
+        pub message: u32,
+        /// system, user, agent, tool.
+        pub role: String,
+        /// system, tools, message, thought, action, observation, compaction.
+        pub kind: String,
+        /// What the model saw or wrote.
+        pub text: String,
+        /// Tool name, where known.
+        pub tool: Option<String>,
+        /// Ties an observation to its action.
+        pub call_id: Option<String>,
+        /// Arguments of an action as logged.
+        pub arguments: Option<String>,
+        /// Microseconds since 1970 UTC, where logged; not monotone.
+        pub time: Option<i64>,
+        /// Whether the tool said that it failed, where logged.
+        pub is_error: Option<bool>,
+    }
+}
+
+table! {
+    /// What depends on a step alone, computed once per dataset. A span is a line, or a piece of at
+    /// most 200 characters of a longer line.
+    pub struct FeatureRow in "features" {
+        /// Trajectory id.
+        pub trajectory: String,
+        /// Position in the trajectory, from 0.
+        pub step: u32,
+        /// Tokens of the text under the dataset's tokenizer: the sum of `span_tokens`.
+        pub tokens: u32,
+        /// Actions: read_file, edit_file, run_test, run_command, search, api_call, submit, other; else null.
+        pub action_kind: Option<String>,
+        /// Actions: the file that is read or edited, normalised; else null.
+        pub path: Option<String>,
+        /// End of each span in the text, in bytes; the first starts at 0, each next where the last ended.
+        pub span_end: Vec<u32>,
+        /// Tokens of each span.
+        pub span_tokens: Vec<u32>,
+        /// Normalised atoms in order of occurrence.
+        pub atom: Vec<String>,
+        /// Kind of each atom: its index in the list of atom kinds.
+        pub atom_kind: Vec<u8>,
+        /// Span of each atom.
+        pub atom_span: Vec<u32>,
+        /// Flags of each atom: 1 bound (at least 2 cues within 15 words in its span), 2 in the body of an edit or write, 4 derived from the call itself.
+        pub atom_flags: Vec<u8>,
+    }
+}
+
+table! {
+    /// Partner trajectories for chance correction.
+    pub struct PartnerRow in "partners" {
+        /// Trajectory id.
+        pub trajectory: String,
+        /// other_repository, same_repository.
+        pub kind: String,
+        /// Order of choice, from 0.
+        pub rank: u32,
+        /// Trajectory id of the partner.
+        pub partner: String,
+    }
+}
+
+table! {
+    /// One point of the grid.
+    pub struct VariantRow in "variants" {
+        /// Hash of all the rest, 16 hex digits.
+        pub variant: String,
+        /// Short readable name, unique within the run.
+        pub label: String,
+        /// Strategy name.
+        pub strategy: String,
+        /// Strategy parameters, JSON with sorted keys.
+        pub strategy_params: String,
+        /// Trigger name.
+        pub trigger: String,
+        /// Trigger parameters, JSON with sorted keys.
+        pub trigger_params: String,
+        /// Model name; null for model-free.
+        pub model: Option<String>,
+        /// Seed of sampled choices.
+        pub seed: u64,
+    }
+}
+
+table! {
+    /// One trajectory under one variant.
+    pub struct CellRow in "cells" {
+        /// Variant id.
+        pub variant: String,
+        /// Trajectory id.
+        pub trajectory: String,
+        /// ok or error.
+        pub status: String,
+        /// Error text; null when ok.
+        pub error: Option<String>,
+        /// Decisions replayed.
+        pub n_decisions: u32,
+        /// Compressions.
+        pub n_events: u32,
+        /// Violations of the invariants over all events.
+        pub n_violations: u32,
+        /// Prompt tokens over all decisions, nothing compressed.
+        pub tokens_full: u64,
+        /// Prompt tokens over all decisions, as sent.
+        pub tokens_sent: u64,
+    }
+}
+
+table! {
+    /// One compression inside a cell.
+    pub struct EventRow in "events" {
+        /// Variant id.
+        pub variant: String,
+        /// Trajectory id.
+        pub trajectory: String,
+        /// Number of the event in its cell, from 0.
+        pub event: u32,
+        /// Turn whose decision came next.
+        pub turn: u32,
+        /// What fired, in the trigger's own words.
+        pub trigger_kind: String,
+        /// Confidence of the trigger, 0 to 1.
+        pub confidence: f64,
+        /// First turn of the scope.
+        pub scope_start: u32,
+        /// Turn after the last of the scope.
+        pub scope_end: u32,
+        /// Tokens of the whole context before.
+        pub tokens_before: u64,
+        /// Tokens of the whole context after.
+        pub tokens_after: u64,
+        /// Tokens of the blocks in scope that the strategy may remove, before.
+        pub removable_tokens: u64,
+        /// Tokens that stand for them after: copied or generated.
+        pub kept_tokens: u64,
+        /// Of these, generated (not copied from a step).
+        pub generated_tokens: u64,
+        /// Model calls; 0 for model-free.
+        pub model_calls: u32,
+        /// Tokens read by the compressor's model.
+        pub model_tokens_in: u64,
+        /// Tokens written by the compressor's model.
+        pub model_tokens_out: u64,
+        /// Name of the fallback strategy used; null when none.
+        pub fallback: Option<String>,
+        /// Degenerate-output flags.
+        pub degenerate: Vec<String>,
+        /// Invariants violated, with the strategy's name.
+        pub violations: Vec<String>,
+        /// Decisions until the cached cost is at most that of not compressing here; null when censored.
+        pub break_even_turns: Option<u32>,
+        /// Decisions left in the segment: the time of censoring.
+        pub decisions_left: u32,
+    }
+}
+
+table! {
+    /// One decision of a cell.
+    pub struct TimelineRow in "timeline" {
+        /// Variant id.
+        pub variant: String,
+        /// Trajectory id.
+        pub trajectory: String,
+        /// Number of the decision, from 0.
+        pub decision: u32,
+        /// Turn of the decision.
+        pub turn: u32,
+        /// Events so far.
+        pub n_events: u32,
+        /// Tokens of the prompt, nothing compressed.
+        pub tokens_full: u64,
+        /// Tokens of the prompt as sent.
+        pub tokens_sent: u64,
+        /// Longest prefix shared with the previous prompt, nothing compressed.
+        pub cached_full: u64,
+        /// Longest prefix shared with the previous prompt as sent.
+        pub cached_sent: u64,
+        /// Tokens that the agent wrote at this decision.
+        pub output_tokens: u64,
+    }
+}
+
+table! {
+    /// Scores in tidy form.
+    pub struct ScoreRow in "scores" {
+        /// Variant id.
+        pub variant: String,
+        /// Trajectory id.
+        pub trajectory: String,
+        /// Number of the event; null for the whole cell.
+        pub event: Option<u32>,
+        /// Name of the score.
+        pub metric: String,
+        /// Stratum: `set=.. tail=.. class=.. kind=.. horizon=..`, empty for all.
+        pub stratum: String,
+        /// The score, raw; null is undefined, never 0.
+        pub value: Option<f64>,
+        /// The same for the matched random shadow, or the do-nothing floor.
+        pub floor: Option<f64>,
+        /// The same for the matched oracle shadow, or the ceiling.
+        pub ceiling: Option<f64>,
+        /// The same for the matched atom-bag shadow.
+        pub atom_bag: Option<f64>,
+        /// Chance: the same in the contexts of partner trajectories.
+        pub chance: Option<f64>,
+        /// Weight of the row when values are pooled: the denominator of the ratio.
+        pub weight: f64,
+        /// Number of items behind the value.
+        pub n: u64,
+    }
+}
+
+impl From<&Trajectory> for TrajectoryRow {
+    fn from(t: &Trajectory) -> Self {
+        TrajectoryRow {
+            trajectory: t.id.clone(),
+            source: t.source.clone(),
+            format: t.format.clone(),
+            task_id: t.task_id.clone(),
+            repository: t.repository.clone(),
+            agent: t.agent.clone(),
+            model: t.model.clone(),
+            goal: t.goal.clone(),
+            constraints: t.constraints.clone(),
+            outcome: t.outcome.clone(),
+            reward: t.reward,
+            resolved: t.resolved,
+            label_source: t.label_source.clone(),
+            n_steps: t.steps.len() as u32,
+            n_turns: t.n_turns(),
+            n_segments: t.steps.last().map_or(1, |s| s.segment + 1),
+            n_bytes: t.steps.iter().map(|s| s.text.len() as u64).sum(),
+            annotations: t.annotations.clone(),
+        }
+    }
+}
+
+/// The steps of a trajectory as rows; takes the texts with it.
+pub fn step_rows(id: &str, steps: Vec<Step>) -> Vec<StepRow> {
+    steps
+        .into_iter()
+        .enumerate()
+        .map(|(i, s)| StepRow {
+            trajectory: id.to_owned(),
+            step: i as u32,
+            turn: s.turn,
+            segment: s.segment,
+            message: s.message,
+            role: s.role.name().to_owned(),
+            kind: s.kind.name().to_owned(),
+            text: s.text,
+            tool: s.tool,
+            call_id: s.call_id,
+            arguments: s.arguments,
+            time: s.time,
+            is_error: s.is_error,
+        })
+        .collect()
+}
+
+impl TryFrom<StepRow> for Step {
+    type Error = anyhow::Error;
+    fn try_from(row: StepRow) -> anyhow::Result<Self> {
+        Ok(Step {
+            turn: row.turn,
+            segment: row.segment,
+            role: Role::parse(&row.role).with_context(|| format!("unknown role `{}`", row.role))?,
+            kind: Kind::parse(&row.kind).with_context(|| format!("unknown kind `{}`", row.kind))?,
+            text: row.text,
+            tool: row.tool,
+            call_id: row.call_id,
+            arguments: row.arguments,
+            time: row.time,
+            is_error: row.is_error,
+            message: row.message,
+        })
+    }
+}
+
+impl From<TrajectoryRow> for Trajectory {
+    /// Without its steps.
+    fn from(row: TrajectoryRow) -> Self {
+        Trajectory {
+            id: row.trajectory,
+            source: row.source,
+            format: row.format,
+            task_id: row.task_id,
+            repository: row.repository,
+            agent: row.agent,
+            model: row.model,
+            goal: row.goal,
+            constraints: row.constraints,
+            outcome: row.outcome,
+            reward: row.reward,
+            resolved: row.resolved,
+            label_source: row.label_source,
+            annotations: row.annotations,
+            steps: Vec::new(),
+        }
+    }
+}
+
+fn schema<R: Row>() -> Arc<Schema> {
+    let metadata = HashMap::from([
+        ("table".to_owned(), R::TABLE.to_owned()),
+        ("schema_version".to_owned(), SCHEMA_VERSION.to_owned()),
+    ]);
+    Arc::new(Schema::new_with_metadata(R::fields(), metadata))
+}
+
+/// Turns rows into one record batch.
+pub fn batch<R: Row>(rows: Vec<R>) -> anyhow::Result<RecordBatch> {
+    Ok(RecordBatch::try_new(schema::<R>(), R::columns(rows))?)
+}
+
+/// Writes one table; a row group is closed between trajectories, when it is large enough.
+pub struct TableWriter<R: Row> {
+    writer: ArrowWriter<File>,
+    pending: Vec<R>,
+    pending_bytes: usize,
+    row_group_bytes: usize,
+    n_rows: u64,
+}
+
+impl<R: Row> TableWriter<R> {
+    /// Creates the file. `row_group_bytes` bounds the memory of a row group (approximate; one
+    /// trajectory may exceed it).
+    pub fn create(path: &Path, row_group_bytes: usize) -> anyhow::Result<Self> {
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let level = ZstdLevel::try_new(1).expect("1 is a zstd level");
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_max_row_group_row_count(Some(usize::MAX))
+            .set_created_by("trajpress".to_owned())
+            .build();
+        let writer = ArrowWriter::try_new(file, schema::<R>(), Some(properties))?;
+        Ok(TableWriter { writer, pending: Vec::new(), pending_bytes: 0, row_group_bytes, n_rows: 0 })
+    }
+
+    /// Appends all rows of one trajectory (or of several).
+    pub fn push(&mut self, rows: impl IntoIterator<Item = R>) -> anyhow::Result<()> {
+        for row in rows {
+            self.pending_bytes += row.weight();
+            self.n_rows += 1;
+            self.pending.push(row);
+        }
+        if self.pending_bytes >= self.row_group_bytes {
+            self.end_row_group()?;
+        }
+        Ok(())
+    }
+
+    /// Closes the row group.
+    pub fn end_row_group(&mut self) -> anyhow::Result<()> {
+        if !self.pending.is_empty() {
+            self.writer.write(&batch(std::mem::take(&mut self.pending))?)?;
+            self.writer.flush()?;
+            self.pending_bytes = 0;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and the footer, and says how many rows the table has.
+    pub fn finish(mut self) -> anyhow::Result<u64> {
+        self.end_row_group()?;
+        self.writer.finish()?;
+        self.writer.inner_mut().sync_all()?;
+        Ok(self.n_rows)
+    }
+}
+
+fn open<R: Row>(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<File>> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+        .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
+    let metadata = builder.schema().metadata();
+    let version = metadata.get("schema_version").map_or("none", String::as_str);
+    anyhow::ensure!(
+        version == SCHEMA_VERSION,
+        "{} has schema version {version}, expected {SCHEMA_VERSION}\nhint: make it again with this version",
+        path.display()
+    );
+    Ok(builder)
+}
+
+/// Number of row groups of a table.
+pub fn row_groups<R: Row>(path: &Path) -> anyhow::Result<usize> {
+    Ok(open::<R>(path)?.metadata().num_row_groups())
+}
+
+/// Reads the rows of one row group.
+pub fn read_row_group<R: Row>(path: &Path, row_group: usize) -> anyhow::Result<Vec<R>> {
+    read_batches(open::<R>(path)?.with_row_groups(vec![row_group]))
+}
+
+/// Reads all rows of a table.
+pub fn read<R: Row>(path: &Path) -> anyhow::Result<Vec<R>> {
+    read_batches(open::<R>(path)?)
+}
+
+fn read_batches<R: Row>(builder: ParquetRecordBatchReaderBuilder<File>) -> anyhow::Result<Vec<R>> {
+    let mut rows = Vec::new();
+    for batch in builder.build()? {
+        rows.extend(R::rows(&batch?)?);
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_survive_and_row_groups_end_between_trajectories() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("features.parquet");
+        let row = |id: &str, step| FeatureRow {
+            trajectory: id.to_owned(),
+            step,
+            tokens: 3,
+            action_kind: None,
+            path: Some("a/b.rs".to_owned()),
+            span_end: vec![1, 2],
+            span_tokens: vec![1, 2],
+            atom: vec!["x_y".to_owned()],
+            atom_kind: vec![1],
+            atom_span: vec![0],
+            atom_flags: vec![],
+        };
+        let rows = [vec![row("a", 0), row("a", 1)], vec![row("b", 0)]];
+        let mut writer = TableWriter::create(&path, 1).unwrap();
+        for group in &rows {
+            writer.push(group.clone()).unwrap();
+        }
+        assert_eq!(writer.finish().unwrap(), 3);
+        assert_eq!(row_groups::<FeatureRow>(&path).unwrap(), 2);
+        assert_eq!(read_row_group::<FeatureRow>(&path, 1).unwrap(), rows[1]);
+        assert_eq!(read::<FeatureRow>(&path).unwrap(), rows.concat());
+    }
+
+    #[test]
+    fn columns_carry_their_documentation() {
+        let fields = ScoreRow::fields();
+        assert!(fields.iter().all(|f| f.metadata().get("doc").is_some_and(|d| !d.is_empty())));
+    }
+}

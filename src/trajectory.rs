@@ -1,0 +1,295 @@
+//! One logged run of one agent on one task: the plain data that every other module speaks of.
+//!
+//! Uses no other module. Readers (`formats`) fill a [`Builder`], which is the one place where
+//! steps are grouped into turns and segments; `store` writes and reads the result.
+
+use serde::{Deserialize, Serialize};
+
+/// Who a step belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    System,
+    User,
+    Agent,
+    Tool,
+}
+
+/// What a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// System prompt.
+    System,
+    /// Schema of the tools that the agent may call; part of every prompt.
+    Tools,
+    /// Plain text by the user or by the agent.
+    Message,
+    /// Reasoning of the agent that goes with a call.
+    Thought,
+    /// A call of a tool by the agent.
+    Action,
+    /// Output of a tool, or of the environment.
+    Observation,
+    /// A compaction that the log itself contains: its text is what took the place of the past.
+    Compaction,
+}
+
+macro_rules! names {
+    ($type:ident: $($variant:ident = $name:literal),+ $(,)?) => {
+        impl $type {
+            /// The name used in tables.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+            /// The inverse of [`Self::name`].
+            pub fn parse(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+names!(Role: System = "system", User = "user", Agent = "agent", Tool = "tool");
+names!(Kind: System = "system", Tools = "tools", Message = "message", Thought = "thought",
+    Action = "action", Observation = "observation", Compaction = "compaction");
+
+/// One entry of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Turn it belongs to; 0 is the head, all that stands before the agent's first call.
+    pub turn: u32,
+    /// Segment it belongs to; a compaction that the log contains opens the next one.
+    pub segment: u32,
+    pub role: Role,
+    pub kind: Kind,
+    /// What the model saw or wrote. For an action: the call in readable form (see [`action_text`]).
+    pub text: String,
+    /// Name of the tool, of actions and of their observations where known.
+    pub tool: Option<String>,
+    /// Id that ties an observation to its action; unique within a trajectory.
+    pub call_id: Option<String>,
+    /// Arguments of an action as logged (JSON text where the log has JSON).
+    pub arguments: Option<String>,
+    /// Microseconds since 1970 UTC, where logged. Not monotone.
+    pub time: Option<i64>,
+    /// Whether the tool said that it failed, where logged.
+    pub is_error: Option<bool>,
+    /// Index of the logged message that this step came from (annotations count messages).
+    pub message: u32,
+}
+
+impl Step {
+    /// Whether the agent's model wrote it.
+    pub fn is_agent(&self) -> bool {
+        self.role == Role::Agent
+    }
+}
+
+/// One logged run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trajectory {
+    /// Content hash of the steps (32 hex digits): the same log twice has the same id.
+    pub id: String,
+    /// Path of the file it was read from, relative to what was given on the command line.
+    pub source: String,
+    /// Name of the reader.
+    pub format: String,
+    pub task_id: Option<String>,
+    /// `owner/name` of the repository, domain or scenario, where known: the cluster of the statistics.
+    pub repository: Option<String>,
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    /// The task as the first user message or an annotation states it.
+    pub goal: Option<String>,
+    pub constraints: Vec<String>,
+    /// Exit status as logged.
+    pub outcome: Option<String>,
+    /// Reward as logged; null is unknown, never 0.
+    pub reward: Option<f64>,
+    /// Whether the task was solved, where a log or a label file says so.
+    pub resolved: Option<bool>,
+    /// Where reward and resolved come from: `log`, or the path of a label file.
+    pub label_source: Option<String>,
+    /// The `annotations` object of the annotated form, as JSON text.
+    pub annotations: Option<String>,
+    pub steps: Vec<Step>,
+}
+
+impl Trajectory {
+    /// Number of turns after the head.
+    pub fn n_turns(&self) -> u32 {
+        self.steps.last().map_or(0, |s| s.turn)
+    }
+
+    /// Computes the content hash: roles, kinds, texts, tools and ids in order, not where it was found.
+    pub fn content_id(&self) -> String {
+        let mut hash = blake3::Hasher::new();
+        let mut part = |bytes: &[u8]| {
+            hash.update(&(bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        };
+        part(self.format.as_bytes());
+        part(self.task_id.as_deref().unwrap_or("").as_bytes());
+        for step in &self.steps {
+            part(&[step.role as u8, step.kind as u8]);
+            part(&step.turn.to_le_bytes());
+            part(&step.segment.to_le_bytes());
+            part(step.text.as_bytes());
+            part(step.tool.as_deref().unwrap_or("").as_bytes());
+            part(step.call_id.as_deref().unwrap_or("").as_bytes());
+        }
+        hash.finalize().to_hex()[..32].to_owned()
+    }
+}
+
+/// Groups steps into turns and segments while a reader pushes them in the order of the log.
+///
+/// A turn is one model call with all its tool results; in plain chat a user message with the
+/// reply. What stands before the first call is turn 0, the head.
+#[derive(Default)]
+pub struct Builder {
+    steps: Vec<Step>,
+    turn: u32,
+    segment: u32,
+    state: State,
+}
+
+#[derive(Default, PartialEq, Clone, Copy)]
+enum State {
+    #[default]
+    Head,
+    /// A user message (or compaction) opened the turn and no call followed yet.
+    Open,
+    /// The turn has its call.
+    Called,
+}
+
+impl Builder {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Says that the agent steps pushed from here on belong to a new model call.
+    pub fn begin_call(&mut self) {
+        match self.state {
+            State::Open => {}
+            State::Head | State::Called => self.turn += 1,
+        }
+        self.state = State::Called;
+    }
+
+    /// Appends a step; `turn` and `segment` are set here.
+    pub fn push(&mut self, mut step: Step) {
+        match (step.kind, step.role) {
+            (Kind::Compaction, _) => {
+                self.segment += 1;
+                self.turn += 1;
+                self.state = State::Open;
+            }
+            (_, Role::Agent) if self.state != State::Called => self.begin_call(),
+            (Kind::Message, Role::User) if self.state == State::Called => {
+                self.turn += 1;
+                self.state = State::Open;
+            }
+            _ => {}
+        }
+        step.turn = self.turn;
+        step.segment = self.segment;
+        self.steps.push(step);
+    }
+
+    pub fn finish(self) -> Vec<Step> {
+        self.steps
+    }
+}
+
+/// A step without text-independent fields; readers set what they know.
+pub fn step(role: Role, kind: Kind, text: impl Into<String>) -> Step {
+    Step {
+        turn: 0,
+        segment: 0,
+        role,
+        kind,
+        text: text.into(),
+        tool: None,
+        call_id: None,
+        arguments: None,
+        time: None,
+        is_error: None,
+        message: 0,
+    }
+}
+
+/// The readable form of a call: the tool's name, then its arguments with their escapes undone.
+///
+/// One string argument stands alone under the name; several are `key: value` lines.
+/// Arguments that are not a JSON object stand as they are.
+pub fn action_text(tool: &str, arguments: &str) -> String {
+    let Ok(serde_json::Value::Object(map)) = serde_json::from_str(arguments) else {
+        return format!("{tool}\n{arguments}");
+    };
+    let mut text = tool.to_owned();
+    let single = map.len() == 1;
+    for (key, value) in &map {
+        text.push('\n');
+        if !single {
+            text.push_str(key);
+            text.push_str(": ");
+        }
+        match value {
+            serde_json::Value::String(s) => text.push_str(s),
+            other => text.push_str(&other.to_string()),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_of_an_agent_log() {
+        let mut b = Builder::new();
+        b.push(step(Role::System, Kind::System, "s"));
+        b.push(step(Role::User, Kind::Message, "task"));
+        for _ in 0..2 {
+            b.begin_call();
+            b.push(step(Role::Agent, Kind::Thought, "t"));
+            b.push(step(Role::Agent, Kind::Action, "a"));
+            b.push(step(Role::Tool, Kind::Observation, "o"));
+        }
+        let turns: Vec<u32> = b.finish().iter().map(|s| s.turn).collect();
+        assert_eq!(turns, [0, 0, 1, 1, 1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn turns_of_a_chat_and_of_a_compaction() {
+        let mut b = Builder::new();
+        for role in [Role::User, Role::Agent, Role::User, Role::Agent] {
+            b.push(step(role, Kind::Message, "x"));
+        }
+        b.push(step(Role::User, Kind::Compaction, "summary"));
+        b.push(step(Role::Agent, Kind::Message, "x"));
+        let steps = b.finish();
+        let turns: Vec<u32> = steps.iter().map(|s| s.turn).collect();
+        assert_eq!(turns, [0, 1, 2, 2, 3, 3]);
+        let segments: Vec<u32> = steps.iter().map(|s| s.segment).collect();
+        assert_eq!(segments, [0, 0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn action_text_undoes_escapes() {
+        assert_eq!(action_text("bash", r#"{"command":"a\nb"}"#), "bash\na\nb");
+        assert_eq!(action_text("edit", r#"{"path":"p","n":1}"#), "edit\npath: p\nn: 1");
+        assert_eq!(action_text("x", "{broken"), "x\n{broken");
+    }
+}
