@@ -15,12 +15,7 @@ use crate::trajectory::{Kind, Trajectory};
 /// Index of an atom in [`Log::atoms`].
 pub type AtomId = u32;
 
-/// The atom has at least two cues near it in its span, so that a copy of the span binds it.
-pub const BOUND: u8 = 1;
-/// The atom stands in the body of an edit or write.
-pub const BODY: u8 = 2;
-/// The atom can be computed from the call itself.
-pub const DERIVED: u8 = 4;
+pub use crate::features::atoms::{BODY, BOUND, DERIVED};
 
 /// An atom of the trajectory.
 #[derive(Debug, Clone)]
@@ -172,7 +167,7 @@ impl Log {
         if let Some(&id) = self.ids.get(&text) {
             return Ok(id);
         }
-        let Some(kind) = AtomKind::from_index(kind) else {
+        let Some(&kind) = AtomKind::ALL.get(usize::from(kind)) else {
             anyhow::bail!("unknown atom kind {kind}\nhint: run `trajpress annotate` again");
         };
         let id = self.atoms.len() as AtomId;

@@ -37,7 +37,7 @@ impl Class {
 }
 
 /// Needs share their turn's weight within a group; the headline speaks of the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Group {
     /// Observed or user, outside the body of an edit.
     Headline,

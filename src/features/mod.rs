@@ -1,0 +1,5 @@
+//! tmp
+pub mod atoms;
+pub mod spans;
+pub mod tokens;
+mod words;
