@@ -296,3 +296,93 @@ fn has_orphan(log: &Log, blocks: &[Block]) -> bool {
         .filter(|s| s.kind == Kind::Observation)
         .any(|s| s.call_id.as_deref().is_some_and(|id| !calls.contains(id)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(log: &Log) -> Context {
+        let mut context = Context::default();
+        for step in 0..log.n_steps() as u32 {
+            context.push_step(log, step);
+            if log.turn_of(step) == 0 {
+                context.n_head = context.blocks.len();
+            }
+        }
+        context
+    }
+
+    fn log() -> Log {
+        Log::script(
+            "system: be good
+             user: the task
+             action: ls
+             observation: one two three four five six~seven eight nine ten~eleven twelve
+             agent: done with all of it",
+        )
+    }
+
+    fn tokenizer() -> Tokenizer {
+        Tokenizer::load("o200k").unwrap()
+    }
+
+    #[test]
+    fn edits_change_tokens_and_tell_the_prefix() {
+        let (log, mut c) = (log(), context(&log()));
+        let before = c.tokens;
+        let scope = c.range(1..2);
+        assert_eq!(scope, 2..4);
+        let edits = vec![Edit::Mask { block: 3, text: "gone".to_owned() }];
+        let applied = c.apply(&log, &tokenizer(), scope, edits).unwrap();
+        let head: u64 = log.tokens[..3].iter().map(|&t| u64::from(t)).sum();
+        assert_eq!(applied.unchanged_prefix, Some(head));
+        assert_eq!(c.tokens, before - u64::from(log.tokens[3]) + 1);
+        assert_eq!(c.tokens, c.blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>());
+        assert_eq!(c.blocks[3].text(&log), "gone");
+    }
+
+    #[test]
+    fn a_longer_result_is_refused() {
+        let (log, mut c) = (log(), context(&log()));
+        let (before, scope) = (c.blocks.clone(), c.range(2..3));
+        let text = "many words that say more than the original did ".repeat(9);
+        let applied = c.apply(&log, &tokenizer(), scope, vec![Edit::Insert { before: 4, text }]).unwrap();
+        assert_eq!(applied.violations, ["longer than the original"]);
+        assert_eq!(c.blocks, before);
+    }
+
+    #[test]
+    fn edits_outside_the_scope_or_unsorted_are_errors() {
+        let (log, mut c) = (log(), context(&log()));
+        let mut apply = |edits| c.apply(&log, &tokenizer(), 2..4, edits).is_err();
+        assert!(apply(vec![Edit::Drop { block: 1 }]));
+        assert!(apply(vec![Edit::Drop { block: 3 }, Edit::Drop { block: 2 }]));
+        assert!(apply(vec![Edit::Drop { block: 2 }, Edit::Drop { block: 2 }]));
+        assert!(!apply(vec![Edit::Drop { block: 2 }, Edit::Drop { block: 3 }]));
+    }
+
+    #[test]
+    fn a_cut_piece_fits_its_budget() {
+        let log = log();
+        let span = log.spans_of(3).start;
+        for budget in 0..8 {
+            match Piece::cut(&log, &tokenizer(), span, budget) {
+                None => assert_eq!(budget, 0),
+                Some(piece) => {
+                    assert_eq!(piece.tokens, budget.min(log.spans[span as usize].tokens));
+                    assert_eq!(tokenizer().count(piece.text(&log)), piece.tokens);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_result_without_its_call_is_a_violation() {
+        let mut log = log();
+        log.trajectory.steps[2].call_id = Some("c1".to_owned());
+        log.trajectory.steps[3].call_id = Some("c1".to_owned());
+        let mut c = context(&log);
+        let applied = c.apply(&log, &tokenizer(), 2..4, vec![Edit::Drop { block: 2 }]).unwrap();
+        assert_eq!(applied.violations, ["tool result without its call"]);
+    }
+}

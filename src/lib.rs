@@ -5,14 +5,5 @@
 //! logs -> [`formats`] -> [`trajectory`] -> [`features`] -> `replay` (trigger x strategy) -> edits
 //! -> context -> scorers -> rows ([`store`]) -> `report`.
 
-pub mod context;
-pub mod experiment;
-pub mod features;
-pub mod log;
-pub mod needs;
-pub mod scorers;
 pub mod store;
-pub mod strategies;
 pub mod trajectory;
-pub mod triggers;
-pub mod watch;

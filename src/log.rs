@@ -287,3 +287,65 @@ fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
     }
     turns
 }
+
+#[cfg(test)]
+impl Log {
+    /// A log from lines `role: text`, with roles system, user, agent, thought, action, observation,
+    /// summary; `~` is a new line.
+    pub(crate) fn script(script: &str) -> Log {
+        use crate::trajectory::{Builder, Role, step};
+        let mut builder = Builder::new();
+        let mut last = None;
+        for line in script.lines().map(str::trim).filter(|l| !l.is_empty()) {
+            let (role, text) = line.split_once(": ").expect("role: text");
+            let (who, kind) = match role {
+                "system" => (Role::System, Kind::System),
+                "user" => (Role::User, Kind::Message),
+                "agent" => (Role::Agent, Kind::Message),
+                "thought" => (Role::Agent, Kind::Thought),
+                "action" => (Role::Agent, Kind::Action),
+                "observation" => (Role::Tool, Kind::Observation),
+                "summary" => (Role::User, Kind::Compaction),
+                other => panic!("unknown role {other}"),
+            };
+            if who == Role::Agent && !(last == Some(Kind::Thought) && kind == Kind::Action) {
+                builder.begin_call();
+            }
+            last = Some(kind);
+            let mut s = step(who, kind, text.replace('~', "\n"));
+            s.message = builder.steps().len() as u32;
+            builder.push(s);
+        }
+        let mut trajectory = Trajectory { steps: builder.finish(), ..Trajectory::default() };
+        trajectory.id = trajectory.content_id();
+        let tokenizer = crate::features::tokens::Tokenizer::load("o200k").expect("o200k travels with the build");
+        let rows = crate::features::rows(&trajectory.id, &trajectory.steps, &tokenizer);
+        Log::new(trajectory, rows).expect("features fit")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_suffix_is_the_path_if_only_one_ends_so() {
+        let log = Log::script(
+            "user: look at src/db/models.py and tests/conftest.py and lib/conftest.py
+             agent: models.py and conftest.py",
+        );
+        let name = |step: u32| -> Vec<&str> {
+            log.mentions_of_step(step).iter().map(|m| log.atoms[m.atom as usize].text.as_str()).collect()
+        };
+        assert_eq!(name(1), ["src/db/models.py", "conftest.py"]);
+        assert_eq!(log.find_atom("models.py"), log.find_atom("src/db/models.py"));
+    }
+
+    #[test]
+    fn turns_know_their_decisions() {
+        let log = Log::script("system: s\nuser: u\nthought: t\naction: a\nobservation: o\nuser: u\nagent: r");
+        let turns: Vec<(Range<u32>, Option<u32>)> =
+            log.turns.iter().map(|t| (t.steps.clone(), t.decision)).collect();
+        assert_eq!(turns, [(0..2, None), (2..5, Some(2)), (5..7, Some(6))]);
+    }
+}

@@ -248,3 +248,67 @@ fn mention<'a>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(script: &str, tail: u32) -> Vec<(String, u32, u32, &'static str)> {
+        let log = Log::script(script);
+        let needs = Needs::of(&log, tail);
+        let text = |n: &Need| log.atoms[n.atom as usize].text.clone();
+        needs.list.iter().map(|n| (text(n), n.turn, n.gap, n.class.name())).collect()
+    }
+
+    #[test]
+    fn a_need_is_the_first_use_since_the_last_mention() {
+        let script = "user: do it
+            action: ls
+            observation: the parser lives in src/parser.py near the lexer
+            action: pwd
+            observation: nothing here
+            action: date
+            observation: nothing here
+            action: cat src/parser.py
+            observation: words only
+            agent: src/parser.py is done";
+        // Seen at turn 1, used at turn 4 (gap 3); the use at turn 5 is in the same gap as turn 4.
+        assert_eq!(found(script, 2), [("src/parser.py".to_owned(), 4, 3, "observed")]);
+        assert_eq!(found(script, 3), []);
+        assert_eq!(found(script, 0).len(), 2);
+    }
+
+    #[test]
+    fn atoms_of_the_head_are_never_at_risk_and_authored_ones_are_told() {
+        let script = "user: mend src/parser.py
+            agent: I shall write new_helper later on
+            agent: well
+            agent: new_helper and src/parser.py";
+        assert_eq!(found(script, 1), [("new_helper".to_owned(), 3, 2, "authored")]);
+    }
+
+    #[test]
+    fn a_new_segment_forgets() {
+        let script = "user: go
+            action: ls
+            observation: look at src/parser.py here
+            agent: well
+            agent: well
+            summary: what was done
+            agent: src/parser.py";
+        assert_eq!(found(script, 0), []);
+    }
+
+    #[test]
+    fn superseded_values_are_excluded() {
+        let script = "user: go
+            action: cat a
+            observation: timeout=30 is what it was
+            action: cat b
+            observation: timeout=60 is what it is
+            agent: well
+            agent: the old one was timeout=30 and the new one is timeout=60";
+        let needs = found(script, 1);
+        assert_eq!(needs, [("timeout=60".to_owned(), 4, 2, "observed")]);
+    }
+}

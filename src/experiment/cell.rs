@@ -257,3 +257,139 @@ fn timeline_rows(variant: &Variant, log: &Log, run: &Run) -> Vec<TimelineRow> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::ScoreRow;
+
+    fn prepared(script: &str) -> Prepared {
+        let log = Log::script(script);
+        let questions = Questions::of(&log, &[3]);
+        Prepared { log, questions }
+    }
+
+    fn scores(script: &str, partners: &[&str], strategy: (&str, &str), trigger: (&str, &str)) -> Vec<ScoreRow> {
+        let own = prepared(script);
+        let partners: Vec<Arc<Prepared>> = partners.iter().map(|p| Arc::new(prepared(p))).collect();
+        let variant = Variant {
+            id: "v".to_owned(),
+            label: String::new(),
+            strategy: strategy.0.to_owned(),
+            strategy_params: toml::from_str(strategy.1).unwrap(),
+            trigger: trigger.0.to_owned(),
+            trigger_params: toml::from_str(trigger.1).unwrap(),
+            model: None,
+            seed: 1,
+        };
+        let plan = Plan {
+            name: String::new(),
+            tokenizer: "o200k".to_owned(),
+            prices: Default::default(),
+            seed: 1,
+            shadow_seeds: 8,
+            reference_tails: vec![3],
+            filter: Default::default(),
+            variants: Vec::new(),
+            data: None,
+            notes: Vec::new(),
+        };
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let scene = Scene::new(&own, &partners);
+        scene.cell(&variant, &recipe(&variant).unwrap(), &plan, &tokenizer).unwrap().scores
+    }
+
+    fn row<'a>(rows: &'a [ScoreRow], metric: &str, stratum: &str) -> &'a ScoreRow {
+        rows.iter().find(|r| r.metric == metric && r.stratum == stratum).unwrap()
+    }
+
+    /// A path seen at turn 1 among 30 other lines, and used again at turn 8.
+    fn script() -> String {
+        let noise: String = (0..30).map(|i| format!("~nothing special happened during round {i} today")).collect();
+        let mut script = format!(
+            "system: be good\nuser: the task\naction: ls\nobservation: start{noise}~the broken parser lives in src/parser.py beside its lexer"
+        );
+        for _ in 0..6 {
+            script.push_str("\naction: date\nobservation: morning again");
+        }
+        script + "\naction: cat src/parser.py\nobservation: words"
+    }
+
+    const ALL_BUT_TWO: (&str, &str) = ("turns", "n = 5\nkeep = 2");
+    const EXPOSED: &str = "set=exposed tail=3";
+
+    #[test]
+    fn controls_stand_where_they_must() {
+        let script = script();
+        let at = |strategy: &str, params: &str, metric: &str| {
+            let rows = scores(&script, &[], (strategy, params), ALL_BUT_TWO);
+            let r = row(&rows, metric, EXPOSED);
+            assert_eq!((r.n, r.weight), (1, 1.0));
+            (r.value, r.ceiling, r.atom_bag)
+        };
+        assert_eq!(at("drop-all", "", "need_retention"), (Some(0.0), Some(0.0), Some(0.0)));
+        assert_eq!(at("full", "", "need_retention").0, Some(1.0));
+        assert_eq!(at("oracle", "kept_share = 0.1", "need_retention"), (Some(1.0), Some(1.0), Some(0.0)));
+        // A bag of atoms has the atom and not what bound it.
+        assert_eq!(at("atom-bag", "kept_share = 0.1", "surface_retention"), (Some(1.0), Some(1.0), Some(1.0)));
+        assert_eq!(at("atom-bag", "kept_share = 0.1", "need_retention"), (Some(0.0), Some(1.0), Some(0.0)));
+        assert_eq!(at("mask", "keep_last = 2", "need_retention").0, Some(0.0));
+    }
+
+    #[test]
+    fn the_random_shadow_keeps_about_its_share() {
+        let rows = scores(&script(), &[], ("random", "kept_share = 0.5"), ALL_BUT_TWO);
+        let r = row(&rows, "need_retention", EXPOSED);
+        let floor = r.floor.unwrap();
+        assert!((0.1..=0.9).contains(&floor), "{floor}");
+        assert_eq!(floor * 8.0, (floor * 8.0).round(), "a mean over 8 seeds");
+    }
+
+    #[test]
+    fn nothing_is_exposed_without_events_and_null_is_not_zero() {
+        let rows = scores(&script(), &[], ("full", ""), ("never", ""));
+        let r = row(&rows, "need_retention", EXPOSED);
+        assert_eq!((r.value, r.floor, r.n), (None, None, 0));
+        let common = row(&rows, "need_retention", "set=common tail=3");
+        assert_eq!((common.value, common.floor, common.ceiling), (Some(1.0), Some(1.0), Some(1.0)));
+        assert_eq!(row(&rows, "token_savings", "").value, Some(0.0));
+        assert_eq!(row(&rows, "discard_lift", "").value, None);
+    }
+
+    #[test]
+    fn discard_lift_is_zero_for_dropping_all() {
+        let script = script();
+        let lift = |strategy: &str, params: &str| {
+            row(&scores(&script, &[], (strategy, params), ALL_BUT_TWO), "discard_lift", "").value
+        };
+        assert_eq!(lift("drop-all", ""), Some(0.0));
+        // The oracle keeps the needed line: nothing that it removes is needed.
+        assert_eq!(lift("oracle", "kept_share = 0.1"), Some(1.0));
+    }
+
+    #[test]
+    fn chance_is_what_strangers_would_meet() {
+        let script = script();
+        let stranger = "user: other\naction: ls\nobservation: nothing of the kind\nagent: well\nagent: well";
+        let twin = script.replace("the task", "another task");
+        let chance = |partners: &[&str]| {
+            let rows = scores(&script, partners, ("full", ""), ("never", ""));
+            row(&rows, "need_retention", "set=common tail=3").chance
+        };
+        assert_eq!(chance(&[]), None);
+        assert_eq!(chance(&[stranger]), Some(0.0));
+        assert_eq!(chance(&[&twin]), Some(1.0));
+        assert_eq!(chance(&[&twin, stranger]), Some(0.5));
+    }
+
+    #[test]
+    fn savings_by_hand() {
+        let rows = scores(&script(), &[], ("drop-all", ""), ALL_BUT_TWO);
+        let savings = row(&rows, "token_savings", "");
+        // Everything removable is gone, so it is its own ceiling.
+        assert_eq!(savings.value, savings.ceiling);
+        assert!(savings.value.unwrap() > 0.0);
+        let net = row(&rows, "net_savings", "").value.unwrap();
+        assert!(net < savings.value.unwrap(), "the lost path is paid for again");
+    }
+}

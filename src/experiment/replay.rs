@@ -288,3 +288,93 @@ impl Replayer<'_> {
         Ok(applied.unchanged_prefix)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{strategies, triggers};
+
+    fn log(n: u32) -> Log {
+        let mut script = String::from("system: be good\nuser: the task");
+        for i in 0..n {
+            script.push_str(&format!("\naction: cat file{i}\nobservation: alpha beta gamma delta~epsilon zeta eta theta~iota {i}"));
+        }
+        Log::script(&script)
+    }
+
+    fn run(log: &Log, strategy: (&str, &str), trigger: (&str, &str)) -> Run {
+        let recipe = Recipe {
+            strategy: strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
+            trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
+            seed: 1,
+        };
+        struct Nobody;
+        impl Observer for Nobody {}
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap()
+    }
+
+    #[test]
+    fn full_sends_all_and_caches_all_but_the_new() {
+        let log = log(4);
+        let run = run(&log, ("full", ""), ("never", ""));
+        let sent: Vec<u64> = run.decisions.iter().map(|d| d.tokens_sent).collect();
+        let head = u64::from(log.tokens[0] + log.tokens[1]);
+        let turn = |i: usize| u64::from(log.tokens[2 + 2 * i] + log.tokens[3 + 2 * i]);
+        assert_eq!(sent, [head, head + turn(0), head + turn(0) + turn(1), head + turn(0) + turn(1) + turn(2)]);
+        for d in &run.decisions {
+            assert_eq!((d.tokens_sent, d.cached_sent), (d.tokens_full, d.cached_full));
+        }
+        assert_eq!(run.decisions[2].cached_full, sent[1]);
+    }
+
+    #[test]
+    fn a_rolling_mask_leaves_the_last_turns_alone() {
+        let log = log(6);
+        let run = run(&log, ("mask", "keep_last = 2"), ("turns", "n = 1"));
+        // Deciding turn 4 is the first with a turn older than the last two.
+        let turns: Vec<(u32, Range<u32>)> = run.events.iter().map(|e| (e.turn, e.turns.clone())).collect();
+        assert_eq!(turns, [(4, 1..2), (5, 2..3), (6, 3..4)]);
+        assert!(run.events.iter().all(|e| e.violations.is_empty() && e.removable.len() == 1));
+        let last = run.decisions.last().unwrap();
+        let saved: u64 = run.events.iter().map(|e| e.removable_tokens - e.kept_tokens).sum();
+        assert_eq!(last.tokens_full - last.tokens_sent, saved);
+        // The prefix ends before the newly masked observation.
+        let before_change: u64 = (0..3).map(|s| u64::from(log.tokens[s])).sum();
+        assert_eq!(run.decisions[3].cached_sent, before_change);
+    }
+
+    #[test]
+    fn n_and_m_drop_the_first_and_keep_the_last() {
+        let log = log(9);
+        let run = run(&log, ("drop-all", ""), ("turns", "n = 3\nkeep = 2"));
+        let turns: Vec<(u32, Range<u32>)> = run.events.iter().map(|e| (e.turn, e.turns.clone())).collect();
+        assert_eq!(turns, [(6, 1..4), (9, 4..7)]);
+        let head = u64::from(log.tokens[0] + log.tokens[1]);
+        let kept: u64 = (2 + 6 * 2..2 + 8 * 2).map(|s| u64::from(log.tokens[s])).sum();
+        assert_eq!(run.decisions[8].tokens_sent, head + kept);
+    }
+
+    #[test]
+    fn a_logged_compaction_begins_anew_and_a_bridge_goes_over_it() {
+        let log = Log::script(
+            "user: task\naction: ls\nobservation: a b c d e f g h i j\nsummary: short\nagent: more\nagent: end",
+        );
+        let plain = run(&log, ("full", ""), ("never", ""));
+        let head = u64::from(log.tokens[0]);
+        let summary = u64::from(log.tokens[3]);
+        assert_eq!(plain.decisions[1].tokens_sent, head + summary);
+        let bridged = run(&log, ("drop-all", ""), ("logged", ""));
+        assert_eq!(bridged.events.len(), 1);
+        assert_eq!(bridged.events[0].turns, 1..2);
+        assert_eq!(bridged.decisions[1].tokens_sent, head);
+        assert_eq!(bridged.decisions[1].tokens_full, head + summary);
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_lines() {
+        let log = log(9);
+        let decisions = || run(&log, ("random", "kept_share = 0.3"), ("turns", "n = 3")).decisions;
+        assert_eq!(decisions(), decisions());
+    }
+}

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn fires_at_the_limit() {
-        let log = Log::of_texts(&[]);
+        let log = Log::script("");
         let mut rule = Tokens { window: 110, fraction: 0.5, reserve: 10, keep: 2 };
         let mut at = |turn, context_tokens| {
             rule.advance(&Moment { log: &log, turn, context_tokens, after_logged_compaction: false })

@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn n_21_keep_10_fires_at_turn_32_and_then_every_21() {
-        let log = Log::of_texts(&[]);
+        let log = Log::script("");
         let mut detector = Turns { n: 21, keep: 10 }.detector(&log, 1);
         let fired: Vec<(u32, u32)> = (1..80)
             .filter_map(|turn| {

@@ -1,5 +1,0 @@
-//! tmp
-pub mod atoms;
-pub mod spans;
-pub mod tokens;
-mod words;
