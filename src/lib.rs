@@ -5,5 +5,6 @@
 //! logs -> [`formats`] -> [`trajectory`] -> [`features`] -> `replay` (trigger x strategy) -> edits
 //! -> context -> scorers -> rows ([`store`]) -> `report`.
 
+pub mod features;
 pub mod store;
 pub mod trajectory;
