@@ -5,5 +5,10 @@
 //! logs -> [`formats`] -> [`trajectory`] -> [`features`] -> `replay` (trigger x strategy) -> edits
 //! -> context -> scorers -> rows ([`store`]) -> `report`.
 
+pub mod cli;
+pub mod experiment;
+pub mod formats;
 pub mod store;
+pub mod strategies;
 pub mod trajectory;
+pub mod triggers;
