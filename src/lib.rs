@@ -5,5 +5,7 @@
 //! logs -> [`formats`] -> [`trajectory`] -> [`features`] -> `replay` (trigger x strategy) -> edits
 //! -> context -> scorers -> rows ([`store`]) -> `report`.
 
+pub mod cli;
+pub mod report;
 pub mod store;
 pub mod trajectory;
