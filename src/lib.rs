@@ -11,6 +11,7 @@ pub mod experiment;
 pub mod features;
 pub mod log;
 pub mod needs;
+pub mod report;
 pub mod scorers;
 pub mod store;
 pub mod strategies;

@@ -9,7 +9,7 @@ use indicatif::{HumanCount, HumanDuration};
 use serde_json::json;
 
 use super::{ExitStatus, Output, columns, print};
-use crate::experiment::replay::run_unit;
+use crate::experiment::cell::run_unit;
 use crate::experiment::run::{Overview, overview};
 use crate::experiment::{Catalogue, Dataset, Options, Outcome, Plan, run_with};
 

@@ -4,12 +4,14 @@
 //! work, [`replay`] computes the rows of a piece, [`run`] drives the pieces and publishes their
 //! rows by [`publish`], and [`finish`] joins them into the final tables.
 
+pub mod cell;
 pub mod dataset;
 pub mod finish;
 pub mod plan;
 pub mod publish;
 pub mod replay;
 pub mod run;
+pub mod shadow;
 pub mod units;
 
 pub use dataset::{Dataset, Loaded};

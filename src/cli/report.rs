@@ -1,0 +1,42 @@
+//! `trajpress report`: tables and figures of a finished run.
+
+use std::path::PathBuf;
+
+use crate::report::bootstrap::Resampling;
+
+/// Make the tables and figures of a run
+///
+/// Reads the rows of the run and nothing else: no log, no model. Writes summary.csv, summary.md,
+/// summary.parquet (one row a variant), strata.csv and strata.parquet (every score by stratum),
+/// by_format.csv and by_format.parquet, and the figure retention_savings.svg and .png.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress report runs/night
+  trajpress report runs/night --out reports/night --resamples 10000")]
+pub struct Args {
+    /// Folder of the run
+    run: PathBuf,
+    /// Folder to write to [default: RUN/report]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Seed of the bootstrap
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Resamples of the bootstrap
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    resamples: u32,
+}
+
+/// Runs the command: paths of the files written go to stdout, remarks to stderr.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let out = args.out.clone().unwrap_or_else(|| args.run.join("report"));
+    let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
+    let written = crate::report::write(&args.run, &out, resampling)?;
+    for remark in &written.remarks {
+        eprintln!("{remark}");
+    }
+    for path in &written.files {
+        println!("{}", path.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,629 @@
+//! The headline figure: what is kept of what was needed, against what is saved.
+//!
+//! One point a variant with its intervals; behind each, in grey, the reach from the random floor to
+//! the oracle ceiling at the same budget, without which a height means nothing; the Pareto frontier
+//! of what could be deployed (the oracle cannot: it knows the future). Made for one column of a
+//! paper. Colours are Okabe and Ito's, and shapes repeat what colours say.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width};
+use super::labels::{Label, Obstacle, Placed, Rect, place};
+
+/// A variant in the figure.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub(super) label: String,
+    /// Strategy: gives colour and shape.
+    pub(super) family: String,
+    pub(super) x: f64,
+    pub(super) x_interval: Option<(f64, f64)>,
+    pub(super) y: f64,
+    pub(super) y_interval: Option<(f64, f64)>,
+    pub(super) floor: Option<f64>,
+    pub(super) ceiling: Option<f64>,
+}
+
+/// The figure, ready to be written.
+pub(super) struct Figure {
+    canvas: Canvas,
+    /// What stands beside the points: text and box.
+    #[cfg_attr(not(test), allow(dead_code))]
+    labels: Vec<(String, Rect)>,
+    #[cfg_attr(not(test), allow(dead_code))]
+    markers: Vec<Rect>,
+}
+
+impl Figure {
+    pub(super) fn svg(&self) -> anyhow::Result<String> {
+        self.canvas.svg()
+    }
+
+    pub(super) fn png(&self, path: &Path) -> anyhow::Result<()> {
+        self.canvas.png(path)
+    }
+}
+
+/// One column of a two-column paper: 3.3 inches.
+const WIDTH: f64 = 237.6;
+const PLOT_HEIGHT: f64 = 176.0;
+const TITLE_SIZE: f64 = 8.0;
+const TICK_SIZE: f64 = 7.5;
+const LABEL_SIZE: f64 = 7.0;
+const LINE_HEIGHT: f64 = 9.2;
+const RADIUS: f64 = 2.7;
+
+/// With more variants points carry numbers, and a key names them.
+const MAX_NAMED: usize = 14;
+/// With more still, only the frontier and the controls are numbered.
+const MAX_NUMBERED: usize = 40;
+
+const INK: Colour = Colour(0x22, 0x22, 0x22);
+const GREY: Colour = Colour(0x77, 0x77, 0x77);
+const REACH: Colour = Colour(0xD4, 0xD4, 0xD4);
+const WHITE: Colour = Colour(0xFF, 0xFF, 0xFF);
+
+/// Okabe and Ito's colours without yellow, which fades on white, and black, which is the controls'.
+const COLOURS: [Colour; 6] = [
+    Colour(0x00, 0x72, 0xB2),
+    Colour(0xD5, 0x5E, 0x00),
+    Colour(0x00, 0x9E, 0x73),
+    Colour(0xCC, 0x79, 0xA7),
+    Colour(0xE6, 0x9F, 0x00),
+    Colour(0x56, 0xB4, 0xE9),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Shape {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    TriangleDown,
+    Pentagon,
+    Cross,
+    Plus,
+}
+
+/// Shapes of families; one more than colours, so that pairs repeat only after 42 families.
+const SHAPES: [Shape; 7] = [
+    Shape::Circle,
+    Shape::Square,
+    Shape::Triangle,
+    Shape::Diamond,
+    Shape::TriangleDown,
+    Shape::Pentagon,
+    Shape::Plus,
+];
+
+/// The controls that every run has, in black.
+const CONTROLS: [(&str, Shape, bool); 5] = [
+    ("full", Shape::Circle, true),
+    ("drop-all", Shape::Cross, true),
+    ("random", Shape::Circle, false),
+    ("oracle", Shape::Diamond, false),
+    ("atom-bag", Shape::Square, false),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Style {
+    shape: Shape,
+    colour: Colour,
+    filled: bool,
+}
+
+/// Knows the future, so it is no way to run an agent and stands outside the frontier.
+const ORACLE: &str = "oracle";
+
+/// Draws the figure. Every variant is drawn; which are named depends on how many there are.
+pub(super) fn retention_savings(points: &[Point]) -> Figure {
+    let mut points = points.to_vec();
+    if !points.iter().any(|p| p.family == "full") {
+        // Nothing compressed saves nothing and loses nothing, by definition.
+        points.push(Point {
+            label: "full".to_owned(),
+            family: "full".to_owned(),
+            x: 0.0,
+            x_interval: None,
+            y: 1.0,
+            y_interval: None,
+            floor: None,
+            ceiling: None,
+        });
+    }
+    let styles = styles(&points);
+    // The key groups families, and numbers follow the key.
+    points.sort_by(|a, b| {
+        let control = |p: &Point| CONTROLS.iter().position(|c| c.0 == p.family).unwrap_or(usize::MAX);
+        (control(a), &a.family).cmp(&(control(b), &b.family)).then_with(|| super::summary::natural(&a.label, &b.label))
+    });
+    if points.len() <= MAX_NAMED
+        && let Some(figure) = draw(&points, &styles, Naming::Names)
+    {
+        return figure;
+    }
+    draw(&points, &styles, Naming::Numbers)
+        .unwrap_or_else(|| draw(&points, &styles, Naming::Nothing).expect("no labels, no collisions"))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Naming {
+    Names,
+    Numbers,
+    /// Numbers did not fit either: the frontier alone is numbered, collisions and all.
+    Nothing,
+}
+
+/// Colour and shape of each family: controls in black, the others in order of their names.
+fn styles(points: &[Point]) -> BTreeMap<String, Style> {
+    let mut styles = BTreeMap::new();
+    for point in points {
+        let control = CONTROLS.iter().find(|c| c.0 == point.family);
+        let style = control.map(|&(_, shape, filled)| Style { shape, colour: INK, filled });
+        styles.insert(point.family.clone(), style);
+    }
+    let mut next = 0;
+    styles
+        .into_iter()
+        .map(|(family, style)| {
+            let style = style.unwrap_or_else(|| {
+                next += 1;
+                let (shape, colour) = (SHAPES[(next - 1) % SHAPES.len()], COLOURS[(next - 1) % COLOURS.len()]);
+                Style { shape, colour, filled: true }
+            });
+            (family, style)
+        })
+        .collect()
+}
+
+/// From data to paper.
+struct Axes {
+    plot: Rect,
+    x: (f64, f64),
+    y: (f64, f64),
+}
+
+impl Axes {
+    /// Ranges hold all points, intervals, floors and ceilings, rounded outwards to tenths.
+    fn new(points: &[Point], plot: Rect) -> Self {
+        let ends = |i: Option<(f64, f64)>| i.into_iter().flat_map(|(lo, hi)| [lo, hi]);
+        let xs = points.iter().flat_map(|p| ends(p.x_interval).chain([p.x, 0.0]));
+        let ys = points.iter().flat_map(|p| {
+            ends(p.y_interval).chain([p.y, 1.0]).chain(p.floor).chain(p.ceiling)
+        });
+        let range = |values: &mut dyn Iterator<Item = f64>| {
+            let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
+            for v in values {
+                (lo, hi) = (lo.min(v), hi.max(v));
+            }
+            ((lo * 10.0 + 1e-9).floor() / 10.0, (hi * 10.0 - 1e-9).ceil() / 10.0)
+        };
+        let (x, y) = (range(&mut { xs }), range(&mut { ys }));
+        // A narrow range would turn noise into a picture.
+        Axes { plot, x: (x.0, x.1.max(x.0 + 0.2)), y: (y.0.min(y.1 - 0.2), y.1) }
+    }
+
+    /// Space between the frame and the ends of the ranges, so that markers there are whole.
+    const INSET: f64 = 6.0;
+
+    fn at(&self, x: f64, y: f64) -> XY {
+        let share = |v: f64, range: (f64, f64)| (v - range.0) / (range.1 - range.0);
+        let (left, right) = (self.plot.x0 + Self::INSET, self.plot.x1 - Self::INSET);
+        let (top, bottom) = (self.plot.y0 + Self::INSET, self.plot.y1 - Self::INSET);
+        (left + share(x, self.x) * (right - left), bottom - share(y, self.y) * (bottom - top))
+    }
+
+    fn ticks(range: (f64, f64)) -> Vec<f64> {
+        let span = range.1 - range.0;
+        let step = if span <= 0.55 { 1 } else if span <= 1.25 { 2 } else { 5 };
+        let tenths = |v: f64| (v * 10.0).round() as i64;
+        (tenths(range.0)..=tenths(range.1)).filter(|t| t % step == 0).map(|t| t as f64 / 10.0).collect()
+    }
+}
+
+/// The figure, or `None` if labels cannot be placed clear of each other.
+fn draw(points: &[Point], styles: &BTreeMap<String, Style>, naming: Naming) -> Option<Figure> {
+    let plot = Rect { x0: 22.0, y0: 15.0, x1: WIDTH - 2.0, y1: 15.0 + PLOT_HEIGHT };
+    let axes = Axes::new(points, plot);
+    let centres: Vec<XY> = points.iter().map(|p| axes.at(p.x, p.y)).collect();
+    let frontier = frontier(points);
+    let steps = steps(&frontier.iter().map(|&i| centres[i]).collect::<Vec<_>>());
+    let markers: Vec<Rect> = centres.iter().map(|&c| Rect::around(c, RADIUS, RADIUS)).collect();
+
+    let named: Vec<usize> = match naming {
+        Naming::Names => (0..points.len()).collect(),
+        Naming::Numbers if points.len() <= MAX_NUMBERED => (0..points.len()).collect(),
+        _ => (0..points.len())
+            .filter(|i| frontier.contains(i) || CONTROLS.iter().any(|c| c.0 == points[*i].family))
+            .take(MAX_NUMBERED)
+            .collect(),
+    };
+    let texts: Vec<String> = named
+        .iter()
+        .enumerate()
+        .map(|(number, &i)| match naming {
+            Naming::Names => points[i].label.clone(),
+            _ => (number + 1).to_string(),
+        })
+        .collect();
+    let labels: Vec<Label> = named
+        .iter()
+        .zip(&texts)
+        .map(|(&i, text)| Label {
+            point: centres[i],
+            width: text_width(text, LABEL_SIZE, false),
+            height: (CAP_EM + if naming == Naming::Names { DESCENT_EM } else { 0.0 }) * LABEL_SIZE,
+        })
+        .collect();
+    let mut obstacles: Vec<Obstacle> =
+        steps.windows(2).map(|s| Obstacle { a: s[0], b: s[1], cost: 3.0 }).collect();
+    for (point, centre) in points.iter().zip(&centres) {
+        for (a, b) in intervals(point, &axes) {
+            obstacles.push(Obstacle { a, b, cost: 1.5 });
+        }
+        if let Some((low, high)) = reach(point, &axes, *centre) {
+            obstacles.push(Obstacle { a: low, b: high, cost: 0.3 });
+        }
+    }
+    let inside = Rect { x0: plot.x0 + 2.0, y0: plot.y0 + 1.0, x1: plot.x1, y1: plot.y1 - 2.0 };
+    let (placed, clear) = place(&labels, &markers, &obstacles, inside, RADIUS);
+    if !clear && naming != Naming::Nothing {
+        return None;
+    }
+
+    let mut canvas = Canvas {
+        width: WIDTH,
+        height: 0.0,
+        title: "Need retention against token savings, one point a variant".to_owned(),
+        marks: Vec::new(),
+    };
+    draw_axes(&mut canvas, &axes);
+    for (point, centre) in points.iter().zip(&centres) {
+        if let Some((low, high)) = reach(point, &axes, *centre) {
+            draw_reach(&mut canvas, low, high);
+        }
+    }
+    canvas.line(&steps, 0.8, GREY);
+    for point in points {
+        for (a, b) in intervals(point, &axes) {
+            canvas.line(&[a, b], 0.7, styles[&point.family].colour);
+        }
+    }
+    for (_, (from, to)) in placed.iter().filter_map(|p| p.leader.map(|l| (p, l))) {
+        canvas.line(&[from, to], 0.35, GREY);
+    }
+    for (point, &centre) in points.iter().zip(&centres) {
+        draw_marker(&mut canvas, centre, styles[&point.family]);
+    }
+    let descent = if naming == Naming::Names { DESCENT_EM * LABEL_SIZE } else { 0.0 };
+    for (Placed { rect, .. }, text) in placed.iter().zip(&texts) {
+        canvas.text((rect.x0, rect.y1 - descent), Anchor::Start, LABEL_SIZE, INK, text);
+    }
+    let entries: Vec<Entry> = match naming {
+        // Names stand at the points; the key explains shapes.
+        Naming::Names => families(points, styles),
+        _ => {
+            let shown = |(number, &i): (usize, &usize)| Entry {
+                style: styles[&points[i].family],
+                number: (number + 1).to_string(),
+                text: points[i].label.clone(),
+            };
+            let mut entries: Vec<Entry> = named.iter().enumerate().map(shown).collect();
+            if named.len() < points.len() {
+                let unnamed = (0..points.len()).filter(|i| !named.contains(i));
+                let unnamed: Vec<Point> = unnamed.map(|i| points[i].clone()).collect();
+                entries.extend(families(&unnamed, styles).into_iter().map(|family| Entry {
+                    text: format!("{} (others: see summary.csv)", family.text),
+                    ..family
+                }));
+            }
+            entries
+        }
+    };
+    draw_key(&mut canvas, plot.y1 + 34.0, &entries, points);
+    Some(Figure {
+        canvas,
+        labels: texts.into_iter().zip(placed.iter().map(|p| p.rect)).collect(),
+        markers,
+    })
+}
+
+/// A line of the key.
+struct Entry {
+    style: Style,
+    /// Empty where points carry names.
+    number: String,
+    text: String,
+}
+
+fn families(points: &[Point], styles: &BTreeMap<String, Style>) -> Vec<Entry> {
+    let mut families: Vec<Entry> = Vec::new();
+    for Point { family, .. } in points {
+        if families.iter().all(|entry| entry.text != *family) {
+            families.push(Entry { style: styles[family], number: String::new(), text: family.clone() });
+        }
+    }
+    families
+}
+
+/// Points that no other beats in both, by growing savings; without the oracle.
+fn frontier(points: &[Point]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..points.len()).filter(|&i| points[i].family != ORACLE).collect();
+    order.sort_by(|&a, &b| {
+        points[b].x.total_cmp(&points[a].x).then(points[b].y.total_cmp(&points[a].y))
+    });
+    let mut best = f64::NEG_INFINITY;
+    order.retain(|&i| {
+        let better = points[i].y > best;
+        best = best.max(points[i].y);
+        better
+    });
+    order.reverse();
+    order
+}
+
+/// The edge of what the frontier's points dominate, on paper.
+fn steps(frontier: &[XY]) -> Vec<XY> {
+    let mut steps: Vec<XY> = Vec::new();
+    for &(x, y) in frontier {
+        if let Some(&(before, _)) = steps.last() {
+            steps.push((before, y));
+        }
+        steps.push((x, y));
+    }
+    steps
+}
+
+/// Segments of the intervals, on paper.
+fn intervals(point: &Point, axes: &Axes) -> Vec<(XY, XY)> {
+    let x = point.x_interval.map(|(lo, hi)| (axes.at(lo, point.y), axes.at(hi, point.y)));
+    let y = point.y_interval.map(|(lo, hi)| (axes.at(point.x, lo), axes.at(point.x, hi)));
+    x.into_iter().chain(y).filter(|(a, b)| a != b).collect()
+}
+
+/// Floor and ceiling at the point's place, on paper.
+fn reach(point: &Point, axes: &Axes, centre: XY) -> Option<(XY, XY)> {
+    let height = |y: f64| axes.at(point.x, y).1;
+    let (low, high) = (height(point.floor?), height(point.ceiling?));
+    ((low - high).abs() > 0.5).then_some(((centre.0, low), (centre.0, high)))
+}
+
+fn draw_reach(canvas: &mut Canvas, low: XY, high: XY) {
+    const HALF: f64 = 2.6;
+    canvas.line(&[low, high], 0.8, REACH);
+    for (x, y) in [low, high] {
+        canvas.line(&[(x - HALF, y), (x + HALF, y)], 0.8, REACH);
+    }
+}
+
+fn draw_axes(canvas: &mut Canvas, axes: &Axes) {
+    let plot = axes.plot;
+    canvas.line(&[(plot.x0, plot.y0), (plot.x0, plot.y1), (plot.x1, plot.y1)], 0.6, INK);
+    for value in Axes::ticks(axes.x) {
+        let x = axes.at(value, axes.y.0).0;
+        canvas.line(&[(x, plot.y1), (x, plot.y1 + 2.5)], 0.6, INK);
+        canvas.text((x, plot.y1 + 10.5), Anchor::Middle, TICK_SIZE, INK, &tick(value));
+    }
+    for value in Axes::ticks(axes.y) {
+        let y = axes.at(axes.x.0, value).1;
+        canvas.line(&[(plot.x0 - 2.5, y), (plot.x0, y)], 0.6, INK);
+        let baseline = y + CAP_EM * TICK_SIZE / 2.0;
+        canvas.text((plot.x0 - 4.0, baseline), Anchor::End, TICK_SIZE, INK, &tick(value));
+    }
+    canvas.text((1.0, 8.0), Anchor::Start, TITLE_SIZE, INK, "Need retention (bound, needs older than 10 turns)");
+    canvas.text((plot.x1, plot.y1 + 20.5), Anchor::End, TITLE_SIZE, INK, "Token savings (share of prompt tokens)");
+}
+
+fn tick(value: f64) -> String {
+    super::tables::fixed(value, usize::from(value != 0.0 && value != 1.0))
+}
+
+fn draw_marker(canvas: &mut Canvas, centre: XY, style: Style) {
+    // A white rim keeps neighbours apart.
+    draw_shape(canvas, centre, RADIUS + 0.6, style.shape, WHITE);
+    draw_shape(canvas, centre, RADIUS, style.shape, style.colour);
+    if !style.filled {
+        draw_shape(canvas, centre, RADIUS - 0.9, style.shape, WHITE);
+    }
+}
+
+/// A shape that looks as large as a circle of that radius.
+fn draw_shape(canvas: &mut Canvas, (x, y): XY, radius: f64, shape: Shape, colour: Colour) {
+    // Corners on a circle, the first at `turn` of a full turn clockwise from the top.
+    let regular = |corners: u32, radius: f64, turn: f64| -> Vec<XY> {
+        (0..corners)
+            .map(|i| {
+                let angle = (f64::from(i) / f64::from(corners) + turn) * std::f64::consts::TAU;
+                (x + radius * angle.sin(), y - radius * angle.cos())
+            })
+            .collect()
+    };
+    let bar = |angle: f64| -> Vec<XY> {
+        let (half, long) = (radius * 0.28, radius * 1.05);
+        let (sin, cos) = angle.sin_cos();
+        [(-long, -half), (long, -half), (long, half), (-long, half)]
+            .map(|(u, v)| (x + u * cos - v * sin, y + u * sin + v * cos))
+            .to_vec()
+    };
+    let polygons = match shape {
+        Shape::Circle => {
+            canvas.marks.push(Mark::Circle { centre: (x, y), radius, colour });
+            return;
+        }
+        Shape::Square => vec![regular(4, radius * 1.25, 0.125)],
+        Shape::Diamond => vec![regular(4, radius * 1.3, 0.0)],
+        Shape::Triangle => vec![regular(3, radius * 1.3, 0.0)],
+        Shape::TriangleDown => vec![regular(3, radius * 1.3, 0.5)],
+        Shape::Pentagon => vec![regular(5, radius * 1.15, 0.0)],
+        Shape::Cross => [0.125, 0.375].map(|turn: f64| bar(turn * std::f64::consts::TAU)).to_vec(),
+        Shape::Plus => [0.0, 0.25].map(|turn: f64| bar(turn * std::f64::consts::TAU)).to_vec(),
+    };
+    canvas.marks.extend(polygons.into_iter().map(|points| Mark::Polygon { points, colour }));
+}
+
+/// The key below the plot: points, then what the lines mean. Ends the canvas.
+fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], points: &[Point]) {
+    const MARKER: f64 = 4.0;
+    const TEXT: f64 = 10.0;
+    const BETWEEN: f64 = 7.0;
+    let width = |text: &str| text_width(text, LABEL_SIZE, false);
+    let numbers = entries.iter().map(|e| width(&e.number)).fold(0.0, f64::max);
+    // Numbers end where the longest does; text begins behind.
+    let indent = if numbers > 0.0 { TEXT + numbers + 3.5 } else { TEXT };
+    let widths = |rows: usize| -> Vec<f64> {
+        let widest = |part: &[Entry]| part.iter().map(|e| width(&e.text)).fold(0.0, f64::max);
+        entries.chunks(rows).map(|part| indent + widest(part)).collect()
+    };
+    let fits = |rows: &usize| {
+        let widths = widths(*rows);
+        widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= WIDTH
+    };
+    let rows = (1..=entries.len()).find(fits).unwrap_or(entries.len().max(1));
+    let widths = widths(rows);
+    let spare = (WIDTH - widths.iter().sum::<f64>()) / widths.len() as f64;
+    let mut left = 0.0;
+    for (part, width) in entries.chunks(rows).zip(&widths) {
+        for (row, entry) in part.iter().enumerate() {
+            let baseline = top + row as f64 * LINE_HEIGHT;
+            draw_marker(canvas, (left + MARKER, baseline - CAP_EM * LABEL_SIZE / 2.0), entry.style);
+            canvas.text((left + TEXT + numbers, baseline), Anchor::End, LABEL_SIZE, INK, &entry.number);
+            let text = fitted(&entry.text, LABEL_SIZE, WIDTH - left - indent);
+            canvas.text((left + indent, baseline), Anchor::Start, LABEL_SIZE, INK, &text);
+        }
+        left += width + spare.clamp(BETWEEN, 30.0);
+    }
+    let mut baseline = top + rows as f64 * LINE_HEIGHT + 3.0;
+    let middle = |baseline: f64| baseline - CAP_EM * LABEL_SIZE / 2.0;
+    let text = |canvas: &mut Canvas, x: f64, baseline: f64, text: &str| {
+        canvas.text((x, baseline), Anchor::Start, LABEL_SIZE, INK, text);
+    };
+    canvas.line(&[(0.5, middle(baseline)), (7.5, middle(baseline))], 0.8, GREY);
+    text(canvas, TEXT, baseline, "Pareto frontier");
+    let x = WIDTH * 0.34;
+    canvas.line(&[(x, middle(baseline)), (x + 7.0, middle(baseline))], 0.7, INK);
+    canvas.line(&[(x + 3.5, middle(baseline) - 3.5), (x + 3.5, middle(baseline) + 3.5)], 0.7, INK);
+    text(canvas, x + TEXT, baseline, "95 % interval over clusters");
+    if points.iter().any(|p| p.floor.is_some() && p.ceiling.is_some()) {
+        baseline += LINE_HEIGHT;
+        draw_reach(canvas, (MARKER, middle(baseline) + 3.5), (MARKER, middle(baseline) - 3.5));
+        text(canvas, TEXT, baseline, "from random lines (floor) to oracle (ceiling), same tokens kept");
+    }
+    canvas.height = (baseline + 4.0).ceil();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(label: &str, family: &str, x: f64, y: f64) -> Point {
+        Point {
+            label: label.to_owned(),
+            family: family.to_owned(),
+            x,
+            x_interval: Some((x - 0.03, x + 0.03)),
+            y,
+            y_interval: Some((y - 0.04, (y + 0.04).min(1.0))),
+            floor: Some(y * 0.7),
+            ceiling: Some(0.9 + 0.1 * y),
+        }
+    }
+
+    /// `n` points of `families` families in a band, in a fixed disorder.
+    fn band(n: u32, families: u32) -> Vec<Point> {
+        (0..n)
+            .map(|i| {
+                let (a, b) = (f64::from(i * 37 % n) / f64::from(n), f64::from(i * 61 % n) / f64::from(n));
+                let family = format!("strategy-{}", i % families);
+                point(&format!("{family} n={i}"), &family, 0.2 + 0.5 * a, 0.95 - 0.6 * a + 0.2 * b)
+            })
+            .collect()
+    }
+
+    fn is_clear(figure: &Figure) {
+        let (plot, labels) = (Rect { x0: 0.0, y0: 0.0, x1: WIDTH, y1: 15.0 + PLOT_HEIGHT }, &figure.labels);
+        for (i, (text, rect)) in labels.iter().enumerate() {
+            assert!(rect.x0 >= plot.x0 && rect.x1 <= plot.x1 && rect.y1 <= plot.y1, "{text}: {rect:?}");
+            for marker in &figure.markers {
+                assert_eq!(marker.overlap(rect), 0.0, "{text} covers a marker");
+            }
+            for (other, box_) in &labels[..i] {
+                assert_eq!(box_.overlap(rect), 0.0, "{text} covers {other}");
+            }
+        }
+    }
+
+    /// Keeps the picture where `TRAJPRESS_REPORT_OUT` says, to look at it.
+    fn keep(figure: &Figure, name: &str) {
+        if let Some(out) = std::env::var_os("TRAJPRESS_REPORT_OUT") {
+            figure.png(&Path::new(&out).join(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn few_points_carry_their_names_and_none_collide() {
+        let figure = retention_savings(&band(9, 3));
+        keep(&figure, "few.png");
+        is_clear(&figure);
+        assert!(figure.labels.iter().any(|(text, _)| text == "full"), "added where it is missing");
+        assert!(figure.labels.iter().any(|(text, _)| text == "strategy-1 n=1"));
+    }
+
+    #[test]
+    fn many_points_carry_numbers_and_none_collide() {
+        let figure = retention_savings(&band(38, 8));
+        keep(&figure, "many.png");
+        is_clear(&figure);
+        assert_eq!(figure.labels.len(), 39);
+        assert!(figure.labels.iter().all(|(text, _)| text.parse::<u32>().is_ok()));
+    }
+
+    #[test]
+    fn hundreds_of_points_are_drawn_and_the_frontier_is_numbered() {
+        let figure = retention_savings(&band(211, 12));
+        keep(&figure, "hundreds.png");
+        assert_eq!(figure.markers.len(), 212);
+        assert!(figure.labels.len() >= 3 && figure.labels.len() <= MAX_NUMBERED);
+    }
+
+    #[test]
+    fn a_heap_of_equal_points_is_drawn_all_the_same() {
+        let heap: Vec<Point> = (0..30).map(|i| point(&format!("v{i}"), "mask", 0.5, 0.5)).collect();
+        let figure = retention_savings(&heap);
+        keep(&figure, "heap.png");
+        assert_eq!(figure.markers.len(), 31);
+    }
+
+    #[test]
+    fn the_frontier_is_what_no_other_point_beats_without_the_oracle() {
+        let points = [
+            point("a", "full", 0.0, 1.0),
+            point("b", "mask", 0.5, 0.8),
+            point("worse than b", "mask", 0.4, 0.7),
+            point("as b, saves less", "mask", 0.4, 0.8),
+            point("c", "truncate", 0.7, 0.3),
+            point("d", "oracle", 0.7, 0.95),
+        ];
+        assert_eq!(frontier(&points), [0, 1, 4]);
+        assert_eq!(
+            steps(&[(0.0, 0.0), (5.0, 2.0), (7.0, 9.0)]),
+            [(0.0, 0.0), (0.0, 2.0), (5.0, 2.0), (5.0, 9.0), (7.0, 9.0)]
+        );
+    }
+
+    #[test]
+    fn the_axes_hold_everything_and_start_at_round_numbers() {
+        let points = [point("a", "mask", -0.04, 0.52), point("b", "mask", 0.55, 0.8)];
+        let axes = Axes::new(&points, Rect { x0: 0.0, y0: 0.0, x1: 100.0, y1: 100.0 });
+        assert_eq!((axes.x, axes.y), ((-0.1, 0.6), (0.3, 1.0)));
+        assert_eq!(Axes::ticks(axes.x), [0.0, 0.2, 0.4, 0.6]);
+    }
+
+    #[test]
+    fn the_svg_is_in_its_size_on_paper_and_names_fonts_to_fall_back_on() {
+        let svg = retention_savings(&band(5, 2)).svg().unwrap();
+        assert!(svg.starts_with("<svg width=\"237.6pt\" height=\""), "{}", &svg[..90]);
+        assert!(svg.contains("<title>Need retention"));
+        assert!(svg.contains("font-family=\"Arimo, Liberation Sans, Arial, Helvetica, sans-serif\""));
+    }
+}

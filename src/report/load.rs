@@ -1,0 +1,382 @@
+//! Reads the rows of a run: polars scans, filters and joins; what comes out is plain data.
+//!
+//! Scores are the long table. They are read for a few variants at a time, so that memory follows
+//! the size of a batch and not of the run, and kept in file order, so that sums are the same
+//! whatever the number of threads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use polars::prelude::*;
+
+use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
+
+/// Rows of scores held in memory at once.
+const BATCH_ROWS: usize = 4_000_000;
+
+/// The rows of a run, scores apart.
+pub(super) struct Run {
+    folder: PathBuf,
+    /// In order of their ids.
+    pub(super) variants: Vec<VariantRow>,
+    /// In order of their ids.
+    pub(super) trajectories: Vec<Trajectory>,
+    pub(super) cluster: ClusterKind,
+    /// Beside `variants`.
+    pub(super) cells: Vec<Cells>,
+    /// Beside `variants`: events of ok cells.
+    pub(super) events: Vec<Vec<Event>>,
+    /// Trajectories that are ok under every variant.
+    pub(super) n_ok_everywhere: usize,
+}
+
+/// What a trajectory's rows are grouped by.
+pub(super) struct Trajectory {
+    pub(super) id: String,
+    pub(super) format: String,
+    /// Number of its cluster.
+    pub(super) cluster: u32,
+}
+
+/// What a cluster of the bootstrap is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClusterKind {
+    Repository,
+    Task,
+}
+
+/// Repositories are the clusters from this many on; fewer would make a poor sample.
+const MIN_REPOSITORIES: usize = 20;
+
+/// The cells of a variant.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cells {
+    pub(super) n_ok: usize,
+    /// Trajectory and error text of the cells that failed.
+    pub(super) errors: Vec<(String, String)>,
+    pub(super) n_violations: u64,
+}
+
+/// One compression.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) break_even_turns: Option<u32>,
+    pub(super) decisions_left: u32,
+    pub(super) removable_tokens: u64,
+    pub(super) kept_tokens: u64,
+    pub(super) fallback: bool,
+}
+
+/// A score of a trajectory.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Score {
+    /// Index into [`Run::trajectories`].
+    pub(super) trajectory: u32,
+    pub(super) value: Option<f64>,
+    pub(super) floor: Option<f64>,
+    pub(super) ceiling: Option<f64>,
+    pub(super) atom_bag: Option<f64>,
+    pub(super) chance: Option<f64>,
+    pub(super) weight: f64,
+    pub(super) n: u64,
+}
+
+/// Whole-cell scores of a variant by metric and canonical stratum, in order of trajectories.
+pub(super) type VariantScores = BTreeMap<(String, String), Vec<Score>>;
+
+impl Run {
+    /// Reads everything but the scores.
+    pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
+        let mut variants = store::read::<VariantRow>(&file::<VariantRow>(folder))
+            .context("hint: the folder of a run is what `trajpress run --out` wrote")?;
+        variants.sort_by(|a, b| a.variant.cmp(&b.variant));
+        anyhow::ensure!(!variants.is_empty(), "{} holds no variant", folder.display());
+        let index: BTreeMap<&str, usize> =
+            variants.iter().enumerate().map(|(i, v)| (v.variant.as_str(), i)).collect();
+
+        let (trajectories, cluster) = trajectories(folder)?;
+        let (cells, n_ok_everywhere) = cells(folder, &index)?;
+        let events = events(folder, &index)?;
+        Ok(Run {
+            folder: folder.to_owned(),
+            trajectories,
+            cluster,
+            cells,
+            events,
+            n_ok_everywhere,
+            variants,
+        })
+    }
+
+    /// Calls `each` with the scores of a batch of variants at a time: index of the variant, scores.
+    pub(super) fn scores(
+        &self,
+        mut each: impl FnMut(Vec<(usize, VariantScores)>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let n_rows = collect(scan::<ScoreRow>(&self.folder)?.select([len().alias("rows")]))?;
+        let n_rows: usize = n_rows.column("rows")?.cast(&DataType::UInt64)?.u64()?.get(0).unwrap_or(0) as usize;
+        let per_variant = n_rows / self.variants.len() + 1;
+        let batch = (BATCH_ROWS / per_variant).max(1);
+        let known: Vec<&str> = self.trajectories.iter().map(|t| t.id.as_str()).collect();
+        let positions: Vec<u32> = (0..known.len() as u32).collect();
+        let trajectories = df!("trajectory" => known, "position" => positions)?.lazy();
+        for (number, variants) in self.variants.chunks(batch).enumerate() {
+            let first = number * batch;
+            let ids: Vec<&str> = variants.iter().map(|v| v.variant.as_str()).collect();
+            let numbers: Vec<u32> = (0..ids.len() as u32).collect();
+            let ids = df!("variant" => ids, "number" => numbers)?.lazy();
+            let in_order = JoinArgs {
+                maintain_order: MaintainOrderJoin::Left,
+                ..JoinArgs::new(JoinType::Inner)
+            };
+            let rows = scan::<ScoreRow>(&self.folder)?
+                .filter(col("event").is_null())
+                .join(ids, [col("variant")], [col("variant")], in_order.clone())
+                .join(failed(&self.folder)?, [col("variant"), col("trajectory")],
+                    [col("variant"), col("trajectory")], JoinArgs {
+                        maintain_order: MaintainOrderJoin::Left,
+                        ..JoinArgs::new(JoinType::Anti)
+                    })
+                .join(trajectories.clone(), [col("trajectory")], [col("trajectory")], in_order)
+                .select([
+                    col("number"), col("position"), col("metric"), col("stratum"), col("value"),
+                    col("floor"), col("ceiling"), col("atom_bag"), col("chance"), col("weight"), col("n"),
+                ]);
+            each(group(&collect(rows)?, first, variants.len())?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Rows to plain data, by variant, metric and stratum.
+fn group(
+    rows: &DataFrame,
+    first: usize,
+    n_variants: usize,
+) -> anyhow::Result<Vec<(usize, VariantScores)>> {
+    let mut out: Vec<(usize, VariantScores)> =
+        (first..first + n_variants).map(|i| (i, VariantScores::new())).collect();
+    let number = rows.column("number")?.u32()?;
+    let position = rows.column("position")?.u32()?;
+    let metric = rows.column("metric")?.str()?;
+    let stratum = rows.column("stratum")?.str()?;
+    let [value, floor, ceiling, atom_bag, chance, weight] =
+        ["value", "floor", "ceiling", "atom_bag", "chance", "weight"]
+            .map(|name| rows.column(name).and_then(|c| c.f64()));
+    let (value, floor, ceiling) = (value?, floor?, ceiling?);
+    let (atom_bag, chance, weight) = (atom_bag?, chance?, weight?);
+    let n = rows.column("n")?.u64()?;
+    // A value that is not finite is undefined.
+    let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
+    let mut canonical: BTreeMap<String, String> = BTreeMap::new();
+    for row in 0..rows.height() {
+        let (Some(number), Some(trajectory)) = (number.get(row), position.get(row)) else { continue };
+        let (metric, stratum) = (metric.get(row).unwrap_or(""), stratum.get(row).unwrap_or(""));
+        if !canonical.contains_key(stratum) {
+            canonical.insert(stratum.to_owned(), Stratum::parse(stratum).to_string());
+        }
+        let key = (metric.to_owned(), canonical[stratum].clone());
+        out[number as usize].1.entry(key).or_default().push(Score {
+            trajectory,
+            value: finite(value.get(row)),
+            floor: finite(floor.get(row)),
+            ceiling: finite(ceiling.get(row)),
+            atom_bag: finite(atom_bag.get(row)),
+            chance: finite(chance.get(row)),
+            weight: finite(weight.get(row)).unwrap_or(0.0),
+            n: n.get(row).unwrap_or(0),
+        });
+    }
+    for (_, scores) in &mut out {
+        for rows in scores.values_mut() {
+            rows.sort_by_key(|s| s.trajectory);
+        }
+    }
+    Ok(out)
+}
+
+/// A stratum in canonical order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stratum(Vec<(usize, String, String)>);
+
+/// Keys of strata, in the order in which they are written. Others follow by name.
+pub(super) const STRATUM_KEYS: [&str; 9] =
+    ["set", "tail", "class", "kind", "horizon", "point", "body", "shadow", "cap"];
+
+impl Stratum {
+    pub(super) fn parse(text: &str) -> Self {
+        let rank = |key: &str| STRATUM_KEYS.iter().position(|k| *k == key).unwrap_or(usize::MAX);
+        let mut parts: Vec<(usize, String, String)> = text
+            .split_whitespace()
+            .map(|part| part.split_once('=').unwrap_or((part, "")))
+            .map(|(key, value)| (rank(key), key.to_owned(), value.to_owned()))
+            .collect();
+        parts.sort();
+        Stratum(parts)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(_, k, _)| k == key).map(|(_, _, v)| v.as_str())
+    }
+}
+
+impl std::fmt::Display for Stratum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, (_, key, value)) in self.0.iter().enumerate() {
+            let space = if i > 0 { " " } else { "" };
+            if value.is_empty() { write!(f, "{space}{key}")? } else { write!(f, "{space}{key}={value}")? }
+        }
+        Ok(())
+    }
+}
+
+fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)> {
+    let columns = ["trajectory", "format", "task_id", "repository"];
+    let rows = collect(
+        scan::<TrajectoryRow>(folder)?
+            .select(columns.map(col))
+            .unique_stable(Some(by_name(["trajectory"], true, false)), UniqueKeepStrategy::First)
+            .sort(["trajectory"], SortMultipleOptions::default()),
+    )?;
+    let [id, format, task, repository] =
+        columns.map(|name| rows.column(name).and_then(|c| c.str()));
+    let (id, format, task, repository) = (id?, format?, task?, repository?);
+    let distinct: BTreeSet<&str> = repository.iter().flatten().collect();
+    let cluster =
+        if distinct.len() >= MIN_REPOSITORIES { ClusterKind::Repository } else { ClusterKind::Task };
+    // Task ids such as `17` repeat between repositories, so both make the name of a task.
+    let name = |row: usize| -> [&str; 3] {
+        let (repository, task) = (repository.get(row), task.get(row));
+        match (cluster, repository, task) {
+            (ClusterKind::Repository, Some(r), _) => ["repository", r, ""],
+            (_, _, Some(t)) => ["task", repository.unwrap_or(""), t],
+            _ => ["trajectory", id.get(row).unwrap_or(""), ""],
+        }
+    };
+    let names: BTreeSet<[&str; 3]> = (0..rows.height()).map(name).collect();
+    let numbers: BTreeMap<[&str; 3], u32> = names.into_iter().zip(0..).collect();
+    let trajectories = (0..rows.height())
+        .map(|row| Trajectory {
+            id: id.get(row).unwrap_or("").to_owned(),
+            format: format.get(row).unwrap_or("").to_owned(),
+            cluster: numbers[&name(row)],
+        })
+        .collect();
+    Ok((trajectories, cluster))
+}
+
+fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Cells>, usize)> {
+    let ok = || col("status").eq(lit("ok"));
+    let counts = collect(
+        scan::<CellRow>(folder)?
+            .group_by([col("variant")])
+            .agg([
+                ok().sum().cast(DataType::UInt64).alias("n_ok"),
+                col("n_violations").cast(DataType::UInt64).sum(),
+            ])
+            .sort(["variant"], SortMultipleOptions::default()),
+    )?;
+    let mut cells = vec![Cells::default(); index.len()];
+    let (variant, n_ok) = (counts.column("variant")?.str()?, counts.column("n_ok")?.u64()?);
+    let n_violations = counts.column("n_violations")?.u64()?;
+    for row in 0..counts.height() {
+        if let Some(&i) = variant.get(row).and_then(|v| index.get(v)) {
+            cells[i].n_ok = n_ok.get(row).unwrap_or(0) as usize;
+            cells[i].n_violations = n_violations.get(row).unwrap_or(0);
+        }
+    }
+    let failed = collect(
+        scan::<CellRow>(folder)?
+            .filter(ok().not())
+            .select(["variant", "trajectory", "error"].map(col))
+            .sort(["variant", "trajectory"], SortMultipleOptions::default()),
+    )?;
+    let [variant, trajectory, error] =
+        ["variant", "trajectory", "error"].map(|name| failed.column(name).and_then(|c| c.str()));
+    let (variant, trajectory, error) = (variant?, trajectory?, error?);
+    for row in 0..failed.height() {
+        if let Some(&i) = variant.get(row).and_then(|v| index.get(v)) {
+            let text = |c: &StringChunked| c.get(row).unwrap_or("").to_owned();
+            cells[i].errors.push((text(trajectory), text(error)));
+        }
+    }
+    let everywhere = collect(
+        scan::<CellRow>(folder)?
+            .filter(ok())
+            .group_by([col("trajectory")])
+            .agg([len().cast(DataType::UInt64).alias("variants")])
+            .filter(col("variants").eq(lit(index.len() as u64)))
+            .select([len().cast(DataType::UInt64).alias("n")]),
+    )?;
+    let n_ok_everywhere = everywhere.column("n")?.u64()?.get(0).unwrap_or(0) as usize;
+    Ok((cells, n_ok_everywhere))
+}
+
+fn events(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<Vec<Vec<Event>>> {
+    let keys = || [col("variant"), col("trajectory")];
+    let rows = collect(
+        scan::<EventRow>(folder)?
+            .select(
+                ["variant", "trajectory", "break_even_turns", "decisions_left", "removable_tokens",
+                    "kept_tokens", "fallback"].map(col),
+            )
+            .join(failed(folder)?, keys(), keys(), JoinArgs::new(JoinType::Anti)),
+    )?;
+    let variant = rows.column("variant")?.str()?;
+    let break_even = rows.column("break_even_turns")?.u32()?;
+    let left = rows.column("decisions_left")?.u32()?;
+    let removable = rows.column("removable_tokens")?.u64()?;
+    let kept = rows.column("kept_tokens")?.u64()?;
+    let fallback = rows.column("fallback")?.str()?;
+    let mut events = vec![Vec::new(); index.len()];
+    for row in 0..rows.height() {
+        if let Some(&i) = variant.get(row).and_then(|v| index.get(v)) {
+            events[i].push(Event {
+                break_even_turns: break_even.get(row),
+                decisions_left: left.get(row).unwrap_or(0),
+                removable_tokens: removable.get(row).unwrap_or(0),
+                kept_tokens: kept.get(row).unwrap_or(0),
+                fallback: fallback.get(row).is_some(),
+            });
+        }
+    }
+    Ok(events)
+}
+
+/// Cells that failed: whatever rows they left do not count.
+fn failed(folder: &Path) -> anyhow::Result<LazyFrame> {
+    Ok(scan::<CellRow>(folder)?
+        .filter(col("status").neq(lit("ok")))
+        .select([col("variant"), col("trajectory")]))
+}
+
+fn file<R: Row>(folder: &Path) -> PathBuf {
+    folder.join(format!("{}.parquet", R::TABLE))
+}
+
+fn scan<R: Row>(folder: &Path) -> anyhow::Result<LazyFrame> {
+    let path = file::<R>(folder);
+    // Fails with a clear text where the file is missing or of another version.
+    store::row_groups::<R>(&path)?;
+    let path = PlRefPath::try_from_path(&path)?;
+    Ok(LazyFrame::scan_parquet(path, ScanArgsParquet { glob: false, ..Default::default() })?)
+}
+
+fn collect(frame: LazyFrame) -> anyhow::Result<DataFrame> {
+    Ok(frame.collect_with_engine(Engine::InMemory)?.unwrap_single())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strata_have_one_spelling() {
+        let stratum = Stratum::parse("  zeta=1 tail=10 set=common alpha ");
+        assert_eq!(stratum.to_string(), "set=common tail=10 alpha zeta=1");
+        assert_eq!(stratum.get("tail"), Some("10"));
+        assert_eq!(stratum.get("kind"), None);
+        assert_eq!(Stratum::parse("").to_string(), "");
+    }
+}
