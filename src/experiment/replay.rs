@@ -377,4 +377,81 @@ mod tests {
         let decisions = || run(&log, ("random", "kept_share = 0.3"), ("turns", "n = 3")).decisions;
         assert_eq!(decisions(), decisions());
     }
+
+    /// Checks what must hold at every event, whatever the strategy.
+    struct Auditor;
+
+    impl Observer for Auditor {
+        fn compressed(&mut self, _: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
+            let sum = |blocks: &[Block]| blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>();
+            assert!(sum(&event.after) <= sum(before), "an event made its scope longer");
+            assert_eq!(event.tokens_before - event.tokens_after, sum(before) - sum(&event.after));
+            assert!(event.turns.end <= event.turn && event.kept_tokens <= event.removable_tokens);
+            for block in before {
+                assert!(event.turns.contains(&block.turn), "a block of turn {} in scope {:?}", block.turn, event.turns);
+                if let Content::Step(step) = block.content {
+                    assert!(step < until, "the future is in the scope");
+                }
+            }
+        }
+    }
+
+    use proptest::prelude::*;
+
+    fn any_script() -> impl Strategy_<Value = String> {
+        let text = "[a-z]{1,6}( [a-z]{1,6}| src/[a-z]{1,3}\\.py|~| timeout=[0-9]{1,2}){0,12}";
+        let role = prop_oneof![
+            4 => Just("action"), 4 => Just("observation"), 2 => Just("thought"), 2 => Just("agent"),
+            1 => Just("user"), 1 => Just("summary"),
+        ];
+        prop::collection::vec((role, text), 0..60).prop_map(|lines| {
+            let mut script = String::from("system: be good\nuser: the task");
+            for (role, text) in lines {
+                script.push_str(&format!("\n{role}: {text}"));
+            }
+            script
+        })
+    }
+
+    use proptest::strategy::Strategy as Strategy_;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Every strategy under every trigger, over generated histories.
+        #[test]
+        fn all_strategies_keep_the_invariants(script in any_script()) {
+            let log = Log::script(&script);
+            let tokenizer = Tokenizer::load("o200k").unwrap();
+            let needs = Needs::of(&log, 3);
+            let triggers = [
+                ("never", ""), ("turns", "n = 1"), ("turns", "n = 3\nkeep = 2"),
+                ("tokens", "window = 120\nkeep = 1"), ("marked", ""), ("logged", ""),
+            ];
+            prop_assert!(triggers::ALL.iter().all(|e| triggers.iter().any(|t| t.0 == e.name)));
+            for entry in strategies::ALL {
+                for (trigger, params) in triggers {
+                    let recipe = Recipe {
+                        strategy: strategies::build(entry.name, toml::Table::new()).unwrap(),
+                        trigger: triggers::build(trigger, toml::from_str(params).unwrap()).unwrap(),
+                        seed: 1,
+                    };
+                    let run = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
+                    let n = log.turns.iter().skip(1).filter(|t| t.decision.is_some()).count();
+                    prop_assert_eq!(run.decisions.len(), n);
+                    for d in &run.decisions {
+                        // A bridge goes on where the log itself began anew with a shorter prompt.
+                        prop_assert!(d.tokens_sent <= d.tokens_full || trigger == "logged", "{} {}", entry.name, trigger);
+                        prop_assert!(d.cached_sent <= d.tokens_sent && d.cached_full <= d.tokens_full);
+                        prop_assert!(d.kept_tokens <= d.tokens_sent);
+                    }
+                    if entry.name == "full" {
+                        prop_assert!(trigger == "logged" || run.decisions.iter().all(|d| d.tokens_sent == d.tokens_full));
+                    }
+                    let again = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
+                    prop_assert_eq!(run.decisions, again.decisions);
+                }
+            }
+        }
+    }
 }
