@@ -5,5 +5,8 @@
 //! logs -> [`formats`] -> [`trajectory`] -> [`features`] -> `replay` (trigger x strategy) -> edits
 //! -> context -> scorers -> rows ([`store`]) -> `report`.
 
+pub mod cli;
+pub mod formats;
+pub mod ingest;
 pub mod store;
 pub mod trajectory;
