@@ -39,12 +39,32 @@ struct Metric {
     compute: fn(&Scores) -> Estimate,
 }
 
-const fn fraction(name: &'static str, doc: &'static str, compute: fn(&Scores) -> Estimate) -> Metric {
-    Metric { name, doc, amount: false, by_format: false, compute }
+const fn fraction(
+    name: &'static str,
+    doc: &'static str,
+    compute: fn(&Scores) -> Estimate,
+) -> Metric {
+    Metric {
+        name,
+        doc,
+        amount: false,
+        by_format: false,
+        compute,
+    }
 }
 
-const fn headline(name: &'static str, doc: &'static str, compute: fn(&Scores) -> Estimate) -> Metric {
-    Metric { name, doc, amount: false, by_format: true, compute }
+const fn headline(
+    name: &'static str,
+    doc: &'static str,
+    compute: fn(&Scores) -> Estimate,
+) -> Metric {
+    Metric {
+        name,
+        doc,
+        amount: false,
+        by_format: true,
+        compute,
+    }
 }
 
 static METRICS: [Metric; 24] = [
@@ -63,9 +83,11 @@ static METRICS: [Metric; 24] = [
         "1 - (sent + compressor's tokens + rework) / full; rework re-reads what was lost and needed",
         |s| s.pooled("net_savings", "", |r| r.value),
     ),
-    fraction("peak_savings", "1 - largest prompt sent / largest prompt with nothing compressed", |s| {
-        s.pooled("peak_savings", "", |r| r.value)
-    }),
+    fraction(
+        "peak_savings",
+        "1 - largest prompt sent / largest prompt with nothing compressed",
+        |s| s.pooled("peak_savings", "", |r| r.value),
+    ),
     Metric {
         name: "peak_tokens",
         doc: "tokens of the largest prompt sent, mean over trajectories",
@@ -78,55 +100,79 @@ static METRICS: [Metric; 24] = [
         "bound need retention on the common set (observed and user needs older than 10 turns; the same questions for every variant)",
         |s| s.pooled(NEED, COMMON, |r| r.value),
     ),
-    headline("random_common", "the same for the matched random shadow: the floor", |s| {
-        s.pooled(NEED, COMMON, |r| r.floor)
-    }),
-    headline("oracle_common", "the same for the matched oracle shadow: the ceiling", |s| {
-        s.pooled(NEED, COMMON, |r| r.ceiling)
-    }),
-    fraction("atom_bag_common", "the same for the matched list of atoms without prose", |s| {
-        s.pooled(NEED, COMMON, |r| r.atom_bag)
-    }),
-    fraction("chance_common", "the same needs looked for in the contexts of other trajectories", |s| {
-        s.pooled(NEED, COMMON, |r| r.chance)
-    }),
-    fraction("corrected_common", "(need_retention_common - c) / (1 - c), c = chance_common", |s| {
-        s.corrected(NEED, COMMON)
-    }),
+    headline(
+        "random_common",
+        "the same for the matched random shadow: the floor",
+        |s| s.pooled(NEED, COMMON, |r| r.floor),
+    ),
+    headline(
+        "oracle_common",
+        "the same for the matched oracle shadow: the ceiling",
+        |s| s.pooled(NEED, COMMON, |r| r.ceiling),
+    ),
+    fraction(
+        "atom_bag_common",
+        "the same for the matched list of atoms without prose",
+        |s| s.pooled(NEED, COMMON, |r| r.atom_bag),
+    ),
+    fraction(
+        "chance_common",
+        "the same needs looked for in the contexts of other trajectories",
+        |s| s.pooled(NEED, COMMON, |r| r.chance),
+    ),
+    fraction(
+        "corrected_common",
+        "(need_retention_common - c) / (1 - c), c = chance_common",
+        |s| s.corrected(NEED, COMMON),
+    ),
     headline(
         "need_retention_exposed",
         "bound need retention on the exposed set: of the common set, the needs with no mention outside what the trigger gave away; differs between triggers",
         |s| s.pooled(NEED, EXPOSED, |r| r.value),
     ),
-    headline("random_exposed", "the same for the matched random shadow: the floor", |s| {
-        s.pooled(NEED, EXPOSED, |r| r.floor)
-    }),
-    headline("oracle_exposed", "the same for the matched oracle shadow: the ceiling", |s| {
-        s.pooled(NEED, EXPOSED, |r| r.ceiling)
-    }),
-    fraction("atom_bag_exposed", "the same for the matched list of atoms without prose", |s| {
-        s.pooled(NEED, EXPOSED, |r| r.atom_bag)
-    }),
-    fraction("chance_exposed", "the same needs looked for in the contexts of other trajectories", |s| {
-        s.pooled(NEED, EXPOSED, |r| r.chance)
-    }),
-    fraction("corrected_exposed", "(need_retention_exposed - c) / (1 - c), c = chance_exposed", |s| {
-        s.corrected(NEED, EXPOSED)
-    }),
+    headline(
+        "random_exposed",
+        "the same for the matched random shadow: the floor",
+        |s| s.pooled(NEED, EXPOSED, |r| r.floor),
+    ),
+    headline(
+        "oracle_exposed",
+        "the same for the matched oracle shadow: the ceiling",
+        |s| s.pooled(NEED, EXPOSED, |r| r.ceiling),
+    ),
+    fraction(
+        "atom_bag_exposed",
+        "the same for the matched list of atoms without prose",
+        |s| s.pooled(NEED, EXPOSED, |r| r.atom_bag),
+    ),
+    fraction(
+        "chance_exposed",
+        "the same needs looked for in the contexts of other trajectories",
+        |s| s.pooled(NEED, EXPOSED, |r| r.chance),
+    ),
+    fraction(
+        "corrected_exposed",
+        "(need_retention_exposed - c) / (1 - c), c = chance_exposed",
+        |s| s.corrected(NEED, EXPOSED),
+    ),
     fraction(
         "surface_retention_common",
         "share of the common set whose atom stands anywhere in the context; gameable by a list of atoms",
         |s| s.pooled(SURFACE, COMMON, |r| r.value),
     ),
-    fraction("surface_retention_exposed", "the same on the exposed set", |s| {
-        s.pooled(SURFACE, EXPOSED, |r| r.value)
-    }),
+    fraction(
+        "surface_retention_exposed",
+        "the same on the exposed set",
+        |s| s.pooled(SURFACE, EXPOSED, |r| r.value),
+    ),
     headline(
         "efficiency",
         "sum w (x - random) / sum w (oracle - random) over exposed needs, each trajectory capped at 20 needs' weight where such rows exist (see efficiency_rows); 0 is random, 1 the oracle, never clipped",
         |s| s.efficiency(NEED, s.efficiency_stratum()),
     ),
-    fraction("efficiency_uncapped", "the same without the cap", |s| s.efficiency(NEED, EXPOSED)),
+    fraction("efficiency_uncapped", "the same without the cap", |s| {
+        s.efficiency(NEED, EXPOSED)
+    }),
     fraction(
         "need_coverage",
         "share of the needs of the common set for which bound retention is defined",
@@ -172,7 +218,9 @@ impl Scores<'_> {
         for (score, terms) in rows {
             trajectories.insert(score.trajectory);
             n_items += score.n;
-            let sums = clusters.entry(self.clusters[score.trajectory as usize]).or_insert([0.0; K]);
+            let sums = clusters
+                .entry(self.clusters[score.trajectory as usize])
+                .or_insert([0.0; K]);
             for (sum, term) in sums.iter_mut().zip(terms) {
                 *sum += term;
             }
@@ -212,7 +260,9 @@ impl Scores<'_> {
         if rows.is_empty() {
             return Estimate::null("no rows");
         }
-        let terms = self.terms(rows, |s| Some([s.value? * s.weight, s.chance? * s.weight, s.weight]));
+        let terms = self.terms(rows, |s| {
+            Some([s.value? * s.weight, s.chance? * s.weight, s.weight])
+        });
         self.estimate(&terms, |s| ratio(s[0] - s[1], s[2] - s[1]))
     }
 
@@ -236,22 +286,31 @@ impl Scores<'_> {
             return withheld(format!("{} needs, fewer than {MIN_NEEDS}", room.n_items));
         }
         if room.n_clusters < MIN_CLUSTERS {
-            return withheld(format!("{} clusters, fewer than {MIN_CLUSTERS}", room.n_clusters));
+            return withheld(format!(
+                "{} clusters, fewer than {MIN_CLUSTERS}",
+                room.n_clusters
+            ));
         }
         match room.interval {
-            Some((lo, hi)) if lo > 0.0 || hi < 0.0 => {
-                self.estimate(&terms, |s| ratio(s[0], s[1]))
-            }
+            Some((lo, hi)) if lo > 0.0 || hi < 0.0 => self.estimate(&terms, |s| ratio(s[0], s[1])),
             _ => withheld("the interval of oracle - random holds 0".to_owned()),
         }
     }
 
     fn efficiency_stratum(&self) -> &'static str {
-        if self.get(NEED, EXPOSED_CAPPED).is_empty() { EXPOSED } else { EXPOSED_CAPPED }
+        if self.get(NEED, EXPOSED_CAPPED).is_empty() {
+            EXPOSED
+        } else {
+            EXPOSED_CAPPED
+        }
     }
 
     fn coverage_stratum(&self) -> &'static str {
-        if self.get("need_coverage", COMMON).is_empty() { "" } else { COMMON }
+        if self.get("need_coverage", COMMON).is_empty() {
+            ""
+        } else {
+            COMMON
+        }
     }
 
     fn discard_lift(&self) -> Estimate {
@@ -269,14 +328,19 @@ impl Scores<'_> {
             Some(1.0 - ratio(s[0], s[1])? / ratio(s[2], s[3]).filter(|share| *share > 0.0)?)
         });
         match lift.value {
-            None => Estimate { reason: Some("nothing in scope was needed".to_owned()), ..lift },
+            None => Estimate {
+                reason: Some("nothing in scope was needed".to_owned()),
+                ..lift
+            },
             Some(_) => lift,
         }
     }
 }
 
 fn ratio(top: f64, bottom: f64) -> Option<f64> {
-    (bottom != 0.0).then(|| top / bottom).filter(|x| x.is_finite())
+    (bottom != 0.0)
+        .then(|| top / bottom)
+        .filter(|x| x.is_finite())
 }
 
 /// All that the tables and figures of a report need.
@@ -342,7 +406,12 @@ pub(super) fn summarise(run: &Run, resampling: Resampling) -> anyhow::Result<Sum
     let mut rows = Vec::new();
     run.scores(|batch| {
         rows.par_extend(batch.par_iter().map(|(i, scores)| {
-            let scores = Scores { rows: scores, clusters: &clusters, only: None, resampling };
+            let scores = Scores {
+                rows: scores,
+                clusters: &clusters,
+                only: None,
+                resampling,
+            };
             let by_format = by_format(&scores, &formats);
             (summarise_variant(run, *i, &scores), by_format)
         }));
@@ -359,7 +428,10 @@ pub(super) fn summarise(run: &Run, resampling: Resampling) -> anyhow::Result<Sum
     let mut format_rows: Vec<FormatRow> = by_variant
         .into_iter()
         .enumerate()
-        .flat_map(|(variant, rows)| rows.into_iter().map(move |row| FormatRow { variant, ..row }))
+        .flat_map(|(variant, rows)| {
+            rows.into_iter()
+                .map(move |row| FormatRow { variant, ..row })
+        })
         .collect();
     format_rows.sort_by(|a, b| (&a.format, a.variant).cmp(&(&b.format, b.variant)));
     let mut summary = Summary {
@@ -379,7 +451,10 @@ pub(super) fn summarise(run: &Run, resampling: Resampling) -> anyhow::Result<Sum
 fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
     let names: BTreeSet<&str> = run.trajectories.iter().map(|t| t.format.as_str()).collect();
     let members = |name: &str| run.trajectories.iter().map(|t| t.format == name).collect();
-    names.into_iter().map(|name| (name.to_owned(), members(name))).collect()
+    names
+        .into_iter()
+        .map(|name| (name.to_owned(), members(name)))
+        .collect()
 }
 
 fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
@@ -403,7 +478,9 @@ fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
         })
         .collect();
     strata.sort_by(|a, b| {
-        a.metric.cmp(&b.metric).then_with(|| natural(&a.stratum.to_string(), &b.stratum.to_string()))
+        a.metric
+            .cmp(&b.metric)
+            .then_with(|| natural(&a.stratum.to_string(), &b.stratum.to_string()))
     });
     VariantSummary {
         variant: variant.variant.clone(),
@@ -425,11 +502,19 @@ fn by_format(scores: &Scores, formats: &BTreeMap<String, Vec<bool>>) -> Vec<Form
     formats
         .iter()
         .map(|(format, members)| {
-            let part = Scores { only: Some(members), ..*scores };
+            let part = Scores {
+                only: Some(members),
+                ..*scores
+            };
             let metrics = METRICS.iter().filter(|m| m.by_format);
             let estimates: Vec<Estimate> = metrics.map(|m| (m.compute)(&part)).collect();
             let n_trajectories = estimates.first().map_or(0, |e| e.n_trajectories);
-            FormatRow { format: format.clone(), variant: 0, n_trajectories, estimates }
+            FormatRow {
+                format: format.clone(),
+                variant: 0,
+                n_trajectories,
+                estimates,
+            }
         })
         .collect()
 }
@@ -437,10 +522,18 @@ fn by_format(scores: &Scores, formats: &BTreeMap<String, Vec<bool>>) -> Vec<Form
 fn summarise_events(events: &[Event]) -> EventSummary {
     let removable: u64 = events.iter().map(|e| e.removable_tokens).sum();
     let kept: u64 = events.iter().map(|e| e.kept_tokens).sum();
-    let censored = events.iter().filter(|e| e.break_even_turns.is_none()).count();
+    let censored = events
+        .iter()
+        .filter(|e| e.break_even_turns.is_none())
+        .count();
     let times: Vec<(u32, bool)> = events
         .iter()
-        .map(|e| (e.break_even_turns.unwrap_or(e.decisions_left), e.break_even_turns.is_some()))
+        .map(|e| {
+            (
+                e.break_even_turns.unwrap_or(e.decisions_left),
+                e.break_even_turns.is_some(),
+            )
+        })
         .collect();
     EventSummary {
         n: events.len(),
@@ -461,7 +554,10 @@ fn kaplan_meier_median(mut times: Vec<(u32, bool)>) -> Option<u32> {
     let mut rest = times.as_slice();
     while let Some(&(time, _)) = rest.first() {
         let same = rest.iter().take_while(|(t, _)| *t == time).count();
-        let happened = rest[..same].iter().filter(|(_, happened)| *happened).count();
+        let happened = rest[..same]
+            .iter()
+            .filter(|(_, happened)| *happened)
+            .count();
         surviving *= 1.0 - happened as f64 / at_risk as f64;
         // 1/2 reached by products of fractions may be off by rounding.
         if surviving <= 0.5 + 1e-12 {
@@ -499,7 +595,11 @@ fn remarks(summary: &Summary) -> Vec<String> {
             "cells that failed and are left out: {n_errors}; see `Excluded cells` in summary.md"
         ));
     }
-    if summary.rows.iter().any(|r| r.n_ok != summary.n_ok_everywhere) {
+    if summary
+        .rows
+        .iter()
+        .any(|r| r.n_ok != summary.n_ok_everywhere)
+    {
         remarks.push(format!(
             "variants were scored on different trajectories: only {} of {} are ok under all of them, \
              so compare rows with care",
@@ -508,7 +608,9 @@ fn remarks(summary: &Summary) -> Vec<String> {
     }
     let n_violations: u64 = summary.rows.iter().map(|r| r.n_violations).sum();
     if n_violations > 0 {
-        remarks.push(format!("violated invariants: {n_violations}; see n_violations in summary.csv"));
+        remarks.push(format!(
+            "violated invariants: {n_violations}; see n_violations in summary.csv"
+        ));
     }
     remarks
 }
@@ -518,12 +620,36 @@ impl Summary {
     pub(super) fn table(&self) -> Table {
         let mut t = Table::new("summary");
         let rows = &self.rows;
-        t.text("variant", "id of the variant", rows.iter().map(|r| Some(r.variant.clone())));
-        t.text("label", "its short name, unique in the run", rows.iter().map(|r| Some(r.label.clone())));
-        t.text("strategy", "how it compresses", rows.iter().map(|r| Some(r.strategy.clone())));
-        t.text("trigger", "when it compresses", rows.iter().map(|r| Some(r.trigger.clone())));
-        t.text("model", "model of the compressor; null is model-free", rows.iter().map(|r| r.model.clone()));
-        t.count("n_cells_ok", "trajectories scored", rows.iter().map(|r| Some(r.n_ok as u64)));
+        t.text(
+            "variant",
+            "id of the variant",
+            rows.iter().map(|r| Some(r.variant.clone())),
+        );
+        t.text(
+            "label",
+            "its short name, unique in the run",
+            rows.iter().map(|r| Some(r.label.clone())),
+        );
+        t.text(
+            "strategy",
+            "how it compresses",
+            rows.iter().map(|r| Some(r.strategy.clone())),
+        );
+        t.text(
+            "trigger",
+            "when it compresses",
+            rows.iter().map(|r| Some(r.trigger.clone())),
+        );
+        t.text(
+            "model",
+            "model of the compressor; null is model-free",
+            rows.iter().map(|r| r.model.clone()),
+        );
+        t.count(
+            "n_cells_ok",
+            "trajectories scored",
+            rows.iter().map(|r| Some(r.n_ok as u64)),
+        );
         t.count(
             "n_cells_error",
             "trajectories that failed under this variant and are left out",
@@ -531,16 +657,34 @@ impl Summary {
         );
         t.count(
             "n_clusters",
-            &format!("clusters behind token_savings; here a cluster is a {}", self.cluster_name()),
+            &format!(
+                "clusters behind token_savings; here a cluster is a {}",
+                self.cluster_name()
+            ),
             rows.iter().map(|r| Some(r.estimates[0].n_clusters as u64)),
         );
-        t.count("n_events", "compressions", rows.iter().map(|r| Some(r.events.n as u64)));
+        t.count(
+            "n_events",
+            "compressions",
+            rows.iter().map(|r| Some(r.events.n as u64)),
+        );
         let items = |name: &str| {
-            let at = METRICS.iter().position(|m| m.name == name).expect("a metric of the list");
+            let at = METRICS
+                .iter()
+                .position(|m| m.name == name)
+                .expect("a metric of the list");
             rows.iter().map(move |r| Some(r.estimates[at].n_items))
         };
-        t.count("n_needs_common", "needs behind need_retention_common", items("need_retention_common"));
-        t.count("n_needs_exposed", "needs behind need_retention_exposed", items("need_retention_exposed"));
+        t.count(
+            "n_needs_common",
+            "needs behind need_retention_common",
+            items("need_retention_common"),
+        );
+        t.count(
+            "n_needs_exposed",
+            "needs behind need_retention_exposed",
+            items("need_retention_exposed"),
+        );
         t.fraction(
             "kept_share",
             "kept tokens / removable tokens over all events",
@@ -564,52 +708,143 @@ impl Summary {
             "share of the events that had not paid off when the log ended",
             rows.iter().map(|r| r.events.break_even_censored_share),
         );
-        t.count("n_violations", "invariants violated", rows.iter().map(|r| Some(r.n_violations)));
+        t.count(
+            "n_violations",
+            "invariants violated",
+            rows.iter().map(|r| Some(r.n_violations)),
+        );
         t.count(
             "n_fallbacks",
             "events at which a fallback strategy stood in",
             rows.iter().map(|r| Some(r.events.n_fallbacks as u64)),
         );
-        t.text("nulls", "why values or intervals are null", rows.iter().map(nulls));
+        t.text(
+            "nulls",
+            "why values or intervals are null",
+            rows.iter().map(nulls),
+        );
         t
     }
 
     /// Every retention score by stratum, one row each.
     pub(super) fn strata(&self) -> Table {
-        let rows: Vec<(&VariantSummary, &StratumRow)> =
-            self.rows.iter().flat_map(|r| r.strata.iter().map(move |s| (r, s))).collect();
+        let rows: Vec<(&VariantSummary, &StratumRow)> = self
+            .rows
+            .iter()
+            .flat_map(|r| r.strata.iter().map(move |s| (r, s)))
+            .collect();
         let mut t = Table::new("strata");
-        t.text("variant", "id of the variant", rows.iter().map(|(r, _)| Some(r.variant.clone())));
-        t.text("label", "its short name", rows.iter().map(|(r, _)| Some(r.label.clone())));
-        t.text("metric", "need_retention (bound) or surface_retention", rows.iter().map(|(_, s)| Some(s.metric.clone())));
-        t.text("stratum", "the stratum in full", rows.iter().map(|(_, s)| Some(s.stratum.to_string())));
+        t.text(
+            "variant",
+            "id of the variant",
+            rows.iter().map(|(r, _)| Some(r.variant.clone())),
+        );
+        t.text(
+            "label",
+            "its short name",
+            rows.iter().map(|(r, _)| Some(r.label.clone())),
+        );
+        t.text(
+            "metric",
+            "need_retention (bound) or surface_retention",
+            rows.iter().map(|(_, s)| Some(s.metric.clone())),
+        );
+        t.text(
+            "stratum",
+            "the stratum in full",
+            rows.iter().map(|(_, s)| Some(s.stratum.to_string())),
+        );
         for key in STRATUM_KEYS {
             let doc = match key {
-                "set" => "common: the same needs for every variant; exposed: those that the trigger put at risk",
+                "set" => {
+                    "common: the same needs for every variant; exposed: those that the trigger put at risk"
+                }
                 "tail" => "reference tail in turns: needs last mentioned longer ago",
-                "class" => "source of the need: observed, user, authored; null is observed and user",
+                "class" => {
+                    "source of the need: observed, user, authored; null is observed and user"
+                }
                 "kind" => "kind of the atom; null is all",
                 "horizon" => "turns after the compression; null is all",
                 "point" => "number of the compression, from 1; null is all",
                 "body" => "1: needs inside the body of an edit, which the headline leaves out",
-                "shadow" => "local: shadows start from the variant's own state before each event; null is chain",
+                "shadow" => {
+                    "local: shadows start from the variant's own state before each event; null is chain"
+                }
                 _ => "largest weight of one trajectory in needs; null is no cap",
             };
-            t.text(key, doc, rows.iter().map(|(_, s)| s.stratum.get(key).map(str::to_owned)));
+            t.text(
+                key,
+                doc,
+                rows.iter()
+                    .map(|(_, s)| s.stratum.get(key).map(str::to_owned)),
+            );
         }
-        t.count("n_trajectories", "trajectories behind the value", rows.iter().map(|(_, s)| Some(s.value.n_trajectories as u64)));
-        t.count("n_clusters", "clusters behind the value", rows.iter().map(|(_, s)| Some(s.value.n_clusters as u64)));
-        t.count("n_needs", "needs behind the value", rows.iter().map(|(_, s)| Some(s.value.n_items)));
-        t.fraction("value", "pooled retention", rows.iter().map(|(_, s)| s.value.value));
-        t.fraction("lo", "lower end of its 95 % interval", rows.iter().map(|(_, s)| s.value.lo()));
-        t.fraction("hi", "upper end of its 95 % interval", rows.iter().map(|(_, s)| s.value.hi()));
-        t.fraction("random", "the same for the matched random shadow: the floor", rows.iter().map(|(_, s)| s.floor));
-        t.fraction("oracle", "the same for the matched oracle shadow: the ceiling", rows.iter().map(|(_, s)| s.ceiling));
-        t.fraction("atom_bag", "the same for the matched list of atoms", rows.iter().map(|(_, s)| s.atom_bag));
-        t.fraction("chance", "the same in the contexts of other trajectories", rows.iter().map(|(_, s)| s.chance));
-        t.fraction("efficiency", "sum w (x - random) / sum w (oracle - random)", rows.iter().map(|(_, s)| s.efficiency.value));
-        t.fraction("efficiency_lo", "lower end of its 95 % interval", rows.iter().map(|(_, s)| s.efficiency.lo()));
-        t.fraction("efficiency_hi", "upper end of its 95 % interval", rows.iter().map(|(_, s)| s.efficiency.hi()));
+        t.count(
+            "n_trajectories",
+            "trajectories behind the value",
+            rows.iter()
+                .map(|(_, s)| Some(s.value.n_trajectories as u64)),
+        );
+        t.count(
+            "n_clusters",
+            "clusters behind the value",
+            rows.iter().map(|(_, s)| Some(s.value.n_clusters as u64)),
+        );
+        t.count(
+            "n_needs",
+            "needs behind the value",
+            rows.iter().map(|(_, s)| Some(s.value.n_items)),
+        );
+        t.fraction(
+            "value",
+            "pooled retention",
+            rows.iter().map(|(_, s)| s.value.value),
+        );
+        t.fraction(
+            "lo",
+            "lower end of its 95 % interval",
+            rows.iter().map(|(_, s)| s.value.lo()),
+        );
+        t.fraction(
+            "hi",
+            "upper end of its 95 % interval",
+            rows.iter().map(|(_, s)| s.value.hi()),
+        );
+        t.fraction(
+            "random",
+            "the same for the matched random shadow: the floor",
+            rows.iter().map(|(_, s)| s.floor),
+        );
+        t.fraction(
+            "oracle",
+            "the same for the matched oracle shadow: the ceiling",
+            rows.iter().map(|(_, s)| s.ceiling),
+        );
+        t.fraction(
+            "atom_bag",
+            "the same for the matched list of atoms",
+            rows.iter().map(|(_, s)| s.atom_bag),
+        );
+        t.fraction(
+            "chance",
+            "the same in the contexts of other trajectories",
+            rows.iter().map(|(_, s)| s.chance),
+        );
+        t.fraction(
+            "efficiency",
+            "sum w (x - random) / sum w (oracle - random)",
+            rows.iter().map(|(_, s)| s.efficiency.value),
+        );
+        t.fraction(
+            "efficiency_lo",
+            "lower end of its 95 % interval",
+            rows.iter().map(|(_, s)| s.efficiency.lo()),
+        );
+        t.fraction(
+            "efficiency_hi",
+            "upper end of its 95 % interval",
+            rows.iter().map(|(_, s)| s.efficiency.hi()),
+        );
         t.text(
             "nulls",
             "why values or intervals are null",
@@ -625,30 +860,71 @@ impl Summary {
         let rows = &self.formats;
         let mut t = Table::new("by_format");
         let variant = |r: &FormatRow| &self.rows[r.variant];
-        t.text("format", "format of the logs", rows.iter().map(|r| Some(r.format.clone())));
-        t.text("variant", "id of the variant", rows.iter().map(|r| Some(variant(r).variant.clone())));
-        t.text("label", "its short name", rows.iter().map(|r| Some(variant(r).label.clone())));
-        t.count("n_trajectories", "trajectories behind token_savings", rows.iter().map(|r| Some(r.n_trajectories as u64)));
+        t.text(
+            "format",
+            "format of the logs",
+            rows.iter().map(|r| Some(r.format.clone())),
+        );
+        t.text(
+            "variant",
+            "id of the variant",
+            rows.iter().map(|r| Some(variant(r).variant.clone())),
+        );
+        t.text(
+            "label",
+            "its short name",
+            rows.iter().map(|r| Some(variant(r).label.clone())),
+        );
+        t.count(
+            "n_trajectories",
+            "trajectories behind token_savings",
+            rows.iter().map(|r| Some(r.n_trajectories as u64)),
+        );
         let metrics: Vec<&Metric> = METRICS.iter().filter(|m| m.by_format).collect();
-        let at = |name: &str| metrics.iter().position(|m| m.name == name).expect("a metric of the list");
+        let at = |name: &str| {
+            metrics
+                .iter()
+                .position(|m| m.name == name)
+                .expect("a metric of the list")
+        };
         let clusters = at("token_savings");
-        t.count("n_clusters", "clusters behind token_savings", rows.iter().map(|r| Some(r.estimates[clusters].n_clusters as u64)));
-        for (name, metric) in [("n_needs_common", "need_retention_common"), ("n_needs_exposed", "need_retention_exposed")] {
+        t.count(
+            "n_clusters",
+            "clusters behind token_savings",
+            rows.iter()
+                .map(|r| Some(r.estimates[clusters].n_clusters as u64)),
+        );
+        for (name, metric) in [
+            ("n_needs_common", "need_retention_common"),
+            ("n_needs_exposed", "need_retention_exposed"),
+        ] {
             let at = at(metric);
-            t.count(name, &format!("needs behind {metric}"), rows.iter().map(|r| Some(r.estimates[at].n_items)));
+            t.count(
+                name,
+                &format!("needs behind {metric}"),
+                rows.iter().map(|r| Some(r.estimates[at].n_items)),
+            );
         }
         for (i, metric) in metrics.iter().enumerate() {
             estimate_columns(&mut t, metric, rows.iter().map(|r| &r.estimates[i]));
         }
-        t.text("nulls", "why values or intervals are null", rows.iter().map(|r| {
-            joined(metrics.iter().map(|m| m.name).zip(&r.estimates))
-        }));
+        t.text(
+            "nulls",
+            "why values or intervals are null",
+            rows.iter()
+                .map(|r| joined(metrics.iter().map(|m| m.name).zip(&r.estimates))),
+        );
         t
     }
 
     /// The points of the headline figure.
     pub(super) fn points(&self) -> Vec<Point> {
-        let at = |name: &str| METRICS.iter().position(|m| m.name == name).expect("a metric of the list");
+        let at = |name: &str| {
+            METRICS
+                .iter()
+                .position(|m| m.name == name)
+                .expect("a metric of the list")
+        };
         let (x, y) = (at("token_savings"), at("need_retention_common"));
         let (floor, ceiling) = (at("random_common"), at("oracle_common"));
         self.rows
@@ -723,26 +999,44 @@ impl Summary {
         .expect("a String takes every write");
         out += &self.excluded();
         for table in tables {
-            write!(out, "\n## Columns of {0}.csv and {0}.parquet\n\n", table.name)
-                .expect("a String takes every write");
+            write!(
+                out,
+                "\n## Columns of {0}.csv and {0}.parquet\n\n",
+                table.name
+            )
+            .expect("a String takes every write");
             out += "A column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n\n";
-            let columns =
-                table.columns.iter().filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
-            let shown = Table { name: table.name, columns: columns.cloned().collect() };
+            let columns = table
+                .columns
+                .iter()
+                .filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
+            let shown = Table {
+                name: table.name,
+                columns: columns.cloned().collect(),
+            };
             out += &shown.docs();
         }
         out
     }
 
     fn main_table(&self) -> String {
-        let at = |name: &str| METRICS.iter().position(|m| m.name == name).expect("a metric of the list");
+        let at = |name: &str| {
+            METRICS
+                .iter()
+                .position(|m| m.name == name)
+                .expect("a metric of the list")
+        };
         let columns = [
             ("token savings", at("token_savings"), true),
             ("cost savings", at("cost_savings"), true),
             ("need retention, common", at("need_retention_common"), true),
             ("floor", at("random_common"), false),
             ("ceiling", at("oracle_common"), false),
-            ("need retention, exposed", at("need_retention_exposed"), true),
+            (
+                "need retention, exposed",
+                at("need_retention_exposed"),
+                true,
+            ),
             ("efficiency", at("efficiency"), true),
             ("discard lift", at("discard_lift"), true),
         ];
@@ -754,14 +1048,23 @@ impl Summary {
             .iter()
             .map(|r| {
                 let mut row = vec![r.label.clone()];
-                row.extend(columns.iter().map(|&(_, at, interval)| shown(&r.estimates[at], interval)));
-                row.push(match (r.events.break_even_median, r.events.break_even_censored_share) {
-                    (_, None) => "-".to_owned(),
-                    (median, Some(share)) => {
-                        let median = median.map_or_else(|| "-".to_owned(), |m| m.to_string());
-                        format!("{median} ({} censored)", fixed(share, 2))
-                    }
-                });
+                row.extend(
+                    columns
+                        .iter()
+                        .map(|&(_, at, interval)| shown(&r.estimates[at], interval)),
+                );
+                row.push(
+                    match (
+                        r.events.break_even_median,
+                        r.events.break_even_censored_share,
+                    ) {
+                        (_, None) => "-".to_owned(),
+                        (median, Some(share)) => {
+                            let median = median.map_or_else(|| "-".to_owned(), |m| m.to_string());
+                            format!("{median} ({} censored)", fixed(share, 2))
+                        }
+                    },
+                );
                 row.push(format!(
                     "{}/{}/{}/{}",
                     r.n_ok,
@@ -779,7 +1082,8 @@ impl Summary {
     /// Which cells failed, and the first error text of each variant.
     fn excluded(&self) -> String {
         const SHOWN: usize = 20;
-        let failed: Vec<&VariantSummary> = self.rows.iter().filter(|r| !r.errors.is_empty()).collect();
+        let failed: Vec<&VariantSummary> =
+            self.rows.iter().filter(|r| !r.errors.is_empty()).collect();
         let mut out = String::from("\n## Excluded cells\n\n");
         if failed.is_empty() {
             out += "None: every variant was scored on every trajectory that it was given.\n";
@@ -791,27 +1095,51 @@ impl Summary {
             .map(|r| {
                 let (trajectory, error) = &r.errors[0];
                 let error: String = error.chars().take(100).collect();
-                vec![r.label.clone(), r.errors.len().to_string(), format!("{trajectory}: {error}")]
+                vec![
+                    r.label.clone(),
+                    r.errors.len().to_string(),
+                    format!("{trajectory}: {error}"),
+                ]
             })
             .collect();
         out += &markdown(&["variant", "cells", "first error"], &rows);
         if failed.len() > SHOWN {
-            writeln!(out, "\nand {} more variants: see cells.parquet.", failed.len() - SHOWN)
-                .expect("a String takes every write");
+            writeln!(
+                out,
+                "\nand {} more variants: see cells.parquet.",
+                failed.len() - SHOWN
+            )
+            .expect("a String takes every write");
         }
         out
     }
 }
 
 /// Value, lower and upper end as three columns.
-fn estimate_columns<'a>(t: &mut Table, metric: &Metric, cells: impl Iterator<Item = &'a Estimate> + Clone) {
+fn estimate_columns<'a>(
+    t: &mut Table,
+    metric: &Metric,
+    cells: impl Iterator<Item = &'a Estimate> + Clone,
+) {
     let mut push = |suffix: &str, doc: &str, cells: &mut dyn Iterator<Item = Option<f64>>| {
         let name = format!("{}{suffix}", metric.name);
-        if metric.amount { t.amount(&name, doc, cells) } else { t.fraction(&name, doc, cells) }
+        if metric.amount {
+            t.amount(&name, doc, cells)
+        } else {
+            t.fraction(&name, doc, cells)
+        }
     };
     push("", metric.doc, &mut cells.clone().map(|e| e.value));
-    push("_lo", &format!("lower end of the 95 % interval of {}", metric.name), &mut cells.clone().map(Estimate::lo));
-    push("_hi", &format!("upper end of the 95 % interval of {}", metric.name), &mut cells.map(Estimate::hi));
+    push(
+        "_lo",
+        &format!("lower end of the 95 % interval of {}", metric.name),
+        &mut cells.clone().map(Estimate::lo),
+    );
+    push(
+        "_hi",
+        &format!("upper end of the 95 % interval of {}", metric.name),
+        &mut cells.map(Estimate::hi),
+    );
 }
 
 fn nulls(row: &VariantSummary) -> Option<String> {
@@ -822,14 +1150,18 @@ fn nulls(row: &VariantSummary) -> Option<String> {
 fn joined<'a>(estimates: impl Iterator<Item = (&'a str, &'a Estimate)>) -> Option<String> {
     let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
     for (name, estimate) in estimates {
-        let Some(reason) = &estimate.reason else { continue };
+        let Some(reason) = &estimate.reason else {
+            continue;
+        };
         match by_reason.iter_mut().find(|(r, _)| r == reason) {
             Some((_, names)) => names.push(name),
             None => by_reason.push((reason.clone(), vec![name])),
         }
     }
-    let parts: Vec<String> =
-        by_reason.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
+    let parts: Vec<String> = by_reason
+        .iter()
+        .map(|(reason, names)| format!("{}: {reason}", names.join(", ")))
+        .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -841,5 +1173,265 @@ fn shown(estimate: &Estimate, interval: bool) -> String {
             format!("{} [{}, {}]", fixed(value, 3), fixed(lo, 2), fixed(hi, 2))
         }
         (Some(value), _) => fixed(value, 3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESAMPLING: Resampling = Resampling {
+        seed: 1,
+        resamples: 400,
+    };
+
+    fn score(trajectory: u32, value: f64, floor: f64, ceiling: f64, weight: f64) -> Score {
+        Score {
+            trajectory,
+            value: Some(value),
+            floor: Some(floor),
+            ceiling: Some(ceiling),
+            atom_bag: None,
+            chance: Some(0.2),
+            weight,
+            n: weight as u64,
+        }
+    }
+
+    fn with<T>(rows: Vec<(&str, &str, Vec<Score>)>, read: impl FnOnce(&Scores) -> T) -> T {
+        let rows: VariantScores = rows
+            .into_iter()
+            .map(|(metric, stratum, rows)| ((metric.to_owned(), stratum.to_owned()), rows))
+            .collect();
+        let clusters: Vec<u32> = (0..40).collect();
+        read(&Scores {
+            rows: &rows,
+            clusters: &clusters,
+            only: None,
+            resampling: RESAMPLING,
+        })
+    }
+
+    fn close(value: Option<f64>, expected: f64) {
+        let value = value.expect("a value");
+        assert!(
+            (value - expected).abs() < 1e-12,
+            "{value} is not {expected}"
+        );
+    }
+
+    #[test]
+    fn pooling_is_weighted_and_skips_what_is_undefined() {
+        let undefined = Score {
+            value: None,
+            ..score(2, 0.0, 0.0, 0.0, 9.0)
+        };
+        let weightless = score(3, 0.9, 0.0, 0.0, 0.0);
+        let rows = vec![
+            score(0, 0.5, 0.1, 0.9, 1.0),
+            score(1, 0.9, 0.1, 0.9, 3.0),
+            undefined,
+            weightless,
+        ];
+        with(vec![(NEED, COMMON, rows)], |s| {
+            let e = s.pooled(NEED, COMMON, |r| r.value);
+            // (0.5 * 1 + 0.9 * 3) / 4
+            close(e.value, 0.8);
+            assert_eq!((e.n_trajectories, e.n_clusters, e.n_items), (2, 2, 4));
+            // (0.8 - 0.2) / (1 - 0.2)
+            close(s.corrected(NEED, COMMON).value, 0.75);
+            assert_eq!(
+                s.pooled(NEED, EXPOSED, |r| r.value).reason.as_deref(),
+                Some("no rows")
+            );
+            assert_eq!(
+                s.pooled(NEED, COMMON, |r| r.atom_bag).reason.as_deref(),
+                Some("no data")
+            );
+        });
+    }
+
+    #[test]
+    fn a_part_of_the_trajectories_can_be_pooled_alone() {
+        with(
+            vec![(
+                NEED,
+                COMMON,
+                vec![score(0, 0.5, 0.0, 1.0, 1.0), score(1, 0.9, 0.0, 1.0, 3.0)],
+            )],
+            |s| {
+                let mut only = vec![false; 40];
+                only[1] = true;
+                let part = Scores {
+                    only: Some(&only),
+                    ..*s
+                };
+                let e = part.pooled(NEED, COMMON, |r| r.value);
+                close(e.value, 0.9);
+                assert_eq!(
+                    (e.n_trajectories, e.reason.as_deref()),
+                    (1, Some("1 cluster"))
+                );
+            },
+        );
+    }
+
+    #[test]
+    fn efficiency_is_a_ratio_of_sums_and_is_not_clipped() {
+        // Needs 3 each; half the trajectories at floor .2, x .5, ceiling .8, half at .4, 1.0, .8.
+        let rows = |n: u32| -> Vec<Score> {
+            let odd = |t: u32| {
+                if t.is_multiple_of(2) {
+                    (0.5, 0.2, 0.8)
+                } else {
+                    (1.0, 0.4, 0.8)
+                }
+            };
+            (0..n)
+                .map(|t| score(t, odd(t).0, odd(t).1, odd(t).2, 3.0))
+                .collect()
+        };
+        with(vec![(NEED, EXPOSED, rows(12))], |s| {
+            // ((.3 + .6) * 3 * 6) / ((.6 + .4) * 3 * 6)
+            close(s.efficiency(NEED, EXPOSED).value, 0.9);
+            assert_eq!(s.efficiency_stratum(), EXPOSED);
+        });
+        let beyond: Vec<Score> = (0..12).map(|t| score(t, 1.0, 0.5, 0.75, 3.0)).collect();
+        with(vec![(NEED, EXPOSED_CAPPED, beyond)], |s| {
+            assert_eq!(s.efficiency_stratum(), EXPOSED_CAPPED);
+            close(s.efficiency(NEED, EXPOSED_CAPPED).value, 2.0);
+        });
+    }
+
+    #[test]
+    fn efficiency_is_withheld_where_it_would_mean_nothing() {
+        let reason = |rows: Vec<Score>| {
+            with(vec![(NEED, EXPOSED, rows)], |s| {
+                let e = s.efficiency(NEED, EXPOSED);
+                assert_eq!((e.value, e.interval), (None, None));
+                e.reason.unwrap()
+            })
+        };
+        let few_needs = (0..12).map(|t| score(t, 0.5, 0.2, 0.8, 2.0)).collect();
+        assert_eq!(reason(few_needs), "24 needs, fewer than 30");
+        let few_clusters = (0..9).map(|t| score(t, 0.5, 0.2, 0.8, 9.0)).collect();
+        assert_eq!(reason(few_clusters), "9 clusters, fewer than 10");
+        let no_room = (0..20)
+            .map(|t| {
+                score(
+                    t,
+                    0.5,
+                    0.5,
+                    if t.is_multiple_of(2) { 0.8 } else { 0.2 },
+                    3.0,
+                )
+            })
+            .collect();
+        assert_eq!(reason(no_room), "the interval of oracle - random holds 0");
+        let equal = (0..20).map(|t| score(t, 0.5, 0.5, 0.5, 3.0)).collect();
+        assert_eq!(reason(equal), "the interval of oracle - random holds 0");
+    }
+
+    #[test]
+    fn discard_lift_compares_pooled_shares() {
+        let removed = vec![
+            score(0, 0.1, 0.0, 0.0, 100.0),
+            score(1, 0.0, 0.0, 0.0, 100.0),
+        ];
+        let scope = vec![
+            score(0, 0.2, 0.0, 0.0, 200.0),
+            score(1, 0.2, 0.0, 0.0, 200.0),
+        ];
+        let rows = vec![
+            ("needed_removed_share", "", removed),
+            ("needed_scope_share", "", scope.clone()),
+        ];
+        // 1 - (10 / 200) / (80 / 400)
+        with(rows, |s| close(s.discard_lift().value, 0.75));
+        let nothing = vec![Score {
+            value: None,
+            ..score(0, 0.0, 0.0, 0.0, 0.0)
+        }];
+        let rows = vec![
+            ("needed_removed_share", "", nothing),
+            ("needed_scope_share", "", scope),
+        ];
+        with(rows, |s| {
+            assert_eq!(
+                s.discard_lift().reason.as_deref(),
+                Some("nothing was removed")
+            );
+        });
+        let one = |value| vec![score(0, value, 0.0, 0.0, 10.0)];
+        let rows = vec![
+            ("needed_removed_share", "", one(0.0)),
+            ("needed_scope_share", "", one(0.0)),
+        ];
+        with(rows, |s| {
+            assert_eq!(
+                s.discard_lift().reason.as_deref(),
+                Some("nothing in scope was needed")
+            );
+        });
+    }
+
+    #[test]
+    fn the_median_of_kaplan_and_meier_counts_the_censored() {
+        // At risk 5, 4, 2: survival 4/5, 4/5 * 3/4 = 3/5, 3/5 * 1/2 = 3/10 at time 6.
+        let times = vec![(2, true), (3, true), (3, false), (6, true), (9, false)];
+        assert_eq!(kaplan_meier_median(times), Some(6));
+        // 1 - 1/4, then 2/3 of it: exactly 1/2.
+        assert_eq!(
+            kaplan_meier_median(vec![(1, true), (2, true), (5, false), (5, false)]),
+            Some(2)
+        );
+        assert_eq!(
+            kaplan_meier_median(vec![(1, true), (2, false), (2, false)]),
+            None
+        );
+        assert_eq!(kaplan_meier_median(vec![]), None);
+    }
+
+    #[test]
+    fn events_add_up() {
+        let event = |break_even_turns, kept_tokens| Event {
+            break_even_turns,
+            decisions_left: 9,
+            removable_tokens: 100,
+            kept_tokens,
+            fallback: false,
+        };
+        let e = summarise_events(&[event(Some(4), 10), event(None, 30)]);
+        assert_eq!(e.kept_share, Some(0.2));
+        assert_eq!(
+            (e.break_even_median, e.break_even_censored_share),
+            (Some(4), Some(0.5))
+        );
+        assert_eq!(summarise_events(&[]), EventSummary::default());
+    }
+
+    #[test]
+    fn numbers_in_names_sort_by_value() {
+        let mut labels = vec!["mask M=10", "mask M=5", "mask", "full", "mask M=5 b"];
+        labels.sort_by(|a, b| natural(a, b));
+        assert_eq!(
+            labels,
+            ["full", "mask", "mask M=5", "mask M=5 b", "mask M=10"]
+        );
+    }
+
+    #[test]
+    fn reasons_are_told_once() {
+        let null = Estimate::null("no rows");
+        let some = Estimate {
+            value: Some(1.0),
+            ..Estimate::default()
+        };
+        let estimates = [("a", &null), ("b", &some), ("c", &null)];
+        assert_eq!(
+            joined(estimates.into_iter()).as_deref(),
+            Some("a, c: no rows")
+        );
+        assert_eq!(joined([("b", &some)].into_iter()), None);
     }
 }

@@ -48,7 +48,12 @@ pub(super) const GRID: [Spec; 24] = [
 ];
 
 /// Writes a run of these variants over `n_trajectories`; the fourth variant fails on one of them.
-pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_repositories: usize) {
+pub(super) fn write_run(
+    folder: &Path,
+    specs: &[Spec],
+    n_trajectories: usize,
+    n_repositories: usize,
+) {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let mut uniform = move || f64::from(rng.next_u32()) / 4_294_967_296.0;
     let id = |t: usize| format!("{t:032x}");
@@ -116,28 +121,41 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             if failed {
                 continue;
             }
-            let mut score = |metric: &str, stratum: &str, value: [Option<f64>; 5], weight: f64, n: u64| {
-                scores.push(ScoreRow {
-                    variant: variant(v),
-                    trajectory: id(t),
-                    event: None,
-                    metric: metric.to_owned(),
-                    stratum: stratum.to_owned(),
-                    value: value[0],
-                    floor: value[1],
-                    ceiling: value[2],
-                    atom_bag: value[3],
-                    chance: value[4],
-                    weight,
-                    n,
-                });
-            };
+            let mut score =
+                |metric: &str, stratum: &str, value: [Option<f64>; 5], weight: f64, n: u64| {
+                    scores.push(ScoreRow {
+                        variant: variant(v),
+                        trajectory: id(t),
+                        event: None,
+                        metric: metric.to_owned(),
+                        stratum: stratum.to_owned(),
+                        value: value[0],
+                        floor: value[1],
+                        ceiling: value[2],
+                        atom_bag: value[3],
+                        chance: value[4],
+                        weight,
+                        n,
+                    });
+                };
             let plain = |value: f64| [Some(value), Some(0.0), None, None, None];
             score("token_savings", "", plain(saved), full, 30);
-            score("cost_savings", "", plain(saved * 0.7 - 0.1 * f64::from(u8::from(saved > 0.0))), full / 1e6, 30);
+            score(
+                "cost_savings",
+                "",
+                plain(saved * 0.7 - 0.1 * f64::from(u8::from(saved > 0.0))),
+                full / 1e6,
+                30,
+            );
             score("net_savings", "", plain(saved * 0.9), full, 30);
             score("peak_savings", "", plain(saved * 1.1), full / 20.0, 1);
-            score("peak_tokens", "", plain(full / 20.0 * (1.0 - saved)), 1.0, 1);
+            score(
+                "peak_tokens",
+                "",
+                plain(full / 20.0 * (1.0 - saved)),
+                1.0,
+                1,
+            );
             let kept = 1.0 - (saved / 0.95).min(1.0);
             let exposed = |quality: f64| {
                 let floor = 0.1 + 0.5 * kept;
@@ -146,10 +164,17 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             };
             let noisy = |x: f64| (x + 0.25 * luck).clamp(0.0, 1.0);
             let mut retention = |metric: &str, extra: &str, lift: f64, share: f64| {
-                for (set, part, at_risk) in [("common", 1.0, exposure), ("exposed", exposure, 1.0)] {
+                for (set, part, at_risk) in [("common", 1.0, exposure), ("exposed", exposure, 1.0)]
+                {
                     for tail in [3, 10] {
                         let n = ((needs as f64 * part * share) as u64).max(1);
-                        let whole = |x: f64| if strategy == "full" { 1.0 } else { 1.0 - at_risk * (1.0 - x) };
+                        let whole = |x: f64| {
+                            if strategy == "full" {
+                                1.0
+                            } else {
+                                1.0 - at_risk * (1.0 - x)
+                            }
+                        };
                         let values = [
                             Some(whole(noisy(exposed(quality) + lift))),
                             Some(whole(noisy(exposed(0.0)))),
@@ -168,11 +193,23 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             retention("need_retention", " kind=path", -0.05, 0.3);
             retention("need_retention", " horizon=5", 0.05, 0.4);
             retention("need_retention", " cap=20", 0.0, 1.0);
-            score("need_coverage", "set=common tail=10", plain(0.7), needs as f64, needs);
+            score(
+                "need_coverage",
+                "set=common tail=10",
+                plain(0.7),
+                needs as f64,
+                needs,
+            );
             if strategy != "full" {
                 let scope = full * 0.2;
                 score("needed_scope_share", "", plain(0.08), scope, 50);
-                score("needed_removed_share", "", plain(0.08 * (1.0 - quality.max(0.0) * 0.8)), scope * 0.8, 40);
+                score(
+                    "needed_removed_share",
+                    "",
+                    plain(0.08 * (1.0 - quality.max(0.0) * 0.8)),
+                    scope * 0.8,
+                    40,
+                );
             }
             for event in 0..u32::from(strategy != "full") * 2 {
                 events.push(EventRow {
