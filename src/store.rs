@@ -77,11 +77,7 @@ impl Column for String {
     }
     fn read(array: &ArrayRef) -> Option<Vec<Self>> {
         let array = array.as_any().downcast_ref::<StringArray>()?;
-        Some(
-            (0..array.len())
-                .map(|i| array.value(i).to_owned())
-                .collect(),
-        )
+        Some((0..array.len()).map(|i| array.value(i).to_owned()).collect())
     }
     fn weight(&self) -> usize {
         self.len() + 8
@@ -200,11 +196,7 @@ fn column<T: Column>(batch: &RecordBatch, table: &str, name: &str) -> anyhow::Re
         .column_by_name(name)
         .with_context(|| format!("table `{table}` has no column `{name}`\nhint: it was written by another version; make it again"))?;
     T::read(array).with_context(|| {
-        format!(
-            "column `{name}` of table `{table}` is {}, expected {}",
-            array.data_type(),
-            T::data_type()
-        )
+        format!("column `{name}` of table `{table}` is {}, expected {}", array.data_type(), T::data_type())
     })
 }
 
@@ -591,8 +583,7 @@ impl<R: Row> TableWriter<R> {
     /// Creates the file. `row_group_bytes` bounds the memory of a row group (approximate; one
     /// trajectory may exceed it).
     pub fn create(path: &Path, row_group_bytes: usize) -> anyhow::Result<Self> {
-        let file =
-            File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let level = ZstdLevel::try_new(1).expect("1 is a zstd level");
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
@@ -600,13 +591,7 @@ impl<R: Row> TableWriter<R> {
             .set_created_by("trajpress".to_owned())
             .build();
         let writer = ArrowWriter::try_new(file, schema::<R>(), Some(properties))?;
-        Ok(TableWriter {
-            writer,
-            pending: Vec::new(),
-            pending_bytes: 0,
-            row_group_bytes,
-            n_rows: 0,
-        })
+        Ok(TableWriter { writer, pending: Vec::new(), pending_bytes: 0, row_group_bytes, n_rows: 0 })
     }
 
     /// Appends all rows of one trajectory (or of several).
@@ -625,8 +610,7 @@ impl<R: Row> TableWriter<R> {
     /// Closes the row group.
     pub fn end_row_group(&mut self) -> anyhow::Result<()> {
         if !self.pending.is_empty() {
-            self.writer
-                .write(&batch(std::mem::take(&mut self.pending))?)?;
+            self.writer.write(&batch(std::mem::take(&mut self.pending))?)?;
             self.writer.flush()?;
             self.pending_bytes = 0;
         }
@@ -647,9 +631,7 @@ fn open<R: Row>(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<F
     let builder = ParquetRecordBatchReaderBuilder::try_new(file)
         .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
     let metadata = builder.schema().metadata();
-    let version = metadata
-        .get("schema_version")
-        .map_or("none", String::as_str);
+    let version = metadata.get("schema_version").map_or("none", String::as_str);
     anyhow::ensure!(
         version == SCHEMA_VERSION,
         "{} has schema version {version}, expected {SCHEMA_VERSION}\nhint: make it again with this version",
@@ -716,10 +698,6 @@ mod tests {
     #[test]
     fn columns_carry_their_documentation() {
         let fields = ScoreRow::fields();
-        assert!(
-            fields
-                .iter()
-                .all(|f| f.metadata().get("doc").is_some_and(|d| !d.is_empty()))
-        );
+        assert!(fields.iter().all(|f| f.metadata().get("doc").is_some_and(|d| !d.is_empty())));
     }
 }
