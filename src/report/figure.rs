@@ -100,10 +100,10 @@ const SHAPES: [Shape; 7] = [
 
 /// The controls that every run has, in black.
 const CONTROLS: [(&str, Shape, bool); 5] = [
-    ("full", Shape::Circle, true),
+    (FULL, Shape::Circle, true),
     ("drop-all", Shape::Cross, true),
     ("random", Shape::Circle, false),
-    ("oracle", Shape::Diamond, false),
+    (ORACLE, Shape::Diamond, false),
     ("atom-bag", Shape::Square, false),
 ];
 
@@ -114,17 +114,20 @@ struct Style {
     filled: bool,
 }
 
+/// Compresses nothing: it saves nothing and loses nothing.
+const FULL: &str = "full";
 /// Knows the future, so it is no way to run an agent and stands outside the frontier.
 const ORACLE: &str = "oracle";
 
-/// Draws the figure. Every variant is drawn; which are named depends on how many there are.
-pub(super) fn retention_savings(points: &[Point]) -> Figure {
+/// Draws the figure; `tail` is the reference tail in turns. Every variant is drawn; which are named
+/// depends on how many there are.
+pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
     let mut points = points.to_vec();
-    if !points.iter().any(|p| p.family == "full") {
+    if !points.iter().any(|p| p.family == FULL) {
         // Nothing compressed saves nothing and loses nothing, by definition.
         points.push(Point {
-            label: "full".to_owned(),
-            family: "full".to_owned(),
+            label: FULL.to_owned(),
+            family: FULL.to_owned(),
             x: 0.0,
             x_interval: None,
             y: 1.0,
@@ -133,7 +136,11 @@ pub(super) fn retention_savings(points: &[Point]) -> Figure {
             ceiling: None,
         });
     }
-    let styles = styles(&points);
+    let context = Context {
+        styles: styles(&points),
+        tail: tail.to_owned(),
+        trigger: leave_out_trigger(&mut points),
+    };
     // The key groups families, and numbers follow the key.
     points.sort_by(|a, b| {
         let control = |p: &Point| {
@@ -148,13 +155,47 @@ pub(super) fn retention_savings(points: &[Point]) -> Figure {
             .then_with(|| natural(&a.label, &b.label))
     });
     if points.len() <= MAX_NAMED
-        && let Some(figure) = draw(&points, &styles, Naming::Names)
+        && let Some(figure) = draw(&points, &context, Naming::Names)
     {
         return figure;
     }
-    draw(&points, &styles, Naming::Numbers).unwrap_or_else(|| {
-        draw(&points, &styles, Naming::Nothing).expect("no labels, no collisions")
+    draw(&points, &context, Naming::Numbers).unwrap_or_else(|| {
+        draw(&points, &context, Naming::Nothing).expect("no labels, no collisions")
     })
+}
+
+/// What the parts of the drawing share.
+struct Context {
+    styles: BTreeMap<String, Style>,
+    tail: String,
+    /// Trigger that is left out of the labels.
+    trigger: Option<String>,
+}
+
+/// Takes the commonest trigger out of the labels (`strategy @ trigger`), where it would stand at
+/// most points and say nothing; it is told once below. Nothing compressed needs no trigger.
+fn leave_out_trigger(points: &mut [Point]) -> Option<String> {
+    const REPEATED: usize = 3;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for point in points.iter().filter(|p| p.family != FULL) {
+        if let Some((_, trigger)) = point.label.split_once(" @ ") {
+            *counts.entry(trigger).or_default() += 1;
+        }
+    }
+    let commonest = counts
+        .into_iter()
+        .max_by_key(|&(trigger, n)| (n, std::cmp::Reverse(trigger)));
+    let trigger = commonest
+        .filter(|(_, n)| *n >= REPEATED)
+        .map(|(trigger, _)| trigger.to_owned());
+    for point in points {
+        if let Some((strategy, its)) = point.label.split_once(" @ ")
+            && (point.family == FULL || trigger.as_deref() == Some(its))
+        {
+            point.label = strategy.to_owned();
+        }
+    }
+    trigger
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -248,13 +289,11 @@ impl Axes {
 
     fn ticks(range: (f64, f64)) -> Vec<f64> {
         let span = range.1 - range.0;
-        let step = if span <= 0.55 {
-            1
-        } else if span <= 1.25 {
-            2
-        } else {
-            5
-        };
+        // In tenths; few enough to leave room between the figures.
+        let step = [1, 2, 5, 10, 20, 50]
+            .into_iter()
+            .find(|&s| span <= 0.65 * f64::from(s));
+        let step = i64::from(step.unwrap_or(100));
         let tenths = |v: f64| (v * 10.0).round() as i64;
         (tenths(range.0)..=tenths(range.1))
             .filter(|t| t % step == 0)
@@ -264,7 +303,8 @@ impl Axes {
 }
 
 /// The figure, or `None` if labels cannot be placed clear of each other.
-fn draw(points: &[Point], styles: &BTreeMap<String, Style>, naming: Naming) -> Option<Figure> {
+fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
+    let styles = &context.styles;
     let plot = Rect {
         x0: 22.0,
         y0: 15.0,
@@ -348,7 +388,7 @@ fn draw(points: &[Point], styles: &BTreeMap<String, Style>, naming: Naming) -> O
         title: "Need retention against token savings, one point a variant".to_owned(),
         marks: Vec::new(),
     };
-    draw_axes(&mut canvas, &axes);
+    draw_axes(&mut canvas, &axes, &context.tail);
     // Of hundreds of variants the lines of those without a number would bury all else.
     let (named_points, others): (Vec<usize>, Vec<usize>) =
         (0..points.len()).partition(|i| named.contains(i));
@@ -406,7 +446,12 @@ fn draw(points: &[Point], styles: &BTreeMap<String, Style>, naming: Naming) -> O
             entries
         }
     };
-    draw_key(&mut canvas, plot.y1 + 34.0, &entries, points, others.len());
+    draw_key(
+        &mut canvas,
+        plot.y1 + 34.0,
+        &entries,
+        &notes(points, context, others.len()),
+    );
     Some(Figure {
         canvas,
         labels: texts
@@ -498,7 +543,7 @@ fn draw_reach(canvas: &mut Canvas, low: XY, high: XY) {
     }
 }
 
-fn draw_axes(canvas: &mut Canvas, axes: &Axes) {
+fn draw_axes(canvas: &mut Canvas, axes: &Axes, tail: &str) {
     let plot = axes.plot;
     canvas.line(
         &[(plot.x0, plot.y0), (plot.x0, plot.y1), (plot.x1, plot.y1)],
@@ -533,7 +578,7 @@ fn draw_axes(canvas: &mut Canvas, axes: &Axes) {
         Anchor::Start,
         TITLE_SIZE,
         INK,
-        "Need retention (bound, needs older than 10 turns)",
+        &format!("Need retention (bound, needs older than {tail} turns)"),
     );
     canvas.text(
         (plot.x1, plot.y1 + 20.5),
@@ -609,8 +654,39 @@ fn draw_shape(canvas: &mut Canvas, (x, y): XY, radius: f64, shape: Shape, colour
     );
 }
 
+/// A line of text below the key.
+struct Note {
+    text: String,
+    /// Whether it explains the grey bars, and one stands before it.
+    reach: bool,
+}
+
+fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut note = |text: String, reach| notes.push(Note { text, reach });
+    if points
+        .iter()
+        .any(|p| p.floor.is_some() && p.ceiling.is_some())
+    {
+        note(
+            "from random lines (floor) to oracle (ceiling), same tokens kept".to_owned(),
+            true,
+        );
+    }
+    if let Some(trigger) = &context.trigger {
+        note(format!("trigger where none is named: {trigger}"), false);
+    }
+    if n_others > 0 {
+        note(
+            format!("small marks: {n_others} more variants, named in summary.csv"),
+            false,
+        );
+    }
+    notes
+}
+
 /// The key below the plot: points, then what the lines mean. Ends the canvas.
-fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], points: &[Point], n_others: usize) {
+fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: &[Note]) {
     const MARKER: f64 = 4.0;
     const TEXT: f64 = 9.5;
     const BETWEEN: f64 = 7.0;
@@ -668,51 +744,44 @@ fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], points: &[Point], 
     }
     let mut baseline = top + rows as f64 * LINE_HEIGHT + 3.0;
     let middle = |baseline: f64| baseline - CAP_EM * LABEL_SIZE / 2.0;
-    let text = |canvas: &mut Canvas, x: f64, baseline: f64, text: &str| {
-        canvas.text((x, baseline), Anchor::Start, LABEL_SIZE, INK, text);
-    };
     canvas.line(
         &[(0.5, middle(baseline)), (7.5, middle(baseline))],
         0.8,
         GREY,
     );
-    text(canvas, TEXT, baseline, "Pareto frontier");
+    canvas.text(
+        (TEXT, baseline),
+        Anchor::Start,
+        LABEL_SIZE,
+        INK,
+        "Pareto frontier",
+    );
     let x = WIDTH * 0.34;
+    let cross = (x + 3.5, middle(baseline));
+    canvas.line(&[(x, cross.1), (x + 7.0, cross.1)], 0.7, INK);
     canvas.line(
-        &[(x, middle(baseline)), (x + 7.0, middle(baseline))],
+        &[(cross.0, cross.1 - 3.5), (cross.0, cross.1 + 3.5)],
         0.7,
         INK,
     );
-    canvas.line(
-        &[
-            (x + 3.5, middle(baseline) - 3.5),
-            (x + 3.5, middle(baseline) + 3.5),
-        ],
-        0.7,
+    canvas.text(
+        (x + TEXT, baseline),
+        Anchor::Start,
+        LABEL_SIZE,
         INK,
+        "95 % interval over clusters",
     );
-    text(canvas, x + TEXT, baseline, "95 % interval over clusters");
-    if points
-        .iter()
-        .any(|p| p.floor.is_some() && p.ceiling.is_some())
-    {
+    for note in notes {
         baseline += LINE_HEIGHT;
-        draw_reach(
-            canvas,
-            (MARKER, middle(baseline) + 3.5),
-            (MARKER, middle(baseline) - 3.5),
-        );
-        text(
-            canvas,
-            TEXT,
-            baseline,
-            "from random lines (floor) to oracle (ceiling), same tokens kept",
-        );
-    }
-    if n_others > 0 {
-        baseline += LINE_HEIGHT;
-        let others = format!("small marks: {n_others} more variants, named in summary.csv");
-        text(canvas, TEXT, baseline, &others);
+        if note.reach {
+            draw_reach(
+                canvas,
+                (MARKER, middle(baseline) + 3.5),
+                (MARKER, middle(baseline) - 3.5),
+            );
+        }
+        let text = fitted(&note.text, LABEL_SIZE, WIDTH - TEXT);
+        canvas.text((TEXT, baseline), Anchor::Start, LABEL_SIZE, INK, &text);
     }
     canvas.height = (baseline + 4.0).ceil();
 }
@@ -786,7 +855,7 @@ mod tests {
 
     #[test]
     fn few_points_carry_their_names_and_none_collide() {
-        let figure = retention_savings(&band(9, 3));
+        let figure = retention_savings(&band(9, 3), "10");
         keep(&figure, "few.png");
         is_clear(&figure);
         assert!(
@@ -803,7 +872,7 @@ mod tests {
 
     #[test]
     fn many_points_carry_numbers_and_none_collide() {
-        let figure = retention_savings(&band(38, 8));
+        let figure = retention_savings(&band(38, 8), "10");
         keep(&figure, "many.png");
         is_clear(&figure);
         assert_eq!(figure.labels.len(), 39);
@@ -817,7 +886,7 @@ mod tests {
 
     #[test]
     fn hundreds_of_points_are_drawn_and_the_frontier_is_numbered() {
-        let figure = retention_savings(&band(211, 12));
+        let figure = retention_savings(&band(211, 12), "10");
         keep(&figure, "hundreds.png");
         assert_eq!(figure.markers.len(), 212);
         assert!(figure.labels.len() >= 3 && figure.labels.len() <= MAX_NUMBERED);
@@ -828,7 +897,7 @@ mod tests {
         let heap: Vec<Point> = (0..30)
             .map(|i| point(&format!("v{i}"), "mask", 0.5, 0.5))
             .collect();
-        let figure = retention_savings(&heap);
+        let figure = retention_savings(&heap, "10");
         keep(&figure, "heap.png");
         assert_eq!(figure.markers.len(), 31);
     }
@@ -848,6 +917,33 @@ mod tests {
             steps(&[(0.0, 0.0), (5.0, 2.0), (7.0, 9.0)]),
             [(0.0, 0.0), (0.0, 2.0), (5.0, 2.0), (5.0, 9.0), (7.0, 9.0)]
         );
+    }
+
+    #[test]
+    fn a_trigger_that_most_points_share_is_told_once() {
+        let mut points = [
+            point("full @ never", FULL, 0.0, 1.0),
+            point("mask(m=5) @ turns(n=20)", "mask", 0.5, 0.8),
+            point("mask(m=9) @ turns(n=20)", "mask", 0.4, 0.8),
+            point("truncate @ turns(n=20)", "truncate", 0.4, 0.7),
+            point("truncate @ tokens", "truncate", 0.4, 0.7),
+        ];
+        assert_eq!(
+            leave_out_trigger(&mut points).as_deref(),
+            Some("turns(n=20)")
+        );
+        let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
+        assert_eq!(
+            labels,
+            [
+                "full",
+                "mask(m=5)",
+                "mask(m=9)",
+                "truncate",
+                "truncate @ tokens"
+            ]
+        );
+        assert_eq!(leave_out_trigger(&mut points[3..]), None);
     }
 
     #[test]
@@ -871,7 +967,7 @@ mod tests {
 
     #[test]
     fn the_svg_is_in_its_size_on_paper_and_names_fonts_to_fall_back_on() {
-        let svg = retention_savings(&band(5, 2)).svg().unwrap();
+        let svg = retention_savings(&band(5, 2), "10").svg().unwrap();
         assert!(
             svg.starts_with("<svg width=\"237.6pt\" height=\""),
             "{}",

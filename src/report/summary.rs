@@ -5,28 +5,14 @@
 //! defined. All statistics are functions of such sums, see [`super::bootstrap`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use rayon::prelude::*;
 
-use super::bootstrap::{Estimate, Resampling, estimate};
+use super::bootstrap::{Estimate, Resampling};
 use super::figure::Point;
-use super::load::{ClusterKind, Event, Run, STRATUM_KEYS, Score, Stratum, VariantScores};
-use super::tables::{Table, fixed, markdown};
-
-/// The set on which variants can be compared: every variant answers the same questions.
-const COMMON: &str = "set=common tail=10";
-/// The set on which efficiency is defined: needs that the trigger put at risk.
-const EXPOSED: &str = "set=exposed tail=10";
-/// The same, each trajectory's weight capped at 20 needs.
-const EXPOSED_CAPPED: &str = "set=exposed tail=10 cap=20";
-
-/// Efficiency is null below these.
-const MIN_NEEDS: u64 = 30;
-const MIN_CLUSTERS: usize = 10;
-
-const NEED: &str = "need_retention";
-const SURFACE: &str = "surface_retention";
+use super::load::{ClusterKind, Event, Run, STRATUM_KEYS, Stratum};
+use super::pooled::{NEED, SURFACE, Scores, Sets, ratio};
+use super::tables::Table;
 
 /// An estimate of the summary: the one list from which rows, columns and their docs are made.
 struct Metric {
@@ -67,7 +53,7 @@ const fn headline(
     }
 }
 
-static METRICS: [Metric; 24] = [
+static METRICS: [Metric; 26] = [
     headline(
         "token_savings",
         "1 - prompt tokens sent / prompt tokens with nothing compressed, over all decisions",
@@ -84,6 +70,11 @@ static METRICS: [Metric; 24] = [
         |s| s.pooled("net_savings", "", |r| r.value),
     ),
     fraction(
+        "cost_savings_uncached",
+        "the same without prompt caching",
+        |s| s.pooled("cost_savings_uncached", "", |r| r.value),
+    ),
+    fraction(
         "peak_savings",
         "1 - largest prompt sent / largest prompt with nothing compressed",
         |s| s.pooled("peak_savings", "", |r| r.value),
@@ -97,73 +88,73 @@ static METRICS: [Metric; 24] = [
     },
     headline(
         "need_retention_common",
-        "bound need retention on the common set (observed and user needs older than 10 turns; the same questions for every variant)",
-        |s| s.pooled(NEED, COMMON, |r| r.value),
+        "bound need retention on the common set (needs from tool output or the user, last mentioned before the reference tail, 10 turns by default; the same questions for every variant)",
+        |s| s.pooled(NEED, &s.sets.common, |r| r.value),
     ),
     headline(
         "random_common",
         "the same for the matched random shadow: the floor",
-        |s| s.pooled(NEED, COMMON, |r| r.floor),
+        |s| s.pooled(NEED, &s.sets.common, |r| r.floor),
     ),
     headline(
         "oracle_common",
         "the same for the matched oracle shadow: the ceiling",
-        |s| s.pooled(NEED, COMMON, |r| r.ceiling),
+        |s| s.pooled(NEED, &s.sets.common, |r| r.ceiling),
     ),
     fraction(
         "atom_bag_common",
         "the same for the matched list of atoms without prose",
-        |s| s.pooled(NEED, COMMON, |r| r.atom_bag),
+        |s| s.pooled(NEED, &s.sets.common, |r| r.atom_bag),
     ),
     fraction(
         "chance_common",
         "the same needs looked for in the contexts of other trajectories",
-        |s| s.pooled(NEED, COMMON, |r| r.chance),
+        |s| s.pooled(NEED, &s.sets.common, |r| r.chance),
     ),
     fraction(
         "corrected_common",
         "(need_retention_common - c) / (1 - c), c = chance_common",
-        |s| s.corrected(NEED, COMMON),
+        |s| s.corrected(NEED, &s.sets.common),
     ),
     headline(
         "need_retention_exposed",
         "bound need retention on the exposed set: of the common set, the needs with no mention outside what the trigger gave away; differs between triggers",
-        |s| s.pooled(NEED, EXPOSED, |r| r.value),
+        |s| s.pooled(NEED, &s.sets.exposed, |r| r.value),
     ),
     headline(
         "random_exposed",
         "the same for the matched random shadow: the floor",
-        |s| s.pooled(NEED, EXPOSED, |r| r.floor),
+        |s| s.pooled(NEED, &s.sets.exposed, |r| r.floor),
     ),
     headline(
         "oracle_exposed",
         "the same for the matched oracle shadow: the ceiling",
-        |s| s.pooled(NEED, EXPOSED, |r| r.ceiling),
+        |s| s.pooled(NEED, &s.sets.exposed, |r| r.ceiling),
     ),
     fraction(
         "atom_bag_exposed",
         "the same for the matched list of atoms without prose",
-        |s| s.pooled(NEED, EXPOSED, |r| r.atom_bag),
+        |s| s.pooled(NEED, &s.sets.exposed, |r| r.atom_bag),
     ),
     fraction(
         "chance_exposed",
         "the same needs looked for in the contexts of other trajectories",
-        |s| s.pooled(NEED, EXPOSED, |r| r.chance),
+        |s| s.pooled(NEED, &s.sets.exposed, |r| r.chance),
     ),
     fraction(
         "corrected_exposed",
         "(need_retention_exposed - c) / (1 - c), c = chance_exposed",
-        |s| s.corrected(NEED, EXPOSED),
+        |s| s.corrected(NEED, &s.sets.exposed),
     ),
     fraction(
         "surface_retention_common",
         "share of the common set whose atom stands anywhere in the context; gameable by a list of atoms",
-        |s| s.pooled(SURFACE, COMMON, |r| r.value),
+        |s| s.pooled(SURFACE, &s.sets.common, |r| r.value),
     ),
     fraction(
         "surface_retention_exposed",
         "the same on the exposed set",
-        |s| s.pooled(SURFACE, EXPOSED, |r| r.value),
+        |s| s.pooled(SURFACE, &s.sets.exposed, |r| r.value),
     ),
     headline(
         "efficiency",
@@ -171,12 +162,17 @@ static METRICS: [Metric; 24] = [
         |s| s.efficiency(NEED, s.efficiency_stratum()),
     ),
     fraction("efficiency_uncapped", "the same without the cap", |s| {
-        s.efficiency(NEED, EXPOSED)
+        s.efficiency(NEED, &s.sets.exposed)
     }),
     fraction(
         "need_coverage",
         "share of the needs of the common set for which bound retention is defined",
         |s| s.pooled("need_coverage", s.coverage_stratum(), |r| r.value),
+    ),
+    fraction(
+        "soft_miss_share",
+        "share of the misses on the exposed set that the agent had observed again before it used them",
+        |s| s.pooled("soft_miss_share", &s.sets.exposed, |r| r.value),
     ),
     headline(
         "discard_lift",
@@ -190,198 +186,55 @@ static METRICS: [Metric; 24] = [
     ),
 ];
 
-/// The scores of a variant, or of a part of its trajectories, ready to be pooled.
-struct Scores<'a> {
-    rows: &'a VariantScores,
-    /// Cluster of each trajectory.
-    clusters: &'a [u32],
-    /// Trajectories that count; all where `None`.
-    only: Option<&'a [bool]>,
-    resampling: Resampling,
-}
-
-impl Scores<'_> {
-    fn get(&self, metric: &str, stratum: &str) -> &[Score] {
-        let key = (metric.to_owned(), stratum.to_owned());
-        self.rows.get(&key).map_or(&[], Vec::as_slice)
-    }
-
-    /// Sums by cluster of what `pick` makes of each row, with the statistic over them.
-    fn estimate<const K: usize>(
-        &self,
-        rows: &[(&Score, [f64; K])],
-        statistic: impl Fn(&[f64; K]) -> Option<f64>,
-    ) -> Estimate {
-        let mut clusters: BTreeMap<u32, [f64; K]> = BTreeMap::new();
-        let mut trajectories = BTreeSet::new();
-        let mut n_items = 0;
-        for (score, terms) in rows {
-            trajectories.insert(score.trajectory);
-            n_items += score.n;
-            let sums = clusters
-                .entry(self.clusters[score.trajectory as usize])
-                .or_insert([0.0; K]);
-            for (sum, term) in sums.iter_mut().zip(terms) {
-                *sum += term;
-            }
-        }
-        let clusters: Vec<[f64; K]> = clusters.into_values().collect();
-        Estimate {
-            n_trajectories: trajectories.len(),
-            n_items,
-            ..estimate(&clusters, statistic, self.resampling)
-        }
-    }
-
-    /// Rows that count and have a weight, with the terms of their sums.
-    fn terms<'s, const K: usize>(
-        &self,
-        rows: &'s [Score],
-        terms: impl Fn(&Score) -> Option<[f64; K]>,
-    ) -> Vec<(&'s Score, [f64; K])> {
-        rows.iter()
-            .filter(|s| s.weight > 0.0)
-            .filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]))
-            .filter_map(|s| Some((s, terms(s)?)))
-            .collect()
-    }
-
-    fn pooled(&self, metric: &str, stratum: &str, field: fn(&Score) -> Option<f64>) -> Estimate {
-        let rows = self.get(metric, stratum);
-        if rows.is_empty() {
-            return Estimate::null("no rows");
-        }
-        let terms = self.terms(rows, |s| field(s).map(|x| [x * s.weight, s.weight]));
-        self.estimate(&terms, |s| ratio(s[0], s[1]))
-    }
-
-    fn corrected(&self, metric: &str, stratum: &str) -> Estimate {
-        let rows = self.get(metric, stratum);
-        if rows.is_empty() {
-            return Estimate::null("no rows");
-        }
-        let terms = self.terms(rows, |s| {
-            Some([s.value? * s.weight, s.chance? * s.weight, s.weight])
-        });
-        self.estimate(&terms, |s| ratio(s[0] - s[1], s[2] - s[1]))
-    }
-
-    fn efficiency(&self, metric: &str, stratum: &str) -> Estimate {
-        let rows = self.get(metric, stratum);
-        if rows.is_empty() {
-            return Estimate::null("no rows");
-        }
-        let terms = self.terms(rows, |s| {
-            let [x, floor, ceiling] = [s.value?, s.floor?, s.ceiling?].map(|x| x * s.weight);
-            Some([x - floor, ceiling - floor, s.weight])
-        });
-        let room = self.estimate(&terms, |s| ratio(s[1], s[2]));
-        let withheld = |reason: String| Estimate {
-            value: None,
-            interval: None,
-            reason: Some(reason),
-            ..room.clone()
-        };
-        if room.n_items < MIN_NEEDS {
-            return withheld(format!("{} needs, fewer than {MIN_NEEDS}", room.n_items));
-        }
-        if room.n_clusters < MIN_CLUSTERS {
-            return withheld(format!(
-                "{} clusters, fewer than {MIN_CLUSTERS}",
-                room.n_clusters
-            ));
-        }
-        match room.interval {
-            Some((lo, hi)) if lo > 0.0 || hi < 0.0 => self.estimate(&terms, |s| ratio(s[0], s[1])),
-            _ => withheld("the interval of oracle - random holds 0".to_owned()),
-        }
-    }
-
-    fn efficiency_stratum(&self) -> &'static str {
-        if self.get(NEED, EXPOSED_CAPPED).is_empty() {
-            EXPOSED
-        } else {
-            EXPOSED_CAPPED
-        }
-    }
-
-    fn coverage_stratum(&self) -> &'static str {
-        if self.get("need_coverage", COMMON).is_empty() {
-            ""
-        } else {
-            COMMON
-        }
-    }
-
-    fn discard_lift(&self) -> Estimate {
-        let removed = self.get("needed_removed_share", "");
-        let scope = self.get("needed_scope_share", "");
-        if removed.is_empty() || scope.is_empty() {
-            return Estimate::null("no rows");
-        }
-        let mut terms = self.terms(removed, |s| Some([s.value? * s.weight, s.weight, 0.0, 0.0]));
-        if terms.is_empty() {
-            return Estimate::null("nothing was removed");
-        }
-        terms.extend(self.terms(scope, |s| Some([0.0, 0.0, s.value? * s.weight, s.weight])));
-        let lift = self.estimate(&terms, |s| {
-            Some(1.0 - ratio(s[0], s[1])? / ratio(s[2], s[3]).filter(|share| *share > 0.0)?)
-        });
-        match lift.value {
-            None => Estimate {
-                reason: Some("nothing in scope was needed".to_owned()),
-                ..lift
-            },
-            Some(_) => lift,
-        }
-    }
-}
-
-fn ratio(top: f64, bottom: f64) -> Option<f64> {
-    (bottom != 0.0)
-        .then(|| top / bottom)
-        .filter(|x| x.is_finite())
+/// Place of a metric in [`METRICS`].
+pub(super) fn metric(name: &str) -> usize {
+    METRICS
+        .iter()
+        .position(|m| m.name == name)
+        .expect("a metric of the list")
 }
 
 /// All that the tables and figures of a report need.
 pub(super) struct Summary {
     /// In order of token savings.
-    rows: Vec<VariantSummary>,
-    formats: Vec<FormatRow>,
-    cluster: ClusterKind,
-    n_trajectories: usize,
-    n_ok_everywhere: usize,
-    resampling: Resampling,
+    pub(super) rows: Vec<VariantSummary>,
+    pub(super) formats: Vec<FormatRow>,
+    pub(super) cluster: ClusterKind,
+    pub(super) n_trajectories: usize,
+    pub(super) n_ok_everywhere: usize,
+    pub(super) resampling: Resampling,
     pub(super) remarks: Vec<String>,
 }
 
-struct VariantSummary {
-    variant: String,
-    label: String,
-    strategy: String,
-    trigger: String,
-    model: Option<String>,
-    n_ok: usize,
-    errors: Vec<(String, String)>,
-    n_violations: u64,
-    events: EventSummary,
-    efficiency_rows: &'static str,
+pub(super) struct VariantSummary {
+    pub(super) variant: String,
+    pub(super) label: String,
+    pub(super) strategy: String,
+    pub(super) trigger: String,
+    pub(super) model: Option<String>,
+    pub(super) n_ok: usize,
+    pub(super) errors: Vec<(String, String)>,
+    pub(super) n_violations: u64,
+    pub(super) events: EventSummary,
+    pub(super) efficiency_rows: String,
+    /// Reference tail of the headline in turns.
+    pub(super) tail: String,
     /// Beside [`METRICS`].
-    estimates: Vec<Estimate>,
-    strata: Vec<StratumRow>,
+    pub(super) estimates: Vec<Estimate>,
+    pub(super) strata: Vec<StratumRow>,
 }
 
 /// What the events of a variant add up to.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct EventSummary {
-    n: usize,
-    n_fallbacks: usize,
-    kept_share: Option<f64>,
-    break_even_median: Option<u32>,
-    break_even_censored_share: Option<f64>,
+pub(super) struct EventSummary {
+    pub(super) n: usize,
+    pub(super) n_fallbacks: usize,
+    pub(super) kept_share: Option<f64>,
+    pub(super) break_even_median: Option<u32>,
+    pub(super) break_even_censored_share: Option<f64>,
 }
 
-struct StratumRow {
+pub(super) struct StratumRow {
     metric: String,
     stratum: Stratum,
     value: Estimate,
@@ -392,7 +245,7 @@ struct StratumRow {
     efficiency: Estimate,
 }
 
-struct FormatRow {
+pub(super) struct FormatRow {
     format: String,
     variant: usize,
     n_trajectories: usize,
@@ -406,7 +259,9 @@ pub(super) fn summarise(run: &Run, resampling: Resampling) -> anyhow::Result<Sum
     let mut rows = Vec::new();
     run.scores(|batch| {
         rows.par_extend(batch.par_iter().map(|(i, scores)| {
+            let sets = Sets::of(scores);
             let scores = Scores {
+                sets: &sets,
                 rows: scores,
                 clusters: &clusters,
                 only: None,
@@ -462,9 +317,9 @@ fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
     let mut strata: Vec<StratumRow> = scores
         .rows
         .keys()
-        .filter(|(metric, _)| metric == NEED || metric == SURFACE)
+        .filter(|(_, stratum)| !stratum.is_empty())
         .map(|(metric, stratum)| {
-            let point = |field| scores.pooled(metric, stratum, field).value;
+            let point = |field| scores.value(metric, stratum, field);
             StratumRow {
                 metric: metric.clone(),
                 stratum: Stratum::parse(stratum),
@@ -473,7 +328,11 @@ fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
                 ceiling: point(|s| s.ceiling),
                 atom_bag: point(|s| s.atom_bag),
                 chance: point(|s| s.chance),
-                efficiency: scores.efficiency(metric, stratum),
+                efficiency: if metric == NEED || metric == SURFACE {
+                    scores.efficiency(metric, stratum)
+                } else {
+                    Estimate::default()
+                },
             }
         })
         .collect();
@@ -492,7 +351,8 @@ fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
         errors: cells.errors.clone(),
         n_violations: cells.n_violations,
         events: summarise_events(&run.events[i]),
-        efficiency_rows: scores.efficiency_stratum(),
+        efficiency_rows: scores.efficiency_stratum().to_owned(),
+        tail: scores.sets.tail.clone(),
         estimates: METRICS.iter().map(|m| (m.compute)(scores)).collect(),
         strata,
     }
@@ -669,10 +529,7 @@ impl Summary {
             rows.iter().map(|r| Some(r.events.n as u64)),
         );
         let items = |name: &str| {
-            let at = METRICS
-                .iter()
-                .position(|m| m.name == name)
-                .expect("a metric of the list");
+            let at = metric(name);
             rows.iter().map(move |r| Some(r.estimates[at].n_items))
         };
         t.count(
@@ -746,7 +603,7 @@ impl Summary {
         );
         t.text(
             "metric",
-            "need_retention (bound) or surface_retention",
+            "need_retention (bound), surface_retention, or another score that comes by stratum",
             rows.iter().map(|(_, s)| Some(s.metric.clone())),
         );
         t.text(
@@ -797,7 +654,7 @@ impl Summary {
         );
         t.fraction(
             "value",
-            "pooled retention",
+            "the score, pooled over trajectories",
             rows.iter().map(|(_, s)| s.value.value),
         );
         t.fraction(
@@ -919,14 +776,8 @@ impl Summary {
 
     /// The points of the headline figure.
     pub(super) fn points(&self) -> Vec<Point> {
-        let at = |name: &str| {
-            METRICS
-                .iter()
-                .position(|m| m.name == name)
-                .expect("a metric of the list")
-        };
-        let (x, y) = (at("token_savings"), at("need_retention_common"));
-        let (floor, ceiling) = (at("random_common"), at("oracle_common"));
+        let (x, y) = (metric("token_savings"), metric("need_retention_common"));
+        let (floor, ceiling) = (metric("random_common"), metric("oracle_common"));
         self.rows
             .iter()
             .filter_map(|r| {
@@ -944,174 +795,16 @@ impl Summary {
             .collect()
     }
 
-    fn cluster_name(&self) -> &'static str {
+    /// Reference tail of the headline.
+    pub(super) fn tail(&self) -> &str {
+        self.rows.first().map_or("10", |r| r.tail.as_str())
+    }
+
+    pub(super) fn cluster_name(&self) -> &'static str {
         match self.cluster {
             ClusterKind::Repository => "repository",
             ClusterKind::Task => "task with all its runs",
         }
-    }
-
-    /// The tables for a reader who has seen nothing else of the project.
-    pub(super) fn markdown(&self, tables: &[Table]) -> String {
-        let mut out = String::from("# Summary\n\n");
-        writeln!(
-            out,
-            "{} variants over {} logged trajectories. Each variant says how the agent's context is compressed \
-             and when; each trajectory is replayed under it, and the row says what was saved and what was lost. \
-             Nobody re-ran an agent: logs are off-policy, so every score looks one step ahead under the policy \
-             that was logged, and none of them estimates a solve rate.\n",
-            self.rows.len(),
-            self.n_trajectories
-        )
-        .expect("a String takes every write");
-        for remark in &self.remarks {
-            writeln!(out, "**Note:** {remark}.\n").expect("a String takes every write");
-        }
-        out += &self.main_table();
-        out += "\n";
-        writeln!(
-            out,
-            "- `0.412 [0.38, 0.45]` is a value with its 95 % interval: BCa bootstrap over {} clusters at most \
-             (a cluster is a {}), {} resamples, seed {}. `-` is undefined, never 0; the reason stands in \
-             `nulls` of summary.csv.\n\
-             - *token savings*: 1 - prompt tokens sent / prompt tokens uncompressed; *cost savings*: the same in \
-             money with prompt caching. Rows are sorted by token savings.\n\
-             - *need retention*: share of what the agent later used from tool output or the user, last mentioned more \
-             than 10 turns before, that still stood in its context together with words that say what it is. \
-             *common* asks every variant the same questions; *exposed* only those that its trigger put at risk.\n\
-             - *floor* and *ceiling*: the same score when the same number of tokens is filled, at the same moments, with \
-             random lines, and with what a reference that knows the future picks (greedy: a reference, not a limit).\n\
-             - *efficiency*: where the variant stands between them on the exposed needs: 0 is random, 1 the ceiling{}.\n\
-             - *discard lift*: 0 when what was removed was needed as often as what was in scope, 1 when none of it was.\n\
-             - *break-even*: median decisions until a compression has paid for the prompt cache it broke, and the \
-             share that had not when the log ended.\n\
-             - *n*: trajectories / clusters / common needs / exposed needs.",
-            self.rows.iter().map(|r| r.estimates[0].n_clusters).max().unwrap_or(0),
-            self.cluster_name(),
-            self.resampling.resamples,
-            self.resampling.seed,
-            if self.rows.iter().any(|r| r.efficiency_rows == EXPOSED_CAPPED) {
-                " (each trajectory capped at the weight of 20 needs)"
-            } else {
-                ""
-            },
-        )
-        .expect("a String takes every write");
-        out += &self.excluded();
-        for table in tables {
-            write!(
-                out,
-                "\n## Columns of {0}.csv and {0}.parquet\n\n",
-                table.name
-            )
-            .expect("a String takes every write");
-            out += "A column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n\n";
-            let columns = table
-                .columns
-                .iter()
-                .filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
-            let shown = Table {
-                name: table.name,
-                columns: columns.cloned().collect(),
-            };
-            out += &shown.docs();
-        }
-        out
-    }
-
-    fn main_table(&self) -> String {
-        let at = |name: &str| {
-            METRICS
-                .iter()
-                .position(|m| m.name == name)
-                .expect("a metric of the list")
-        };
-        let columns = [
-            ("token savings", at("token_savings"), true),
-            ("cost savings", at("cost_savings"), true),
-            ("need retention, common", at("need_retention_common"), true),
-            ("floor", at("random_common"), false),
-            ("ceiling", at("oracle_common"), false),
-            (
-                "need retention, exposed",
-                at("need_retention_exposed"),
-                true,
-            ),
-            ("efficiency", at("efficiency"), true),
-            ("discard lift", at("discard_lift"), true),
-        ];
-        let mut header = vec!["variant"];
-        header.extend(columns.iter().map(|c| c.0));
-        header.extend(["break-even", "n", "errors"]);
-        let rows: Vec<Vec<String>> = self
-            .rows
-            .iter()
-            .map(|r| {
-                let mut row = vec![r.label.clone()];
-                row.extend(
-                    columns
-                        .iter()
-                        .map(|&(_, at, interval)| shown(&r.estimates[at], interval)),
-                );
-                row.push(
-                    match (
-                        r.events.break_even_median,
-                        r.events.break_even_censored_share,
-                    ) {
-                        (_, None) => "-".to_owned(),
-                        (median, Some(share)) => {
-                            let median = median.map_or_else(|| "-".to_owned(), |m| m.to_string());
-                            format!("{median} ({} censored)", fixed(share, 2))
-                        }
-                    },
-                );
-                row.push(format!(
-                    "{}/{}/{}/{}",
-                    r.n_ok,
-                    r.estimates[0].n_clusters,
-                    r.estimates[at("need_retention_common")].n_items,
-                    r.estimates[at("need_retention_exposed")].n_items,
-                ));
-                row.push(r.errors.len().to_string());
-                row
-            })
-            .collect();
-        markdown(&header, &rows)
-    }
-
-    /// Which cells failed, and the first error text of each variant.
-    fn excluded(&self) -> String {
-        const SHOWN: usize = 20;
-        let failed: Vec<&VariantSummary> =
-            self.rows.iter().filter(|r| !r.errors.is_empty()).collect();
-        let mut out = String::from("\n## Excluded cells\n\n");
-        if failed.is_empty() {
-            out += "None: every variant was scored on every trajectory that it was given.\n";
-            return out;
-        }
-        let rows: Vec<Vec<String>> = failed
-            .iter()
-            .take(SHOWN)
-            .map(|r| {
-                let (trajectory, error) = &r.errors[0];
-                let error: String = error.chars().take(100).collect();
-                vec![
-                    r.label.clone(),
-                    r.errors.len().to_string(),
-                    format!("{trajectory}: {error}"),
-                ]
-            })
-            .collect();
-        out += &markdown(&["variant", "cells", "first error"], &rows);
-        if failed.len() > SHOWN {
-            writeln!(
-                out,
-                "\nand {} more variants: see cells.parquet.",
-                failed.len() - SHOWN
-            )
-            .expect("a String takes every write");
-        }
-        out
     }
 }
 
@@ -1165,215 +858,9 @@ fn joined<'a>(estimates: impl Iterator<Item = (&'a str, &'a Estimate)>) -> Optio
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// `0.412 [0.38, 0.45]`.
-fn shown(estimate: &Estimate, interval: bool) -> String {
-    match (estimate.value, estimate.interval) {
-        (None, _) => "-".to_owned(),
-        (Some(value), Some((lo, hi))) if interval => {
-            format!("{} [{}, {}]", fixed(value, 3), fixed(lo, 2), fixed(hi, 2))
-        }
-        (Some(value), _) => fixed(value, 3),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const RESAMPLING: Resampling = Resampling {
-        seed: 1,
-        resamples: 400,
-    };
-
-    fn score(trajectory: u32, value: f64, floor: f64, ceiling: f64, weight: f64) -> Score {
-        Score {
-            trajectory,
-            value: Some(value),
-            floor: Some(floor),
-            ceiling: Some(ceiling),
-            atom_bag: None,
-            chance: Some(0.2),
-            weight,
-            n: weight as u64,
-        }
-    }
-
-    fn with<T>(rows: Vec<(&str, &str, Vec<Score>)>, read: impl FnOnce(&Scores) -> T) -> T {
-        let rows: VariantScores = rows
-            .into_iter()
-            .map(|(metric, stratum, rows)| ((metric.to_owned(), stratum.to_owned()), rows))
-            .collect();
-        let clusters: Vec<u32> = (0..40).collect();
-        read(&Scores {
-            rows: &rows,
-            clusters: &clusters,
-            only: None,
-            resampling: RESAMPLING,
-        })
-    }
-
-    fn close(value: Option<f64>, expected: f64) {
-        let value = value.expect("a value");
-        assert!(
-            (value - expected).abs() < 1e-12,
-            "{value} is not {expected}"
-        );
-    }
-
-    #[test]
-    fn pooling_is_weighted_and_skips_what_is_undefined() {
-        let undefined = Score {
-            value: None,
-            ..score(2, 0.0, 0.0, 0.0, 9.0)
-        };
-        let weightless = score(3, 0.9, 0.0, 0.0, 0.0);
-        let rows = vec![
-            score(0, 0.5, 0.1, 0.9, 1.0),
-            score(1, 0.9, 0.1, 0.9, 3.0),
-            undefined,
-            weightless,
-        ];
-        with(vec![(NEED, COMMON, rows)], |s| {
-            let e = s.pooled(NEED, COMMON, |r| r.value);
-            // (0.5 * 1 + 0.9 * 3) / 4
-            close(e.value, 0.8);
-            assert_eq!((e.n_trajectories, e.n_clusters, e.n_items), (2, 2, 4));
-            // (0.8 - 0.2) / (1 - 0.2)
-            close(s.corrected(NEED, COMMON).value, 0.75);
-            assert_eq!(
-                s.pooled(NEED, EXPOSED, |r| r.value).reason.as_deref(),
-                Some("no rows")
-            );
-            assert_eq!(
-                s.pooled(NEED, COMMON, |r| r.atom_bag).reason.as_deref(),
-                Some("no data")
-            );
-        });
-    }
-
-    #[test]
-    fn a_part_of_the_trajectories_can_be_pooled_alone() {
-        with(
-            vec![(
-                NEED,
-                COMMON,
-                vec![score(0, 0.5, 0.0, 1.0, 1.0), score(1, 0.9, 0.0, 1.0, 3.0)],
-            )],
-            |s| {
-                let mut only = vec![false; 40];
-                only[1] = true;
-                let part = Scores {
-                    only: Some(&only),
-                    ..*s
-                };
-                let e = part.pooled(NEED, COMMON, |r| r.value);
-                close(e.value, 0.9);
-                assert_eq!(
-                    (e.n_trajectories, e.reason.as_deref()),
-                    (1, Some("1 cluster"))
-                );
-            },
-        );
-    }
-
-    #[test]
-    fn efficiency_is_a_ratio_of_sums_and_is_not_clipped() {
-        // Needs 3 each; half the trajectories at floor .2, x .5, ceiling .8, half at .4, 1.0, .8.
-        let rows = |n: u32| -> Vec<Score> {
-            let odd = |t: u32| {
-                if t.is_multiple_of(2) {
-                    (0.5, 0.2, 0.8)
-                } else {
-                    (1.0, 0.4, 0.8)
-                }
-            };
-            (0..n)
-                .map(|t| score(t, odd(t).0, odd(t).1, odd(t).2, 3.0))
-                .collect()
-        };
-        with(vec![(NEED, EXPOSED, rows(12))], |s| {
-            // ((.3 + .6) * 3 * 6) / ((.6 + .4) * 3 * 6)
-            close(s.efficiency(NEED, EXPOSED).value, 0.9);
-            assert_eq!(s.efficiency_stratum(), EXPOSED);
-        });
-        let beyond: Vec<Score> = (0..12).map(|t| score(t, 1.0, 0.5, 0.75, 3.0)).collect();
-        with(vec![(NEED, EXPOSED_CAPPED, beyond)], |s| {
-            assert_eq!(s.efficiency_stratum(), EXPOSED_CAPPED);
-            close(s.efficiency(NEED, EXPOSED_CAPPED).value, 2.0);
-        });
-    }
-
-    #[test]
-    fn efficiency_is_withheld_where_it_would_mean_nothing() {
-        let reason = |rows: Vec<Score>| {
-            with(vec![(NEED, EXPOSED, rows)], |s| {
-                let e = s.efficiency(NEED, EXPOSED);
-                assert_eq!((e.value, e.interval), (None, None));
-                e.reason.unwrap()
-            })
-        };
-        let few_needs = (0..12).map(|t| score(t, 0.5, 0.2, 0.8, 2.0)).collect();
-        assert_eq!(reason(few_needs), "24 needs, fewer than 30");
-        let few_clusters = (0..9).map(|t| score(t, 0.5, 0.2, 0.8, 9.0)).collect();
-        assert_eq!(reason(few_clusters), "9 clusters, fewer than 10");
-        let no_room = (0..20)
-            .map(|t| {
-                score(
-                    t,
-                    0.5,
-                    0.5,
-                    if t.is_multiple_of(2) { 0.8 } else { 0.2 },
-                    3.0,
-                )
-            })
-            .collect();
-        assert_eq!(reason(no_room), "the interval of oracle - random holds 0");
-        let equal = (0..20).map(|t| score(t, 0.5, 0.5, 0.5, 3.0)).collect();
-        assert_eq!(reason(equal), "the interval of oracle - random holds 0");
-    }
-
-    #[test]
-    fn discard_lift_compares_pooled_shares() {
-        let removed = vec![
-            score(0, 0.1, 0.0, 0.0, 100.0),
-            score(1, 0.0, 0.0, 0.0, 100.0),
-        ];
-        let scope = vec![
-            score(0, 0.2, 0.0, 0.0, 200.0),
-            score(1, 0.2, 0.0, 0.0, 200.0),
-        ];
-        let rows = vec![
-            ("needed_removed_share", "", removed),
-            ("needed_scope_share", "", scope.clone()),
-        ];
-        // 1 - (10 / 200) / (80 / 400)
-        with(rows, |s| close(s.discard_lift().value, 0.75));
-        let nothing = vec![Score {
-            value: None,
-            ..score(0, 0.0, 0.0, 0.0, 0.0)
-        }];
-        let rows = vec![
-            ("needed_removed_share", "", nothing),
-            ("needed_scope_share", "", scope),
-        ];
-        with(rows, |s| {
-            assert_eq!(
-                s.discard_lift().reason.as_deref(),
-                Some("nothing was removed")
-            );
-        });
-        let one = |value| vec![score(0, value, 0.0, 0.0, 10.0)];
-        let rows = vec![
-            ("needed_removed_share", "", one(0.0)),
-            ("needed_scope_share", "", one(0.0)),
-        ];
-        with(rows, |s| {
-            assert_eq!(
-                s.discard_lift().reason.as_deref(),
-                Some("nothing in scope was needed")
-            );
-        });
-    }
 
     #[test]
     fn the_median_of_kaplan_and_meier_counts_the_censored() {

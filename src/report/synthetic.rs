@@ -15,36 +15,36 @@ pub(super) type Spec = (&'static str, &'static str, &'static str, f64, f64);
 
 pub(super) const TINY: [Spec; 4] = [
     ("full", "", "never", 0.0, 1.0),
-    ("mask", "M=10", "turns n=10", 0.5, 0.6),
-    ("random", "b=0.2", "turns n=10", 0.6, 0.0),
-    ("truncate", "k=5", "turns n=10", 0.7, 0.2),
+    ("mask", "keep_last=10", "turns(n=10)", 0.5, 0.6),
+    ("random", "b=0.2", "turns(n=10)", 0.6, 0.0),
+    ("truncate", "last=5", "turns(n=10)", 0.7, 0.2),
 ];
 
 pub(super) const GRID: [Spec; 24] = [
     ("full", "", "never", 0.0, 1.0),
-    ("drop-all", "", "turns n=20", 0.66, -0.3),
-    ("drop-all", "", "tokens f=0.5", 0.45, -0.3),
-    ("random", "b=0.1", "turns n=20", 0.60, 0.0),
-    ("random", "b=0.4", "turns n=20", 0.40, 0.02),
-    ("oracle", "b=0.1", "turns n=20", 0.60, 1.0),
-    ("atom-bag", "b=0.1", "turns n=20", 0.60, 0.12),
-    ("truncate", "k=3", "turns n=20", 0.64, -0.1),
-    ("truncate", "k=5", "turns n=20", 0.58, 0.05),
-    ("truncate", "k=10", "turns n=20", 0.44, 0.15),
-    ("truncate", "head+tail", "turns n=20", 0.50, 0.22),
-    ("truncate", "k=5", "tokens f=0.5", 0.40, 0.05),
-    ("mask", "M=3", "turns n=20", 0.55, 0.45),
-    ("mask", "M=5", "turns n=20", 0.50, 0.52),
-    ("mask", "M=10", "turns n=20", 0.41, 0.60),
-    ("mask", "M=20", "turns n=20", 0.28, 0.66),
-    ("mask", "M=10", "tokens f=0.5", 0.30, 0.58),
-    ("summary", "extractive", "turns n=20", 0.57, 0.30),
-    ("summary", "extractive", "tokens f=0.5", 0.38, 0.33),
-    ("hierarchical", "c=5", "turns n=20", 0.53, 0.28),
-    ("protected-core", "", "turns n=20", 0.49, 0.41),
-    ("salience", "ranked", "turns n=20", 0.52, 0.58),
-    ("salience", "top-k", "turns n=20", 0.56, 0.50),
-    ("tiered", "2k/4k/4k", "turns n=20", 0.47, 0.44),
+    ("drop-all", "", "turns(n=20)", 0.66, -0.3),
+    ("drop-all", "", "tokens(fraction=0.5)", 0.45, -0.3),
+    ("random", "b=0.1", "turns(n=20)", 0.60, 0.0),
+    ("random", "b=0.4", "turns(n=20)", 0.40, 0.02),
+    ("oracle", "b=0.1", "turns(n=20)", 0.60, 1.0),
+    ("atom-bag", "b=0.1", "turns(n=20)", 0.60, 0.12),
+    ("truncate", "last=3", "turns(n=20)", 0.64, -0.1),
+    ("truncate", "last=5", "turns(n=20)", 0.58, 0.05),
+    ("truncate", "last=10", "turns(n=20)", 0.44, 0.15),
+    ("truncate", "head+tail", "turns(n=20)", 0.50, 0.22),
+    ("truncate", "last=5", "tokens(fraction=0.5)", 0.40, 0.05),
+    ("mask", "keep_last=3", "turns(n=20)", 0.55, 0.45),
+    ("mask", "keep_last=5", "turns(n=20)", 0.50, 0.52),
+    ("mask", "keep_last=10", "turns(n=20)", 0.41, 0.60),
+    ("mask", "keep_last=20", "turns(n=20)", 0.28, 0.66),
+    ("mask", "keep_last=10", "tokens(fraction=0.5)", 0.30, 0.58),
+    ("summary", "extractive", "turns(n=20)", 0.57, 0.30),
+    ("summary", "extractive", "tokens(fraction=0.5)", 0.38, 0.33),
+    ("hierarchical", "c=5", "turns(n=20)", 0.53, 0.28),
+    ("protected-core", "", "turns(n=20)", 0.49, 0.41),
+    ("salience", "ranked", "turns(n=20)", 0.52, 0.58),
+    ("salience", "top-k", "turns(n=20)", 0.56, 0.50),
+    ("tiered", "2k/4k/4k", "turns(n=20)", 0.47, 0.44),
 ];
 
 /// Writes a run of these variants over `n_trajectories`; the fourth variant fails on one of them.
@@ -85,14 +85,13 @@ pub(super) fn write_run(
         .enumerate()
         .map(|(v, (strategy, setting, trigger, ..))| VariantRow {
             variant: variant(v),
-            label: [*strategy, setting, "|", trigger]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join(" "),
+            label: match *setting {
+                "" => format!("{strategy} @ {trigger}"),
+                _ => format!("{strategy}({setting}) @ {trigger}"),
+            },
             strategy: (*strategy).to_owned(),
             strategy_params: format!("{{\"setting\":\"{setting}\"}}"),
-            trigger: trigger.split(' ').next().unwrap_or_default().to_owned(),
+            trigger: trigger.split('(').next().unwrap_or_default().to_owned(),
             trigger_params: "{}".to_owned(),
             model: None,
             seed: 0,
