@@ -5,6 +5,9 @@
 //! logs -> [`formats`] -> [`trajectory`] -> [`features`] -> `replay` (trigger x strategy) -> edits
 //! -> context -> scorers -> rows ([`store`]) -> `report`.
 
+pub mod cli {
+    pub mod annotate;
+}
 pub mod features;
 pub mod store;
 pub mod trajectory;
