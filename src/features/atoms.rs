@@ -402,6 +402,10 @@ impl<'a> Lexer<'a> {
             self.number(start, j, key);
             return j;
         }
+        if j - start > 2 * MAX_BYTES {
+            self.word += 1;
+            return j;
+        }
         let end = start + self.text[start..j].trim_end_matches(['.', '-', '@']).len();
         let (start, cut) = self.grep_prefix(start, end, set);
         let end = cut.map_or(end, |(end, _)| end);
