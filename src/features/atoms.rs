@@ -1227,10 +1227,12 @@ impl<'a> Lexer<'a> {
         if is_slashed_date(norm) {
             return self.date(from, from + norm.len());
         }
-        if !self.is_path(norm, from, explicit, norm.len() < chunk.len()) {
+        let single = !norm.contains('/') && norm.len() < chunk.len();
+        // `'x'/freq/`: what is left of a script.
+        let is_rest = single && continues;
+        if is_rest || !self.is_path(norm, from, explicit, norm.len() < chunk.len()) {
             return self.parts(from, end, b"/");
         }
-        let single = !norm.contains('/') && norm.len() < chunk.len();
         // `TestParse/empty_input` is a case of a test.
         let is_case = norm.starts_with("Test") && self.extension(from, from + norm.len()).is_none();
         let kind = if is_case {
