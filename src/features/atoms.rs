@@ -1229,7 +1229,7 @@ impl<'a> Lexer<'a> {
         }
         let single = !norm.contains('/') && norm.len() < chunk.len();
         // `'x'/freq/`: what is left of a script.
-        let is_rest = single && continues;
+        let is_rest = single && continues && self.bytes[start] == b'/';
         if is_rest || !self.is_path(norm, from, explicit, norm.len() < chunk.len()) {
             return self.parts(from, end, b"/");
         }
