@@ -8,6 +8,7 @@
 //! `RUN/_attempts/` tells who did what when, and is never read for correctness; `RUN/_quarantine/`
 //! keeps the last error of a unit whose data cannot be read.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs;
@@ -15,7 +16,7 @@ use std::io::IsTerminal as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -587,15 +588,7 @@ impl<'a> Runner<'a> {
     /// Calls the unit function; a panic is an error like others.
     fn attempt(&self, unit: &Unit, progress: &Counted) -> anyhow::Result<UnitRows> {
         let tell = |n| progress.add(n);
-        let call = || (self.unit_fn)(self.data, unit, self.plan, &tell);
-        let mut rows = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("no message");
-            Err(anyhow::anyhow!("panic: {text}"))
-        })?;
+        let mut rows = caught(|| (self.unit_fn)(self.data, unit, self.plan, &tell))?;
         sort(unit, self.data, &mut rows)?;
         Ok(rows)
     }
@@ -658,6 +651,44 @@ impl<'a> Runner<'a> {
         }
         Ok(())
     }
+}
+
+thread_local! {
+    /// Where the panic was that is about to be caught on this thread; none when none would be.
+    static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Calls, and makes a panic an error that says where it was. Prints no backtrace: a night's run may
+/// have thousands of bad cells, and each has a row with its error.
+fn caught<T>(call: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            // Paths of dependencies name the machine that built them, and rows must not.
+            let place = info
+                .location()
+                .filter(|l| Path::new(l.file()).is_relative());
+            let place =
+                place.map_or_else(String::new, |l| format!(" at {}:{}", l.file(), l.line()));
+            let here =
+                CAUGHT.with_borrow_mut(|caught| caught.as_mut().map(|c| *c = place).is_some());
+            if !here {
+                before(info);
+            }
+        }));
+    });
+    CAUGHT.set(Some(String::new()));
+    let result = catch_unwind(AssertUnwindSafe(call));
+    let place = CAUGHT.take().unwrap_or_default();
+    result.unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        Err(anyhow::anyhow!("panic{place}: {text}"))
+    })
 }
 
 fn append(rows: &mut UnitRows, more: UnitRows) {
@@ -1137,7 +1168,13 @@ mod tests {
             .map(|c| (c.trajectory.as_str(), c.error.as_deref().unwrap()))
             .collect();
         assert_eq!(errors[..7], [("t04", "no good"); 7]);
-        assert_eq!(errors[7], ("t11", "panic: bug"));
+        assert_eq!(errors[7].0, "t11");
+        let place = "panic at src/experiment/run.rs:";
+        assert!(
+            errors[7].1.starts_with(place) && errors[7].1.ends_with(": bug"),
+            "{}",
+            errors[7].1
+        );
         // Resumed, the errors are still told.
         let again = place.run("r", &Options::default(), &rows).unwrap();
         assert_eq!((again.done, again.cells_error), (0, 8));
