@@ -9,6 +9,8 @@ pub mod cli;
 pub mod context;
 pub mod experiment;
 pub mod features;
+pub mod formats;
+pub mod ingest;
 pub mod log;
 pub mod needs;
 pub mod report;
