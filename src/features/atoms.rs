@@ -188,6 +188,7 @@ pub(super) fn lex(text: &str) -> Lexed<'_> {
         word: 0,
         key: None,
         quote: None,
+        closed: usize::MAX,
         line: 0,
     };
     lexer.run();
@@ -261,6 +262,8 @@ struct Lexer<'a> {
     word: u32,
     key: Option<Key>,
     quote: Option<Quote>,
+    /// Where the last quote that was opened closes.
+    closed: usize,
     /// Where the current line begins.
     line: usize,
 }
@@ -375,11 +378,11 @@ impl<'a> Lexer<'a> {
     /// begins, and where a file name ends and the line goes on.
     fn grep_prefix(&self, start: usize, end: usize, set: u8) -> (usize, Option<(usize, usize)>) {
         let here = &self.bytes[start..end];
-        if set & DASH == 0 || start != self.line {
+        if set & DASH == 0 {
             return (start, None);
         }
         let digits = here.iter().take_while(|b| b.is_ascii_digit()).count();
-        if digits > 0 {
+        if digits > 0 && start == self.line {
             let code = here.get(digits) == Some(&b'-') && here.get(digits + 1).is_some_and(|b| !b.is_ascii_digit());
             return (if code { start + digits + 1 } else { start }, None);
         }
@@ -483,7 +486,7 @@ impl<'a> Lexer<'a> {
             self.emit_as_is(AtomKind::Identifier, start, end);
         } else if set == UPPER && word.len() >= 3 && self.lists.errnos.contains(words::hash(word)) {
             self.emit_as_is(AtomKind::Error, start, end);
-        } else if word.len() >= 3 && self.is_call(end) && !self.is_function_word(start, end) {
+        } else if word.len() >= 3 && self.is_call(end) && self.previous(start) != Some(b'-') && !self.is_function_word(start, end) {
             self.emit_as_is(AtomKind::Identifier, start, end);
         } else if self.lists.files.contains(words::hash(word)) && set == LETTER {
             self.emit_as_is(AtomKind::Path, start, end);
@@ -520,7 +523,12 @@ impl<'a> Lexer<'a> {
     fn is_error(&self, start: usize, end: usize) -> bool {
         let word = &self.text[start..end];
         let stem = ["Error", "Exception", "Warning"].iter().find_map(|s| word.strip_suffix(s));
-        stem.is_some_and(|stem| stem.starts_with(|c: char| c.is_ascii_uppercase()))
+        let is_function = |stem: &str| {
+            ["Test", "New", "Is", "Assert", "Run"].iter().any(|verb| {
+                stem.strip_prefix(verb).is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_uppercase()))
+            }) || stem == "No"
+        };
+        stem.is_some_and(|stem| stem.starts_with(|c: char| c.is_ascii_uppercase()) && !is_function(stem))
     }
 
     fn snake(&mut self, start: usize, end: usize) {
@@ -545,26 +553,30 @@ impl<'a> Lexer<'a> {
     fn mixed(&mut self, start: usize, end: usize, set: u8) {
         let word = &self.bytes[start..end];
         let n_digits = word.iter().filter(|b| b.is_ascii_digit()).count();
-        let is_mess = set == LETTER | DIGIT && word.len() >= 10 && n_digits >= 2 && n_changes(word) >= 6;
+        let is_mess = set == LETTER | DIGIT && word.len() >= 10 && n_digit_runs(word) >= 3;
         if word.len() > 2 && word[0] == b'0' && (word[1] | 32) == b'x' {
             // An address; a constant like 0xff says nothing without its name.
+            self.word += 1;
+        } else if matches!(word.len(), 3 | 6) && self.previous(start) == Some(b'#') && word.iter().all(u8::is_ascii_hexdigit) {
+            // A colour.
+            self.word += 1;
+        } else if is_time_piece(word) {
             self.word += 1;
         } else if is_hash(word, set) {
             let text = self.text;
             let lower = text[start..end].to_ascii_lowercase();
             self.emit(AtomKind::Hash, start, end, lower);
         } else if word[0].is_ascii_digit() && self.unit_number(start, end) {
-        } else if is_error_code(word) {
+        } else if is_error_code(word) || self.is_error(start, end) {
             self.emit_as_is(AtomKind::Error, start, end);
         } else if self.is_listed(start, end) {
             self.word += 1;
-        } else if set == UPPER | DIGIT && word.len() >= 5 && n_digits >= 2 || is_mess && !self.beside_base64(start, end) {
+        } else if set == UPPER | DIGIT && (word.len() >= 6 || word.len() == 5 && n_digits >= 2) || is_mess && !self.beside_base64(start, end) {
             self.emit_as_is(AtomKind::Id, start, end);
-        } else if set == LOWER | DIGIT && word.len() >= 16 && n_digits >= 4 && n_changes(word) >= 6 {
+        } else if set == LOWER | DIGIT && word.len() >= 16 && n_digit_runs(word) >= 3 {
             self.emit_as_is(AtomKind::Id, start, end);
         } else if set == LETTER | DIGIT && word.len() >= 5 && has_hump(word) && !word[0].is_ascii_digit() {
-            let kind = if self.is_error(start, end) { AtomKind::Error } else { AtomKind::Identifier };
-            self.emit_as_is(kind, start, end);
+            self.emit_as_is(AtomKind::Identifier, start, end);
         } else if word.len() >= 3 && word[0].is_ascii_alphabetic() && self.is_call(end) {
             self.emit_as_is(AtomKind::Identifier, start, end);
         } else {
@@ -590,12 +602,17 @@ impl<'a> Lexer<'a> {
         let (value, unit) = word.split_at(digits);
         let one_decimal_point = value.bytes().filter(|&b| b == b'.').count() <= 1;
         // "3d" is a dimension more often than three days.
-        let dimension = unit == "d" && matches!(value, "1" | "2" | "3");
+        let dimension = unit == "d" && matches!(value, "0" | "1" | "2" | "3" | "4");
         let Some(unit) = self.lists.unit(unit.as_bytes()).filter(|_| one_decimal_point && !dimension) else {
             return false;
         };
-        self.emit(AtomKind::Number, start, end, format!("{value}{unit}"));
+        self.measure(value, unit, start, end);
         true
+    }
+
+    fn measure(&mut self, value: &str, unit: &str, start: usize, end: usize) {
+        let norm = if unit == "$" { format!("${value}") } else { format!("{value}{unit}") };
+        self.emit(AtomKind::Number, start, end, norm);
     }
 
     /// A run of digits, or a decimal number.
@@ -610,7 +627,8 @@ impl<'a> Lexer<'a> {
                 let (end, value) = self.with_thousands(start, end);
                 return self.emit(AtomKind::Number, start - 1, end, format!("${value}"));
             }
-            Some(b'#') if is_whole && self.is_free_hash(start - 1) => {
+            // `#000080` is a colour.
+            Some(b'#') if is_whole && self.is_free_hash(start - 1) && !value.starts_with('0') && n_digits != 6 => {
                 return match n_digits {
                     1..=6 => self.emit(AtomKind::Number, start - 1, end, format!("#{value}")),
                     _ => self.emit(AtomKind::Id, start - 1, end, value),
@@ -618,19 +636,24 @@ impl<'a> Lexer<'a> {
             }
             _ => {}
         }
-        if self.bytes.get(end) == Some(&b'%') && !self.next(end).is_some_and(is_word) {
+        // `[ 27%]` is how far the tests are.
+        if self.bytes.get(end) == Some(&b'%') && !self.next(end).is_some_and(|b| is_word(b) || b == b']') {
             return self.emit(AtomKind::Number, start, end + 1, format!("{value}%"));
         }
         if let Some((unit_end, unit)) = self.spaced_unit(end) {
-            return self.emit(AtomKind::Number, start, unit_end, format!("{value}{unit}"));
+            return self.measure(value, unit, start, unit_end);
         }
-        if is_whole && (9..=40).contains(&n_digits) {
+        let is_round = value.trim_end_matches('0').len() <= 2;
+        if let Some(key) = key.filter(|k| self.bytes.get(k.end..start) == Some(b":") && &self.bytes[k.start..k.end] == b"localhost") {
+            return self.emit_as_is(AtomKind::Url, key.start, end);
+        }
+        if is_whole && !is_round && (9..=40).contains(&n_digits) {
             return self.emit(AtomKind::Id, start, end, value);
         }
         if let Some((key, negative)) = key.and_then(|key| self.bears(key, start, end)) {
             return self.keyed(key, negative, start, end);
         }
-        match is_whole && (7..=8).contains(&n_digits) {
+        match is_whole && !is_round && (7..=8).contains(&n_digits) {
             true => self.emit(AtomKind::Id, start, end, value),
             false => self.word += 1,
         }
@@ -682,9 +705,13 @@ impl<'a> Lexer<'a> {
             gap = &gap[..gap.len() - 1];
         }
         let length = key.end - key.start;
-        // `12:30` is a time.
-        let time = self.bytes.get(end) == Some(&b':') && self.next(end).is_some_and(|b| b.is_ascii_digit());
-        if gap.len() > 6 || !(3..=40).contains(&length) || time {
+        // `12:30` is a time, `name:12` the line of a file or a slice, `x 2>&1` a redirection, and
+        // `"street": "12 Elm Road"` is more than a number.
+        let after = self.bytes.get(end);
+        let time = after == Some(&b':') && self.next(end).is_some_and(|b| b.is_ascii_digit());
+        let inside_string = matches!(gap.last(), Some(b'"' | b'\'')) && !matches!(after, Some(b'"' | b'\''));
+        let other = time || gap == b":" || after == Some(&b'>') || inside_string;
+        if gap.len() > 6 || !(3..=40).contains(&length) || other {
             return None;
         }
         let mut signs = 0;
@@ -913,7 +940,7 @@ impl<'a> Lexer<'a> {
             let n_digits = chunk.len() - (parts.len() - 1);
             if lengths == [4, 2, 2] {
                 self.date(start, end);
-            } else if n_digits >= 7 && parts.len() <= 5 && lengths.iter().all(|&n| n >= 2) && first.len() <= 4 {
+            } else if n_digits >= 7 && (3..=5).contains(&parts.len()) && lengths.iter().all(|&n| n >= 2) && first.len() <= 4 {
                 self.emit_as_is(AtomKind::Id, start, end);
             } else {
                 self.word += 1;
@@ -923,7 +950,7 @@ impl<'a> Lexer<'a> {
             self.word += 1;
         } else if digits(last) && is_reference(&parts, last.len()) {
             self.emit_as_is(AtomKind::Id, start, end);
-        } else if set & (LETTER | DIGIT) == LETTER | DIGIT && chunk.len() >= 16 && n_changes(chunk.as_bytes()) >= 10 {
+        } else if set & (LETTER | DIGIT) == LETTER | DIGIT && chunk.len() >= 16 && n_digit_runs(chunk.as_bytes()) >= 3 && parts.iter().any(|p| p.len() >= 8) {
             self.emit_as_is(AtomKind::Id, start, end);
         } else {
             self.parts(start, end, b"-");
@@ -946,7 +973,7 @@ impl<'a> Lexer<'a> {
         let mut chunk = &text[start..end];
         let mut explicit = false;
         // Behind these a slash goes on with something that is no path of its own.
-        let continues = matches!(self.previous(start), Some(b')' | b']' | b'}' | b'>' | b'*' | b'%' | b'<' | b'$'));
+        let continues = matches!(self.previous(start), Some(b')' | b']' | b'}' | b'>' | b'*' | b'%' | b'<' | b'$' | b'/' | b'{'));
         if chunk.starts_with("//") || chunk.starts_with('/') && continues {
             let slashes = chunk.len() - chunk.trim_start_matches('/').len();
             from += slashes;
@@ -958,7 +985,7 @@ impl<'a> Lexer<'a> {
             chunk = rest;
         }
         let line = &self.text[self.line..start];
-        let in_diff = line.starts_with("diff --git ") || matches!(line, "--- " | "+++ ");
+        let in_diff = line.starts_with("diff --git ") || line.starts_with("Binary files ") || matches!(line, "--- " | "+++ ");
         if let Some(rest) = chunk.strip_prefix("a/").or_else(|| chunk.strip_prefix("b/")).filter(|_| in_diff) {
             from += 2;
             chunk = rest;
@@ -980,11 +1007,15 @@ impl<'a> Lexer<'a> {
             return self.parts(from, end, b"/");
         }
         let single = !norm.contains('/') && norm.len() < chunk.len();
-        self.emit(AtomKind::Path, start, end, if single { &chunk[..=norm.len()] } else { norm });
+        // `TestParse/empty_input` is a case of a test.
+        let is_case = norm.starts_with("Test") && self.extension(from, from + norm.len()).is_none();
+        let kind = if is_case { AtomKind::Identifier } else { AtomKind::Path };
+        self.emit(kind, start, end, if single { &chunk[..=norm.len()] } else { norm });
     }
 
     /// `github.com/owner/name`.
     fn host_path(&mut self, start: usize, end: usize, chunk: &'a str) -> bool {
+        let chunk = chunk.trim_start_matches('.');
         let Some((host, _)) = chunk.split_once('/') else { return false };
         let known = [".com", ".org", ".net", ".edu", ".gov"].iter().any(|d| host.len() > d.len() && host.ends_with(d));
         if known {
@@ -1018,7 +1049,7 @@ impl<'a> Lexer<'a> {
         let is_name = |p: &&str| p.len() >= 2 && n_letters(p) >= 1 && !self.lists.stop.contains(words::hash(p.as_bytes()));
         self.lists.folders.contains(first_hash) && parts.len() > 1
             || parts.iter().any(odd)
-            || parts.len() >= 3 && parts.iter().all(is_name)
+            || parts.len() >= 3 && parts.iter().all(is_name) && parts.iter().any(|p| p.starts_with(|c: char| c.is_lowercase()))
             || folder && parts.iter().all(is_name) && parts[0].len() >= 3 && !parts[0].starts_with(|c: char| c.is_ascii_uppercase())
     }
 
@@ -1077,7 +1108,7 @@ impl<'a> Lexer<'a> {
         let text = self.text;
         let norm = text[start..end].trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_', '~', '(', '[']);
         self.key = None;
-        match start + norm.len() > from {
+        match self.bytes[from..start + norm.len().max(from - start)].iter().any(u8::is_ascii_alphanumeric) {
             true => self.emit(AtomKind::Url, start, start + norm.len(), norm.trim_end_matches('/')),
             false => self.word += 1,
         }
@@ -1095,7 +1126,7 @@ impl<'a> Lexer<'a> {
         let is_flag = |b: &u8| CLASS[*b as usize] & (LETTER | DIGIT | UNDER | DASH) != 0;
         let end = name + self.bytes[name..].iter().take_while(|b| is_flag(b)).count();
         let trimmed = name + self.text[name..end].trim_end_matches(['-', '_']).len();
-        if trimmed - name >= 2 {
+        if trimmed - name >= 2 && !self.text[..start].ends_with("diff ") {
             self.emit_as_is(AtomKind::Flag, start, trimmed);
             self.key = Some(Key { start: name, end: trimmed, is_flag: true });
         }
@@ -1107,14 +1138,16 @@ impl<'a> Lexer<'a> {
     fn open_quote(&mut self, start: usize) -> usize {
         let mark = self.bytes[start];
         let run = self.bytes[start..].iter().take_while(|&&b| b == mark).count();
-        if run > 1 || self.quote.is_some() || !self.may_open(start) {
+        if run > 1 || self.quote.is_some() || start == self.closed || !self.may_open(start) {
             return start + run;
         }
-        if let Some(end) = self.closing(start + 1, mark)
-            && self.is_quotable(start + 1, end, mark)
-        {
-            let (n_atoms, n_cues) = (self.atoms.len(), self.cues.len());
-            self.quote = Some(Quote { start: start + 1, end, n_atoms, n_cues, word: self.word });
+        if let Some(end) = self.closing(start + 1, mark) {
+            // Whether quotable or not, the closing mark opens nothing.
+            self.closed = end;
+            if self.is_quotable(start + 1, end, mark) {
+                let (n_atoms, n_cues) = (self.atoms.len(), self.cues.len());
+                self.quote = Some(Quote { start: start + 1, end, n_atoms, n_cues, word: self.word });
+            }
         }
         start + 1
     }
@@ -1157,7 +1190,10 @@ impl<'a> Lexer<'a> {
         (3..=60).contains(&n_chars)
             && n_letters * 2 >= n_chars
             && content.trim().len() == content.len()
+            && !(n_chars <= 6 && content.contains('\\'))
             && !is_key
+            // The end mark of a heredoc.
+            && !self.text[..start - 1].trim_end_matches([' ', '-']).ends_with("<<")
             && !self.lists.stop.contains(words::hash(content.as_bytes()))
     }
 
@@ -1167,7 +1203,16 @@ impl<'a> Lexer<'a> {
         if self.atoms.len() == quote.n_atoms {
             self.cues.truncate(quote.n_cues);
             self.word = quote.word;
-            self.emit_as_is(AtomKind::Quoted, quote.start, quote.end);
+            let text = self.text;
+            let mut norm = &text[quote.start..quote.end];
+            while let Some(rest) = norm.strip_prefix("\\n").or_else(|| norm.strip_prefix("\\t")) {
+                norm = rest;
+            }
+            while let Some(rest) = norm.strip_suffix("\\n").or_else(|| norm.strip_suffix("\\t")) {
+                norm = rest;
+            }
+            let norm = norm.trim_matches(|c: char| c == '"' || c == '\'' || c.is_whitespace());
+            self.emit(AtomKind::Quoted, quote.start, quote.end, norm);
         }
     }
 
@@ -1235,13 +1280,32 @@ fn has_hump(word: &[u8]) -> bool {
     camel || acronym
 }
 
+/// How many runs of digits there are.
+fn n_digit_runs(word: &[u8]) -> usize {
+    let starts = word.windows(2).filter(|w| !w[0].is_ascii_digit() && w[1].is_ascii_digit()).count();
+    starts + usize::from(word.first().is_some_and(u8::is_ascii_digit))
+}
+
+/// Pieces of time stamps, `02T15` and `123Z`, and of line references, `L36`.
+fn is_time_piece(word: &[u8]) -> bool {
+    let digits = |w: &[u8]| w.iter().all(u8::is_ascii_digit);
+    match word {
+        [head @ .., b'Z'] if digits(head) => true,
+        [b'L', tail @ ..] if digits(tail) => true,
+        [a, b, b'T', c, d] => digits(&[*a, *b, *c, *d]),
+        _ => false,
+    }
+}
+
 /// How often neighbours are of different classes.
 fn n_changes(word: &[u8]) -> usize {
     word.windows(2).filter(|w| CLASS[w[0] as usize] != CLASS[w[1] as usize]).count()
 }
 
 fn is_hash(word: &[u8], set: u8) -> bool {
-    if !(7..=64).contains(&word.len()) || set & LETTER == LETTER || !word.iter().all(u8::is_ascii_hexdigit) {
+    // In capitals a short one is rather a booking than a hash.
+    let shortest = if set & UPPER != 0 { 32 } else { 7 };
+    if !(shortest..=64).contains(&word.len()) || set & LETTER == LETTER || !word.iter().all(u8::is_ascii_hexdigit) {
         return false;
     }
     let letters: Vec<u8> = word.iter().filter(|b| b.is_ascii_alphabetic()).copied().collect();
@@ -1256,7 +1320,8 @@ fn is_error_code(word: &[u8]) -> bool {
     let n = digits.len();
     digits.iter().all(u8::is_ascii_digit)
         && match prefix {
-            b"E" | b"W" | b"F" | b"C" | b"R" => (3..=4).contains(&n),
+            b"E" | b"W" | b"F" => (3..=4).contains(&n),
+            b"C" | b"R" => n == 3 || n == 4 && digits[0] == b'0',
             b"TS" | b"CS" | b"SC" | b"LNK" => n == 4,
             _ => false,
         }
@@ -1267,7 +1332,8 @@ fn is_reference(parts: &[&[u8]], n_digits: usize) -> bool {
     let names = &parts[..parts.len() - 1];
     let upper = names.len() == 1 && (2..=10).contains(&names[0].len()) && names[0].iter().all(u8::is_ascii_uppercase);
     let words = names.iter().all(|p| p.len() >= 2 && p[0].is_ascii_alphabetic() && p.iter().all(u8::is_ascii_alphanumeric));
-    upper && (2..=8).contains(&n_digits) || words && (3..=10).contains(&n_digits)
+    let enough = if names.len() == 1 { 3 } else { 4 };
+    upper && (2..=8).contains(&n_digits) || words && (enough..=10).contains(&n_digits)
 }
 
 fn is_slashed_date(norm: &str) -> bool {
@@ -1308,5 +1374,169 @@ fn version(chunk: &str) -> Option<&str> {
     };
     ok.then_some(text)
 }
-#[doc(hidden)]
-pub fn count_for_bench(text: &str) -> usize { lex(text).atoms.len() }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The atoms of a text as `kind:norm`.
+    fn found(text: &str) -> Vec<String> {
+        occurrences(text).iter().map(|o| format!("{}:{}", o.kind.name(), o.norm)).collect()
+    }
+
+    /// Checks that a text has one atom.
+    #[track_caller]
+    fn one(text: &str, atom: &str) {
+        assert_eq!(found(text), [atom], "{text}");
+    }
+
+    #[track_caller]
+    fn none(text: &str) {
+        assert!(found(text).is_empty(), "{text}: {:?}", found(text));
+    }
+
+    #[test]
+    fn kinds_have_their_index() {
+        for (i, kind) in AtomKind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, i);
+        }
+    }
+
+    #[test]
+    fn paths() {
+        one("see ./src/store.rs:12:5, please", "path:src/store.rs");
+        one("in (django/db/models.py).", "path:django/db/models.py");
+        one("open \"/testbed\"", "path:/testbed");
+        one("the folder tests/cli/ has it", "path:tests/cli");
+        one("edit `Cargo.toml`", "path:Cargo.toml");
+        one("~/.bashrc is read", "path:~/.bashrc");
+        one("+++ b/src/a_b.py\n", "path:src/a_b.py");
+        one("tests/test_x.py::", "path:tests/test_x.py");
+        one("sphinx/ext/math.py-120-    return", "path:sphinx/ext/math.py");
+        none("and/or, I/O, read/write, TCP/IP, 1/2 and </div> </p>");
+        none("// comment, a / b");
+        none("math.log(x)");
+    }
+
+    #[test]
+    fn identifiers() {
+        one("the snake_case name", "identifier:snake_case");
+        one("the camelCase name", "identifier:camelCase");
+        one("an HTTPServer object", "identifier:HTTPServer");
+        one("set MAX_LENGTH now", "identifier:MAX_LENGTH");
+        one("self.assertEqual", "identifier:assertEqual");
+        one("form.cleaned_data", "identifier:cleaned_data");
+        one("import django.db.models", "identifier:django.db.models");
+        one("call deconstruct() here", "identifier:deconstruct");
+        none("The quick brown fox, URLs and APIs of the GitHub file(s), e.g. this. And that.Now the end");
+        none("print(len(x)); self.x; 12:    return");
+    }
+
+    #[test]
+    fn numbers_with_unit_or_key() {
+        one("takes 150 ms", "number:150ms");
+        one("takes 150ms.", "number:150ms");
+        one("5 seconds", "number:5s");
+        one("about 45% of", "number:45%");
+        one("costs $1,200.50 now", "number:$1200.50");
+        one("timeout=30", "number:timeout=30");
+        one("\"timeout\": 30,", "number:timeout=30");
+        one("Port 8080", "number:port=8080");
+        one("at line 45.", "number:line=45");
+        one("offset = -1", "number:offset=-1");
+        one("the issue #12", "number:#12");
+        one("on 2024-05-15", "number:2024-05-15");
+        assert_eq!(found("--port 80"), ["flag:--port", "number:port=80"]);
+        none("30 apples, 12:30:05, 2024-05-15 10:00:01, 2024-05-15T10:00:01.123Z, [ 27%], 3, 4.5, #fff, #000000, x[2:4], $1");
+        none("   12→  34:code\n56-more\n");
+    }
+
+    #[test]
+    fn versions() {
+        one("v1.2.3", "version:1.2.3");
+        one("Django 3.0.4,", "version:3.0.4");
+        one("numpy>=1.20", "version:1.20");
+        one("since version 2.2.", "version:2.2");
+        one("2.0.0rc1", "version:2.0.0rc1");
+        one("127.0.0.1:8000", "url:127.0.0.1:8000");
+        none("1.5 and 2.25");
+    }
+
+    #[test]
+    fn ids_hashes_errors_urls_flags() {
+        one("commit 36c592b4d.", "hash:36c592b4d");
+        one("order #W2378156", "id:W2378156");
+        one("ABC-1234 is", "id:ABC-1234");
+        one("mail mia.li@example.com.", "id:mia.li@example.com");
+        one("266b3f40-6f1d-491c-aeca-825cbb3fcbc5", "id:266b3f40-6f1d-491c-aeca-825cbb3fcbc5");
+        one("item 1646531091", "id:1646531091");
+        one("call 555-123-2002", "id:555-123-2002");
+        one("a ValueError was", "error:ValueError");
+        one("exceptions.FieldError", "error:FieldError");
+        one("error[E0308]:", "error:E0308");
+        one("ENOENT: no such", "error:ENOENT");
+        one("(https://a.org/x_y?z=1).", "url:https://a.org/x_y?z=1");
+        one("use --no-cache.", "flag:--no-cache");
+        none("UTF-8, SHA256, MP3, 2007-2020, lines 1204-1219, word--word, -----, deadbeef, 0x7fff1234abcd");
+    }
+
+    #[test]
+    fn quotes() {
+        one("say \"hello world\" twice", "quoted:hello world");
+        one("the `render` method", "quoted:render");
+        one("d['name']", "quoted:name");
+        one("{\"status\": \"delivered\"}", "quoted:delivered");
+        one("in \"src/main.rs\"", "path:src/main.rs");
+        none("don't, the users' it's 'a' \"\" \"\"\"");
+        none("{\"name\": null, \"value\": 3.5 }".split_once(", \"v").unwrap().0);
+    }
+
+    #[test]
+    fn escapes_separate() {
+        assert_eq!(found("\\nfoo_bar\\tbaz_qux"), ["identifier:foo_bar", "identifier:baz_qux"]);
+        one("\x1b[31mfoo_bar\x1b[0m", "identifier:foo_bar");
+        one("\\u001b[31mfoo_bar\\u001b[0m [32mok[0m", "identifier:foo_bar");
+    }
+
+    #[test]
+    fn cues_are_content_words_near_by() {
+        let text = "Restart the payment server through restart_all today";
+        let all = occurrences(text);
+        let cues: Vec<u32> = ["restart", "payment", "server", "today"].iter().filter_map(|w| cue_hash(w)).collect();
+        assert_eq!(all.len(), 1);
+        assert!(cues.iter().all(|c| all[0].cues.contains(c)) && all[0].cues.len() == 4);
+        assert_eq!(cues_near(text, "restart_all"), all[0].cues);
+        assert!(!occurrences("the_name restart\nserver")[0].is_bound(), "another span");
+        let far = format!("the_name {}server payment", "x1 ".repeat(20));
+        assert!(occurrences(&far)[0].cues.is_empty(), "too far");
+        assert!(!occurrences("the_name server server")[0].is_bound(), "not distinct");
+    }
+
+    #[test]
+    fn an_atom_is_no_cue() {
+        let text = "set foo_bar \"gentle breeze\" other_name";
+        assert!(occurrences(text).iter().all(|o| !o.is_bound()), "{:?}", occurrences(text));
+    }
+
+    proptest! {
+        #[test]
+        fn atoms_are_disjoint_in_order_and_in_their_span(text in "([a-zA-Z0-9_./:@#$%=\"'`\\\\ \n-]|\\PC|\x1b|https://|--|://|\\\\u001b|[0-9]{1,9}|\\.py|Error){0,120}") {
+            let ends = spans::span_ends(&text);
+            let mut last = 0;
+            for o in occurrences(&text) {
+                prop_assert!(o.start >= last && o.start < o.end && o.end <= text.len(), "{o:?}");
+                last = o.end;
+                prop_assert!(text.get(o.start..o.end).is_some());
+                prop_assert!(!o.norm.is_empty() && o.norm.len() <= MAX_BYTES);
+                prop_assert_eq!(o.span, spans::span_at(&ends, o.start));
+            }
+        }
+
+        #[test]
+        fn never_panics(text in "\\PC*", bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            occurrences(&text);
+            occurrences(&String::from_utf8_lossy(&bytes));
+        }
+    }
+}
