@@ -24,7 +24,7 @@ pub struct Block {
 pub enum Content {
     /// A whole step, copied.
     Step(u32),
-    /// Copied pieces of a step, quoted as a note: no longer a message of its own.
+    /// Copied pieces of a step, quoted as a note: no longer a message of its own, even if all are there.
     Excerpt { step: u32, pieces: Vec<Piece> },
     /// A generated text in the place of a step, which stays a message (a masked tool result).
     Placeholder { step: u32, text: String },
@@ -256,7 +256,7 @@ fn edited(log: &Log, tokenizer: &Tokenizer, blocks: &[Block], scope: Range<usize
             None => after.push(block.clone()),
             Some(Edit::Keep { pieces, .. }) if !pieces.is_empty() => {
                 let tokens = pieces.iter().map(|p| p.tokens).sum();
-                after.push(Block { turn: block.turn, tokens, content: excerpt(log, step, pieces) });
+                after.push(Block { turn: block.turn, tokens, content: Content::Excerpt { step, pieces } });
             }
             Some(Edit::Mask { text, .. }) => {
                 let tokens = tokenizer.count(&text);
@@ -266,16 +266,6 @@ fn edited(log: &Log, tokenizer: &Tokenizer, blocks: &[Block], scope: Range<usize
         }
     }
     after
-}
-
-/// Pieces that are the whole step stay a step.
-fn excerpt(log: &Log, step: u32, pieces: Vec<Piece>) -> Content {
-    let spans = log.spans_of(step);
-    if pieces.len() == spans.len() && pieces.iter().all(|p| p.is_whole(log)) {
-        Content::Step(step)
-    } else {
-        Content::Excerpt { step, pieces }
-    }
 }
 
 /// Whether a tool result stands there without the call that it answers.

@@ -3,7 +3,9 @@
 /// FNV-1a of the ASCII-lowercased bytes, 32 bits. Two words of one text collide about once in 10^9
 /// pairs, and a collision costs one cue.
 pub(super) fn hash(word: &[u8]) -> u32 {
-    word.iter().fold(0x811c_9dc5, |h, &b| (h ^ u32::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0193))
+    word.iter().fold(0x811c_9dc5, |h, &b| {
+        (h ^ u32::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0193)
+    })
 }
 
 /// A set of words by their hash: open addressing, at most a quarter full, since every word of every
@@ -20,7 +22,9 @@ impl Words {
 
     fn from_iter<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let hashes: Vec<u32> = words.map(|w| hash(w.as_bytes())).collect();
-        let mut set = Words { slots: vec![0; (hashes.len() * 4).next_power_of_two()].into() };
+        let mut set = Words {
+            slots: vec![0; (hashes.len() * 4).next_power_of_two()].into(),
+        };
         for h in hashes {
             let slot = set.slot(h);
             set.slots[slot] = h;
@@ -44,7 +48,9 @@ impl Words {
 }
 
 fn words(list: &str) -> impl Iterator<Item = &str> {
-    list.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace)
+    list.lines()
+        .filter(|line| !line.starts_with('#'))
+        .flat_map(str::split_whitespace)
 }
 
 /// The word lists of the lexer.
@@ -74,7 +80,9 @@ pub(super) struct Lists {
 impl Lists {
     pub(super) fn new() -> Self {
         let extensions = include_str!("data/extensions.txt");
-        let split = extensions.find("\n*").expect("the list has weak extensions after `*`");
+        let split = extensions
+            .find("\n*")
+            .expect("the list has weak extensions after `*`");
         let mut units: Vec<_> = include_str!("data/units.txt")
             .lines()
             .filter(|line| !line.starts_with('#'))
@@ -87,7 +95,9 @@ impl Lists {
             not_atoms: Words::new(include_str!("data/not_atoms.txt")),
             extensions: Words::new(&extensions[..split]),
             weak_extensions: Words::new(&extensions[split + 2..]),
-            module_extensions: Words::new("html htm json xml sql css csv sh tar properties config conf lock go mod feature snap md text lua dart pl pm sqlite sqlite3"),
+            module_extensions: Words::new(
+                "html htm json xml sql css csv sh tar properties config conf lock go mod feature snap md text lua dart pl pm sqlite sqlite3",
+            ),
             nouns: Words::new(include_str!("data/numbered_nouns.txt")),
             folders: Words::new(include_str!("data/folders.txt")),
             files: Words::new(include_str!("data/files.txt")),

@@ -37,6 +37,7 @@ record! {
         is_meta: bool = "isMeta",
         is_compact_summary: bool = "isCompactSummary",
         is_api_error: bool = "isApiErrorMessage",
+        summary: String = "summary",
         message: Message = "message",
         microcompact: Microcompact = "microcompactMetadata",
     }
@@ -90,6 +91,8 @@ struct ClaudeSession {
     model: Option<String>,
     /// A boundary was met and its summary was not yet.
     boundary: Option<(usize, Option<i64>)>,
+    /// A line `summary` right after the boundary: some versions write the summary so.
+    boundary_summary: Option<String>,
 }
 
 impl Session for ClaudeSession {
@@ -168,6 +171,10 @@ impl ClaudeSession {
         self.n_lines += 1;
         let kind = line.kind.as_deref().unwrap_or("");
         let is_said = matches!(kind, "user" | "assistant" | "system");
+        if kind == "summary" && self.boundary.is_some() && self.boundary_summary.is_none() {
+            self.boundary_summary = line.summary;
+            return;
+        }
         if !is_said {
             let known: &[&str] = &[
                 "progress",
@@ -207,7 +214,7 @@ impl ClaudeSession {
             ),
             _ if line.is_meta == Some(true) => self.losses.add("meta message left out"),
             "user" if line.is_compact_summary == Some(true) => {
-                self.boundary = None;
+                (self.boundary, self.boundary_summary) = (None, None);
                 let text = line
                     .message
                     .and_then(|m| m.content)
@@ -435,6 +442,18 @@ mod tests {
         ]);
         let turns: Vec<u32> = t.steps.iter().map(|s| s.turn).collect();
         assert_eq!(turns, [0, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_summary_line_right_after_the_boundary_is_its_summary() {
+        let (t, losses) = run(&[
+            r#"{"type":"user","message":{"content":"T"}}"#,
+            r#"{"type":"system","subtype":"compact_boundary"}"#,
+            r#"{"type":"summary","summary":"so far"}"#,
+            r#"{"type":"user","message":{"content":"U"}}"#,
+        ]);
+        assert_eq!(t.steps[1].text, "so far");
+        assert_eq!(losses.0.len(), 0);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width};
 use super::labels::{Label, Obstacle, Placed, Rect, place};
+use super::summary::natural;
 
 /// A variant in the figure.
 #[derive(Clone, Debug)]
@@ -82,8 +83,8 @@ enum Shape {
     Diamond,
     TriangleDown,
     Pentagon,
+    Star,
     Cross,
-    Plus,
 }
 
 /// Shapes of families; one more than colours, so that pairs repeat only after 42 families.
@@ -94,15 +95,15 @@ const SHAPES: [Shape; 7] = [
     Shape::Diamond,
     Shape::TriangleDown,
     Shape::Pentagon,
-    Shape::Plus,
+    Shape::Star,
 ];
 
 /// The controls that every run has, in black.
 const CONTROLS: [(&str, Shape, bool); 5] = [
-    ("full", Shape::Circle, true),
+    (FULL, Shape::Circle, true),
     ("drop-all", Shape::Cross, true),
     ("random", Shape::Circle, false),
-    ("oracle", Shape::Diamond, false),
+    (ORACLE, Shape::Diamond, false),
     ("atom-bag", Shape::Square, false),
 ];
 
@@ -113,17 +114,20 @@ struct Style {
     filled: bool,
 }
 
+/// Compresses nothing: it saves nothing and loses nothing.
+const FULL: &str = "full";
 /// Knows the future, so it is no way to run an agent and stands outside the frontier.
 const ORACLE: &str = "oracle";
 
-/// Draws the figure. Every variant is drawn; which are named depends on how many there are.
-pub(super) fn retention_savings(points: &[Point]) -> Figure {
+/// Draws the figure; `tail` is the reference tail in turns. Every variant is drawn; which are named
+/// depends on how many there are.
+pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
     let mut points = points.to_vec();
-    if !points.iter().any(|p| p.family == "full") {
+    if !points.iter().any(|p| p.family == FULL) {
         // Nothing compressed saves nothing and loses nothing, by definition.
         points.push(Point {
-            label: "full".to_owned(),
-            family: "full".to_owned(),
+            label: FULL.to_owned(),
+            family: FULL.to_owned(),
             x: 0.0,
             x_interval: None,
             y: 1.0,
@@ -132,19 +136,66 @@ pub(super) fn retention_savings(points: &[Point]) -> Figure {
             ceiling: None,
         });
     }
-    let styles = styles(&points);
+    let context = Context {
+        styles: styles(&points),
+        tail: tail.to_owned(),
+        trigger: leave_out_trigger(&mut points),
+    };
     // The key groups families, and numbers follow the key.
     points.sort_by(|a, b| {
-        let control = |p: &Point| CONTROLS.iter().position(|c| c.0 == p.family).unwrap_or(usize::MAX);
-        (control(a), &a.family).cmp(&(control(b), &b.family)).then_with(|| super::summary::natural(&a.label, &b.label))
+        let control = |p: &Point| {
+            CONTROLS
+                .iter()
+                .position(|c| c.0 == p.family)
+                .unwrap_or(usize::MAX)
+        };
+        control(a)
+            .cmp(&control(b))
+            .then_with(|| natural(&a.family, &b.family))
+            .then_with(|| natural(&a.label, &b.label))
     });
     if points.len() <= MAX_NAMED
-        && let Some(figure) = draw(&points, &styles, Naming::Names)
+        && let Some(figure) = draw(&points, &context, Naming::Names)
     {
         return figure;
     }
-    draw(&points, &styles, Naming::Numbers)
-        .unwrap_or_else(|| draw(&points, &styles, Naming::Nothing).expect("no labels, no collisions"))
+    draw(&points, &context, Naming::Numbers).unwrap_or_else(|| {
+        draw(&points, &context, Naming::Nothing).expect("no labels, no collisions")
+    })
+}
+
+/// What the parts of the drawing share.
+struct Context {
+    styles: BTreeMap<String, Style>,
+    tail: String,
+    /// Trigger that is left out of the labels.
+    trigger: Option<String>,
+}
+
+/// Takes the commonest trigger out of the labels (`strategy @ trigger`), where it would stand at
+/// most points and say nothing; it is told once below. Nothing compressed needs no trigger.
+fn leave_out_trigger(points: &mut [Point]) -> Option<String> {
+    const REPEATED: usize = 3;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for point in points.iter().filter(|p| p.family != FULL) {
+        if let Some((_, trigger)) = point.label.split_once(" @ ") {
+            *counts.entry(trigger).or_default() += 1;
+        }
+    }
+    let commonest = counts
+        .into_iter()
+        .max_by_key(|&(trigger, n)| (n, std::cmp::Reverse(trigger)));
+    let trigger = commonest
+        .filter(|(_, n)| *n >= REPEATED)
+        .map(|(trigger, _)| trigger.to_owned());
+    for point in points {
+        if let Some((strategy, its)) = point.label.split_once(" @ ")
+            && (point.family == FULL || trigger.as_deref() == Some(its))
+        {
+            point.label = strategy.to_owned();
+        }
+    }
+    trigger
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -158,23 +209,30 @@ enum Naming {
 /// Colour and shape of each family: controls in black, the others in order of their names.
 fn styles(points: &[Point]) -> BTreeMap<String, Style> {
     let mut styles = BTreeMap::new();
-    for point in points {
-        let control = CONTROLS.iter().find(|c| c.0 == point.family);
-        let style = control.map(|&(_, shape, filled)| Style { shape, colour: INK, filled });
-        styles.insert(point.family.clone(), style);
-    }
     let mut next = 0;
-    styles
-        .into_iter()
-        .map(|(family, style)| {
-            let style = style.unwrap_or_else(|| {
+    let mut families: Vec<&str> = points.iter().map(|p| p.family.as_str()).collect();
+    families.sort_by(|a, b| natural(a, b));
+    families.dedup();
+    for family in families {
+        let style = match CONTROLS.iter().find(|c| c.0 == family) {
+            Some(&(_, shape, filled)) => Style {
+                shape,
+                colour: INK,
+                filled,
+            },
+            None => {
+                let (shape, colour) = (SHAPES[next % SHAPES.len()], COLOURS[next % COLOURS.len()]);
                 next += 1;
-                let (shape, colour) = (SHAPES[(next - 1) % SHAPES.len()], COLOURS[(next - 1) % COLOURS.len()]);
-                Style { shape, colour, filled: true }
-            });
-            (family, style)
-        })
-        .collect()
+                Style {
+                    shape,
+                    colour,
+                    filled: true,
+                }
+            }
+        };
+        styles.insert(family.to_owned(), style);
+    }
+    styles
 }
 
 /// From data to paper.
@@ -188,20 +246,32 @@ impl Axes {
     /// Ranges hold all points, intervals, floors and ceilings, rounded outwards to tenths.
     fn new(points: &[Point], plot: Rect) -> Self {
         let ends = |i: Option<(f64, f64)>| i.into_iter().flat_map(|(lo, hi)| [lo, hi]);
-        let xs = points.iter().flat_map(|p| ends(p.x_interval).chain([p.x, 0.0]));
+        let xs = points
+            .iter()
+            .flat_map(|p| ends(p.x_interval).chain([p.x, 0.0]));
         let ys = points.iter().flat_map(|p| {
-            ends(p.y_interval).chain([p.y, 1.0]).chain(p.floor).chain(p.ceiling)
+            ends(p.y_interval)
+                .chain([p.y, 1.0])
+                .chain(p.floor)
+                .chain(p.ceiling)
         });
         let range = |values: &mut dyn Iterator<Item = f64>| {
             let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
             for v in values {
                 (lo, hi) = (lo.min(v), hi.max(v));
             }
-            ((lo * 10.0 + 1e-9).floor() / 10.0, (hi * 10.0 - 1e-9).ceil() / 10.0)
+            (
+                (lo * 10.0 + 1e-9).floor() / 10.0,
+                (hi * 10.0 - 1e-9).ceil() / 10.0,
+            )
         };
         let (x, y) = (range(&mut { xs }), range(&mut { ys }));
         // A narrow range would turn noise into a picture.
-        Axes { plot, x: (x.0, x.1.max(x.0 + 0.2)), y: (y.0.min(y.1 - 0.2), y.1) }
+        Axes {
+            plot,
+            x: (x.0, x.1.max(x.0 + 0.2)),
+            y: (y.0.min(y.1 - 0.2), y.1),
+        }
     }
 
     /// Space between the frame and the ends of the ranges, so that markers there are whole.
@@ -211,25 +281,44 @@ impl Axes {
         let share = |v: f64, range: (f64, f64)| (v - range.0) / (range.1 - range.0);
         let (left, right) = (self.plot.x0 + Self::INSET, self.plot.x1 - Self::INSET);
         let (top, bottom) = (self.plot.y0 + Self::INSET, self.plot.y1 - Self::INSET);
-        (left + share(x, self.x) * (right - left), bottom - share(y, self.y) * (bottom - top))
+        (
+            left + share(x, self.x) * (right - left),
+            bottom - share(y, self.y) * (bottom - top),
+        )
     }
 
     fn ticks(range: (f64, f64)) -> Vec<f64> {
         let span = range.1 - range.0;
-        let step = if span <= 0.55 { 1 } else if span <= 1.25 { 2 } else { 5 };
+        // In tenths; few enough to leave room between the figures.
+        let step = [1, 2, 5, 10, 20, 50]
+            .into_iter()
+            .find(|&s| span <= 0.65 * f64::from(s));
+        let step = i64::from(step.unwrap_or(100));
         let tenths = |v: f64| (v * 10.0).round() as i64;
-        (tenths(range.0)..=tenths(range.1)).filter(|t| t % step == 0).map(|t| t as f64 / 10.0).collect()
+        (tenths(range.0)..=tenths(range.1))
+            .filter(|t| t % step == 0)
+            .map(|t| t as f64 / 10.0)
+            .collect()
     }
 }
 
 /// The figure, or `None` if labels cannot be placed clear of each other.
-fn draw(points: &[Point], styles: &BTreeMap<String, Style>, naming: Naming) -> Option<Figure> {
-    let plot = Rect { x0: 22.0, y0: 15.0, x1: WIDTH - 2.0, y1: 15.0 + PLOT_HEIGHT };
+fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
+    let styles = &context.styles;
+    let plot = Rect {
+        x0: 22.0,
+        y0: 15.0,
+        x1: WIDTH - 2.0,
+        y1: 15.0 + PLOT_HEIGHT,
+    };
     let axes = Axes::new(points, plot);
     let centres: Vec<XY> = points.iter().map(|p| axes.at(p.x, p.y)).collect();
     let frontier = frontier(points);
     let steps = steps(&frontier.iter().map(|&i| centres[i]).collect::<Vec<_>>());
-    let markers: Vec<Rect> = centres.iter().map(|&c| Rect::around(c, RADIUS, RADIUS)).collect();
+    let markers: Vec<Rect> = centres
+        .iter()
+        .map(|&c| Rect::around(c, RADIUS, RADIUS))
+        .collect();
 
     let named: Vec<usize> = match naming {
         Naming::Names => (0..points.len()).collect(),
@@ -253,20 +342,41 @@ fn draw(points: &[Point], styles: &BTreeMap<String, Style>, naming: Naming) -> O
         .map(|(&i, text)| Label {
             point: centres[i],
             width: text_width(text, LABEL_SIZE, false),
-            height: (CAP_EM + if naming == Naming::Names { DESCENT_EM } else { 0.0 }) * LABEL_SIZE,
+            height: (CAP_EM
+                + if naming == Naming::Names {
+                    DESCENT_EM
+                } else {
+                    0.0
+                })
+                * LABEL_SIZE,
         })
         .collect();
-    let mut obstacles: Vec<Obstacle> =
-        steps.windows(2).map(|s| Obstacle { a: s[0], b: s[1], cost: 3.0 }).collect();
+    let mut obstacles: Vec<Obstacle> = steps
+        .windows(2)
+        .map(|s| Obstacle {
+            a: s[0],
+            b: s[1],
+            cost: 3.0,
+        })
+        .collect();
     for (point, centre) in points.iter().zip(&centres) {
         for (a, b) in intervals(point, &axes) {
             obstacles.push(Obstacle { a, b, cost: 1.5 });
         }
         if let Some((low, high)) = reach(point, &axes, *centre) {
-            obstacles.push(Obstacle { a: low, b: high, cost: 0.3 });
+            obstacles.push(Obstacle {
+                a: low,
+                b: high,
+                cost: 0.3,
+            });
         }
     }
-    let inside = Rect { x0: plot.x0 + 2.0, y0: plot.y0 + 1.0, x1: plot.x1, y1: plot.y1 - 2.0 };
+    let inside = Rect {
+        x0: plot.x0 + 2.0,
+        y0: plot.y0 + 1.0,
+        x1: plot.x1,
+        y1: plot.y1 - 2.0,
+    };
     let (placed, clear) = place(&labels, &markers, &obstacles, inside, RADIUS);
     if !clear && naming != Naming::Nothing {
         return None;
@@ -278,27 +388,48 @@ fn draw(points: &[Point], styles: &BTreeMap<String, Style>, naming: Naming) -> O
         title: "Need retention against token savings, one point a variant".to_owned(),
         marks: Vec::new(),
     };
-    draw_axes(&mut canvas, &axes);
-    for (point, centre) in points.iter().zip(&centres) {
-        if let Some((low, high)) = reach(point, &axes, *centre) {
+    draw_axes(&mut canvas, &axes, &context.tail);
+    // Of hundreds of variants the lines of those without a number would bury all else.
+    let (named_points, others): (Vec<usize>, Vec<usize>) =
+        (0..points.len()).partition(|i| named.contains(i));
+    for &i in &named_points {
+        if let Some((low, high)) = reach(&points[i], &axes, centres[i]) {
             draw_reach(&mut canvas, low, high);
         }
     }
+    for &i in &others {
+        draw_marker(
+            &mut canvas,
+            centres[i],
+            0.6 * RADIUS,
+            styles[&points[i].family],
+        );
+    }
     canvas.line(&steps, 0.8, GREY);
-    for point in points {
-        for (a, b) in intervals(point, &axes) {
-            canvas.line(&[a, b], 0.7, styles[&point.family].colour);
+    for &i in &named_points {
+        for (a, b) in intervals(&points[i], &axes) {
+            canvas.line(&[a, b], 0.7, styles[&points[i].family].colour);
         }
     }
     for (_, (from, to)) in placed.iter().filter_map(|p| p.leader.map(|l| (p, l))) {
         canvas.line(&[from, to], 0.35, GREY);
     }
-    for (point, &centre) in points.iter().zip(&centres) {
-        draw_marker(&mut canvas, centre, styles[&point.family]);
+    for &i in &named_points {
+        draw_marker(&mut canvas, centres[i], RADIUS, styles[&points[i].family]);
     }
-    let descent = if naming == Naming::Names { DESCENT_EM * LABEL_SIZE } else { 0.0 };
+    let descent = if naming == Naming::Names {
+        DESCENT_EM * LABEL_SIZE
+    } else {
+        0.0
+    };
     for (Placed { rect, .. }, text) in placed.iter().zip(&texts) {
-        canvas.text((rect.x0, rect.y1 - descent), Anchor::Start, LABEL_SIZE, INK, text);
+        canvas.text(
+            (rect.x0, rect.y1 - descent),
+            Anchor::Start,
+            LABEL_SIZE,
+            INK,
+            text,
+        );
     }
     let entries: Vec<Entry> = match naming {
         // Names stand at the points; the key explains shapes.
@@ -310,21 +441,23 @@ fn draw(points: &[Point], styles: &BTreeMap<String, Style>, naming: Naming) -> O
                 text: points[i].label.clone(),
             };
             let mut entries: Vec<Entry> = named.iter().enumerate().map(shown).collect();
-            if named.len() < points.len() {
-                let unnamed = (0..points.len()).filter(|i| !named.contains(i));
-                let unnamed: Vec<Point> = unnamed.map(|i| points[i].clone()).collect();
-                entries.extend(families(&unnamed, styles).into_iter().map(|family| Entry {
-                    text: format!("{} (others: see summary.csv)", family.text),
-                    ..family
-                }));
-            }
+            let shown = |family: &Entry| named.iter().any(|&i| points[i].family == family.text);
+            entries.extend(families(points, styles).into_iter().filter(|f| !shown(f)));
             entries
         }
     };
-    draw_key(&mut canvas, plot.y1 + 34.0, &entries, points);
+    draw_key(
+        &mut canvas,
+        plot.y1 + 34.0,
+        &entries,
+        &notes(points, context, others.len()),
+    );
     Some(Figure {
         canvas,
-        labels: texts.into_iter().zip(placed.iter().map(|p| p.rect)).collect(),
+        labels: texts
+            .into_iter()
+            .zip(placed.iter().map(|p| p.rect))
+            .collect(),
         markers,
     })
 }
@@ -341,7 +474,11 @@ fn families(points: &[Point], styles: &BTreeMap<String, Style>) -> Vec<Entry> {
     let mut families: Vec<Entry> = Vec::new();
     for Point { family, .. } in points {
         if families.iter().all(|entry| entry.text != *family) {
-            families.push(Entry { style: styles[family], number: String::new(), text: family.clone() });
+            families.push(Entry {
+                style: styles[family],
+                number: String::new(),
+                text: family.clone(),
+            });
         }
     }
     families
@@ -349,9 +486,14 @@ fn families(points: &[Point], styles: &BTreeMap<String, Style>) -> Vec<Entry> {
 
 /// Points that no other beats in both, by growing savings; without the oracle.
 fn frontier(points: &[Point]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..points.len()).filter(|&i| points[i].family != ORACLE).collect();
+    let mut order: Vec<usize> = (0..points.len())
+        .filter(|&i| points[i].family != ORACLE)
+        .collect();
     order.sort_by(|&a, &b| {
-        points[b].x.total_cmp(&points[a].x).then(points[b].y.total_cmp(&points[a].y))
+        points[b]
+            .x
+            .total_cmp(&points[a].x)
+            .then(points[b].y.total_cmp(&points[a].y))
     });
     let mut best = f64::NEG_INFINITY;
     order.retain(|&i| {
@@ -377,8 +519,12 @@ fn steps(frontier: &[XY]) -> Vec<XY> {
 
 /// Segments of the intervals, on paper.
 fn intervals(point: &Point, axes: &Axes) -> Vec<(XY, XY)> {
-    let x = point.x_interval.map(|(lo, hi)| (axes.at(lo, point.y), axes.at(hi, point.y)));
-    let y = point.y_interval.map(|(lo, hi)| (axes.at(point.x, lo), axes.at(point.x, hi)));
+    let x = point
+        .x_interval
+        .map(|(lo, hi)| (axes.at(lo, point.y), axes.at(hi, point.y)));
+    let y = point
+        .y_interval
+        .map(|(lo, hi)| (axes.at(point.x, lo), axes.at(point.x, hi)));
     x.into_iter().chain(y).filter(|(a, b)| a != b).collect()
 }
 
@@ -397,34 +543,62 @@ fn draw_reach(canvas: &mut Canvas, low: XY, high: XY) {
     }
 }
 
-fn draw_axes(canvas: &mut Canvas, axes: &Axes) {
+fn draw_axes(canvas: &mut Canvas, axes: &Axes, tail: &str) {
     let plot = axes.plot;
-    canvas.line(&[(plot.x0, plot.y0), (plot.x0, plot.y1), (plot.x1, plot.y1)], 0.6, INK);
+    canvas.line(
+        &[(plot.x0, plot.y0), (plot.x0, plot.y1), (plot.x1, plot.y1)],
+        0.6,
+        INK,
+    );
     for value in Axes::ticks(axes.x) {
         let x = axes.at(value, axes.y.0).0;
         canvas.line(&[(x, plot.y1), (x, plot.y1 + 2.5)], 0.6, INK);
-        canvas.text((x, plot.y1 + 10.5), Anchor::Middle, TICK_SIZE, INK, &tick(value));
+        canvas.text(
+            (x, plot.y1 + 10.5),
+            Anchor::Middle,
+            TICK_SIZE,
+            INK,
+            &tick(value),
+        );
     }
     for value in Axes::ticks(axes.y) {
         let y = axes.at(axes.x.0, value).1;
         canvas.line(&[(plot.x0 - 2.5, y), (plot.x0, y)], 0.6, INK);
         let baseline = y + CAP_EM * TICK_SIZE / 2.0;
-        canvas.text((plot.x0 - 4.0, baseline), Anchor::End, TICK_SIZE, INK, &tick(value));
+        canvas.text(
+            (plot.x0 - 4.0, baseline),
+            Anchor::End,
+            TICK_SIZE,
+            INK,
+            &tick(value),
+        );
     }
-    canvas.text((1.0, 8.0), Anchor::Start, TITLE_SIZE, INK, "Need retention (bound, needs older than 10 turns)");
-    canvas.text((plot.x1, plot.y1 + 20.5), Anchor::End, TITLE_SIZE, INK, "Token savings (share of prompt tokens)");
+    canvas.text(
+        (1.0, 8.0),
+        Anchor::Start,
+        TITLE_SIZE,
+        INK,
+        &format!("Need retention (bound, needs older than {tail} turns)"),
+    );
+    canvas.text(
+        (plot.x1, plot.y1 + 20.5),
+        Anchor::End,
+        TITLE_SIZE,
+        INK,
+        "Token savings (share of prompt tokens)",
+    );
 }
 
 fn tick(value: f64) -> String {
     super::tables::fixed(value, usize::from(value != 0.0 && value != 1.0))
 }
 
-fn draw_marker(canvas: &mut Canvas, centre: XY, style: Style) {
+fn draw_marker(canvas: &mut Canvas, centre: XY, radius: f64, style: Style) {
     // A white rim keeps neighbours apart.
-    draw_shape(canvas, centre, RADIUS + 0.6, style.shape, WHITE);
-    draw_shape(canvas, centre, RADIUS, style.shape, style.colour);
+    draw_shape(canvas, centre, 1.22 * radius, style.shape, WHITE);
+    draw_shape(canvas, centre, radius, style.shape, style.colour);
     if !style.filled {
-        draw_shape(canvas, centre, RADIUS - 0.9, style.shape, WHITE);
+        draw_shape(canvas, centre, 0.66 * radius, style.shape, WHITE);
     }
 }
 
@@ -448,7 +622,11 @@ fn draw_shape(canvas: &mut Canvas, (x, y): XY, radius: f64, shape: Shape, colour
     };
     let polygons = match shape {
         Shape::Circle => {
-            canvas.marks.push(Mark::Circle { centre: (x, y), radius, colour });
+            canvas.marks.push(Mark::Circle {
+                centre: (x, y),
+                radius,
+                colour,
+            });
             return;
         }
         Shape::Square => vec![regular(4, radius * 1.25, 0.125)],
@@ -456,58 +634,154 @@ fn draw_shape(canvas: &mut Canvas, (x, y): XY, radius: f64, shape: Shape, colour
         Shape::Triangle => vec![regular(3, radius * 1.3, 0.0)],
         Shape::TriangleDown => vec![regular(3, radius * 1.3, 0.5)],
         Shape::Pentagon => vec![regular(5, radius * 1.15, 0.0)],
-        Shape::Cross => [0.125, 0.375].map(|turn: f64| bar(turn * std::f64::consts::TAU)).to_vec(),
-        Shape::Plus => [0.0, 0.25].map(|turn: f64| bar(turn * std::f64::consts::TAU)).to_vec(),
+        Shape::Cross => [0.125, 0.375]
+            .map(|turn: f64| bar(turn * std::f64::consts::TAU))
+            .to_vec(),
+        Shape::Star => {
+            let (tips, notches) = (regular(5, radius * 1.4, 0.0), regular(5, radius * 0.6, 0.1));
+            vec![
+                tips.into_iter()
+                    .zip(notches)
+                    .flat_map(|(tip, notch)| [tip, notch])
+                    .collect(),
+            ]
+        }
     };
-    canvas.marks.extend(polygons.into_iter().map(|points| Mark::Polygon { points, colour }));
+    canvas.marks.extend(
+        polygons
+            .into_iter()
+            .map(|points| Mark::Polygon { points, colour }),
+    );
+}
+
+/// A line of text below the key.
+struct Note {
+    text: String,
+    /// Whether it explains the grey bars, and one stands before it.
+    reach: bool,
+}
+
+fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut note = |text: String, reach| notes.push(Note { text, reach });
+    if points
+        .iter()
+        .any(|p| p.floor.is_some() && p.ceiling.is_some())
+    {
+        note(
+            "from random lines (floor) to oracle (ceiling), same tokens kept".to_owned(),
+            true,
+        );
+    }
+    if let Some(trigger) = &context.trigger {
+        note(format!("trigger where none is named: {trigger}"), false);
+    }
+    if n_others > 0 {
+        note(
+            format!("small marks: {n_others} more variants, named in summary.csv"),
+            false,
+        );
+    }
+    notes
 }
 
 /// The key below the plot: points, then what the lines mean. Ends the canvas.
-fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], points: &[Point]) {
+fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: &[Note]) {
     const MARKER: f64 = 4.0;
-    const TEXT: f64 = 10.0;
+    const TEXT: f64 = 9.5;
     const BETWEEN: f64 = 7.0;
     let width = |text: &str| text_width(text, LABEL_SIZE, false);
     let numbers = entries.iter().map(|e| width(&e.number)).fold(0.0, f64::max);
     // Numbers end where the longest does; text begins behind.
-    let indent = if numbers > 0.0 { TEXT + numbers + 3.5 } else { TEXT };
+    let indent = if numbers > 0.0 {
+        TEXT + numbers + 3.0
+    } else {
+        TEXT
+    };
     let widths = |rows: usize| -> Vec<f64> {
         let widest = |part: &[Entry]| part.iter().map(|e| width(&e.text)).fold(0.0, f64::max);
-        entries.chunks(rows).map(|part| indent + widest(part)).collect()
+        entries
+            .chunks(rows)
+            .map(|part| indent + widest(part))
+            .collect()
     };
     let fits = |rows: &usize| {
         let widths = widths(*rows);
         widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= WIDTH
     };
-    let rows = (1..=entries.len()).find(fits).unwrap_or(entries.len().max(1));
+    let rows = (1..=entries.len())
+        .find(fits)
+        .unwrap_or(entries.len().max(1));
     let widths = widths(rows);
     let spare = (WIDTH - widths.iter().sum::<f64>()) / widths.len() as f64;
     let mut left = 0.0;
     for (part, width) in entries.chunks(rows).zip(&widths) {
         for (row, entry) in part.iter().enumerate() {
             let baseline = top + row as f64 * LINE_HEIGHT;
-            draw_marker(canvas, (left + MARKER, baseline - CAP_EM * LABEL_SIZE / 2.0), entry.style);
-            canvas.text((left + TEXT + numbers, baseline), Anchor::End, LABEL_SIZE, INK, &entry.number);
+            draw_marker(
+                canvas,
+                (left + MARKER, baseline - CAP_EM * LABEL_SIZE / 2.0),
+                RADIUS,
+                entry.style,
+            );
+            canvas.text(
+                (left + TEXT + numbers, baseline),
+                Anchor::End,
+                LABEL_SIZE,
+                INK,
+                &entry.number,
+            );
             let text = fitted(&entry.text, LABEL_SIZE, WIDTH - left - indent);
-            canvas.text((left + indent, baseline), Anchor::Start, LABEL_SIZE, INK, &text);
+            canvas.text(
+                (left + indent, baseline),
+                Anchor::Start,
+                LABEL_SIZE,
+                INK,
+                &text,
+            );
         }
         left += width + spare.clamp(BETWEEN, 30.0);
     }
     let mut baseline = top + rows as f64 * LINE_HEIGHT + 3.0;
     let middle = |baseline: f64| baseline - CAP_EM * LABEL_SIZE / 2.0;
-    let text = |canvas: &mut Canvas, x: f64, baseline: f64, text: &str| {
-        canvas.text((x, baseline), Anchor::Start, LABEL_SIZE, INK, text);
-    };
-    canvas.line(&[(0.5, middle(baseline)), (7.5, middle(baseline))], 0.8, GREY);
-    text(canvas, TEXT, baseline, "Pareto frontier");
+    canvas.line(
+        &[(0.5, middle(baseline)), (7.5, middle(baseline))],
+        0.8,
+        GREY,
+    );
+    canvas.text(
+        (TEXT, baseline),
+        Anchor::Start,
+        LABEL_SIZE,
+        INK,
+        "Pareto frontier",
+    );
     let x = WIDTH * 0.34;
-    canvas.line(&[(x, middle(baseline)), (x + 7.0, middle(baseline))], 0.7, INK);
-    canvas.line(&[(x + 3.5, middle(baseline) - 3.5), (x + 3.5, middle(baseline) + 3.5)], 0.7, INK);
-    text(canvas, x + TEXT, baseline, "95 % interval over clusters");
-    if points.iter().any(|p| p.floor.is_some() && p.ceiling.is_some()) {
+    let cross = (x + 3.5, middle(baseline));
+    canvas.line(&[(x, cross.1), (x + 7.0, cross.1)], 0.7, INK);
+    canvas.line(
+        &[(cross.0, cross.1 - 3.5), (cross.0, cross.1 + 3.5)],
+        0.7,
+        INK,
+    );
+    canvas.text(
+        (x + TEXT, baseline),
+        Anchor::Start,
+        LABEL_SIZE,
+        INK,
+        "95 % interval over clusters",
+    );
+    for note in notes {
         baseline += LINE_HEIGHT;
-        draw_reach(canvas, (MARKER, middle(baseline) + 3.5), (MARKER, middle(baseline) - 3.5));
-        text(canvas, TEXT, baseline, "from random lines (floor) to oracle (ceiling), same tokens kept");
+        if note.reach {
+            draw_reach(
+                canvas,
+                (MARKER, middle(baseline) + 3.5),
+                (MARKER, middle(baseline) - 3.5),
+            );
+        }
+        let text = fitted(&note.text, LABEL_SIZE, WIDTH - TEXT);
+        canvas.text((TEXT, baseline), Anchor::Start, LABEL_SIZE, INK, &text);
     }
     canvas.height = (baseline + 4.0).ceil();
 }
@@ -533,17 +807,36 @@ mod tests {
     fn band(n: u32, families: u32) -> Vec<Point> {
         (0..n)
             .map(|i| {
-                let (a, b) = (f64::from(i * 37 % n) / f64::from(n), f64::from(i * 61 % n) / f64::from(n));
+                let (a, b) = (
+                    f64::from(i * 37 % n) / f64::from(n),
+                    f64::from(i * 61 % n) / f64::from(n),
+                );
                 let family = format!("strategy-{}", i % families);
-                point(&format!("{family} n={i}"), &family, 0.2 + 0.5 * a, 0.95 - 0.6 * a + 0.2 * b)
+                point(
+                    &format!("{family} n={i}"),
+                    &family,
+                    0.2 + 0.5 * a,
+                    0.95 - 0.6 * a + 0.2 * b,
+                )
             })
             .collect()
     }
 
     fn is_clear(figure: &Figure) {
-        let (plot, labels) = (Rect { x0: 0.0, y0: 0.0, x1: WIDTH, y1: 15.0 + PLOT_HEIGHT }, &figure.labels);
+        let (plot, labels) = (
+            Rect {
+                x0: 0.0,
+                y0: 0.0,
+                x1: WIDTH,
+                y1: 15.0 + PLOT_HEIGHT,
+            },
+            &figure.labels,
+        );
         for (i, (text, rect)) in labels.iter().enumerate() {
-            assert!(rect.x0 >= plot.x0 && rect.x1 <= plot.x1 && rect.y1 <= plot.y1, "{text}: {rect:?}");
+            assert!(
+                rect.x0 >= plot.x0 && rect.x1 <= plot.x1 && rect.y1 <= plot.y1,
+                "{text}: {rect:?}"
+            );
             for marker in &figure.markers {
                 assert_eq!(marker.overlap(rect), 0.0, "{text} covers a marker");
             }
@@ -562,25 +855,38 @@ mod tests {
 
     #[test]
     fn few_points_carry_their_names_and_none_collide() {
-        let figure = retention_savings(&band(9, 3));
+        let figure = retention_savings(&band(9, 3), "10");
         keep(&figure, "few.png");
         is_clear(&figure);
-        assert!(figure.labels.iter().any(|(text, _)| text == "full"), "added where it is missing");
-        assert!(figure.labels.iter().any(|(text, _)| text == "strategy-1 n=1"));
+        assert!(
+            figure.labels.iter().any(|(text, _)| text == "full"),
+            "added where it is missing"
+        );
+        assert!(
+            figure
+                .labels
+                .iter()
+                .any(|(text, _)| text == "strategy-1 n=1")
+        );
     }
 
     #[test]
     fn many_points_carry_numbers_and_none_collide() {
-        let figure = retention_savings(&band(38, 8));
+        let figure = retention_savings(&band(38, 8), "10");
         keep(&figure, "many.png");
         is_clear(&figure);
         assert_eq!(figure.labels.len(), 39);
-        assert!(figure.labels.iter().all(|(text, _)| text.parse::<u32>().is_ok()));
+        assert!(
+            figure
+                .labels
+                .iter()
+                .all(|(text, _)| text.parse::<u32>().is_ok())
+        );
     }
 
     #[test]
     fn hundreds_of_points_are_drawn_and_the_frontier_is_numbered() {
-        let figure = retention_savings(&band(211, 12));
+        let figure = retention_savings(&band(211, 12), "10");
         keep(&figure, "hundreds.png");
         assert_eq!(figure.markers.len(), 212);
         assert!(figure.labels.len() >= 3 && figure.labels.len() <= MAX_NUMBERED);
@@ -588,8 +894,10 @@ mod tests {
 
     #[test]
     fn a_heap_of_equal_points_is_drawn_all_the_same() {
-        let heap: Vec<Point> = (0..30).map(|i| point(&format!("v{i}"), "mask", 0.5, 0.5)).collect();
-        let figure = retention_savings(&heap);
+        let heap: Vec<Point> = (0..30)
+            .map(|i| point(&format!("v{i}"), "mask", 0.5, 0.5))
+            .collect();
+        let figure = retention_savings(&heap, "10");
         keep(&figure, "heap.png");
         assert_eq!(figure.markers.len(), 31);
     }
@@ -612,18 +920,62 @@ mod tests {
     }
 
     #[test]
+    fn a_trigger_that_most_points_share_is_told_once() {
+        let mut points = [
+            point("full @ never", FULL, 0.0, 1.0),
+            point("mask(m=5) @ turns(n=20)", "mask", 0.5, 0.8),
+            point("mask(m=9) @ turns(n=20)", "mask", 0.4, 0.8),
+            point("truncate @ turns(n=20)", "truncate", 0.4, 0.7),
+            point("truncate @ tokens", "truncate", 0.4, 0.7),
+        ];
+        assert_eq!(
+            leave_out_trigger(&mut points).as_deref(),
+            Some("turns(n=20)")
+        );
+        let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
+        assert_eq!(
+            labels,
+            [
+                "full",
+                "mask(m=5)",
+                "mask(m=9)",
+                "truncate",
+                "truncate @ tokens"
+            ]
+        );
+        assert_eq!(leave_out_trigger(&mut points[3..]), None);
+    }
+
+    #[test]
     fn the_axes_hold_everything_and_start_at_round_numbers() {
-        let points = [point("a", "mask", -0.04, 0.52), point("b", "mask", 0.55, 0.8)];
-        let axes = Axes::new(&points, Rect { x0: 0.0, y0: 0.0, x1: 100.0, y1: 100.0 });
+        let points = [
+            point("a", "mask", -0.04, 0.52),
+            point("b", "mask", 0.55, 0.8),
+        ];
+        let axes = Axes::new(
+            &points,
+            Rect {
+                x0: 0.0,
+                y0: 0.0,
+                x1: 100.0,
+                y1: 100.0,
+            },
+        );
         assert_eq!((axes.x, axes.y), ((-0.1, 0.6), (0.3, 1.0)));
         assert_eq!(Axes::ticks(axes.x), [0.0, 0.2, 0.4, 0.6]);
     }
 
     #[test]
     fn the_svg_is_in_its_size_on_paper_and_names_fonts_to_fall_back_on() {
-        let svg = retention_savings(&band(5, 2)).svg().unwrap();
-        assert!(svg.starts_with("<svg width=\"237.6pt\" height=\""), "{}", &svg[..90]);
+        let svg = retention_savings(&band(5, 2), "10").svg().unwrap();
+        assert!(
+            svg.starts_with("<svg width=\"237.6pt\" height=\""),
+            "{}",
+            &svg[..90]
+        );
         assert!(svg.contains("<title>Need retention"));
-        assert!(svg.contains("font-family=\"Arimo, Liberation Sans, Arial, Helvetica, sans-serif\""));
+        assert!(
+            svg.contains("font-family=\"Arimo, Liberation Sans, Arial, Helvetica, sans-serif\"")
+        );
     }
 }

@@ -25,7 +25,12 @@ impl Rect {
     }
 
     pub(super) fn grown(self, by: f64) -> Self {
-        Rect { x0: self.x0 - by, y0: self.y0 - by, x1: self.x1 + by, y1: self.y1 + by }
+        Rect {
+            x0: self.x0 - by,
+            y0: self.y0 - by,
+            x1: self.x1 + by,
+            y1: self.y1 + by,
+        }
     }
 
     pub(super) fn overlap(&self, other: &Rect) -> f64 {
@@ -107,7 +112,12 @@ pub(super) fn place(
         .map(|label| {
             candidates(label, marker_radius)
                 .into_iter()
-                .map(|(placed, cost)| (placed, cost + fixed_cost(&placed, label, markers, obstacles, area)))
+                .map(|(placed, cost)| {
+                    (
+                        placed,
+                        cost + fixed_cost(&placed, label, markers, obstacles, area),
+                    )
+                })
                 .collect()
         })
         .collect();
@@ -179,7 +189,11 @@ fn candidates(label: &Label, marker_radius: f64) -> Vec<(Placed, f64)> {
     for (ring, distance) in RINGS.iter().enumerate() {
         for (dx, dy, cost) in DIRECTIONS {
             // As far from the marker's edge in every direction, measured to the box.
-            let diagonal = if dx.abs() == dy.abs() { std::f64::consts::FRAC_1_SQRT_2 } else { 1.0 };
+            let diagonal = if dx.abs() == dy.abs() {
+                std::f64::consts::FRAC_1_SQRT_2
+            } else {
+                1.0
+            };
             let reach = (marker_radius + distance) * diagonal;
             let centre = (
                 label.point.0 + dx * (reach + half_width),
@@ -202,7 +216,13 @@ fn candidates(label: &Label, marker_radius: f64) -> Vec<(Placed, f64)> {
     out
 }
 
-fn fixed_cost(placed: &Placed, label: &Label, markers: &[Rect], obstacles: &[Obstacle], area: Rect) -> f64 {
+fn fixed_cost(
+    placed: &Placed,
+    label: &Label,
+    markers: &[Rect],
+    obstacles: &[Obstacle],
+    area: Rect,
+) -> f64 {
     let mut cost = 0.0;
     if !area.holds(&placed.rect) {
         cost += FORBIDDEN;
@@ -267,11 +287,21 @@ fn cross(a: XY, b: XY, c: XY, d: XY) -> bool {
 mod tests {
     use super::*;
 
-    const AREA: Rect = Rect { x0: 0.0, y0: 0.0, x1: 200.0, y1: 200.0 };
+    const AREA: Rect = Rect {
+        x0: 0.0,
+        y0: 0.0,
+        x1: 200.0,
+        y1: 200.0,
+    };
 
     #[test]
     fn a_box_knows_how_much_of_a_line_it_covers() {
-        let rect = Rect { x0: 0.0, y0: 0.0, x1: 4.0, y1: 3.0 };
+        let rect = Rect {
+            x0: 0.0,
+            y0: 0.0,
+            x1: 4.0,
+            y1: 3.0,
+        };
         assert_eq!(rect.covers((-1.0, 1.0), (9.0, 1.0)), 4.0);
         assert_eq!(rect.covers((0.0, 0.0), (8.0, 6.0)), 5.0);
         assert_eq!(rect.covers((-1.0, 5.0), (9.0, 5.0)), 0.0);
@@ -280,10 +310,22 @@ mod tests {
 
     #[test]
     fn a_lone_label_stands_to_the_right() {
-        let label = Label { point: (50.0, 50.0), width: 10.0, height: 6.0 };
+        let label = Label {
+            point: (50.0, 50.0),
+            width: 10.0,
+            height: 6.0,
+        };
         let (placed, ok) = place(&[label], &[], &[], AREA, 2.0);
         assert!(ok);
-        assert_eq!(placed[0].rect, Rect { x0: 52.8, y0: 47.0, x1: 62.8, y1: 53.0 });
+        assert_eq!(
+            placed[0].rect,
+            Rect {
+                x0: 52.8,
+                y0: 47.0,
+                x1: 62.8,
+                y1: 53.0
+            }
+        );
         assert_eq!(placed[0].leader, None);
     }
 
@@ -291,12 +333,18 @@ mod tests {
     fn labels_of_a_heap_of_points_keep_clear_of_each_other() {
         let labels: Vec<Label> = (0..20)
             .map(|i| Label {
-                point: (100.0 + f64::from(i % 5) * 7.0, 100.0 + f64::from(i / 5) * 7.0),
+                point: (
+                    100.0 + f64::from(i % 5) * 7.0,
+                    100.0 + f64::from(i / 5) * 7.0,
+                ),
                 width: 9.0,
                 height: 6.0,
             })
             .collect();
-        let markers: Vec<Rect> = labels.iter().map(|l| Rect::around(l.point, 2.0, 2.0)).collect();
+        let markers: Vec<Rect> = labels
+            .iter()
+            .map(|l| Rect::around(l.point, 2.0, 2.0))
+            .collect();
         let (placed, ok) = place(&labels, &markers, &[], AREA, 2.0);
         assert!(ok);
         for (i, a) in placed.iter().enumerate() {
@@ -307,7 +355,11 @@ mod tests {
 
     #[test]
     fn no_room_is_told() {
-        let label = Label { point: (5.0, 5.0), width: 300.0, height: 6.0 };
+        let label = Label {
+            point: (5.0, 5.0),
+            width: 300.0,
+            height: 6.0,
+        };
         assert!(!place(&[label], &[], &[], AREA, 2.0).1);
     }
 }

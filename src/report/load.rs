@@ -91,9 +91,16 @@ impl Run {
         let mut variants = store::read::<VariantRow>(&file::<VariantRow>(folder))
             .context("hint: the folder of a run is what `trajpress run --out` wrote")?;
         variants.sort_by(|a, b| a.variant.cmp(&b.variant));
-        anyhow::ensure!(!variants.is_empty(), "{} holds no variant", folder.display());
-        let index: BTreeMap<&str, usize> =
-            variants.iter().enumerate().map(|(i, v)| (v.variant.as_str(), i)).collect();
+        anyhow::ensure!(
+            !variants.is_empty(),
+            "{} holds no variant",
+            folder.display()
+        );
+        let index: BTreeMap<&str, usize> = variants
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (v.variant.as_str(), i))
+            .collect();
 
         let (trajectories, cluster) = trajectories(folder)?;
         let (cells, n_ok_everywhere) = cells(folder, &index)?;
@@ -115,7 +122,12 @@ impl Run {
         mut each: impl FnMut(Vec<(usize, VariantScores)>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let n_rows = collect(scan::<ScoreRow>(&self.folder)?.select([len().alias("rows")]))?;
-        let n_rows: usize = n_rows.column("rows")?.cast(&DataType::UInt64)?.u64()?.get(0).unwrap_or(0) as usize;
+        let n_rows: usize = n_rows
+            .column("rows")?
+            .cast(&DataType::UInt64)?
+            .u64()?
+            .get(0)
+            .unwrap_or(0) as usize;
         let per_variant = n_rows / self.variants.len() + 1;
         let batch = (BATCH_ROWS / per_variant).max(1);
         let known: Vec<&str> = self.trajectories.iter().map(|t| t.id.as_str()).collect();
@@ -133,15 +145,33 @@ impl Run {
             let rows = scan::<ScoreRow>(&self.folder)?
                 .filter(col("event").is_null())
                 .join(ids, [col("variant")], [col("variant")], in_order.clone())
-                .join(failed(&self.folder)?, [col("variant"), col("trajectory")],
-                    [col("variant"), col("trajectory")], JoinArgs {
+                .join(
+                    failed(&self.folder)?,
+                    [col("variant"), col("trajectory")],
+                    [col("variant"), col("trajectory")],
+                    JoinArgs {
                         maintain_order: MaintainOrderJoin::Left,
                         ..JoinArgs::new(JoinType::Anti)
-                    })
-                .join(trajectories.clone(), [col("trajectory")], [col("trajectory")], in_order)
+                    },
+                )
+                .join(
+                    trajectories.clone(),
+                    [col("trajectory")],
+                    [col("trajectory")],
+                    in_order,
+                )
                 .select([
-                    col("number"), col("position"), col("metric"), col("stratum"), col("value"),
-                    col("floor"), col("ceiling"), col("atom_bag"), col("chance"), col("weight"), col("n"),
+                    col("number"),
+                    col("position"),
+                    col("metric"),
+                    col("stratum"),
+                    col("value"),
+                    col("floor"),
+                    col("ceiling"),
+                    col("atom_bag"),
+                    col("chance"),
+                    col("weight"),
+                    col("n"),
                 ]);
             each(group(&collect(rows)?, first, variants.len())?)?;
         }
@@ -155,8 +185,9 @@ fn group(
     first: usize,
     n_variants: usize,
 ) -> anyhow::Result<Vec<(usize, VariantScores)>> {
-    let mut out: Vec<(usize, VariantScores)> =
-        (first..first + n_variants).map(|i| (i, VariantScores::new())).collect();
+    let mut out: Vec<(usize, VariantScores)> = (first..first + n_variants)
+        .map(|i| (i, VariantScores::new()))
+        .collect();
     let number = rows.column("number")?.u32()?;
     let position = rows.column("position")?.u32()?;
     let metric = rows.column("metric")?.str()?;
@@ -171,8 +202,13 @@ fn group(
     let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
     let mut canonical: BTreeMap<String, String> = BTreeMap::new();
     for row in 0..rows.height() {
-        let (Some(number), Some(trajectory)) = (number.get(row), position.get(row)) else { continue };
-        let (metric, stratum) = (metric.get(row).unwrap_or(""), stratum.get(row).unwrap_or(""));
+        let (Some(number), Some(trajectory)) = (number.get(row), position.get(row)) else {
+            continue;
+        };
+        let (metric, stratum) = (
+            metric.get(row).unwrap_or(""),
+            stratum.get(row).unwrap_or(""),
+        );
         if !canonical.contains_key(stratum) {
             canonical.insert(stratum.to_owned(), Stratum::parse(stratum).to_string());
         }
@@ -201,12 +237,18 @@ fn group(
 pub(super) struct Stratum(Vec<(usize, String, String)>);
 
 /// Keys of strata, in the order in which they are written. Others follow by name.
-pub(super) const STRATUM_KEYS: [&str; 9] =
-    ["set", "tail", "class", "kind", "horizon", "point", "body", "shadow", "cap"];
+pub(super) const STRATUM_KEYS: [&str; 9] = [
+    "set", "tail", "class", "kind", "horizon", "point", "body", "shadow", "cap",
+];
 
 impl Stratum {
     pub(super) fn parse(text: &str) -> Self {
-        let rank = |key: &str| STRATUM_KEYS.iter().position(|k| *k == key).unwrap_or(usize::MAX);
+        let rank = |key: &str| {
+            STRATUM_KEYS
+                .iter()
+                .position(|k| *k == key)
+                .unwrap_or(usize::MAX)
+        };
         let mut parts: Vec<(usize, String, String)> = text
             .split_whitespace()
             .map(|part| part.split_once('=').unwrap_or((part, "")))
@@ -217,7 +259,10 @@ impl Stratum {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(_, k, _)| k == key).map(|(_, _, v)| v.as_str())
+        self.0
+            .iter()
+            .find(|(_, k, _)| k == key)
+            .map(|(_, _, v)| v.as_str())
     }
 }
 
@@ -225,7 +270,11 @@ impl std::fmt::Display for Stratum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (i, (_, key, value)) in self.0.iter().enumerate() {
             let space = if i > 0 { " " } else { "" };
-            if value.is_empty() { write!(f, "{space}{key}")? } else { write!(f, "{space}{key}={value}")? }
+            if value.is_empty() {
+                write!(f, "{space}{key}")?
+            } else {
+                write!(f, "{space}{key}={value}")?
+            }
         }
         Ok(())
     }
@@ -236,15 +285,21 @@ fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)>
     let rows = collect(
         scan::<TrajectoryRow>(folder)?
             .select(columns.map(col))
-            .unique_stable(Some(by_name(["trajectory"], true, false)), UniqueKeepStrategy::First)
+            .unique_stable(
+                Some(by_name(["trajectory"], true, false)),
+                UniqueKeepStrategy::First,
+            )
             .sort(["trajectory"], SortMultipleOptions::default()),
     )?;
     let [id, format, task, repository] =
         columns.map(|name| rows.column(name).and_then(|c| c.str()));
     let (id, format, task, repository) = (id?, format?, task?, repository?);
     let distinct: BTreeSet<&str> = repository.iter().flatten().collect();
-    let cluster =
-        if distinct.len() >= MIN_REPOSITORIES { ClusterKind::Repository } else { ClusterKind::Task };
+    let cluster = if distinct.len() >= MIN_REPOSITORIES {
+        ClusterKind::Repository
+    } else {
+        ClusterKind::Task
+    };
     // Task ids such as `17` repeat between repositories, so both make the name of a task.
     let name = |row: usize| -> [&str; 3] {
         let (repository, task) = (repository.get(row), task.get(row));
@@ -278,7 +333,10 @@ fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Ce
             .sort(["variant"], SortMultipleOptions::default()),
     )?;
     let mut cells = vec![Cells::default(); index.len()];
-    let (variant, n_ok) = (counts.column("variant")?.str()?, counts.column("n_ok")?.u64()?);
+    let (variant, n_ok) = (
+        counts.column("variant")?.str()?,
+        counts.column("n_ok")?.u64()?,
+    );
     let n_violations = counts.column("n_violations")?.u64()?;
     for row in 0..counts.height() {
         if let Some(&i) = variant.get(row).and_then(|v| index.get(v)) {
@@ -318,10 +376,23 @@ fn events(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<Vec<Ve
     let rows = collect(
         scan::<EventRow>(folder)?
             .select(
-                ["variant", "trajectory", "break_even_turns", "decisions_left", "removable_tokens",
-                    "kept_tokens", "fallback"].map(col),
+                [
+                    "variant",
+                    "trajectory",
+                    "break_even_turns",
+                    "decisions_left",
+                    "removable_tokens",
+                    "kept_tokens",
+                    "fallback",
+                ]
+                .map(col),
             )
-            .join(failed(folder)?, keys(), keys(), JoinArgs::new(JoinType::Anti)),
+            .join(
+                failed(folder)?,
+                keys(),
+                keys(),
+                JoinArgs::new(JoinType::Anti),
+            ),
     )?;
     let variant = rows.column("variant")?.str()?;
     let break_even = rows.column("break_even_turns")?.u32()?;
@@ -360,7 +431,13 @@ fn scan<R: Row>(folder: &Path) -> anyhow::Result<LazyFrame> {
     // Fails with a clear text where the file is missing or of another version.
     store::row_groups::<R>(&path)?;
     let path = PlRefPath::try_from_path(&path)?;
-    Ok(LazyFrame::scan_parquet(path, ScanArgsParquet { glob: false, ..Default::default() })?)
+    Ok(LazyFrame::scan_parquet(
+        path,
+        ScanArgsParquet {
+            glob: false,
+            ..Default::default()
+        },
+    )?)
 }
 
 fn collect(frame: LazyFrame) -> anyhow::Result<DataFrame> {

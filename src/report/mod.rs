@@ -9,6 +9,8 @@ mod canvas;
 mod figure;
 mod labels;
 mod load;
+mod markdown;
+mod pooled;
 mod summary;
 #[cfg(test)]
 mod synthetic;
@@ -46,7 +48,7 @@ pub fn write(run: &Path, out: &Path, resampling: Resampling) -> anyhow::Result<W
     for table in &tables {
         text(&format!("{}.csv", table.name), &table.csv())?;
     }
-    let figure = figure::retention_savings(&summary.points());
+    let figure = figure::retention_savings(&summary.points(), summary.tail());
     text("retention_savings.svg", &figure.svg()?)?;
     for table in &tables {
         let path = out.join(format!("{}.parquet", table.name));
@@ -56,7 +58,10 @@ pub fn write(run: &Path, out: &Path, resampling: Resampling) -> anyhow::Result<W
     let path = out.join("retention_savings.png");
     figure.png(&path)?;
     files.push(path);
-    Ok(Written { files, remarks: summary.remarks })
+    Ok(Written {
+        files,
+        remarks: summary.remarks,
+    })
 }
 
 #[cfg(test)]
@@ -64,9 +69,16 @@ mod tests {
     use super::*;
     use synthetic::{GRID, TINY, write_run};
 
-    const RESAMPLING: Resampling = Resampling { seed: 1, resamples: 500 };
+    const RESAMPLING: Resampling = Resampling {
+        seed: 1,
+        resamples: 500,
+    };
 
-    fn report(specs: &[synthetic::Spec], n: usize, repositories: usize) -> (tempfile::TempDir, Written) {
+    fn report(
+        specs: &[synthetic::Spec],
+        n: usize,
+        repositories: usize,
+    ) -> (tempfile::TempDir, Written) {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), specs, n, repositories);
         let written = write(dir.path(), &dir.path().join("report"), RESAMPLING).unwrap();
@@ -78,10 +90,19 @@ mod tests {
     fn a_report_of_a_grid_is_complete_and_repeats_byte_by_byte() {
         let (_a, first) = report(&GRID, 60, 12);
         let (_b, second) = report(&GRID, 60, 12);
-        let names: Vec<_> = first.files.iter().map(|f| f.file_name().unwrap().to_owned()).collect();
+        let names: Vec<_> = first
+            .files
+            .iter()
+            .map(|f| f.file_name().unwrap().to_owned())
+            .collect();
         assert_eq!(names.len(), 9);
         for (a, b) in first.files.iter().zip(&second.files) {
-            assert_eq!(fs::read(a).unwrap(), fs::read(b).unwrap(), "{}", a.display());
+            assert_eq!(
+                fs::read(a).unwrap(),
+                fs::read(b).unwrap(),
+                "{}",
+                a.display()
+            );
         }
         assert_eq!(first.remarks.len(), 2, "{:?}", first.remarks);
         if let Some(out) = std::env::var_os("TRAJPRESS_REPORT_OUT") {
@@ -90,15 +111,51 @@ mod tests {
             }
             let (_dir, tiny) = report(&GRID[..13], 60, 30);
             for file in &tiny.files {
-                fs::copy(file, Path::new(&out).join("few").join(file.file_name().unwrap())).unwrap();
+                fs::copy(
+                    file,
+                    Path::new(&out).join("few").join(file.file_name().unwrap()),
+                )
+                .unwrap();
             }
         }
     }
 
     #[test]
+    fn the_table_of_a_tiny_run_reads_like_this() {
+        let (dir, _) = report(&TINY, 24, 12);
+        let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+        let table: Vec<&str> = text.lines().filter(|l| l.starts_with('|')).collect();
+        insta::assert_snapshot!(table.join("\n"), @r"
+        | variant                          |      token savings |       cost savings | need retention, common | floor | ceiling | need retention, exposed |         efficiency |       discard lift |         break-even |             n | errors |
+        | -------------------------------- | -----------------: | -----------------: | ---------------------: | ----: | ------: | ----------------------: | -----------------: | -----------------: | -----------------: | ------------: | -----: |
+        | full @ never                     | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |     1.000 [1.00, 1.00] | 1.000 |   1.000 |      1.000 [1.00, 1.00] |                  - |                  - |                  - | 24/12/254/114 |      0 |
+        | mask(keep_last=10) @ turns(n=10) | 0.451 [0.41, 0.50] | 0.216 [0.19, 0.25] |     0.840 [0.81, 0.87] | 0.686 |   0.940 |      0.671 [0.64, 0.70] | 0.603 [0.57, 0.65] | 0.480 [0.48, 0.48] | 10 (0.50 censored) | 24/12/254/114 |      0 |
+        | random(b=0.2) @ turns(n=10)      | 0.541 [0.49, 0.60] | 0.279 [0.24, 0.32] |     0.662 [0.60, 0.71] | 0.662 |   0.928 |      0.308 [0.27, 0.35] | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |  8 (0.33 censored) | 24/12/254/114 |      0 |
+        | truncate(last=5) @ turns(n=10)   | 0.625 [0.56, 0.70] | 0.337 [0.29, 0.39] |     0.698 [0.64, 0.74] | 0.643 |   0.917 |      0.379 [0.33, 0.42] | 0.202 [0.19, 0.22] | 0.160 [0.16, 0.16] |  9 (0.43 censored) | 23/12/247/110 |      1 |
+        | variant                        | cells |                                             first error |
+        | ------------------------------ | ----: | ------------------------------------------------------: |
+        | truncate(last=5) @ turns(n=10) |     1 | 00000000000000000000000000000001: step 7: no such block |
+        ");
+        let csv = fs::read_to_string(dir.path().join("report/summary.csv")).unwrap();
+        let mut lines = csv
+            .lines()
+            .map(|l| l.split(',').take(20).collect::<Vec<_>>().join(","));
+        insta::assert_snapshot!(lines.by_ref().take(3).collect::<Vec<_>>().join("\n"), @r"
+        variant,label,strategy,trigger,model,n_cells_ok,n_cells_error,n_clusters,n_events,n_needs_common,n_needs_exposed,kept_share,token_savings,token_savings_lo,token_savings_hi,cost_savings,cost_savings_lo,cost_savings_hi,net_savings,net_savings_lo
+        0000000000000000,full @ never,full,never,,24,0,12,0,254,114,,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000
+        0000000000000001,mask(keep_last=10) @ turns(n=10),mask,turns,,24,0,12,48,254,114,0.5126,0.4509,0.4088,0.5038,0.2156,0.1862,0.2527,0.4058,0.3679
+        ");
+    }
+
+    #[test]
     fn a_missing_run_is_an_error_with_a_hint() {
         let dir = tempfile::tempdir().unwrap();
-        let error = write(dir.path(), &dir.path().join("out"), RESAMPLING).err().unwrap();
-        assert!(format!("{error:#}").contains("variants.parquet"), "{error:#}");
+        let error = write(dir.path(), &dir.path().join("out"), RESAMPLING)
+            .err()
+            .unwrap();
+        assert!(
+            format!("{error:#}").contains("variants.parquet"),
+            "{error:#}"
+        );
     }
 }

@@ -15,40 +15,45 @@ pub(super) type Spec = (&'static str, &'static str, &'static str, f64, f64);
 
 pub(super) const TINY: [Spec; 4] = [
     ("full", "", "never", 0.0, 1.0),
-    ("mask", "M=10", "turns n=10", 0.5, 0.6),
-    ("random", "b=0.2", "turns n=10", 0.6, 0.0),
-    ("truncate", "k=5", "turns n=10", 0.7, 0.2),
+    ("mask", "keep_last=10", "turns(n=10)", 0.5, 0.6),
+    ("random", "b=0.2", "turns(n=10)", 0.6, 0.0),
+    ("truncate", "last=5", "turns(n=10)", 0.7, 0.2),
 ];
 
 pub(super) const GRID: [Spec; 24] = [
     ("full", "", "never", 0.0, 1.0),
-    ("drop-all", "", "turns n=20", 0.66, -0.3),
-    ("drop-all", "", "tokens f=0.5", 0.45, -0.3),
-    ("random", "b=0.1", "turns n=20", 0.60, 0.0),
-    ("random", "b=0.4", "turns n=20", 0.40, 0.02),
-    ("oracle", "b=0.1", "turns n=20", 0.60, 1.0),
-    ("atom-bag", "b=0.1", "turns n=20", 0.60, 0.12),
-    ("truncate", "k=3", "turns n=20", 0.64, -0.1),
-    ("truncate", "k=5", "turns n=20", 0.58, 0.05),
-    ("truncate", "k=10", "turns n=20", 0.44, 0.15),
-    ("truncate", "head+tail", "turns n=20", 0.50, 0.22),
-    ("truncate", "k=5", "tokens f=0.5", 0.40, 0.05),
-    ("mask", "M=3", "turns n=20", 0.55, 0.45),
-    ("mask", "M=5", "turns n=20", 0.50, 0.52),
-    ("mask", "M=10", "turns n=20", 0.41, 0.60),
-    ("mask", "M=20", "turns n=20", 0.28, 0.66),
-    ("mask", "M=10", "tokens f=0.5", 0.30, 0.58),
-    ("summary", "extractive", "turns n=20", 0.57, 0.30),
-    ("summary", "extractive", "tokens f=0.5", 0.38, 0.33),
-    ("hierarchical", "c=5", "turns n=20", 0.53, 0.28),
-    ("protected-core", "", "turns n=20", 0.49, 0.41),
-    ("salience", "ranked", "turns n=20", 0.52, 0.58),
-    ("salience", "top-k", "turns n=20", 0.56, 0.50),
-    ("tiered", "2k/4k/4k", "turns n=20", 0.47, 0.44),
+    ("drop-all", "", "turns(n=20)", 0.66, -0.3),
+    ("drop-all", "", "tokens(fraction=0.5)", 0.45, -0.3),
+    ("random", "b=0.1", "turns(n=20)", 0.60, 0.0),
+    ("random", "b=0.4", "turns(n=20)", 0.40, 0.02),
+    ("oracle", "b=0.1", "turns(n=20)", 0.60, 1.0),
+    ("atom-bag", "b=0.1", "turns(n=20)", 0.60, 0.12),
+    ("truncate", "last=3", "turns(n=20)", 0.64, -0.1),
+    ("truncate", "last=5", "turns(n=20)", 0.58, 0.05),
+    ("truncate", "last=10", "turns(n=20)", 0.44, 0.15),
+    ("truncate", "head+tail", "turns(n=20)", 0.50, 0.22),
+    ("truncate", "last=5", "tokens(fraction=0.5)", 0.40, 0.05),
+    ("mask", "keep_last=3", "turns(n=20)", 0.55, 0.45),
+    ("mask", "keep_last=5", "turns(n=20)", 0.50, 0.52),
+    ("mask", "keep_last=10", "turns(n=20)", 0.41, 0.60),
+    ("mask", "keep_last=20", "turns(n=20)", 0.28, 0.66),
+    ("mask", "keep_last=10", "tokens(fraction=0.5)", 0.30, 0.58),
+    ("summary", "extractive", "turns(n=20)", 0.57, 0.30),
+    ("summary", "extractive", "tokens(fraction=0.5)", 0.38, 0.33),
+    ("hierarchical", "c=5", "turns(n=20)", 0.53, 0.28),
+    ("protected-core", "", "turns(n=20)", 0.49, 0.41),
+    ("salience", "ranked", "turns(n=20)", 0.52, 0.58),
+    ("salience", "top-k", "turns(n=20)", 0.56, 0.50),
+    ("tiered", "2k/4k/4k", "turns(n=20)", 0.47, 0.44),
 ];
 
 /// Writes a run of these variants over `n_trajectories`; the fourth variant fails on one of them.
-pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_repositories: usize) {
+pub(super) fn write_run(
+    folder: &Path,
+    specs: &[Spec],
+    n_trajectories: usize,
+    n_repositories: usize,
+) {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let mut uniform = move || f64::from(rng.next_u32()) / 4_294_967_296.0;
     let id = |t: usize| format!("{t:032x}");
@@ -80,14 +85,13 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
         .enumerate()
         .map(|(v, (strategy, setting, trigger, ..))| VariantRow {
             variant: variant(v),
-            label: [*strategy, setting, "|", trigger]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join(" "),
+            label: match *setting {
+                "" => format!("{strategy} @ {trigger}"),
+                _ => format!("{strategy}({setting}) @ {trigger}"),
+            },
             strategy: (*strategy).to_owned(),
             strategy_params: format!("{{\"setting\":\"{setting}\"}}"),
-            trigger: trigger.split(' ').next().unwrap_or_default().to_owned(),
+            trigger: trigger.split('(').next().unwrap_or_default().to_owned(),
             trigger_params: "{}".to_owned(),
             model: None,
             seed: 0,
@@ -116,28 +120,41 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             if failed {
                 continue;
             }
-            let mut score = |metric: &str, stratum: &str, value: [Option<f64>; 5], weight: f64, n: u64| {
-                scores.push(ScoreRow {
-                    variant: variant(v),
-                    trajectory: id(t),
-                    event: None,
-                    metric: metric.to_owned(),
-                    stratum: stratum.to_owned(),
-                    value: value[0],
-                    floor: value[1],
-                    ceiling: value[2],
-                    atom_bag: value[3],
-                    chance: value[4],
-                    weight,
-                    n,
-                });
-            };
+            let mut score =
+                |metric: &str, stratum: &str, value: [Option<f64>; 5], weight: f64, n: u64| {
+                    scores.push(ScoreRow {
+                        variant: variant(v),
+                        trajectory: id(t),
+                        event: None,
+                        metric: metric.to_owned(),
+                        stratum: stratum.to_owned(),
+                        value: value[0],
+                        floor: value[1],
+                        ceiling: value[2],
+                        atom_bag: value[3],
+                        chance: value[4],
+                        weight,
+                        n,
+                    });
+                };
             let plain = |value: f64| [Some(value), Some(0.0), None, None, None];
             score("token_savings", "", plain(saved), full, 30);
-            score("cost_savings", "", plain(saved * 0.7 - 0.1 * f64::from(u8::from(saved > 0.0))), full / 1e6, 30);
+            score(
+                "cost_savings",
+                "",
+                plain(saved * 0.7 - 0.1 * f64::from(u8::from(saved > 0.0))),
+                full / 1e6,
+                30,
+            );
             score("net_savings", "", plain(saved * 0.9), full, 30);
             score("peak_savings", "", plain(saved * 1.1), full / 20.0, 1);
-            score("peak_tokens", "", plain(full / 20.0 * (1.0 - saved)), 1.0, 1);
+            score(
+                "peak_tokens",
+                "",
+                plain(full / 20.0 * (1.0 - saved)),
+                1.0,
+                1,
+            );
             let kept = 1.0 - (saved / 0.95).min(1.0);
             let exposed = |quality: f64| {
                 let floor = 0.1 + 0.5 * kept;
@@ -146,10 +163,17 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             };
             let noisy = |x: f64| (x + 0.25 * luck).clamp(0.0, 1.0);
             let mut retention = |metric: &str, extra: &str, lift: f64, share: f64| {
-                for (set, part, at_risk) in [("common", 1.0, exposure), ("exposed", exposure, 1.0)] {
+                for (set, part, at_risk) in [("common", 1.0, exposure), ("exposed", exposure, 1.0)]
+                {
                     for tail in [3, 10] {
                         let n = ((needs as f64 * part * share) as u64).max(1);
-                        let whole = |x: f64| if strategy == "full" { 1.0 } else { 1.0 - at_risk * (1.0 - x) };
+                        let whole = |x: f64| {
+                            if strategy == "full" {
+                                1.0
+                            } else {
+                                1.0 - at_risk * (1.0 - x)
+                            }
+                        };
                         let values = [
                             Some(whole(noisy(exposed(quality) + lift))),
                             Some(whole(noisy(exposed(0.0)))),
@@ -168,11 +192,23 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             retention("need_retention", " kind=path", -0.05, 0.3);
             retention("need_retention", " horizon=5", 0.05, 0.4);
             retention("need_retention", " cap=20", 0.0, 1.0);
-            score("need_coverage", "set=common tail=10", plain(0.7), needs as f64, needs);
+            score(
+                "need_coverage",
+                "set=common tail=10",
+                plain(0.7),
+                needs as f64,
+                needs,
+            );
             if strategy != "full" {
                 let scope = full * 0.2;
                 score("needed_scope_share", "", plain(0.08), scope, 50);
-                score("needed_removed_share", "", plain(0.08 * (1.0 - quality.max(0.0) * 0.8)), scope * 0.8, 40);
+                score(
+                    "needed_removed_share",
+                    "",
+                    plain(0.08 * (1.0 - quality.max(0.0) * 0.8)),
+                    scope * 0.8,
+                    40,
+                );
             }
             for event in 0..u32::from(strategy != "full") * 2 {
                 events.push(EventRow {

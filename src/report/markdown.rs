@@ -1,0 +1,182 @@
+//! `summary.md`: the main table in words for a reader who has seen nothing else of the project.
+
+use std::fmt::Write as _;
+
+use super::bootstrap::Estimate;
+use super::summary::{Summary, VariantSummary, metric};
+use super::tables::{Table, fixed, markdown};
+
+impl Summary {
+    /// The tables for a reader who has seen nothing else of the project.
+    pub(super) fn markdown(&self, tables: &[Table]) -> String {
+        let mut out = String::from("# Summary\n\n");
+        writeln!(
+            out,
+            "{} variants over {} logged trajectories. Each variant says how the agent's context is compressed \
+             and when; each trajectory is replayed under it, and the row says what was saved and what was lost. \
+             Nobody re-ran an agent: logs are off-policy, so every score looks one step ahead under the policy \
+             that was logged, and none of them estimates a solve rate.\n",
+            self.rows.len(),
+            self.n_trajectories
+        )
+        .expect("a String takes every write");
+        for remark in &self.remarks {
+            writeln!(out, "**Note:** {remark}.\n").expect("a String takes every write");
+        }
+        out += &self.main_table();
+        out += "\n";
+        writeln!(
+            out,
+            "- `0.412 [0.38, 0.45]` is a value with its 95 % interval: BCa bootstrap over {} clusters at most \
+             (a cluster is a {}), {} resamples, seed {}. `-` is undefined, never 0; the reason stands in \
+             `nulls` of summary.csv.\n\
+             - *token savings*: 1 - prompt tokens sent / prompt tokens uncompressed; *cost savings*: the same in \
+             money with prompt caching. Rows are sorted by token savings.\n\
+             - *need retention*: share of what the agent later used from tool output or the user, last mentioned more \
+             than {} turns before, that still stood in its context together with words that say what it is. \
+             *common* asks every variant the same questions; *exposed* only those that its trigger put at risk.\n\
+             - *floor* and *ceiling*: the same score when the same number of tokens is filled, at the same moments, with \
+             random lines, and with what a reference that knows the future picks (greedy: a reference, not a limit).\n\
+             - *efficiency*: where the variant stands between them on the exposed needs: 0 is random, 1 the ceiling{}.\n\
+             - *discard lift*: 0 when what was removed was needed as often as what was in scope, 1 when none of it was.\n\
+             - *break-even*: median decisions until a compression has paid for the prompt cache it broke, and the \
+             share that had not when the log ended.\n\
+             - *n*: trajectories / clusters / common needs / exposed needs.",
+            self.rows.iter().map(|r| r.estimates[0].n_clusters).max().unwrap_or(0),
+            self.cluster_name(),
+            self.resampling.resamples,
+            self.resampling.seed,
+            self.tail(),
+            if self.rows.iter().any(|r| r.efficiency_rows.contains("cap=")) {
+                " (each trajectory capped at the weight of 20 needs)"
+            } else {
+                ""
+            },
+        )
+        .expect("a String takes every write");
+        out += &self.excluded();
+        for table in tables {
+            write!(
+                out,
+                "\n## Columns of {0}.csv and {0}.parquet\n\n",
+                table.name
+            )
+            .expect("a String takes every write");
+            out += "A column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n\n";
+            let columns = table
+                .columns
+                .iter()
+                .filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
+            let shown = Table {
+                name: table.name,
+                columns: columns.cloned().collect(),
+            };
+            out += &shown.docs();
+        }
+        out
+    }
+
+    fn main_table(&self) -> String {
+        let columns = [
+            ("token savings", metric("token_savings"), true),
+            ("cost savings", metric("cost_savings"), true),
+            (
+                "need retention, common",
+                metric("need_retention_common"),
+                true,
+            ),
+            ("floor", metric("random_common"), false),
+            ("ceiling", metric("oracle_common"), false),
+            (
+                "need retention, exposed",
+                metric("need_retention_exposed"),
+                true,
+            ),
+            ("efficiency", metric("efficiency"), true),
+            ("discard lift", metric("discard_lift"), true),
+        ];
+        let mut header = vec!["variant"];
+        header.extend(columns.iter().map(|c| c.0));
+        header.extend(["break-even", "n", "errors"]);
+        let rows: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .map(|r| {
+                let mut row = vec![r.label.clone()];
+                row.extend(
+                    columns
+                        .iter()
+                        .map(|&(_, at, interval)| shown(&r.estimates[at], interval)),
+                );
+                row.push(
+                    match (
+                        r.events.break_even_median,
+                        r.events.break_even_censored_share,
+                    ) {
+                        (_, None) => "-".to_owned(),
+                        (median, Some(share)) => {
+                            let median = median.map_or_else(|| "-".to_owned(), |m| m.to_string());
+                            format!("{median} ({} censored)", fixed(share, 2))
+                        }
+                    },
+                );
+                row.push(format!(
+                    "{}/{}/{}/{}",
+                    r.n_ok,
+                    r.estimates[0].n_clusters,
+                    r.estimates[metric("need_retention_common")].n_items,
+                    r.estimates[metric("need_retention_exposed")].n_items,
+                ));
+                row.push(r.errors.len().to_string());
+                row
+            })
+            .collect();
+        markdown(&header, &rows)
+    }
+
+    /// Which cells failed, and the first error text of each variant.
+    fn excluded(&self) -> String {
+        const SHOWN: usize = 20;
+        let failed: Vec<&VariantSummary> =
+            self.rows.iter().filter(|r| !r.errors.is_empty()).collect();
+        let mut out = String::from("\n## Excluded cells\n\n");
+        if failed.is_empty() {
+            out += "None: every variant was scored on every trajectory that it was given.\n";
+            return out;
+        }
+        let rows: Vec<Vec<String>> = failed
+            .iter()
+            .take(SHOWN)
+            .map(|r| {
+                let (trajectory, error) = &r.errors[0];
+                let error: String = error.chars().take(100).collect();
+                vec![
+                    r.label.clone(),
+                    r.errors.len().to_string(),
+                    format!("{trajectory}: {error}"),
+                ]
+            })
+            .collect();
+        out += &markdown(&["variant", "cells", "first error"], &rows);
+        if failed.len() > SHOWN {
+            writeln!(
+                out,
+                "\nand {} more variants: see cells.parquet.",
+                failed.len() - SHOWN
+            )
+            .expect("a String takes every write");
+        }
+        out
+    }
+}
+
+/// `0.412 [0.38, 0.45]`.
+fn shown(estimate: &Estimate, interval: bool) -> String {
+    match (estimate.value, estimate.interval) {
+        (None, _) => "-".to_owned(),
+        (Some(value), Some((lo, hi))) if interval => {
+            format!("{} [{}, {}]", fixed(value, 3), fixed(lo, 2), fixed(hi, 2))
+        }
+        (Some(value), _) => fixed(value, 3),
+    }
+}
