@@ -1,17 +1,18 @@
 //! `trajpress run`: replays the grid of an experiment over the data.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use indicatif::{HumanCount, HumanDuration};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ExitStatus, Output, columns, print};
 use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::run::{Overview, overview};
 use crate::experiment::{Catalogue, Dataset, Options, Outcome, Plan, run_with};
+use crate::features;
 
 /// Replay the grid of an experiment over all trajectories
 ///
@@ -89,6 +90,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let folder = args.data.as_deref().or(plan.data.as_deref()).context(
         "no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment",
     )?;
+    annotate(folder, &plan, args, output)?;
     let data = Dataset::open(folder)?;
     if args.list {
         let size = overview(&plan, &data, args.out.as_deref(), &options)?;
@@ -121,6 +123,36 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         true => ExitStatus::Done,
         false => ExitStatus::Failed,
     })
+}
+
+/// Computes the features of the data if they are missing. Features by another tokenizer are not
+/// touched: another run may be reading them.
+fn annotate(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::Result<()> {
+    if !folder.join("steps.parquet").is_file() {
+        return Ok(());
+    }
+    let note = std::fs::read(folder.join("annotate.json")).ok();
+    let note: Option<Value> = note.and_then(|n| serde_json::from_slice(&n).ok());
+    if let Some(tokenizer) = note.as_ref().and_then(|n| n["tokenizer"].as_str()) {
+        anyhow::ensure!(
+            tokenizer == plan.tokenizer,
+            "the features in {} are counted by tokenizer `{tokenizer}`, the experiment names `{}`\nhint: run `trajpress annotate {} --tokenizer {}`, or change `tokenizer` in {}",
+            folder.display(),
+            plan.tokenizer,
+            folder.display(),
+            plan.tokenizer,
+            args.experiment.display()
+        );
+    }
+    let (annotated, fresh) =
+        features::annotate(folder, &plan.tokenizer, args.threads.unwrap_or(0))?;
+    if fresh && !output.quiet {
+        eprintln!(
+            "annotated {} trajectories, {} steps",
+            annotated.n_trajectories, annotated.n_steps
+        );
+    }
+    Ok(())
 }
 
 fn listing(plan: &Plan, size: &Overview) -> String {

@@ -970,8 +970,11 @@ fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
         all.iter()
             .map(|(name, params)| {
                 let known = known.iter().find(|k| k.name == *name);
-                let shown: Vec<String> = params
+                // In the order of the catalogue, which puts the first things first.
+                let shown: Vec<String> = known
                     .iter()
+                    .flat_map(|k| k.params)
+                    .filter_map(|(key, _)| Some((*key, params.get(*key)?)))
                     .filter(|(key, value)| {
                         let default = known.and_then(|k| k.default(key));
                         default.as_ref() != Some(value) || varies(name, key, value)

@@ -382,7 +382,7 @@ mod tests {
     struct Auditor;
 
     impl Observer for Auditor {
-        fn compressed(&mut self, _: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
+        fn compressed(&mut self, _: &dyn crate::strategies::Strategy, before: &[Block], event: &Event, until: u32) {
             let sum = |blocks: &[Block]| blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>();
             assert!(sum(&event.after) <= sum(before), "an event made its scope longer");
             assert_eq!(event.tokens_before - event.tokens_after, sum(before) - sum(&event.after));

@@ -8,14 +8,15 @@
 //! `RUN/_attempts/` tells who did what when, and is never read for correctness; `RUN/_quarantine/`
 //! keeps the last error of a unit whose data cannot be read.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::fs;
-use std::io::IsTerminal as _;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -587,15 +588,7 @@ impl<'a> Runner<'a> {
     /// Calls the unit function; a panic is an error like others.
     fn attempt(&self, unit: &Unit, progress: &Counted) -> anyhow::Result<UnitRows> {
         let tell = |n| progress.add(n);
-        let call = || (self.unit_fn)(self.data, unit, self.plan, &tell);
-        let mut rows = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("no message");
-            Err(anyhow::anyhow!("panic: {text}"))
-        })?;
+        let mut rows = caught(|| (self.unit_fn)(self.data, unit, self.plan, &tell))?;
         sort(unit, self.data, &mut rows)?;
         Ok(rows)
     }
@@ -650,14 +643,56 @@ impl<'a> Runner<'a> {
 
     fn note_attempt(&self, unit: &Unit, note: &str) -> anyhow::Result<()> {
         let folder = self.out.join("_attempts");
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         for attempt in 0.. {
             let to = folder.join(format!("{}.{attempt}.json", unit.id));
-            if !to.exists() && self.scratch.create(&to, note.as_bytes())? == Published::New {
-                break;
+            // Not synced: nothing depends on it.
+            match File::create_new(&to).and_then(|mut file| file.write_all(note.as_bytes())) {
+                Ok(()) => break,
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e).with_context(|| format!("cannot write {}", to.display())),
             }
         }
         Ok(())
     }
+}
+
+thread_local! {
+    /// Where the panic was that is about to be caught on this thread; none when none would be.
+    static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Calls, and makes a panic an error that says where it was. Prints no backtrace: a night's run may
+/// have thousands of bad cells, and each has a row with its error.
+fn caught<T>(call: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            // Paths of dependencies name the machine that built them, and rows must not.
+            let place = info
+                .location()
+                .filter(|l| Path::new(l.file()).is_relative());
+            let place =
+                place.map_or_else(String::new, |l| format!(" at {}:{}", l.file(), l.line()));
+            let here =
+                CAUGHT.with_borrow_mut(|caught| caught.as_mut().map(|c| *c = place).is_some());
+            if !here {
+                before(info);
+            }
+        }));
+    });
+    CAUGHT.set(Some(String::new()));
+    let result = catch_unwind(AssertUnwindSafe(call));
+    let place = CAUGHT.take().unwrap_or_default();
+    result.unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        Err(anyhow::anyhow!("panic{place}: {text}"))
+    })
 }
 
 fn append(rows: &mut UnitRows, more: UnitRows) {
@@ -1137,7 +1172,13 @@ mod tests {
             .map(|c| (c.trajectory.as_str(), c.error.as_deref().unwrap()))
             .collect();
         assert_eq!(errors[..7], [("t04", "no good"); 7]);
-        assert_eq!(errors[7], ("t11", "panic: bug"));
+        assert_eq!(errors[7].0, "t11");
+        let at = "panic at src/experiment/run.rs:";
+        assert!(
+            errors[7].1.starts_with(at) && errors[7].1.ends_with(": bug"),
+            "{}",
+            errors[7].1
+        );
         // Resumed, the errors are still told.
         let again = place.run("r", &Options::default(), &rows).unwrap();
         assert_eq!((again.done, again.cells_error), (0, 8));

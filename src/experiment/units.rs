@@ -15,9 +15,9 @@ pub const FORMAT: u32 = 1;
 
 /// A run is cut into about so many units, to keep a large machine busy to the end ...
 const UNITS: u64 = 1024;
-/// ... but a unit costs at least this many step-variants, since publishing takes some
-/// milliseconds ...
-const MIN_COST: u64 = 50_000;
+/// ... but a unit costs at least this many step-variants (half a second or so), since publishing
+/// its four tables safely takes some 30 milliseconds ...
+const MIN_COST: u64 = 20_000;
 /// ... and at most this many, which bounds the memory of its rows and what a kill can lose. One
 /// trajectory that costs more is a unit of its own.
 const MAX_COST: u64 = 1_000_000;
