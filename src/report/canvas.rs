@@ -286,6 +286,22 @@ pub(super) fn fitted(text: &str, size: f64, width: f64) -> String {
     String::new()
 }
 
+/// `text` in lines no wider than `width`, broken at spaces; a longer word is cut.
+pub(super) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let word = fitted(word, size, width);
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), size, false) <= width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
 fn font(size: f64, bold: bool) -> FontDesc<'static> {
     let style = if bold {
         FontStyle::Bold
@@ -351,6 +367,12 @@ mod tests {
         assert!((text_width("00000", 10.0, false) - 27.8).abs() < 0.1);
         assert!((text_width("M", 10.0, false) - 8.33).abs() < 0.1);
         assert!(text_width("abc", 7.0, true) > text_width("abc", 7.0, false));
+    }
+
+    #[test]
+    fn text_is_broken_at_spaces() {
+        assert_eq!(wrapped("one two three", 7.0, 30.0), ["one two", "three"]);
+        assert!(wrapped("  ", 7.0, 30.0).is_empty());
     }
 
     #[test]

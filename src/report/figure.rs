@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width};
-use super::labels::{Label, Obstacle, Placed, Rect, place};
+use super::canvas::{
+    Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width, wrapped,
+};
+use super::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed, Rect, place};
 use super::summary::natural;
 
 /// A variant in the figure.
@@ -139,7 +141,7 @@ pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
     let context = Context {
         styles: styles(&points),
         tail: tail.to_owned(),
-        trigger: leave_out_trigger(&mut points),
+        triggers: shorten_triggers(&mut points),
     };
     // The key groups families, and numbers follow the key.
     points.sort_by(|a, b| {
@@ -168,34 +170,45 @@ pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
 struct Context {
     styles: BTreeMap<String, Style>,
     tail: String,
-    /// Trigger that is left out of the labels.
-    trigger: Option<String>,
+    /// What the labels leave out about triggers; empty is nothing.
+    triggers: String,
 }
 
-/// Takes the commonest trigger out of the labels (`strategy @ trigger`), where it would stand at
-/// most points and say nothing; it is told once below. Nothing compressed needs no trigger.
-fn leave_out_trigger(points: &mut [Point]) -> Option<String> {
-    const REPEATED: usize = 3;
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+/// Shortens labels (`strategy @ trigger`): the commonest trigger is left out, the others become
+/// letters, and the words returned tell which is which. Nothing compressed needs no trigger.
+fn shorten_triggers(points: &mut [Point]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for point in points.iter().filter(|p| p.family != FULL) {
         if let Some((_, trigger)) = point.label.split_once(" @ ") {
-            *counts.entry(trigger).or_default() += 1;
+            *counts.entry(trigger.to_owned()).or_default() += 1;
         }
     }
-    let commonest = counts
-        .into_iter()
-        .max_by_key(|&(trigger, n)| (n, std::cmp::Reverse(trigger)));
-    let trigger = commonest
-        .filter(|(_, n)| *n >= REPEATED)
-        .map(|(trigger, _)| trigger.to_owned());
+    let mut triggers: Vec<(String, usize)> = counts.into_iter().collect();
+    triggers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| natural(&a.0, &b.0)));
+    let letter =
+        |i: usize| char::from_u32('a' as u32 + i as u32 - 1).filter(char::is_ascii_lowercase);
+    let mut told = Vec::new();
+    for (i, (trigger, _)) in triggers.iter().enumerate() {
+        match (i, letter(i.max(1))) {
+            (0, _) if triggers.len() == 1 => told.push(format!("trigger: {trigger}")),
+            (0, _) => told.push(format!("trigger where no letter says: {trigger}")),
+            (_, Some(letter)) => told.push(format!("@{letter}: {trigger}")),
+            (_, None) => {}
+        }
+    }
     for point in points {
-        if let Some((strategy, its)) = point.label.split_once(" @ ")
-            && (point.family == FULL || trigger.as_deref() == Some(its))
-        {
-            point.label = strategy.to_owned();
-        }
+        let Some((strategy, trigger)) = point.label.split_once(" @ ") else {
+            continue;
+        };
+        let at = triggers.iter().position(|(t, _)| t == trigger);
+        point.label = match (at, at.and_then(|i| letter(i.max(1)))) {
+            _ if point.family == FULL => strategy.to_owned(),
+            (Some(0), _) => strategy.to_owned(),
+            (_, Some(letter)) => format!("{strategy} @{letter}"),
+            _ => continue,
+        };
     }
-    trigger
+    told.join("; ")
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -302,7 +315,7 @@ impl Axes {
     }
 }
 
-/// The figure, or `None` if labels cannot be placed clear of each other.
+/// The figure, or `None` if labels cannot be placed well.
 fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
     let styles = &context.styles;
     let plot = Rect {
@@ -377,8 +390,13 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         x1: plot.x1,
         y1: plot.y1 - 2.0,
     };
-    let (placed, clear) = place(&labels, &markers, &obstacles, inside, RADIUS);
-    if !clear && naming != Naming::Nothing {
+    let (placed, cost) = place(&labels, &markers, &obstacles, inside, RADIUS);
+    let limit = match naming {
+        Naming::Names => AWKWARD,
+        Naming::Numbers => FORBIDDEN,
+        Naming::Nothing => f64::INFINITY,
+    };
+    if cost >= limit {
         return None;
     }
 
@@ -673,8 +691,8 @@ fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec<Note> {
             true,
         );
     }
-    if let Some(trigger) = &context.trigger {
-        note(format!("trigger where none is named: {trigger}"), false);
+    for line in wrapped(&context.triggers, LABEL_SIZE, WIDTH - 12.0) {
+        note(line, false);
     }
     if n_others > 0 {
         note(
@@ -707,7 +725,10 @@ fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: &[Note]) {
     };
     let fits = |rows: &usize| {
         let widths = widths(*rows);
-        widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= WIDTH
+        // A last column of one or two entries looks like a mistake.
+        let last = entries.len() - (widths.len() - 1) * rows;
+        2 * last >= *rows
+            && widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= WIDTH
     };
     let rows = (1..=entries.len())
         .find(fits)
@@ -920,30 +941,25 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_that_most_points_share_is_told_once() {
+    fn triggers_are_told_once() {
         let mut points = [
             point("full @ never", FULL, 0.0, 1.0),
             point("mask(m=5) @ turns(n=20)", "mask", 0.5, 0.8),
             point("mask(m=9) @ turns(n=20)", "mask", 0.4, 0.8),
-            point("truncate @ turns(n=20)", "truncate", 0.4, 0.7),
             point("truncate @ tokens", "truncate", 0.4, 0.7),
+            point("truncate", "truncate", 0.4, 0.7),
         ];
+        let told = shorten_triggers(&mut points);
         assert_eq!(
-            leave_out_trigger(&mut points).as_deref(),
-            Some("turns(n=20)")
+            told,
+            "trigger where no letter says: turns(n=20); @a: tokens"
         );
         let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
         assert_eq!(
             labels,
-            [
-                "full",
-                "mask(m=5)",
-                "mask(m=9)",
-                "truncate",
-                "truncate @ tokens"
-            ]
+            ["full", "mask(m=5)", "mask(m=9)", "truncate @a", "truncate"]
         );
-        assert_eq!(leave_out_trigger(&mut points[3..]), None);
+        assert_eq!(shorten_triggers(&mut points[..1]), "");
     }
 
     #[test]
