@@ -354,7 +354,7 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         .zip(&texts)
         .map(|(&i, text)| Label {
             point: centres[i],
-            width: text_width(text, LABEL_SIZE, false),
+            width: text_width(text, LABEL_SIZE),
             height: (CAP_EM
                 + if naming == Naming::Names {
                     DESCENT_EM
@@ -708,7 +708,7 @@ fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: &[Note]) {
     const MARKER: f64 = 4.0;
     const TEXT: f64 = 9.5;
     const BETWEEN: f64 = 7.0;
-    let width = |text: &str| text_width(text, LABEL_SIZE, false);
+    let width = |text: &str| text_width(text, LABEL_SIZE);
     let numbers = entries.iter().map(|e| width(&e.number)).fold(0.0, f64::max);
     // Numbers end where the longest does; text begins behind.
     let indent = if numbers > 0.0 {
