@@ -2,10 +2,21 @@
 //! strategies and triggers, and tells what each variant saved and what it lost.
 //!
 //! The data goes one way:
-//! logs -> [`formats`] -> [`trajectory`] -> [`features`] -> `replay` (trigger x strategy) -> edits
-//! -> context -> scorers -> rows ([`store`]) -> `report`.
+//! logs -> `formats` -> `trajectory` -> `features` -> `replay` (trigger x strategy) -> edits
+//! -> context -> scorers -> rows (`store`) -> `report`.
 
 pub mod cli;
+pub mod context;
+pub mod experiment;
+pub mod features;
+pub mod formats;
+pub mod ingest;
+pub mod log;
+pub mod needs;
 pub mod report;
+pub mod scorers;
 pub mod store;
+pub mod strategies;
 pub mod trajectory;
+pub mod triggers;
+pub mod watch;

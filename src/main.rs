@@ -1,3 +1,5 @@
 //! The command line: parse, call the library, choose the exit code.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    trajpress::cli::main()
+}

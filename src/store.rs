@@ -7,7 +7,9 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::path::Path;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -17,9 +19,12 @@ use arrow::array::{
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+};
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::properties::WriterProperties;
 
 use crate::trajectory::{Kind, Role, Step, Trajectory};
@@ -275,6 +280,36 @@ table! {
 }
 
 table! {
+    /// What is needed to choose a trajectory without reading the rest of its row.
+    pub struct TrajectoryKey in "trajectories" {
+        /// Content hash of the steps, 32 hex digits.
+        pub trajectory: String,
+        /// Path of the file it was read from, relative to the ingested folder.
+        pub source: String,
+        /// Name of the reader.
+        pub format: String,
+        /// Number of turns after the head.
+        pub n_turns: u32,
+    }
+}
+
+table! {
+    /// Whose row it is.
+    pub struct StepKey in "steps" {
+        /// Trajectory id.
+        pub trajectory: String,
+    }
+}
+
+table! {
+    /// Whether a cell is scored.
+    pub struct CellStatus in "cells" {
+        /// ok or error.
+        pub status: String,
+    }
+}
+
+table! {
     /// What depends on a step alone, computed once per dataset. A span is a line, or a piece of at
     /// most 200 characters of a longer line.
     pub struct FeatureRow in "features" {
@@ -336,6 +371,26 @@ table! {
         pub model: Option<String>,
         /// Seed of sampled choices.
         pub seed: u64,
+    }
+}
+
+table! {
+    /// One piece of a run: some trajectories under the variants that share a model.
+    pub struct UnitRow in "_units" {
+        /// Hash of all that decides its rows, 32 hex digits.
+        pub unit: String,
+        /// Model of the variants, or `model-free`.
+        pub variant_group: String,
+        /// Row group of the steps that holds the trajectories.
+        pub row_group: u32,
+        /// Trajectory ids.
+        pub trajectories: Vec<String>,
+        /// Number of variants.
+        pub n_variants: u32,
+        /// Number of steps over all its trajectories.
+        pub n_steps: u64,
+        /// Estimated cost: steps x variants.
+        pub step_variants: u64,
     }
 }
 
@@ -627,17 +682,99 @@ impl<R: Row> TableWriter<R> {
 }
 
 fn open<R: Row>(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<File>> {
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = open_file(path)?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file)
         .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
-    let metadata = builder.schema().metadata();
-    let version = metadata.get("schema_version").map_or("none", String::as_str);
+    check_version(path, builder.schema())?;
+    Ok(builder)
+}
+
+fn open_file(path: &Path) -> anyhow::Result<File> {
+    File::open(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn check_version(path: &Path, schema: &Schema) -> anyhow::Result<()> {
+    let version = schema.metadata().get("schema_version").map_or("none", String::as_str);
     anyhow::ensure!(
         version == SCHEMA_VERSION,
         "{} has schema version {version}, expected {SCHEMA_VERSION}\nhint: make it again with this version",
         path.display()
     );
-    Ok(builder)
+    Ok(())
+}
+
+/// A table open for reading single row groups and rows. Keeps the footer, so that a read costs no
+/// more than its pages; decodes only the columns of `R`.
+pub struct TableReader<R: Row> {
+    path: PathBuf,
+    metadata: ArrowReaderMetadata,
+    columns: ProjectionMask,
+    row: PhantomData<fn() -> R>,
+}
+
+impl<R: Row> TableReader<R> {
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let file = open_file(path)?;
+        // The index of pages lets a read of few rows skip the other pages.
+        let options =
+            ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
+        let metadata = ArrowReaderMetadata::load(&file, options)
+            .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
+        check_version(path, metadata.schema())?;
+        let wanted = R::fields();
+        let roots = metadata
+            .schema()
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| wanted.iter().any(|w| w.name() == f.name()))
+            .map(|(i, _)| i);
+        let columns = ProjectionMask::roots(metadata.parquet_schema(), roots);
+        Ok(TableReader { path: path.to_owned(), metadata, columns, row: PhantomData })
+    }
+
+    /// Number of rows of each row group.
+    pub fn row_groups(&self) -> Vec<usize> {
+        let groups = self.metadata.metadata().row_groups();
+        groups.iter().map(|g| usize::try_from(g.num_rows()).unwrap_or(0)).collect()
+    }
+
+    /// Reads ascending ranges of rows of one row group.
+    pub fn read(&self, row_group: usize, ranges: &[Range<usize>]) -> anyhow::Result<Vec<R>> {
+        let n_rows = self.row_groups()[row_group];
+        let selection =
+            RowSelection::from_consecutive_ranges(ranges.iter().cloned(), n_rows);
+        let mut rows = Vec::new();
+        self.batches(row_group, Some(selection), |batch| rows.extend(batch))?;
+        Ok(rows)
+    }
+
+    /// Reads one row group in batches.
+    pub fn scan(&self, row_group: usize, batch: impl FnMut(Vec<R>)) -> anyhow::Result<()> {
+        self.batches(row_group, None, batch)
+    }
+
+    fn batches(
+        &self,
+        row_group: usize,
+        selection: Option<RowSelection>,
+        mut each: impl FnMut(Vec<R>),
+    ) -> anyhow::Result<()> {
+        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
+            open_file(&self.path)?,
+            self.metadata.clone(),
+        )
+        .with_row_groups(vec![row_group])
+        .with_projection(self.columns.clone());
+        if let Some(selection) = selection {
+            builder = builder.with_row_selection(selection);
+        }
+        let damaged = || format!("cannot read row group {row_group} of {}", self.path.display());
+        for batch in builder.build().with_context(damaged)? {
+            each(R::rows(&batch.with_context(damaged)?)?);
+        }
+        Ok(())
+    }
 }
 
 /// Number of row groups of a table.

@@ -1,3 +1,196 @@
 //! The command line: one file a subcommand.
+//!
+//! Data goes to stdout, everything else to stderr; nothing depends on colour.
 
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub mod annotate;
+pub mod ingest;
+pub mod inspect;
+pub mod list;
 pub mod report;
+pub mod run;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    Done = 0,
+    /// Done, but something failed: some trajectories, a unit, a gate.
+    Failed = 1,
+    /// Wrong usage, or it could not run.
+    Unusable = 2,
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        ExitCode::from(status as u8)
+    }
+}
+
+/// Compress logged trajectories of LLM agents offline, and tell what was saved and what was lost
+///
+/// Logs become tables (ingest), what depends on a step alone is computed once (annotate), a grid of
+/// strategies and triggers is replayed over all trajectories (run), and the rows become tables and
+/// figures (report). No agent is run again and nothing leaves the machine.
+#[derive(Debug, Parser)]
+#[command(
+    name = "trajpress",
+    version,
+    after_help = "Examples:
+  trajpress ingest logs/ --out data
+  trajpress run experiment.toml --data data --out runs/first
+  trajpress report runs/first
+
+Exit codes: 0 done; 1 done, but some trajectories failed; 2 wrong usage or could not run"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// How to tell what happened.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Output {
+    /// Print results as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print results and errors only: no progress, no summary
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Ingest(ingest::Args),
+    Annotate(annotate::Args),
+    Run(run::Args),
+    Report(report::Args),
+    Inspect(inspect::Args),
+    List(list::Args),
+}
+
+/// Parses the arguments of the process, runs the command, and says how it ended.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are told this way too; a broken pipe is no failure.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    log_to_stderr(cli.output.quiet);
+    match cli.run() {
+        Ok(status) => status.into(),
+        Err(error) if is_broken_pipe(&error) => ExitStatus::Done.into(),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            ExitStatus::Unusable.into()
+        }
+    }
+}
+
+impl Cli {
+    fn run(&self) -> anyhow::Result<ExitStatus> {
+        match &self.command {
+            Command::Ingest(args) => ingest::run(args, self.output),
+            Command::Annotate(args) => annotate::run(args, self.output),
+            Command::Run(args) => run::run(args, self.output),
+            Command::Report(args) => report::run(args).map(|()| ExitStatus::Done),
+            Command::Inspect(args) => inspect::run(args, self.output),
+            Command::List(args) => list::run(args, self.output),
+        }
+    }
+}
+
+/// Progress and warnings, as lines without time: a log keeper adds its own.
+fn log_to_stderr(quiet: bool) {
+    let default = if quiet { "error" } else { "info" };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("TRAJPRESS_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .without_time()
+        .with_target(false)
+        .init();
+}
+
+/// Writes to stdout; an error, a broken pipe among them, goes up instead of being a panic.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// Lines of columns as wide as their widest cell; the last one is not padded.
+fn columns(rows: &[Vec<String>]) -> String {
+    let n = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |i: usize| {
+        rows.iter()
+            .filter_map(|r| r.get(i))
+            .map(|c| c.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..n).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_sound() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        for command in <Cli as clap::CommandFactory>::command().get_subcommands() {
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.contains(&format!("trajpress {}", command.get_name())),
+                "{} has no example",
+                command.get_name()
+            );
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_without_trailing_space() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        insta::assert_snapshot!(columns(&[row(["a", "é"]), row(["bbb", ""])]), @r"
+        a    é
+        bbb
+        ");
+    }
+}

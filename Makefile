@@ -1,0 +1,51 @@
+# Short targets over cargo. All of them share one profile (release), so dependencies are built once.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+# Where `make run` puts what it makes.
+OUT ?= out
+TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+BIN := $(TARGET)/release/trajpress
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test lint bench figures clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+setup: ## Install what the build needs (through apt, when root), or say exactly what is missing
+	@bash tests/setup.sh
+
+build: setup ## Build the program
+	@echo "== build: about 430 crates, polars dominates; 12 to 20 minutes on two cores when cold, seconds when warm"
+	$(CARGO) build --release --locked
+
+run: build ## Do the main job on the built-in data: logs -> tables -> grid -> report, into out/
+	@echo "== 1/4 ingest: logs -> $(OUT)/data"
+	$(BIN) ingest datasets --out $(OUT)/data
+	@echo "== 2/4 annotate: tokens, atoms, action kinds"
+	$(BIN) annotate $(OUT)/data
+	@echo "== 3/4 run: every variant of reports/built-in/experiment.toml over every trajectory"
+	$(BIN) run reports/built-in/experiment.toml --data $(OUT)/data --out $(OUT)/run
+	@echo "== 4/4 report: tables and figures"
+	$(BIN) report $(OUT)/run --out $(OUT)/report
+	@echo "== done: read $(OUT)/report/summary.md, look at $(OUT)/report/retention_savings.png"
+
+test: setup ## Run all tests; set TRAJPRESS_LOGS to a folder of real logs to include them
+	@echo "== test: one build of the program and its tests, 15 to 22 minutes on two cores when cold"
+	$(CARGO) test --release --locked
+
+lint: setup ## Check formatting and lints
+	$(CARGO) fmt --check
+	$(CARGO) clippy --release --all-targets --locked -- -D warnings
+
+bench: setup ## Run the benchmarks, each beside its reference
+	$(CARGO) bench --locked
+
+figures: build ## Draw the figures of the kept reports again from their rows
+	@for dir in reports/*/; do \
+		if [ -d "$$dir/rows" ]; then $(BIN) report "$$dir/rows" --out "$$dir"; fi; done
+
+clean: ## Remove what `make run` and the build made
+	$(CARGO) clean
+	rm -rf $(OUT)

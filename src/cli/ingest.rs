@@ -1,0 +1,204 @@
+//! `trajpress ingest`: logs into the tables of a dataset.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::formats;
+use crate::ingest::{self, Options, Progress, Report};
+
+use super::{ExitStatus, Output};
+
+/// Read logs into DATA/trajectories.parquet and DATA/steps.parquet
+///
+/// Formats are told by content; gzip and zstd are undone. What cannot be read goes to
+/// DATA/rejects.jsonl, and DATA/ingest.json says what was read, dropped and lost.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Examples:\n  trajpress ingest logs/ --out data\n  trajpress ingest run.jsonl.gz --out data --format openai-chat\n  trajpress ingest ~/.claude/projects --out data --json"
+)]
+pub struct Args {
+    /// Log files, or folders of them
+    #[arg(required = true, value_name = "LOGS")]
+    logs: Vec<PathBuf>,
+    /// Folder of the dataset
+    #[arg(long, value_name = "DATA")]
+    out: PathBuf,
+    /// Read all files as this format instead of telling it by content
+    #[arg(long, default_value = "auto", value_name = "NAME")]
+    format: String,
+    /// Threads that read [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = Options {
+        inputs: args.logs.clone(),
+        out: args.out.clone(),
+        format: (args.format != "auto").then(|| args.format.clone()),
+        threads: args.threads.unwrap_or(cores).max(1),
+    };
+    let start = Instant::now();
+    let mut meter = Meter::new(output.quiet);
+    let report = ingest::ingest(&options, &mut |progress| meter.show(progress))?;
+    meter.clear();
+    if output.json {
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, &report)?;
+        writeln!(out)?;
+    }
+    if !output.quiet {
+        eprint!("{}", table(&report, start.elapsed()));
+        if report.rejects > 0 {
+            eprintln!(
+                "what could not be read stands in {}",
+                options.out.join("rejects.jsonl").display()
+            );
+        }
+        if report.trajectories == 0 {
+            let known: Vec<&str> = formats::ALL.iter().map(|e| e.name).collect();
+            eprintln!(
+                "no trajectory was found\nhint: formats that can be read: {}",
+                known.join(", ")
+            );
+        }
+    }
+    let is_done = report.rejects == 0 && report.trajectories > 0;
+    Ok(if is_done {
+        ExitStatus::Done
+    } else {
+        ExitStatus::Failed
+    })
+}
+
+/// Shows how far it is: a bar on a terminal, else a line now and then.
+struct Meter {
+    bar: Option<indicatif::ProgressBar>,
+    quiet: bool,
+    start: Instant,
+    last: Instant,
+}
+
+impl Meter {
+    fn new(quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let style = "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} eta {eta} {msg}";
+            let style = indicatif::ProgressStyle::with_template(style).expect("the template is fixed and valid");
+            indicatif::ProgressBar::new(0).with_style(style)
+        });
+        Meter {
+            bar,
+            quiet,
+            start: Instant::now(),
+            last: Instant::now(),
+        }
+    }
+
+    fn show(&mut self, progress: Progress) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(progress.bytes);
+            bar.set_position(progress.bytes_done);
+            bar.set_message(format!("{} trajectories", progress.trajectories));
+            return;
+        }
+        if self.quiet || self.last.elapsed() < Duration::from_secs(10) {
+            return;
+        }
+        self.last = Instant::now();
+        let seconds = self.start.elapsed().as_secs_f64();
+        let rate = progress.bytes_done as f64 / seconds;
+        let left = (progress.bytes - progress.bytes_done) as f64 / rate.max(1.0);
+        eprintln!(
+            "ingest: {}/{} files, {} trajectories, {:.1} MB/s stored, about {left:.0} s left",
+            progress.files_done,
+            progress.files,
+            progress.trajectories,
+            rate / 1e6
+        );
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The report as a table for people.
+fn table(report: &Report, time: Duration) -> String {
+    let mut out = format!(
+        "{:<16} {:>6} {:>13} {:>9} {:>9} {:>9} {:>8} {:>9}\n",
+        "format", "files", "trajectories", "steps", "log MB", "text MB", "rejects", "labelled"
+    );
+    let mb = |n: u64| format!("{:.1}", n as f64 / 1e6);
+    for (name, t) in &report.formats {
+        out += &format!(
+            "{name:<16} {:>6} {:>13} {:>9} {:>9} {:>9} {:>8} {:>9}\n",
+            t.files,
+            t.trajectories,
+            t.steps,
+            mb(t.bytes),
+            mb(t.text_bytes),
+            t.rejects,
+            t.labelled
+        );
+    }
+    out += &format!(
+        "{:<16} {:>6} {:>13} {:>9} {:>9} {:>9} {:>8}\n",
+        "all",
+        report.files,
+        report.trajectories,
+        report.steps,
+        mb(report.bytes),
+        "",
+        report.rejects
+    );
+    let groups = |aside: Vec<&str>| {
+        let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+        aside
+            .into_iter()
+            .for_each(|f| *counts.entry(f).or_default() += 1);
+        counts
+            .iter()
+            .map(|(f, n)| format!("{f} {n}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if !report.not_read.is_empty() {
+        out += &format!(
+            "recognised, no reader yet: {}\n",
+            groups(report.not_read.iter().map(|a| a.format.as_str()).collect())
+        );
+    }
+    if !report.labels.is_empty() {
+        let joined: u64 = report.labels.iter().map(|l| l.joined).sum();
+        out += &format!(
+            "label files: {} (joined to {joined} runs)\n",
+            groups(report.labels.iter().map(|l| l.format.as_str()).collect())
+        );
+    }
+    if !report.contradicting_labels.is_empty() {
+        out += &format!(
+            "label files contradict each other on {} runs\n",
+            report.contradicting_labels.len()
+        );
+    }
+    if !report.no_logs.is_empty() {
+        out += &format!(
+            "no logs: {}\n",
+            groups(report.no_logs.iter().map(|a| a.format.as_str()).collect())
+        );
+    }
+    if !report.duplicates.is_empty() {
+        out += &format!("duplicates, kept once: {}\n", report.duplicates.len());
+    }
+    let seconds = time.as_secs_f64();
+    out += &format!(
+        "{seconds:.2} s, {:.0} MB/s of log text\n",
+        report.bytes as f64 / 1e6 / seconds.max(1e-9)
+    );
+    out
+}

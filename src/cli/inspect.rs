@@ -1,0 +1,205 @@
+//! `trajpress inspect`: a trajectory in the terminal, and what a variant kept, rewrote and lost of it.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use super::{ExitStatus, Output, print};
+use crate::context::{Block, Content};
+use crate::experiment::cell::recipe;
+use crate::experiment::replay::{Event, Observer, Run, replay};
+use crate::experiment::{Catalogue, Dataset, Plan};
+use crate::features::tokens::Tokenizer;
+use crate::log::Log;
+use crate::needs::Needs;
+use crate::strategies::Strategy;
+
+/// Show a trajectory, and what a variant kept, rewrote and lost of it
+///
+/// Without a variant: its steps, one line each. With one: the events of its replay, or the blocks of
+/// one event before and after. Text of the log is shown with its control characters escaped.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress inspect data 3f2a
+  trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask'
+  trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask' --event 0")]
+pub struct Args {
+    /// Folder of ingested and annotated data
+    data: PathBuf,
+    /// Beginning of a trajectory's id, or part of the path of its log
+    trajectory: String,
+    /// Experiment file that names the variant
+    #[arg(long, value_name = "FILE", requires = "variant")]
+    experiment: Option<PathBuf>,
+    /// Id or part of the label of a variant
+    #[arg(long, value_name = "V", requires = "experiment")]
+    variant: Option<String>,
+    /// Number of an event, from 0
+    #[arg(long, value_name = "K", requires = "variant")]
+    event: Option<usize>,
+    /// Characters shown of each block
+    #[arg(long, value_name = "N", default_value_t = 160)]
+    width: usize,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let data = Dataset::open(&args.data)?;
+    let log = load(&data, &args.trajectory)?;
+    let (Some(file), Some(name)) = (&args.experiment, &args.variant) else {
+        return show_steps(&log, args.width, output);
+    };
+    let plan = Plan::read(file, &Catalogue::built_in())?;
+    let variant = plan
+        .variants
+        .iter()
+        .find(|v| v.id.starts_with(name.as_str()) || v.label == *name)
+        .or_else(|| plan.variants.iter().find(|v| v.label.contains(name.as_str())))
+        .with_context(|| format!("no variant `{name}`\nhint: `trajpress run {} --list` lists them", file.display()))?;
+    let tokenizer = Tokenizer::load(&plan.tokenizer)?;
+    let needs = Needs::of(&log, plan.reference_tails.iter().copied().min().unwrap_or(0));
+    let mut camera = Camera::default();
+    let run = replay(&log, &recipe(variant)?, &tokenizer, &needs, &mut camera)?;
+    match args.event {
+        None => show_events(&variant.label, &run, output),
+        Some(k) => {
+            let event = run.events.get(k).with_context(|| format!("event {k} of {}", run.events.len()))?;
+            show_event(&log, event, &camera.before[k], args.width, output)
+        }
+    }
+}
+
+/// Keeps the blocks of each scope as they were.
+#[derive(Default)]
+struct Camera {
+    before: Vec<Vec<Block>>,
+}
+
+impl Observer for Camera {
+    fn compressed(&mut self, _: &dyn Strategy, before: &[Block], _: &Event, _: u32) {
+        self.before.push(before.to_vec());
+    }
+}
+
+fn load(data: &Dataset, name: &str) -> anyhow::Result<Log> {
+    let all: Vec<usize> = (0..data.entries().len()).collect();
+    let by_id: Vec<usize> = all.iter().copied().filter(|&i| data.entries()[i].id.starts_with(name)).collect();
+    let found = match by_id.as_slice() {
+        [] => {
+            let rows = data.trajectory_rows(&all)?;
+            all.into_iter().zip(rows).filter(|(_, r)| r.source.contains(name)).map(|(i, _)| i).collect()
+        }
+        _ => by_id,
+    };
+    match found.as_slice() {
+        [] => anyhow::bail!("no trajectory whose id begins with or whose path holds `{name}`"),
+        [one] => {
+            let loaded = data.load(&[*one])?.pop().context("the data hold no such trajectory")?;
+            Log::new(loaded.trajectory, loaded.features)
+        }
+        many => {
+            let ids: Vec<&str> = many.iter().take(5).map(|&i| data.entries()[i].id.as_str()).collect();
+            anyhow::bail!("{} trajectories fit `{name}`: {} ...", many.len(), ids.join(", "))
+        }
+    }
+}
+
+/// Text on one line, safe on a terminal.
+fn line(text: &str, width: usize) -> String {
+    let mut line: String = text.chars().take(width).flat_map(|c| match c {
+        '\n' => vec!['\u{23ce}'],
+        c if c.is_control() => c.escape_default().collect(),
+        c => vec![c],
+    }).collect();
+    if text.chars().nth(width).is_some() {
+        line.push('\u{2026}');
+    }
+    line
+}
+
+fn show_steps(log: &Log, width: usize, output: Output) -> anyhow::Result<ExitStatus> {
+    let t = &log.trajectory;
+    if output.json {
+        let steps: Vec<_> = t
+            .steps
+            .iter()
+            .zip(&log.tokens)
+            .map(|(s, tokens)| json!({"turn": s.turn, "segment": s.segment, "role": s.role, "kind": s.kind, "tokens": tokens, "text": s.text}))
+            .collect();
+        print(&(serde_json::to_string_pretty(&json!({"trajectory": t.id, "source": t.source, "steps": steps}))? + "\n"))?;
+        return Ok(ExitStatus::Done);
+    }
+    let tokens: u64 = log.tokens.iter().map(|&n| u64::from(n)).sum();
+    let mut text = format!("{} {} ({})\n", t.id, line(&t.source, 200), t.format);
+    text.push_str(&format!("{} steps, {} turns, {} segments, {tokens} tokens\n\n", t.steps.len(), t.n_turns(), log.n_segments));
+    for (i, (s, tokens)) in t.steps.iter().zip(&log.tokens).enumerate() {
+        let what = log.action_kinds[i].as_deref().unwrap_or(s.kind.name());
+        text.push_str(&format!("{:>4} {:<12}{tokens:>7}  {}\n", s.turn, what, line(&s.text, width)));
+    }
+    print(&text)?;
+    Ok(ExitStatus::Done)
+}
+
+fn show_events(label: &str, run: &Run, output: Output) -> anyhow::Result<ExitStatus> {
+    if output.json {
+        let events: Vec<_> = run
+            .events
+            .iter()
+            .map(|e| json!({"turn": e.turn, "scope": [e.turns.start, e.turns.end], "trigger": e.kind, "tokens_before": e.tokens_before, "tokens_after": e.tokens_after}))
+            .collect();
+        print(&(serde_json::to_string_pretty(&json!({"variant": label, "events": events}))? + "\n"))?;
+        return Ok(ExitStatus::Done);
+    }
+    let mut text = format!("{label}: {} decisions, {} events\n", run.decisions.len(), run.events.len());
+    for (i, e) in run.events.iter().enumerate() {
+        text.push_str(&format!(
+            "{i:>4} before turn {:<5} scope {}..{:<6} prompt {} -> {} tokens {}\n",
+            e.turn, e.turns.start, e.turns.end, e.tokens_before, e.tokens_after, e.violations.join(", ")
+        ));
+    }
+    print(&text)?;
+    Ok(ExitStatus::Done)
+}
+
+fn show_event(log: &Log, event: &Event, before: &[Block], width: usize, output: Output) -> anyhow::Result<ExitStatus> {
+    let shown = |b: &Block| json!({"turn": b.turn, "tokens": b.tokens, "how": how(b), "text": b.text(log)});
+    if output.json {
+        let rows = json!({
+            "before": before.iter().map(shown).collect::<Vec<_>>(),
+            "after": event.after.iter().map(shown).collect::<Vec<_>>(),
+        });
+        print(&(serde_json::to_string_pretty(&rows)? + "\n"))?;
+        return Ok(ExitStatus::Done);
+    }
+    let mut text = format!("before turn {}, scope {}..{}\n", event.turn, event.turns.start, event.turns.end);
+    for (title, blocks) in [("before", before), ("after", &event.after[..])] {
+        let tokens: u64 = blocks.iter().map(|b| u64::from(b.tokens)).sum();
+        text.push_str(&format!("\n{title}: {} blocks, {tokens} tokens\n", blocks.len()));
+        for b in blocks {
+            text.push_str(&format!("{:>4} {:<10}{:>7}  {}\n", b.turn, how(b), b.tokens, line(&b.text(log), width)));
+        }
+    }
+    print(&text)?;
+    Ok(ExitStatus::Done)
+}
+
+fn how(block: &Block) -> &'static str {
+    match block.content {
+        Content::Step(_) => "whole",
+        Content::Excerpt { .. } => "excerpt",
+        Content::Placeholder { .. } => "masked",
+        Content::Generated { .. } => "generated",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_act_on_a_terminal() {
+        assert_eq!(line("a\u{1b}[31mb\nc", 9), "a\\u{1b}[31mb\u{23ce}c");
+        assert_eq!(line("abc", 2), "ab\u{2026}");
+    }
+}

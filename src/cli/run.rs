@@ -1,0 +1,235 @@
+//! `trajpress run`: replays the grid of an experiment over the data.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use indicatif::{HumanCount, HumanDuration};
+use serde_json::json;
+
+use super::{ExitStatus, Output, columns, print};
+use crate::experiment::cell::run_unit;
+use crate::experiment::run::{Overview, overview};
+use crate::experiment::{Catalogue, Dataset, Options, Outcome, Plan, run_with};
+
+/// Replay the grid of an experiment over all trajectories
+///
+/// Rows are published piece by piece into RUN/parts and joined into final tables at the end. A run
+/// that was stopped in any way goes on where it was, with the same command. Several processes may
+/// work on the same folder.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress run experiment.toml --data data --list
+  trajpress run experiment.toml --data data --out runs/try --limit 5
+  trajpress run experiment.toml --data data --out runs/night
+  trajpress run experiment.toml --data data --out runs/night --shard 0/3")]
+pub struct Args {
+    /// Experiment file
+    experiment: PathBuf,
+    /// Folder of ingested and annotated data [default: `path` in section `data` of the experiment]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Folder of the run
+    #[arg(long, value_name = "RUN", required_unless_present = "list")]
+    out: Option<PathBuf>,
+    /// Print the grid and its size, run nothing
+    #[arg(long)]
+    list: bool,
+    /// Take the first N trajectories only
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    limit: Option<usize>,
+    /// Use N threads [default: one a core]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    threads: Option<usize>,
+    /// Compute one of N shares of the work (I from 0) and no final tables
+    #[arg(long, value_name = "I/N", conflicts_with = "finish")]
+    shard: Option<Shard>,
+    /// Compute nothing; join what the shards have done into the final tables
+    #[arg(long)]
+    finish: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shard(usize, usize);
+
+impl FromStr for Shard {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text
+            .split_once('/')
+            .and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        match parts {
+            Some((i, n)) if i < n => Ok(Shard(i, n)),
+            _ => Err("expected I/N with I from 0 to N - 1, such as 0/3".to_owned()),
+        }
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("expected a whole number of at least 1".to_owned()),
+        Ok(n) => Ok(n),
+    }
+}
+
+/// Runs the command; the tables are in the folder, the summary goes to stderr.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let plan = Plan::read(&args.experiment, &Catalogue::built_in())?;
+    for note in &plan.notes {
+        tracing::warn!("{note}");
+    }
+    let options = Options {
+        threads: args.threads,
+        limit: args.limit,
+        shard: args.shard.map(|s| (s.0, s.1)),
+        finish: args.finish,
+        quiet: output.quiet,
+    };
+    let folder = args.data.as_deref().or(plan.data.as_deref()).context(
+        "no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment",
+    )?;
+    let data = Dataset::open(folder)?;
+    if args.list {
+        let size = overview(&plan, &data, args.out.as_deref(), &options)?;
+        print(&match output.json {
+            true => {
+                serde_json::to_string_pretty(&json!({
+                    "variants": plan.variants,
+                    "size": size,
+                }))? + "\n"
+            }
+            false => listing(&plan, &size),
+        })?;
+        return Ok(ExitStatus::Done);
+    }
+    let out = args
+        .out
+        .as_deref()
+        .context("no folder given\nhint: add `--out RUN`")?;
+    let outcome = run_with(&plan, &data, out, &options, &run_unit)?;
+    if !output.quiet {
+        eprintln!("{}", summary(&outcome, &out.display().to_string()));
+    }
+    if output.json {
+        print(&(serde_json::to_string_pretty(&outcome)? + "\n"))?;
+    }
+    Ok(match outcome.is_clean() {
+        true => ExitStatus::Done,
+        false => ExitStatus::Failed,
+    })
+}
+
+fn listing(plan: &Plan, size: &Overview) -> String {
+    let rows: Vec<Vec<String>> = plan
+        .variants
+        .iter()
+        .map(|v| vec![v.id.clone(), v.label.clone()])
+        .collect();
+    let mut text = columns(&rows);
+    text.push_str(&format!(
+        "\n{} variants x {} trajectories: {} step-variants in {} units\n",
+        size.n_variants,
+        HumanCount(size.n_trajectories as u64),
+        HumanCount(size.step_variants),
+        HumanCount(size.n_units as u64)
+    ));
+    if size.step_variants_left < size.step_variants {
+        text.push_str(&format!(
+            "{} of them still to do\n",
+            HumanCount(size.step_variants_left)
+        ));
+    }
+    if let (Some(rate), Some(seconds)) = (size.rate, size.seconds_left) {
+        text.push_str(&format!(
+            "about {} at {} step-variants a second and thread\n",
+            HumanDuration(Duration::from_secs_f64(seconds)),
+            HumanCount(rate as u64)
+        ));
+    }
+    text
+}
+
+fn summary(outcome: &Outcome, out: &str) -> String {
+    let rate = outcome.step_variants as f64 / outcome.seconds.max(1e-9);
+    let mut lines = vec![format!(
+        "{} variants x {} trajectories: {} cells ok, {} with errors",
+        outcome.n_variants,
+        HumanCount(outcome.n_trajectories as u64),
+        HumanCount(outcome.cells_ok),
+        HumanCount(outcome.cells_error)
+    )];
+    lines.push(format!(
+        "{} units: {} done, {} were there; {} step-variants in {:.1} s ({}/s)",
+        HumanCount(outcome.n_units as u64),
+        HumanCount(outcome.done as u64),
+        HumanCount(outcome.skipped as u64),
+        HumanCount(outcome.step_variants),
+        outcome.seconds,
+        HumanCount(rate as u64)
+    ));
+    if outcome.lost_races > 0 {
+        let n = outcome.lost_races;
+        lines.push(format!(
+            "{n} units had parts by another process or an earlier attempt"
+        ));
+    }
+    if outcome.nondeterministic > 0 {
+        let n = outcome.nondeterministic;
+        lines.push(format!(
+            "NONDETERMINISTIC: {n} parts were there with other bytes, see above"
+        ));
+    }
+    for (unit, error) in &outcome.quarantined {
+        lines.push(format!("unit {unit} is left out: {error}"));
+    }
+    match (outcome.finished, outcome.missing.first()) {
+        (true, _) => lines.push(format!("tables in {out}")),
+        (false, Some(first)) => lines.push(format!(
+            "{} units are missing, the first is {first}: no final tables\nhint: run the same command without --finish, or the shards that are left",
+            outcome.missing.len()
+        )),
+        (false, None) => {
+            lines.push("parts only; join them with --finish when all shards are done".to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_is_one_of_n() {
+        assert!(matches!("0/3".parse(), Ok(Shard(0, 3))));
+        for wrong in ["3/3", "1", "a/b", "-1/2", "0/0", ""] {
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_summary_says_what_is_missing() {
+        let outcome = Outcome {
+            n_trajectories: 1200,
+            n_variants: 2,
+            n_units: 40,
+            done: 30,
+            skipped: 8,
+            quarantined: vec![("ab".to_owned(), "cannot read x".to_owned())],
+            missing: vec!["ab".to_owned(), "cd".to_owned()],
+            cells_ok: 2399,
+            cells_error: 1,
+            step_variants: 100_000,
+            seconds: 2.0,
+            ..Outcome::default()
+        };
+        insta::assert_snapshot!(summary(&outcome, "RUN"), @r"
+        2 variants x 1,200 trajectories: 2,399 cells ok, 1 with errors
+        40 units: 30 done, 8 were there; 100,000 step-variants in 2.0 s (50,000/s)
+        unit ab is left out: cannot read x
+        2 units are missing, the first is ab: no final tables
+        hint: run the same command without --finish, or the shards that are left
+        ");
+    }
+}

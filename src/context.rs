@@ -1,0 +1,378 @@
+//! The context that would be sent: an ordered list of blocks, and the one function that edits it.
+//!
+//! Strategies propose [`Edit`]s; [`Context::apply`] checks and applies them. Provenance, token
+//! accounting and the invariants are therefore computed in one place, for all strategies.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::features::tokens::Tokenizer;
+use crate::log::Log;
+use crate::trajectory::Kind;
+
+/// A piece of the context.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// Turn that it stands for (the last one, if several).
+    pub turn: u32,
+    pub tokens: u32,
+    pub content: Content,
+}
+
+/// What a block holds, and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A whole step, copied.
+    Step(u32),
+    /// Copied pieces of a step, quoted as a note: no longer a message of its own, even if all are there.
+    Excerpt { step: u32, pieces: Vec<Piece> },
+    /// A generated text in the place of a step, which stays a message (a masked tool result).
+    Placeholder { step: u32, text: String },
+    /// A generated text that stands for the scope of an event.
+    Generated { text: String },
+}
+
+/// A copied span, or its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub span: u32,
+    /// End of the copy in the step's text; the span's own end if it is whole.
+    pub end: u32,
+    pub tokens: u32,
+}
+
+impl Piece {
+    pub fn whole(log: &Log, span: u32) -> Self {
+        let s = log.spans[span as usize];
+        Piece { span, end: s.end, tokens: s.tokens }
+    }
+
+    /// The beginning of a span with at most `tokens` tokens; none if nothing fits.
+    pub fn cut(log: &Log, tokenizer: &Tokenizer, span: u32, tokens: u32) -> Option<Self> {
+        let s = log.spans[span as usize];
+        if s.tokens <= tokens {
+            return Some(Piece::whole(log, span));
+        }
+        let text = log.span_text(span);
+        let (mut fits, mut over) = (0, text.len());
+        let mut best = None;
+        // Binary search on the byte length: a longer prefix has at least about as many tokens.
+        while over - fits > 1 && tokens > 0 {
+            let mut mid = (fits + over) / 2;
+            while !text.is_char_boundary(mid) {
+                mid -= 1;
+            }
+            if mid <= fits {
+                break;
+            }
+            let n = tokenizer.count(&text[..mid]);
+            if n <= tokens {
+                fits = mid;
+                best = Some(Piece { span, end: s.start + mid as u32, tokens: n });
+                if n == tokens {
+                    break;
+                }
+            } else {
+                over = mid;
+            }
+        }
+        best
+    }
+
+    pub fn is_whole(&self, log: &Log) -> bool {
+        self.end == log.spans[self.span as usize].end
+    }
+
+    pub fn text<'a>(&self, log: &'a Log) -> &'a str {
+        let s = log.spans[self.span as usize];
+        &log.trajectory.steps[s.step as usize].text[s.start as usize..self.end as usize]
+    }
+}
+
+impl Block {
+    /// Kind of the step it holds or stands in for; generated text and excerpts have none.
+    pub fn kind(&self, log: &Log) -> Option<Kind> {
+        match self.content {
+            Content::Step(step) | Content::Placeholder { step, .. } => Some(log.kind(step)),
+            Content::Excerpt { .. } | Content::Generated { .. } => None,
+        }
+    }
+
+    /// Tokens that are not copied from a step.
+    pub fn generated_tokens(&self) -> u32 {
+        match self.content {
+            Content::Step(_) | Content::Excerpt { .. } => 0,
+            Content::Placeholder { .. } | Content::Generated { .. } => self.tokens,
+        }
+    }
+
+    /// The text that would be sent.
+    pub fn text(&self, log: &Log) -> String {
+        match &self.content {
+            Content::Step(step) => log.trajectory.steps[*step as usize].text.clone(),
+            Content::Excerpt { pieces, .. } => pieces.iter().map(|p| p.text(log)).collect(),
+            Content::Placeholder { text, .. } | Content::Generated { text } => text.clone(),
+        }
+    }
+}
+
+/// A proposed change. Blocks are named by their index in [`Context::blocks`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Edit {
+    /// Leave the block out.
+    Drop { block: usize },
+    /// Keep only these pieces of the block's step, in order.
+    Keep { block: usize, pieces: Vec<Piece> },
+    /// Put a short text in the place of the block's step.
+    Mask { block: usize, text: String },
+    /// Put a text that stands for the scope before the block (or at the end of the scope).
+    Insert { before: usize, text: String },
+}
+
+impl Edit {
+    fn position(&self) -> (usize, bool) {
+        match *self {
+            Edit::Insert { before, .. } => (before, false),
+            Edit::Drop { block } | Edit::Keep { block, .. } | Edit::Mask { block, .. } => (block, true),
+        }
+    }
+}
+
+/// The ordered blocks, and their sum of tokens.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    pub blocks: Vec<Block>,
+    pub tokens: u64,
+    /// Blocks at the start that no strategy may touch: system prompt, tools, goal, logged summary.
+    pub n_head: usize,
+}
+
+/// What applying the edits of one event did.
+#[derive(Debug)]
+pub struct Applied {
+    /// The blocks of the scope as they were.
+    pub before: Vec<Block>,
+    /// Where the blocks of the scope are now.
+    pub after: Range<usize>,
+    /// Tokens of the prompt up to the first changed block; none if nothing changed.
+    pub unchanged_prefix: Option<u64>,
+    /// Invariants that the edits violated.
+    pub violations: Vec<&'static str>,
+}
+
+impl Context {
+    pub fn push_step(&mut self, log: &Log, step: u32) {
+        let tokens = log.tokens[step as usize];
+        self.tokens += u64::from(tokens);
+        self.blocks.push(Block { turn: log.turn_of(step), tokens, content: Content::Step(step) });
+    }
+
+    /// The blocks that stand for these turns, without the head.
+    pub fn range(&self, turns: Range<u32>) -> Range<usize> {
+        let body = &self.blocks[self.n_head..];
+        let start = body.partition_point(|b| b.turn < turns.start);
+        let end = body.partition_point(|b| b.turn < turns.end);
+        self.n_head + start..self.n_head + end.max(start)
+    }
+
+    /// Applies the edits of one event to the scope. Edits must be sorted by block and at most one
+    /// a block. If the result is longer than the scope was, the original stays and that is told.
+    pub fn apply(
+        &mut self,
+        log: &Log,
+        tokenizer: &Tokenizer,
+        scope: Range<usize>,
+        edits: Vec<Edit>,
+    ) -> anyhow::Result<Applied> {
+        check(&edits, &scope, &self.blocks)?;
+        let before: Vec<Block> = self.blocks[scope.clone()].to_vec();
+        let after = edited(log, tokenizer, &self.blocks, scope.clone(), edits);
+        let sum = |blocks: &[Block]| blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>();
+        let (tokens_before, tokens_after) = (sum(&before), sum(&after));
+        if tokens_after > tokens_before {
+            let after = scope.clone();
+            return Ok(Applied { before, after, unchanged_prefix: None, violations: vec!["longer than the original"] });
+        }
+        let first_changed = before.iter().zip(&after).position(|(b, a)| b != a).unwrap_or(before.len().min(after.len()));
+        let changed = first_changed < before.len().max(after.len());
+        let at = scope.start + first_changed;
+        let unchanged_prefix = changed.then(|| {
+            // Sum the shorter side, so that an edit near the end of a long context stays cheap.
+            if at <= self.blocks.len() / 2 {
+                sum(&self.blocks[..at])
+            } else {
+                self.tokens - sum(&self.blocks[at..])
+            }
+        });
+        let violations = if has_orphan(log, &after) { vec!["tool result without its call"] } else { Vec::new() };
+        let n = after.len();
+        self.blocks.splice(scope.clone(), after);
+        self.tokens = self.tokens - tokens_before + tokens_after;
+        Ok(Applied { before, after: scope.start..scope.start + n, unchanged_prefix, violations })
+    }
+}
+
+fn check(edits: &[Edit], scope: &Range<usize>, blocks: &[Block]) -> anyhow::Result<()> {
+    let mut last = None;
+    for edit in edits {
+        let (block, on_block) = edit.position();
+        let in_scope = scope.contains(&block) || (!on_block && block == scope.end);
+        anyhow::ensure!(in_scope, "edit of block {block} is outside the scope {}..{}", scope.start, scope.end);
+        anyhow::ensure!(last.is_none_or(|l| l < (block, on_block)), "edits are not sorted and disjoint at block {block}");
+        if matches!(edit, Edit::Keep { .. } | Edit::Mask { .. }) {
+            anyhow::ensure!(
+                matches!(blocks[block].content, Content::Step(_) | Content::Excerpt { .. }),
+                "block {block} is generated text and has no pieces to keep"
+            );
+        }
+        last = Some((block, on_block));
+    }
+    Ok(())
+}
+
+fn edited(log: &Log, tokenizer: &Tokenizer, blocks: &[Block], scope: Range<usize>, edits: Vec<Edit>) -> Vec<Block> {
+    let mut after = Vec::with_capacity(scope.len());
+    let mut edits = edits.into_iter().peekable();
+    let last_turn = scope.end.checked_sub(1).map_or(0, |i| blocks[i].turn);
+    for index in scope.start..=scope.end {
+        let mut on_block = None;
+        while let Some(edit) = edits.next_if(|e| e.position().0 == index) {
+            if let Edit::Insert { text, .. } = edit {
+                let turn = blocks.get(index).filter(|_| index < scope.end).map_or(last_turn, |b| b.turn);
+                after.push(Block { turn, tokens: tokenizer.count(&text), content: Content::Generated { text } });
+            } else {
+                on_block = Some(edit);
+            }
+        }
+        if index == scope.end {
+            break;
+        }
+        let block = &blocks[index];
+        let step = match block.content {
+            Content::Step(s) | Content::Excerpt { step: s, .. } | Content::Placeholder { step: s, .. } => s,
+            Content::Generated { .. } => 0,
+        };
+        match on_block {
+            None => after.push(block.clone()),
+            Some(Edit::Keep { pieces, .. }) if !pieces.is_empty() => {
+                let tokens = pieces.iter().map(|p| p.tokens).sum();
+                after.push(Block { turn: block.turn, tokens, content: Content::Excerpt { step, pieces } });
+            }
+            Some(Edit::Mask { text, .. }) => {
+                let tokens = tokenizer.count(&text);
+                after.push(Block { turn: block.turn, tokens, content: Content::Placeholder { step, text } });
+            }
+            Some(_) => {}
+        }
+    }
+    after
+}
+
+/// Whether a tool result stands there without the call that it answers.
+fn has_orphan(log: &Log, blocks: &[Block]) -> bool {
+    let step_of = |b: &Block| match b.content {
+        Content::Step(step) | Content::Placeholder { step, .. } => Some(&log.trajectory.steps[step as usize]),
+        _ => None,
+    };
+    let calls: HashSet<&str> = blocks
+        .iter()
+        .filter_map(step_of)
+        .filter(|s| s.kind == Kind::Action)
+        .filter_map(|s| s.call_id.as_deref())
+        .collect();
+    blocks
+        .iter()
+        .filter_map(step_of)
+        .filter(|s| s.kind == Kind::Observation)
+        .any(|s| s.call_id.as_deref().is_some_and(|id| !calls.contains(id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(log: &Log) -> Context {
+        let mut context = Context::default();
+        for step in 0..log.n_steps() as u32 {
+            context.push_step(log, step);
+            if log.turn_of(step) == 0 {
+                context.n_head = context.blocks.len();
+            }
+        }
+        context
+    }
+
+    fn log() -> Log {
+        Log::script(
+            "system: be good
+             user: the task
+             action: ls
+             observation: one two three four five six~seven eight nine ten~eleven twelve
+             agent: done with all of it",
+        )
+    }
+
+    fn tokenizer() -> Tokenizer {
+        Tokenizer::load("o200k").unwrap()
+    }
+
+    #[test]
+    fn edits_change_tokens_and_tell_the_prefix() {
+        let (log, mut c) = (log(), context(&log()));
+        let before = c.tokens;
+        let scope = c.range(1..2);
+        assert_eq!(scope, 2..4);
+        let edits = vec![Edit::Mask { block: 3, text: "gone".to_owned() }];
+        let applied = c.apply(&log, &tokenizer(), scope, edits).unwrap();
+        let head: u64 = log.tokens[..3].iter().map(|&t| u64::from(t)).sum();
+        assert_eq!(applied.unchanged_prefix, Some(head));
+        assert_eq!(c.tokens, before - u64::from(log.tokens[3]) + 1);
+        assert_eq!(c.tokens, c.blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>());
+        assert_eq!(c.blocks[3].text(&log), "gone");
+    }
+
+    #[test]
+    fn a_longer_result_is_refused() {
+        let (log, mut c) = (log(), context(&log()));
+        let (before, scope) = (c.blocks.clone(), c.range(2..3));
+        let text = "many words that say more than the original did ".repeat(9);
+        let applied = c.apply(&log, &tokenizer(), scope, vec![Edit::Insert { before: 4, text }]).unwrap();
+        assert_eq!(applied.violations, ["longer than the original"]);
+        assert_eq!(c.blocks, before);
+    }
+
+    #[test]
+    fn edits_outside_the_scope_or_unsorted_are_errors() {
+        let (log, mut c) = (log(), context(&log()));
+        let mut apply = |edits| c.apply(&log, &tokenizer(), 2..4, edits).is_err();
+        assert!(apply(vec![Edit::Drop { block: 1 }]));
+        assert!(apply(vec![Edit::Drop { block: 3 }, Edit::Drop { block: 2 }]));
+        assert!(apply(vec![Edit::Drop { block: 2 }, Edit::Drop { block: 2 }]));
+        assert!(!apply(vec![Edit::Drop { block: 2 }, Edit::Drop { block: 3 }]));
+    }
+
+    #[test]
+    fn a_cut_piece_fits_its_budget() {
+        let log = log();
+        let span = log.spans_of(3).start;
+        for budget in 0..8 {
+            match Piece::cut(&log, &tokenizer(), span, budget) {
+                None => assert_eq!(budget, 0),
+                Some(piece) => {
+                    assert_eq!(piece.tokens, budget.min(log.spans[span as usize].tokens));
+                    assert_eq!(tokenizer().count(piece.text(&log)), piece.tokens);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_result_without_its_call_is_a_violation() {
+        let mut log = log();
+        log.trajectory.steps[2].call_id = Some("c1".to_owned());
+        log.trajectory.steps[3].call_id = Some("c1".to_owned());
+        let mut c = context(&log);
+        let applied = c.apply(&log, &tokenizer(), 2..4, vec![Edit::Drop { block: 2 }]).unwrap();
+        assert_eq!(applied.violations, ["tool result without its call"]);
+    }
+}

@@ -1,0 +1,395 @@
+//! Computes the rows of a unit: each of its trajectories under each of its variants.
+//!
+//! What depends on the trajectory alone (its log, its questions, what of it stands in its partners)
+//! is made once and shared by all variants.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::dataset::Dataset;
+use super::plan::{Plan, Variant};
+use super::replay::{Recipe, Run, replay};
+use super::shadow::Caster;
+use super::units::{Unit, UnitRows};
+use crate::features::tokens::Tokenizer;
+use crate::log::Log;
+use crate::scorers::chance::{Journal, Partner};
+use crate::scorers::retention::{Ledger, Questions};
+use crate::scorers::{Rows, discard, money, retention};
+use crate::store::{CellRow, EventRow, TimelineRow};
+use crate::watch::{Watch, cue_sets};
+use crate::{strategies, triggers};
+
+/// Kind of the partners that chance is measured with.
+const PARTNER_KIND: &str = "other_repository";
+/// Prepared trajectories kept for reuse as partners.
+const MAX_PREPARED: usize = 128;
+/// Steps that they may have together.
+const MAX_PREPARED_STEPS: usize = 20_000;
+
+/// A trajectory ready for replay.
+struct Prepared {
+    log: Log,
+    questions: Questions,
+}
+
+/// Computes the rows of a unit; tells the step-variants done since it last told.
+pub fn run_unit(
+    data: &Dataset,
+    unit: &Unit,
+    plan: &Plan,
+    progress: &(dyn Fn(u64) + Sync),
+) -> anyhow::Result<UnitRows> {
+    let tokenizer = Tokenizer::load(&plan.tokenizer)?;
+    let recipes: Vec<anyhow::Result<Recipe>> = unit.variants.iter().map(recipe).collect();
+    let mut shelf = Shelf { data, plan, prepared: HashMap::new(), steps: 0 };
+    let mut rows = UnitRows::default();
+    for &index in &unit.trajectories {
+        let own = shelf.get(index)?;
+        let partners: Vec<Arc<Prepared>> = data
+            .partners(index)
+            .filter(|p| p.kind == PARTNER_KIND)
+            .map(|p| shelf.get(p.index))
+            .collect::<anyhow::Result<_>>()?;
+        let scene = Scene::new(&own, &partners);
+        for (variant, recipe) in unit.variants.iter().zip(&recipes) {
+            let cell = match recipe {
+                Ok(recipe) => scene.cell(variant, recipe, plan, &tokenizer),
+                Err(error) => Err(anyhow::anyhow!("{error:#}")),
+            };
+            match cell {
+                Ok(cell) => {
+                    rows.cells.extend(cell.cells);
+                    rows.events.extend(cell.events);
+                    rows.timeline.extend(cell.timeline);
+                    rows.scores.extend(cell.scores);
+                }
+                Err(error) => rows.cells.push(failed(variant, own.log.id(), &error)),
+            }
+            progress(own.log.n_steps() as u64);
+        }
+    }
+    Ok(rows)
+}
+
+/// Builds a variant's strategy and trigger.
+pub fn recipe(variant: &Variant) -> anyhow::Result<Recipe> {
+    Ok(Recipe {
+        strategy: strategies::build(&variant.strategy, variant.strategy_params.clone())?,
+        trigger: triggers::build(&variant.trigger, variant.trigger_params.clone())?,
+        seed: variant.seed,
+    })
+}
+
+fn failed(variant: &Variant, trajectory: &str, error: &anyhow::Error) -> CellRow {
+    CellRow {
+        variant: variant.id.clone(),
+        trajectory: trajectory.to_owned(),
+        status: "error".to_owned(),
+        error: Some(format!("{error:#}")),
+        n_decisions: 0,
+        n_events: 0,
+        n_violations: 0,
+        tokens_full: 0,
+        tokens_sent: 0,
+    }
+}
+
+/// Prepared trajectories, dropped all at once when there are too many: memory stays bounded.
+struct Shelf<'a> {
+    data: &'a Dataset,
+    plan: &'a Plan,
+    prepared: HashMap<usize, Arc<Prepared>>,
+    steps: usize,
+}
+
+impl Shelf<'_> {
+    fn get(&mut self, index: usize) -> anyhow::Result<Arc<Prepared>> {
+        if let Some(prepared) = self.prepared.get(&index) {
+            return Ok(Arc::clone(prepared));
+        }
+        let loaded = Arc::unwrap_or_clone(self.data.load_one(index)?);
+        let log = Log::new(loaded.trajectory, loaded.features)?;
+        let questions = Questions::of(&log, &self.plan.reference_tails);
+        if self.prepared.len() >= MAX_PREPARED || self.steps + log.n_steps() > MAX_PREPARED_STEPS {
+            self.prepared.clear();
+            self.steps = 0;
+        }
+        self.steps += log.n_steps();
+        let prepared = Arc::new(Prepared { log, questions });
+        self.prepared.insert(index, Arc::clone(&prepared));
+        Ok(prepared)
+    }
+}
+
+/// A trajectory among its partners, with all that no variant changes.
+struct Scene<'a> {
+    own: &'a Prepared,
+    watch: Watch<'a>,
+    partners: Vec<(&'a Prepared, Watch<'a>)>,
+}
+
+impl<'a> Scene<'a> {
+    fn new(own: &'a Prepared, partners: &'a [Arc<Prepared>]) -> Self {
+        let log = &own.log;
+        let ids = &own.questions.needs.atoms;
+        let atoms: Vec<&str> = ids.iter().map(|&a| log.atoms[a as usize].text.as_str()).collect();
+        let mut known: HashMap<usize, Vec<Vec<u32>>> = HashMap::new();
+        let mut cues = |i: usize| known.entry(i).or_insert_with(|| cue_sets(log, ids[i])).clone();
+        let partners =
+            partners.iter().map(|p| (&**p, Watch::foreign(&p.log, &atoms, &mut cues))).collect();
+        Scene { own, watch: Watch::own(log, ids), partners }
+    }
+
+    fn cell(
+        &self,
+        variant: &Variant,
+        recipe: &Recipe,
+        plan: &Plan,
+        tokenizer: &Tokenizer,
+    ) -> anyhow::Result<UnitRows> {
+        let Prepared { log, questions } = self.own;
+        let mut ledger = Ledger::new(log, &self.watch, questions);
+        let run = replay(log, recipe, tokenizer, &questions.needs, &mut ledger)?;
+        let partners = self.partner_runs(recipe, tokenizer)?;
+        let caster = Caster {
+            log,
+            watch: &self.watch,
+            strategy: &*recipe.strategy,
+            tokenizer,
+            seed: plan.seed,
+            n_random: plan.shadow_seeds,
+        };
+        let mut rows = Rows { variant: &variant.id, trajectory: log.id(), rows: Vec::new() };
+        let misses = retention::score(&caster, questions, ledger, &run, &partners, &mut rows);
+        discard::score(log, &run, &misses.needed, &mut rows);
+        money::score(&run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
+        if variant.strategy == "full" {
+            retention::census(questions, &mut rows);
+        }
+        Ok(UnitRows {
+            cells: vec![cell_row(variant, log, &run)],
+            events: event_rows(variant, log, &run, plan),
+            timeline: timeline_rows(variant, log, &run),
+            scores: rows.rows,
+        })
+    }
+
+    /// Replays the partners under the variant; one that mentions none of the atoms is left out of
+    /// the work, not of the mean.
+    fn partner_runs(&self, recipe: &Recipe, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Partner<'_>>> {
+        self.partners
+            .iter()
+            .map(|(partner, watch)| {
+                let mut journal = Journal::new(watch);
+                let run = match watch.is_empty() {
+                    true => Run::default(),
+                    false => replay(&partner.log, recipe, tokenizer, &partner.questions.needs, &mut journal)?,
+                };
+                Ok(Partner::new(journal, &run))
+            })
+            .collect()
+    }
+}
+
+fn cell_row(variant: &Variant, log: &Log, run: &Run) -> CellRow {
+    CellRow {
+        variant: variant.id.clone(),
+        trajectory: log.id().to_owned(),
+        status: "ok".to_owned(),
+        error: None,
+        n_decisions: run.decisions.len() as u32,
+        n_events: run.events.len() as u32,
+        n_violations: run.events.iter().map(|e| e.violations.len() as u32).sum(),
+        tokens_full: run.decisions.iter().map(|d| d.tokens_full).sum(),
+        tokens_sent: run.decisions.iter().map(|d| d.tokens_sent).sum(),
+    }
+}
+
+fn event_rows(variant: &Variant, log: &Log, run: &Run, plan: &Plan) -> Vec<EventRow> {
+    run.events
+        .iter()
+        .enumerate()
+        .map(|(i, e)| {
+            let (break_even_turns, decisions_left) = money::break_even(log, run, i, &plan.prices);
+            EventRow {
+                variant: variant.id.clone(),
+                trajectory: log.id().to_owned(),
+                event: i as u32,
+                turn: e.turn,
+                trigger_kind: e.kind.to_owned(),
+                confidence: e.confidence,
+                scope_start: e.turns.start,
+                scope_end: e.turns.end,
+                tokens_before: e.tokens_before,
+                tokens_after: e.tokens_after,
+                removable_tokens: e.removable_tokens,
+                kept_tokens: e.kept_tokens,
+                generated_tokens: e.generated_tokens,
+                model_calls: 0,
+                model_tokens_in: 0,
+                model_tokens_out: 0,
+                fallback: None,
+                degenerate: Vec::new(),
+                violations: e.violations.iter().map(|v| format!("{}: {v}", variant.strategy)).collect(),
+                break_even_turns,
+                decisions_left,
+            }
+        })
+        .collect()
+}
+
+fn timeline_rows(variant: &Variant, log: &Log, run: &Run) -> Vec<TimelineRow> {
+    run.decisions
+        .iter()
+        .enumerate()
+        .map(|(i, d)| TimelineRow {
+            variant: variant.id.clone(),
+            trajectory: log.id().to_owned(),
+            decision: i as u32,
+            turn: d.turn,
+            n_events: d.n_events,
+            tokens_full: d.tokens_full,
+            tokens_sent: d.tokens_sent,
+            cached_full: d.cached_full,
+            cached_sent: d.cached_sent,
+            output_tokens: d.output_tokens,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::ScoreRow;
+
+    fn prepared(script: &str) -> Prepared {
+        let log = Log::script(script);
+        let questions = Questions::of(&log, &[3]);
+        Prepared { log, questions }
+    }
+
+    fn scores(script: &str, partners: &[&str], strategy: (&str, &str), trigger: (&str, &str)) -> Vec<ScoreRow> {
+        let own = prepared(script);
+        let partners: Vec<Arc<Prepared>> = partners.iter().map(|p| Arc::new(prepared(p))).collect();
+        let variant = Variant {
+            id: "v".to_owned(),
+            label: String::new(),
+            strategy: strategy.0.to_owned(),
+            strategy_params: toml::from_str(strategy.1).unwrap(),
+            trigger: trigger.0.to_owned(),
+            trigger_params: toml::from_str(trigger.1).unwrap(),
+            model: None,
+            seed: 1,
+        };
+        let plan = Plan {
+            name: String::new(),
+            tokenizer: "o200k".to_owned(),
+            prices: Default::default(),
+            seed: 1,
+            shadow_seeds: 8,
+            reference_tails: vec![3],
+            filter: Default::default(),
+            variants: Vec::new(),
+            data: None,
+            notes: Vec::new(),
+        };
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let scene = Scene::new(&own, &partners);
+        scene.cell(&variant, &recipe(&variant).unwrap(), &plan, &tokenizer).unwrap().scores
+    }
+
+    fn row<'a>(rows: &'a [ScoreRow], metric: &str, stratum: &str) -> &'a ScoreRow {
+        rows.iter().find(|r| r.metric == metric && r.stratum == stratum).unwrap()
+    }
+
+    /// A path seen at turn 1 among 30 other lines, and used again at turn 8.
+    fn script() -> String {
+        let noise: String = (0..30).map(|i| format!("~nothing special happened during round {i} today")).collect();
+        let mut script = format!(
+            "system: be good\nuser: the task\naction: ls\nobservation: start{noise}~the broken parser lives in src/parser.py beside its lexer"
+        );
+        for _ in 0..6 {
+            script.push_str("\naction: date\nobservation: morning again");
+        }
+        script + "\naction: cat src/parser.py\nobservation: words"
+    }
+
+    const ALL_BUT_TWO: (&str, &str) = ("turns", "n = 5\nkeep = 2");
+    const EXPOSED: &str = "set=exposed tail=3";
+
+    #[test]
+    fn controls_stand_where_they_must() {
+        let script = script();
+        let at = |strategy: &str, params: &str, metric: &str| {
+            let rows = scores(&script, &[], (strategy, params), ALL_BUT_TWO);
+            let r = row(&rows, metric, EXPOSED);
+            assert_eq!((r.n, r.weight), (1, 1.0));
+            (r.value, r.ceiling, r.atom_bag)
+        };
+        assert_eq!(at("drop-all", "", "need_retention"), (Some(0.0), Some(0.0), Some(0.0)));
+        assert_eq!(at("full", "", "need_retention").0, Some(1.0));
+        assert_eq!(at("oracle", "kept_share = 0.1", "need_retention"), (Some(1.0), Some(1.0), Some(0.0)));
+        // A bag of atoms has the atom and not what bound it.
+        assert_eq!(at("atom-bag", "kept_share = 0.1", "surface_retention"), (Some(1.0), Some(1.0), Some(1.0)));
+        assert_eq!(at("atom-bag", "kept_share = 0.1", "need_retention"), (Some(0.0), Some(1.0), Some(0.0)));
+        assert_eq!(at("mask", "keep_last = 2", "need_retention").0, Some(0.0));
+    }
+
+    #[test]
+    fn the_random_shadow_keeps_about_its_share() {
+        let rows = scores(&script(), &[], ("random", "kept_share = 0.5"), ALL_BUT_TWO);
+        let r = row(&rows, "need_retention", EXPOSED);
+        let floor = r.floor.unwrap();
+        assert!((0.1..=0.9).contains(&floor), "{floor}");
+        assert_eq!(floor * 8.0, (floor * 8.0).round(), "a mean over 8 seeds");
+    }
+
+    #[test]
+    fn nothing_is_exposed_without_events_and_null_is_not_zero() {
+        let rows = scores(&script(), &[], ("full", ""), ("never", ""));
+        let r = row(&rows, "need_retention", EXPOSED);
+        assert_eq!((r.value, r.floor, r.n), (None, None, 0));
+        let common = row(&rows, "need_retention", "set=common tail=3");
+        assert_eq!((common.value, common.floor, common.ceiling), (Some(1.0), Some(1.0), Some(1.0)));
+        assert_eq!(row(&rows, "token_savings", "").value, Some(0.0));
+        assert_eq!(row(&rows, "discard_lift", "").value, None);
+    }
+
+    #[test]
+    fn discard_lift_is_zero_for_dropping_all() {
+        let script = script();
+        let lift = |strategy: &str, params: &str| {
+            row(&scores(&script, &[], (strategy, params), ALL_BUT_TWO), "discard_lift", "").value
+        };
+        assert_eq!(lift("drop-all", ""), Some(0.0));
+        // The oracle keeps the needed line: nothing that it removes is needed.
+        assert_eq!(lift("oracle", "kept_share = 0.1"), Some(1.0));
+    }
+
+    #[test]
+    fn chance_is_what_strangers_would_meet() {
+        let script = script();
+        let stranger = "user: other\naction: ls\nobservation: nothing of the kind\nagent: well\nagent: well";
+        let twin = script.replace("the task", "another task");
+        let chance = |partners: &[&str]| {
+            let rows = scores(&script, partners, ("full", ""), ("never", ""));
+            row(&rows, "need_retention", "set=common tail=3").chance
+        };
+        assert_eq!(chance(&[]), None);
+        assert_eq!(chance(&[stranger]), Some(0.0));
+        assert_eq!(chance(&[&twin]), Some(1.0));
+        assert_eq!(chance(&[&twin, stranger]), Some(0.5));
+    }
+
+    #[test]
+    fn savings_by_hand() {
+        let rows = scores(&script(), &[], ("drop-all", ""), ALL_BUT_TWO);
+        let savings = row(&rows, "token_savings", "");
+        // Everything removable is gone, so it is its own ceiling.
+        assert_eq!(savings.value, savings.ceiling);
+        assert!(savings.value.unwrap() > 0.0);
+        let net = row(&rows, "net_savings", "").value.unwrap();
+        assert!(net < savings.value.unwrap(), "the lost path is paid for again");
+    }
+}

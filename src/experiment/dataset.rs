@@ -1,0 +1,593 @@
+//! An ingested and annotated folder, read piece by piece.
+//!
+//! Knows which trajectories there are and where their rows stand; loads the rows of the ones asked
+//! for. What stays in memory is a small entry a trajectory. Replays nothing.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::plan::Filter;
+use super::publish;
+use crate::store::{
+    FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow,
+};
+use crate::trajectory::{Step, Trajectory};
+
+/// Bytes of single trajectories kept for reuse: partners are asked for again and again.
+const CACHE_BYTES: usize = 256 << 20;
+
+/// A trajectory with its steps and their features.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    pub trajectory: Trajectory,
+    /// One row a step, in order.
+    pub features: Vec<FeatureRow>,
+}
+
+/// What is known of a trajectory without reading it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub id: String,
+    pub n_steps: u32,
+    /// Row group of its steps and features.
+    pub row_group: usize,
+    /// Its first row in that row group.
+    first_row: usize,
+    /// Row group and row of its row in `trajectories`.
+    row: (usize, usize),
+}
+
+/// A partner for chance correction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Partner<'a> {
+    /// other_repository or same_repository.
+    pub kind: &'a str,
+    /// Index of the partner.
+    pub index: usize,
+}
+
+/// A file that rows are computed from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Input {
+    pub name: String,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// An open folder of data.
+pub struct Dataset {
+    dir: PathBuf,
+    steps: TableReader<StepRow>,
+    features: TableReader<FeatureRow>,
+    trajectories: TableReader<TrajectoryRow>,
+    /// In the order of the steps: this is the order of all output.
+    entries: Vec<Entry>,
+    /// Indices of entries, sorted by id.
+    by_id: Vec<u32>,
+    partner_kinds: Vec<String>,
+    /// Index, kind, rank, index of the partner; sorted.
+    partners: Vec<(u32, u8, u32, u32)>,
+    inputs: OnceLock<Vec<Input>>,
+    cache: Mutex<Cache>,
+}
+
+impl Dataset {
+    pub fn open(dir: &Path) -> anyhow::Result<Self> {
+        let path = |table: &str| dir.join(format!("{table}.parquet"));
+        for table in [TrajectoryRow::TABLE, StepRow::TABLE] {
+            anyhow::ensure!(
+                path(table).is_file(),
+                "{} is missing\nhint: make it with `trajpress ingest LOGS --out {}`",
+                path(table).display(),
+                dir.display()
+            );
+        }
+        for table in [FeatureRow::TABLE, PartnerRow::TABLE] {
+            anyhow::ensure!(
+                path(table).is_file(),
+                "{} is missing\nhint: make it with `trajpress annotate {}`",
+                path(table).display(),
+                dir.display()
+            );
+        }
+        let steps: TableReader<StepRow> = TableReader::open(&path(StepRow::TABLE))?;
+        let features: TableReader<FeatureRow> = TableReader::open(&path(FeatureRow::TABLE))?;
+        anyhow::ensure!(
+            steps.row_groups() == features.row_groups(),
+            "the features in {} are not those of its steps\nhint: run `trajpress annotate {}` again",
+            dir.display(),
+            dir.display()
+        );
+        let entries = entries(&path(StepRow::TABLE), &path(TrajectoryRow::TABLE))?;
+        let mut by_id: Vec<u32> = (0..entries.len() as u32).collect();
+        by_id.sort_unstable_by_key(|&i| &entries[i as usize].id);
+        if let Some(twice) = by_id
+            .windows(2)
+            .find(|w| entries[w[0] as usize].id == entries[w[1] as usize].id)
+        {
+            anyhow::bail!(
+                "the steps of trajectory {} are torn apart in {}\nhint: ingest the logs again",
+                entries[twice[0] as usize].id,
+                path(StepRow::TABLE).display()
+            );
+        }
+        let mut data = Dataset {
+            dir: dir.to_owned(),
+            steps,
+            features,
+            trajectories: TableReader::open(&path(TrajectoryRow::TABLE))?,
+            entries,
+            by_id,
+            partner_kinds: Vec::new(),
+            partners: Vec::new(),
+            inputs: OnceLock::new(),
+            cache: Mutex::new(Cache::default()),
+        };
+        data.read_partners(&path(PartnerRow::TABLE))?;
+        Ok(data)
+    }
+
+    /// All trajectories, in the order of the data.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Index of a trajectory.
+    pub fn find(&self, id: &str) -> Option<usize> {
+        self.by_id
+            .binary_search_by_key(&id, |&i| &self.entries[i as usize].id)
+            .ok()
+            .map(|at| self.by_id[at] as usize)
+    }
+
+    /// Partners of a trajectory: by kind, then in order of choice.
+    pub fn partners(&self, index: usize) -> impl Iterator<Item = Partner<'_>> {
+        let index = index as u32;
+        let from = self.partners.partition_point(|p| p.0 < index);
+        self.partners[from..]
+            .iter()
+            .take_while(move |p| p.0 == index)
+            .map(|p| Partner {
+                kind: &self.partner_kinds[usize::from(p.1)],
+                index: p.3 as usize,
+            })
+    }
+
+    /// Indices of the first `limit` trajectories that the filter takes.
+    pub fn select(&self, filter: &Filter, limit: Option<usize>) -> anyhow::Result<Vec<usize>> {
+        let keys: TableReader<TrajectoryKey> = TableReader::open(&self.path(TrajectoryKey::TABLE))?;
+        let mut taken = Vec::new();
+        for row_group in 0..keys.row_groups().len() {
+            keys.scan(row_group, |rows| {
+                taken.extend(
+                    rows.iter()
+                        .filter(|r| filter.takes(&r.trajectory, &r.format, &r.source, r.n_turns))
+                        .filter_map(|r| self.find(&r.trajectory)),
+                );
+            })?;
+        }
+        taken.sort_unstable();
+        taken.truncate(limit.unwrap_or(usize::MAX));
+        Ok(taken)
+    }
+
+    /// Rows of the table `trajectories`, without steps, in the order asked for.
+    pub fn trajectory_rows(&self, indices: &[usize]) -> anyhow::Result<Vec<TrajectoryRow>> {
+        let mut places: Vec<(usize, usize)> =
+            indices.iter().map(|&i| self.entries[i].row).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut rows = HashMap::new();
+        for group in places.chunk_by(|a, b| a.0 == b.0) {
+            let ranges = merge(group.iter().map(|&(_, row)| row..row + 1));
+            let read = self.trajectories.read(group[0].0, &ranges)?;
+            rows.extend(group.iter().copied().zip(read));
+        }
+        indices
+            .iter()
+            .map(|&i| {
+                let entry = &self.entries[i];
+                let row = rows.get(&entry.row).filter(|r| r.trajectory == entry.id);
+                row.cloned().with_context(|| self.changed(&entry.id))
+            })
+            .collect()
+    }
+
+    /// Loads trajectories with steps and features; ascending indices.
+    pub fn load(&self, indices: &[usize]) -> anyhow::Result<Vec<Loaded>> {
+        let mut loaded = Vec::with_capacity(indices.len());
+        for group in
+            indices.chunk_by(|&a, &b| self.entries[a].row_group == self.entries[b].row_group)
+        {
+            let row_group = self.entries[group[0]].row_group;
+            let ranges = merge(group.iter().map(|&i| {
+                let e = &self.entries[i];
+                e.first_row..e.first_row + e.n_steps as usize
+            }));
+            let mut steps = self.steps.read(row_group, &ranges)?.into_iter();
+            let mut features = self.features.read(row_group, &ranges)?.into_iter();
+            for (&index, row) in group.iter().zip(self.trajectory_rows(group)?) {
+                let n = self.entries[index].n_steps as usize;
+                let id = row.trajectory.clone();
+                let mut trajectory = Trajectory::from(row);
+                trajectory.steps = steps
+                    .by_ref()
+                    .take(n)
+                    .map(|row| {
+                        anyhow::ensure!(row.trajectory == id, self.changed(&id));
+                        Step::try_from(row)
+                    })
+                    .collect::<anyhow::Result<_>>()
+                    .with_context(|| format!("trajectory {id}"))?;
+                let features: Vec<FeatureRow> = features.by_ref().take(n).collect();
+                anyhow::ensure!(
+                    trajectory.steps.len() == n
+                        && features.len() == n
+                        && features.iter().all(|f| f.trajectory == id),
+                    self.changed(&id)
+                );
+                loaded.push(Loaded {
+                    trajectory,
+                    features,
+                });
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Loads one trajectory, or takes it from a small cache.
+    pub fn load_one(&self, index: usize) -> anyhow::Result<Arc<Loaded>> {
+        let lock = || {
+            self.cache
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
+        };
+        if let Some(loaded) = lock().get(index) {
+            return Ok(loaded);
+        }
+        let loaded = self
+            .load(&[index])?
+            .pop()
+            .expect("one index loads one trajectory");
+        let loaded = Arc::new(loaded);
+        lock().put(index, &loaded);
+        Ok(loaded)
+    }
+
+    /// Names and digests of the files; read once, at the first call.
+    pub fn inputs(&self) -> anyhow::Result<&[Input]> {
+        if let Some(inputs) = self.inputs.get() {
+            return Ok(inputs);
+        }
+        let digest = |table: &str| {
+            let name = format!("{table}.parquet");
+            let (sha256, bytes) = publish::sha256(&self.dir.join(&name))?;
+            anyhow::Ok(Input {
+                name,
+                bytes,
+                sha256,
+            })
+        };
+        let inputs = std::thread::scope(|s| {
+            [
+                TrajectoryRow::TABLE,
+                StepRow::TABLE,
+                FeatureRow::TABLE,
+                PartnerRow::TABLE,
+            ]
+            .map(|table| s.spawn(move || digest(table)))
+            .into_iter()
+            .map(|t| {
+                t.join()
+                    .map_err(|_| anyhow::anyhow!("digest of the data panicked"))?
+            })
+            .collect::<anyhow::Result<Vec<_>>>()
+        })?;
+        Ok(self.inputs.get_or_init(|| inputs))
+    }
+
+    fn path(&self, table: &str) -> PathBuf {
+        self.dir.join(format!("{table}.parquet"))
+    }
+
+    fn changed(&self, id: &str) -> String {
+        format!(
+            "the tables in {} disagree about trajectory {id}\nhint: ingest and annotate again",
+            self.dir.display()
+        )
+    }
+
+    fn read_partners(&mut self, path: &Path) -> anyhow::Result<()> {
+        let table: TableReader<PartnerRow> = TableReader::open(path)?;
+        let mut unknown = None;
+        for row_group in 0..table.row_groups().len() {
+            let mut read = Vec::new();
+            table.scan(row_group, |rows| read.extend(rows))?;
+            for row in read {
+                let (Some(index), Some(partner)) =
+                    (self.find(&row.trajectory), self.find(&row.partner))
+                else {
+                    unknown.get_or_insert(row.trajectory);
+                    continue;
+                };
+                let kind = match self.partner_kinds.iter().position(|k| *k == row.kind) {
+                    Some(kind) => kind,
+                    None => {
+                        self.partner_kinds.push(row.kind);
+                        self.partner_kinds.len() - 1
+                    }
+                };
+                let kind = u8::try_from(kind).context("too many kinds of partners")?;
+                self.partners
+                    .push((index as u32, kind, row.rank, partner as u32));
+            }
+        }
+        if let Some(id) = unknown {
+            anyhow::bail!(
+                "{} speaks of trajectory {id}, which has no steps\nhint: run `trajpress annotate {}` again",
+                path.display(),
+                self.dir.display()
+            );
+        }
+        self.partners.sort_unstable();
+        Ok(())
+    }
+}
+
+/// Finds where each trajectory stands, from the ids alone.
+fn entries(steps: &Path, trajectories: &Path) -> anyhow::Result<Vec<Entry>> {
+    let keys: TableReader<StepKey> = TableReader::open(steps)?;
+    let mut entries: Vec<Entry> = Vec::new();
+    for row_group in 0..keys.row_groups().len() {
+        let mut row = 0;
+        keys.scan(row_group, |rows| {
+            for key in rows {
+                match entries.last_mut() {
+                    Some(e) if e.row_group == row_group && e.id == key.trajectory => e.n_steps += 1,
+                    _ => entries.push(Entry {
+                        id: key.trajectory,
+                        n_steps: 1,
+                        row_group,
+                        first_row: row,
+                        row: (usize::MAX, 0),
+                    }),
+                }
+                row += 1;
+            }
+        })?;
+    }
+    let by_id: HashMap<&str, usize> = entries
+        .iter()
+        .enumerate()
+        .map(|(i, e)| (e.id.as_str(), i))
+        .collect();
+    let keys: TableReader<TrajectoryKey> = TableReader::open(trajectories)?;
+    let mut rows = Vec::new();
+    for row_group in 0..keys.row_groups().len() {
+        let mut row = 0;
+        keys.scan(row_group, |batch| {
+            for key in batch {
+                rows.push((
+                    by_id.get(key.trajectory.as_str()).copied(),
+                    (row_group, row),
+                ));
+                row += 1;
+            }
+        })?;
+    }
+    let mut without_steps = 0;
+    for (index, place) in rows {
+        match index {
+            Some(index) => entries[index].row = place,
+            None => without_steps += 1,
+        }
+    }
+    if without_steps > 0 {
+        tracing::warn!(
+            "{without_steps} trajectories of {} have no steps",
+            trajectories.display()
+        );
+    }
+    if let Some(lost) = entries.iter().find(|e| e.row.0 == usize::MAX) {
+        anyhow::bail!(
+            "trajectory {} has steps but no row in {}\nhint: ingest the logs again",
+            lost.id,
+            trajectories.display()
+        );
+    }
+    Ok(entries)
+}
+
+/// Joins neighbouring ranges.
+fn merge(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// The trajectories used last, up to [`CACHE_BYTES`].
+#[derive(Default)]
+struct Cache {
+    kept: HashMap<usize, (Arc<Loaded>, usize, u64)>,
+    bytes: usize,
+    tick: u64,
+}
+
+impl Cache {
+    fn get(&mut self, index: usize) -> Option<Arc<Loaded>> {
+        self.tick += 1;
+        let kept = self.kept.get_mut(&index)?;
+        kept.2 = self.tick;
+        Some(Arc::clone(&kept.0))
+    }
+
+    fn put(&mut self, index: usize, loaded: &Arc<Loaded>) {
+        let bytes = loaded.features.iter().map(Row::weight).sum::<usize>()
+            + loaded
+                .trajectory
+                .steps
+                .iter()
+                .map(|s| s.text.len() + 200)
+                .sum::<usize>();
+        if bytes > CACHE_BYTES / 4 {
+            return;
+        }
+        self.tick += 1;
+        if let Some((_, old, _)) = self
+            .kept
+            .insert(index, (Arc::clone(loaded), bytes, self.tick))
+        {
+            self.bytes -= old;
+        }
+        self.bytes += bytes;
+        while self.bytes > CACHE_BYTES {
+            let oldest = self.kept.iter().min_by_key(|(_, (_, _, tick))| *tick);
+            let Some((&oldest, _)) = oldest else { break };
+            if let Some((_, bytes, _)) = self.kept.remove(&oldest) {
+                self.bytes -= bytes;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::store::{TableWriter, step_rows};
+    use crate::trajectory::{Kind, Role, step};
+
+    /// Writes `n` trajectories `t00`, `t01`, ..; the i-th has i % 5 + 1 steps. Row groups hold three.
+    pub(in crate::experiment) fn write(dir: &Path, n: usize) {
+        fn create<R: Row>(dir: &Path) -> TableWriter<R> {
+            TableWriter::create(&dir.join(format!("{}.parquet", R::TABLE)), usize::MAX).unwrap()
+        }
+        let (mut trajectories, mut steps) = (create::<TrajectoryRow>(dir), create::<StepRow>(dir));
+        let (mut features, mut partners) = (create::<FeatureRow>(dir), create::<PartnerRow>(dir));
+        for i in 0..n {
+            let id = format!("t{i:02}");
+            let all: Vec<Step> = (0..i % 5 + 1)
+                .map(|k| step(Role::Tool, Kind::Observation, format!("{id} step {k}")))
+                .collect();
+            features
+                .push((0..all.len()).map(|k| FeatureRow {
+                    trajectory: id.clone(),
+                    step: k as u32,
+                    tokens: k as u32,
+                    action_kind: None,
+                    path: None,
+                    span_end: vec![1, 2],
+                    span_tokens: vec![k as u32],
+                    atom: vec![],
+                    atom_kind: vec![],
+                    atom_span: vec![],
+                    atom_flags: vec![],
+                }))
+                .unwrap();
+            let trajectory = Trajectory {
+                id: id.clone(),
+                source: format!("logs/{}", i % 2),
+                format: if i % 2 == 0 { "even" } else { "odd" }.to_owned(),
+                goal: Some(format!("goal {i}")),
+                steps: all.clone(),
+                ..Trajectory::default()
+            };
+            trajectories
+                .push([TrajectoryRow::from(&trajectory)])
+                .unwrap();
+            steps.push(step_rows(&id, all)).unwrap();
+            let partner = |kind: &str, rank, partner| PartnerRow {
+                trajectory: id.clone(),
+                kind: kind.to_owned(),
+                rank,
+                partner: format!("t{:02}", partner % n),
+            };
+            partners
+                .push([
+                    partner("b", 0, i + 3),
+                    partner("a", 1, i + 2),
+                    partner("a", 0, i + 1),
+                ])
+                .unwrap();
+            if i % 3 == 2 {
+                steps.end_row_group().unwrap();
+                features.end_row_group().unwrap();
+            }
+        }
+        trajectories.finish().unwrap();
+        steps.finish().unwrap();
+        features.finish().unwrap();
+        partners.finish().unwrap();
+    }
+
+    fn texts(loaded: &Loaded) -> Vec<&str> {
+        loaded
+            .trajectory
+            .steps
+            .iter()
+            .map(|s| s.text.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn loads_any_trajectories_of_any_row_groups() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), 10);
+        let data = Dataset::open(dir.path()).unwrap();
+        assert_eq!(data.entries().len(), 10);
+        let groups: Vec<usize> = data.entries().iter().map(|e| e.row_group).collect();
+        assert_eq!(groups, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
+        let loaded = data.load(&[1, 2, 5, 9]).unwrap();
+        assert_eq!(texts(&loaded[0]), ["t01 step 0", "t01 step 1"]);
+        assert_eq!(texts(&loaded[2]), ["t05 step 0"]);
+        assert_eq!(loaded[3].features.len(), 5);
+        assert_eq!(loaded[3].trajectory.goal.as_deref(), Some("goal 9"));
+        assert_eq!(texts(&data.load_one(2).unwrap()), texts(&loaded[1]));
+        assert!(Arc::ptr_eq(
+            &data.load_one(2).unwrap(),
+            &data.load_one(2).unwrap()
+        ));
+    }
+
+    #[test]
+    fn selects_and_finds() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), 10);
+        let data = Dataset::open(dir.path()).unwrap();
+        let odd = Filter {
+            formats: vec!["odd".to_owned()],
+            ..Filter::default()
+        };
+        assert_eq!(data.select(&odd, None).unwrap(), [1, 3, 5, 7, 9]);
+        assert_eq!(data.select(&odd, Some(2)).unwrap(), [1, 3]);
+        let some = Filter {
+            sources: vec!["logs/0".to_owned()],
+            ..Filter::default()
+        };
+        assert_eq!(data.select(&some, None).unwrap(), [0, 2, 4, 6, 8]);
+        assert_eq!(data.find("t07"), Some(7));
+        assert_eq!(data.find("t7"), None);
+        let partners: Vec<(&str, usize)> = data.partners(8).map(|p| (p.kind, p.index)).collect();
+        assert_eq!(partners, [("b", 1), ("a", 9), ("a", 0)]);
+        assert_eq!(data.inputs().unwrap()[1].name, "steps.parquet");
+    }
+
+    #[test]
+    fn missing_tables_say_how_to_make_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = |dir: &Path| Dataset::open(dir).err().map(|e| format!("{e:#}")).unwrap();
+        assert!(error(dir.path()).contains("trajpress ingest"));
+        write(dir.path(), 1);
+        std::fs::remove_file(dir.path().join("features.parquet")).unwrap();
+        assert!(error(dir.path()).contains("trajpress annotate"));
+    }
+}

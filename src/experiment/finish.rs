@@ -1,0 +1,270 @@
+//! Joins the parts of a run into its final tables and says that the run is complete.
+//!
+//! The tables are in the order of the data, and within a trajectory in the order of the plan, so
+//! that their bytes do not depend on how the run was cut, sharded or interrupted. Reads part by part.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use super::dataset::Dataset;
+use super::plan::{Plan, Variant};
+use super::publish::{self, Published, Scratch};
+use super::run::{CellPart, part};
+use super::units::Unit;
+use crate::store::{
+    CellRow, CellStatus, EventRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
+    TrajectoryRow, VariantRow,
+};
+
+/// In-memory bytes of a row group of a final table.
+const ROW_GROUP: usize = 64 << 20;
+
+/// The file that says that a run is complete; readers take its list of tables, never a glob.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Success {
+    /// Digest of `_manifest.json`.
+    pub manifest: String,
+    pub tables: Vec<FinalTable>,
+}
+
+/// A final table.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct FinalTable {
+    /// Relative to the run's folder.
+    pub path: String,
+    pub sha256: String,
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+/// Whether the run was finished before, with these very inputs, and its tables are still there.
+pub(super) fn is_complete(out: &Path, manifest: &str) -> bool {
+    let success = fs::read(out.join("_SUCCESS"))
+        .ok()
+        .and_then(|text| serde_json::from_slice::<Success>(&text).ok());
+    success.is_some_and(|s| {
+        let there =
+            |t: &FinalTable| fs::metadata(out.join(&t.path)).is_ok_and(|m| m.len() == t.bytes);
+        s.manifest == manifest && s.tables.iter().all(there)
+    })
+}
+
+/// Counts scored and failed cells of a finished run.
+pub(super) fn count_cells(out: &Path) -> anyhow::Result<(u64, u64)> {
+    let table: TableReader<CellStatus> =
+        TableReader::open(&out.join(format!("{}.parquet", CellStatus::TABLE)))?;
+    let (mut ok, mut error) = (0, 0);
+    for row_group in 0..table.row_groups().len() {
+        table.scan(row_group, |rows| {
+            let n = rows.iter().filter(|r| r.status == "ok").count() as u64;
+            ok += n;
+            error += rows.len() as u64 - n;
+        })?;
+    }
+    Ok((ok, error))
+}
+
+/// Writes the final tables, then `_SUCCESS`. All units must be published. Returns 1 if an earlier
+/// `_SUCCESS` names other bytes, else 0.
+pub(super) fn finish(
+    plan: &Plan,
+    data: &Dataset,
+    selection: &[usize],
+    units: &[Unit],
+    out: &Path,
+    scratch: &Scratch,
+    manifest: &str,
+) -> anyhow::Result<usize> {
+    let join = Join {
+        data,
+        selection,
+        groups: groups(units),
+        out,
+        scratch,
+    };
+    let mut tables = vec![
+        join.table::<CellRow>()?,
+        join.table::<EventRow>()?,
+        join.table::<TimelineRow>()?,
+        join.table::<ScoreRow>()?,
+    ];
+    tables.push(write(out, scratch, |writer| {
+        writer.push(
+            plan.variants
+                .iter()
+                .map(variant_row)
+                .collect::<anyhow::Result<Vec<_>>>()?,
+        )
+    })?);
+    tables.push(write::<TrajectoryRow>(out, scratch, |writer| {
+        selection
+            .chunks(256)
+            .try_for_each(|some| writer.push(data.trajectory_rows(some)?))
+    })?);
+    let success = Success {
+        manifest: manifest.to_owned(),
+        tables,
+    };
+    let text = serde_json::to_string_pretty(&success)? + "\n";
+    let to = out.join("_SUCCESS");
+    if scratch.create(&to, text.as_bytes())? == Published::Differs {
+        tracing::warn!(
+            "NONDETERMINISTIC: {} was written before for tables of other bytes",
+            to.display()
+        );
+        return Ok(1);
+    }
+    Ok(0)
+}
+
+/// Units by group of variants, each in the order of the data.
+fn groups(units: &[Unit]) -> Vec<Vec<&Unit>> {
+    units
+        .chunk_by(|a, b| a.group == b.group)
+        .map(|g| g.iter().collect())
+        .collect()
+}
+
+fn variant_row(v: &Variant) -> anyhow::Result<VariantRow> {
+    Ok(VariantRow {
+        variant: v.id.clone(),
+        label: v.label.clone(),
+        strategy: v.strategy.clone(),
+        strategy_params: serde_json::to_string(&v.strategy_params)?,
+        trigger: v.trigger.clone(),
+        trigger_params: serde_json::to_string(&v.trigger_params)?,
+        model: v.model.clone(),
+        seed: v.seed,
+    })
+}
+
+/// Writes one table to scratch, moves it in place and describes it.
+fn write<R: Row>(
+    out: &Path,
+    scratch: &Scratch,
+    rows: impl FnOnce(&mut TableWriter<R>) -> anyhow::Result<()>,
+) -> anyhow::Result<FinalTable> {
+    let name = format!("{}.parquet", R::TABLE);
+    let from = scratch.path(&name);
+    let mut writer = TableWriter::create(&from, ROW_GROUP)?;
+    rows(&mut writer)?;
+    let rows = writer.finish()?;
+    let (sha256, bytes) = publish::sha256(&from)?;
+    publish::replace(&from, &out.join(&name))?;
+    Ok(FinalTable {
+        path: name,
+        sha256,
+        rows,
+        bytes,
+    })
+}
+
+struct Join<'a> {
+    data: &'a Dataset,
+    selection: &'a [usize],
+    groups: Vec<Vec<&'a Unit>>,
+    out: &'a Path,
+    scratch: &'a Scratch,
+}
+
+impl Join<'_> {
+    fn table<R: CellPart>(&self) -> anyhow::Result<FinalTable> {
+        let mut streams: Vec<(Stream<R>, &[Variant])> = self
+            .groups
+            .iter()
+            .map(|units| {
+                let parts = units.iter().map(|u| part(self.out, R::TABLE, u)).collect();
+                (Stream::new(parts), &*units[0].variants)
+            })
+            .collect();
+        write(self.out, self.scratch, |writer| {
+            for &index in self.selection {
+                let id = &self.data.entries()[index].id;
+                let mut all = Vec::new();
+                for (stream, variants) in &mut streams {
+                    let rows = stream.take(id)?;
+                    if R::TABLE == CellRow::TABLE {
+                        let found = rows.iter().map(CellPart::variant);
+                        anyhow::ensure!(
+                            found.eq(variants.iter().map(|v| v.id.as_str())),
+                            "the parts of trajectory {id} hold {} of {} cells\nhint: delete the folder `parts` and run again",
+                            rows.len(),
+                            variants.len()
+                        );
+                    }
+                    all.extend(rows);
+                }
+                writer.push(all)?;
+            }
+            for (stream, _) in &mut streams {
+                if let Some(row) = stream.peek()? {
+                    anyhow::bail!(
+                        "the parts of `{}` hold rows of trajectory {}, out of place\nhint: delete the folder `parts` and run again",
+                        R::TABLE,
+                        row.trajectory()
+                    );
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The rows of some parts one after the other, a row group in memory at a time.
+struct Stream<R: Row> {
+    parts: VecDeque<PathBuf>,
+    /// The open part and its next row group.
+    open: Option<(TableReader<R>, PathBuf, usize)>,
+    rows: VecDeque<R>,
+}
+
+impl<R: CellPart> Stream<R> {
+    fn new(parts: VecDeque<PathBuf>) -> Self {
+        Stream {
+            parts,
+            open: None,
+            rows: VecDeque::new(),
+        }
+    }
+
+    /// The next row, if there is one.
+    fn peek(&mut self) -> anyhow::Result<Option<&R>> {
+        while self.rows.is_empty() {
+            match &mut self.open {
+                Some((reader, path, next)) if *next < reader.row_groups().len() => {
+                    let rows = &mut self.rows;
+                    reader
+                        .scan(*next, |batch| rows.extend(batch))
+                        .with_context(|| {
+                            format!("hint: delete {} and run again", path.display())
+                        })?;
+                    *next += 1;
+                }
+                _ => {
+                    let Some(path) = self.parts.pop_front() else {
+                        return Ok(None);
+                    };
+                    let reader = TableReader::open(&path)?;
+                    self.open = Some((reader, path, 0));
+                }
+            }
+        }
+        Ok(self.rows.front())
+    }
+
+    /// The rows of a trajectory, if they come next.
+    fn take(&mut self, trajectory: &str) -> anyhow::Result<Vec<R>> {
+        let mut taken = Vec::new();
+        while self
+            .peek()?
+            .is_some_and(|row| row.trajectory() == trajectory)
+        {
+            taken.extend(self.rows.pop_front());
+        }
+        Ok(taken)
+    }
+}

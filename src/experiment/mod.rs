@@ -1,0 +1,24 @@
+//! From an experiment file and a folder of data to the tables of a run.
+//!
+//! [`plan`] reads the file into a grid, [`dataset`] the data, [`units`] cuts both into pieces of
+//! work, [`replay`] computes the rows of a piece, [`run`] drives the pieces and publishes their
+//! rows by [`publish`], and [`finish`] joins them into the final tables.
+
+pub mod cell;
+pub mod dataset;
+pub mod finish;
+pub mod plan;
+pub mod publish;
+pub mod replay;
+pub mod run;
+pub mod shadow;
+pub mod units;
+
+pub use dataset::{Dataset, Loaded};
+pub use plan::{Catalogue, Plan, Variant};
+pub use run::{Options, Outcome, run_with};
+pub use units::{Unit, UnitRows};
+
+/// Raised by any change of code that can change a row, so that parts of an older meaning are never
+/// joined with new ones.
+pub const SEMANTICS_VERSION: u32 = 1;

@@ -1,0 +1,1397 @@
+//! The experiment file and the grid that it names.
+//!
+//! Reads TOML with the positions of all keys, so that a wrong key, name or value is told with file,
+//! line and the nearest right one. Runs nothing and opens no data.
+//!
+//! A parameter given as a list is a grid over its values, and lists are crossed. A parameter whose
+//! value *is* a list is written `{ list = [1, 2] }`; a grid over such values is
+//! `[{ list = [1] }, { list = [1, 2] }]`.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What compresses nothing: it is the same under every trigger and so stands in the grid once.
+const FULL: &str = "full";
+/// A grid beyond this is a slip of the pen: nobody reads so many rows of a table.
+const MAX_VARIANTS: usize = 10_000;
+/// The trigger that never fires.
+const NEVER: &str = "never";
+
+/// A checked experiment: what to replay, under which variants, with which constants.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    pub name: String,
+    /// Name of the tokenizer that the features were counted with.
+    pub tokenizer: String,
+    pub prices: Prices,
+    pub seed: u64,
+    /// Number of seeds of the random shadow.
+    pub shadow_seeds: u32,
+    /// An atom is at risk when its last mention is older than this many turns.
+    pub reference_tails: Vec<u32>,
+    pub filter: Filter,
+    pub variants: Vec<Variant>,
+    /// Folder of the data, where the file names one; no part of what is computed.
+    #[serde(skip)]
+    pub data: Option<PathBuf>,
+    /// What the reader of the file should be told, but does not stop a run.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+}
+
+/// Prices of one million tokens.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prices {
+    pub name: String,
+    /// Prompt tokens that no cache serves.
+    pub fresh: f64,
+    /// Prompt tokens written into the cache.
+    pub cache_write: f64,
+    /// Prompt tokens served by the cache.
+    pub cache_read: f64,
+    /// Tokens that the agent's model writes.
+    pub output: f64,
+}
+
+impl Default for Prices {
+    /// In units of the fresh price, with the ratios that large providers share.
+    fn default() -> Self {
+        Prices {
+            name: "relative".to_owned(),
+            fresh: 1.0,
+            cache_write: 1.25,
+            cache_read: 0.1,
+            output: 5.0,
+        }
+    }
+}
+
+/// Which trajectories of the data are replayed; an empty list takes all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Filter {
+    /// Names of readers.
+    pub formats: Vec<String>,
+    /// Beginnings of trajectory ids.
+    pub ids: Vec<String>,
+    /// Parts of the path of the log.
+    pub sources: Vec<String>,
+    pub min_turns: Option<u32>,
+    pub max_turns: Option<u32>,
+}
+
+impl Filter {
+    /// Whether a trajectory is replayed.
+    pub fn takes(&self, id: &str, format: &str, source: &str, n_turns: u32) -> bool {
+        let any = |list: &[String], test: &dyn Fn(&str) -> bool| {
+            list.is_empty() || list.iter().any(|s| test(s))
+        };
+        any(&self.formats, &|s| s == format)
+            && any(&self.ids, &|s| id.starts_with(s))
+            && any(&self.sources, &|s| source.contains(s))
+            && self.min_turns.is_none_or(|n| n_turns >= n)
+            && self.max_turns.is_none_or(|n| n_turns <= n)
+    }
+}
+
+/// One point of the grid.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Variant {
+    /// Hash of all the rest except the label, 16 hex digits.
+    pub id: String,
+    /// Short readable name, unique within the plan.
+    pub label: String,
+    pub strategy: String,
+    /// All parameters, defaults included.
+    pub strategy_params: toml::Table,
+    pub trigger: String,
+    /// All parameters, defaults included.
+    pub trigger_params: toml::Table,
+    /// Name of the compressor's model; null for model-free.
+    pub model: Option<String>,
+    pub seed: u64,
+}
+
+/// What the plan needs to know of one strategy or trigger.
+pub struct Known<'a> {
+    pub name: &'a str,
+    /// Names of the parameters with their defaults as TOML. A default that is no TOML value stands
+    /// for none: then the parameter is absent unless it is set.
+    pub params: &'a [(&'a str, &'a str)],
+    /// Whether these parameters make a working one.
+    pub check: Box<dyn Fn(toml::Table) -> anyhow::Result<()> + 'a>,
+}
+
+/// The names that an experiment may use.
+pub struct Catalogue<'a> {
+    pub strategies: Vec<Known<'a>>,
+    pub triggers: Vec<Known<'a>>,
+}
+
+impl Known<'_> {
+    fn keys(&self) -> Vec<&str> {
+        self.params.iter().map(|p| p.0).collect()
+    }
+
+    fn default(&self, key: &str) -> Option<toml::Value> {
+        let (_, text) = self.params.iter().find(|p| p.0 == key)?;
+        format!("value = {text}")
+            .parse::<toml::Table>()
+            .ok()?
+            .remove("value")
+    }
+
+    /// The parameters with their defaults.
+    fn complete(&self, set: &toml::Table) -> toml::Table {
+        let mut all = toml::Table::new();
+        for (key, _) in self.params {
+            let value = match (set.get(*key), self.default(key)) {
+                // One meaning, one form: `1` for a fraction is `1.0`.
+                (Some(toml::Value::Integer(i)), Some(toml::Value::Float(_))) => {
+                    Some(toml::Value::Float(*i as f64))
+                }
+                (Some(value), _) => Some(value.clone()),
+                (None, default) => default,
+            };
+            all.extend(value.map(|v| ((*key).to_owned(), v)));
+        }
+        all
+    }
+}
+
+impl Catalogue<'static> {
+    /// All strategies and triggers of this version.
+    pub fn built_in() -> Self {
+        Catalogue {
+            strategies: crate::strategies::ALL
+                .iter()
+                .map(|e| Known {
+                    name: e.name,
+                    params: e.params,
+                    check: Box::new(|table| (e.build)(table).map(drop)),
+                })
+                .collect(),
+            triggers: crate::triggers::ALL
+                .iter()
+                .map(|e| Known {
+                    name: e.name,
+                    params: e.params,
+                    check: Box::new(|table| (e.build)(table).map(drop)),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Plan {
+    /// Reads an experiment file.
+    pub fn read(path: &Path, catalogue: &Catalogue) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let mut plan = Self::parse(&path.display().to_string(), &text, catalogue)?;
+        if let (Some(data), Some(folder)) = (&plan.data, path.parent()) {
+            plan.data = Some(folder.join(data));
+        }
+        Ok(plan)
+    }
+
+    /// Reads the text of an experiment file; `path` is for errors.
+    pub fn parse(path: &str, text: &str, catalogue: &Catalogue) -> anyhow::Result<Self> {
+        let source = Source { path, text };
+        let root = DeTable::parse(text).map_err(|e| {
+            let message = format!("not TOML: {}", e.message());
+            source.error(&e.span().unwrap_or(0..0), message)
+        })?;
+        Reader { source, catalogue }.plan(root.get_ref())
+    }
+
+    /// Groups of variants that share a model, in order of first appearance; model-free first.
+    pub fn groups(&self) -> Vec<(Option<&str>, Vec<&Variant>)> {
+        let mut groups: Vec<(Option<&str>, Vec<&Variant>)> = Vec::new();
+        for variant in &self.variants {
+            let model = variant.model.as_deref();
+            match groups.iter_mut().find(|g| g.0 == model) {
+                Some(group) => group.1.push(variant),
+                None => groups.push((model, vec![variant])),
+            }
+        }
+        groups.sort_by_key(|g| g.0.is_some());
+        groups
+    }
+}
+
+/// The file, for the positions in errors.
+struct Source<'a> {
+    path: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn line(&self, offset: usize) -> usize {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        1 + before.iter().filter(|&&b| b == b'\n').count()
+    }
+
+    fn error(&self, span: &Range<usize>, message: impl std::fmt::Display) -> anyhow::Error {
+        anyhow::anyhow!("{}:{}: {message}", self.path, self.line(span.start))
+    }
+}
+
+/// A key with its value, in the order of the file.
+type Item<'a> = (&'a str, Range<usize>, &'a Spanned<DeValue<'a>>);
+
+fn items<'a>(table: &'a DeTable<'a>) -> Vec<Item<'a>> {
+    let mut items: Vec<Item> = table
+        .iter()
+        .map(|(k, v)| (k.get_ref().as_ref(), k.span(), v))
+        .collect();
+    items.sort_by_key(|item| item.1.start);
+    items
+}
+
+struct Reader<'a> {
+    source: Source<'a>,
+    catalogue: &'a Catalogue<'a>,
+}
+
+/// One `[[strategies]]` or `[[triggers]]` table, expanded.
+struct Choice {
+    name: String,
+    models: Vec<Option<String>>,
+    seeds: Vec<u64>,
+    params: Vec<toml::Table>,
+}
+
+/// One `[[exclude]]` table: all that is set must match.
+#[derive(Default)]
+struct Exclude {
+    strategy: Side,
+    trigger: Side,
+}
+
+#[derive(Default)]
+struct Side {
+    name: Option<String>,
+    /// Any of the values.
+    params: Vec<(String, Vec<toml::Value>)>,
+}
+
+impl Side {
+    fn matches(&self, name: &str, params: &toml::Table) -> bool {
+        self.name.as_ref().is_none_or(|n| n == name)
+            && self
+                .params
+                .iter()
+                .all(|(k, any)| params.get(k).is_some_and(|v| any.contains(v)))
+    }
+}
+
+const TOP: &[&str] = &[
+    "name",
+    "tokenizer",
+    "seed",
+    "shadow_seeds",
+    "reference_tails",
+    "prices",
+    "data",
+    "strategies",
+    "triggers",
+    "exclude",
+];
+
+impl Reader<'_> {
+    fn plan(&self, root: &DeTable) -> anyhow::Result<Plan> {
+        let mut plan = Plan {
+            name: String::new(),
+            tokenizer: "o200k".to_owned(),
+            prices: Prices::default(),
+            seed: 0,
+            shadow_seeds: 8,
+            reference_tails: vec![3, 10],
+            filter: Filter::default(),
+            variants: Vec::new(),
+            data: None,
+            notes: Vec::new(),
+        };
+        let (mut strategies, mut triggers, mut excludes) = (None, None, Vec::new());
+        for (key, span, value) in items(root) {
+            match key {
+                "name" => plan.name = self.string(key, value)?,
+                "tokenizer" => plan.tokenizer = self.string(key, value)?,
+                "seed" => plan.seed = self.whole(key, value)?,
+                "shadow_seeds" => plan.shadow_seeds = self.whole(key, value)?,
+                "reference_tails" => {
+                    plan.reference_tails = self
+                        .array(key, value)?
+                        .iter()
+                        .map(|v| self.whole(key, v))
+                        .collect::<anyhow::Result<_>>()?;
+                }
+                "prices" => plan.prices = self.prices(&span, self.table(key, value)?)?,
+                "data" => (plan.filter, plan.data) = self.data(self.table(key, value)?)?,
+                "strategies" => strategies = Some((span, value)),
+                "triggers" => triggers = Some((span, value)),
+                "exclude" => excludes = self.tables(key, value)?,
+                _ => return Err(self.unknown_key(&span, key, "the experiment", TOP)),
+            }
+        }
+        anyhow::ensure!(
+            !plan.name.trim().is_empty(),
+            "{}: no name\nhint: begin with `name = \"first\"`",
+            self.source.path
+        );
+        let Some((_, strategies)) = strategies else {
+            anyhow::bail!(
+                "{}: no strategies\nhint: add `[[strategies]]` with `name = \"mask\"`",
+                self.source.path
+            );
+        };
+        let strategies = self.choices("strategies", strategies, plan.seed)?;
+        let triggers = match triggers {
+            Some((_, value)) => self.choices("triggers", value, plan.seed)?,
+            None => Vec::new(),
+        };
+        if triggers.is_empty() && strategies.iter().any(|s| s.name != FULL) {
+            anyhow::bail!(
+                "{}: no triggers\nhint: add `[[triggers]]` with `name = \"turns\"`",
+                self.source.path
+            );
+        }
+        let combinations = |choices: &[Choice]| {
+            let one = |c: &Choice| c.params.len() * c.models.len() * c.seeds.len();
+            choices.iter().map(one).sum::<usize>()
+        };
+        let size = combinations(&strategies).saturating_mul(combinations(&triggers));
+        anyhow::ensure!(
+            size <= MAX_VARIANTS,
+            "{}: a grid of {size} variants, at most {MAX_VARIANTS}",
+            self.source.path
+        );
+        let excludes = excludes
+            .into_iter()
+            .map(|(span, table)| {
+                let exclude = self.exclude(&span, table)?;
+                Ok((span, exclude))
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let mut matched = vec![false; excludes.len()];
+        plan.variants = cross(&strategies, &triggers, plan.seed, |s, sp, t, tp| {
+            let mut out = false;
+            for ((_, exclude), matched) in excludes.iter().zip(&mut matched) {
+                if exclude.strategy.matches(s, sp) && exclude.trigger.matches(t, tp) {
+                    *matched = true;
+                    out = true;
+                }
+            }
+            out
+        });
+        label(&mut plan.variants, self.catalogue, plan.seed);
+        for ((span, _), _) in excludes
+            .iter()
+            .zip(&matched)
+            .filter(|(_, matched)| !**matched)
+        {
+            let line = self.source.line(span.start);
+            plan.notes.push(format!(
+                "{}:{line}: this exclude matches nothing",
+                self.source.path
+            ));
+        }
+        anyhow::ensure!(
+            !plan.variants.is_empty(),
+            "{}: nothing is left of the grid after `exclude`",
+            self.source.path
+        );
+        Ok(plan)
+    }
+
+    fn prices(&self, section: &Range<usize>, table: &DeTable) -> anyhow::Result<Prices> {
+        const KEYS: &[&str] = &["name", "fresh", "cache_write", "cache_read", "output"];
+        let mut prices = Prices::default();
+        let mut missing = KEYS.to_vec();
+        for (key, span, value) in items(table) {
+            match key {
+                "name" => prices.name = self.string(key, value)?,
+                "fresh" => prices.fresh = self.price(key, value)?,
+                "cache_write" => prices.cache_write = self.price(key, value)?,
+                "cache_read" => prices.cache_read = self.price(key, value)?,
+                "output" => prices.output = self.price(key, value)?,
+                _ => return Err(self.unknown_key(&span, key, "section `prices`", KEYS)),
+            }
+            missing.retain(|k| *k != key);
+        }
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            return Err(self
+                .source
+                .error(section, format!("section `prices` lacks {missing}")));
+        }
+        Ok(prices)
+    }
+
+    fn data(&self, table: &DeTable) -> anyhow::Result<(Filter, Option<PathBuf>)> {
+        const KEYS: &[&str] = &[
+            "path",
+            "formats",
+            "ids",
+            "sources",
+            "min_turns",
+            "max_turns",
+        ];
+        let (mut filter, mut path) = (Filter::default(), None);
+        for (key, span, value) in items(table) {
+            match key {
+                "path" => path = Some(PathBuf::from(self.string(key, value)?)),
+                "formats" => filter.formats = self.strings(key, value)?,
+                "ids" => filter.ids = self.strings(key, value)?,
+                "sources" => filter.sources = self.strings(key, value)?,
+                "min_turns" => filter.min_turns = Some(self.whole(key, value)?),
+                "max_turns" => filter.max_turns = Some(self.whole(key, value)?),
+                _ => return Err(self.unknown_key(&span, key, "section `data`", KEYS)),
+            }
+        }
+        Ok((filter, path))
+    }
+
+    /// Reads `[[strategies]]` or `[[triggers]]` and checks every combination of parameters.
+    fn choices(
+        &self,
+        section: &str,
+        value: &Spanned<DeValue>,
+        seed: u64,
+    ) -> anyhow::Result<Vec<Choice>> {
+        let strategy = section == "strategies";
+        let (what, known) = match strategy {
+            true => ("strategy", &self.catalogue.strategies),
+            false => ("trigger", &self.catalogue.triggers),
+        };
+        let mut choices = Vec::new();
+        for (at, table) in self.tables(section, value)? {
+            let items = items(table);
+            let Some((_, _, name)) = items.iter().find(|i| i.0 == "name") else {
+                return Err(self.source.error(&at, format!("a {what} without a name")));
+            };
+            let name_span = name.span();
+            let name = self.string("name", name)?;
+            let entry = self.known(what, known, &name, &name_span)?;
+            let mut models = vec![None];
+            let mut seeds = vec![seed];
+            let mut params: Vec<(&str, Range<usize>, Vec<toml::Value>)> = Vec::new();
+            for (key, span, value) in items {
+                match key {
+                    "name" => {}
+                    "model" if strategy => {
+                        models =
+                            self.one_or_more(key, value, |v| Ok(Some(self.string(key, v)?)))?;
+                    }
+                    "seed" if strategy => {
+                        seeds = self.one_or_more(key, value, |v| self.whole(key, v))?;
+                    }
+                    _ if entry.params.iter().any(|p| p.0 == key) => {
+                        params.push((key, span, self.values(key, value)?));
+                    }
+                    _ => {
+                        let mut keys = entry.keys();
+                        keys.push("name");
+                        if strategy {
+                            keys.extend(["model", "seed"]);
+                        }
+                        let owner = format!("{what} `{name}`");
+                        return Err(self.unknown_key(&span, key, &owner, &keys));
+                    }
+                }
+            }
+            let size = params
+                .iter()
+                .map(|p| p.2.len())
+                .fold(1, usize::saturating_mul);
+            if size > MAX_VARIANTS {
+                let message = format!("{what} `{name}` has {size} combinations of parameters");
+                return Err(self
+                    .source
+                    .error(&at, format!("{message}, at most {MAX_VARIANTS}")));
+            }
+            let mut tables = vec![toml::Table::new()];
+            for (key, _, values) in &params {
+                tables = tables
+                    .iter()
+                    .flat_map(|t| values.iter().map(move |v| (t, v)))
+                    .map(|(t, v)| {
+                        let mut t = t.clone();
+                        t.insert((*key).to_owned(), v.clone());
+                        t
+                    })
+                    .collect();
+            }
+            for table in &mut tables {
+                let complete = entry.complete(table);
+                if let Err(error) = (entry.check)(complete.clone()) {
+                    return Err(self.wrong_value(what, entry, table, &params, &name_span, &error));
+                }
+                *table = complete;
+            }
+            choices.push(Choice {
+                name,
+                models,
+                seeds,
+                params: tables,
+            });
+        }
+        Ok(choices)
+    }
+
+    /// Finds which parameter it is that the catalogue refuses: one that is refused alone.
+    fn wrong_value(
+        &self,
+        what: &str,
+        entry: &Known,
+        table: &toml::Table,
+        params: &[(&str, Range<usize>, Vec<toml::Value>)],
+        name_span: &Range<usize>,
+        error: &anyhow::Error,
+    ) -> anyhow::Error {
+        let alone = |key: &str| {
+            let value = table.get(key)?;
+            (entry.check)(toml::Table::from_iter([(key.to_owned(), value.clone())])).err()
+        };
+        let defaults_work = (entry.check)(toml::Table::new()).is_ok();
+        // Defaults are not to blame, or else no parameter is.
+        let culprit = params.iter().find_map(|(key, span, _)| {
+            let error = alone(key).filter(|_| defaults_work)?;
+            Some((*key, span, error))
+        });
+        let text = |error: &anyhow::Error| format!("{error:#}").trim().replace('\n', " ");
+        match culprit {
+            Some((key, span, error)) => {
+                let value = &table[key];
+                let error = text(&error);
+                let error = error
+                    .strip_suffix(&format!(" in `{key}`"))
+                    .unwrap_or(&error);
+                let name = entry.name;
+                self.source.error(
+                    span,
+                    format!("`{key} = {value}` of {what} `{name}`: {error}"),
+                )
+            }
+            None => self.source.error(
+                name_span,
+                format!("{what} `{}`: {}", entry.name, text(error)),
+            ),
+        }
+    }
+
+    fn exclude(&self, at: &Range<usize>, table: &DeTable) -> anyhow::Result<Exclude> {
+        const KEYS: &[&str] = &[
+            "strategy",
+            "trigger",
+            "strategy.<parameter>",
+            "trigger.<parameter>",
+        ];
+        let mut exclude = Exclude::default();
+        let mut spans = [Vec::new(), Vec::new()];
+        for (key, span, value) in items(table) {
+            // TOML forbids `strategy = ..` beside `strategy.x = ..`, so the quoted key
+            // `"strategy.x"` means the same.
+            let (side, param) = match key.split_once('.') {
+                Some((side, param)) => (side, Some(param)),
+                None => (key, None),
+            };
+            let (i, side) = match side {
+                "strategy" => (0, &mut exclude.strategy),
+                "trigger" => (1, &mut exclude.trigger),
+                _ => return Err(self.unknown_key(&span, key, "`exclude`", KEYS)),
+            };
+            match (param, value.get_ref()) {
+                (Some(param), _) => {
+                    side.params
+                        .push((param.to_owned(), self.values(key, value)?));
+                    spans[i].push(span);
+                }
+                (None, DeValue::Table(table)) => {
+                    for (param, span, value) in items(table) {
+                        if param == "name" {
+                            side.name = Some(self.string(param, value)?);
+                        } else {
+                            side.params
+                                .push((param.to_owned(), self.values(param, value)?));
+                            spans[i].push(span);
+                        }
+                    }
+                }
+                (None, _) => side.name = Some(self.string(key, value)?),
+            }
+            let (what, known) = match i {
+                0 => ("strategy", &self.catalogue.strategies),
+                _ => ("trigger", &self.catalogue.triggers),
+            };
+            if let Some(name) = &side.name {
+                self.known(what, known, name, &value.span())?;
+            }
+        }
+        for (side, spans, what, known) in [
+            (
+                &exclude.strategy,
+                &spans[0],
+                "strategy",
+                &self.catalogue.strategies,
+            ),
+            (
+                &exclude.trigger,
+                &spans[1],
+                "trigger",
+                &self.catalogue.triggers,
+            ),
+        ] {
+            let mut keys: Vec<&str> = known
+                .iter()
+                .filter(|k| side.name.as_deref().is_none_or(|n| n == k.name))
+                .flat_map(Known::keys)
+                .collect();
+            keys.sort_unstable();
+            keys.dedup();
+            let owner = match &side.name {
+                Some(name) => format!("{what} `{name}`"),
+                None => format!("any {what}"),
+            };
+            for ((param, _), span) in side.params.iter().zip(spans) {
+                if !keys.contains(&param.as_str()) {
+                    return Err(self.unknown_key(span, param, &owner, &keys));
+                }
+            }
+        }
+        if table.is_empty() {
+            return Err(self
+                .source
+                .error(at, "an empty `exclude` would match the whole grid"));
+        }
+        Ok(exclude)
+    }
+
+    fn known<'k>(
+        &self,
+        what: &str,
+        known: &'k [Known<'k>],
+        name: &str,
+        span: &Range<usize>,
+    ) -> anyhow::Result<&'k Known<'k>> {
+        known.iter().find(|k| k.name == name).ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|k| k.name).collect();
+            let hint = hint(name, &names);
+            self.source
+                .error(span, format!("unknown {what} `{name}`\n{hint}"))
+        })
+    }
+
+    fn unknown_key(
+        &self,
+        span: &Range<usize>,
+        key: &str,
+        owner: &str,
+        known: &[&str],
+    ) -> anyhow::Error {
+        let hint = hint(key, known);
+        self.source
+            .error(span, format!("unknown key `{key}` of {owner}\n{hint}"))
+    }
+
+    fn wrong_type(&self, key: &str, value: &Spanned<DeValue>, expected: &str) -> anyhow::Error {
+        let found = match value.get_ref() {
+            DeValue::String(_) => "a string",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a fraction",
+            DeValue::Boolean(_) => "a boolean",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        self.source.error(
+            &value.span(),
+            format!("`{key}` is {found}, expected {expected}"),
+        )
+    }
+
+    fn string(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<String> {
+        match value.get_ref() {
+            DeValue::String(s) => Ok(s.to_string()),
+            _ => Err(self.wrong_type(key, value, "a string")),
+        }
+    }
+
+    fn strings(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<Vec<String>> {
+        self.array(key, value)?
+            .iter()
+            .map(|v| self.string(key, v))
+            .collect()
+    }
+
+    fn whole<T: TryFrom<i64>>(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<T> {
+        match self.value(key, value)? {
+            toml::Value::Integer(i) => T::try_from(i).map_err(|_| {
+                self.source
+                    .error(&value.span(), format!("`{key} = {i}` is out of range"))
+            }),
+            _ => Err(self.wrong_type(key, value, "a whole number")),
+        }
+    }
+
+    fn price(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<f64> {
+        let price = match self.value(key, value)? {
+            toml::Value::Integer(i) => i as f64,
+            toml::Value::Float(f) => f,
+            _ => return Err(self.wrong_type(key, value, "a number")),
+        };
+        if price < 0.0 {
+            let span = value.span();
+            return Err(self
+                .source
+                .error(&span, format!("`{key} = {price}` is less than 0")));
+        }
+        Ok(price)
+    }
+
+    fn table<'v>(
+        &self,
+        key: &str,
+        value: &'v Spanned<DeValue<'v>>,
+    ) -> anyhow::Result<&'v DeTable<'v>> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            _ => Err(self.wrong_type(key, value, &format!("a section `[{key}]`"))),
+        }
+    }
+
+    fn array<'v>(
+        &self,
+        key: &str,
+        value: &'v Spanned<DeValue<'v>>,
+    ) -> anyhow::Result<&'v [Spanned<DeValue<'v>>]> {
+        match value.get_ref() {
+            DeValue::Array(array) => Ok(array.as_ref()),
+            _ => Err(self.wrong_type(key, value, "a list")),
+        }
+    }
+
+    fn tables<'v>(
+        &self,
+        key: &str,
+        value: &'v Spanned<DeValue<'v>>,
+    ) -> anyhow::Result<Vec<(Range<usize>, &'v DeTable<'v>)>> {
+        let expected = format!("tables, each under `[[{key}]]`");
+        let DeValue::Array(array) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, &expected));
+        };
+        array
+            .iter()
+            .map(|v| match v.get_ref() {
+                DeValue::Table(table) => Ok((v.span(), table)),
+                _ => Err(self.wrong_type(key, v, &expected)),
+            })
+            .collect()
+    }
+
+    fn one_or_more<T>(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue>,
+        read: impl Fn(&Spanned<DeValue>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<T>> {
+        match value.get_ref() {
+            DeValue::Array(array) if array.is_empty() => Err(self.empty(key, value)),
+            DeValue::Array(array) => array.iter().map(read).collect(),
+            _ => Ok(vec![read(value)?]),
+        }
+    }
+
+    /// The values that a parameter takes in the grid.
+    fn values(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<Vec<toml::Value>> {
+        self.one_or_more(key, value, |v| match (v.get_ref(), self.value(key, v)?) {
+            (DeValue::Table(_), toml::Value::Table(mut table)) if table.len() == 1 => {
+                match table.remove("list") {
+                    Some(list @ toml::Value::Array(_)) => Ok(list),
+                    Some(_) => Err(self.wrong_type(key, v, "`{ list = [..] }`")),
+                    None => self.value(key, v),
+                }
+            }
+            (DeValue::Array(_), _) => Err(self.wrong_type(
+                key,
+                v,
+                "a value (a grid over lists is `[{ list = [..] }, ..]`)",
+            )),
+            (_, value) => Ok(value),
+        })
+    }
+
+    fn empty(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Error {
+        let hint = "hint: a list is a grid over its values; a list as value is `{ list = [] }`";
+        self.source
+            .error(&value.span(), format!("`{key}` has no value\n{hint}"))
+    }
+
+    /// A plain value: strings, numbers, booleans, and lists and tables of these.
+    fn value(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<toml::Value> {
+        let bad = |expected| self.wrong_type(key, value, expected);
+        Ok(match value.get_ref() {
+            DeValue::String(s) => toml::Value::String(s.to_string()),
+            DeValue::Boolean(b) => toml::Value::Boolean(*b),
+            DeValue::Integer(i) => toml::Value::Integer(
+                i64::from_str_radix(i.as_str(), i.radix())
+                    .map_err(|_| bad("a number of 64 bits"))?,
+            ),
+            DeValue::Float(f) => toml::Value::Float(
+                f.as_str()
+                    .parse()
+                    .ok()
+                    .filter(|f: &f64| f.is_finite())
+                    .ok_or_else(|| bad("one that is finite"))?,
+            ),
+            DeValue::Array(array) => toml::Value::Array(
+                array
+                    .iter()
+                    .map(|v| self.value(key, v))
+                    .collect::<anyhow::Result<_>>()?,
+            ),
+            DeValue::Table(table) => toml::Value::Table(
+                items(table)
+                    .into_iter()
+                    .map(|(k, _, v)| Ok((k.to_owned(), self.value(k, v)?)))
+                    .collect::<anyhow::Result<_>>()?,
+            ),
+            DeValue::Datetime(_) => return Err(bad("a string, number, boolean or list")),
+        })
+    }
+}
+
+/// The `hint:` line of a wrong name: the nearest right one, where one is near, and all of them.
+fn hint(wrong: &str, known: &[&str]) -> String {
+    let near = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, name)| {
+            *distance <= name.chars().count().max(4) / 2
+                || name.starts_with(wrong)
+                || wrong.starts_with(**name)
+        });
+    let all = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.join(", "),
+    };
+    match near {
+        Some((_, name)) => format!("hint: did you mean `{name}`? (known: {all})"),
+        None => format!("hint: known: {all}"),
+    }
+}
+
+/// Crosses strategies and triggers in the order of the file; equal points stand once.
+fn cross(
+    strategies: &[Choice],
+    triggers: &[Choice],
+    seed: u64,
+    mut excluded: impl FnMut(&str, &toml::Table, &str, &toml::Table) -> bool,
+) -> Vec<Variant> {
+    let never = Choice {
+        name: NEVER.to_owned(),
+        models: Vec::new(),
+        seeds: Vec::new(),
+        params: vec![toml::Table::new()],
+    };
+    let alone = [never];
+    let mut variants = Vec::new();
+    let mut seen = HashSet::new();
+    for strategy in strategies {
+        let full = strategy.name == FULL;
+        let triggers = if full && triggers.is_empty() {
+            &alone[..]
+        } else {
+            triggers
+        };
+        for params in &strategy.params {
+            for (trigger, trigger_params) in triggers
+                .iter()
+                .flat_map(|t| t.params.iter().map(move |p| (t, p)))
+            {
+                if excluded(&strategy.name, params, &trigger.name, trigger_params) {
+                    continue;
+                }
+                // Nothing is compressed, so when and with what makes no difference.
+                let (trigger, trigger_params) = match full {
+                    true => (&alone[0], &alone[0].params[0]),
+                    false => (trigger, trigger_params),
+                };
+                let models = if full {
+                    &[None][..]
+                } else {
+                    &strategy.models[..]
+                };
+                let seeds = if full {
+                    std::slice::from_ref(&seed)
+                } else {
+                    &strategy.seeds[..]
+                };
+                for (model, variant_seed) in models
+                    .iter()
+                    .flat_map(|m| seeds.iter().map(move |s| (m, *s)))
+                {
+                    let mut variant = Variant {
+                        id: String::new(),
+                        label: String::new(),
+                        strategy: strategy.name.clone(),
+                        strategy_params: params.clone(),
+                        trigger: trigger.name.clone(),
+                        trigger_params: trigger_params.clone(),
+                        model: model.clone(),
+                        seed: variant_seed,
+                    };
+                    variant.id = variant_id(&variant);
+                    if seen.insert(variant.id.clone()) {
+                        variants.push(variant);
+                    }
+                }
+            }
+        }
+    }
+    variants
+}
+
+/// Names the variants by what tells them apart: parameters that differ from the default, or that
+/// take several values in this plan.
+fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
+    let name = |known: &[Known], all: &[(&str, &toml::Table)]| -> Vec<String> {
+        let varies = |name: &str, key: &str, value: &toml::Value| {
+            all.iter()
+                .any(|(n, params)| *n == name && params.get(key) != Some(value))
+        };
+        all.iter()
+            .map(|(name, params)| {
+                let known = known.iter().find(|k| k.name == *name);
+                let shown: Vec<String> = params
+                    .iter()
+                    .filter(|(key, value)| {
+                        let default = known.and_then(|k| k.default(key));
+                        default.as_ref() != Some(value) || varies(name, key, value)
+                    })
+                    .map(|(key, value)| match value {
+                        toml::Value::String(s) => format!("{key}={s}"),
+                        other => format!("{key}={other}"),
+                    })
+                    .collect();
+                match shown.is_empty() {
+                    true => (*name).to_owned(),
+                    false => format!("{name}({})", shown.join(",")),
+                }
+            })
+            .collect()
+    };
+    let both =
+        |of: fn(&Variant) -> (&str, &toml::Table)| variants.iter().map(of).collect::<Vec<_>>();
+    let strategies = name(
+        &catalogue.strategies,
+        &both(|v| (&v.strategy, &v.strategy_params)),
+    );
+    let triggers = name(
+        &catalogue.triggers,
+        &both(|v| (&v.trigger, &v.trigger_params)),
+    );
+    for ((variant, strategy), trigger) in variants.iter_mut().zip(strategies).zip(triggers) {
+        variant.label = format!("{strategy} @ {trigger}");
+        if let Some(model) = &variant.model {
+            variant.label.push_str(&format!(" [{model}]"));
+        }
+        if variant.seed != seed {
+            variant.label.push_str(&format!(" #{}", variant.seed));
+        }
+    }
+}
+
+fn variant_id(v: &Variant) -> String {
+    // The tables sort their keys, so this JSON is canonical.
+    let all = serde_json::json!([
+        v.strategy,
+        v.strategy_params,
+        v.trigger,
+        v.trigger_params,
+        v.model,
+        v.seed
+    ]);
+    blake3::hash(all.to_string().as_bytes()).to_hex()[..16].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct Mask {
+        keep_last: u32,
+        share: f64,
+        weights: Vec<u32>,
+    }
+    impl Default for Mask {
+        fn default() -> Self {
+            Mask {
+                keep_last: 10,
+                share: 0.5,
+                weights: Vec::new(),
+            }
+        }
+    }
+
+    fn catalogue() -> Catalogue<'static> {
+        let plain = |name, params| Known {
+            name,
+            params,
+            check: Box::new(|_| Ok(())),
+        };
+        Catalogue {
+            strategies: vec![
+                plain("full", &[]),
+                Known {
+                    name: "mask",
+                    params: &[("keep_last", "10"), ("share", "0.5"), ("weights", "[]")],
+                    check: Box::new(|table| {
+                        let mask: Mask = table.try_into()?;
+                        anyhow::ensure!(mask.share <= 1.0, "`share` must be at most 1");
+                        let _ = (mask.keep_last, mask.weights);
+                        Ok(())
+                    }),
+                },
+                plain("truncate", &[("keep_last", "3")]),
+            ],
+            triggers: vec![
+                plain("never", &[]),
+                plain("turns", &[("n", "21"), ("keep", "0")]),
+                plain("tokens", &[("window", "32000")]),
+            ],
+        }
+    }
+
+    fn parse(text: &str) -> anyhow::Result<Plan> {
+        Plan::parse("experiment.toml", text, &catalogue())
+    }
+
+    fn labels(text: &str) -> Vec<String> {
+        parse(text)
+            .unwrap()
+            .variants
+            .into_iter()
+            .map(|v| v.label)
+            .collect()
+    }
+
+    fn error(text: &str) -> String {
+        format!("{:#}", parse(text).unwrap_err())
+    }
+
+    #[test]
+    fn lists_are_crossed_and_full_stands_once() {
+        let text = r#"
+            name = "first"
+            [[strategies]]
+            name = "full"
+            [[strategies]]
+            name = "mask"
+            keep_last = [5, 10]
+            [[triggers]]
+            name = "turns"
+            n = [1, 21]
+            [[triggers]]
+            name = "tokens"
+        "#;
+        insta::assert_snapshot!(labels(text).join("\n"), @r"
+        full @ never
+        mask(keep_last=5) @ turns(n=1)
+        mask(keep_last=5) @ turns(n=21)
+        mask(keep_last=5) @ tokens
+        mask(keep_last=10) @ turns(n=1)
+        mask(keep_last=10) @ turns(n=21)
+        mask(keep_last=10) @ tokens
+        ");
+    }
+
+    #[test]
+    fn a_list_as_value_is_not_a_grid() {
+        let text = r#"
+            name = "first"
+            seed = 1
+            strategies = [
+                { name = "mask", weights = { list = [1, 2] } },
+                { name = "mask", weights = [{ list = [] }, { list = [3] }], seed = [1, 2] },
+            ]
+            triggers = [{ name = "turns" }]
+        "#;
+        insta::assert_snapshot!(labels(text).join("\n"), @r"
+        mask(weights=[1, 2]) @ turns
+        mask(weights=[]) @ turns
+        mask(weights=[]) @ turns #2
+        mask(weights=[3]) @ turns
+        mask(weights=[3]) @ turns #2
+        ");
+    }
+
+    #[test]
+    fn excluded_points_are_left_out() {
+        let text = r#"
+            name = "first"
+            strategies = [{ name = "full" }, { name = "mask", keep_last = [5, 10] }, { name = "truncate" }]
+            triggers = [{ name = "turns", n = [1, 21] }, { name = "tokens" }]
+            [[exclude]]
+            strategy = "full"
+            trigger = "tokens"
+            [[exclude]]
+            strategy = "truncate"
+            trigger.n = [1, 2]
+            [[exclude]]
+            strategy = "mask"
+            "strategy.keep_last" = 5
+            trigger.name = "turns"
+            [[exclude]]
+            strategy.keep_last = 99
+        "#;
+        insta::assert_snapshot!(labels(text).join("\n"), @r"
+        full @ never
+        mask(keep_last=5) @ tokens
+        mask(keep_last=10) @ turns(n=1)
+        mask(keep_last=10) @ turns(n=21)
+        mask(keep_last=10) @ tokens
+        truncate @ turns(n=21)
+        truncate @ tokens
+        ");
+        let notes = parse(text).unwrap().notes.join("\n");
+        insta::assert_snapshot!(notes, @"experiment.toml:15: this exclude matches nothing");
+    }
+
+    #[test]
+    fn ids_hold_what_runs_and_nothing_else() {
+        let ids = |strategy: &str| -> Vec<String> {
+            let text = format!(
+                "name = \"x\"\nseed = 1\nstrategies = [{strategy}]\ntriggers = [{{ name = \"turns\" }}]"
+            );
+            parse(&text)
+                .unwrap()
+                .variants
+                .into_iter()
+                .map(|v| v.id)
+                .collect()
+        };
+        let default = ids(r#"{ name = "mask" }"#);
+        insta::assert_snapshot!(default[0], @"0acdf28d8ee743cf");
+        // A default written out is the same variant, and so is a whole number for a fraction.
+        assert_eq!(
+            ids(r#"{ share = 0.5, keep_last = 10, name = "mask" }"#),
+            default
+        );
+        assert_eq!(ids(r#"{ name = "mask", share = [1, 1.0] }"#).len(), 1);
+        let others = [
+            r#"{ name = "mask", keep_last = 11 }"#,
+            r#"{ name = "mask", seed = 2 }"#,
+            r#"{ name = "mask", model = "m" }"#,
+            r#"{ name = "truncate" }"#,
+        ];
+        for other in others {
+            assert_ne!(ids(other), default, "{other}");
+        }
+        assert_eq!(default[0].len(), 16);
+    }
+
+    #[test]
+    fn the_rest_of_the_file_is_read() {
+        let plan = parse(
+            r#"
+            name = "first"
+            tokenizer = "cl100k"
+            seed = 7
+            shadow_seeds = 2
+            reference_tails = [5]
+            [prices]
+            name = "p"
+            fresh = 3
+            cache_write = 3.75
+            cache_read = 0.3
+            output = 15
+            [data]
+            path = "d"
+            formats = ["swe-agent"]
+            min_turns = 5
+            [[strategies]]
+            name = "full"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(
+            (plan.tokenizer.as_str(), plan.seed, plan.shadow_seeds),
+            ("cl100k", 7, 2)
+        );
+        assert_eq!(
+            (plan.reference_tails.as_slice(), plan.prices.fresh),
+            (&[5][..], 3.0)
+        );
+        assert_eq!(plan.data, Some(PathBuf::from("d")));
+        assert!(plan.filter.takes("id", "swe-agent", "a/b", 5));
+        assert!(!plan.filter.takes("id", "swe-agent", "a/b", 4));
+        assert!(!plan.filter.takes("id", "openai-chat", "a/b", 5));
+        assert_eq!(plan.variants[0].seed, 7);
+    }
+
+    #[test]
+    fn wrong_keys_name_file_line_and_the_nearest_right_one() {
+        let mut all = String::new();
+        for text in [
+            "name = \"x\"\nshadow_sedes = 3",
+            "name = \"x\"\n\n[price]\nfresh = 1",
+            "name = \"x\"\n[prices]\nfresh = 1\ncached_read = 2",
+            "name = \"x\"\n[prices]\nfresh = 1",
+            "name = \"x\"\n[data]\nformat = [\"a\"]",
+            "name = \"x\"\n[[strategies]]\nname = \"msak\"",
+            "name = \"x\"\n[[strategies]]\nname = \"mask\"\n# a remark\nkeep_lst = 3",
+            "name = \"x\"\n[[strategies]]\nkeep_last = 3",
+            "name = \"x\"\nstrategies = [{ name = \"full\" }]\n[[triggers]]\nname = \"turns\"\nmodel = \"m\"",
+            "name = \"x\"\nstrategies = [{ name = \"full\" }]\n[[exclude]]\nstrategie = \"full\"",
+            "name = \"x\"\nstrategies = [{ name = \"full\" }]\n[[exclude]]\ntrigger = \"turn\"",
+            "name = \"x\"\nstrategies = [{ name = \"full\" }]\n[[exclude]]\nstrategy.keep = 1",
+            "name = \"x\"\nstrategies = [{ name = \"full\" }]\n[[exclude]]",
+        ] {
+            all.push_str(&error(text));
+            all.push_str("\n\n");
+        }
+        insta::assert_snapshot!(all, @r"
+        experiment.toml:2: unknown key `shadow_sedes` of the experiment
+        hint: did you mean `shadow_seeds`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, prices, data, strategies, triggers, exclude)
+
+        experiment.toml:3: unknown key `price` of the experiment
+        hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, prices, data, strategies, triggers, exclude)
+
+        experiment.toml:4: unknown key `cached_read` of section `prices`
+        hint: did you mean `cache_read`? (known: name, fresh, cache_write, cache_read, output)
+
+        experiment.toml:2: section `prices` lacks name, cache_write, cache_read, output
+
+        experiment.toml:3: unknown key `format` of section `data`
+        hint: did you mean `formats`? (known: path, formats, ids, sources, min_turns, max_turns)
+
+        experiment.toml:3: unknown strategy `msak`
+        hint: did you mean `mask`? (known: full, mask, truncate)
+
+        experiment.toml:5: unknown key `keep_lst` of strategy `mask`
+        hint: did you mean `keep_last`? (known: keep_last, share, weights, name, model, seed)
+
+        experiment.toml:2: a strategy without a name
+
+        experiment.toml:5: unknown key `model` of trigger `turns`
+        hint: known: n, keep, name
+
+        experiment.toml:4: unknown key `strategie` of `exclude`
+        hint: did you mean `strategy`? (known: strategy, trigger, strategy.<parameter>, trigger.<parameter>)
+
+        experiment.toml:4: unknown trigger `turn`
+        hint: did you mean `turns`? (known: never, turns, tokens)
+
+        experiment.toml:4: unknown key `keep` of any strategy
+        hint: did you mean `keep_last`? (known: keep_last, share, weights)
+
+        experiment.toml:3: an empty `exclude` would match the whole grid
+        ");
+    }
+
+    #[test]
+    fn wrong_values_name_file_and_line() {
+        let mut all = String::new();
+        for text in [
+            "name = 3",
+            "seed = -1",
+            "seed = 1.5",
+            "reference_tails = [3, \"x\"]",
+            "prices = 3",
+            "[prices]\nfresh = -1",
+            "name = \"x\"\nstrategies = 3",
+            "name = \"x\"\n[strategies]\nname = \"mask\"",
+            "name = \"x\"\n[[strategies]]\nname = \"mask\"\nshare = 0.5\nkeep_last = [3, \"x\"]",
+            "name = \"x\"\n[[strategies]]\nname = \"mask\"\nshare = 2",
+            "name = \"x\"\n[[strategies]]\nname = \"mask\"\nkeep_last = []",
+            "name = \"x\"\n[[strategies]]\nname = \"mask\"\nweights = [[1]]",
+            "name = \"x\"\n[[strategies]]\nname = \"mask\"\nshare = inf",
+            "name = \"x\"\n[[strategies]]\nname = \"mask\"\nshare = 2020-01-01",
+            "name = \"x\"\n[[strategies]]\nname = \"mask\"",
+            "name = \"x\"",
+            "",
+            "name = \"x\"\nseed = = 3",
+            "name = \"x\"\nname = \"y\"",
+            "name = \"x\"\nstrategies = [{ name = \"full\" }]\ntriggers = [{ name = \"turns\" }]\nexclude = [{ strategy = \"full\" }]",
+        ] {
+            all.push_str(&error(text));
+            all.push_str("\n\n");
+        }
+        insta::assert_snapshot!(all, @r#"
+        experiment.toml:1: `name` is a whole number, expected a string
+
+        experiment.toml:1: `seed = -1` is out of range
+
+        experiment.toml:1: `seed` is a fraction, expected a whole number
+
+        experiment.toml:1: `reference_tails` is a string, expected a whole number
+
+        experiment.toml:1: `prices` is a whole number, expected a section `[prices]`
+
+        experiment.toml:2: `fresh = -1` is less than 0
+
+        experiment.toml:2: `strategies` is a whole number, expected tables, each under `[[strategies]]`
+
+        experiment.toml:2: `strategies` is a table, expected tables, each under `[[strategies]]`
+
+        experiment.toml:5: `keep_last = "x"` of strategy `mask`: invalid type: string "x", expected u32
+
+        experiment.toml:4: `share = 2` of strategy `mask`: `share` must be at most 1
+
+        experiment.toml:4: `keep_last` has no value
+        hint: a list is a grid over its values; a list as value is `{ list = [] }`
+
+        experiment.toml:4: `weights` is a list, expected a value (a grid over lists is `[{ list = [..] }, ..]`)
+
+        experiment.toml:4: `share` is a fraction, expected one that is finite
+
+        experiment.toml:4: `share` is a date, expected a string, number, boolean or list
+
+        experiment.toml: no triggers
+        hint: add `[[triggers]]` with `name = "turns"`
+
+        experiment.toml: no strategies
+        hint: add `[[strategies]]` with `name = "mask"`
+
+        experiment.toml: no name
+        hint: begin with `name = "first"`
+
+        experiment.toml:2: not TOML: extra `=`, expected nothing
+
+        experiment.toml:2: not TOML: duplicate key
+
+        experiment.toml: nothing is left of the grid after `exclude`
+        "#);
+    }
+
+    #[test]
+    fn a_grid_by_a_slip_of_the_pen_is_refused() {
+        let many: Vec<String> = (0..200).map(|i| i.to_string()).collect();
+        let many = many.join(",");
+        let text = format!(
+            "name = \"x\"\nstrategies = [{{ name = \"mask\", keep_last = [{many}] }}]\ntriggers = [{{ name = \"turns\", n = [{many}] }}]"
+        );
+        assert_eq!(
+            error(&text),
+            "experiment.toml: a grid of 40000 variants, at most 10000"
+        );
+    }
+
+    #[test]
+    fn built_in_defaults_are_accepted() {
+        let catalogue = Catalogue::built_in();
+        for known in catalogue.strategies.iter().chain(&catalogue.triggers) {
+            (known.check)(known.complete(&toml::Table::new())).unwrap();
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! Replays one trajectory under one variant: decision by decision, in the order of the log.
+//!
+//! For each decision: append the steps logged since the last one; ask the trigger; if it fires, ask
+//! the strategy for edits and apply them; the context is then what would have been sent. Work is
+//! linear in the number of steps: an event touches only the turns that became its scope.
+
+use std::ops::Range;
+
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+
+use crate::context::{Block, Content, Context};
+use crate::features::tokens::Tokenizer;
+use crate::log::Log;
+use crate::needs::Needs;
+use crate::strategies::{Env, Scope, Strategy};
+use crate::trajectory::Kind;
+use crate::triggers::{Moment, Trigger};
+
+/// A variant ready to run.
+pub struct Recipe {
+    pub strategy: Box<dyn Strategy>,
+    pub trigger: Box<dyn Trigger>,
+    pub seed: u64,
+}
+
+/// What one decision was sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    pub turn: u32,
+    /// Events so far.
+    pub n_events: u32,
+    pub tokens_full: u64,
+    pub tokens_sent: u64,
+    /// Longest prefix shared with the previous prompt, in whole blocks.
+    pub cached_full: u64,
+    pub cached_sent: u64,
+    pub output_tokens: u64,
+    /// Tokens of the prompt that stand for removable blocks of compressed scopes.
+    pub kept_tokens: u64,
+}
+
+/// One compression.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub segment: u32,
+    pub turn: u32,
+    /// Index of the decision that followed.
+    pub decision: u32,
+    pub kind: &'static str,
+    pub confidence: f64,
+    pub turns: Range<u32>,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    /// Tokens of all blocks of the scope before.
+    pub scope_tokens: u64,
+    /// Whole steps of the scope that the strategy may remove, in order.
+    pub removable: Vec<u32>,
+    pub removable_tokens: u64,
+    /// The blocks that stand for the scope after.
+    pub after: Vec<Block>,
+    /// Tokens of those of them that stand for removable blocks.
+    pub kept_tokens: u64,
+    pub generated_tokens: u64,
+    pub violations: Vec<&'static str>,
+}
+
+impl Event {
+    /// Whether a block of the scope stands for removable ones.
+    pub fn is_kept(log: &Log, strategy: &dyn Strategy, block: &Block) -> bool {
+        block.kind(log).is_none_or(|kind| strategy.may_remove(kind))
+    }
+
+    /// Whether a span of a step in scope was copied, at least its beginning.
+    pub fn copied_tokens(&self, log: &Log, span: u32) -> u32 {
+        let step = log.spans[span as usize].step;
+        self.after
+            .iter()
+            .find_map(|b| match &b.content {
+                Content::Step(s) if *s == step => Some(log.spans[span as usize].tokens),
+                Content::Excerpt { step: s, pieces } if *s == step => {
+                    pieces.iter().find(|p| p.span == span).map(|p| p.tokens)
+                }
+                _ => None,
+            })
+            .unwrap_or(0)
+    }
+}
+
+/// What a scorer sees of a replay while it runs.
+pub trait Observer {
+    /// The context begins anew.
+    fn reset(&mut self) {}
+    /// A step was appended whole.
+    fn appended(&mut self, _step: u32) {}
+    /// An event replaced `before` by what [`Event::after`] holds; `until` is the next step to come.
+    fn compressed(&mut self, _strategy: &dyn Strategy, _before: &[Block], _event: &Event, _until: u32) {}
+    /// The context stands for the decision of this turn.
+    fn decided(&mut self, _decision: u32, _turn: u32) {}
+}
+
+/// The schedule of a replay: data that its shadows replay.
+#[derive(Default)]
+pub struct Run {
+    pub decisions: Vec<Decision>,
+    pub events: Vec<Event>,
+}
+
+/// Seeds a generator by what it is for, so that no draw depends on the order of work.
+pub fn rng(seed: u64, purpose: &str, trajectory: &str, event: u64, replicate: u64) -> ChaCha8Rng {
+    let mut hash = blake3::Hasher::new();
+    hash.update(purpose.as_bytes());
+    hash.update(trajectory.as_bytes());
+    for n in [seed, event, replicate] {
+        hash.update(&n.to_le_bytes());
+    }
+    ChaCha8Rng::from_seed(*hash.finalize().as_bytes())
+}
+
+/// Replays the log. `needs` is passed on to strategies that say that they see the future.
+pub fn replay(
+    log: &Log,
+    recipe: &Recipe,
+    tokenizer: &Tokenizer,
+    needs: &Needs,
+    observer: &mut dyn Observer,
+) -> anyhow::Result<Run> {
+    let no_needs = Needs::default();
+    let needs = if recipe.strategy.sees_future() { needs } else { &no_needs };
+    let mut replayer = Replayer { log, recipe, tokenizer, needs, observer, run: Run::default(), context: Context::default() };
+    let mut turn = 1;
+    let mut state = None;
+    while (turn as usize) < log.turns.len() {
+        let segment = log.turns[turn as usize].segment;
+        let end = log.turns[turn as usize..].partition_point(|t| t.segment == segment) as u32 + turn;
+        state = Some(replayer.segment(turn..end, state)?);
+        turn = end;
+    }
+    Ok(replayer.run)
+}
+
+struct Replayer<'a> {
+    log: &'a Log,
+    recipe: &'a Recipe,
+    tokenizer: &'a Tokenizer,
+    needs: &'a Needs,
+    observer: &'a mut dyn Observer,
+    run: Run,
+    context: Context,
+}
+
+/// What one segment hands to the next.
+struct Carry {
+    compressed_until: u32,
+    kept_tokens: u64,
+    previous_sent: u64,
+    tokens_full_head: u64,
+}
+
+impl Replayer<'_> {
+    fn append(&mut self, step: u32) {
+        self.context.push_step(self.log, step);
+        self.observer.appended(step);
+    }
+
+    /// Replays the turns of one segment.
+    fn segment(&mut self, turns: Range<u32>, carry: Option<Carry>) -> anyhow::Result<Carry> {
+        let log = self.log;
+        let bridge = self.recipe.trigger.bridges() && carry.is_some();
+        let head_tokens: u64 = log.turns[0].steps.clone().map(|s| u64::from(log.tokens[s as usize])).sum();
+        let mut carry = carry.filter(|_| bridge).unwrap_or(Carry {
+            compressed_until: turns.start,
+            kept_tokens: 0,
+            previous_sent: 0,
+            tokens_full_head: head_tokens,
+        });
+        if !bridge {
+            self.context = Context::default();
+            self.observer.reset();
+            for step in log.turns[0].steps.clone() {
+                self.append(step);
+            }
+            self.context.n_head = self.context.blocks.len();
+        }
+        let mut detector = self.recipe.trigger.detector(log, turns.start);
+        let mut after_logged_compaction = turns.start > 1;
+        let mut full = carry.tokens_full_head;
+        let mut previous_full = 0;
+        for turn in turns {
+            let steps = log.turns[turn as usize].steps.clone();
+            let decision = log.turns[turn as usize].decision.unwrap_or(steps.end);
+            for step in steps.start..decision {
+                full += u64::from(log.tokens[step as usize]);
+                if log.kind(step) != Kind::Compaction {
+                    self.append(step);
+                } else if !bridge {
+                    self.append(step);
+                    self.context.n_head = self.context.blocks.len();
+                }
+            }
+            if decision == steps.end {
+                continue;
+            }
+            let moment = Moment { log, turn, context_tokens: self.context.tokens, after_logged_compaction };
+            after_logged_compaction = false;
+            let mut cached = carry.previous_sent;
+            if let Some(firing) = detector.advance(&moment) {
+                let end = firing.scope_end.min(turn.saturating_sub(self.recipe.strategy.keep_last()));
+                if end > carry.compressed_until {
+                    let prefix = self.event(turn, decision, carry.compressed_until..end, &firing)?;
+                    cached = cached.min(prefix.unwrap_or(cached));
+                    carry.compressed_until = end;
+                    carry.kept_tokens += self.run.events.last().map_or(0, |e| e.kept_tokens);
+                }
+            }
+            self.observer.decided(self.run.decisions.len() as u32, turn);
+            let output = (decision..steps.end).filter(|&s| log.trajectory.steps[s as usize].is_agent());
+            self.run.decisions.push(Decision {
+                turn,
+                n_events: self.run.events.len() as u32,
+                tokens_full: full,
+                tokens_sent: self.context.tokens,
+                cached_full: previous_full,
+                cached_sent: cached,
+                output_tokens: output.map(|s| u64::from(log.tokens[s as usize])).sum(),
+                kept_tokens: carry.kept_tokens,
+            });
+            previous_full = full;
+            carry.previous_sent = self.context.tokens;
+            for step in decision..steps.end {
+                full += u64::from(log.tokens[step as usize]);
+                self.append(step);
+            }
+        }
+        Ok(carry)
+    }
+
+    /// Compresses these turns; returns the tokens before the first change, if anything changed.
+    fn event(
+        &mut self,
+        turn: u32,
+        until: u32,
+        turns: Range<u32>,
+        firing: &crate::triggers::Firing,
+    ) -> anyhow::Result<Option<u64>> {
+        let log = self.log;
+        let strategy = &*self.recipe.strategy;
+        let number = self.run.events.len() as u64;
+        let blocks = self.context.range(turns.clone());
+        let tokens_before = self.context.tokens;
+        let mut env = Env {
+            tokenizer: self.tokenizer,
+            rng: rng(self.recipe.seed, "strategy", log.id(), number, 0),
+        };
+        let scope = Scope { log, context: &self.context, blocks: blocks.clone(), turns: turns.clone(), turn, needs: self.needs };
+        let edits = strategy.compress(&scope, &mut env)?;
+        let applied = self.context.apply(log, self.tokenizer, blocks, edits)?;
+        let after = self.context.blocks[applied.after].to_vec();
+        let removable = |b: &&Block| Event::is_kept(log, strategy, b);
+        let sum = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(|b| u64::from(b.tokens)).sum::<u64>();
+        let event = Event {
+            segment: log.turns[turn as usize].segment,
+            turn,
+            decision: self.run.decisions.len() as u32,
+            kind: firing.kind,
+            confidence: firing.confidence,
+            turns,
+            tokens_before,
+            tokens_after: self.context.tokens,
+            scope_tokens: sum(&mut applied.before.iter()),
+            removable: applied
+                .before
+                .iter()
+                .filter(removable)
+                .filter_map(|b| match b.content {
+                    Content::Step(step) => Some(step),
+                    _ => None,
+                })
+                .collect(),
+            removable_tokens: sum(&mut applied.before.iter().filter(removable)),
+            kept_tokens: sum(&mut after.iter().filter(removable)),
+            generated_tokens: after.iter().map(|b| u64::from(b.generated_tokens())).sum(),
+            after,
+            violations: applied.violations,
+        };
+        self.observer.compressed(strategy, &applied.before, &event, until);
+        self.run.events.push(event);
+        Ok(applied.unchanged_prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{strategies, triggers};
+
+    fn log(n: u32) -> Log {
+        let mut script = String::from("system: be good\nuser: the task");
+        for i in 0..n {
+            script.push_str(&format!("\naction: cat file{i}\nobservation: alpha beta gamma delta~epsilon zeta eta theta~iota {i}"));
+        }
+        Log::script(&script)
+    }
+
+    fn run(log: &Log, strategy: (&str, &str), trigger: (&str, &str)) -> Run {
+        let recipe = Recipe {
+            strategy: strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
+            trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
+            seed: 1,
+        };
+        struct Nobody;
+        impl Observer for Nobody {}
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap()
+    }
+
+    #[test]
+    fn full_sends_all_and_caches_all_but_the_new() {
+        let log = log(4);
+        let run = run(&log, ("full", ""), ("never", ""));
+        let sent: Vec<u64> = run.decisions.iter().map(|d| d.tokens_sent).collect();
+        let head = u64::from(log.tokens[0] + log.tokens[1]);
+        let turn = |i: usize| u64::from(log.tokens[2 + 2 * i] + log.tokens[3 + 2 * i]);
+        assert_eq!(sent, [head, head + turn(0), head + turn(0) + turn(1), head + turn(0) + turn(1) + turn(2)]);
+        for d in &run.decisions {
+            assert_eq!((d.tokens_sent, d.cached_sent), (d.tokens_full, d.cached_full));
+        }
+        assert_eq!(run.decisions[2].cached_full, sent[1]);
+    }
+
+    #[test]
+    fn a_rolling_mask_leaves_the_last_turns_alone() {
+        let log = log(6);
+        let run = run(&log, ("mask", "keep_last = 2"), ("turns", "n = 1"));
+        // Deciding turn 4 is the first with a turn older than the last two.
+        let turns: Vec<(u32, Range<u32>)> = run.events.iter().map(|e| (e.turn, e.turns.clone())).collect();
+        assert_eq!(turns, [(4, 1..2), (5, 2..3), (6, 3..4)]);
+        assert!(run.events.iter().all(|e| e.violations.is_empty() && e.removable.len() == 1));
+        let last = run.decisions.last().unwrap();
+        let saved: u64 = run.events.iter().map(|e| e.removable_tokens - e.kept_tokens).sum();
+        assert_eq!(last.tokens_full - last.tokens_sent, saved);
+        // The prefix ends before the newly masked observation.
+        let before_change: u64 = (0..3).map(|s| u64::from(log.tokens[s])).sum();
+        assert_eq!(run.decisions[3].cached_sent, before_change);
+    }
+
+    #[test]
+    fn n_and_m_drop_the_first_and_keep_the_last() {
+        let log = log(9);
+        let run = run(&log, ("drop-all", ""), ("turns", "n = 3\nkeep = 2"));
+        let turns: Vec<(u32, Range<u32>)> = run.events.iter().map(|e| (e.turn, e.turns.clone())).collect();
+        assert_eq!(turns, [(6, 1..4), (9, 4..7)]);
+        let head = u64::from(log.tokens[0] + log.tokens[1]);
+        let kept: u64 = (2 + 6 * 2..2 + 8 * 2).map(|s| u64::from(log.tokens[s])).sum();
+        assert_eq!(run.decisions[8].tokens_sent, head + kept);
+    }
+
+    #[test]
+    fn a_logged_compaction_begins_anew_and_a_bridge_goes_over_it() {
+        let log = Log::script(
+            "user: task\naction: ls\nobservation: a b c d e f g h i j\nsummary: short\nagent: more\nagent: end",
+        );
+        let plain = run(&log, ("full", ""), ("never", ""));
+        let head = u64::from(log.tokens[0]);
+        let summary = u64::from(log.tokens[3]);
+        assert_eq!(plain.decisions[1].tokens_sent, head + summary);
+        let bridged = run(&log, ("drop-all", ""), ("logged", ""));
+        assert_eq!(bridged.events.len(), 1);
+        assert_eq!(bridged.events[0].turns, 1..2);
+        assert_eq!(bridged.decisions[1].tokens_sent, head);
+        assert_eq!(bridged.decisions[1].tokens_full, head + summary);
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_lines() {
+        let log = log(9);
+        let decisions = || run(&log, ("random", "kept_share = 0.3"), ("turns", "n = 3")).decisions;
+        assert_eq!(decisions(), decisions());
+    }
+
+    /// Checks what must hold at every event, whatever the strategy.
+    struct Auditor;
+
+    impl Observer for Auditor {
+        fn compressed(&mut self, _: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
+            let sum = |blocks: &[Block]| blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>();
+            assert!(sum(&event.after) <= sum(before), "an event made its scope longer");
+            assert_eq!(event.tokens_before - event.tokens_after, sum(before) - sum(&event.after));
+            assert!(event.turns.end <= event.turn && event.kept_tokens <= event.removable_tokens);
+            for block in before {
+                assert!(event.turns.contains(&block.turn), "a block of turn {} in scope {:?}", block.turn, event.turns);
+                if let Content::Step(step) = block.content {
+                    assert!(step < until, "the future is in the scope");
+                }
+            }
+        }
+    }
+
+    use proptest::prelude::*;
+
+    fn any_script() -> impl Strategy_<Value = String> {
+        let text = "[a-z]{1,6}( [a-z]{1,6}| src/[a-z]{1,3}\\.py|~| timeout=[0-9]{1,2}){0,12}";
+        let role = prop_oneof![
+            4 => Just("action"), 4 => Just("observation"), 2 => Just("thought"), 2 => Just("agent"),
+            1 => Just("user"), 1 => Just("summary"),
+        ];
+        prop::collection::vec((role, text), 0..60).prop_map(|lines| {
+            let mut script = String::from("system: be good\nuser: the task");
+            for (role, text) in lines {
+                script.push_str(&format!("\n{role}: {text}"));
+            }
+            script
+        })
+    }
+
+    use proptest::strategy::Strategy as Strategy_;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Every strategy under every trigger, over generated histories.
+        #[test]
+        fn all_strategies_keep_the_invariants(script in any_script()) {
+            let log = Log::script(&script);
+            let tokenizer = Tokenizer::load("o200k").unwrap();
+            let needs = Needs::of(&log, 3);
+            let triggers = [
+                ("never", ""), ("turns", "n = 1"), ("turns", "n = 3\nkeep = 2"),
+                ("tokens", "window = 120\nkeep = 1"), ("marked", ""), ("logged", ""),
+            ];
+            prop_assert!(triggers::ALL.iter().all(|e| triggers.iter().any(|t| t.0 == e.name)));
+            for entry in strategies::ALL {
+                for (trigger, params) in triggers {
+                    let recipe = Recipe {
+                        strategy: strategies::build(entry.name, toml::Table::new()).unwrap(),
+                        trigger: triggers::build(trigger, toml::from_str(params).unwrap()).unwrap(),
+                        seed: 1,
+                    };
+                    let run = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
+                    let n = log.turns.iter().skip(1).filter(|t| t.decision.is_some()).count();
+                    prop_assert_eq!(run.decisions.len(), n);
+                    for d in &run.decisions {
+                        // A bridge goes on where the log itself began anew with a shorter prompt.
+                        prop_assert!(d.tokens_sent <= d.tokens_full || trigger == "logged", "{} {}", entry.name, trigger);
+                        prop_assert!(d.cached_sent <= d.tokens_sent && d.cached_full <= d.tokens_full);
+                        prop_assert!(d.kept_tokens <= d.tokens_sent);
+                    }
+                    if entry.name == "full" {
+                        prop_assert!(trigger == "logged" || run.decisions.iter().all(|d| d.tokens_sent == d.tokens_full));
+                    }
+                    let again = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
+                    prop_assert_eq!(run.decisions, again.decisions);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,1270 @@
+//! Drives the units of a run on one machine: resume, threads, shards, failures, progress.
+//!
+//! What is right is decided by the files alone: a unit is done when its `cells` part is published,
+//! and any process may do any unit at any time, be killed, or do it twice. Longest first, so that no
+//! thread is left with the largest unit at the end.
+//!
+//! `RUN/_manifest.json` says what the run is and never changes; `RUN/parts/` holds the rows;
+//! `RUN/_attempts/` tells who did what when, and is never read for correctness; `RUN/_quarantine/`
+//! keeps the last error of a unit whose data cannot be read.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fs;
+use std::io::IsTerminal as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::SEMANTICS_VERSION;
+use super::dataset::Dataset;
+use super::finish;
+use super::plan::{Plan, Variant};
+use super::publish::{self, Published, Scratch};
+use super::units::{self, Unit, UnitRows};
+use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow};
+
+/// Computes the rows of a unit; tells the step-variants done since it last told.
+pub type UnitFn<'a> =
+    dyn Fn(&Dataset, &Unit, &Plan, &(dyn Fn(u64) + Sync)) -> anyhow::Result<UnitRows> + Sync + 'a;
+
+/// In-memory bytes of a row group of a part: what joining the parts holds of each at a time.
+const PART_ROW_GROUP: usize = 8 << 20;
+/// Time between two lines of progress where there is no terminal.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// How to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Threads; none is one a core.
+    pub threads: Option<usize>,
+    /// Only the first trajectories.
+    pub limit: Option<usize>,
+    /// Part `.0` of `.1`: computes parts and leaves the final tables to `finish`.
+    pub shard: Option<(usize, usize)>,
+    /// Computes nothing and joins what the shards have done.
+    pub finish: bool,
+    /// Shows no progress.
+    pub quiet: bool,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    pub n_trajectories: usize,
+    pub n_variants: usize,
+    /// Units of this run (or shard).
+    pub n_units: usize,
+    /// Of these, computed now.
+    pub done: usize,
+    /// Of these, done before.
+    pub skipped: usize,
+    /// Of these, done by another process at the same time.
+    pub lost_races: usize,
+    /// Parts that another process or an earlier attempt wrote with other bytes.
+    pub nondeterministic: usize,
+    /// Units whose data cannot be read, with the error.
+    pub quarantined: Vec<(String, String)>,
+    /// Units without parts; their final tables are not written.
+    pub missing: Vec<String>,
+    /// Cells, once the run is finished; of this process' units otherwise.
+    pub cells_ok: u64,
+    pub cells_error: u64,
+    /// Step-variants computed now.
+    pub step_variants: u64,
+    pub seconds: f64,
+    /// Whether the final tables are there.
+    pub finished: bool,
+}
+
+impl Outcome {
+    /// Whether nothing failed and nothing is missing.
+    pub fn is_clean(&self) -> bool {
+        self.cells_error == 0 && self.quarantined.is_empty() && self.missing.is_empty()
+    }
+}
+
+/// Runs a plan over the data into the folder `out`, or goes on where an earlier run stopped.
+pub fn run_with(
+    plan: &Plan,
+    data: &Dataset,
+    out: &Path,
+    options: &Options,
+    unit_fn: &UnitFn,
+) -> anyhow::Result<Outcome> {
+    let start = Instant::now();
+    let selection = select(plan, data, options)?;
+    let units = units::cut(plan, data, &selection)?;
+    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let scratch = Scratch::open(&out.join("_scratch"))?;
+    let manifest = write_manifest(plan, data, options, &selection, units.len(), out, &scratch)?;
+    write_units(data, &units, out, &scratch)?;
+
+    let shard: Vec<&Unit> = shard(&units, options.shard);
+    let mut outcome = Outcome {
+        n_trajectories: selection.len(),
+        n_variants: plan.variants.len(),
+        n_units: shard.len(),
+        ..Outcome::default()
+    };
+    let complete = options.shard.is_none() && finish::is_complete(out, &manifest);
+    if complete {
+        outcome.skipped = shard.len();
+    } else if !options.finish {
+        let runner = Runner::new(plan, data, out, &scratch, unit_fn, options);
+        runner.run(&shard, &mut outcome)?;
+    }
+    if options.shard.is_none() {
+        outcome.missing = units
+            .iter()
+            .filter(|u| !is_published(out, u))
+            .map(|u| u.id.clone())
+            .collect();
+        if !complete && outcome.missing.is_empty() {
+            outcome.nondeterministic +=
+                finish::finish(plan, data, &selection, &units, out, &scratch, &manifest)?;
+        }
+        outcome.finished = outcome.missing.is_empty();
+        if outcome.finished {
+            (outcome.cells_ok, outcome.cells_error) = finish::count_cells(out)?;
+        }
+    }
+    outcome.seconds = start.elapsed().as_secs_f64();
+    Ok(outcome)
+}
+
+/// What a run would do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Overview {
+    pub n_trajectories: usize,
+    pub n_variants: usize,
+    pub n_units: usize,
+    pub step_variants: u64,
+    /// Of these, still to be computed.
+    pub step_variants_left: u64,
+    /// Step-variants a second and thread, from earlier attempts in the same folder; null is unknown.
+    pub rate: Option<f64>,
+    /// Estimate by that rate; null is unknown.
+    pub seconds_left: Option<f64>,
+}
+
+/// Sizes up a run without running it.
+pub fn overview(
+    plan: &Plan,
+    data: &Dataset,
+    out: Option<&Path>,
+    options: &Options,
+) -> anyhow::Result<Overview> {
+    let selection = select(plan, data, options)?;
+    let units = units::cut(plan, data, &selection)?;
+    let left = units
+        .iter()
+        .filter(|u| out.is_none_or(|out| !is_published(out, u)));
+    let step_variants_left = left.map(Unit::step_variants).sum();
+    let rate = out.and_then(known_rate);
+    Ok(Overview {
+        n_trajectories: selection.len(),
+        n_variants: plan.variants.len(),
+        n_units: units.len(),
+        step_variants: units.iter().map(Unit::step_variants).sum(),
+        step_variants_left,
+        rate,
+        seconds_left: rate.map(|r| step_variants_left as f64 / r / threads(options) as f64),
+    })
+}
+
+fn select(plan: &Plan, data: &Dataset, options: &Options) -> anyhow::Result<Vec<usize>> {
+    let selection = data.select(&plan.filter, options.limit)?;
+    anyhow::ensure!(
+        !selection.is_empty(),
+        "no trajectory to replay: the data has {}, and the section `data` of the experiment takes none of them",
+        data.entries().len()
+    );
+    Ok(selection)
+}
+
+fn threads(options: &Options) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    options.threads.unwrap_or_else(cores).max(1)
+}
+
+/// Units of this process, longest first.
+fn shard(units: &[Unit], shard: Option<(usize, usize)>) -> Vec<&Unit> {
+    let mut sorted: Vec<&Unit> = units.iter().collect();
+    sorted.sort_by_key(|u| Reverse(u.step_variants()));
+    match shard {
+        // In turn, so that every shard gets its share of the long ones.
+        Some((i, n)) => sorted.into_iter().skip(i).step_by(n).collect(),
+        None => sorted,
+    }
+}
+
+/// Where the rows of a unit are published.
+pub(super) fn part(out: &Path, table: &str, unit: &Unit) -> PathBuf {
+    out.join("parts")
+        .join(table)
+        .join(format!("variant_group={}", unit.group))
+        .join(format!("u-{}.parquet", unit.id))
+}
+
+/// A unit is published when its last table is.
+fn is_published(out: &Path, unit: &Unit) -> bool {
+    part(out, CellRow::TABLE, unit).exists()
+}
+
+fn write_manifest(
+    plan: &Plan,
+    data: &Dataset,
+    options: &Options,
+    selection: &[usize],
+    n_units: usize,
+    out: &Path,
+    scratch: &Scratch,
+) -> anyhow::Result<String> {
+    let mut manifest = json!({
+        "format": units::FORMAT,
+        "semantics": SEMANTICS_VERSION,
+        "schema": store::SCHEMA_VERSION,
+        "seed": plan.seed,
+        "inputs": data.inputs()?,
+        "limit": options.limit,
+        "n_trajectories": selection.len(),
+        "n_units": n_units,
+        "plan": plan,
+        "made_by": made_by(),
+    });
+    let path = out.join("_manifest.json");
+    let text = format!("{manifest:#}\n");
+    if scratch.create(&path, text.as_bytes())? != Published::Differs {
+        return Ok(publish::sha256_of(text.as_bytes()));
+    }
+    let there =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let digest = publish::sha256_of(there.as_bytes());
+    let mut there: Value = serde_json::from_str(&there)
+        .with_context(|| format!("{} is not a manifest", path.display()))?;
+    // Another build of the same semantics may go on with a run.
+    let made_by = there.as_object_mut().and_then(|m| m.remove("made_by"));
+    let here = manifest.as_object_mut().and_then(|m| m.remove("made_by"));
+    let mut differences = Vec::new();
+    differ("", &there, &manifest, &mut differences);
+    if differences.is_empty() {
+        let text = |v: Option<Value>| v.unwrap_or_default().to_string();
+        tracing::warn!(
+            "{} was begun by another build ({}, this is {})",
+            out.display(),
+            text(made_by),
+            text(here)
+        );
+        return Ok(digest);
+    }
+    let more = differences.len().saturating_sub(5);
+    differences.truncate(5);
+    let mut list = differences.join("\nhint: ");
+    if more > 0 {
+        list.push_str(&format!("\nhint: and {more} more differences"));
+    }
+    anyhow::bail!(
+        "{} holds another run\nhint: choose another folder, or make the two equal:\nhint: {list}",
+        out.display()
+    )
+}
+
+pub(super) fn made_by() -> Value {
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "git": option_env!("TRAJPRESS_GIT"),
+    })
+}
+
+/// Lists where two manifests differ.
+fn differ(path: &str, there: &Value, here: &Value, list: &mut Vec<String>) {
+    let join = |key: &str| match path.is_empty() {
+        true => key.to_owned(),
+        false => format!("{path}.{key}"),
+    };
+    match (there, here) {
+        (Value::Object(a), Value::Object(b)) => {
+            for (key, a) in a {
+                differ(&join(key), a, b.get(key).unwrap_or(&Value::Null), list);
+            }
+            for (key, b) in b.iter().filter(|(key, _)| !a.contains_key(*key)) {
+                differ(&join(key), &Value::Null, b, list);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                differ(&format!("{path}[{i}]"), a, b, list);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            list.push(format!(
+                "`{path}` has {} items there, {} here",
+                a.len(),
+                b.len()
+            ));
+        }
+        (a, b) if a != b => list.push(format!("`{path}` is {a} there, {b} here")),
+        _ => {}
+    }
+}
+
+fn write_units(
+    data: &Dataset,
+    units: &[Unit],
+    out: &Path,
+    scratch: &Scratch,
+) -> anyhow::Result<()> {
+    let to = out.join(format!("{}.parquet", UnitRow::TABLE));
+    if to.exists() {
+        return Ok(());
+    }
+    let from = scratch.path("units.parquet");
+    let mut writer = TableWriter::<UnitRow>::create(&from, PART_ROW_GROUP)?;
+    for unit in units {
+        writer.push([unit.row(data)])?;
+    }
+    writer.finish()?;
+    publish::publish(&from, &to)?;
+    Ok(())
+}
+
+/// Rows that belong to a trajectory under a variant.
+pub(super) trait CellPart: Row {
+    fn trajectory(&self) -> &str;
+    fn variant(&self) -> &str;
+}
+
+macro_rules! cell_part {
+    ($($row:ty),+) => {$(
+        impl CellPart for $row {
+            fn trajectory(&self) -> &str {
+                &self.trajectory
+            }
+            fn variant(&self) -> &str {
+                &self.variant
+            }
+        }
+    )+};
+}
+cell_part!(CellRow, EventRow, TimelineRow, ScoreRow);
+
+struct Runner<'a> {
+    plan: &'a Plan,
+    data: &'a Dataset,
+    out: &'a Path,
+    scratch: &'a Scratch,
+    unit_fn: &'a UnitFn<'a>,
+    options: &'a Options,
+}
+
+/// What became of a unit.
+enum Done {
+    Published {
+        races: usize,
+        differing: usize,
+        cells_error: usize,
+    },
+    /// Its data cannot be read.
+    Quarantined(String),
+}
+
+impl<'a> Runner<'a> {
+    fn new(
+        plan: &'a Plan,
+        data: &'a Dataset,
+        out: &'a Path,
+        scratch: &'a Scratch,
+        unit_fn: &'a UnitFn<'a>,
+        options: &'a Options,
+    ) -> Self {
+        Runner {
+            plan,
+            data,
+            out,
+            scratch,
+            unit_fn,
+            options,
+        }
+    }
+
+    fn run(&self, shard: &[&Unit], outcome: &mut Outcome) -> anyhow::Result<()> {
+        let todo: Vec<&Unit> = shard
+            .iter()
+            .copied()
+            .filter(|u| !is_published(self.out, u))
+            .collect();
+        outcome.skipped = shard.len() - todo.len();
+        if todo.is_empty() {
+            return Ok(());
+        }
+        let total = todo.iter().map(|u| u.step_variants()).sum();
+        let progress = Progress::new(total, self.options.quiet);
+        let threads = threads(self.options).min(todo.len());
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .context("cannot start threads")?;
+        let next = AtomicUsize::new(0);
+        let stop = AtomicBool::new(false);
+        let tally = Mutex::new((&mut *outcome, None));
+        // A queue instead of a parallel iterator: that one would hand out halves, not the longest.
+        pool.broadcast(|_| {
+            while !stop.load(Ordering::Relaxed) {
+                let Some(unit) = todo.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    break;
+                };
+                let result = self.unit(unit, &progress);
+                let mut tally = tally
+                    .lock()
+                    .unwrap_or_else(|poisoned| poisoned.into_inner());
+                let (outcome, fatal) = &mut *tally;
+                match result {
+                    Ok(None) => outcome.skipped += 1,
+                    Ok(Some(Done::Published {
+                        races,
+                        differing,
+                        cells_error,
+                    })) => {
+                        outcome.done += 1;
+                        outcome.lost_races += usize::from(races > 0);
+                        outcome.nondeterministic += differing;
+                        outcome.cells_error += cells_error as u64;
+                        outcome.cells_ok += (unit.n_cells() - cells_error) as u64;
+                        outcome.step_variants += unit.step_variants();
+                    }
+                    Ok(Some(Done::Quarantined(error))) => {
+                        outcome.quarantined.push((unit.id.clone(), error));
+                    }
+                    // What cannot be written now can hardly be written later: hours of work
+                    // would go nowhere.
+                    Err(error) => {
+                        stop.store(true, Ordering::Relaxed);
+                        fatal.get_or_insert(error);
+                    }
+                }
+            }
+        });
+        progress.finish();
+        let (outcome, fatal) = tally
+            .into_inner()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        outcome.quarantined.sort();
+        match fatal {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Does one unit; none when another process has done it meanwhile. An error is one of output.
+    fn unit(&self, unit: &Unit, progress: &Progress) -> anyhow::Result<Option<Done>> {
+        if is_published(self.out, unit) {
+            progress.add(unit.step_variants());
+            return Ok(None);
+        }
+        let begun = SystemTime::now();
+        let start = Instant::now();
+        let counted = progress.unit(unit);
+        let result = self.compute(unit, &counted);
+        counted.complete();
+        let computed = start.elapsed();
+        let quarantine = self
+            .out
+            .join("_quarantine")
+            .join(format!("{}.json", unit.id));
+        let (done, error) = match result {
+            Ok(rows) => {
+                let cells_error = rows.cells.iter().filter(|c| c.status != "ok").count();
+                let (races, differing) = self.publish(unit, rows)?;
+                // An error of an earlier attempt is no longer true.
+                let _ = fs::remove_file(&quarantine);
+                (
+                    Done::Published {
+                        races,
+                        differing,
+                        cells_error,
+                    },
+                    None,
+                )
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!("unit {} cannot be read and is left out: {error}", unit.id);
+                (Done::Quarantined(error.clone()), Some(error))
+            }
+        };
+        let note = json!({
+            "unit": unit.id,
+            "outcome": match &done {
+                Done::Published { races: 0, .. } => "published",
+                Done::Published { differing: 0, .. } => "lost_race",
+                Done::Published { .. } => "nondeterministic",
+                Done::Quarantined(_) => "quarantined",
+            },
+            "error": error,
+            "step_variants": unit.step_variants(),
+            "begun_unix_ms": begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+            "compute_ms": computed.as_millis() as u64,
+            "ms": start.elapsed().as_millis() as u64,
+            "peak_rss_kib": peak_rss_kib(),
+            "host": host(),
+            "pid": std::process::id(),
+            "made_by": made_by(),
+        });
+        let note = format!("{note:#}\n");
+        if error.is_some() {
+            let from = self.scratch.path("quarantine.json");
+            fs::create_dir_all(quarantine.parent().expect("it was joined to a folder"))
+                .and_then(|()| fs::write(&from, &note))
+                .with_context(|| format!("cannot write {}", quarantine.display()))?;
+            publish::replace(&from, &quarantine)?;
+        }
+        self.note_attempt(unit, &note)?;
+        Ok(Some(done))
+    }
+
+    /// Rows of a unit, checked and sorted. A failure is narrowed to the cells that fail; an error is
+    /// one of reading the data.
+    fn compute(&self, unit: &Unit, progress: &Counted) -> anyhow::Result<UnitRows> {
+        let error = match self.attempt(unit, progress) {
+            Ok(rows) => return Ok(rows),
+            Err(error) => error,
+        };
+        progress.reset();
+        let cells = unit.n_cells();
+        if cells > 1 {
+            tracing::warn!("unit {} is tried again in pieces: {error:#}", unit.id);
+        }
+        let mut rows = UnitRows::default();
+        for &index in &unit.trajectories {
+            // If the data is at fault, it is not the trajectory's: nothing is published.
+            self.data.load(&[index])?;
+            let one = |variants: Arc<[Variant]>| Unit {
+                trajectories: vec![index],
+                n_steps: u64::from(self.data.entries()[index].n_steps),
+                variants,
+                ..unit.clone()
+            };
+            let retry = one(Arc::clone(&unit.variants));
+            let mut failed = match cells {
+                1 => vec![(unit.variants[0].clone(), format!("{error:#}"))],
+                _ => match self.attempt(&retry, progress) {
+                    Ok(more) => {
+                        append(&mut rows, more);
+                        continue;
+                    }
+                    Err(error) if unit.variants.len() == 1 => {
+                        vec![(unit.variants[0].clone(), format!("{error:#}"))]
+                    }
+                    Err(_) => Vec::new(),
+                },
+            };
+            if failed.is_empty() {
+                for variant in unit.variants.iter() {
+                    match self.attempt(&one(Arc::new([variant.clone()])), progress) {
+                        Ok(more) => append(&mut rows, more),
+                        Err(error) => failed.push((variant.clone(), format!("{error:#}"))),
+                    }
+                }
+            }
+            for (variant, error) in failed {
+                let trajectory = &self.data.entries()[index].id;
+                tracing::warn!("trajectory {trajectory} under `{}`: {error}", variant.label);
+                rows.cells.push(error_cell(&variant.id, trajectory, error));
+            }
+        }
+        sort(unit, self.data, &mut rows)?;
+        Ok(rows)
+    }
+
+    /// Calls the unit function; a panic is an error like others.
+    fn attempt(&self, unit: &Unit, progress: &Counted) -> anyhow::Result<UnitRows> {
+        let tell = |n| progress.add(n);
+        let call = || (self.unit_fn)(self.data, unit, self.plan, &tell);
+        let mut rows = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("no message");
+            Err(anyhow::anyhow!("panic: {text}"))
+        })?;
+        sort(unit, self.data, &mut rows)?;
+        Ok(rows)
+    }
+
+    /// Publishes the four tables, `cells` last. Says how many were there already, and how many of
+    /// these differ.
+    fn publish(&self, unit: &Unit, rows: UnitRows) -> anyhow::Result<(usize, usize)> {
+        let outcomes = [
+            self.publish_table(unit, rows.events)?,
+            self.publish_table(unit, rows.timeline)?,
+            self.publish_table(unit, rows.scores)?,
+            self.publish_table(unit, rows.cells)?,
+        ];
+        let differing = outcomes
+            .iter()
+            .filter(|&&o| o == Published::Differs)
+            .count();
+        Ok((
+            outcomes.iter().filter(|&&o| o != Published::New).count(),
+            differing,
+        ))
+    }
+
+    fn publish_table<R: CellPart>(&self, unit: &Unit, rows: Vec<R>) -> anyhow::Result<Published> {
+        let from = self.scratch.path(&format!("{}.parquet", R::TABLE));
+        let expected = rows.len() as u64;
+        let mut writer = TableWriter::create(&from, PART_ROW_GROUP)?;
+        let mut rows = rows.into_iter().peekable();
+        while let Some(first) = rows.next() {
+            let mut trajectory = vec![first];
+            while let Some(row) = rows.next_if(|r| r.trajectory() == trajectory[0].trajectory()) {
+                trajectory.push(row);
+            }
+            writer.push(trajectory)?;
+        }
+        let written = writer.finish()?;
+        anyhow::ensure!(
+            written == expected,
+            "wrote {written} of {expected} rows of {}",
+            from.display()
+        );
+        let to = part(self.out, R::TABLE, unit);
+        let published = publish::publish(&from, &to)?;
+        if published == Published::Differs {
+            tracing::warn!(
+                "NONDETERMINISTIC: {} was written before with other bytes, which stay",
+                to.display()
+            );
+        }
+        Ok(published)
+    }
+
+    fn note_attempt(&self, unit: &Unit, note: &str) -> anyhow::Result<()> {
+        let folder = self.out.join("_attempts");
+        for attempt in 0.. {
+            let to = folder.join(format!("{}.{attempt}.json", unit.id));
+            if !to.exists() && self.scratch.create(&to, note.as_bytes())? == Published::New {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn append(rows: &mut UnitRows, more: UnitRows) {
+    rows.cells.extend(more.cells);
+    rows.events.extend(more.events);
+    rows.timeline.extend(more.timeline);
+    rows.scores.extend(more.scores);
+}
+
+fn error_cell(variant: &str, trajectory: &str, error: String) -> CellRow {
+    CellRow {
+        variant: variant.to_owned(),
+        trajectory: trajectory.to_owned(),
+        status: "error".to_owned(),
+        error: Some(error),
+        n_decisions: 0,
+        n_events: 0,
+        n_violations: 0,
+        tokens_full: 0,
+        tokens_sent: 0,
+    }
+}
+
+/// Sorts the rows by trajectory, then variant, and checks that every cell is there once.
+fn sort(unit: &Unit, data: &Dataset, rows: &mut UnitRows) -> anyhow::Result<()> {
+    let trajectories: HashMap<&str, usize> = unit
+        .trajectories
+        .iter()
+        .enumerate()
+        .map(|(at, &i)| (data.entries()[i].id.as_str(), at))
+        .collect();
+    let variants: HashMap<&str, usize> = unit
+        .variants
+        .iter()
+        .enumerate()
+        .map(|(at, v)| (v.id.as_str(), at))
+        .collect();
+    let place = |trajectory: &str, variant: &str| {
+        Some((*trajectories.get(trajectory)?, *variants.get(variant)?))
+    };
+    sort_table(&mut rows.cells, &place)?;
+    sort_table(&mut rows.events, &place)?;
+    sort_table(&mut rows.timeline, &place)?;
+    sort_table(&mut rows.scores, &place)?;
+    let once = rows
+        .cells
+        .windows(2)
+        .all(|w| place(&w[0].trajectory, &w[0].variant) < place(&w[1].trajectory, &w[1].variant));
+    anyhow::ensure!(
+        once && rows.cells.len() == unit.n_cells(),
+        "{} rows for {} cells",
+        rows.cells.len(),
+        unit.n_cells()
+    );
+    Ok(())
+}
+
+fn sort_table<R: CellPart>(
+    rows: &mut [R],
+    place: &dyn Fn(&str, &str) -> Option<(usize, usize)>,
+) -> anyhow::Result<()> {
+    for row in rows.iter() {
+        anyhow::ensure!(
+            place(row.trajectory(), row.variant()).is_some(),
+            "a row of `{}` for variant {} of trajectory {}, which was not asked for",
+            R::TABLE,
+            row.variant(),
+            row.trajectory()
+        );
+    }
+    rows.sort_by_cached_key(|r| place(r.trajectory(), r.variant()));
+    Ok(())
+}
+
+/// Step-variants a second of one thread over all attempts noted in a run's folder.
+fn known_rate(out: &Path) -> Option<f64> {
+    let (mut step_variants, mut ms) = (0, 0);
+    for entry in fs::read_dir(out.join("_attempts")).ok()?.flatten() {
+        let note = fs::read(entry.path()).ok();
+        let Some(note) = note.and_then(|n| serde_json::from_slice::<Value>(&n).ok()) else {
+            continue;
+        };
+        if let (Some(n), Some(t)) = (note["step_variants"].as_u64(), note["ms"].as_u64()) {
+            step_variants += n;
+            ms += t;
+        }
+    }
+    (ms > 0).then(|| step_variants as f64 * 1000.0 / ms as f64)
+}
+
+/// Largest resident set of this process so far, where the system tells.
+fn peak_rss_kib() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn host() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    name.map(|n| n.trim().to_owned())
+        .or_else(|| std::env::var("HOSTNAME").ok())
+}
+
+/// Tells how far the run is: a bar on a terminal, lines of log elsewhere.
+struct Progress {
+    total: u64,
+    done: AtomicU64,
+    start: Instant,
+    /// Milliseconds after the start of the last line.
+    logged: AtomicU64,
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl Progress {
+    fn new(total: u64, quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let style = "{bar:30} {human_pos}/{human_len} step-variants, {per_sec}, {eta} left";
+            let style =
+                ProgressStyle::with_template(style).expect("the template holds known keys only");
+            let bar = ProgressBar::new(total).with_style(style);
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Progress {
+            total,
+            done: AtomicU64::new(0),
+            start: Instant::now(),
+            logged: AtomicU64::new(0),
+            bar,
+            quiet,
+        }
+    }
+
+    fn unit(&self, unit: &Unit) -> Counted<'_> {
+        Counted {
+            progress: self,
+            cost: unit.step_variants(),
+            done: AtomicU64::new(0),
+        }
+    }
+
+    fn add(&self, n: u64) {
+        let done = self.done.fetch_add(n, Ordering::Relaxed) + n;
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+        } else if !self.quiet {
+            self.log(done);
+        }
+    }
+
+    fn log(&self, done: u64) {
+        let now = self.start.elapsed();
+        let last = self.logged.load(Ordering::Relaxed);
+        let now_ms = now.as_millis() as u64;
+        if now_ms < last + LOG_EVERY.as_millis() as u64 {
+            return;
+        }
+        // One thread logs, the others go on.
+        if self
+            .logged
+            .compare_exchange(last, now_ms, Ordering::Relaxed, Ordering::Relaxed)
+            .is_err()
+        {
+            return;
+        }
+        let rate = done as f64 / now.as_secs_f64();
+        let left = self.total.saturating_sub(done) as f64 / rate.max(1.0);
+        tracing::info!(
+            "{} of {} step-variants, {}/s, {} left",
+            HumanCount(done),
+            HumanCount(self.total),
+            HumanCount(rate as u64),
+            HumanDuration(Duration::from_secs_f64(left))
+        );
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Progress of one unit: never counts more than its cost, whatever is tried again.
+struct Counted<'a> {
+    progress: &'a Progress,
+    cost: u64,
+    done: AtomicU64,
+}
+
+impl Counted<'_> {
+    fn add(&self, n: u64) {
+        let before = self.done.fetch_add(n, Ordering::Relaxed);
+        let counts = n.min(self.cost.saturating_sub(before));
+        if counts > 0 {
+            self.progress.add(counts);
+        }
+    }
+
+    /// What was counted is done again.
+    fn reset(&self) {
+        let done = self.done.swap(0, Ordering::Relaxed).min(self.cost);
+        self.progress.done.fetch_sub(done, Ordering::Relaxed);
+    }
+
+    fn complete(&self) {
+        self.add(self.cost.saturating_sub(self.done.load(Ordering::Relaxed)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use super::super::dataset::tests::write as write_data;
+    use super::super::plan::{Catalogue, Known};
+    use super::*;
+
+    fn plan(change: &str) -> Plan {
+        let known = |name, params| Known {
+            name,
+            params,
+            check: Box::new(|_| Ok(())),
+        };
+        let catalogue = Catalogue {
+            strategies: vec![known("full", &[]), known("mask", &[("k", "1")])],
+            triggers: vec![known("turns", &[("n", "1")])],
+        };
+        let text = format!(
+            r#"
+            name = "test"
+            {change}
+            strategies = [{{ name = "full" }}, {{ name = "mask", k = [1, 2] }}, {{ name = "mask", model = "m" }}]
+            triggers = [{{ name = "turns", n = [1, 2] }}]
+            "#
+        );
+        Plan::parse("x.toml", &text, &catalogue).unwrap()
+    }
+
+    /// Rows that depend on trajectory and variant alone, in an order that depends on neither.
+    fn rows(
+        data: &Dataset,
+        unit: &Unit,
+        _plan: &Plan,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> anyhow::Result<UnitRows> {
+        let mut rows = UnitRows::default();
+        for variant in unit.variants.iter().rev() {
+            for loaded in data.load(&unit.trajectories)? {
+                let t = &loaded.trajectory;
+                for step in 0..t.steps.len() as u32 {
+                    rows.timeline.push(TimelineRow {
+                        variant: variant.id.clone(),
+                        trajectory: t.id.clone(),
+                        decision: step,
+                        turn: step,
+                        n_events: 0,
+                        tokens_full: 1,
+                        tokens_sent: 1,
+                        cached_full: 0,
+                        cached_sent: 0,
+                        output_tokens: 0,
+                    });
+                }
+                let mut cell = error_cell(&variant.id, &t.id, String::new());
+                cell.status = "ok".to_owned();
+                cell.error = None;
+                cell.tokens_full = t.steps.iter().map(|s| s.text.len() as u64).sum();
+                rows.cells.push(cell);
+                progress(t.steps.len() as u64);
+            }
+        }
+        Ok(rows)
+    }
+
+    fn tables(out: &Path) -> BTreeMap<String, Vec<u8>> {
+        fs::read_dir(out)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .filter(|p| p.is_file())
+            .map(|p| {
+                (
+                    p.file_name().unwrap().to_string_lossy().into_owned(),
+                    fs::read(&p).unwrap(),
+                )
+            })
+            .collect()
+    }
+
+    struct Place {
+        dir: tempfile::TempDir,
+        data: Dataset,
+        plan: Plan,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            fs::create_dir(dir.path().join("data")).unwrap();
+            write_data(&dir.path().join("data"), 17);
+            let data = Dataset::open(&dir.path().join("data")).unwrap();
+            Place {
+                dir,
+                data,
+                plan: plan(""),
+            }
+        }
+        fn out(&self, name: &str) -> PathBuf {
+            self.dir.path().join(name)
+        }
+        fn run(&self, name: &str, options: &Options, f: &UnitFn) -> anyhow::Result<Outcome> {
+            let options = Options {
+                quiet: true,
+                ..options.clone()
+            };
+            run_with(&self.plan, &self.data, &self.out(name), &options, f)
+        }
+    }
+
+    #[test]
+    fn tables_are_complete_and_sorted() {
+        let place = Place::new();
+        let outcome = place.run("r", &Options::default(), &rows).unwrap();
+        // Two groups of variants (5 model-free, 2 under `m`) x six row groups.
+        assert_eq!(
+            (outcome.n_units, outcome.done, outcome.skipped),
+            (12, 12, 0)
+        );
+        assert_eq!((outcome.cells_ok, outcome.cells_error), (17 * 7, 0));
+        assert!(outcome.finished && outcome.is_clean());
+        let cells: Vec<CellRow> = store::read(&place.out("r").join("cells.parquet")).unwrap();
+        let free: Vec<&Variant> = place.plan.groups().into_iter().flat_map(|g| g.1).collect();
+        let expected: Vec<(String, String)> = (0..17)
+            .flat_map(|t| free.iter().map(move |v| (format!("t{t:02}"), v.id.clone())))
+            .collect();
+        let found: Vec<(String, String)> = cells
+            .into_iter()
+            .map(|c| (c.trajectory, c.variant))
+            .collect();
+        assert_eq!(found, expected);
+        let success: finish::Success =
+            serde_json::from_slice(&fs::read(place.out("r").join("_SUCCESS")).unwrap()).unwrap();
+        let sizes: Vec<(&str, u64)> = success
+            .tables
+            .iter()
+            .map(|t| (t.path.as_str(), t.rows))
+            .collect();
+        assert_eq!(sizes[0], ("cells.parquet", 17 * 7));
+        assert_eq!(sizes[5], ("trajectories.parquet", 17));
+        for table in &success.tables {
+            let (sha256, bytes) = publish::sha256(&place.out("r").join(&table.path)).unwrap();
+            assert_eq!((sha256, bytes), (table.sha256.clone(), table.bytes));
+        }
+        assert!(
+            !place
+                .out("r")
+                .join("_scratch")
+                .read_dir()
+                .unwrap()
+                .any(|_| true)
+        );
+    }
+
+    #[test]
+    fn threads_shards_and_kills_change_no_byte() {
+        let place = Place::new();
+        place.run("whole", &Options::default(), &rows).unwrap();
+        let whole = tables(&place.out("whole"));
+
+        place
+            .run(
+                "one",
+                &Options {
+                    threads: Some(1),
+                    ..Options::default()
+                },
+                &rows,
+            )
+            .unwrap();
+        assert!(tables(&place.out("one")) == whole);
+
+        for i in [2, 0, 1] {
+            let shard = Options {
+                shard: Some((i, 3)),
+                ..Options::default()
+            };
+            let outcome = place.run("shards", &shard, &rows).unwrap();
+            assert_eq!((outcome.n_units, outcome.finished), (4, false));
+            let early = Options {
+                finish: true,
+                ..Options::default()
+            };
+            let early = place.run("shards", &early, &rows).unwrap();
+            assert_eq!(early.finished, i == 1, "{early:?}");
+            assert_eq!(early.done, 0);
+        }
+        assert!(tables(&place.out("shards")) == whole);
+
+        // A process that dies in the middle of a unit leaves what it has published so far.
+        let left = Mutex::new(3);
+        let dying = |d: &Dataset, u: &Unit, p: &Plan, f: &(dyn Fn(u64) + Sync)| {
+            let mut left = left.lock().unwrap();
+            *left -= 1;
+            if *left < 0 {
+                // An output error stops the run; a folder in the way of a part is one.
+                fs::create_dir_all(place.out("killed/parts/scores")).unwrap();
+                let way = place.out("killed/parts/scores/variant_group=model-free");
+                if !way.is_file() {
+                    let _ = fs::rename(&way, place.out("aside"));
+                    fs::write(&way, "in the way").unwrap();
+                }
+            }
+            rows(d, u, p, f)
+        };
+        let options = Options {
+            threads: Some(1),
+            ..Options::default()
+        };
+        place.run("killed", &options, &dying).unwrap_err();
+        let way = place.out("killed/parts/scores/variant_group=model-free");
+        fs::remove_file(&way).unwrap();
+        fs::rename(place.out("aside"), &way).unwrap();
+        let again = place.run("killed", &options, &rows).unwrap();
+        assert!(again.skipped >= 3 && again.done > 0, "{again:?}");
+        assert!(tables(&place.out("killed")) == whole);
+
+        let nothing = place
+            .run("killed", &options, &|_, _, _, _| panic!("nothing to do"))
+            .unwrap();
+        assert_eq!(
+            (nothing.done, nothing.skipped, nothing.cells_ok),
+            (0, 12, 17 * 7)
+        );
+    }
+
+    #[test]
+    fn two_processes_on_one_folder_agree() {
+        let place = Place::new();
+        place.run("whole", &Options::default(), &rows).unwrap();
+        let options = Options {
+            threads: Some(2),
+            ..Options::default()
+        };
+        let outcomes = std::thread::scope(|s| {
+            let one = || place.run("both", &options, &rows).unwrap();
+            [s.spawn(one), s.spawn(one)].map(|t| t.join().unwrap())
+        });
+        assert!(
+            outcomes
+                .iter()
+                .all(|o| o.finished && o.nondeterministic == 0)
+        );
+        assert!(tables(&place.out("both")) == tables(&place.out("whole")));
+    }
+
+    #[test]
+    fn a_bad_cell_is_a_row_and_the_rest_is_kept() {
+        let place = Place::new();
+        let bad = place.plan.variants[1].id.clone();
+        let failing = |d: &Dataset, u: &Unit, p: &Plan, f: &(dyn Fn(u64) + Sync)| {
+            for &i in &u.trajectories {
+                let id = &d.entries()[i].id;
+                anyhow::ensure!(id != "t04", "no good");
+                assert!(id != "t11" || u.variants.iter().all(|v| v.id != bad), "bug");
+            }
+            rows(d, u, p, f)
+        };
+        let outcome = place.run("r", &Options::default(), &failing).unwrap();
+        assert_eq!((outcome.cells_ok, outcome.cells_error), (17 * 7 - 8, 8));
+        assert!(outcome.finished && !outcome.is_clean());
+        let cells: Vec<CellRow> = store::read(&place.out("r").join("cells.parquet")).unwrap();
+        let errors: Vec<(&str, &str)> = cells
+            .iter()
+            .filter(|c| c.status == "error")
+            .map(|c| (c.trajectory.as_str(), c.error.as_deref().unwrap()))
+            .collect();
+        assert_eq!(errors[..7], [("t04", "no good"); 7]);
+        assert_eq!(errors[7], ("t11", "panic: bug"));
+        // Resumed, the errors are still told.
+        let again = place.run("r", &Options::default(), &rows).unwrap();
+        assert_eq!((again.done, again.cells_error), (0, 8));
+    }
+
+    #[test]
+    fn rows_of_a_unit_must_be_those_of_its_cells() {
+        let place = Place::new();
+        let short = |d: &Dataset, u: &Unit, p: &Plan, f: &(dyn Fn(u64) + Sync)| {
+            let mut all = rows(d, u, p, f)?;
+            all.cells.pop();
+            Ok(all)
+        };
+        let outcome = place.run("short", &Options::default(), &short).unwrap();
+        assert_eq!(outcome.cells_ok, 0);
+        let stray = |d: &Dataset, u: &Unit, p: &Plan, f: &(dyn Fn(u64) + Sync)| {
+            let mut all = rows(d, u, p, f)?;
+            all.timeline[0].trajectory = "elsewhere".to_owned();
+            Ok(all)
+        };
+        let outcome = place.run("stray", &Options::default(), &stray).unwrap();
+        assert_eq!(outcome.cells_ok, 0);
+    }
+
+    #[test]
+    fn other_bytes_are_told_and_the_first_stay() {
+        let place = Place::new();
+        let shard = Options {
+            shard: Some((0, 1)),
+            ..Options::default()
+        };
+        place.run("r", &shard, &rows).unwrap();
+        // The last table of a unit is gone: it is done again, and differs.
+        let cells = place.out("r/parts/cells");
+        fs::remove_dir_all(&cells).unwrap();
+        let other = |d: &Dataset, u: &Unit, p: &Plan, f: &(dyn Fn(u64) + Sync)| {
+            let mut all = rows(d, u, p, f)?;
+            all.timeline.pop();
+            Ok(all)
+        };
+        let outcome = place.run("r", &Options::default(), &other).unwrap();
+        assert_eq!((outcome.nondeterministic, outcome.lost_races), (12, 12));
+        assert!(outcome.finished);
+    }
+
+    #[test]
+    fn unreadable_data_is_quarantined_and_then_done() {
+        let place = Place::new();
+        let good = fs::read(place.out("data/steps.parquet")).unwrap();
+        place.data.inputs().unwrap();
+        let mut bad = good.clone();
+        let middle = bad.len() / 4;
+        bad[4..middle].fill(0);
+        fs::write(place.out("data/steps.parquet"), &bad).unwrap();
+        let outcome = place.run("r", &Options::default(), &rows).unwrap();
+        assert!(!outcome.quarantined.is_empty() && !outcome.finished);
+        assert_eq!(outcome.quarantined.len(), outcome.missing.len());
+        assert!(place.out("r/_quarantine").read_dir().unwrap().any(|_| true));
+        fs::write(place.out("data/steps.parquet"), &good).unwrap();
+        let outcome = place.run("r", &Options::default(), &rows).unwrap();
+        assert!(outcome.finished && outcome.is_clean());
+        assert!(!place.out("r/_quarantine").read_dir().unwrap().any(|_| true));
+    }
+
+    #[test]
+    fn another_plan_in_the_same_folder_is_refused() {
+        let mut place = Place::new();
+        place.run("r", &Options::default(), &rows).unwrap();
+        place.plan = plan("shadow_seeds = 9");
+        let error = place
+            .run("r", &Options::default(), &rows)
+            .unwrap_err()
+            .to_string();
+        let error = error.replace(&place.out("r").display().to_string(), "RUN");
+        insta::assert_snapshot!(error, @r"
+        RUN holds another run
+        hint: choose another folder, or make the two equal:
+        hint: `plan.shadow_seeds` is 8 there, 9 here
+        ");
+        place.plan = plan("");
+        let limit = Options {
+            limit: Some(3),
+            ..Options::default()
+        };
+        let error = place.run("r", &limit, &rows).unwrap_err().to_string();
+        assert!(error.contains("`limit` is null there, 3 here"), "{error}");
+    }
+
+    #[test]
+    fn ids_of_units_depend_on_what_decides_their_rows() {
+        let place = Place::new();
+        let ids = |plan: &Plan| -> Vec<String> {
+            let all: Vec<usize> = (0..17).collect();
+            units::cut(plan, &place.data, &all)
+                .unwrap()
+                .into_iter()
+                .map(|u| u.id)
+                .collect()
+        };
+        let base = ids(&place.plan);
+        assert_eq!(ids(&plan("data = { min_turns = 0 }")), base);
+        for change in [
+            "seed = 1",
+            "shadow_seeds = 1",
+            "reference_tails = [1]",
+            "tokenizer = \"x\"",
+        ] {
+            let other = ids(&plan(change));
+            assert!(other.iter().all(|id| !base.contains(id)), "{change}");
+        }
+    }
+
+    #[test]
+    fn an_overview_runs_nothing() {
+        let place = Place::new();
+        let size = overview(&place.plan, &place.data, None, &Options::default()).unwrap();
+        let steps: u64 = (0..17).map(|i| i % 5 + 1).sum();
+        assert_eq!((size.n_units, size.step_variants), (12, steps * 7));
+        assert_eq!(size.seconds_left, None);
+        place.run("r", &Options::default(), &rows).unwrap();
+        let size = overview(
+            &place.plan,
+            &place.data,
+            Some(&place.out("r")),
+            &Options::default(),
+        )
+        .unwrap();
+        assert_eq!(size.step_variants_left, 0);
+    }
+}

@@ -1,0 +1,200 @@
+//! Pieces of work: some trajectories of one row group under the variants that share a model.
+//!
+//! The cut depends on data and plan alone, never on threads, shards or the clock, so that any
+//! process finds the same pieces under the same ids.
+
+use std::sync::Arc;
+
+use super::SEMANTICS_VERSION;
+use super::dataset::Dataset;
+use super::plan::{Plan, Variant};
+use crate::store::{self, CellRow, EventRow, ScoreRow, TimelineRow, UnitRow};
+
+/// Raised when the layout of a run's folder or the make of ids changes.
+pub const FORMAT: u32 = 1;
+
+/// A run is cut into about so many units, to keep a large machine busy to the end ...
+const UNITS: u64 = 1024;
+/// ... but a unit costs at least this many step-variants, since publishing takes some
+/// milliseconds ...
+const MIN_COST: u64 = 50_000;
+/// ... and at most this many, which bounds the memory of its rows and what a kill can lose. One
+/// trajectory that costs more is a unit of its own.
+const MAX_COST: u64 = 1_000_000;
+
+/// A piece of work. Same id, same rows.
+///
+/// Seeds must be made of variant and trajectory, never of the unit: where a unit begins says nothing.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// Hash of all that decides its rows, 32 hex digits.
+    pub id: String,
+    /// Model of its variants, or `model-free`.
+    pub group: String,
+    /// Row group of the steps of all its trajectories.
+    pub row_group: usize,
+    /// Indices into [`Dataset::entries`], ascending.
+    pub trajectories: Vec<usize>,
+    /// All variants of the group.
+    pub variants: Arc<[Variant]>,
+    /// Steps over all its trajectories.
+    pub n_steps: u64,
+}
+
+impl Unit {
+    /// Estimated cost: steps x variants.
+    pub fn step_variants(&self) -> u64 {
+        self.n_steps * self.variants.len() as u64
+    }
+
+    /// Number of rows that its cells have.
+    pub fn n_cells(&self) -> usize {
+        self.trajectories.len() * self.variants.len()
+    }
+
+    /// Its row in `_units`.
+    pub fn row(&self, data: &Dataset) -> UnitRow {
+        UnitRow {
+            unit: self.id.clone(),
+            variant_group: self.group.clone(),
+            row_group: self.row_group as u32,
+            trajectories: self
+                .trajectories
+                .iter()
+                .map(|&i| data.entries()[i].id.clone())
+                .collect(),
+            n_variants: self.variants.len() as u32,
+            n_steps: self.n_steps,
+            step_variants: self.step_variants(),
+        }
+    }
+}
+
+/// What is computed of a unit; in any order.
+#[derive(Clone, Debug, Default)]
+pub struct UnitRows {
+    /// One row a cell: each trajectory under each variant of the unit.
+    pub cells: Vec<CellRow>,
+    pub events: Vec<EventRow>,
+    pub timeline: Vec<TimelineRow>,
+    pub scores: Vec<ScoreRow>,
+}
+
+/// Cuts a run into units: by group of variants, then in the order of the data.
+pub fn cut(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<Vec<Unit>> {
+    let total: u64 = selection
+        .iter()
+        .map(|&i| u64::from(data.entries()[i].n_steps))
+        .sum();
+    let mut units = Vec::new();
+    for (model, variants) in plan.groups() {
+        let group = group_name(model);
+        let variants: Arc<[Variant]> = variants.into_iter().cloned().collect();
+        let n_variants = variants.len() as u64;
+        let cost = (total * n_variants / UNITS).clamp(MIN_COST, MAX_COST);
+        for (row_group, trajectories) in pieces(data, selection, cost / n_variants) {
+            let ids: Vec<&str> = trajectories
+                .iter()
+                .map(|&i| data.entries()[i].id.as_str())
+                .collect();
+            units.push(Unit {
+                id: unit_id(plan, data, row_group, &ids, &variants)?,
+                group: group.clone(),
+                row_group,
+                n_steps: trajectories
+                    .iter()
+                    .map(|&i| u64::from(data.entries()[i].n_steps))
+                    .sum(),
+                trajectories,
+                variants: Arc::clone(&variants),
+            });
+        }
+    }
+    Ok(units)
+}
+
+/// Runs of trajectories of one row group with at most `max_steps` steps, or of one trajectory.
+fn pieces(data: &Dataset, selection: &[usize], max_steps: u64) -> Vec<(usize, Vec<usize>)> {
+    let mut pieces: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut steps = 0;
+    for &index in selection {
+        let entry = &data.entries()[index];
+        let n = u64::from(entry.n_steps);
+        match pieces.last_mut() {
+            Some((row_group, piece)) if *row_group == entry.row_group && steps + n <= max_steps => {
+                piece.push(index);
+                steps += n;
+            }
+            _ => {
+                pieces.push((entry.row_group, vec![index]));
+                steps = n;
+            }
+        }
+    }
+    pieces
+}
+
+/// A model's name as part of a path.
+fn group_name(model: Option<&str>) -> String {
+    let Some(model) = model else {
+        return "model-free".to_owned();
+    };
+    let plain: String = model
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' || c == '.' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    match plain == model && model != "model-free" && !model.starts_with('.') {
+        true => plain,
+        // Two names that differ only in what was replaced stay apart.
+        false => format!(
+            "m_{plain}-{}",
+            &blake3::hash(model.as_bytes()).to_hex()[..8]
+        ),
+    }
+}
+
+fn unit_id(
+    plan: &Plan,
+    data: &Dataset,
+    row_group: usize,
+    trajectories: &[&str],
+    variants: &[Variant],
+) -> anyhow::Result<String> {
+    let inputs: Vec<&str> = data.inputs()?.iter().map(|i| i.sha256.as_str()).collect();
+    let variants: Vec<&str> = variants.iter().map(|v| v.id.as_str()).collect();
+    let all = serde_json::json!({
+        "format": FORMAT,
+        "semantics": SEMANTICS_VERSION,
+        "schema": store::SCHEMA_VERSION,
+        "inputs": inputs,
+        "row_group": row_group,
+        "trajectories": trajectories,
+        "variants": variants,
+        "tokenizer": plan.tokenizer,
+        "prices": plan.prices,
+        "seed": plan.seed,
+        "shadow_seeds": plan.shadow_seeds,
+        "reference_tails": plan.reference_tails,
+    });
+    Ok(blake3::hash(all.to_string().as_bytes()).to_hex()[..32].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn model_names_become_folders() {
+        assert_eq!(group_name(None), "model-free");
+        assert_eq!(group_name(Some("qwen-0.5b")), "qwen-0.5b");
+        assert!(group_name(Some("../x")).starts_with("m_.._x-"));
+        assert_ne!(group_name(Some("a/b")), group_name(Some("a_b")));
+        assert_ne!(group_name(Some("model-free")), "model-free");
+    }
+}

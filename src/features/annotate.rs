@@ -1,0 +1,381 @@
+//! Computes the features of a dataset, once.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::partners::{Candidate, Interner, partners};
+use super::tokens::Tokenizer;
+use super::{FEATURES_VERSION, atoms, rows};
+use crate::store::{
+    self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow,
+};
+use crate::trajectory::Step;
+
+/// What `annotate.json` says of the features beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Annotated {
+    /// Name of the tokenizer, with its hash when it comes from a file.
+    pub tokenizer: String,
+    pub features_version: u32,
+    pub schema_version: String,
+    /// BLAKE3 of the tables that it was computed from.
+    pub steps_digest: String,
+    pub trajectories_digest: String,
+    pub n_trajectories: u64,
+    pub n_steps: u64,
+    pub n_bytes: u64,
+    pub n_tokens: u64,
+    pub n_spans: u64,
+    /// Texts that the tokenizer could not encode, counted a token a character.
+    pub n_tokenizer_failures: u64,
+    /// Atoms by kind.
+    pub n_atoms: BTreeMap<String, u64>,
+    pub n_partners: u64,
+}
+
+/// Writes `features.parquet`, `partners.parquet` and `annotate.json` beside the tables of a dataset,
+/// unless they are there already for the same tables and tokenizer (then the answer says `false`).
+///
+/// The row groups of `features` are those of `steps`. Memory is bounded by the largest row group.
+/// `threads` 0 is all cores; the bytes written do not depend on it.
+pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<(Annotated, bool)> {
+    let tokenizer = Tokenizer::load(tokenizer)?;
+    let steps_digest = digest(&data.join("steps.parquet"))?;
+    let trajectories_digest = digest(&data.join("trajectories.parquet"))?;
+    if let Some(done) = read_done(data) {
+        let same = done.tokenizer == tokenizer.name()
+            && done.features_version == FEATURES_VERSION
+            && done.schema_version == SCHEMA_VERSION
+            && done.steps_digest == steps_digest
+            && done.trajectories_digest == trajectories_digest;
+        if same {
+            return Ok((done, false));
+        }
+    }
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .context("cannot start threads")?;
+    let mut known = trajectories(&data.join("trajectories.parquet"))?;
+    let mut annotated = Annotated {
+        tokenizer: tokenizer.name().to_owned(),
+        features_version: FEATURES_VERSION,
+        schema_version: SCHEMA_VERSION.to_owned(),
+        steps_digest,
+        trajectories_digest,
+        n_trajectories: known.candidates.len() as u64,
+        n_steps: 0,
+        n_bytes: known.n_bytes,
+        n_tokens: 0,
+        n_spans: 0,
+        n_tokenizer_failures: 0,
+        n_atoms: atoms::NAMES
+            .iter()
+            .map(|name| ((*name).to_owned(), 0))
+            .collect(),
+        n_partners: 0,
+    };
+    // What an earlier run said no longer holds.
+    remove(&data.join("annotate.json"))?;
+    pool.install(|| write_features(data, &tokenizer, &mut known, &mut annotated))?;
+    write_partners(data, &known.candidates, &mut annotated)?;
+    annotated.n_tokenizer_failures = tokenizer.failures();
+    let json = serde_json::to_string_pretty(&annotated).context("annotate.json")? + "\n";
+    publish(&data.join("annotate.json"), |path| {
+        Ok(fs::write(path, &json)?)
+    })?;
+    Ok((annotated, true))
+}
+
+fn read_done(data: &Path) -> Option<Annotated> {
+    let done = serde_json::from_str(&fs::read_to_string(data.join("annotate.json")).ok()?).ok()?;
+    let tables = [FeatureRow::table_file(), PartnerRow::table_file()];
+    tables
+        .iter()
+        .all(|name| data.join(name).is_file())
+        .then_some(done)
+}
+
+trait TableFile {
+    fn table_file() -> String;
+}
+
+impl<R: store::Row> TableFile for R {
+    fn table_file() -> String {
+        format!("{}.parquet", R::TABLE)
+    }
+}
+
+fn digest(path: &Path) -> anyhow::Result<String> {
+    let read = || -> std::io::Result<String> {
+        let mut hash = blake3::Hasher::new();
+        hash.update_reader(File::open(path)?)?;
+        Ok(hash.finalize().to_hex().to_string())
+    };
+    read().with_context(|| format!("cannot read {}\nhint: `ingest` writes it", path.display()))
+}
+
+/// What the annotation needs of the trajectories: no texts.
+struct Known {
+    candidates: Vec<Candidate>,
+    places: BTreeMap<String, usize>,
+    n_bytes: u64,
+}
+
+fn trajectories(path: &Path) -> anyhow::Result<Known> {
+    let (mut formats, mut repositories, mut tasks) = (
+        Interner::default(),
+        Interner::default(),
+        Interner::default(),
+    );
+    let mut known = Known {
+        candidates: Vec::new(),
+        places: BTreeMap::new(),
+        n_bytes: 0,
+    };
+    for group in 0..store::row_groups::<TrajectoryRow>(path)? {
+        for row in store::read_row_group::<TrajectoryRow>(path, group)? {
+            // A task without a name is known by what it asks for.
+            let task = match (&row.task_id, &row.goal) {
+                (Some(task), _) => format!("task {task}"),
+                (None, Some(goal)) => format!("goal {}", blake3::hash(goal.as_bytes())),
+                (None, None) => format!("trajectory {}", row.trajectory),
+            };
+            known.n_bytes += row.n_bytes;
+            known
+                .places
+                .insert(row.trajectory.clone(), known.candidates.len());
+            known.candidates.push(Candidate {
+                format: formats.number(&row.format),
+                repository: row.repository.as_deref().map(|r| repositories.number(r)),
+                task: tasks.number(&task),
+                tokens: 0,
+                id: row.trajectory,
+            });
+        }
+    }
+    Ok(known)
+}
+
+fn write_features(
+    data: &Path,
+    tokenizer: &Tokenizer,
+    known: &mut Known,
+    annotated: &mut Annotated,
+) -> anyhow::Result<()> {
+    let steps = data.join("steps.parquet");
+    let bar = progress(known.n_bytes);
+    publish(&data.join(FeatureRow::table_file()), |path| {
+        let mut writer = TableWriter::<FeatureRow>::create(path, usize::MAX)?;
+        for group in 0..store::row_groups::<StepRow>(&steps)? {
+            let trajectories = by_trajectory(store::read_row_group::<StepRow>(&steps, group)?)?;
+            let features: Vec<Vec<FeatureRow>> = trajectories
+                .into_par_iter()
+                .map(|(id, steps)| {
+                    let rows = rows(&id, &steps, tokenizer);
+                    bar.inc(steps.iter().map(|s| s.text.len() as u64).sum());
+                    rows
+                })
+                .collect();
+            for rows in features {
+                count(&rows, known, annotated);
+                writer.push(rows)?;
+            }
+            writer.end_row_group()?;
+        }
+        writer.finish()?;
+        Ok(())
+    })?;
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// The steps of a row group, by trajectory: a trajectory never straddles a row group.
+fn by_trajectory(rows: Vec<StepRow>) -> anyhow::Result<Vec<(String, Vec<Step>)>> {
+    let mut trajectories: Vec<(String, Vec<Step>)> = Vec::new();
+    for mut row in rows {
+        let id = std::mem::take(&mut row.trajectory);
+        let step = Step::try_from(row).with_context(|| format!("trajectory {id}"))?;
+        match trajectories.last_mut() {
+            Some((last, steps)) if *last == id => steps.push(step),
+            _ => trajectories.push((id, vec![step])),
+        }
+    }
+    Ok(trajectories)
+}
+
+fn count(rows: &[FeatureRow], known: &mut Known, annotated: &mut Annotated) {
+    let tokens: u64 = rows.iter().map(|row| u64::from(row.tokens)).sum();
+    let place = rows
+        .first()
+        .and_then(|row| known.places.get(&row.trajectory));
+    if let Some(&place) = place {
+        known.candidates[place].tokens = tokens;
+    }
+    annotated.n_steps += rows.len() as u64;
+    annotated.n_tokens += tokens;
+    for row in rows {
+        annotated.n_spans += row.span_end.len() as u64;
+        for &kind in &row.atom_kind {
+            if let Some(n) = atoms::NAMES
+                .get(kind as usize)
+                .and_then(|name| annotated.n_atoms.get_mut(*name))
+            {
+                *n += 1;
+            }
+        }
+    }
+}
+
+fn write_partners(
+    data: &Path,
+    candidates: &[Candidate],
+    annotated: &mut Annotated,
+) -> anyhow::Result<()> {
+    publish(&data.join(PartnerRow::table_file()), |path| {
+        let mut writer = TableWriter::<PartnerRow>::create(path, 64 << 20)?;
+        // At most 10 rows a trajectory come together, so the writer can cut anywhere between them.
+        for rows in partners(candidates).chunk_by(|a, b| a.trajectory == b.trajectory) {
+            writer.push(rows.iter().cloned())?;
+        }
+        annotated.n_partners = writer.finish()?;
+        Ok(())
+    })
+}
+
+/// Writes a file under another name and renames it when it is complete.
+fn publish(path: &Path, write: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.tmp", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let written = write(&partial).and_then(|()| Ok(fs::rename(&partial, path)?));
+    if written.is_err() {
+        // Nothing half-written is left; that it could not be written is the error to tell.
+        let _ = fs::remove_file(&partial);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn remove(path: &Path) -> anyhow::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot replace {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress(n_bytes: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template(
+        "annotate {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}",
+    )
+    .expect("the template is valid");
+    let bar = ProgressBar::new(n_bytes).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::step_rows;
+    use crate::trajectory::{Kind, Role, Trajectory, step};
+
+    fn dataset(dir: &Path) {
+        let mut trajectories =
+            TableWriter::<TrajectoryRow>::create(&dir.join("trajectories.parquet"), 1 << 20)
+                .unwrap();
+        let mut steps = TableWriter::<StepRow>::create(&dir.join("steps.parquet"), 600).unwrap();
+        for n in 0..12 {
+            let mut t = Trajectory {
+                format: "toy".to_owned(),
+                ..Trajectory::default()
+            };
+            t.repository = Some(format!("owner/name{}", n % 3));
+            t.task_id = Some(format!("task-{n}"));
+            t.steps.push(step(
+                Role::User,
+                Kind::Message,
+                format!("Fix the broken parser in src/parse_{n}.rs, please"),
+            ));
+            t.steps.push(step(
+                Role::Agent,
+                Kind::Action,
+                format!("cat src/parse_{n}.rs {}", "x ".repeat(n)),
+            ));
+            t.id = t.content_id();
+            trajectories.push([TrajectoryRow::from(&t)]).unwrap();
+            steps.push(step_rows(&t.id.clone(), t.steps)).unwrap();
+        }
+        trajectories.finish().unwrap();
+        steps.finish().unwrap();
+    }
+
+    #[test]
+    fn a_dataset_is_annotated_once_and_with_the_same_bytes_for_any_thread_count() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let mut bytes = Vec::new();
+        for (dir, threads) in dirs.iter().zip([1, 3]) {
+            dataset(dir.path());
+            let (annotated, fresh) = annotate(dir.path(), "o200k", threads).unwrap();
+            assert!(fresh);
+            assert_eq!((annotated.n_trajectories, annotated.n_steps), (12, 24));
+            assert_eq!(
+                annotate(dir.path(), "o200k", threads).unwrap(),
+                (annotated, false)
+            );
+            let files = ["features.parquet", "partners.parquet", "annotate.json"];
+            bytes.push(files.map(|name| fs::read(dir.path().join(name)).unwrap()));
+        }
+        assert!(bytes[0] == bytes[1]);
+        let dir = dirs[0].path();
+        let groups = store::row_groups::<StepRow>(&dir.join("steps.parquet")).unwrap();
+        assert!(groups > 1);
+        assert_eq!(
+            store::row_groups::<FeatureRow>(&dir.join("features.parquet")).unwrap(),
+            groups
+        );
+        for group in 0..groups {
+            let steps =
+                store::read_row_group::<StepRow>(&dir.join("steps.parquet"), group).unwrap();
+            let features =
+                store::read_row_group::<FeatureRow>(&dir.join("features.parquet"), group).unwrap();
+            let key = |t: &String, s: u32| (t.clone(), s);
+            let expected: Vec<_> = steps.iter().map(|r| key(&r.trajectory, r.step)).collect();
+            assert_eq!(
+                features
+                    .iter()
+                    .map(|r| key(&r.trajectory, r.step))
+                    .collect::<Vec<_>>(),
+                expected
+            );
+        }
+        let partners: Vec<PartnerRow> = store::read(&dir.join("partners.parquet")).unwrap();
+        assert_eq!(
+            partners
+                .iter()
+                .filter(|p| p.kind == "other_repository")
+                .count(),
+            12 * 5
+        );
+        assert!(annotate(dir, "cl100k", 1).unwrap().1, "another tokenizer");
+    }
+
+    #[test]
+    fn a_missing_dataset_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = annotate(dir.path(), "o200k", 1).unwrap_err();
+        assert!(
+            format!("{error:#}").contains("hint: `ingest` writes it"),
+            "{error:#}"
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! Counts tokens by a named tokenizer, independent of any model that compresses.
+//!
+//! `o200k` and `cl100k` travel with the build; any `tokenizer.json` is read through the
+//! `tokenizers` crate and named with its content hash. Text from a log is data: a special token
+//! spelled out in it is counted as the characters that it is.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Context as _;
+use bpe_openai::byte_pair_encoding::BytePairEncoding;
+use tokenizers::pipeline::{EncodeOptions, Override, PipelineTokenizer};
+
+/// The tokenizer used where none is named.
+pub const DEFAULT: &str = "o200k";
+
+/// A tokenizer with a stable name. Shared by threads.
+pub struct Tokenizer {
+    name: String,
+    counter: Counter,
+    failures: AtomicU64,
+}
+
+enum Counter {
+    Bpe(&'static bpe_openai::Tokenizer),
+    File(Box<PipelineTokenizer>),
+}
+
+impl Tokenizer {
+    /// Loads `o200k`, `cl100k`, or the `tokenizer.json` at a path.
+    pub fn load(name: &str) -> anyhow::Result<Self> {
+        match name {
+            "o200k" => Ok(Self::new(name, Counter::Bpe(bpe_openai::o200k_base()))),
+            "cl100k" => Ok(Self::new(name, Counter::Bpe(bpe_openai::cl100k_base()))),
+            _ => Self::from_file(Path::new(name)),
+        }
+    }
+
+    fn new(name: &str, counter: Counter) -> Self {
+        Tokenizer {
+            name: name.to_owned(),
+            counter,
+            failures: AtomicU64::new(0),
+        }
+    }
+
+    fn from_file(path: &Path) -> anyhow::Result<Self> {
+        let json = std::fs::read_to_string(path).with_context(|| {
+            format!(
+                "cannot read tokenizer `{}`\nhint: `o200k`, `cl100k`, or the path of a tokenizer.json",
+                path.display()
+            )
+        })?;
+        let not_readable = || format!("{} is not a readable tokenizer.json", path.display());
+        let canonical = tokenizers::canonicalize_str(&json).with_context(not_readable)?;
+        let pipeline = tokenizers::from_json(&canonical)
+            .map_err(|error| anyhow::anyhow!("{error}"))
+            .with_context(not_readable)?;
+        let stem = path
+            .file_stem()
+            .map_or_else(|| "tokenizer".into(), |s| s.to_string_lossy());
+        let hash = &blake3::hash(json.as_bytes()).to_hex()[..16];
+        Ok(Self::new(
+            &format!("{stem}@{hash}"),
+            Counter::File(Box::new(pipeline)),
+        ))
+    }
+
+    /// Stable name; for a file its stem and the first 16 hex digits of its BLAKE3 hash.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Tokens of a text on its own.
+    ///
+    /// A text that a vocabulary from a file cannot encode counts one token a character;
+    /// [`Self::failures`] tells how often that happened.
+    pub fn count(&self, text: &str) -> u32 {
+        let n = match &self.counter {
+            Counter::Bpe(bpe) => PIECES.with_borrow_mut(|pieces| {
+                bpe.split(text)
+                    .map(|piece| pieces.count(&bpe.bpe, piece))
+                    .sum()
+            }),
+            Counter::File(pipeline) => {
+                let mut ids = Vec::with_capacity(text.len() / 3 + 1);
+                match pipeline.encode_into(text, &options(), &mut ids) {
+                    Ok(()) => ids.len(),
+                    Err(_) => {
+                        self.failures.fetch_add(1, Ordering::Relaxed);
+                        text.chars().count()
+                    }
+                }
+            }
+        };
+        u32::try_from(n).unwrap_or(u32::MAX)
+    }
+
+    /// How many texts could not be encoded so far.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+}
+
+thread_local! {
+    static PIECES: RefCell<Pieces> = RefCell::new(Pieces::new());
+}
+
+/// Tokens of short pieces (words) seen lately: logs repeat their words, and to look one up is
+/// several times cheaper than to encode it.
+struct Pieces {
+    /// Which vocabulary the counts belong to.
+    vocabulary: usize,
+    slots: Vec<(u128, u32)>,
+}
+
+impl Pieces {
+    const SLOTS: usize = 1 << 13;
+
+    fn new() -> Self {
+        Pieces {
+            vocabulary: 0,
+            slots: Vec::new(),
+        }
+    }
+
+    fn count(&mut self, bpe: &BytePairEncoding, piece: &str) -> usize {
+        let bytes = piece.as_bytes();
+        if bytes.len() > 15 {
+            return bpe.count(bytes);
+        }
+        let vocabulary = std::ptr::from_ref(bpe).addr();
+        if vocabulary != self.vocabulary {
+            self.vocabulary = vocabulary;
+            self.slots = vec![(0, 0); Self::SLOTS];
+        }
+        // The length makes keys of different pieces different, and none of them 0.
+        let mut key = [0; 16];
+        key[..bytes.len()].copy_from_slice(bytes);
+        key[15] = bytes.len() as u8;
+        let key = u128::from_le_bytes(key);
+        let mixed = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = &mut self.slots[(mixed >> 51) as usize];
+        if slot.0 != key {
+            *slot = (key, bpe.count(bytes) as u32);
+        }
+        slot.1 as usize
+    }
+}
+
+/// No special token is added, none is recognised in the text, nothing is cut or padded.
+fn options() -> EncodeOptions {
+    EncodeOptions {
+        add_special_tokens: false,
+        encode_special_tokens: true,
+        padding: Override::Off,
+        truncation: Override::Off,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_counts() {
+        let o200k = Tokenizer::load("o200k").unwrap();
+        assert_eq!(o200k.count("hello world"), 2);
+        assert_eq!(o200k.count(""), 0);
+        assert_eq!(o200k.name(), "o200k");
+    }
+
+    #[test]
+    fn special_tokens_in_a_text_are_plain_text() {
+        for name in ["o200k", "cl100k"] {
+            assert!(Tokenizer::load(name).unwrap().count("<|endoftext|>") > 3);
+        }
+    }
+
+    #[test]
+    fn a_file_is_named_with_its_hash() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("toy.json");
+        let json = r#"{"version":"1.0","truncation":null,"padding":null,
+            "added_tokens":[{"id":3,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],
+            "normalizer":null,"pre_tokenizer":{"type":"WhitespaceSplit"},"post_processor":null,"decoder":null,
+            "model":{"type":"WordLevel","vocab":{"a":0,"b":1,"[UNK]":2,"<s>":3},"unk_token":"[UNK]"}}"#;
+        std::fs::write(&path, json).unwrap();
+        let toy = Tokenizer::load(path.to_str().unwrap()).unwrap();
+        assert!(toy.name().starts_with("toy@"), "{}", toy.name());
+        assert_eq!(toy.count("a b zzz"), 3);
+        assert_eq!(toy.failures(), 0);
+    }
+
+    #[test]
+    fn a_missing_file_gets_a_hint() {
+        let error = Tokenizer::load("no-such-tokenizer").err().unwrap();
+        assert!(format!("{error:#}").contains("hint:"));
+    }
+}

@@ -1,0 +1,649 @@
+//! Readers of agent logs, one file per format, and the detection of a format by content.
+//!
+//! A reader turns logged values into trajectories through a [`reading::Draft`]; it opens no file
+//! and knows nothing of threads. A format is told by the shape of the first bytes, never by the
+//! file's name. Formats that are known by sight but have no reader yet, and files that only hold
+//! labels, are told apart, so that a folder of mixed logs is no error.
+
+use anyhow::Context as _;
+
+use crate::trajectory::Trajectory;
+
+pub(crate) mod reading;
+
+mod annotated;
+mod claude_code;
+mod mini_swe_agent;
+mod openai_chat;
+mod sweagent;
+mod tau2_bench;
+mod tau_bench;
+
+use reading::draft::Losses;
+use reading::repair;
+use reading::shape::Shape;
+
+/// A reader in the catalogue.
+pub struct Entry {
+    /// Name on the command line and in the tables.
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub(crate) reading: Reading,
+}
+
+/// How a log is read.
+#[derive(Clone, Copy)]
+pub(crate) enum Reading {
+    /// Each JSON value (a document, or a line) is one or several runs.
+    Values(fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>),
+    /// All values of a file are one run.
+    Session(fn() -> Box<dyn Session>),
+}
+
+/// Reads the values of one file into one run.
+pub(crate) trait Session {
+    fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()>;
+    fn finish(self: Box<Self>, sink: &mut Sink<'_>);
+}
+
+/// All readers.
+pub static ALL: &[Entry] = &[
+    annotated::ENTRY,
+    claude_code::ENTRY,
+    mini_swe_agent::ENTRY,
+    openai_chat::ENTRY,
+    sweagent::ENTRY,
+    tau_bench::ENTRY,
+    tau2_bench::ENTRY,
+];
+
+/// Formats that are recognised and have no reader yet.
+pub static NOT_READ: &[(&str, &str)] = &[
+    ("abcd", "ABCD customer dialogues"),
+    ("aider", "Aider chat history in Markdown"),
+    ("atif", "Agent Trajectory Interchange Format"),
+    (
+        "claude-stream",
+        "Claude Code output of --output-format stream-json",
+    ),
+    ("codex", "Codex CLI rollouts"),
+    ("fireact", "FireAct results keyed by question id"),
+    ("inspect-eval", "Inspect logs in zip"),
+    ("inspect-json", "Inspect logs in JSON"),
+    ("langsmith", "LangSmith runs"),
+    ("mint", "MINT results"),
+    ("moatless", "Moatless trajectories"),
+    (
+        "openhands-completion",
+        "OpenHands LLM completion logs, one file a call",
+    ),
+    ("openhands-events", "OpenHands event lists and sessions"),
+    ("openhands-output", "OpenHands output.jsonl"),
+    ("openhands-resolver", "OpenHands resolver output"),
+    ("openhands-sdk", "OpenHands SDK v1 events"),
+    ("otel", "OpenTelemetry spans"),
+    ("parquet", "Parquet data sets of trajectories"),
+    ("pi", "pi and OpenClaw sessions"),
+    ("sharegpt", "ShareGPT conversations"),
+    ("taskmaster", "Taskmaster dialogues"),
+    ("toolbench", "ToolBench answer trees"),
+    ("verifiers", "verifiers rollouts with prompt and completion"),
+    ("who-and-when", "Who&When failure logs"),
+];
+
+/// Files that hold labels or other side information and no run.
+pub static LABELS: &[(&str, &str)] = &[
+    ("codex-usage", "Codex usage samples"),
+    ("entire-checkpoint", "metadata of an Entire checkpoint"),
+    ("openhands-metadata", "metadata of an OpenHands evaluation"),
+    ("swebench-eval-log", "log of a SWE-bench evaluation"),
+    (
+        "swebench-instance-report",
+        "SWE-bench report.json of single instances",
+    ),
+    ("swebench-predictions", "SWE-bench predictions"),
+    ("swebench-results", "SWE-bench results.json"),
+    ("swebench-run-report", "SWE-bench run report"),
+    ("swebench-summary", "counts of resolved tasks by group"),
+];
+
+/// Finds a reader by name.
+pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
+    ALL.iter().find(|e| e.name == name).with_context(|| {
+        let known: Vec<&str> = ALL.iter().map(|e| e.name).collect();
+        format!(
+            "unknown format `{name}` (known: auto, {})",
+            known.join(", ")
+        )
+    })
+}
+
+/// What a reader is told about the file it reads from.
+pub(crate) struct Source {
+    /// Path relative to what was given on the command line.
+    pub(crate) path: String,
+    /// Name of the file without endings.
+    pub(crate) stem: String,
+    /// Name of the reader.
+    pub(crate) format: &'static str,
+}
+
+impl Source {
+    pub(crate) fn new(path: &str, format: &'static str) -> Self {
+        Source {
+            path: path.to_owned(),
+            stem: reading::names::stem(path),
+            format,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn test(path: &str, format: &'static str) -> Self {
+        Self::new(path, format)
+    }
+}
+
+/// Where a reader puts what it has read.
+pub(crate) struct Sink<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) trajectories: Vec<Trajectory>,
+    pub(crate) losses: Losses,
+    /// Parts of a value that could not be read while the rest could: offset in the value, reason.
+    pub(crate) rejects: Vec<(usize, String)>,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(source: &'a Source) -> Self {
+        Sink {
+            source,
+            trajectories: Vec::new(),
+            losses: Losses::default(),
+            rejects: Vec::new(),
+        }
+    }
+}
+
+/// Reads one value with `read`; if that fails, once more with the text repaired, and then each of
+/// the values that stand in the same place. What fails still is a reject of the sink.
+pub(crate) fn read_repaired(
+    bytes: &[u8],
+    sink: &mut Sink<'_>,
+    mut read: impl FnMut(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+) {
+    let Err(first) = read(bytes, sink) else {
+        return;
+    };
+    let repaired = repair::repair(bytes);
+    let text = repaired.as_ref().map_or(bytes, |(text, _)| text.as_slice());
+    let note = |sink: &mut Sink<'_>| {
+        if let Some((_, repairs)) = &repaired {
+            sink.losses
+                .add_n("invalid UTF-8 replaced by U+FFFD", repairs.invalid_utf8);
+            sink.losses
+                .add_n("lone surrogate replaced by U+FFFD", repairs.lone_surrogates);
+        }
+    };
+    if repaired.is_some() && read(text, sink).is_ok() {
+        note(sink);
+        return;
+    }
+    let parts = repair::values(text);
+    if parts.len() < 2 {
+        sink.rejects.push((0, reason(&first)));
+        return;
+    }
+    note(sink);
+    sink.losses
+        .add_n("values not separated by a line end", parts.len() as u64 - 1);
+    for part in parts {
+        let start = part.start;
+        if let Err(error) = read(&text[part], sink) {
+            sink.rejects.push((start, reason(&error)));
+        }
+    }
+}
+
+fn reason(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    if text.contains("recursion limit exceeded") {
+        return format!("nested deeper than 128 levels: {text}");
+    }
+    text
+}
+
+/// How a file is cut into values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// One value a line.
+    Lines,
+    /// One value, or several, over any number of lines.
+    Document,
+}
+
+/// What a file holds.
+pub(crate) enum Detected {
+    Log(&'static Entry, Layout),
+    /// One of [`NOT_READ`].
+    NotRead(&'static str),
+    /// One of [`LABELS`].
+    Label(&'static str),
+    /// Readable text that is no log.
+    NoLog(&'static str),
+    /// Nothing that can be read, with the reason.
+    Bad(&'static str),
+    /// A longer head is needed to tell.
+    More,
+}
+
+/// How many values of a file are looked at.
+const LINES_LOOKED_AT: usize = 20;
+
+/// The bytes after a byte order mark.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// Tells the format of a file by its first bytes; `whole` says that they are all of it.
+pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
+    if head.is_empty() {
+        return Detected::Bad("empty file");
+    }
+    if head.starts_with(b"PAR1") {
+        return Detected::NotRead("parquet");
+    }
+    if head.starts_with(b"PK\x03\x04") {
+        let eval = memchr::memmem::find(head, b"header.json").is_some()
+            || memchr::memmem::find(head, b"_journal/").is_some()
+            || memchr::memmem::find(head, b"samples/").is_some();
+        return if eval {
+            Detected::NotRead("inspect-eval")
+        } else {
+            Detected::Bad("a zip archive")
+        };
+    }
+    let head = without_mark(head);
+    if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+        return Detected::Bad("UTF-16 text\nhint: convert it to UTF-8");
+    }
+    let lines: Vec<&[u8]> = head
+        .split(|b| *b == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .filter(|l| !l.is_empty())
+        .take(LINES_LOOKED_AT + 1)
+        .collect();
+    let Some(first) = lines.first() else {
+        return Detected::Bad("nothing but white space");
+    };
+    let layout = layout(first, &lines, whole);
+    let mut shape = Shape::default();
+    match layout {
+        Layout::Document => {
+            let Some(start) = head.iter().position(|b| matches!(b, b'{' | b'[')) else {
+                return no_json(head);
+            };
+            if !head[..start].iter().all(u8::is_ascii_whitespace) {
+                return no_json(head);
+            }
+            shape.add(head, start);
+        }
+        Layout::Lines => {
+            for line in &lines {
+                if matches!(line.first(), Some(b'{' | b'[')) {
+                    shape.add(line, 0);
+                }
+            }
+        }
+    }
+    let is_first_complete = if layout == Layout::Lines {
+        lines.len() > 1
+    } else {
+        shape.complete
+    };
+    match by_shape(&shape, head, layout) {
+        Detected::NoLog(_) if whole && !shape.complete => Detected::Bad("broken or cut-off JSON"),
+        Detected::NoLog(_) if !whole => Detected::More,
+        // What tells other formats from a plain chat may come after the messages.
+        Detected::Log(entry, _) if !whole && !is_first_complete && entry.name == "openai-chat" => {
+            Detected::More
+        }
+        other => other,
+    }
+}
+
+/// How a file is cut into values, when its format is given.
+pub(crate) fn layout_of(head: &[u8], whole: bool) -> Layout {
+    let lines: Vec<&[u8]> = without_mark(head)
+        .split(|b| *b == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .filter(|l| !l.is_empty())
+        .take(LINES_LOOKED_AT + 1)
+        .collect();
+    lines
+        .first()
+        .map_or(Layout::Lines, |first| layout(first, &lines, whole))
+}
+
+/// One value a line, if the first line is a whole value and more follows, or the second line is.
+fn layout(first: &[u8], lines: &[&[u8]], whole: bool) -> Layout {
+    let is_value = |line: &[u8]| {
+        matches!(line.first(), Some(b'{' | b'[')) && repair::value_end(line, 0).is_some()
+    };
+    // `{` and `[1, 2` over many lines are documents; `{"a": 1}` and more is a list of lines.
+    if is_value(first) {
+        let ends = repair::value_end(first, 0) == Some(first.len());
+        return if lines.len() > 1 || !ends || first[0] == b'{' {
+            Layout::Lines
+        } else {
+            Layout::Document
+        };
+    }
+    let object_lines = lines
+        .iter()
+        .skip(1)
+        .filter(|l| l.starts_with(b"{\"") && is_value(l))
+        .count();
+    // A pretty-printed array may hold an object a line, and then ends in commas.
+    let commas = lines.iter().skip(1).any(|l| l.ends_with(b","));
+    let may_be_line = first.starts_with(b"{\"") || !matches!(first[0], b'{' | b'[');
+    if object_lines > 0 && may_be_line && !commas {
+        return Layout::Lines;
+    }
+    if !whole && lines.len() == 1 && first[0] == b'{' {
+        // One line longer than the head: as a document it would be held whole, as a line too.
+        return Layout::Lines;
+    }
+    Layout::Document
+}
+
+fn no_json(head: &[u8]) -> Detected {
+    // A multi-byte character may be cut at the end of the head.
+    let head = &head[..head.len().min(4096)];
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(e) if e.valid_up_to() + 4 > head.len() && e.valid_up_to() > 0 => {
+            std::str::from_utf8(&head[..e.valid_up_to()]).unwrap_or("")
+        }
+        Err(_) => return Detected::Bad("binary file"),
+    };
+    if text.bytes().any(|b| b < 9 || (b > 13 && b < 27)) {
+        return Detected::Bad("binary file");
+    }
+    if text.contains("# aider chat started at")
+        || (text.contains("\n> ") && text.contains("mode: fundamental"))
+    {
+        return Detected::NotRead("aider");
+    }
+    if text.contains("Starting evaluation for instance") {
+        return Detected::Label("swebench-eval-log");
+    }
+    Detected::NoLog("text without JSON")
+}
+
+fn reader(name: &str, layout: Layout) -> Detected {
+    let entry = ALL
+        .iter()
+        .find(|e| e.name == name)
+        .expect("detection names readers of the catalogue");
+    Detected::Log(entry, layout)
+}
+
+/// The rules, the most telling first. Paths are relative to a value, for arrays to the array.
+fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
+    use Detected::{Label, NoLog, NotRead};
+    let has = |path: &str| s.has(path);
+    let starts = |prefix: &str| s.any(|p| p.starts_with(prefix));
+
+    // Lines of sessions.
+    if has("payload")
+        && s.any(|p| {
+            [
+                "session_meta",
+                "response_item",
+                "event_msg",
+                "turn_context",
+                "compacted",
+            ]
+            .iter()
+            .any(|t| p.strip_prefix("type=") == Some(t))
+        })
+    {
+        return NotRead("codex");
+    }
+    if has("record_type=state") || s.has_all(&["type=thread.started"]) {
+        return NotRead("codex");
+    }
+    if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
+        return Label("codex-usage");
+    }
+    if has("type=session") && s.has_any(&["cwd", "timestamp"]) {
+        return NotRead("pi");
+    }
+    let claude_line =
+        s.has_all(&["sessionId", "uuid", "type"]) && s.has_any(&["message", "data", "subtype"]);
+    let claude_meta = ["type=file-history-snapshot", "type=queue-operation"];
+    if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
+        return reader("claude-code", Layout::Lines);
+    }
+    if s.has_all(&["type=system", "session_id"]) {
+        return NotRead("claude-stream");
+    }
+    if has("dotted_order") || has("[].dotted_order") {
+        return NotRead("langsmith");
+    }
+    if has("resourceSpans") {
+        return NotRead("otel");
+    }
+    if s.any(|p| p.starts_with("kind=") && (p.ends_with("Event") || p == "kind=Condensation")) {
+        return NotRead("openhands-sdk");
+    }
+
+    // Documents and lines that hold runs.
+    if starts("schema_version=ATIF-v") {
+        return NotRead("atif");
+    }
+    if has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
+        return reader("tau2-bench", Layout::Document);
+    }
+    if s.has_all(&["[].traj", "[].reward"]) || s.has_all(&["traj", "reward", "task_id"]) {
+        return reader("tau-bench", layout);
+    }
+    if s.has_all(&["mistake_step", "history"]) || s.has_all(&["question_ID", "history"]) {
+        return NotRead("who-and-when");
+    }
+    if starts("trajectory_format=mini-swe-agent")
+        || s.has_all(&["messages", "info"])
+            && s.has_any(&["info.mini_version", "info.exit_status", "info.model_stats"])
+    {
+        return reader("mini-swe-agent", layout);
+    }
+    if s.has_all(&["trajectory[].action", "trajectory[].observation"])
+        || s.has_all(&["history[].role", "history[].agent"])
+    {
+        return reader("sweagent", layout);
+    }
+    if s.has_all(&["trajectory", "history", "info"]) {
+        return reader("sweagent", layout);
+    }
+    if s.has_all(&["issue", "git_patch"]) {
+        return NotRead("openhands-resolver");
+    }
+    if s.has_all(&["instance_id", "history"])
+        || s.has_all(&["instance_id", "test_result", "instruction"])
+    {
+        return NotRead("openhands-output");
+    }
+    if s.has_all(&["messages", "annotations"]) {
+        return reader("annotated", layout);
+    }
+    if has("messages")
+        && (s.has_all(&["response", "kwargs"])
+            || has("fncall_messages")
+            || s.has_all(&["response", "cost", "timestamp"]))
+    {
+        return NotRead("openhands-completion");
+    }
+    if s.has_any(&["messages[].role", "[].messages[].role"]) {
+        return reader("openai-chat", layout);
+    }
+    if s.has_all(&["[].role", "[].content"])
+        || s.has_all(&["role", "content"]) && layout == Layout::Document
+    {
+        let early = memchr::memmem::find(head, b"```bash\\n").is_some()
+            && memchr::memmem::find(head, b"\"tool_calls\"").is_none();
+        return reader(
+            if early {
+                "mini-swe-agent"
+            } else {
+                "openai-chat"
+            },
+            layout,
+        );
+    }
+    if s.has_all(&["prompt", "completion"]) {
+        return NotRead("verifiers");
+    }
+    if s.has_any(&["conversations[].from", "[].conversations[].from"]) {
+        return NotRead("sharegpt");
+    }
+    if s.has_all(&["state", "task"]) && s.has_any(&["state.history", "state.finished"]) {
+        return NotRead("mint");
+    }
+    if s.has_all(&["eval", "status"]) || s.has_all(&["eval", "samples"]) {
+        return NotRead("inspect-json");
+    }
+    if s.has_all(&["win", "tree"]) || s.has_all(&["answer_generation"]) {
+        return NotRead("toolbench");
+    }
+    if s.has_any(&["[].convo_id", "convo_id"]) {
+        return NotRead("abcd");
+    }
+    if s.has_any(&["[].utterances", "utterances"]) {
+        return NotRead("taskmaster");
+    }
+    if has("transitions") || s.has_all(&["nodes", "metadata"]) {
+        return NotRead("moatless");
+    }
+    if s.any(|p| p.ends_with(".traj")) && s.any(|p| p.ends_with(".gt")) {
+        return NotRead("fireact");
+    }
+    let event = |at: &str| {
+        has(&format!("{at}source"))
+            && (has(&format!("{at}action")) || has(&format!("{at}observation")))
+    };
+    if event("") || event("[].") || event("[][].") {
+        return NotRead("openhands-events");
+    }
+
+    // Labels.
+    if s.has_all(&["checkpoint_id", "session_id"]) {
+        return Label("entire-checkpoint");
+    }
+    if s.has_all(&["agent_class", "llm_config"]) {
+        return Label("openhands-metadata");
+    }
+    if has("resolved_ids") {
+        return Label("swebench-run-report");
+    }
+    if has("resolved")
+        && s.has_any(&[
+            "no_generation",
+            "no_logs",
+            "generated",
+            "with_logs",
+            "applied",
+        ])
+    {
+        return Label("swebench-results");
+    }
+    if s.any(|p| p.ends_with(".patch_exists")) || s.any(|p| p.ends_with(".tests_status")) {
+        return Label("swebench-instance-report");
+    }
+    if s.any(|p| p.ends_with(".resolved")) && s.any(|p| p.ends_with(".total")) {
+        return Label("swebench-summary");
+    }
+    if s.has_any(&["model_patch", "[].model_patch"]) {
+        return Label("swebench-predictions");
+    }
+    NoLog("JSON of no known format")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> String {
+        match detect(text.as_bytes(), true) {
+            Detected::Log(e, layout) => format!("{} {layout:?}", e.name),
+            Detected::NotRead(n) => format!("not read: {n}"),
+            Detected::Label(n) => format!("label: {n}"),
+            Detected::NoLog(n) => format!("no log: {n}"),
+            Detected::Bad(n) => format!("bad: {n}"),
+            Detected::More => "more".to_owned(),
+        }
+    }
+
+    #[test]
+    fn formats_are_told_by_content() {
+        let chat = r#"{"messages":[{"role":"user","content":"x"}]}"#;
+        assert_eq!(name(chat), "openai-chat Lines");
+        assert_eq!(name(&format!("{chat}\n{chat}\n")), "openai-chat Lines");
+        assert_eq!(name(&format!("[{chat}]")), "openai-chat Document");
+        assert_eq!(
+            name("{\n \"messages\": [\n  {\"role\": \"user\", \"content\": \"x\"}\n ]\n}"),
+            "openai-chat Document"
+        );
+        assert_eq!(
+            name(&format!("\u{feff}{chat}\r\n\r\n{chat}")),
+            "openai-chat Lines"
+        );
+        assert_eq!(name(&format!("{{\"broken\n{chat}\n")), "openai-chat Lines");
+        assert_eq!(
+            name(r#"[{"role":"user","content":"x"}]"#),
+            "openai-chat Document"
+        );
+        assert_eq!(
+            name(r#"[{"role":"assistant","content":"do\n```bash\nls\n```"}]"#),
+            "mini-swe-agent Document"
+        );
+        assert_eq!(
+            name(r#"{"messages":[{"role":"user"}],"annotations":{}}"#),
+            "annotated Lines"
+        );
+        assert_eq!(
+            name(r#"{"schema_version":"ATIF-v1.7","steps":[]}"#),
+            "not read: atif"
+        );
+        assert_eq!(
+            name(r#"{"resolved_ids":[],"schema_version":2}"#),
+            "label: swebench-run-report"
+        );
+        assert_eq!(
+            name("{\"type\":\"summary\",\"leafUuid\":\"1\"}\n"),
+            "claude-code Lines"
+        );
+        assert_eq!(name("just a text\n"), "no log: text without JSON");
+        assert_eq!(name("\u{0}\u{1}\u{2}"), "bad: binary file");
+        assert_eq!(name(" \n "), "bad: nothing but white space");
+    }
+
+    #[test]
+    fn every_reader_file_is_in_the_catalogue() {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/formats");
+        let mut files: Vec<String> = std::fs::read_dir(dir)
+            .unwrap()
+            .filter_map(|e| {
+                e.unwrap()
+                    .file_name()
+                    .to_str()?
+                    .strip_suffix(".rs")
+                    .map(str::to_owned)
+            })
+            .filter(|n| n != "mod")
+            .map(|n| n.replace('_', "-"))
+            .collect();
+        files.sort();
+        let mut names: Vec<&str> = ALL.iter().map(|e| e.name).collect();
+        names.sort_unstable();
+        assert_eq!(files, names);
+    }
+}

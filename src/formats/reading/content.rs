@@ -1,0 +1,425 @@
+//! Contents of messages in the OpenAI and Anthropic styles: a text, null, or a list of blocks.
+//!
+//! Base64 data is never kept: only its media type and size.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::draft::Losses;
+use super::record;
+
+/// What stands under `content`.
+#[derive(Debug, Default)]
+pub(crate) enum Content {
+    #[default]
+    Null,
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+record! {
+    /// One block of a content list, of any kind.
+    #[derive(Debug)]
+    struct Block in "block" {
+        kind: String = "type",
+        text: String = "text" | "input_text" | "output_text",
+        thinking: String = "thinking",
+        refusal: String = "refusal",
+        id: String = "id",
+        name: String = "name",
+        input: Arguments = "input",
+        tool_use_id: String = "tool_use_id",
+        content: Box<Content> = "content",
+        is_error: bool = "is_error",
+        image_url: Media = "image_url",
+        source: Media = "source",
+        data: Media = "data",
+        file: Media = "file",
+        input_audio: Media = "input_audio",
+    }
+
+    /// A call of a tool, in the styles of OpenAI (`function`) and tau2 (flat).
+    #[derive(Debug)]
+    struct ToolCall in "tool_call" {
+        id: String = "id",
+        function: Function = "function",
+        name: String = "name",
+        arguments: Arguments = "arguments",
+        requestor: String = "requestor",
+    }
+
+    /// The function that is called.
+    #[derive(Debug)]
+    struct Function in "function" {
+        name: String = "name",
+        arguments: Arguments = "arguments",
+    }
+}
+
+impl ToolCall {
+    /// Name and arguments, wherever they stand.
+    pub(crate) fn into_parts(self) -> (Option<String>, String, String) {
+        let function = self.function.unwrap_or_default();
+        let name = function
+            .name
+            .or(self.name)
+            .unwrap_or_else(|| "unknown".to_owned());
+        let arguments = function
+            .arguments
+            .or(self.arguments)
+            .map_or(String::new(), |a| a.0);
+        (self.id, name, arguments)
+    }
+}
+
+/// A list of calls; items may be objects or JSON in a string (as verifiers logs them).
+#[derive(Debug)]
+pub(crate) struct ToolCalls(pub(crate) Vec<ToolCall>);
+
+impl<'de> Deserialize<'de> for ToolCalls {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let items = Vec::<ToolCallItem>::deserialize(deserializer)?;
+        Ok(ToolCalls(items.into_iter().map(|i| i.0).collect()))
+    }
+}
+
+struct ToolCallItem(ToolCall);
+
+impl<'de> Deserialize<'de> for ToolCallItem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ItemVisitor;
+        impl<'de> Visitor<'de> for ItemVisitor {
+            type Value = ToolCallItem;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a tool call")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ToolCallItem, A::Error> {
+                ToolCall::deserialize(de::value::MapAccessDeserializer::new(map)).map(ToolCallItem)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<ToolCallItem, E> {
+                serde_json::from_str(text)
+                    .map(ToolCallItem)
+                    .map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(ItemVisitor)
+    }
+}
+
+/// Arguments of a call as logged: the text of a JSON string, or the JSON itself.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments(pub(crate) String);
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        if raw.starts_with('"') {
+            serde_json::from_str(raw)
+                .map(Arguments)
+                .map_err(de::Error::custom)
+        } else {
+            Ok(Arguments(raw.to_owned()))
+        }
+    }
+}
+
+/// Data that is not text: its media type and size, and its address if it is not inline.
+#[derive(Debug, Default)]
+pub(crate) struct Media {
+    pub(crate) media_type: Option<String>,
+    pub(crate) n_bytes: u64,
+    pub(crate) address: Option<String>,
+}
+
+impl Media {
+    fn of_str(text: &str) -> Self {
+        if let Some(rest) = text.strip_prefix("data:") {
+            let (head, data) = rest.split_once(',').unwrap_or((rest, ""));
+            let media_type = head
+                .split(';')
+                .next()
+                .filter(|t| !t.is_empty() && t.len() < 60);
+            return Media {
+                media_type: media_type.map(str::to_owned),
+                n_bytes: base64_bytes(data.len()),
+                address: None,
+            };
+        }
+        if text.len() < 300 && (text.contains("://") || text.starts_with("file-")) {
+            return Media {
+                address: Some(text.to_owned()),
+                ..Media::default()
+            };
+        }
+        Media {
+            n_bytes: base64_bytes(text.len()),
+            ..Media::default()
+        }
+    }
+
+    /// What stands in the text for it.
+    pub(crate) fn placeholder(&self, kind: &str) -> String {
+        let media_type = self.media_type.as_deref().unwrap_or("unknown");
+        match &self.address {
+            Some(address) => format!("[{kind} {address}]"),
+            None => format!("[{kind} {media_type} {} bytes]", self.n_bytes),
+        }
+    }
+}
+
+/// Size of what base64 text of this length holds.
+pub(crate) fn base64_bytes(length: usize) -> u64 {
+    length as u64 / 4 * 3
+}
+
+impl<'de> Deserialize<'de> for Media {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MediaVisitor;
+        impl<'de> Visitor<'de> for MediaVisitor {
+            type Value = Media;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("media data")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Media, E> {
+                Ok(Media::of_str(text))
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Media, E> {
+                Ok(Media::default())
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<Media, E> {
+                Ok(Media::default())
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Media, E> {
+                Ok(Media::default())
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<Media, E> {
+                Ok(Media::default())
+            }
+            fn visit_unit<E>(self) -> Result<Media, E> {
+                Ok(Media::default())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Media, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Media::default())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Media, A::Error> {
+                let mut media = Media::default();
+                let mut media_type = None;
+                while let Some(key) = map.next_key::<super::fields::Key<'de>>()? {
+                    match key.0.as_ref() {
+                        "url" | "data" | "file_data" | "base64" | "file_id" => {
+                            media = map.next_value()?
+                        }
+                        "media_type" | "mime_type" | "format" => {
+                            media_type = map.next_value::<Option<String>>()?
+                        }
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                media.media_type = media_type.or(media.media_type);
+                Ok(media)
+            }
+        }
+        deserializer.deserialize_any(MediaVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, null or a list of content blocks")
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Text(text.to_owned()))
+    }
+    fn visit_string<E>(self, text: String) -> Result<Content, E> {
+        Ok(Content::Text(text))
+    }
+    fn visit_unit<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+    fn visit_bool<E>(self, v: bool) -> Result<Content, E> {
+        Ok(Content::Text(v.to_string()))
+    }
+    fn visit_u64<E>(self, v: u64) -> Result<Content, E> {
+        Ok(Content::Text(v.to_string()))
+    }
+    fn visit_i64<E>(self, v: i64) -> Result<Content, E> {
+        Ok(Content::Text(v.to_string()))
+    }
+    fn visit_f64<E>(self, v: f64) -> Result<Content, E> {
+        Ok(Content::Text(v.to_string()))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
+        let mut blocks = Vec::new();
+        while let Some(item) = seq.next_element::<BlockItem>()? {
+            blocks.push(item.0);
+        }
+        Ok(Content::Blocks(blocks))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Content, A::Error> {
+        let block = Block::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        Ok(Content::Blocks(vec![block]))
+    }
+}
+
+/// A block, or a bare text that stands for a text block.
+struct BlockItem(Block);
+
+impl<'de> Deserialize<'de> for BlockItem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ItemVisitor;
+        impl<'de> Visitor<'de> for ItemVisitor {
+            type Value = BlockItem;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a content block")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<BlockItem, E> {
+                let kind = Some("text".to_owned());
+                Ok(BlockItem(Block {
+                    kind,
+                    text: Some(text.to_owned()),
+                    ..Block::default()
+                }))
+            }
+            fn visit_unit<E>(self) -> Result<BlockItem, E> {
+                Ok(BlockItem(Block {
+                    kind: Some("null".to_owned()),
+                    ..Block::default()
+                }))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<BlockItem, A::Error> {
+                Block::deserialize(de::value::MapAccessDeserializer::new(map)).map(BlockItem)
+            }
+        }
+        deserializer.deserialize_any(ItemVisitor)
+    }
+}
+
+impl Block {
+    /// The text that stands for this block in a plain reading; nothing for blocks without text.
+    pub(crate) fn into_text(self, losses: &mut Losses) -> Option<String> {
+        let kind = self.kind.as_deref().unwrap_or("text");
+        match kind {
+            "text" | "input_text" | "output_text" if self.text.is_some() => self.text,
+            "refusal" => self.refusal,
+            "image" | "image_url" | "input_image" | "document" | "file" | "input_file"
+            | "input_audio" | "audio" => {
+                let media = self
+                    .image_url
+                    .or(self.source)
+                    .or(self.file)
+                    .or(self.input_audio)
+                    .or(self.data);
+                losses.add("media replaced by a placeholder");
+                let kind = if kind.contains("image") {
+                    "image"
+                } else if kind.contains("audio") {
+                    "audio"
+                } else {
+                    "file"
+                };
+                Some(media.unwrap_or_default().placeholder(kind))
+            }
+            _ => {
+                if let Some(text) = self.text {
+                    return Some(text);
+                }
+                losses.add(&format!(
+                    "block without text: {}",
+                    &kind.chars().take(40).collect::<String>()
+                ));
+                None
+            }
+        }
+    }
+}
+
+impl Content {
+    /// All text of the content; blocks are joined by line ends, media become placeholders.
+    pub(crate) fn into_text(self, losses: &mut Losses) -> String {
+        match self {
+            Content::Null => String::new(),
+            Content::Text(text) => text,
+            Content::Blocks(blocks) => {
+                let mut out = String::new();
+                for (i, block) in blocks.into_iter().enumerate() {
+                    if let Some(text) = block.into_text(losses) {
+                        if i == 0 {
+                            out = text;
+                        } else {
+                            if !out.is_empty() {
+                                out.push('\n');
+                            }
+                            out.push_str(&text);
+                        }
+                    }
+                }
+                out
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(json: &str) -> (String, Losses) {
+        let mut losses = Losses::default();
+        let content: Content = serde_json::from_str(json).unwrap();
+        (content.into_text(&mut losses), losses)
+    }
+
+    #[test]
+    fn contents_of_all_kinds() {
+        assert_eq!(text("null").0, "");
+        assert_eq!(text("\"a\\nb\"").0, "a\nb");
+        assert_eq!(text(r#"[{"type":"text","text":"a"},"b",null]"#).0, "a\nb");
+        assert_eq!(text("7").0, "7");
+        assert_eq!(text(r#"{"type":"text","text":"a"}"#).0, "a");
+    }
+
+    #[test]
+    fn media_become_placeholders() {
+        let (t, losses) =
+            text(r#"[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAABBBB"}}]"#);
+        assert_eq!(t, "[image image/png 6 bytes]");
+        assert_eq!(losses.0.values().sum::<u64>(), 1);
+        let (t, _) = text(
+            r#"[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"AAAABBBB"}}]"#,
+        );
+        assert_eq!(t, "[image image/jpeg 6 bytes]");
+        let (t, _) = text(r#"[{"type":"image_url","image_url":"https://example.org/a.png"}]"#);
+        assert_eq!(t, "[image https://example.org/a.png]");
+    }
+
+    #[test]
+    fn calls_in_all_styles() {
+        let json = r#"[{"id":"1","function":{"name":"f","arguments":"{\"a\":1}"}},
+            {"id":"2","name":"g","arguments":{"b": 2}}, "{\"id\":\"3\",\"function\":{\"name\":\"h\",\"arguments\":{}}}"]"#;
+        let calls: ToolCalls = serde_json::from_str(json).unwrap();
+        let parts: Vec<_> = calls.0.into_iter().map(ToolCall::into_parts).collect();
+        let part = |i: &str, n: &str, a: &str| (Some(i.to_owned()), n.to_owned(), a.to_owned());
+        assert_eq!(
+            parts,
+            [
+                part("1", "f", "{\"a\":1}"),
+                part("2", "g", "{\"b\": 2}"),
+                part("3", "h", "{}")
+            ]
+        );
+    }
+}

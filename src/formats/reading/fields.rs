@@ -1,0 +1,198 @@
+//! Typed records that count which fields a log has, which of them are read, and which are dropped.
+//!
+//! [`record!`] declares a struct of optional fields and its `Deserialize`. Every key met is counted
+//! per thread; [`take_counts`] hands the counts over and starts again. A missing field and a `null`
+//! are the same (`None`), and unknown keys are skipped without being materialised.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use serde::de::{Deserialize, Deserializer, Visitor};
+
+/// Number of times each field was met, by `record.field`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldCounts {
+    pub(crate) mapped: BTreeMap<String, u64>,
+    pub(crate) dropped: BTreeMap<String, u64>,
+}
+
+/// At most so many different unknown keys are told apart; objects keyed by ids would fill memory.
+const MAX_DROPPED_KEYS: usize = 300;
+
+/// Hashes an address by itself: the keys are few and already distinct.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(b);
+        }
+    }
+    fn write_usize(&mut self, n: usize) {
+        self.0 = (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    mapped: HashMap<usize, (&'static str, u64), BuildHasherDefault<AddressHasher>>,
+    dropped: HashMap<&'static str, HashMap<String, u64>>,
+    n_dropped: usize,
+}
+
+thread_local! {
+    static COUNTS: RefCell<Counts> = RefCell::default();
+}
+
+/// Counts a field that is read. The name is known by its address: this runs once a key.
+pub(crate) fn note_mapped(name: &'static str) {
+    COUNTS.with_borrow_mut(|c| {
+        c.mapped
+            .entry(name.as_ptr() as usize)
+            .or_insert((name, 0))
+            .1 += 1
+    });
+}
+
+/// Counts a field that is left out.
+pub(crate) fn note_dropped(record: &'static str, key: &str) {
+    COUNTS.with_borrow_mut(|c| {
+        let full = c.n_dropped >= MAX_DROPPED_KEYS;
+        let keys = c.dropped.entry(record).or_default();
+        if let Some(n) = keys.get_mut(key) {
+            *n += 1;
+            return;
+        }
+        let key = if full || key.len() > 80 {
+            "(other)"
+        } else {
+            key
+        };
+        *keys.entry(key.to_owned()).or_default() += 1;
+        c.n_dropped += 1;
+    });
+}
+
+/// The counts of this thread since the last call.
+pub(crate) fn take_counts() -> FieldCounts {
+    let counts = COUNTS.with_borrow_mut(std::mem::take);
+    let mut out = FieldCounts::default();
+    // Two literals of one name may have two addresses, so names are added up here.
+    for (name, n) in counts.mapped.into_values() {
+        *out.mapped.entry(name.to_owned()).or_default() += n;
+    }
+    for (record, keys) in counts.dropped {
+        for (key, n) in keys {
+            *out.dropped.entry(format!("{record}.{key}")).or_default() += n;
+        }
+    }
+    out
+}
+
+/// A key of an object, borrowed from the input where it has no escapes.
+pub(crate) struct Key<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(v)))
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(v.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+/// Declares a record of a log: `record! { struct Name in "label" { field: Type = "key" | "alias", } }`.
+///
+/// All fields are `Option`; unknown keys are counted as dropped and skipped.
+macro_rules! record {
+    ($(
+        $(#[$meta:meta])*
+        struct $name:ident in $label:literal {
+            $( $(#[$field_meta:meta])* $field:ident: $type:ty = $key:literal $(| $alias:literal)* ),* $(,)?
+        }
+    )+) => {$(
+        $(#[$meta])*
+        #[derive(Default)]
+        pub(crate) struct $name {
+            $( $(#[$field_meta])* pub(crate) $field: Option<$type>, )*
+        }
+        impl<'de> serde::de::Deserialize<'de> for $name {
+            fn deserialize<D: serde::de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct RecordVisitor;
+                impl<'de> serde::de::Visitor<'de> for RecordVisitor {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str(concat!("an object (", $label, ")"))
+                    }
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                        let mut record = $name::default();
+                        while let Some(key) = map.next_key::<$crate::formats::reading::fields::Key<'de>>()? {
+                            match key.0.as_ref() {
+                                $( $key $(| $alias)* => {
+                                    $crate::formats::reading::fields::note_mapped(concat!($label, ".", $key));
+                                    record.$field = map.next_value()?;
+                                } )*
+                                other => {
+                                    $crate::formats::reading::fields::note_dropped($label, other);
+                                    map.next_value::<serde::de::IgnoredAny>()?;
+                                }
+                            }
+                        }
+                        Ok(record)
+                    }
+                }
+                deserializer.deserialize_map(RecordVisitor)
+            }
+        }
+    )+};
+}
+pub(crate) use record;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    record! {
+        struct Toy in "toy" { a: String = "a" | "alpha", b: Vec<u32> = "b" }
+    }
+
+    #[test]
+    fn fields_are_read_counted_and_skipped() {
+        take_counts();
+        let toy: Toy = serde_json::from_str(r#"{"alpha":"x","b":null,"c":{"d":[1]}}"#).unwrap();
+        assert_eq!((toy.a.as_deref(), toy.b), (Some("x"), None));
+        let counts = take_counts();
+        assert_eq!(
+            counts.mapped,
+            BTreeMap::from([("toy.a".to_owned(), 1), ("toy.b".to_owned(), 1)])
+        );
+        assert_eq!(counts.dropped, BTreeMap::from([("toy.c".to_owned(), 1)]));
+        assert_eq!(take_counts(), FieldCounts::default());
+    }
+
+    #[test]
+    fn many_unknown_keys_do_not_fill_memory() {
+        take_counts();
+        let object: BTreeMap<String, u32> = (0..1000).map(|i| (format!("k{i}"), i)).collect();
+        let text = serde_json::to_string(&object).unwrap();
+        serde_json::from_str::<Toy>(&text).unwrap();
+        assert!(take_counts().dropped.len() <= MAX_DROPPED_KEYS + 1);
+    }
+}

@@ -1,0 +1,79 @@
+//! What the name of a file or task tells: the task id, and the repository of a SWE task id.
+
+/// The name of a file without folders and without the endings of logs.
+pub(crate) fn stem(path: &str) -> String {
+    let mut name = path.rsplit('/').next().unwrap_or(path);
+    for ending in [
+        ".zst", ".zstd", ".gz", ".jsonl", ".json", ".traj", ".log", ".txt",
+    ] {
+        name = name.strip_suffix(ending).unwrap_or(name);
+    }
+    // `x.traj.json`: `.json` was taken off before `.traj` in the list above, so one round is enough.
+    name.to_owned()
+}
+
+/// The task id inside of a run's name: SWE-agent writes `..__install-1__owner__name-1`.
+pub(crate) fn swe_task_id(stem: &str) -> &str {
+    let Some(found) = stem.find("__install-") else {
+        return stem;
+    };
+    let rest = &stem[found + "__install-".len()..];
+    rest.split_once("__").map_or(stem, |(_, id)| id)
+}
+
+/// `owner/name` of `owner__name-123` (SWE-bench) or `owner__name.commit.task` (SWE-smith).
+pub(crate) fn swe_repository(task_id: &str) -> Option<String> {
+    let (owner, rest) = task_id.split_once("__")?;
+    let is_name = |s: &str| {
+        !s.is_empty()
+            && s.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    let name = match rest.rsplit_once('-') {
+        Some((name, number))
+            if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            name
+        }
+        _ => {
+            let mut parts = rest.splitn(3, '.');
+            let (name, commit) = (parts.next()?, parts.next()?);
+            let is_commit = commit.len() >= 7 && commit.bytes().all(|b| b.is_ascii_hexdigit());
+            parts.next().filter(|_| is_commit)?;
+            name
+        }
+    };
+    (is_name(owner) && is_name(name) && !name.contains("__")).then(|| format!("{owner}/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stems() {
+        assert_eq!(stem("a/b/x__y-1.traj.zst"), "x__y-1");
+        assert_eq!(stem("x__y-1.traj.json.gz"), "x__y-1");
+        assert_eq!(stem("plain"), "plain");
+    }
+
+    #[test]
+    fn repositories() {
+        assert_eq!(
+            swe_repository("django__django-13023").as_deref(),
+            Some("django/django")
+        );
+        assert_eq!(
+            swe_repository("scikit-learn__scikit-learn-1").as_deref(),
+            Some("scikit-learn/scikit-learn")
+        );
+        assert_eq!(
+            swe_repository("pydantic__pydantic.acb0f10f.pr_8316").as_deref(),
+            Some("pydantic/pydantic")
+        );
+        assert_eq!(swe_repository("ctf__crypto__eps"), None);
+        assert_eq!(swe_repository("github_issue"), None);
+        assert_eq!(swe_task_id("m__t-0.00__install-1__a__b-7"), "a__b-7");
+        assert_eq!(swe_task_id("a__b-7"), "a__b-7");
+    }
+}

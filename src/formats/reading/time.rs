@@ -1,0 +1,96 @@
+//! Times of logs as microseconds since 1970 UTC, without a calendar library.
+
+/// Parses `2026-01-31T10:00:00[.123456][Z|+01:00]`; without a zone it is taken as UTC.
+pub(crate) fn parse_iso(text: &str) -> Option<i64> {
+    let b = text.as_bytes();
+    let number = |from: usize, to: usize| -> Option<i64> {
+        let part = b.get(from..to)?;
+        if !part.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        Some(part.iter().fold(0i64, |n, d| n * 10 + i64::from(d - b'0')))
+    };
+    let at = |i: usize, c: &[u8]| b.get(i).is_some_and(|x| c.contains(x));
+    if !(at(4, b"-") && at(7, b"-") && at(10, b"T ") && at(13, b":") && at(16, b":")) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    if !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+        || hour > 23
+        || minute > 59
+        || second > 60
+    {
+        return None;
+    }
+    let mut rest = 19;
+    let mut micros = 0;
+    if at(rest, b".,") {
+        rest += 1;
+        let start = rest;
+        while b.get(rest).is_some_and(u8::is_ascii_digit) {
+            rest += 1;
+        }
+        for i in 0..6 {
+            let digit = if start + i < rest {
+                i64::from(b[start + i] - b'0')
+            } else {
+                0
+            };
+            micros = micros * 10 + digit;
+        }
+    }
+    let offset = match b.get(rest) {
+        Some(sign @ (b'+' | b'-')) => {
+            let minutes_at = if at(rest + 3, b":") {
+                rest + 4
+            } else {
+                rest + 3
+            };
+            let minutes =
+                number(rest + 1, rest + 3)? * 60 + number(minutes_at, minutes_at + 2).unwrap_or(0);
+            if *sign == b'+' { minutes } else { -minutes }
+        }
+        _ => 0,
+    };
+    let seconds =
+        days_from_civil(year, month, day) * 86_400 + hour * 3600 + (minute - offset) * 60 + second;
+    Some(seconds * 1_000_000 + micros)
+}
+
+/// Seconds since 1970 as microseconds; null for what cannot be a time.
+pub(crate) fn from_seconds(seconds: f64) -> Option<i64> {
+    (seconds.is_finite() && seconds.abs() < 1e11).then(|| (seconds * 1e6).round() as i64)
+}
+
+/// Days since 1970-01-01 of a date of the Gregorian calendar (H. Hinnant's algorithm).
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let y = if month <= 2 { year - 1 } else { year };
+    let era = y.div_euclid(400);
+    let year_of_era = y.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(parse_iso("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(parse_iso("1970-01-02T00:00:01.5Z"), Some(86_401_500_000));
+        assert_eq!(
+            parse_iso("2000-03-01T00:00:00.123456"),
+            Some(951_868_800_123_456)
+        );
+        assert_eq!(parse_iso("1970-01-01T01:00:00+01:00"), Some(0));
+        assert_eq!(parse_iso("yesterday"), None);
+        assert_eq!(parse_iso("1970-13-01T00:00:00Z"), None);
+        assert_eq!(parse_iso("1970-01-01T00:00:00+"), None);
+        assert_eq!(from_seconds(1.5), Some(1_500_000));
+        assert_eq!(from_seconds(f64::NAN), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! tau2-bench results: `{info, tasks, simulations}`.
+//!
+//! The policy stands once in `info` and is put before each simulation. The simulated user calls tools
+//! too, on a device of its own; the agent does not see these calls nor their results, so they are
+//! left out and counted. Solo runs have no user: their goal is the task's ticket.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::openai_chat::{Label, Moment, Name};
+use super::reading::content::ToolCalls;
+use super::reading::{Content, Draft, record};
+use super::{Entry, Reading, Sink};
+use crate::trajectory::{Kind, Trajectory};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "tau2-bench",
+    summary: "tau2-bench result files",
+    reading: Reading::Values(read),
+};
+
+record! {
+    struct File in "tau2" {
+        info: Info = "info",
+        tasks: Vec<Task> = "tasks",
+        simulations: Vec<Box<RawValue>> = "simulations",
+    }
+
+    struct Info in "tau2.info" {
+        agent_info: AgentInfo = "agent_info",
+        environment_info: EnvironmentInfo = "environment_info",
+    }
+
+    struct AgentInfo in "tau2.agent_info" {
+        implementation: String = "implementation",
+        llm: String = "llm",
+    }
+
+    struct EnvironmentInfo in "tau2.environment_info" {
+        domain_name: String = "domain_name",
+        policy: String = "policy",
+        tool_defs: Box<RawValue> = "tool_defs",
+    }
+
+    struct Task in "tau2.task" {
+        id: Name = "id",
+        ticket: String = "ticket",
+    }
+
+    struct Simulation in "tau2.simulation" {
+        task_id: Name = "task_id",
+        termination_reason: String = "termination_reason",
+        reward_info: RewardInfo = "reward_info",
+        messages: Vec<Message> = "messages",
+    }
+
+    struct RewardInfo in "tau2.reward_info" {
+        reward: Label = "reward",
+    }
+
+    struct Message in "tau2.message" {
+        role: String = "role",
+        content: Content = "content",
+        tool_calls: ToolCalls = "tool_calls",
+        reasoning: Content = "reasoning",
+        id: String = "id",
+        requestor: String = "requestor",
+        error: bool = "error",
+        timestamp: Moment = "timestamp",
+        tool_messages: Vec<Message> = "tool_messages",
+    }
+}
+
+fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
+    let file: File = serde_json::from_slice(bytes)?;
+    let info = file.info.unwrap_or_default();
+    let tickets: HashMap<String, String> = file
+        .tasks
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|t| Some((t.id?.0, t.ticket?)))
+        .collect();
+    for simulation in file.simulations.unwrap_or_default() {
+        match serde_json::from_str(simulation.get()) {
+            Ok(simulation) => finish(simulation, &info, &tickets, sink),
+            Err(error) => sink.rejects.push((0, format!("a simulation: {error}"))),
+        }
+    }
+    Ok(())
+}
+
+fn finish(
+    simulation: Simulation,
+    info: &Info,
+    tickets: &HashMap<String, String>,
+    sink: &mut Sink<'_>,
+) {
+    let environment = info.environment_info.as_ref();
+    let agent = info.agent_info.as_ref();
+    let mut draft = Draft::new();
+    if let Some(tools) = environment.and_then(|e| e.tool_defs.as_ref()) {
+        draft.tools(tools.get().to_owned());
+    }
+    if let Some(policy) = environment.and_then(|e| e.policy.as_ref()) {
+        draft.system(policy.clone());
+    }
+    let task = simulation
+        .task_id
+        .map_or_else(|| "unknown".to_owned(), |n| n.0);
+    let messages = simulation.messages.unwrap_or_default();
+    let is_solo = !messages.iter().any(|m| m.role.as_deref() == Some("user"));
+    if let Some(ticket) = tickets.get(&task).filter(|_| is_solo) {
+        draft.user(ticket.clone());
+    }
+    for (i, message) in messages.into_iter().enumerate() {
+        read_message(message, i, &mut draft);
+    }
+    let domain = environment.and_then(|e| e.domain_name.clone());
+    let reward = simulation
+        .reward_info
+        .and_then(|r| r.reward)
+        .and_then(|l| l.0);
+    let about = Trajectory {
+        task_id: Some(format!("{}-{task}", domain.as_deref().unwrap_or("task"))),
+        repository: domain.map(|d| format!("tau2-bench/{d}")),
+        agent: agent.and_then(|a| a.implementation.clone()),
+        model: agent.and_then(|a| a.llm.clone()),
+        outcome: simulation.termination_reason,
+        reward,
+        resolved: reward.map(|r| r > 1.0 - 1e-6),
+        label_source: reward.map(|_| "log".to_owned()),
+        ..Trajectory::default()
+    };
+    draft.finish(about, sink);
+}
+
+fn read_message(message: Message, i: usize, draft: &mut Draft) {
+    if let Some(several) = message.tool_messages {
+        for message in several {
+            read_message(message, i, draft);
+        }
+        return;
+    }
+    draft.at(i, message.timestamp.as_ref().and_then(|t| t.0));
+    let by_user = message.requestor.as_deref() == Some("user");
+    match message.role.as_deref().unwrap_or("") {
+        "tool" if by_user => draft
+            .losses
+            .add("tool result of the user, unseen by the agent, left out"),
+        "tool" => {
+            let text = message
+                .content
+                .unwrap_or_default()
+                .into_text(&mut draft.losses);
+            draft.result(message.id.as_deref(), None, text, message.error);
+        }
+        "assistant" => {
+            draft.begin_call();
+            if let Some(reasoning) = message.reasoning {
+                let text = reasoning.into_text(&mut draft.losses);
+                draft.agent(Kind::Thought, text);
+            }
+            let calls = message.tool_calls.map(|c| c.0).unwrap_or_default();
+            let text = message
+                .content
+                .unwrap_or_default()
+                .into_text(&mut draft.losses);
+            draft.agent(
+                if calls.is_empty() {
+                    Kind::Message
+                } else {
+                    Kind::Thought
+                },
+                text,
+            );
+            for call in calls {
+                let (id, name, arguments) = call.into_parts();
+                draft.action(name, arguments, id);
+            }
+        }
+        "user" => {
+            let n_calls = message.tool_calls.map_or(0, |c| c.0.len());
+            draft.losses.add_n(
+                "tool call of the user, unseen by the agent, left out",
+                n_calls as u64,
+            );
+            let text = message
+                .content
+                .unwrap_or_default()
+                .into_text(&mut draft.losses);
+            if n_calls == 0 || !text.is_empty() {
+                draft.user(text);
+            }
+        }
+        "system" => {
+            let text = message
+                .content
+                .unwrap_or_default()
+                .into_text(&mut draft.losses);
+            draft.system(text);
+        }
+        _ => draft.losses.add("message of unknown role left out"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::Source;
+
+    #[test]
+    fn the_users_tools_are_not_seen_by_the_agent() {
+        let json = r#"{"info":{"agent_info":{"implementation":"llm_agent","llm":"m"},"environment_info":{"domain_name":"telecom","policy":"P","tool_defs":null}},
+            "tasks":[{"id":"t","ticket":"unused"}],
+            "simulations":[{"task_id":"t","trial":0,"termination_reason":"user_stop","reward_info":{"reward":0.0},"messages":[
+              {"role":"assistant","content":"Hi!","tool_calls":null},
+              {"role":"user","content":null,"tool_calls":[{"id":"u","name":"reboot","arguments":{},"requestor":"user"}]},
+              {"role":"tool","id":"u","content":"ok","requestor":"user","error":false},
+              {"role":"user","content":"No signal."},
+              {"role":"assistant","content":null,"tool_calls":[{"id":"a","name":"look","arguments":{"line":"L1"},"requestor":"assistant"}],"raw_data":{"big":1}},
+              {"role":"tool","id":"a","content":"err","requestor":"assistant","error":true}]}]}"#;
+        let source = Source::test("x.json", "tau2-bench");
+        let mut sink = Sink::new(&source);
+        read(json.as_bytes(), &mut sink).unwrap();
+        let t = &sink.trajectories[0];
+        let outline: Vec<String> = t
+            .steps
+            .iter()
+            .map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text))
+            .collect();
+        assert_eq!(
+            outline,
+            [
+                "0 system P",
+                "1 message Hi!",
+                "2 message No signal.",
+                "2 action look\nL1",
+                "2 observation err"
+            ]
+        );
+        assert_eq!(t.steps[4].is_error, Some(true));
+        assert_eq!((t.reward, t.resolved), (Some(0.0), Some(false)));
+        assert_eq!(t.repository.as_deref(), Some("tau2-bench/telecom"));
+        assert_eq!(sink.losses.0.values().sum::<u64>(), 2);
+    }
+}

@@ -1,0 +1,149 @@
+//! Opening logs: which files there are, and transparent gzip and zstd, told by their first bytes.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+/// A file to be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Input {
+    /// Name in the tables: relative to the folder given, with `/`; with the folder's own name before it
+    /// where several were given.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    /// Given on the command line itself, not found in a folder.
+    pub(crate) is_named: bool,
+    /// Size as stored.
+    pub(crate) n_bytes: u64,
+}
+
+/// All files under what was given, in the order of their names. Hidden files and folders are left
+/// out, unless they were given themselves.
+pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for root in roots {
+        let metadata =
+            std::fs::metadata(root).with_context(|| format!("cannot read {}", root.display()))?;
+        if !metadata.is_dir() {
+            let name = root.file_name().map_or_else(
+                || root.display().to_string(),
+                |n| n.to_string_lossy().into_owned(),
+            );
+            inputs.push(Input {
+                name,
+                path: root.clone(),
+                is_named: true,
+                n_bytes: metadata.len(),
+            });
+            continue;
+        }
+        let is_shown = |e: &walkdir::DirEntry| {
+            e.depth() == 0 || !e.file_name().to_string_lossy().starts_with('.')
+        };
+        for entry in walkdir::WalkDir::new(root)
+            .follow_links(true)
+            .into_iter()
+            .filter_entry(is_shown)
+        {
+            let entry = entry.with_context(|| format!("cannot list {}", root.display()))?;
+            if !entry.file_type().is_file() {
+                continue;
+            }
+            let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
+            let mut parts: Vec<_> = relative
+                .components()
+                .map(|c| c.as_os_str().to_string_lossy().into_owned())
+                .collect();
+            if let (true, Some(last)) = (roots.len() > 1, root.file_name()) {
+                parts.insert(0, last.to_string_lossy().into_owned());
+            }
+            let n_bytes = entry.metadata().map_or(0, |m| m.len());
+            inputs.push(Input {
+                name: parts.join("/"),
+                path: entry.path().to_owned(),
+                is_named: false,
+                n_bytes,
+            });
+        }
+    }
+    inputs.sort();
+    inputs.dedup_by(|a, b| a.path == b.path);
+    Ok(inputs)
+}
+
+/// Opens a file and undoes its compression.
+pub(crate) fn open(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
+    let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
+    let head = file.fill_buf()?;
+    if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        let decoder = zstd::stream::read::Decoder::with_buffer(file)?;
+        return Ok(Box::new(BufReader::with_capacity(256 << 10, decoder)));
+    }
+    if head.starts_with(&[0x1f, 0x8b]) {
+        let decoder = flate2::bufread::MultiGzDecoder::new(file);
+        return Ok(Box::new(BufReader::with_capacity(256 << 10, decoder)));
+    }
+    Ok(Box::new(file))
+}
+
+/// Reads on until at least `n` bytes are there, or the end; says whether it is the end.
+pub(crate) fn read_head(
+    reader: &mut dyn BufRead,
+    head: &mut Vec<u8>,
+    n: usize,
+) -> std::io::Result<bool> {
+    let missing = n.saturating_sub(head.len()) as u64;
+    let got = reader.take(missing).read_to_end(head)?;
+    Ok((got as u64) < missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn compression_is_told_by_content_also_in_several_frames() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |name: &str, bytes: &[u8]| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let mut text = String::new();
+            open(&path).unwrap().read_to_string(&mut text).unwrap();
+            text
+        };
+        let frames = [
+            zstd::encode_all(&b"one "[..], 1).unwrap(),
+            zstd::encode_all(&b"two"[..], 1).unwrap(),
+        ]
+        .concat();
+        assert_eq!(read("a.jsonl", &frames), "one two");
+        let mut members = Vec::new();
+        for part in [&b"one "[..], b"two"] {
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(part).unwrap();
+            members.extend(encoder.finish().unwrap());
+        }
+        assert_eq!(read("b.txt", &members), "one two");
+        assert_eq!(read("c.gz", b"plain"), "plain");
+    }
+
+    #[test]
+    fn files_are_found_in_order_without_hidden_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("b/.git")).unwrap();
+        for name in ["b/z.json", "b/.git/x", "a.json", ".hidden"] {
+            std::fs::write(dir.path().join(name), "{}").unwrap();
+        }
+        let names: Vec<String> = find(&[dir.path().to_owned()])
+            .unwrap()
+            .into_iter()
+            .map(|i| i.name)
+            .collect();
+        assert_eq!(names, ["a.json", "b/z.json"]);
+        assert!(find(&[dir.path().join("none")]).is_err());
+    }
+}

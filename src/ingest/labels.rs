@@ -1,0 +1,263 @@
+//! Label files: reading them, and joining what they say to the runs they speak of.
+//!
+//! A run is meant if its task id is in the file and its folder fits. A SWE-bench run report names the run
+//! in its file name (`<model>.<run>.json`): a folder of the run must have that name, or the report
+//! must lie in the same folder as the run. A `results.json` speaks of all runs under its folder. A folder
+//! named `labels`, `results`, `reports`, `logs` or `evaluation` speaks of the folder around it. The
+//! nearest file wins; if equally near files contradict each other the label stays unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+/// What a label file says of one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// Null: the evaluation of this task failed.
+    resolved: Option<bool>,
+}
+
+/// One label file.
+#[derive(Debug)]
+pub(crate) struct LabelFile {
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    /// Folder of the runs that it speaks of, empty or ending in `/`.
+    scope: String,
+    /// Name of the run, where the file's name tells it.
+    run: Option<String>,
+    verdicts: BTreeMap<String, Verdict>,
+    /// Tasks that are not named are not resolved (`results.json` lists only what was).
+    others_unresolved: bool,
+    /// Runs it was joined to.
+    pub(crate) n_joined: u64,
+}
+
+#[derive(Deserialize)]
+struct RunReport {
+    #[serde(default)]
+    resolved_ids: Vec<String>,
+    #[serde(default)]
+    unresolved_ids: Vec<String>,
+    #[serde(default)]
+    empty_patch_ids: Vec<String>,
+    #[serde(default)]
+    error_ids: Vec<String>,
+    #[serde(default)]
+    incomplete_ids: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Results {
+    #[serde(default)]
+    resolved: Vec<String>,
+    #[serde(default)]
+    no_generation: Vec<String>,
+    #[serde(default)]
+    no_logs: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Instance {
+    resolved: Option<bool>,
+}
+
+impl LabelFile {
+    /// Reads a label file; kinds without verdicts on tasks, and broken files, have none.
+    pub(crate) fn read(
+        name: &str,
+        kind: &'static str,
+        bytes: &[u8],
+    ) -> Result<LabelFile, serde_json::Error> {
+        let mut verdicts = BTreeMap::new();
+        let mut put = |ids: Vec<String>, resolved: Option<bool>| {
+            for id in ids {
+                verdicts.insert(id, Verdict { resolved });
+            }
+        };
+        let mut run = None;
+        match kind {
+            "swebench-run-report" => {
+                let report: RunReport = serde_json::from_slice(bytes)?;
+                put(report.incomplete_ids, None);
+                put(report.error_ids, None);
+                put(report.empty_patch_ids, Some(false));
+                put(report.unresolved_ids, Some(false));
+                put(report.resolved_ids, Some(true));
+                run = run_name(name);
+            }
+            "swebench-results" => {
+                let results: Results = serde_json::from_slice(bytes)?;
+                put(results.no_generation, Some(false));
+                put(results.no_logs, None);
+                put(results.resolved, Some(true));
+            }
+            "swebench-instance-report" => {
+                let instances: BTreeMap<String, Instance> = serde_json::from_slice(bytes)?;
+                for (id, instance) in instances {
+                    put(vec![id], instance.resolved);
+                }
+            }
+            _ => {}
+        }
+        Ok(LabelFile {
+            name: name.to_owned(),
+            kind,
+            scope: scope(name),
+            run,
+            verdicts,
+            others_unresolved: kind == "swebench-results",
+            n_joined: 0,
+        })
+    }
+
+    /// Whether it says anything of single runs.
+    pub(crate) fn has_verdicts(&self) -> bool {
+        !self.verdicts.is_empty()
+    }
+
+    fn verdict(&self, source: &str, task: &str) -> Option<Verdict> {
+        if !source.starts_with(&self.scope) {
+            return None;
+        }
+        if let Some(run) = &self.run {
+            let folder = source.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let is_named = folder.split('/').any(|part| part == run);
+            let is_beside = folder == self.name.rsplit_once('/').map_or("", |(folder, _)| folder);
+            if !is_named && !is_beside {
+                return None;
+            }
+        }
+        let known = self.verdicts.get(task).copied();
+        // Only ids in the form of SWE-bench: anything else cannot have been in the evaluation.
+        let is_swe = self.others_unresolved && task.contains("__") && !task.contains(' ');
+        known.or(is_swe.then_some(Verdict {
+            resolved: Some(false),
+        }))
+    }
+}
+
+/// The folder of the runs that a label file speaks of.
+fn scope(name: &str) -> String {
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let (parent, last) = folder.rsplit_once('/').unwrap_or(("", folder));
+    let is_side = ["labels", "results", "reports", "logs", "evaluation"].contains(&last);
+    let scope = if is_side { parent } else { folder };
+    if scope.is_empty() {
+        String::new()
+    } else {
+        format!("{scope}/")
+    }
+}
+
+/// `run` of `<model>.<run>.json`.
+fn run_name(name: &str) -> Option<String> {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let stem = crate::formats::reading::names::stem(file);
+    stem.rsplit_once('.').map(|(_, run)| run.to_owned())
+}
+
+/// All label files of an ingest.
+#[derive(Debug, Default)]
+pub(crate) struct Labels {
+    pub(crate) files: Vec<LabelFile>,
+    /// Runs on which equally near files contradict each other.
+    pub(crate) contradicted: BTreeSet<String>,
+}
+
+impl Labels {
+    pub(crate) fn has_verdicts(&self) -> bool {
+        self.files.iter().any(LabelFile::has_verdicts)
+    }
+
+    /// The label of a run: resolved or not or unknown, and the file that says so.
+    pub(crate) fn join(&mut self, source: &str, task: &str) -> Option<(Option<bool>, String)> {
+        let mut found: Vec<(usize, usize, Verdict)> = Vec::new();
+        for (i, file) in self.files.iter().enumerate() {
+            if let Some(verdict) = file.verdict(source, task) {
+                found.push((file.scope.len(), i, verdict));
+            }
+        }
+        let nearest = found.iter().map(|f| f.0).max()?;
+        found.retain(|f| f.0 == nearest);
+        let (_, first, verdict) = found[0];
+        if found.iter().any(|f| f.2 != verdict) {
+            self.contradicted.insert(source.to_owned());
+            return None;
+        }
+        self.files[first].n_joined += 1;
+        Some((verdict.resolved, self.files[first].name.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(files: &[(&str, &'static str, &str)]) -> Labels {
+        let files = files
+            .iter()
+            .map(|(n, k, t)| LabelFile::read(n, k, t.as_bytes()).unwrap())
+            .collect();
+        Labels {
+            files,
+            ..Labels::default()
+        }
+    }
+
+    #[test]
+    fn a_run_report_speaks_of_the_folder_of_its_run() {
+        let report = r#"{"resolved_ids":["a__b-1"],"unresolved_ids":["a__b-2"],"error_ids":["a__b-3"],"schema_version":2}"#;
+        let mut l = labels(&[("x/labels/model.run_1.json", "swebench-run-report", report)]);
+        let name = "x/labels/model.run_1.json".to_owned();
+        assert_eq!(
+            l.join("x/run_1/a__b-1.traj.json", "a__b-1"),
+            Some((Some(true), name.clone()))
+        );
+        assert_eq!(
+            l.join("x/run_1/a__b-2.traj.json", "a__b-2"),
+            Some((Some(false), name.clone()))
+        );
+        assert_eq!(
+            l.join("x/run_1/a__b-3.traj.json", "a__b-3"),
+            Some((None, name))
+        );
+        assert_eq!(l.join("x/run_1/a__b-4.traj.json", "a__b-4"), None);
+        assert_eq!(l.join("x/run_2/a__b-1.traj.json", "a__b-1"), None);
+        assert_eq!(l.join("y/run_1/a__b-1.traj.json", "a__b-1"), None);
+        assert_eq!(l.files[0].n_joined, 3);
+    }
+
+    #[test]
+    fn results_list_what_was_resolved() {
+        let results = r#"{"no_generation":[],"no_logs":["a__b-3"],"resolved":["a__b-1"]}"#;
+        let mut l = labels(&[("x/results/results.json", "swebench-results", results)]);
+        assert_eq!(
+            l.join("x/trajs/a__b-1.traj", "a__b-1").unwrap().0,
+            Some(true)
+        );
+        assert_eq!(
+            l.join("x/trajs/a__b-2.traj", "a__b-2").unwrap().0,
+            Some(false)
+        );
+        assert_eq!(l.join("x/trajs/a__b-3.traj", "a__b-3").unwrap().0, None);
+        assert_eq!(l.join("x/trajs/chat.jsonl", "chat-1"), None);
+    }
+
+    #[test]
+    fn contradicting_files_leave_it_unknown() {
+        let yes = r#"{"resolved":["a__b-1"],"no_logs":[]}"#;
+        let no = r#"{"resolved":[],"no_logs":["a__b-2"]}"#;
+        let mut l = labels(&[
+            ("results.json", "swebench-results", yes),
+            ("other.json", "swebench-results", no),
+        ]);
+        assert_eq!(l.join("a__b-1.traj", "a__b-1"), None);
+        assert_eq!(l.contradicted.len(), 1);
+        let mut l = labels(&[
+            ("results.json", "swebench-results", yes),
+            ("x/results.json", "swebench-results", no),
+        ]);
+        assert_eq!(l.join("x/a__b-1.traj", "a__b-1").unwrap().0, Some(false));
+    }
+}

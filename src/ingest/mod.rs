@@ -1,0 +1,471 @@
+//! Logs into tables: finds the files, tells their formats, reads them in parallel, and writes
+//! `trajectories.parquet`, `steps.parquet`, `rejects.jsonl` and `ingest.json`.
+//!
+//! Files are read in parallel, big JSONL files in batches of lines; results are written in the order of
+//! names and positions, whatever the number of threads. Only a bounded number of jobs is in flight,
+//! so memory depends on the largest document (or session, or batch), not on how many there are; what grows
+//! with the number of runs is 24 bytes each, to tell duplicates. All files are written under temporary
+//! names and renamed at the end, `ingest.json` last: a dataset without it is not finished.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::formats::{self, Entry};
+use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
+
+mod input;
+mod jobs;
+mod labels;
+
+use input::Input;
+use jobs::{Found, Part};
+use labels::{LabelFile, Labels};
+
+/// Row groups are closed at about this much text, so that units of work are small.
+const ROW_GROUP_BYTES: usize = 8 << 20;
+
+/// What to ingest.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Files and folders.
+    pub inputs: Vec<PathBuf>,
+    /// Folder of the dataset.
+    pub out: PathBuf,
+    /// Name of a reader for all files; none tells the format of each file by its content.
+    pub format: Option<String>,
+    /// Number of threads that read.
+    pub threads: usize,
+}
+
+/// How far an ingest is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    pub files_done: u64,
+    pub files: u64,
+    /// Bytes as stored, of the files that are done.
+    pub bytes_done: u64,
+    pub bytes: u64,
+    pub trajectories: u64,
+}
+
+/// What was read of one format.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FormatTotals {
+    pub files: u64,
+    pub trajectories: u64,
+    pub duplicates: u64,
+    pub steps: u64,
+    /// Bytes of the logs, uncompressed.
+    pub bytes: u64,
+    /// Bytes of text in the tables.
+    pub text_bytes: u64,
+    pub rejects: u64,
+    /// Runs with a known label.
+    pub labelled: u64,
+    /// What the logs hold and the tables do not.
+    pub losses: BTreeMap<String, u64>,
+    /// Fields read, with how often they were met.
+    pub fields_mapped: BTreeMap<String, u64>,
+    /// Fields left out, with how often they were met.
+    pub fields_dropped: BTreeMap<String, u64>,
+}
+
+/// A run that was there before.
+#[derive(Clone, Debug, Serialize)]
+pub struct Duplicate {
+    pub trajectory: String,
+    pub source: String,
+    /// File that holds the same run and was read first.
+    pub repeats: String,
+}
+
+/// A file that was not read, and what it seems to be.
+#[derive(Clone, Debug, Serialize)]
+pub struct Aside {
+    pub path: String,
+    pub format: String,
+}
+
+/// A label file and how many runs it was joined to.
+#[derive(Clone, Debug, Serialize)]
+pub struct LabelReport {
+    pub path: String,
+    pub format: String,
+    pub joined: u64,
+}
+
+/// The report of an ingest, also written as `ingest.json` (there with a list of all files).
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    pub tool: String,
+    pub version: String,
+    pub schema_version: String,
+    /// Hash of the ids of all trajectories in order: the identity of the dataset.
+    pub dataset: String,
+    pub files: u64,
+    pub trajectories: u64,
+    pub steps: u64,
+    pub bytes: u64,
+    pub stored_bytes: u64,
+    pub rejects: u64,
+    pub formats: BTreeMap<String, FormatTotals>,
+    pub duplicates: Vec<Duplicate>,
+    pub not_read: Vec<Aside>,
+    pub labels: Vec<LabelReport>,
+    pub contradicting_labels: Vec<String>,
+    pub no_logs: Vec<Aside>,
+}
+
+/// One line of `rejects.jsonl`.
+#[derive(Clone, Debug, Serialize)]
+struct Reject<'a> {
+    path: &'a str,
+    /// From 1; null where the file is one document.
+    line: Option<u64>,
+    /// In the uncompressed file.
+    byte_offset: u64,
+    reason: &'a str,
+}
+
+/// One file in `ingest.json`.
+#[derive(Debug, Default, Serialize)]
+struct FileReport {
+    path: String,
+    format: String,
+    trajectories: u64,
+    steps: u64,
+    bytes: u64,
+    rejects: u64,
+    losses: BTreeMap<String, u64>,
+    fields_mapped: BTreeMap<String, u64>,
+    fields_dropped: BTreeMap<String, u64>,
+}
+
+/// Reads logs into the tables of a dataset.
+pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Report> {
+    let forced = options.format.as_deref().map(formats::find).transpose()?;
+    let inputs = input::find(&options.inputs)?;
+    anyhow::ensure!(
+        !inputs.is_empty(),
+        "no files under {}\nhint: give log files or a folder that holds some",
+        options
+            .inputs
+            .iter()
+            .map(|p| p.display().to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
+    std::fs::create_dir_all(&options.out)
+        .with_context(|| format!("cannot create {}", options.out.display()))?;
+    let mut out = Output::create(&options.out)?;
+    let written = run(
+        &inputs,
+        forced,
+        options.threads.max(1),
+        &mut out,
+        on_progress,
+    );
+    if let Err(error) = written {
+        out.discard();
+        return Err(error);
+    }
+    out.finish(&inputs)
+}
+
+fn run(
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    threads: usize,
+    out: &mut Output,
+    on_progress: &mut dyn FnMut(Progress),
+) -> anyhow::Result<()> {
+    let mut progress = Progress {
+        files: inputs.len() as u64,
+        bytes: inputs.iter().map(|i| i.n_bytes).sum(),
+        ..Progress::default()
+    };
+    jobs::for_each_part(inputs, forced, threads, |part| {
+        if part.is_last {
+            progress.files_done += 1;
+            progress.bytes_done += inputs[part.input].n_bytes;
+        }
+        out.take(part, inputs)?;
+        progress.trajectories = out.report.trajectories;
+        on_progress(progress);
+        Ok(())
+    })
+}
+
+/// The files of a dataset in the making.
+struct Output {
+    dir: PathBuf,
+    trajectories: TableWriter<TrajectoryRow>,
+    steps: TableWriter<StepRow>,
+    rejects: BufWriter<File>,
+    files: BufWriter<File>,
+    /// Which input a run was read from first, by id.
+    seen: HashMap<u128, u32>,
+    dataset: blake3::Hasher,
+    labels: Labels,
+    report: Report,
+    file: FileReport,
+}
+
+const TABLES: [&str; 4] = [
+    "trajectories.parquet",
+    "steps.parquet",
+    "rejects.jsonl",
+    "ingest.json",
+];
+
+/// The temporary name of a file of the dataset.
+fn unfinished(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!(".{name}.unfinished"))
+}
+
+impl Output {
+    fn create(dir: &Path) -> anyhow::Result<Self> {
+        let file = |name: &str| {
+            let path = unfinished(dir, name);
+            File::create(&path)
+                .map(BufWriter::new)
+                .with_context(|| format!("cannot write {}", path.display()))
+        };
+        Ok(Output {
+            trajectories: TableWriter::create(
+                &unfinished(dir, "trajectories.parquet"),
+                ROW_GROUP_BYTES,
+            )?,
+            steps: TableWriter::create(&unfinished(dir, "steps.parquet"), ROW_GROUP_BYTES)?,
+            rejects: file("rejects.jsonl")?,
+            files: file("files.jsonl")?,
+            dir: dir.to_owned(),
+            seen: HashMap::new(),
+            dataset: blake3::Hasher::new(),
+            labels: Labels::default(),
+            report: Report {
+                tool: "trajpress".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                schema_version: store::SCHEMA_VERSION.to_owned(),
+                ..Report::default()
+            },
+            file: FileReport::default(),
+        })
+    }
+
+    /// Takes the next part in order.
+    fn take(&mut self, part: Part, inputs: &[Input]) -> anyhow::Result<()> {
+        let name = &inputs[part.input].name;
+        for reject in &part.rejects {
+            let row = Reject {
+                path: name,
+                line: reject.line,
+                byte_offset: reject.offset,
+                reason: &reject.reason,
+            };
+            serde_json::to_writer(&mut self.rejects, &row)?;
+            self.rejects.write_all(b"\n")?;
+        }
+        self.report.rejects += part.rejects.len() as u64;
+        self.file.rejects += part.rejects.len() as u64;
+        self.file.bytes += part.n_bytes;
+        add_all(&mut self.file.losses, &part.losses.0);
+        add_all(&mut self.file.fields_mapped, &part.fields.mapped);
+        add_all(&mut self.file.fields_dropped, &part.fields.dropped);
+        let format = match &part.found {
+            Found::Log(name) => *name,
+            Found::NotRead(format) => {
+                self.report.not_read.push(Aside {
+                    path: name.clone(),
+                    format: (*format).to_owned(),
+                });
+                "not read"
+            }
+            Found::Label(kind, bytes) => match LabelFile::read(name, kind, bytes) {
+                Ok(file) => {
+                    self.labels.files.push(file);
+                    "label"
+                }
+                Err(_) => {
+                    self.report.no_logs.push(Aside {
+                        path: name.clone(),
+                        format: format!("unreadable {kind}"),
+                    });
+                    "no log"
+                }
+            },
+            Found::NoLog(what) => {
+                self.report.no_logs.push(Aside {
+                    path: name.clone(),
+                    format: (*what).to_owned(),
+                });
+                "no log"
+            }
+            Found::Bad => "unreadable",
+        };
+        let (mut n_duplicates, mut n_text) = (0, 0);
+        for (trajectory, steps) in part.trajectories {
+            let id = u128::from_str_radix(&trajectory.trajectory, 16)
+                .context("an id is a hex number")?;
+            if let Some(first) = self.seen.get(&id) {
+                n_duplicates += 1;
+                self.report.duplicates.push(Duplicate {
+                    trajectory: trajectory.trajectory,
+                    source: name.clone(),
+                    repeats: inputs[*first as usize].name.clone(),
+                });
+                continue;
+            }
+            self.seen.insert(id, part.input as u32);
+            self.dataset.update(trajectory.trajectory.as_bytes());
+            self.report.trajectories += 1;
+            self.report.steps += steps.len() as u64;
+            self.file.trajectories += 1;
+            self.file.steps += steps.len() as u64;
+            n_text += trajectory.n_bytes;
+            self.trajectories.push([trajectory])?;
+            self.steps.push(steps)?;
+        }
+        if matches!(part.found, Found::Log(_)) {
+            let totals = self.report.formats.entry(format.to_owned()).or_default();
+            totals.duplicates += n_duplicates;
+            totals.text_bytes += n_text;
+        }
+        if part.is_last {
+            self.end_file(name, format)?;
+        }
+        Ok(())
+    }
+
+    fn end_file(&mut self, name: &str, format: &str) -> anyhow::Result<()> {
+        let mut file = std::mem::take(&mut self.file);
+        file.path = name.to_owned();
+        file.format = format.to_owned();
+        serde_json::to_writer(&mut self.files, &file)?;
+        self.files.write_all(b"\n")?;
+        self.report.files += 1;
+        self.report.bytes += file.bytes;
+        if formats::ALL.iter().any(|e| e.name == format) {
+            let totals = self.report.formats.entry(format.to_owned()).or_default();
+            totals.files += 1;
+            totals.trajectories += file.trajectories;
+            totals.steps += file.steps;
+            totals.bytes += file.bytes;
+            totals.rejects += file.rejects;
+            add_all(&mut totals.losses, &file.losses);
+            add_all(&mut totals.fields_mapped, &file.fields_mapped);
+            add_all(&mut totals.fields_dropped, &file.fields_dropped);
+        }
+        Ok(())
+    }
+
+    /// Closes the tables, joins the labels, writes the report, and gives all files their names.
+    fn finish(mut self, inputs: &[Input]) -> anyhow::Result<Report> {
+        self.report.stored_bytes = inputs.iter().map(|i| i.n_bytes).sum();
+        self.report.dataset = self.dataset.finalize().to_hex()[..32].to_owned();
+        self.trajectories.finish()?;
+        self.steps.finish()?;
+        self.rejects.flush()?;
+        self.files.flush()?;
+        if self.labels.has_verdicts() {
+            join_labels(&self.dir, &mut self.labels, &mut self.report)?;
+        }
+        self.report.contradicting_labels = self.labels.contradicted.iter().cloned().collect();
+        self.report.labels = self
+            .labels
+            .files
+            .iter()
+            .map(|f| LabelReport {
+                path: f.name.clone(),
+                format: f.kind.to_owned(),
+                joined: f.n_joined,
+            })
+            .collect();
+        write_report(&self.dir, &self.report)?;
+        // Without its report a dataset is not finished: it goes first and comes last.
+        let _ = std::fs::remove_file(self.dir.join("ingest.json"));
+        for name in TABLES {
+            let path = self.dir.join(name);
+            std::fs::rename(unfinished(&self.dir, name), &path)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        let _ = std::fs::remove_file(unfinished(&self.dir, "files.jsonl"));
+        Ok(self.report)
+    }
+
+    /// Removes what was written so far.
+    fn discard(self) {
+        for name in TABLES.into_iter().chain(["files.jsonl"]) {
+            let _ = std::fs::remove_file(unfinished(&self.dir, name));
+        }
+    }
+}
+
+fn add_all(to: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {
+    for (key, n) in from {
+        match to.get_mut(key) {
+            Some(count) => *count += n,
+            None => {
+                to.insert(key.clone(), *n);
+            }
+        }
+    }
+}
+
+/// Writes the table of trajectories again with what the label files say; one row group at a time.
+///
+/// Label files may come after their runs, so this cannot be done on the way.
+fn join_labels(dir: &Path, labels: &mut Labels, report: &mut Report) -> anyhow::Result<()> {
+    let path = unfinished(dir, "trajectories.parquet");
+    let joined = unfinished(dir, "joined.parquet");
+    let mut writer = TableWriter::create(&joined, ROW_GROUP_BYTES)?;
+    for row_group in 0..store::row_groups::<TrajectoryRow>(&path)? {
+        for mut row in store::read_row_group::<TrajectoryRow>(&path, row_group)? {
+            if row.resolved.is_none() {
+                if let Some((resolved, file)) = row
+                    .task_id
+                    .as_deref()
+                    .and_then(|t| labels.join(&row.source, t))
+                {
+                    row.resolved = resolved;
+                    row.label_source = Some(file);
+                    if let Some(totals) = report
+                        .formats
+                        .get_mut(&row.format)
+                        .filter(|_| resolved.is_some())
+                    {
+                        totals.labelled += 1;
+                    }
+                }
+            }
+            writer.push([row])?;
+        }
+    }
+    writer.finish()?;
+    std::fs::rename(&joined, &path).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes `ingest.json`: the report, then a line for each file.
+fn write_report(dir: &Path, report: &Report) -> anyhow::Result<()> {
+    let path = unfinished(dir, "ingest.json");
+    let mut out = BufWriter::new(
+        File::create(&path).with_context(|| format!("cannot write {}", path.display()))?,
+    );
+    let text = serde_json::to_string_pretty(report)?;
+    let body = text.strip_suffix("\n}").context("a report is an object")?;
+    write!(out, "{body},\n  \"by_file\": [")?;
+    let files = std::io::BufReader::new(File::open(unfinished(dir, "files.jsonl"))?);
+    for (i, line) in std::io::BufRead::lines(files).enumerate() {
+        write!(out, "{}\n    {}", if i == 0 { "" } else { "," }, line?)?;
+    }
+    out.write_all(b"\n  ]\n}\n")?;
+    out.into_inner()
+        .map_err(std::io::IntoInnerError::into_error)?
+        .sync_all()?;
+    Ok(())
+}

@@ -1,0 +1,351 @@
+//! A trajectory prepared for replay: its steps, spans and atoms as indices, made once and shared
+//! by all variants.
+//!
+//! Atoms are interned per trajectory. A path that is a suffix of exactly one longer path seen in
+//! the same trajectory is the same atom as that path (`a.py` is `src/a.py` if nothing else ends so),
+//! which also takes care of the workspace root.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use crate::features::atoms::{self, AtomKind};
+use crate::store::FeatureRow;
+use crate::trajectory::{Kind, Trajectory};
+
+/// Index of an atom in [`Log::atoms`].
+pub type AtomId = u32;
+
+pub use crate::features::atoms::{BODY, BOUND, DERIVED};
+
+/// An atom of the trajectory.
+#[derive(Debug, Clone)]
+pub struct Atom {
+    /// Normal form.
+    pub text: String,
+    pub kind: AtomKind,
+}
+
+/// A line, or a piece of a long line: the unit of copying.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    pub step: u32,
+    /// Byte range in the step's text.
+    pub start: u32,
+    pub end: u32,
+    pub tokens: u32,
+}
+
+/// One mention of an atom in a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mention {
+    pub span: u32,
+    pub atom: AtomId,
+    pub flags: u8,
+}
+
+/// A turn, as ranges over steps.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    pub segment: u32,
+    /// All steps of the turn.
+    pub steps: Range<u32>,
+    /// The first step that the agent wrote; the decision stands before it. None: no model call.
+    pub decision: Option<u32>,
+}
+
+/// A trajectory with its features as indices.
+pub struct Log {
+    pub trajectory: Trajectory,
+    /// Tokens of each step.
+    pub tokens: Vec<u32>,
+    /// Action kind of each step.
+    pub action_kinds: Vec<Option<String>>,
+    pub spans: Vec<Span>,
+    /// Spans of step i: `span_of[i]..span_of[i + 1]`.
+    span_of: Vec<u32>,
+    pub mentions: Vec<Mention>,
+    /// Mentions of span i: `mention_of[i]..mention_of[i + 1]`.
+    mention_of: Vec<u32>,
+    pub atoms: Vec<Atom>,
+    ids: HashMap<String, AtomId>,
+    /// Turns 0..; turn 0 is the head and may be empty.
+    pub turns: Vec<Turn>,
+    pub n_segments: u32,
+    /// Mentions in the order of their atoms, and where each atom's begin.
+    by_atom: Vec<u32>,
+    atom_start: Vec<u32>,
+}
+
+impl Log {
+    /// Joins a trajectory with its features, which must be those of its steps, in order.
+    pub fn new(trajectory: Trajectory, features: Vec<FeatureRow>) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            trajectory.steps.len() == features.len(),
+            "trajectory {} has {} steps and {} feature rows\nhint: run `trajpress annotate` again",
+            trajectory.id,
+            trajectory.steps.len(),
+            features.len()
+        );
+        let mut log = Log {
+            tokens: features.iter().map(|f| f.tokens).collect(),
+            action_kinds: Vec::with_capacity(features.len()),
+            spans: Vec::new(),
+            span_of: vec![0],
+            mentions: Vec::new(),
+            mention_of: vec![0],
+            atoms: Vec::new(),
+            ids: HashMap::new(),
+            turns: turns_of(&trajectory),
+            n_segments: trajectory.steps.last().map_or(1, |s| s.segment + 1),
+            by_atom: Vec::new(),
+            atom_start: Vec::new(),
+            trajectory,
+        };
+        for (step, row) in features.into_iter().enumerate() {
+            log.add_step(step as u32, row)?;
+        }
+        log.merge_path_suffixes();
+        log.index_by_atom();
+        Ok(log)
+    }
+
+    /// Counting sort of the mentions by atom.
+    fn index_by_atom(&mut self) {
+        let mut start = vec![0u32; self.atoms.len() + 1];
+        for m in &self.mentions {
+            start[m.atom as usize + 1] += 1;
+        }
+        for i in 1..start.len() {
+            start[i] += start[i - 1];
+        }
+        let mut next = start.clone();
+        self.by_atom = vec![0; self.mentions.len()];
+        for (i, m) in self.mentions.iter().enumerate() {
+            self.by_atom[next[m.atom as usize] as usize] = i as u32;
+            next[m.atom as usize] += 1;
+        }
+        self.atom_start = start;
+    }
+
+    /// All mentions of an atom, in order.
+    pub fn mentions_of_atom(&self, atom: AtomId) -> impl Iterator<Item = &Mention> {
+        let range = self.atom_start[atom as usize] as usize..self.atom_start[atom as usize + 1] as usize;
+        self.by_atom[range].iter().map(|&i| &self.mentions[i as usize])
+    }
+
+    fn add_step(&mut self, step: u32, row: FeatureRow) -> anyhow::Result<()> {
+        let text_len = self.trajectory.steps[step as usize].text.len();
+        let sound = row.span_end.len() == row.span_tokens.len()
+            && row.span_end.last().is_none_or(|&end| end as usize == text_len)
+            && row.atom.len() == row.atom_kind.len()
+            && row.atom.len() == row.atom_span.len()
+            && row.atom.len() == row.atom_flags.len()
+            && row.atom_span.is_sorted();
+        anyhow::ensure!(
+            sound,
+            "features of trajectory {} step {step} do not fit its text\nhint: run `trajpress annotate` again",
+            self.trajectory.id
+        );
+        self.action_kinds.push(row.action_kind);
+        let mut atoms = row.atom.into_iter().zip(row.atom_kind).zip(row.atom_span).zip(row.atom_flags).peekable();
+        let mut start = 0;
+        for (i, (end, tokens)) in row.span_end.into_iter().zip(row.span_tokens).enumerate() {
+            let span = self.spans.len() as u32;
+            self.spans.push(Span { step, start, end, tokens });
+            start = end;
+            while let Some((((text, kind), _), flags)) = atoms.next_if(|a| a.0.1 as usize == i) {
+                let atom = self.intern(text, kind)?;
+                self.mentions.push(Mention { span, atom, flags });
+            }
+            self.mention_of.push(self.mentions.len() as u32);
+        }
+        self.span_of.push(self.spans.len() as u32);
+        Ok(())
+    }
+
+    fn intern(&mut self, text: String, kind: u8) -> anyhow::Result<AtomId> {
+        if let Some(&id) = self.ids.get(&text) {
+            return Ok(id);
+        }
+        let Some(&kind) = AtomKind::ALL.get(usize::from(kind)) else {
+            anyhow::bail!("unknown atom kind {kind}\nhint: run `trajpress annotate` again");
+        };
+        let id = self.atoms.len() as AtomId;
+        self.atoms.push(Atom { text: text.clone(), kind });
+        self.ids.insert(text, id);
+        Ok(id)
+    }
+
+    fn merge_path_suffixes(&mut self) {
+        let mut paths: Vec<AtomId> = (0..self.atoms.len() as AtomId)
+            .filter(|&a| self.atoms[a as usize].kind == AtomKind::Path)
+            .collect();
+        let depth = |text: &str| components(text).count();
+        paths.sort_by_key(|&a| (std::cmp::Reverse(depth(&self.atoms[a as usize].text)), a));
+        // Suffix -> the one path that ends so, or None when several do.
+        let mut holders: HashMap<&str, Option<AtomId>> = HashMap::new();
+        let mut root: BTreeMap<AtomId, AtomId> = BTreeMap::new();
+        for &path in &paths {
+            let text = self.atoms[path as usize].text.trim_start_matches('/');
+            match holders.get(text) {
+                Some(&Some(holder)) => {
+                    root.insert(path, holder);
+                }
+                _ => {
+                    for (at, _) in text.match_indices('/') {
+                        let suffix = &text[at + 1..];
+                        holders.entry(suffix).and_modify(|h| *h = None).or_insert(Some(path));
+                    }
+                    holders.entry(text).or_insert(Some(path));
+                }
+            }
+        }
+        if root.is_empty() {
+            return;
+        }
+        for mention in &mut self.mentions {
+            if let Some(&to) = root.get(&mention.atom) {
+                mention.atom = to;
+            }
+        }
+        for id in self.ids.values_mut() {
+            if let Some(&to) = root.get(id) {
+                *id = to;
+            }
+        }
+    }
+
+    pub fn id(&self) -> &str {
+        &self.trajectory.id
+    }
+
+    pub fn n_steps(&self) -> usize {
+        self.trajectory.steps.len()
+    }
+
+    /// Spans of a step.
+    pub fn spans_of(&self, step: u32) -> Range<u32> {
+        self.span_of[step as usize]..self.span_of[step as usize + 1]
+    }
+
+    /// Mentions in a span.
+    pub fn mentions_in(&self, span: u32) -> &[Mention] {
+        &self.mentions[self.mention_of[span as usize] as usize..self.mention_of[span as usize + 1] as usize]
+    }
+
+    /// Mentions in a step.
+    pub fn mentions_of_step(&self, step: u32) -> &[Mention] {
+        let spans = self.spans_of(step);
+        &self.mentions[self.mention_of[spans.start as usize] as usize..self.mention_of[spans.end as usize] as usize]
+    }
+
+    /// The text of a span.
+    pub fn span_text(&self, span: u32) -> &str {
+        let s = self.spans[span as usize];
+        &self.trajectory.steps[s.step as usize].text[s.start as usize..s.end as usize]
+    }
+
+    pub fn kind(&self, step: u32) -> Kind {
+        self.trajectory.steps[step as usize].kind
+    }
+
+    pub fn turn_of(&self, step: u32) -> u32 {
+        self.trajectory.steps[step as usize].turn
+    }
+
+    /// The atom of this trajectory with this normal form.
+    pub fn find_atom(&self, text: &str) -> Option<AtomId> {
+        self.ids.get(text).copied()
+    }
+
+    /// Mentions of this trajectory's atoms in a text that is not one of its steps, each with its cues.
+    pub fn mentions_in_text(&self, text: &str) -> Vec<(AtomId, Vec<u32>)> {
+        atoms::occurrences(text)
+            .into_iter()
+            .filter_map(|o| Some((self.find_atom(&o.norm)?, o.cues)))
+            .collect()
+    }
+}
+
+fn components(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|c| !c.is_empty())
+}
+
+fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for (i, step) in trajectory.steps.iter().enumerate() {
+        let i = i as u32;
+        while turns.len() <= step.turn as usize {
+            turns.push(Turn { segment: step.segment, steps: i..i, decision: None });
+        }
+        let turn = &mut turns[step.turn as usize];
+        turn.segment = step.segment;
+        turn.steps.end = i + 1;
+        if step.is_agent() && turn.decision.is_none() {
+            turn.decision = Some(i);
+        }
+    }
+    turns
+}
+
+#[cfg(test)]
+impl Log {
+    /// A log from lines `role: text`, with roles system, user, agent, thought, action, observation,
+    /// summary; `~` is a new line.
+    pub(crate) fn script(script: &str) -> Log {
+        use crate::trajectory::{Builder, Role, step};
+        let mut builder = Builder::new();
+        let mut last = None;
+        for line in script.lines().map(str::trim).filter(|l| !l.is_empty()) {
+            let (role, text) = line.split_once(": ").expect("role: text");
+            let (who, kind) = match role {
+                "system" => (Role::System, Kind::System),
+                "user" => (Role::User, Kind::Message),
+                "agent" => (Role::Agent, Kind::Message),
+                "thought" => (Role::Agent, Kind::Thought),
+                "action" => (Role::Agent, Kind::Action),
+                "observation" => (Role::Tool, Kind::Observation),
+                "summary" => (Role::User, Kind::Compaction),
+                other => panic!("unknown role {other}"),
+            };
+            if who == Role::Agent && !(last == Some(Kind::Thought) && kind == Kind::Action) {
+                builder.begin_call();
+            }
+            last = Some(kind);
+            let mut s = step(who, kind, text.replace('~', "\n"));
+            s.message = builder.steps().len() as u32;
+            builder.push(s);
+        }
+        let mut trajectory = Trajectory { steps: builder.finish(), ..Trajectory::default() };
+        trajectory.id = trajectory.content_id();
+        let tokenizer = crate::features::tokens::Tokenizer::load("o200k").expect("o200k travels with the build");
+        let rows = crate::features::rows(&trajectory.id, &trajectory.steps, &tokenizer);
+        Log::new(trajectory, rows).expect("features fit")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_suffix_is_the_path_if_only_one_ends_so() {
+        let log = Log::script(
+            "user: look at src/db/models.py and tests/conftest.py and lib/conftest.py
+             agent: models.py and conftest.py",
+        );
+        let name = |step: u32| -> Vec<&str> {
+            log.mentions_of_step(step).iter().map(|m| log.atoms[m.atom as usize].text.as_str()).collect()
+        };
+        assert_eq!(name(1), ["src/db/models.py", "conftest.py"]);
+        assert_eq!(log.find_atom("models.py"), log.find_atom("src/db/models.py"));
+    }
+
+    #[test]
+    fn turns_know_their_decisions() {
+        let log = Log::script("system: s\nuser: u\nthought: t\naction: a\nobservation: o\nuser: u\nagent: r");
+        let turns: Vec<(Range<u32>, Option<u32>)> =
+            log.turns.iter().map(|t| (t.steps.clone(), t.decision)).collect();
+        assert_eq!(turns, [(0..2, None), (2..5, Some(2)), (5..7, Some(6))]);
+    }
+}

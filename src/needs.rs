@@ -1,0 +1,314 @@
+//! What the agent had to remember: the needs of a log, and which mentions could serve them.
+//!
+//! A need is (atom, gap): the first use of an atom by the agent since its last mention in the
+//! segment, tested against the prompt before that output. It is *at risk* when the last mention is
+//! older than the reference tail and the atom stands neither in the system prompt, the goal nor in
+//! a logged summary. All of this is a property of the log: every variant answers the same questions.
+//!
+//! Excluded: atoms that can be computed from the call itself (line ranges), and superseded ones
+//! (`key=value` whose key has a newer value). The needs of one turn share weight 1 within their
+//! group (headline, authored, body). Source: DESIGN section 8, ours.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::features::atoms::AtomKind;
+use crate::log::{AtomId, BODY, BOUND, DERIVED, Log};
+use crate::trajectory::{Kind, Role};
+
+/// Who wrote the mentions before the need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// At least one tool output.
+    Observed,
+    /// No tool output, at least one user message.
+    User,
+    /// Only the agent.
+    Authored,
+}
+
+impl Class {
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Observed => "observed",
+            Class::User => "user",
+            Class::Authored => "authored",
+        }
+    }
+}
+
+/// Needs share their turn's weight within a group; the headline speaks of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Group {
+    /// Observed or user, outside the body of an edit.
+    Headline,
+    /// Written only by the agent, outside the body of an edit.
+    Authored,
+    /// Used only inside the body of an edit or write.
+    Body,
+}
+
+/// One need that is at risk for the shortest reference tail.
+#[derive(Clone, Debug)]
+pub struct Need {
+    pub atom: AtomId,
+    pub kind: AtomKind,
+    pub segment: u32,
+    /// The turn whose output used the atom.
+    pub turn: u32,
+    /// Turns since the last mention.
+    pub gap: u32,
+    pub class: Class,
+    pub group: Group,
+    /// Whether some source span binds the atom: where not, bound retention is undefined.
+    pub bound: bool,
+    /// The cheapest source span in tokens, among binding ones if there are any.
+    pub cheapest: u32,
+}
+
+/// Counts of all needs, at risk or not: the population that the scored ones are drawn from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Census {
+    /// All needs by class.
+    pub all: BTreeMap<&'static str, u64>,
+    /// Uses that were excluded as derived, and as superseded.
+    pub derived: u64,
+    pub superseded: u64,
+}
+
+/// The needs of a trajectory.
+#[derive(Default)]
+pub struct Needs {
+    /// At risk for the shortest tail, in the order of their turns.
+    pub list: Vec<Need>,
+    pub census: Census,
+    /// Atoms of the list, sorted.
+    pub atoms: Vec<AtomId>,
+}
+
+/// Keys that count things and so take many values: a new value does not supersede the old one.
+const ENUMERATING_KEYS: &[&str] = &[
+    "account", "chapter", "code", "column", "error", "id", "issue", "item", "line", "lines", "order", "page",
+    "pr", "row", "section", "status", "step", "test", "ticket", "turn", "version",
+];
+
+/// What is known of an atom within a segment, up to the turn at hand.
+struct Seen {
+    last_turn: u32,
+    observed: bool,
+    user: bool,
+    /// Cheapest span, and cheapest binding span.
+    cheapest: Option<u32>,
+    cheapest_bound: Option<u32>,
+    in_head: bool,
+}
+
+impl Needs {
+    /// Finds the needs whose last mention is more than `tail` turns old.
+    pub fn of(log: &Log, tail: u32) -> Self {
+        let mut needs = Needs::default();
+        let head = head_atoms(log);
+        let mut seen: HashMap<AtomId, Seen> = HashMap::new();
+        let mut newest: HashMap<&str, AtomId> = HashMap::new();
+        let mut segment = 0;
+        for (turn, steps) in log.turns.iter().enumerate().skip(1) {
+            let turn = turn as u32;
+            if steps.segment != segment {
+                segment = steps.segment;
+                seen.clear();
+                newest.clear();
+            }
+            let decision = steps.decision.unwrap_or(steps.steps.end);
+            for step in steps.steps.start..decision {
+                mention(log, step, turn, &mut seen, &mut newest);
+            }
+            needs.uses(log, turn, decision..steps.steps.end, &head, &seen, &newest, tail);
+            for step in decision..steps.steps.end {
+                mention(log, step, turn, &mut seen, &mut newest);
+            }
+        }
+        let atoms: HashSet<AtomId> = needs.list.iter().map(|n| n.atom).collect();
+        needs.atoms = atoms.into_iter().collect();
+        needs.atoms.sort_unstable();
+        needs
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "all of them are the state of one pass")]
+    fn uses(
+        &mut self,
+        log: &Log,
+        turn: u32,
+        steps: std::ops::Range<u32>,
+        head: &HashSet<AtomId>,
+        seen: &HashMap<AtomId, Seen>,
+        newest: &HashMap<&str, AtomId>,
+        tail: u32,
+    ) {
+        // Atom -> whether every use of it stands in a body; in order, so that rows repeat.
+        let mut used: BTreeMap<AtomId, bool> = BTreeMap::new();
+        for step in steps.filter(|&s| log.trajectory.steps[s as usize].is_agent()) {
+            for m in log.mentions_of_step(step) {
+                if m.flags & DERIVED != 0 {
+                    self.census.derived += 1;
+                    continue;
+                }
+                let body = m.flags & BODY != 0;
+                used.entry(m.atom).and_modify(|b| *b &= body).or_insert(body);
+            }
+        }
+        for (atom, body) in used {
+            let Some(s) = seen.get(&atom) else { continue };
+            if is_superseded(log, atom, newest) {
+                self.census.superseded += 1;
+                continue;
+            }
+            let class = match (s.observed, s.user) {
+                (true, _) => Class::Observed,
+                (false, true) => Class::User,
+                (false, false) => Class::Authored,
+            };
+            *self.census.all.entry(class.name()).or_default() += 1;
+            let gap = turn - s.last_turn;
+            if gap <= tail || s.in_head || head.contains(&atom) {
+                continue;
+            }
+            let group = match (body, class) {
+                (true, _) => Group::Body,
+                (false, Class::Authored) => Group::Authored,
+                (false, _) => Group::Headline,
+            };
+            let cheapest = s.cheapest_bound.or(s.cheapest).expect("a seen atom has a mention");
+            self.list.push(Need {
+                atom,
+                kind: log.atoms[atom as usize].kind,
+                segment: log.turns[turn as usize].segment,
+                turn,
+                gap,
+                class,
+                group,
+                bound: s.cheapest_bound.is_some(),
+                cheapest,
+            });
+        }
+    }
+}
+
+/// Atoms of the system prompt, tool schema and first user message: always in the prompt.
+fn head_atoms(log: &Log) -> HashSet<AtomId> {
+    log.turns[..log.turns.len().min(1)]
+        .iter()
+        .flat_map(|t| t.steps.clone())
+        .flat_map(|s| log.mentions_of_step(s).iter().map(|m| m.atom))
+        .collect()
+}
+
+fn key_of(text: &str) -> Option<&str> {
+    let (key, value) = text.split_once('=')?;
+    let enumerating = ENUMERATING_KEYS.binary_search(&key).is_ok();
+    (!key.is_empty() && !value.is_empty() && !enumerating).then_some(key)
+}
+
+fn is_superseded(log: &Log, atom: AtomId, newest: &HashMap<&str, AtomId>) -> bool {
+    let a = &log.atoms[atom as usize];
+    a.kind == AtomKind::Number && key_of(&a.text).is_some_and(|key| newest.get(key).is_some_and(|&n| n != atom))
+}
+
+fn mention<'a>(
+    log: &'a Log,
+    step: u32,
+    turn: u32,
+    seen: &mut HashMap<AtomId, Seen>,
+    newest: &mut HashMap<&'a str, AtomId>,
+) {
+    let s = &log.trajectory.steps[step as usize];
+    let cheaper = |old: Option<u32>, new: u32| match old {
+        Some(old) if log.spans[old as usize].tokens <= log.spans[new as usize].tokens => Some(old),
+        _ => Some(new),
+    };
+    for m in log.mentions_of_step(step) {
+        let entry = seen.entry(m.atom).or_insert(Seen {
+            last_turn: turn,
+            observed: false,
+            user: false,
+            cheapest: None,
+            cheapest_bound: None,
+            in_head: false,
+        });
+        entry.last_turn = turn;
+        entry.observed |= s.role == Role::Tool;
+        entry.user |= s.role == Role::User;
+        entry.in_head |= s.kind == Kind::Compaction;
+        entry.cheapest = cheaper(entry.cheapest, m.span);
+        if m.flags & BOUND != 0 {
+            entry.cheapest_bound = cheaper(entry.cheapest_bound, m.span);
+        }
+        if log.atoms[m.atom as usize].kind == AtomKind::Number
+            && let Some(key) = key_of(&log.atoms[m.atom as usize].text)
+        {
+            newest.insert(key, m.atom);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(script: &str, tail: u32) -> Vec<(String, u32, u32, &'static str)> {
+        let log = Log::script(script);
+        let needs = Needs::of(&log, tail);
+        let text = |n: &Need| log.atoms[n.atom as usize].text.clone();
+        needs.list.iter().map(|n| (text(n), n.turn, n.gap, n.class.name())).collect()
+    }
+
+    #[test]
+    fn a_need_is_the_first_use_since_the_last_mention() {
+        let script = "user: do it
+            action: ls
+            observation: the parser lives in src/parser.py near the lexer
+            action: pwd
+            observation: nothing here
+            action: date
+            observation: nothing here
+            action: cat src/parser.py
+            observation: words only
+            agent: src/parser.py is done";
+        // Seen at turn 1, used at turn 4 (gap 3); the use at turn 5 is in the same gap as turn 4.
+        assert_eq!(found(script, 2), [("src/parser.py".to_owned(), 4, 3, "observed")]);
+        assert_eq!(found(script, 3), []);
+        assert_eq!(found(script, 0).len(), 2);
+    }
+
+    #[test]
+    fn atoms_of_the_head_are_never_at_risk_and_authored_ones_are_told() {
+        let script = "user: mend src/parser.py
+            agent: I shall write new_helper later on
+            agent: well
+            agent: new_helper and src/parser.py";
+        assert_eq!(found(script, 1), [("new_helper".to_owned(), 3, 2, "authored")]);
+    }
+
+    #[test]
+    fn a_new_segment_forgets() {
+        let script = "user: go
+            action: ls
+            observation: look at src/parser.py here
+            agent: well
+            agent: well
+            summary: what was done
+            agent: src/parser.py";
+        assert_eq!(found(script, 0), []);
+    }
+
+    #[test]
+    fn superseded_values_are_excluded() {
+        let script = "user: go
+            action: cat a
+            observation: timeout=30 is what it was
+            action: cat b
+            observation: timeout=60 is what it is
+            agent: well
+            agent: the old one was timeout=30 and the new one is timeout=60";
+        let needs = found(script, 1);
+        assert_eq!(needs, [("timeout=60".to_owned(), 4, 2, "observed")]);
+    }
+}

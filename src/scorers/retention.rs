@@ -1,0 +1,485 @@
+//! `need_retention` and `surface_retention`: what the agent had to remember and still could read.
+//!
+//! Per trajectory: sum of the weights of needs whose atom stands in the prompt sent, over the sum
+//! of weights. *Surface*: the atom stands anywhere. *Bound*, the headline: it stands within 15 words
+//! of at least two cues of one of its source spans; defined where a source span has two cues. A bag
+//! of atoms without prose reaches 0.9 of surface and next to nothing of bound.
+//!
+//! Strata: the *common* set (at risk, a property of the log: every variant answers the same
+//! questions) and the *exposed* set (no mention survives outside compressed scopes: a property of
+//! log and trigger). Source: DESIGN section 8, ours.
+
+use std::collections::HashMap;
+
+use super::chance::Partner;
+use super::{Entry, Rows, ratio};
+use crate::context::Block;
+use crate::experiment::replay::{Event, Observer, Run};
+use crate::experiment::shadow::{Caster, OpenNeeds, Shadows};
+use crate::features::atoms;
+use crate::log::Log;
+use crate::needs::{Class, Group, Need, Needs};
+use crate::strategies::Strategy;
+use crate::trajectory::Kind;
+use crate::watch::{Counts, Watch};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "need_retention",
+        summary: "Share of needs whose atom stands in the prompt near the words that gave it meaning",
+        formula: "sum of weights of needs served, bound / sum of weights of needs with a binding source",
+    },
+    Entry {
+        name: "surface_retention",
+        summary: "Share of needs whose atom stands anywhere in the prompt; gameable",
+        formula: "sum of weights of needs served / sum of weights of needs",
+    },
+    Entry {
+        name: "need_coverage",
+        summary: "Share of needs for which bound retention is defined",
+        formula: "weight of needs with a binding source / weight of needs",
+    },
+    Entry {
+        name: "soft_miss_share",
+        summary: "Share of bound misses whose atom the agent had observed again since it was first lost",
+        formula: "weight of soft misses / weight of misses, exposed needs",
+    },
+    Entry {
+        name: "at_risk_share",
+        summary: "Share of all needs whose last mention is older than the reference tail (rows of `full` only)",
+        formula: "needs at risk / needs",
+    },
+];
+
+/// Weight of a trajectory's needs in the capped strata.
+const WEIGHT_CAP: f64 = 20.0;
+/// Weight, in the oracle's eyes, of needs outside the headline: served when nothing better is left.
+const MINOR_WEIGHT: f64 = 0.01;
+/// Levels of retention: surface, bound.
+const LEVELS: [(&str, bool); 2] = [("surface_retention", false), ("need_retention", true)];
+
+/// The questions that a log asks of every variant: its needs with their weights.
+pub struct Questions {
+    pub needs: Needs,
+    /// Reference tails in turns, ascending.
+    tails: Vec<u32>,
+    /// Per need, per tail, per level.
+    weights: Vec<Vec<[f64; 2]>>,
+}
+
+impl Questions {
+    pub fn of(log: &Log, tails: &[u32]) -> Self {
+        let mut tails = tails.to_vec();
+        tails.sort_unstable();
+        let needs = Needs::of(log, tails.first().copied().unwrap_or(0));
+        let mut shares: HashMap<(u32, Group, usize, usize), f64> = HashMap::new();
+        let eligible = |need: &Need, tail: u32, level: usize| need.gap > tail && (level == 0 || need.bound);
+        for need in &needs.list {
+            for (t, &tail) in tails.iter().enumerate() {
+                for level in 0..2 {
+                    if eligible(need, tail, level) {
+                        *shares.entry((need.turn, need.group, t, level)).or_default() += 1.0;
+                    }
+                }
+            }
+        }
+        let weight = |need: &Need, t: usize, tail: u32, level: usize| {
+            if eligible(need, tail, level) { 1.0 / shares[&(need.turn, need.group, t, level)] } else { 0.0 }
+        };
+        let weights = needs
+            .list
+            .iter()
+            .map(|need| {
+                tails.iter().enumerate().map(|(t, &tail)| [weight(need, t, tail, 0), weight(need, t, tail, 1)]).collect()
+            })
+            .collect();
+        Questions { needs, tails, weights }
+    }
+}
+
+/// What was so when a need arose.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    decision: u32,
+    n_events: u32,
+    /// Turns since the last event.
+    since_event: u32,
+    exposed: bool,
+    /// Whether text outside the strategy's reach serves it: surface, bound.
+    base: [bool; 2],
+    /// Observed again after a compression took its last uncompressed mention.
+    reobserved: bool,
+}
+
+/// Follows the needs through a replay.
+pub struct Ledger<'a> {
+    log: &'a Log,
+    watch: &'a Watch<'a>,
+    needs: &'a [Need],
+    /// Mentions outside compressed scopes, and in blocks of them that the strategy may not remove.
+    outside: Counts,
+    fixed: Counts,
+    lost: Vec<bool>,
+    reobserved: Vec<bool>,
+    n_events: u32,
+    last_event_turn: u32,
+    states: Vec<State>,
+}
+
+impl<'a> Ledger<'a> {
+    pub fn new(log: &'a Log, watch: &'a Watch<'a>, questions: &'a Questions) -> Self {
+        let n = watch.len();
+        Ledger {
+            log,
+            watch,
+            needs: &questions.needs.list,
+            outside: Counts::new(n),
+            fixed: Counts::new(n),
+            lost: vec![false; n],
+            reobserved: vec![false; n],
+            n_events: 0,
+            last_event_turn: 0,
+            states: Vec::with_capacity(questions.needs.list.len()),
+        }
+    }
+}
+
+impl Observer for Ledger<'_> {
+    fn reset(&mut self) {
+        self.outside.clear();
+        self.fixed.clear();
+        self.lost.fill(false);
+        self.reobserved.fill(false);
+    }
+
+    fn appended(&mut self, step: u32) {
+        let observation = self.log.kind(step) == Kind::Observation;
+        for s in self.watch.in_step(step) {
+            self.outside.add(s.watched, s.bound);
+            self.reobserved[s.watched as usize] |= observation && self.lost[s.watched as usize];
+        }
+    }
+
+    fn compressed(&mut self, strategy: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
+        for block in before {
+            self.watch.in_block(block, until, &mut |w, b| {
+                self.outside.remove(w, b);
+                self.lost[w as usize] |= !self.outside.has(w, false);
+            });
+        }
+        for block in event.after.iter().filter(|b| !Event::is_kept(self.log, strategy, b)) {
+            self.watch.in_block(block, until, &mut |w, b| self.fixed.add(w, b));
+        }
+        self.n_events += 1;
+        self.last_event_turn = event.turn;
+    }
+
+    fn decided(&mut self, decision: u32, turn: u32) {
+        while let Some(need) = self.needs.get(self.states.len()).filter(|n| n.turn <= turn) {
+            let w = self.watch.index(need.atom).expect("the atoms of all needs are watched");
+            self.states.push(State {
+                decision,
+                n_events: self.n_events,
+                since_event: turn - self.last_event_turn,
+                exposed: !self.outside.has(w, false),
+                base: [false, true].map(|b| self.outside.has(w, b) || self.fixed.has(w, b)),
+                reobserved: self.reobserved[w as usize],
+            });
+        }
+    }
+}
+
+/// A need with the answers of the variant and of all that it is compared with, per level.
+struct Tested<'a> {
+    need: &'a Need,
+    state: State,
+    weights: &'a [[f64; 2]],
+    served: [f64; 2],
+    random: [f64; 2],
+    oracle: [f64; 2],
+    atom_bag: [f64; 2],
+    random_local: [f64; 2],
+    oracle_local: [f64; 2],
+    atom_bag_local: [f64; 2],
+    chance: Option<[f64; 2]>,
+}
+
+/// What other scores need to know of the misses.
+#[derive(Default)]
+pub struct Misses {
+    /// (cheapest source span, turn) of each exposed headline need.
+    pub needed: Vec<(u32, u32)>,
+    /// (cheapest source span, events so far) of each hard miss that a call would bring back.
+    pub hard: Vec<(u32, u32)>,
+}
+
+/// Scores a replay against its shadows and partners.
+pub fn score(
+    caster: &Caster<'_>,
+    questions: &Questions,
+    ledger: Ledger<'_>,
+    run: &Run,
+    partners: &[Partner<'_>],
+    rows: &mut Rows<'_>,
+) -> Misses {
+    let tested = test(caster, questions, &ledger, run, partners);
+    let mut misses = Misses::default();
+    for t in &tested {
+        if t.state.exposed && t.need.group == Group::Headline {
+            misses.needed.push((t.need.cheapest, t.need.turn));
+            let source = caster.log.spans[t.need.cheapest as usize].step;
+            let rerunnable = caster.log.kind(source) == Kind::Observation;
+            if t.need.bound && t.served[1] == 0.0 && !t.state.reobserved && rerunnable {
+                misses.hard.push((t.need.cheapest, t.state.n_events));
+            }
+        }
+    }
+    for stratum in strata(&questions.tails) {
+        stratum.score(&tested, rows);
+    }
+    misses
+}
+
+fn test<'a>(
+    caster: &Caster<'_>,
+    questions: &'a Questions,
+    ledger: &Ledger<'_>,
+    run: &Run,
+    partners: &[Partner<'_>],
+) -> Vec<Tested<'a>> {
+    let list = &questions.needs.list;
+    let mut tested = Vec::with_capacity(list.len());
+    let mut start = 0;
+    while start < ledger.states.len() {
+        let segment = list[start].segment;
+        let end = start + list[start..ledger.states.len()].partition_point(|n| n.segment == segment);
+        let first_event = run.events.partition_point(|e| e.segment < segment);
+        let last_event = run.events.partition_point(|e| e.segment <= segment);
+        let open = open_needs(questions, ledger, start..end);
+        let shadows = (!open.is_empty() && last_event > first_event)
+            .then(|| caster.cast(run, first_event..last_event, &open));
+        for i in start..end {
+            let need = &list[i];
+            let state = ledger.states[i];
+            let w = ledger.watch.index(need.atom).expect("the atoms of all needs are watched");
+            let tokens = run.decisions[state.decision as usize].tokens_sent;
+            tested.push(answer(need, state, &questions.weights[i], w, shadows.as_ref(), partners, tokens));
+        }
+        start = end;
+    }
+    tested
+}
+
+/// Needs that only kept text can serve, with the weights that the oracle goes by.
+fn open_needs(questions: &Questions, ledger: &Ledger<'_>, needs: std::ops::Range<usize>) -> OpenNeeds {
+    let mut open = OpenNeeds::new(ledger.watch.len());
+    for i in needs.rev() {
+        let (need, state) = (&questions.needs.list[i], &ledger.states[i]);
+        let w = ledger.watch.index(need.atom).expect("the atoms of all needs are watched");
+        for (level, &base) in state.base.iter().enumerate() {
+            let weight = questions.weights[i].first().map_or(0.0, |tail| tail[level]);
+            let weight = if need.group == Group::Headline { weight } else { weight * MINOR_WEIGHT };
+            if !base && weight > 0.0 {
+                open.push_earlier(w, level == 1, need.turn, weight);
+            }
+        }
+    }
+    open
+}
+
+fn answer<'a>(
+    need: &'a Need,
+    state: State,
+    weights: &'a [[f64; 2]],
+    w: u32,
+    shadows: Option<&Shadows>,
+    partners: &[Partner<'_>],
+    tokens: u64,
+) -> Tested<'a> {
+    let base = state.base.map(|b| f64::from(u8::from(b)));
+    let mut t = Tested {
+        need,
+        state,
+        weights,
+        served: base,
+        random: base,
+        oracle: base,
+        atom_bag: base,
+        random_local: base,
+        oracle_local: base,
+        atom_bag_local: base,
+        chance: None,
+    };
+    if !partners.is_empty() {
+        let mut met = [0.0; 2];
+        for partner in partners {
+            let (surface, bound) = partner.meets(w, tokens);
+            met[0] += f64::from(u8::from(surface));
+            met[1] += f64::from(u8::from(bound));
+        }
+        t.chance = Some(met.map(|m| m / partners.len() as f64));
+    }
+    let Some(s) = shadows else { return t };
+    let n = state.n_events;
+    for level in 0..2 {
+        if state.base[level] {
+            continue;
+        }
+        let bound = level == 1;
+        let truth = |b: bool| f64::from(u8::from(b));
+        let own_before = n > 0 && s.variant.by(n - 1, w, bound);
+        let local = |kept: &crate::experiment::shadow::Kept| {
+            truth(n > 0 && (own_before || kept.at(n - 1, w, bound)))
+        };
+        let mean = |f: &dyn Fn(&crate::experiment::shadow::Kept) -> f64| {
+            s.random.iter().map(f).sum::<f64>() / s.random.len().max(1) as f64
+        };
+        t.served[level] = truth(s.variant.by(n, w, bound));
+        t.random[level] = mean(&|k| truth(k.by(n, w, bound)));
+        t.oracle[level] = truth(s.oracle[level].by(n, w, bound));
+        t.atom_bag[level] = truth(s.atom_bag.by(n, w, bound));
+        t.random_local[level] = mean(&local);
+        t.oracle_local[level] = local(&s.oracle_local[level]);
+        t.atom_bag_local[level] = local(&s.atom_bag);
+    }
+    t
+}
+
+/// A selection of needs, named by its keys.
+struct Stratum {
+    name: String,
+    tail: usize,
+    exposed: bool,
+    of: Of,
+    /// Rows are written even where there is no need.
+    always: bool,
+}
+
+enum Of {
+    Headline,
+    Local,
+    Capped,
+    Class(Class),
+    Body,
+    Kind(&'static str),
+    Horizon(u32),
+    Point(u32),
+}
+
+/// Horizons in turns since the last event, and compression points that get strata.
+const HORIZONS: [u32; 3] = [1, 5, 20];
+const POINTS: u32 = 3;
+
+fn strata(tails: &[u32]) -> Vec<Stratum> {
+    let mut strata = Vec::new();
+    for (tail, turns) in tails.iter().enumerate() {
+        for exposed in [false, true] {
+            let set = format!("set={} tail={turns}", if exposed { "exposed" } else { "common" });
+            let mut add = |suffix: String, of: Of, always: bool| {
+                strata.push(Stratum { name: format!("{set}{suffix}"), tail, exposed, of, always });
+            };
+            add(String::new(), Of::Headline, true);
+            for class in [Class::Observed, Class::User, Class::Authored] {
+                add(format!(" class={}", class.name()), Of::Class(class), false);
+            }
+            add(" body=1".to_owned(), Of::Body, false);
+            if exposed {
+                add(" cap=20".to_owned(), Of::Capped, true);
+                add(" shadow=local".to_owned(), Of::Local, false);
+                for kind in atoms::NAMES {
+                    add(format!(" kind={kind}"), Of::Kind(kind), false);
+                }
+                for horizon in HORIZONS {
+                    add(format!(" horizon={horizon}"), Of::Horizon(horizon), false);
+                }
+                for point in 1..=POINTS {
+                    add(format!(" point={point}"), Of::Point(point), false);
+                }
+            }
+        }
+    }
+    strata
+}
+
+impl Stratum {
+    fn holds(&self, t: &Tested<'_>) -> bool {
+        let headline = t.need.group == Group::Headline;
+        (!self.exposed || t.state.exposed)
+            && match self.of {
+                Of::Headline | Of::Local | Of::Capped => headline,
+                Of::Class(Class::Authored) => t.need.group == Group::Authored,
+                Of::Class(class) => headline && t.need.class == class,
+                Of::Body => t.need.group == Group::Body,
+                Of::Kind(kind) => headline && t.need.kind.name() == kind,
+                Of::Horizon(turns) => headline && t.state.n_events > 0 && t.state.since_event <= turns,
+                Of::Point(point) => headline && t.state.n_events == point,
+            }
+    }
+
+    fn score(&self, tested: &[Tested<'_>], rows: &mut Rows<'_>) {
+        let local = matches!(self.of, Of::Local);
+        let mut soft = (0.0, 0.0, 0u64);
+        let mut covered = [0.0; 2];
+        let mut n_all = 0;
+        for (level, (metric, _)) in LEVELS.iter().enumerate() {
+            let (mut n, mut weight) = (0u64, 0.0);
+            // Served, floor, ceiling, atom-bag, chance.
+            let mut sums = [0.0; 5];
+            let mut has_chance = true;
+            for t in tested.iter().filter(|t| self.holds(t)) {
+                let w = t.weights[self.tail][level];
+                if w == 0.0 {
+                    continue;
+                }
+                n += 1;
+                weight += w;
+                covered[level] += f64::from(u8::from(t.need.bound || level == 0));
+                let [floor, ceiling, bag] = if local {
+                    [t.random_local[level], t.oracle_local[level], t.atom_bag_local[level]]
+                } else {
+                    [t.random[level], t.oracle[level], t.atom_bag[level]]
+                };
+                has_chance &= t.chance.is_some();
+                let chance = t.chance.map_or(0.0, |c| c[level]);
+                for (sum, x) in sums.iter_mut().zip([t.served[level], floor, ceiling, bag, chance]) {
+                    *sum += w * x;
+                }
+                if level == 1 && t.served[1] == 0.0 {
+                    soft.1 += w;
+                    soft.0 += if t.state.reobserved { w } else { 0.0 };
+                    soft.2 += 1;
+                }
+            }
+            if level == 0 {
+                n_all = n;
+            }
+            if n == 0 && !self.always {
+                continue;
+            }
+            let mean = |sum: f64| ratio(sum, weight);
+            let scale = if matches!(self.of, Of::Capped) { (WEIGHT_CAP / weight.max(WEIGHT_CAP)).min(1.0) } else { 1.0 };
+            let row = rows.push(metric, &self.name, mean(sums[0]), weight * scale, n);
+            row.floor = mean(sums[1]);
+            row.ceiling = mean(sums[2]);
+            row.atom_bag = mean(sums[3]);
+            row.chance = mean(sums[4]).filter(|_| has_chance);
+        }
+        if matches!(self.of, Of::Headline) {
+            let coverage = ratio(covered[1], n_all as f64);
+            rows.push("need_coverage", &self.name, coverage, n_all as f64, n_all);
+            if self.exposed {
+                rows.push("soft_miss_share", &self.name, ratio(soft.0, soft.1), soft.1, soft.2);
+            }
+        }
+    }
+}
+
+/// How many needs there are in all, and how many of them are at risk: the same for every variant.
+pub fn census(questions: &Questions, rows: &mut Rows<'_>) {
+    for (class, &all) in &questions.needs.census.all {
+        for &tail in &questions.tails {
+            let at_risk = questions.needs.list.iter().filter(|n| n.class.name() == *class && n.gap > tail).count();
+            rows.push("at_risk_share", &format!("tail={tail} class={class}"), ratio(at_risk as f64, all as f64), all as f64, all);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Replaces the text of old observations by a one-line placeholder that says what was left out.
+//!
+//! Thoughts and actions stay as they were. An observation that is no longer than its placeholder stays.
+//!
+//! Source: Lindenbauer et al., "The Complexity Trap" (arXiv 2508.21433), with M = 10; the wording
+//! of the placeholder is SWE-agent's.
+
+use super::{Entry, Env, Scope, Strategy};
+use crate::context::{Content, Edit};
+use crate::trajectory::Kind;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "mask",
+    summary: "Keep the last turns' observations and mask the older ones.",
+    params: &[("keep_last", "10")],
+    build: |params| Ok(Box::new(params.try_into::<Mask>()?)),
+};
+
+#[derive(serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Mask {
+    /// How many of the newest turns keep their observations.
+    keep_last: u32,
+}
+
+impl Default for Mask {
+    fn default() -> Self {
+        Mask { keep_last: 10 }
+    }
+}
+
+impl Strategy for Mask {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let mut edits = Vec::new();
+        for block in scope.blocks.clone() {
+            let Content::Step(step) = scope.context.blocks[block].content else { continue };
+            if scope.log.kind(step) != Kind::Observation {
+                continue;
+            }
+            let text = placeholder(&scope.log.trajectory.steps[step as usize].text);
+            if env.tokenizer.count(&text) < scope.context.blocks[block].tokens {
+                edits.push(Edit::Mask { block, text });
+            }
+        }
+        Ok(edits)
+    }
+
+    fn keep_last(&self) -> u32 {
+        self.keep_last
+    }
+
+    fn may_remove(&self, kind: Kind) -> bool {
+        kind == Kind::Observation
+    }
+}
+
+fn placeholder(text: &str) -> String {
+    let lines = text.lines().count();
+    format!("Old environment output: ({lines} line{} omitted)", if lines == 1 { "" } else { "s" })
+}

@@ -1,0 +1,152 @@
+//! How to compress: one file per way.
+//!
+//! A strategy sees the context and the scope of an event and proposes edits. It never sees the
+//! future; only `oracle` does, through [`Scope::needs`], and says so.
+
+use std::ops::Range;
+
+use rand_chacha::ChaCha8Rng;
+
+use crate::context::{Context, Edit};
+use crate::features::tokens::Tokenizer;
+use crate::log::Log;
+use crate::needs::Needs;
+use crate::trajectory::Kind;
+
+pub mod atom_bag;
+mod drop_all;
+mod full;
+mod mask;
+pub mod oracle;
+pub mod random;
+mod truncate;
+
+/// What is to be compressed.
+pub struct Scope<'a> {
+    pub log: &'a Log,
+    pub context: &'a Context,
+    /// Indices of the blocks in scope.
+    pub blocks: Range<usize>,
+    /// Turns of the scope.
+    pub turns: Range<u32>,
+    /// The turn about to be decided.
+    pub turn: u32,
+    /// What the agent will need: for `oracle` alone.
+    pub needs: &'a Needs,
+}
+
+/// What a strategy may use.
+pub struct Env<'a> {
+    pub tokenizer: &'a Tokenizer,
+    /// Seeded by variant, trajectory and event.
+    pub rng: ChaCha8Rng,
+}
+
+/// A way to compress, with its parameters.
+pub trait Strategy: Send + Sync {
+    /// Proposes edits of the blocks in scope, sorted by block.
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>>;
+
+    /// How many of the newest turns the strategy leaves alone, whatever the trigger says.
+    fn keep_last(&self) -> u32 {
+        0
+    }
+
+    /// Whether the strategy may remove blocks of this kind: budgets of its shadows cover only these.
+    fn may_remove(&self, _kind: Kind) -> bool {
+        true
+    }
+
+    /// Whether it looks at the needs, and so at the future.
+    fn sees_future(&self) -> bool {
+        false
+    }
+}
+
+/// A strategy in the catalogue.
+pub struct Entry {
+    pub name: &'static str,
+    pub summary: &'static str,
+    /// Names of the parameters, with their defaults.
+    pub params: &'static [(&'static str, &'static str)],
+    pub build: fn(toml::Table) -> anyhow::Result<Box<dyn Strategy>>,
+}
+
+/// All strategies, by name.
+pub static ALL: &[Entry] = &[
+    atom_bag::ENTRY,
+    drop_all::ENTRY,
+    full::ENTRY,
+    mask::ENTRY,
+    oracle::ENTRY,
+    random::ENTRY,
+    truncate::ENTRY,
+];
+
+/// Builds the strategy of this name.
+pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Strategy>> {
+    let Some(entry) = ALL.iter().find(|e| e.name == name) else {
+        let known: Vec<&str> = ALL.iter().map(|e| e.name).collect();
+        anyhow::bail!("unknown strategy `{name}` (known: {})", known.join(", "));
+    };
+    (entry.build)(params)
+}
+
+/// Parameter of the controls: the share of the scope's tokens that they keep.
+#[derive(Clone, Copy, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Budget {
+    /// Share of the scope's tokens to keep, 0 to 1.
+    kept_share: f64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget { kept_share: 0.1 }
+    }
+}
+
+impl Budget {
+    const PARAMS: &'static [(&'static str, &'static str)] = &[("kept_share", "0.1")];
+
+    fn of(params: toml::Table) -> anyhow::Result<Self> {
+        let budget: Budget = params.try_into()?;
+        anyhow::ensure!((0.0..=1.0).contains(&budget.kept_share), "parameter `kept_share` must be between 0 and 1");
+        Ok(budget)
+    }
+
+    /// Tokens to keep of this scope.
+    fn tokens(&self, scope: &Scope<'_>) -> u32 {
+        let all: u64 = scope.context.blocks[scope.blocks.clone()].iter().map(|b| u64::from(b.tokens)).sum();
+        (all as f64 * self.kept_share).round() as u32
+    }
+}
+
+/// Spans of the steps that stand whole in the scope: what can be copied from.
+fn spans_in(scope: &Scope<'_>) -> Vec<u32> {
+    let mut spans = Vec::new();
+    for block in &scope.context.blocks[scope.blocks.clone()] {
+        if let crate::context::Content::Step(step) = block.content {
+            spans.extend(scope.log.spans_of(step));
+        }
+    }
+    spans
+}
+
+/// Edits that keep these pieces (sorted by span) and drop the rest of the scope.
+fn keep_pieces(scope: &Scope<'_>, pieces: &[crate::context::Piece]) -> Vec<Edit> {
+    let mut pieces = pieces.iter().copied().peekable();
+    scope
+        .blocks
+        .clone()
+        .filter_map(|block| {
+            let crate::context::Content::Step(step) = scope.context.blocks[block].content else { return None };
+            let end = scope.log.spans_of(step).end;
+            let mut kept = Vec::new();
+            while let Some(piece) = pieces.next_if(|p| p.span < end) {
+                kept.push(piece);
+            }
+            Some(if kept.is_empty() { Edit::Drop { block } } else { Edit::Keep { block, pieces: kept } })
+        })
+        .collect()
+}

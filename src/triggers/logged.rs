@@ -1,0 +1,39 @@
+//! Fires where the log itself was compacted, in place of the compaction that the log contains.
+//!
+//! The replay goes on over the logged compaction (bridge mode): the scope is the segment before it.
+
+use super::{Detector, Entry, Firing, Moment, Trigger};
+use crate::log::Log;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "logged",
+    summary: "Compress where the log itself was compacted, in place of its own summary.",
+    params: &[],
+    build: |params| Ok(Box::new(params.try_into::<Logged>()?)),
+};
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Logged {}
+
+impl Trigger for Logged {
+    fn detector(&self, _: &Log, _: u32) -> Box<dyn Detector> {
+        Box::new(AtCompaction)
+    }
+
+    fn bridges(&self) -> bool {
+        true
+    }
+}
+
+struct AtCompaction;
+
+impl Detector for AtCompaction {
+    fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
+        moment.after_logged_compaction.then_some(Firing {
+            kind: "logged",
+            scope_end: moment.turn,
+            confidence: 1.0,
+        })
+    }
+}

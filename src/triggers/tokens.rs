@@ -1,0 +1,72 @@
+//! Fires when the prompt reaches a share of a window, less a reserve for the answer.
+//!
+//! The scope is everything but the last `keep` turns. This is how Claude Code and Codex compact.
+
+use super::{Detector, Entry, Firing, Moment, Trigger};
+use crate::log::Log;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "tokens",
+    summary: "Compress all but the last turns when the prompt reaches a share of a window.",
+    params: &[("window", "32000"), ("fraction", "0.8"), ("reserve", "0"), ("keep", "3")],
+    build: |params| {
+        let tokens: Tokens = params.try_into()?;
+        anyhow::ensure!(
+            tokens.fraction > 0.0 && tokens.fraction <= 1.0,
+            "parameter `fraction` of trigger `tokens` must be above 0 and at most 1"
+        );
+        anyhow::ensure!(tokens.window > tokens.reserve, "`reserve` of trigger `tokens` leaves nothing of `window`");
+        Ok(Box::new(tokens))
+    },
+};
+
+#[derive(Clone, Copy, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Tokens {
+    /// Tokens of the window.
+    window: u64,
+    /// Share of the window (less the reserve) at which it fires.
+    fraction: f64,
+    /// Tokens kept free for the answer.
+    reserve: u64,
+    /// Turns that stay uncompressed.
+    keep: u32,
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Tokens { window: 32_000, fraction: 0.8, reserve: 0, keep: 3 }
+    }
+}
+
+impl Trigger for Tokens {
+    fn detector(&self, _: &Log, _: u32) -> Box<dyn Detector> {
+        Box::new(*self)
+    }
+}
+
+impl Detector for Tokens {
+    fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
+        let limit = self.fraction * (self.window - self.reserve) as f64;
+        let scope_end = moment.turn.checked_sub(self.keep)?;
+        (moment.context_tokens as f64 >= limit).then_some(Firing { kind: "tokens", scope_end, confidence: 1.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fires_at_the_limit() {
+        let log = Log::script("");
+        let mut rule = Tokens { window: 110, fraction: 0.5, reserve: 10, keep: 2 };
+        let mut at = |turn, context_tokens| {
+            rule.advance(&Moment { log: &log, turn, context_tokens, after_logged_compaction: false })
+                .map(|f| f.scope_end)
+        };
+        assert_eq!(at(9, 49), None);
+        assert_eq!(at(9, 50), Some(7));
+        assert_eq!(at(1, 50), None);
+    }
+}

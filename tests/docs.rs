@@ -1,0 +1,48 @@
+//! The catalogue in the README is made from the program: this test compares them, and with
+//! UPDATE_DOCS=1 it writes the README anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+const BEGIN: &str =
+    "<!-- catalogue: made from the program by `UPDATE_DOCS=1 cargo test --release --test docs` -->\n";
+const END: &str = "<!-- end of catalogue -->";
+
+fn catalogue() -> String {
+    let mut text = String::from("\n## Strategies\n\n| name | what it does | parameters |\n| --- | --- | --- |\n");
+    let params = |params: &[(&str, &str)]| {
+        let all: Vec<String> = params.iter().map(|(name, default)| format!("`{name} = {default}`")).collect();
+        all.join(", ")
+    };
+    for e in trajpress::strategies::ALL {
+        writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, params(e.params)).unwrap();
+    }
+    text.push_str("\n## Triggers\n\n| name | when it compresses | parameters |\n| --- | --- | --- |\n");
+    for e in trajpress::triggers::ALL {
+        writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, params(e.params)).unwrap();
+    }
+    text.push_str("\n## Scores\n\n| name | what it says | formula |\n| --- | --- | --- |\n");
+    for e in trajpress::scorers::ALL.iter().copied().flatten() {
+        writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, e.formula).unwrap();
+    }
+    text.push_str("\n## Formats\n\n| name | logs |\n| --- | --- |\n");
+    for e in trajpress::formats::ALL {
+        writeln!(text, "| `{}` | {} |", e.name, e.summary).unwrap();
+    }
+    text.push('\n');
+    text
+}
+
+#[test]
+fn readme_has_the_catalogue() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let begin = readme.find(BEGIN).expect("the README has a catalogue") + BEGIN.len();
+    let end = readme.find(END).expect("the README's catalogue ends");
+    let new = format!("{}{}{}", &readme[..begin], catalogue(), &readme[end..]);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, new).unwrap();
+    } else {
+        assert!(readme == new, "README.md is out of date\nhint: UPDATE_DOCS=1 cargo test --release --test docs");
+    }
+}

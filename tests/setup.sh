@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Installs what the build needs, or says exactly what to install. Idempotent and quiet when all is there.
+set -euo pipefail
+
+if ! command -v cargo >/dev/null; then
+  echo "error: no cargo on the PATH" >&2
+  echo "hint: install Rust 1.95 or newer, see https://rustup.rs" >&2
+  exit 2
+fi
+
+missing=()
+command -v cc >/dev/null || missing+=(gcc)
+echo 'int main(void){return 0;}' | cc -x c - -o /dev/null 2>/dev/null || missing+=(libc6-dev)
+
+if [ ${#missing[@]} -eq 0 ]; then
+  exit 0
+fi
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  echo "== setup: installing ${missing[*]}"
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+else
+  echo "error: the build needs ${missing[*]}" >&2
+  echo "hint: on Debian or Ubuntu: sudo apt-get install ${missing[*]}" >&2
+  exit 2
+fi

@@ -1,0 +1,141 @@
+//! Holds the shape of the source: who may use whom, and that every algorithm is in its catalogue.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Module -> what it may name in `use crate::`. A module may always use its own children.
+fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
+    BTreeMap::from([
+        ("trajectory", vec![]),
+        ("store", vec!["trajectory"]),
+        ("formats", vec!["trajectory"]),
+        ("ingest", vec!["formats", "store", "trajectory"]),
+        ("features", vec!["store", "trajectory"]),
+        ("log", vec!["features", "store", "trajectory"]),
+        ("needs", vec!["features", "log", "trajectory"]),
+        ("context", vec!["features", "log", "trajectory"]),
+        ("watch", vec!["context", "features", "log"]),
+        ("triggers", vec!["features", "log", "trajectory"]),
+        ("strategies", vec!["context", "features", "log", "needs", "trajectory"]),
+        // Scorers read what a replay and its shadows recorded, and the prices of the plan.
+        (
+            "scorers",
+            vec!["context", "experiment", "features", "log", "needs", "store", "strategies", "trajectory", "watch"],
+        ),
+        (
+            "experiment",
+            vec![
+                "context", "features", "log", "needs", "scorers", "store", "strategies", "trajectory", "triggers",
+                "watch",
+            ],
+        ),
+        // A report reads rows and nothing else: it is drawn again years later, without a model.
+        ("report", vec!["store"]),
+        (
+            "cli",
+            vec![
+                "context", "experiment", "features", "formats", "ingest", "log", "needs", "report", "scorers", "store",
+                "strategies", "trajectory", "triggers",
+            ],
+        ),
+    ])
+}
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn src() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// The code of a file before its unit tests.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    text.split("#[cfg(test)]").next().unwrap().to_owned()
+}
+
+/// Modules named by `crate::x` or `crate::{x::.., y}` in a text.
+fn used(code: &str) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let names: Vec<&str> = match rest.strip_prefix('{') {
+            Some(list) => list[..list.find('}').unwrap_or(0)].split(',').collect(),
+            None => vec![rest],
+        };
+        for name in names {
+            let name: String = name.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if !name.is_empty() {
+                used.insert(name);
+            }
+        }
+    }
+    used
+}
+
+#[test]
+fn data_flows_one_way() {
+    let allowed = allowed();
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in sources(&src()) {
+        let relative = path.strip_prefix(src()).unwrap();
+        let module = relative.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
+        if ["lib", "main"].contains(&module) {
+            continue;
+        }
+        seen.insert(module.to_owned());
+        let Some(may) = allowed.get(module) else {
+            wrong.push(format!("{}: module `{module}` is not in the table of tests/tidy.rs", relative.display()));
+            continue;
+        };
+        for name in used(&code(&path)) {
+            if name != module && !may.contains(&name.as_str()) {
+                wrong.push(format!("{}: `{module}` may not use `{name}`", relative.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let gone: Vec<_> = allowed.keys().filter(|m| !seen.contains(**m)).collect();
+    assert!(gone.is_empty(), "modules in the table but not in src: {gone:?}");
+}
+
+#[test]
+fn every_algorithm_is_in_its_catalogue() {
+    let names = |folder: &str, not: &[&str]| -> BTreeSet<String> {
+        sources(&src().join(folder))
+            .iter()
+            .filter(|p| p.parent().is_some_and(|d| d.ends_with(folder)))
+            .map(|p| p.file_stem().unwrap().to_str().unwrap().replace('_', "-"))
+            .filter(|n| n != "mod" && !not.contains(&n.as_str()))
+            .collect()
+    };
+    let strategies: BTreeSet<String> = trajpress::strategies::ALL.iter().map(|e| e.name.to_owned()).collect();
+    assert_eq!(names("strategies", &[]), strategies);
+    let triggers: BTreeSet<String> = trajpress::triggers::ALL.iter().map(|e| e.name.to_owned()).collect();
+    assert_eq!(names("triggers", &[]), triggers);
+    let formats: BTreeSet<String> = trajpress::formats::ALL.iter().map(|e| e.name.to_owned()).collect();
+    for reader in names("formats", &["reading"]) {
+        let known = formats.iter().any(|f| f.contains(&reader) || reader.contains(f.as_str()));
+        assert!(known, "reader `{reader}` is not in formats::ALL: {formats:?}");
+    }
+}
+
+#[test]
+fn files_open_with_what_they_do() {
+    let silent: Vec<_> =
+        sources(&src()).into_iter().filter(|p| !fs::read_to_string(p).unwrap().starts_with("//!")).collect();
+    assert!(silent.is_empty(), "files without a `//!` head: {silent:?}");
+}
