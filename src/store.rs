@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray, StringBuilder,
     UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow::buffer::OffsetBuffer;
@@ -20,7 +20,8 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 
 use crate::trajectory::{Kind, Role, Step, Trajectory};
 
@@ -94,7 +95,10 @@ impl Column for Option<String> {
         DataType::Utf8
     }
     fn build(values: Vec<Self>) -> ArrayRef {
-        Arc::new(StringArray::from(values))
+        let n_bytes = values.iter().flatten().map(String::len).sum();
+        let mut builder = StringBuilder::with_capacity(values.len(), n_bytes);
+        values.iter().for_each(|v| builder.append_option(v.as_deref()));
+        Arc::new(builder.finish())
     }
     fn read(array: &ArrayRef) -> Option<Vec<Self>> {
         let array = array.as_any().downcast_ref::<StringArray>()?;
@@ -594,11 +598,19 @@ impl<R: Row> TableWriter<R> {
         let file =
             File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let level = ZstdLevel::try_new(1).expect("1 is a zstd level");
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
             .set_max_row_group_row_count(Some(usize::MAX))
-            .set_created_by("trajpress".to_owned())
-            .build();
+            .set_created_by("trajpress".to_owned());
+        // Long texts hardly repeat: a dictionary would be built, found too large and given up, and
+        // nobody looks for the smallest text.
+        for column in ["text", "arguments", "goal", "annotations"] {
+            let column = ColumnPath::from(column);
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_statistics_enabled(column, EnabledStatistics::None);
+        }
+        let properties = properties.build();
         let writer = ArrowWriter::try_new(file, schema::<R>(), Some(properties))?;
         Ok(TableWriter {
             writer,
