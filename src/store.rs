@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray, StringBuilder,
-    UInt8Array, UInt32Array, UInt64Array,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
+    StringBuilder, UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -97,7 +97,9 @@ impl Column for Option<String> {
     fn build(values: Vec<Self>) -> ArrayRef {
         let n_bytes = values.iter().flatten().map(String::len).sum();
         let mut builder = StringBuilder::with_capacity(values.len(), n_bytes);
-        values.iter().for_each(|v| builder.append_option(v.as_deref()));
+        values
+            .iter()
+            .for_each(|v| builder.append_option(v.as_deref()));
         Arc::new(builder.finish())
     }
     fn read(array: &ArrayRef) -> Option<Vec<Self>> {

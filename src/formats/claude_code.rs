@@ -168,7 +168,9 @@ impl Session for ClaudeSession {
 /// is kept. The mark must stand outside of any inner object.
 fn is_progress(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(2048)];
-    let Some(found) = memchr::memmem::find(head, br#""type":"progress""#) else { return false };
+    let Some(found) = memchr::memmem::find(head, br#""type":"progress""#) else {
+        return false;
+    };
     let (mut depth, mut at) = (0, 0);
     while at < found {
         match head[at] {
@@ -275,9 +277,12 @@ impl ClaudeSession {
     /// A boundary whose summary is not in the log: the past is gone all the same.
     fn end_boundary(&mut self) {
         if let Some((position, time)) = self.boundary.take() {
-            self.losses.add("compaction without its summary");
-            self.events
-                .push((Event::Compaction(String::new()), position, time));
+            let text = self.boundary_summary.take();
+            if text.is_none() {
+                self.losses.add("compaction without its summary");
+            }
+            let event = Event::Compaction(text.unwrap_or_default());
+            self.events.push((event, position, time));
         }
     }
 

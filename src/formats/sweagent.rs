@@ -78,7 +78,9 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let steps = file.trajectory.unwrap_or_default();
     let mut entries = file.history.unwrap_or_default().0;
     if steps.is_empty() {
-        entries = serde_json::from_slice::<HistoryFile>(bytes)?.history.unwrap_or_default();
+        entries = serde_json::from_slice::<HistoryFile>(bytes)?
+            .history
+            .unwrap_or_default();
     }
     let mut draft = Draft::new();
     draft.losses.add_n(
@@ -249,7 +251,8 @@ impl<'de> Deserialize<'de> for History {
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<History, A::Error> {
                 let mut out = Vec::new();
                 while let Some(entry) = seq.next_element::<Message>()? {
-                    let is_agent = entry.role.as_deref() == Some("assistant") && entry.is_demo != Some(true);
+                    let is_agent =
+                        entry.role.as_deref() == Some("assistant") && entry.is_demo != Some(true);
                     let is_repeated = is_agent && entry.tool_calls.is_none();
                     out.push(entry);
                     if is_repeated {

@@ -89,16 +89,26 @@ pub(crate) fn open(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
 }
 
 /// Reads a whole file, uncompressed, but at most `max` bytes; what was read comes with the error.
-pub(crate) fn read_small(path: &Path, max: usize) -> std::io::Result<(Vec<u8>, std::io::Result<()>)> {
+pub(crate) fn read_small(
+    path: &Path,
+    max: usize,
+) -> std::io::Result<(Vec<u8>, std::io::Result<()>)> {
     let stored = std::fs::read(path)?;
     let mut bytes = Vec::new();
     let result = if stored.starts_with(&ZSTD) {
         // The size stands in the header of most frames; it is a hint and may lie.
-        let hint = zstd::zstd_safe::get_frame_content_size(&stored).ok().flatten().unwrap_or(0);
+        let hint = zstd::zstd_safe::get_frame_content_size(&stored)
+            .ok()
+            .flatten()
+            .unwrap_or(0);
         bytes.reserve((hint as usize).min(max) + 16);
-        zstd::stream::read::Decoder::with_buffer(stored.as_slice())?.take(max as u64).read_to_end(&mut bytes)
+        zstd::stream::read::Decoder::with_buffer(stored.as_slice())?
+            .take(max as u64)
+            .read_to_end(&mut bytes)
     } else if stored.starts_with(&GZIP) {
-        flate2::bufread::MultiGzDecoder::new(stored.as_slice()).take(max as u64).read_to_end(&mut bytes)
+        flate2::bufread::MultiGzDecoder::new(stored.as_slice())
+            .take(max as u64)
+            .read_to_end(&mut bytes)
     } else {
         return Ok((stored, Ok(())));
     };

@@ -238,7 +238,10 @@ fn detect(
     loop {
         let is_whole = input::read_head(reader, head, n)?;
         if let Some(entry) = forced {
-            return Ok((Detected::Log(entry, layout(entry, head, is_whole)), is_whole));
+            return Ok((
+                Detected::Log(entry, layout(entry, head, is_whole)),
+                is_whole,
+            ));
         }
         let found = formats::detect(head, is_whole);
         if !matches!(found, Detected::More) || n >= max {
@@ -296,7 +299,11 @@ fn read_job(job: Job, inputs: &[Input], forced: Option<&'static Entry>) -> Part 
 }
 
 /// Reads a file of any kind. Small files are read at once, others line by line where they have lines.
-fn read_file(input: &Input, forced: Option<&'static Entry>, part: &mut Part) -> std::io::Result<()> {
+fn read_file(
+    input: &Input,
+    forced: Option<&'static Entry>,
+    part: &mut Part,
+) -> std::io::Result<()> {
     if input.n_bytes <= BIG_FILE_BYTES {
         let (bytes, read) = input::read_small(&input.path, MAX_SMALL_BYTES)?;
         if bytes.len() < MAX_SMALL_BYTES {
@@ -361,14 +368,20 @@ impl Part {
                         let mut reader = std::io::Cursor::new(head).chain(rest);
                         return self.read_lines(&mut reader, entry, &source);
                     }
-                    (Layout::Document, rest) => self.read_document(&all(head, rest)?, entry, &source),
+                    (Layout::Document, rest) => {
+                        self.read_document(&all(head, rest)?, entry, &source)
+                    }
                 }
             }
             Detected::NotRead(name) => self.found = Found::NotRead(name),
             Detected::Label(name) => self.found = Found::Label(name, all(head, rest)?),
             // What was given by name is meant to be a log.
             Detected::NoLog(what) if input.is_named => {
-                self.reject(None, 0, format!("{what}\nhint: --format NAME reads it as that format"));
+                self.reject(
+                    None,
+                    0,
+                    format!("{what}\nhint: --format NAME reads it as that format"),
+                );
             }
             Detected::NoLog(what) => self.found = Found::NoLog(what),
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
@@ -421,7 +434,12 @@ impl Part {
     }
 
     /// Reads values line by line; holds one line at a time.
-    fn read_lines(&mut self, reader: &mut dyn BufRead, entry: &Entry, source: &Source) -> std::io::Result<()> {
+    fn read_lines(
+        &mut self,
+        reader: &mut dyn BufRead,
+        entry: &Entry,
+        source: &Source,
+    ) -> std::io::Result<()> {
         let mut lines = Lines::new(entry, source, 1, 0);
         let mut buffer = Vec::new();
         let result = loop {
@@ -437,7 +455,14 @@ impl Part {
     }
 
     /// The same for lines in memory.
-    fn read_lines_of(&mut self, mut bytes: &[u8], entry: &Entry, source: &Source, line: u64, offset: u64) {
+    fn read_lines_of(
+        &mut self,
+        mut bytes: &[u8],
+        entry: &Entry,
+        source: &Source,
+        line: u64,
+        offset: u64,
+    ) {
         let mut lines = Lines::new(entry, source, line, offset);
         while !bytes.is_empty() {
             let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |i| i + 1);
@@ -463,11 +488,21 @@ impl<'a> Lines<'a> {
             Reading::Session(open) => Some(open()),
             Reading::Values(_) => None,
         };
-        Lines { sink: Sink::new(source), reading: entry.reading, session, line, offset }
+        Lines {
+            sink: Sink::new(source),
+            reading: entry.reading,
+            session,
+            line,
+            offset,
+        }
     }
 
     fn read(&mut self, raw: &[u8], part: &mut Part) {
-        let text = if self.offset == 0 { formats::without_mark(raw) } else { raw };
+        let text = if self.offset == 0 {
+            formats::without_mark(raw)
+        } else {
+            raw
+        };
         let text = text.trim_ascii();
         if !text.is_empty() {
             match (&mut self.session, self.reading) {
