@@ -519,10 +519,8 @@ table! {
         pub ceiling: Option<f64>,
         /// The same for the matched atom-bag shadow.
         pub atom_bag: Option<f64>,
-        /// Chance: the same in the contexts of partner trajectories of other repositories.
+        /// Chance: the same in the contexts of partner trajectories (of other repositories, unless the stratum says `partners=`).
         pub chance: Option<f64>,
-        /// The same with partners of the same repository, where the experiment asks for it.
-        pub chance_same_repository: Option<f64>,
         /// Weight of the row when values are pooled: the denominator of the ratio.
         pub weight: f64,
         /// Number of items behind the value.

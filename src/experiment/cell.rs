@@ -22,8 +22,6 @@ use crate::store::{CellRow, EventRow, TimelineRow};
 use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
 
-/// Kind of the partners that chance is measured with.
-const PARTNER_KIND: &str = "other_repository";
 /// Bytes of prepared trajectories kept for reuse: partners are asked for again and again.
 const SHELF_BYTES: usize = 512 << 20;
 
@@ -53,11 +51,13 @@ pub fn run_unit(
     let mut rows = UnitRows::default();
     for &index in &unit.trajectories {
         let own = shelf.get(data, plan, index)?;
-        let partners: Vec<Arc<Prepared>> = data
-            .partners(index)
-            .filter(|p| p.kind == PARTNER_KIND)
-            .map(|p| shelf.get(data, plan, p.index))
-            .collect::<anyhow::Result<_>>()?;
+        // (index in plan.partners, partner), the headline's kind first.
+        let mut partners: Vec<(usize, Arc<Prepared>)> = Vec::new();
+        for (kind, name) in plan.partners.iter().enumerate() {
+            for partner in data.partners(index).filter(|p| p.kind == name.as_str()) {
+                partners.push((kind, shelf.get(data, plan, partner.index)?));
+            }
+        }
         let scene = Scene::new(&own, &partners);
         for (variant, recipe) in unit.variants.iter().zip(&recipes) {
             let cell = match recipe {
@@ -154,18 +154,19 @@ impl Shelf {
 pub struct Scene<'a> {
     own: &'a Prepared,
     watch: Watch<'a>,
-    partners: Vec<(&'a Prepared, Watch<'a>)>,
+    /// Kind of the partner (index in [`Plan::partners`]), and what it mentions of ours.
+    partners: Vec<(usize, &'a Prepared, Watch<'a>)>,
 }
 
 impl<'a> Scene<'a> {
-    pub fn new(own: &'a Prepared, partners: &'a [Arc<Prepared>]) -> Self {
+    pub fn new(own: &'a Prepared, partners: &'a [(usize, Arc<Prepared>)]) -> Self {
         let log = &own.log;
         let ids = &own.questions.needs.atoms;
         let atoms: Vec<&str> = ids.iter().map(|&a| log.atoms[a as usize].text.as_str()).collect();
         let mut known: HashMap<usize, Vec<Vec<u32>>> = HashMap::new();
         let mut cues = |i: usize| known.entry(i).or_insert_with(|| cue_sets(log, ids[i])).clone();
         let partners =
-            partners.iter().map(|p| (&**p, Watch::foreign(&p.log, &atoms, &mut cues))).collect();
+            partners.iter().map(|(kind, p)| (*kind, &**p, Watch::foreign(&p.log, &atoms, &mut cues))).collect();
         Scene { own, watch: Watch::own(log, ids), partners }
     }
 
@@ -190,7 +191,7 @@ impl<'a> Scene<'a> {
             n_random: plan.shadow_seeds,
         };
         let mut rows = Rows { variant: &variant.id, trajectory: log.id(), rows: Vec::new() };
-        let misses = retention::score(&caster, questions, ledger, &run, &partners, &mut rows);
+        let misses = retention::score(&caster, questions, ledger, &run, (&plan.partners, &partners), &mut rows);
         discard::score(log, &run, &misses.needed, &mut rows);
         money::score(&run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
         if variant.strategy == "full" {
@@ -209,13 +210,13 @@ impl<'a> Scene<'a> {
     fn partner_runs(&self, recipe: &Recipe, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Partner<'_>>> {
         self.partners
             .iter()
-            .map(|(partner, watch)| {
+            .map(|(kind, partner, watch)| {
                 let mut journal = Journal::new(watch);
                 let run = match watch.is_empty() {
                     true => Run::default(),
                     false => replay(&partner.log, recipe, tokenizer, &partner.questions.needs, &mut journal)?,
                 };
-                Ok(Partner::new(journal, &run))
+                Ok(Partner::new(*kind, journal, &run))
             })
             .collect()
     }
@@ -298,7 +299,7 @@ mod tests {
 
     fn scores(script: &str, partners: &[&str], strategy: (&str, &str), trigger: (&str, &str)) -> Vec<ScoreRow> {
         let own = prepared(script);
-        let partners: Vec<Arc<Prepared>> = partners.iter().map(|p| Arc::new(prepared(p))).collect();
+        let partners: Vec<(usize, Arc<Prepared>)> = partners.iter().map(|p| (0, Arc::new(prepared(p)))).collect();
         let variant = Variant {
             id: "v".to_owned(),
             label: String::new(),
@@ -315,6 +316,7 @@ mod tests {
             prices: Default::default(),
             seed: 1,
             shadow_seeds: 8,
+            partners: vec!["other_repository".to_owned()],
             reference_tails: vec![3],
             filter: Default::default(),
             variants: Vec::new(),

@@ -20,6 +20,8 @@ use toml::de::{DeTable, DeValue};
 const FULL: &str = "full";
 /// A grid beyond this is a slip of the pen: nobody reads so many rows of a table.
 const MAX_VARIANTS: usize = 10_000;
+/// Kinds of partner trajectories.
+const PARTNER_KINDS: [&str; 2] = ["other_repository", "same_repository"];
 /// The trigger that never fires.
 const NEVER: &str = "never";
 
@@ -33,6 +35,8 @@ pub struct Plan {
     pub seed: u64,
     /// Number of seeds of the random shadow.
     pub shadow_seeds: u32,
+    /// Kinds of partners that chance is measured with; the first is the headline's.
+    pub partners: Vec<String>,
     /// An atom is at risk when its last mention is older than this many turns.
     pub reference_tails: Vec<u32>,
     pub filter: Filter,
@@ -297,6 +301,7 @@ const TOP: &[&str] = &[
     "seed",
     "shadow_seeds",
     "reference_tails",
+    "partners",
     "prices",
     "data",
     "strategies",
@@ -312,6 +317,7 @@ impl Reader<'_> {
             prices: Prices::default(),
             seed: 0,
             shadow_seeds: 8,
+            partners: vec![PARTNER_KINDS[0].to_owned()],
             reference_tails: vec![3, 10],
             filter: Filter::default(),
             variants: Vec::new(),
@@ -330,6 +336,22 @@ impl Reader<'_> {
                         .array(key, value)?
                         .iter()
                         .map(|v| self.whole(key, v))
+                        .collect::<anyhow::Result<_>>()?;
+                }
+                "partners" => {
+                    plan.partners = self
+                        .array(key, value)?
+                        .iter()
+                        .map(|v| {
+                            let kind = self.string(key, v)?;
+                            match PARTNER_KINDS.contains(&kind.as_str()) {
+                                true => Ok(kind),
+                                false => Err(self.source.error(
+                                    &v.span(),
+                                    format!("unknown kind of partner `{kind}` (known: {})", PARTNER_KINDS.join(", ")),
+                                )),
+                            }
+                        })
                         .collect::<anyhow::Result<_>>()?;
                 }
                 "prices" => plan.prices = self.prices(&span, self.table(key, value)?)?,

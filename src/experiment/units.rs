@@ -180,6 +180,7 @@ fn unit_id(
         "prices": plan.prices,
         "seed": plan.seed,
         "shadow_seeds": plan.shadow_seeds,
+        "partners": plan.partners,
         "reference_tails": plan.reference_tails,
     });
     Ok(blake3::hash(all.to_string().as_bytes()).to_hex()[..32].to_owned())

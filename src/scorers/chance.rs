@@ -81,17 +81,19 @@ impl Observer for Journal<'_> {
 
 /// A partner's replay under the same variant.
 pub struct Partner<'a> {
+    /// Index of its kind in the experiment's list.
+    pub kind: usize,
     journal: Journal<'a>,
     /// (tokens sent, decision), by tokens.
     by_tokens: Vec<(u64, u32)>,
 }
 
 impl<'a> Partner<'a> {
-    pub fn new(journal: Journal<'a>, run: &Run) -> Self {
+    pub fn new(kind: usize, journal: Journal<'a>, run: &Run) -> Self {
         let mut by_tokens: Vec<(u64, u32)> =
             run.decisions.iter().enumerate().map(|(i, d)| (d.tokens_sent, i as u32)).collect();
         by_tokens.sort_unstable();
-        Partner { journal, by_tokens }
+        Partner { kind, journal, by_tokens }
     }
 
     /// Whether the atom stands in the partner's context of about this many tokens: (at all, bound).

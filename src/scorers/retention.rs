@@ -201,7 +201,8 @@ struct Tested<'a> {
     random_local: [f64; 2],
     oracle_local: [f64; 2],
     atom_bag_local: [f64; 2],
-    chance: Option<[f64; 2]>,
+    /// Per kind of partner; none where there are no such partners.
+    chance: Vec<Option<[f64; 2]>>,
 }
 
 /// What other scores need to know of the misses.
@@ -219,7 +220,7 @@ pub fn score(
     questions: &Questions,
     ledger: Ledger<'_>,
     run: &Run,
-    partners: &[Partner<'_>],
+    partners: (&[String], &[Partner<'_>]),
     rows: &mut Rows<'_>,
 ) -> Misses {
     let tested = test(caster, questions, &ledger, run, partners);
@@ -234,7 +235,7 @@ pub fn score(
             }
         }
     }
-    for stratum in strata(&questions.tails) {
+    for stratum in strata(&questions.tails, partners.0) {
         stratum.score(&tested, rows);
     }
     misses
@@ -245,7 +246,7 @@ fn test<'a>(
     questions: &'a Questions,
     ledger: &Ledger<'_>,
     run: &Run,
-    partners: &[Partner<'_>],
+    partners: (&[String], &[Partner<'_>]),
 ) -> Vec<Tested<'a>> {
     let list = &questions.needs.list;
     let mut tested = Vec::with_capacity(list.len());
@@ -293,7 +294,7 @@ fn answer<'a>(
     weights: &'a [[f64; 2]],
     w: u32,
     shadows: Option<&Shadows>,
-    partners: &[Partner<'_>],
+    partners: (&[String], &[Partner<'_>]),
     tokens: u64,
 ) -> Tested<'a> {
     let base = state.base.map(|b| f64::from(u8::from(b)));
@@ -308,16 +309,17 @@ fn answer<'a>(
         random_local: base,
         oracle_local: base,
         atom_bag_local: base,
-        chance: None,
+        chance: Vec::with_capacity(partners.0.len()),
     };
-    if !partners.is_empty() {
-        let mut met = [0.0; 2];
-        for partner in partners {
+    for kind in 0..partners.0.len() {
+        let (mut n, mut met) = (0, [0.0; 2]);
+        for partner in partners.1.iter().filter(|p| p.kind == kind) {
             let (surface, bound) = partner.meets(w, tokens);
             met[0] += f64::from(u8::from(surface));
             met[1] += f64::from(u8::from(bound));
+            n += 1;
         }
-        t.chance = Some(met.map(|m| m / partners.len() as f64));
+        t.chance.push((n > 0).then(|| met.map(|m| m / f64::from(n))));
     }
     let Some(s) = shadows else { return t };
     let n = state.n_events;
@@ -359,6 +361,8 @@ enum Of {
     Headline,
     Local,
     Capped,
+    /// The headline, with chance by another kind of partner.
+    Partners(usize),
     Class(Class),
     Body,
     Kind(&'static str),
@@ -370,7 +374,7 @@ enum Of {
 const HORIZONS: [u32; 3] = [1, 5, 20];
 const POINTS: u32 = 3;
 
-fn strata(tails: &[u32]) -> Vec<Stratum> {
+fn strata(tails: &[u32], partners: &[String]) -> Vec<Stratum> {
     let mut strata = Vec::new();
     for (tail, turns) in tails.iter().enumerate() {
         for exposed in [false, true] {
@@ -379,6 +383,9 @@ fn strata(tails: &[u32]) -> Vec<Stratum> {
                 strata.push(Stratum { name: format!("{set}{suffix}"), tail, exposed, of, always });
             };
             add(String::new(), Of::Headline, true);
+            for (kind, name) in partners.iter().enumerate().skip(1) {
+                add(format!(" partners={name}"), Of::Partners(kind), false);
+            }
             for class in [Class::Observed, Class::User, Class::Authored] {
                 add(format!(" class={}", class.name()), Of::Class(class), false);
             }
@@ -406,7 +413,7 @@ impl Stratum {
         let headline = t.need.group == Group::Headline;
         (!self.exposed || t.state.exposed)
             && match self.of {
-                Of::Headline | Of::Local | Of::Capped => headline,
+                Of::Headline | Of::Local | Of::Capped | Of::Partners(_) => headline,
                 Of::Class(Class::Authored) => t.need.group == Group::Authored,
                 Of::Class(class) => headline && t.need.class == class,
                 Of::Body => t.need.group == Group::Body,
@@ -418,6 +425,7 @@ impl Stratum {
 
     fn score(&self, tested: &[Tested<'_>], rows: &mut Rows<'_>) {
         let local = matches!(self.of, Of::Local);
+        let partners = if let Of::Partners(kind) = self.of { kind } else { 0 };
         let mut soft = (0.0, 0.0, 0u64);
         let mut covered = [0.0; 2];
         let mut n_all = 0;
@@ -439,8 +447,9 @@ impl Stratum {
                 } else {
                     [t.random[level], t.oracle[level], t.atom_bag[level]]
                 };
-                has_chance &= t.chance.is_some();
-                let chance = t.chance.map_or(0.0, |c| c[level]);
+                let chance = t.chance.get(partners).copied().flatten();
+                has_chance &= chance.is_some();
+                let chance = chance.map_or(0.0, |c| c[level]);
                 for (sum, x) in sums.iter_mut().zip([t.served[level], floor, ceiling, bag, chance]) {
                     *sum += w * x;
                 }
