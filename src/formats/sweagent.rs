@@ -155,12 +155,12 @@ fn read_steps(steps: Vec<TrajStep>, body: Vec<Message>, mut message: usize, draf
         } else {
             Kind::Message
         };
-        // A response that could not be parsed has no thought of its own.
-        let thought = step
-            .thought
-            .filter(|t| has_call || !t.trim().is_empty())
-            .or(step.response);
-        draft.agent(kind, thought.unwrap_or_default());
+        // The response is thought and command in one; alone it counts only where no command was found.
+        let mut thought = step.thought.unwrap_or_default();
+        if !has_call && thought.trim().is_empty() {
+            thought = step.response.unwrap_or_default();
+        }
+        draft.agent(kind, thought);
         let id = if has_call {
             push_action(action, tool_calls, draft)
         } else {

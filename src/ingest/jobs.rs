@@ -307,10 +307,12 @@ fn read_file(
     if input.n_bytes <= BIG_FILE_BYTES {
         let (bytes, read) = input::read_small(&input.path, MAX_SMALL_BYTES)?;
         if bytes.len() < MAX_SMALL_BYTES {
-            let found = match (forced, &read) {
-                (Some(entry), _) => Detected::Log(entry, layout(entry, &bytes, true)),
-                (None, Err(_)) if bytes.is_empty() => Detected::NoLog(""),
-                (None, _) => detect_in(&bytes),
+            if bytes.is_empty() && read.is_err() {
+                return read;
+            }
+            let found = match forced {
+                Some(entry) => Detected::Log(entry, layout(entry, &bytes, true)),
+                None => detect_in(&bytes),
             };
             part.read_found(found, bytes, None, input)?;
             return read;

@@ -177,6 +177,20 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     out.finish(&inputs)
 }
 
+/// Reads logs into the rows of the tables and throws them away: what [`ingest`] is compared with to
+/// tell the cost of writing. Returns the bytes of the logs and the number of trajectories.
+pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
+    let forced = options.format.as_deref().map(formats::find).transpose()?;
+    let inputs = input::find(&options.inputs)?;
+    let (mut n_bytes, mut n_trajectories) = (0, 0);
+    jobs::for_each_part(&inputs, forced, options.threads.max(1), |part| {
+        n_bytes += part.n_bytes;
+        n_trajectories += part.trajectories.len() as u64;
+        Ok(())
+    })?;
+    Ok((n_bytes, n_trajectories))
+}
+
 fn run(
     inputs: &[Input],
     forced: Option<&'static Entry>,
