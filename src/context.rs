@@ -186,7 +186,7 @@ impl Context {
     ) -> anyhow::Result<Applied> {
         check(&edits, &scope, &self.blocks)?;
         let before: Vec<Block> = self.blocks[scope.clone()].to_vec();
-        let after = edited(log, tokenizer, &self.blocks, scope.clone(), edits);
+        let after = edited(tokenizer, &self.blocks, scope.clone(), edits);
         let sum = |blocks: &[Block]| blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>();
         let (tokens_before, tokens_after) = (sum(&before), sum(&after));
         if tokens_after > tokens_before {
@@ -230,7 +230,7 @@ fn check(edits: &[Edit], scope: &Range<usize>, blocks: &[Block]) -> anyhow::Resu
     Ok(())
 }
 
-fn edited(log: &Log, tokenizer: &Tokenizer, blocks: &[Block], scope: Range<usize>, edits: Vec<Edit>) -> Vec<Block> {
+fn edited(tokenizer: &Tokenizer, blocks: &[Block], scope: Range<usize>, edits: Vec<Edit>) -> Vec<Block> {
     let mut after = Vec::with_capacity(scope.len());
     let mut edits = edits.into_iter().peekable();
     let last_turn = scope.end.checked_sub(1).map_or(0, |i| blocks[i].turn);

@@ -58,6 +58,8 @@ pub struct Log {
     pub trajectory: Trajectory,
     /// Tokens of each step.
     pub tokens: Vec<u32>,
+    /// Lines of each step.
+    pub lines: Vec<u32>,
     /// Action kind of each step.
     pub action_kinds: Vec<Option<String>>,
     pub spans: Vec<Span>,
@@ -88,6 +90,7 @@ impl Log {
         );
         let mut log = Log {
             tokens: features.iter().map(|f| f.tokens).collect(),
+            lines: trajectory.steps.iter().map(|s| s.text.lines().count() as u32).collect(),
             action_kinds: Vec::with_capacity(features.len()),
             spans: Vec::new(),
             span_of: vec![0],
@@ -221,6 +224,13 @@ impl Log {
 
     pub fn n_steps(&self) -> usize {
         self.trajectory.steps.len()
+    }
+
+    /// Approximate bytes in memory.
+    pub fn bytes(&self) -> usize {
+        let text: usize = self.trajectory.steps.iter().map(|s| s.text.len() + std::mem::size_of_val(s)).sum();
+        let atoms: usize = self.atoms.iter().map(|a| 3 * a.text.len() + 96).sum();
+        text + atoms + self.spans.len() * 20 + self.mentions.len() * 16
     }
 
     /// Spans of a step.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use arrow::array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
-    UInt8Array, UInt32Array, UInt64Array,
+    StringBuilder, UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -25,7 +25,8 @@ use parquet::arrow::arrow_reader::{
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::PageIndexPolicy;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 
 use crate::trajectory::{Kind, Role, Step, Trajectory};
 
@@ -95,7 +96,12 @@ impl Column for Option<String> {
         DataType::Utf8
     }
     fn build(values: Vec<Self>) -> ArrayRef {
-        Arc::new(StringArray::from(values))
+        let n_bytes = values.iter().flatten().map(String::len).sum();
+        let mut builder = StringBuilder::with_capacity(values.len(), n_bytes);
+        values
+            .iter()
+            .for_each(|v| builder.append_option(v.as_deref()));
+        Arc::new(builder.finish())
     }
     fn read(array: &ArrayRef) -> Option<Vec<Self>> {
         let array = array.as_any().downcast_ref::<StringArray>()?;
@@ -513,8 +519,10 @@ table! {
         pub ceiling: Option<f64>,
         /// The same for the matched atom-bag shadow.
         pub atom_bag: Option<f64>,
-        /// Chance: the same in the contexts of partner trajectories.
+        /// Chance: the same in the contexts of partner trajectories of other repositories.
         pub chance: Option<f64>,
+        /// The same with partners of the same repository, where the experiment asks for it.
+        pub chance_same_repository: Option<f64>,
         /// Weight of the row when values are pooled: the denominator of the ratio.
         pub weight: f64,
         /// Number of items behind the value.
@@ -640,11 +648,19 @@ impl<R: Row> TableWriter<R> {
     pub fn create(path: &Path, row_group_bytes: usize) -> anyhow::Result<Self> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let level = ZstdLevel::try_new(1).expect("1 is a zstd level");
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
             .set_max_row_group_row_count(Some(usize::MAX))
-            .set_created_by("trajpress".to_owned())
-            .build();
+            .set_created_by("trajpress".to_owned());
+        // Long texts hardly repeat: a dictionary would be built, found too large and given up, and
+        // nobody looks for the smallest text.
+        for column in ["text", "arguments", "goal", "annotations"] {
+            let column = ColumnPath::from(column);
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_statistics_enabled(column, EnabledStatistics::None);
+        }
+        let properties = properties.build();
         let writer = ArrowWriter::try_new(file, schema::<R>(), Some(properties))?;
         Ok(TableWriter { writer, pending: Vec::new(), pending_bytes: 0, row_group_bytes, n_rows: 0 })
     }

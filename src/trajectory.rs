@@ -124,9 +124,16 @@ impl Trajectory {
     /// Computes the content hash: roles, kinds, texts, tools and ids in order, not where it was found.
     pub fn content_id(&self) -> String {
         let mut hash = blake3::Hasher::new();
+        // Hashed in large pieces, which is several times faster than field by field.
+        const PIECE: usize = 128 << 10;
+        let mut piece = Vec::with_capacity(PIECE);
         let mut part = |bytes: &[u8]| {
-            hash.update(&(bytes.len() as u64).to_le_bytes());
-            hash.update(bytes);
+            piece.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            piece.extend_from_slice(bytes);
+            if piece.len() >= PIECE {
+                hash.update(&piece);
+                piece.clear();
+            }
         };
         part(self.format.as_bytes());
         part(self.task_id.as_deref().unwrap_or("").as_bytes());
@@ -138,6 +145,7 @@ impl Trajectory {
             part(step.tool.as_deref().unwrap_or("").as_bytes());
             part(step.call_id.as_deref().unwrap_or("").as_bytes());
         }
+        hash.update(&piece);
         hash.finalize().to_hex()[..32].to_owned()
     }
 }

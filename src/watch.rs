@@ -14,6 +14,8 @@ use crate::log::{AtomId, BOUND, Log};
 /// Sources looked at when generated text is tested for an atom: the newest ones.
 const MAX_SOURCES: usize = 64;
 
+const UNWATCHED: u32 = u32::MAX;
+
 /// One mention of a watched atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
@@ -33,14 +35,18 @@ pub struct Watch<'a> {
     sightings: Vec<Sighting>,
     /// Sightings of step i: `of_step[i]..of_step[i + 1]`.
     of_step: Vec<u32>,
-    ids: HashMap<AtomId, u32>,
+    /// Per atom of the log: its index in the watched list, or [`UNWATCHED`].
+    ids: Vec<u32>,
     sources: RefCell<HashMap<u32, CueSets>>,
 }
 
 impl<'a> Watch<'a> {
     /// Watches these atoms of the log itself.
     pub fn own(log: &'a Log, atoms: &[AtomId]) -> Self {
-        let ids = atoms.iter().enumerate().map(|(i, &a)| (a, i as u32)).collect();
+        let mut ids = vec![UNWATCHED; log.atoms.len()];
+        for (i, &atom) in atoms.iter().enumerate() {
+            ids[atom as usize] = i as u32;
+        }
         Self::new(log, atoms.len(), ids, |_, mention| mention.flags & BOUND != 0)
     }
 
@@ -49,11 +55,11 @@ impl<'a> Watch<'a> {
     /// `cues(i)` gives the cue sets of the sources of atom i in the other log; it is asked only for
     /// atoms that this log mentions.
     pub fn foreign(log: &'a Log, atoms: &[&str], cues: &mut dyn FnMut(usize) -> Vec<Vec<u32>>) -> Self {
-        let mut ids = HashMap::new();
+        let mut ids = vec![UNWATCHED; log.atoms.len()];
         let mut sources = HashMap::new();
         for (i, atom) in atoms.iter().enumerate() {
             if let Some(here) = log.find_atom(atom) {
-                ids.insert(here, i as u32);
+                ids[here as usize] = i as u32;
                 sources.insert(i as u32, cues(i).into_iter().map(|set| (0, set)).collect::<CueSets>());
             }
         }
@@ -70,15 +76,17 @@ impl<'a> Watch<'a> {
     fn new(
         log: &'a Log,
         n: usize,
-        ids: HashMap<AtomId, u32>,
+        ids: Vec<u32>,
         bound: impl Fn(u32, &crate::log::Mention) -> bool,
     ) -> Self {
         let mut sightings = Vec::new();
         let mut of_step = vec![0];
+        let any = ids.iter().any(|&i| i != UNWATCHED);
         for step in 0..log.n_steps() as u32 {
-            if !ids.is_empty() {
+            if any {
                 for mention in log.mentions_of_step(step) {
-                    if let Some(&watched) = ids.get(&mention.atom) {
+                    let watched = ids[mention.atom as usize];
+                    if watched != UNWATCHED {
                         sightings.push(Sighting { span: mention.span, watched, bound: bound(watched, mention) });
                     }
                 }
@@ -100,7 +108,7 @@ impl<'a> Watch<'a> {
 
     /// Index of an atom of this log in the watched list.
     pub fn index(&self, atom: AtomId) -> Option<u32> {
-        self.ids.get(&atom).copied()
+        Some(self.ids[atom as usize]).filter(|&i| i != UNWATCHED)
     }
 
     pub fn in_step(&self, step: u32) -> &[Sighting] {
@@ -133,8 +141,11 @@ impl<'a> Watch<'a> {
     /// Calls `see(watched, bound)` for each sighting in text that was generated from the steps
     /// before `until`.
     pub fn in_text(&self, text: &str, until: u32, see: &mut impl FnMut(u32, bool)) {
+        if self.is_empty() {
+            return;
+        }
         for (atom, cues) in self.log.mentions_in_text(text) {
-            if let Some(&watched) = self.ids.get(&atom) {
+            if let Some(watched) = self.index(atom) {
                 see(watched, cues.len() >= 2 && self.is_bound(atom, watched, &cues, until));
             }
         }

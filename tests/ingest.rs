@@ -476,3 +476,45 @@ fn manifest(logs: &Path) -> Vec<(String, u64)> {
         })
         .collect()
 }
+
+#[test]
+fn damaged_logs_never_panic() {
+    // Bytes of small logs of all formats are overwritten, cut and repeated by a fixed rule.
+    let logs = [
+        chat("a"),
+        r#"{"trajectory":[{"action":"ls","observation":"a","thought":"t","response":"r","state":"{}"}],"history":[{"role":"system","content":"S"},{"role":"user","content":"T","is_demo":true}],"info":{"exit_status":"submitted"}}"#.to_owned(),
+        r#"{"info":{"exit_status":"x","mini_version":"2"},"messages":[{"role":"assistant","content":"t","tool_calls":[{"id":"c","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}}]},{"role":"tool","content":"r","tool_call_id":"c","extra":{"returncode":0,"timestamp":1.5}}],"trajectory_format":"mini-swe-agent-1.1"}"#.to_owned(),
+        r#"[{"task_id":1,"reward":1.0,"traj":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"u","name":"n","input":{}}]}]}]"#.to_owned(),
+        r#"{"info":{"environment_info":{"policy":"P"}},"simulations":[{"task_id":"t","messages":[{"role":"assistant","content":"Hi","timestamp":"2025-01-01T00:00:00"}]}],"tasks":[]}"#.to_owned(),
+        "{\"type\":\"user\",\"uuid\":\"1\",\"sessionId\":\"s\",\"message\":{\"content\":\"a\"}}\n{\"type\":\"progress\",\"uuid\":\"2\"}\n{\"type\":\"assistant\",\"uuid\":\"3\",\"sessionId\":\"s\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"t\"}]}}".to_owned(),
+        r#"{"resolved_ids":["a"],"schema_version":2}"#.to_owned(),
+    ];
+    let dir = Dir::new();
+    let mut state = 1u64;
+    let mut next = |n: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % n
+    };
+    let marks = *b"{}[]\",:\\\n0 nu\xff\x00t";
+    for i in 0..600 {
+        let mut bytes = logs[i % logs.len()].clone().into_bytes();
+        for _ in 0..1 + next(4) {
+            let at = next(bytes.len());
+            match next(4) {
+                0 => bytes.truncate(at.max(1)),
+                1 => bytes.insert(at, marks[next(marks.len())]),
+                2 => {
+                    bytes.remove(at);
+                    bytes.push(b' ');
+                }
+                _ => bytes[at] = marks[next(marks.len())],
+            }
+        }
+        dir.file(&format!("{i}.json"), bytes);
+    }
+    let done = dir.ingest();
+    assert_eq!(done.report.files, 600);
+    assert!(done.trajectories.len() > 50 && done.report.rejects > 50);
+}

@@ -9,7 +9,7 @@ use indicatif::{HumanCount, HumanDuration};
 use serde_json::{Value, json};
 
 use super::{ExitStatus, Output, columns, print};
-use crate::experiment::cell::run_unit;
+use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::run::{Overview, overview};
 use crate::experiment::{Catalogue, Dataset, Options, Outcome, Plan, run_with};
 use crate::features;
@@ -109,7 +109,10 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         .out
         .as_deref()
         .context("no folder given\nhint: add `--out RUN`")?;
-    let outcome = run_with(&plan, &data, out, &options, &run_unit)?;
+    let shelf = Shelf::default();
+    let outcome = run_with(&plan, &data, out, &options, &|data, unit, plan, progress| {
+        run_unit(data, unit, plan, &shelf, progress)
+    })?;
     if !output.quiet {
         eprintln!("{}", summary(&outcome, &out.display().to_string()));
     }

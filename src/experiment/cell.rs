@@ -4,7 +4,9 @@
 //! is made once and shared by all variants.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use anyhow::Context as _;
 
 use super::dataset::Dataset;
 use super::plan::{Plan, Variant};
@@ -22,15 +24,20 @@ use crate::{strategies, triggers};
 
 /// Kind of the partners that chance is measured with.
 const PARTNER_KIND: &str = "other_repository";
-/// Prepared trajectories kept for reuse as partners.
-const MAX_PREPARED: usize = 128;
-/// Steps that they may have together.
-const MAX_PREPARED_STEPS: usize = 20_000;
+/// Bytes of prepared trajectories kept for reuse: partners are asked for again and again.
+const SHELF_BYTES: usize = 512 << 20;
 
 /// A trajectory ready for replay.
-struct Prepared {
+pub struct Prepared {
     log: Log,
     questions: Questions,
+}
+
+impl Prepared {
+    pub fn new(log: Log, reference_tails: &[u32]) -> Self {
+        let questions = Questions::of(&log, reference_tails);
+        Prepared { log, questions }
+    }
 }
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
@@ -38,18 +45,18 @@ pub fn run_unit(
     data: &Dataset,
     unit: &Unit,
     plan: &Plan,
+    shelf: &Shelf,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<UnitRows> {
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let recipes: Vec<anyhow::Result<Recipe>> = unit.variants.iter().map(recipe).collect();
-    let mut shelf = Shelf { data, plan, prepared: HashMap::new(), steps: 0 };
     let mut rows = UnitRows::default();
     for &index in &unit.trajectories {
-        let own = shelf.get(index)?;
+        let own = shelf.get(data, plan, index)?;
         let partners: Vec<Arc<Prepared>> = data
             .partners(index)
             .filter(|p| p.kind == PARTNER_KIND)
-            .map(|p| shelf.get(p.index))
+            .map(|p| shelf.get(data, plan, p.index))
             .collect::<anyhow::Result<_>>()?;
         let scene = Scene::new(&own, &partners);
         for (variant, recipe) in unit.variants.iter().zip(&recipes) {
@@ -95,42 +102,63 @@ fn failed(variant: &Variant, trajectory: &str, error: &anyhow::Error) -> CellRow
     }
 }
 
-/// Prepared trajectories, dropped all at once when there are too many: memory stays bounded.
-struct Shelf<'a> {
-    data: &'a Dataset,
-    plan: &'a Plan,
-    prepared: HashMap<usize, Arc<Prepared>>,
-    steps: usize,
+/// Prepared trajectories, shared by the units of a run; the longest unused one goes first, so memory
+/// stays bounded whatever the number of trajectories.
+#[derive(Default)]
+pub struct Shelf {
+    inner: Mutex<Inner>,
 }
 
-impl Shelf<'_> {
-    fn get(&mut self, index: usize) -> anyhow::Result<Arc<Prepared>> {
-        if let Some(prepared) = self.prepared.get(&index) {
-            return Ok(Arc::clone(prepared));
+#[derive(Default)]
+struct Inner {
+    /// By index: when last used, its bytes, and itself.
+    prepared: HashMap<usize, (u64, usize, Arc<Prepared>)>,
+    bytes: usize,
+    clock: u64,
+}
+
+impl Shelf {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn get(&self, data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Arc<Prepared>> {
+        {
+            let mut inner = self.lock();
+            inner.clock += 1;
+            let now = inner.clock;
+            if let Some((used, _, prepared)) = inner.prepared.get_mut(&index) {
+                *used = now;
+                return Ok(Arc::clone(prepared));
+            }
         }
-        let loaded = Arc::unwrap_or_clone(self.data.load_one(index)?);
-        let log = Log::new(loaded.trajectory, loaded.features)?;
-        let questions = Questions::of(&log, &self.plan.reference_tails);
-        if self.prepared.len() >= MAX_PREPARED || self.steps + log.n_steps() > MAX_PREPARED_STEPS {
-            self.prepared.clear();
-            self.steps = 0;
+        let loaded = data.load(&[index])?.pop().context("the data hold no such trajectory")?;
+        let prepared = Arc::new(Prepared::new(Log::new(loaded.trajectory, loaded.features)?, &plan.reference_tails));
+        let bytes = prepared.log.bytes();
+        let mut inner = self.lock();
+        let now = inner.clock;
+        if inner.prepared.insert(index, (now, bytes, Arc::clone(&prepared))).is_none() {
+            inner.bytes += bytes;
         }
-        self.steps += log.n_steps();
-        let prepared = Arc::new(Prepared { log, questions });
-        self.prepared.insert(index, Arc::clone(&prepared));
+        while inner.bytes > SHELF_BYTES && inner.prepared.len() > 1 {
+            let Some(oldest) = inner.prepared.iter().min_by_key(|(_, (used, ..))| *used).map(|(&i, _)| i) else { break };
+            if let Some((_, bytes, _)) = inner.prepared.remove(&oldest) {
+                inner.bytes -= bytes;
+            }
+        }
         Ok(prepared)
     }
 }
 
 /// A trajectory among its partners, with all that no variant changes.
-struct Scene<'a> {
+pub struct Scene<'a> {
     own: &'a Prepared,
     watch: Watch<'a>,
     partners: Vec<(&'a Prepared, Watch<'a>)>,
 }
 
 impl<'a> Scene<'a> {
-    fn new(own: &'a Prepared, partners: &'a [Arc<Prepared>]) -> Self {
+    pub fn new(own: &'a Prepared, partners: &'a [Arc<Prepared>]) -> Self {
         let log = &own.log;
         let ids = &own.questions.needs.atoms;
         let atoms: Vec<&str> = ids.iter().map(|&a| log.atoms[a as usize].text.as_str()).collect();
@@ -141,7 +169,8 @@ impl<'a> Scene<'a> {
         Scene { own, watch: Watch::own(log, ids), partners }
     }
 
-    fn cell(
+    /// Replays and scores the trajectory under one variant.
+    pub fn cell(
         &self,
         variant: &Variant,
         recipe: &Recipe,
@@ -264,9 +293,7 @@ mod tests {
     use crate::store::ScoreRow;
 
     fn prepared(script: &str) -> Prepared {
-        let log = Log::script(script);
-        let questions = Questions::of(&log, &[3]);
-        Prepared { log, questions }
+        Prepared::new(Log::script(script), &[3])
     }
 
     fn scores(script: &str, partners: &[&str], strategy: (&str, &str), trigger: (&str, &str)) -> Vec<ScoreRow> {

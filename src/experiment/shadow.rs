@@ -120,22 +120,24 @@ impl Caster<'_> {
         for number in events.clone() {
             let event = &run.events[number];
             let until = self.log.turns[event.turn as usize].decision.unwrap_or(0);
-            let mut spans: Vec<u32> = event.removable.iter().flat_map(|&s| self.log.spans_of(s)).collect();
             let budget = u32::try_from(event.kept_tokens).unwrap_or(u32::MAX);
             for level in [false, true] {
                 let l = usize::from(level);
                 for local in [true, false] {
                     let served = if local { &shadows.variant } else { &shadows.oracle[l] };
-                    let pieces = self.oracle(event, number as u32, &spans, budget, level, served, open);
+                    let pieces = self.oracle(event, number as u32, budget, level, served, open);
                     let kept = self.sightings(&pieces);
                     if local { &mut shadows.oracle_local[l] } else { &mut shadows.oracle[l] }.push(kept);
                 }
             }
+            shadows.variant.push(self.kept_by_variant(event, until));
+            // Nothing kept is nothing to draw.
+            let steps = if budget == 0 { &[][..] } else { &event.removable };
+            let mut spans: Vec<u32> = steps.iter().flat_map(|&s| self.log.spans_of(s)).collect();
             let bag = atom_bag::bag(self.log, self.tokenizer, &spans, budget);
             let mut kept = Vec::new();
             self.watch.in_text(&bag, until, &mut |w, b| kept.push((w, b)));
             shadows.atom_bag.push(kept);
-            shadows.variant.push(self.kept_by_variant(event, until));
             for (replicate, random) in shadows.random.iter_mut().enumerate() {
                 random.push(self.random(event, &mut spans, budget, replicate as u64));
             }
@@ -173,12 +175,10 @@ impl Caster<'_> {
         kept
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the state of one choice")]
     fn oracle(
         &self,
         event: &Event,
         number: u32,
-        spans: &[u32],
         budget: u32,
         bound: bool,
         served: &Kept,
@@ -188,7 +188,12 @@ impl Caster<'_> {
             Some(w) if !served.by(number, w, bound) => open.from(w, bound, event.turn),
             _ => 0.0,
         };
-        oracle::choose(self.log, spans, budget, bound, &weight)
+        // Only spans that mention a watched atom can serve a need.
+        let steps = if budget == 0 { &[][..] } else { &event.removable };
+        let mut spans: Vec<u32> =
+            steps.iter().flat_map(|&s| self.watch.in_step(s)).filter(|s| s.bound || !bound).map(|s| s.span).collect();
+        spans.dedup();
+        oracle::choose(self.log, &spans, budget, bound, &weight)
     }
 }
 

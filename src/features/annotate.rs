@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -43,7 +45,7 @@ pub struct Annotated {
 /// Writes `features.parquet`, `partners.parquet` and `annotate.json` beside the tables of a dataset,
 /// unless they are there already for the same tables and tokenizer (then the answer says `false`).
 ///
-/// The row groups of `features` are those of `steps`. Memory is bounded by the largest row group.
+/// The row groups of `features` are those of `steps`. Memory is bounded by three row groups.
 /// `threads` 0 is all cores; the bytes written do not depend on it.
 pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<(Annotated, bool)> {
     let tokenizer = Tokenizer::load(tokenizer)?;
@@ -174,26 +176,60 @@ fn write_features(
     let bar = progress(known.n_bytes);
     publish(&data.join(FeatureRow::table_file()), |path| {
         let mut writer = TableWriter::<FeatureRow>::create(path, usize::MAX)?;
-        for group in 0..store::row_groups::<StepRow>(&steps)? {
-            let trajectories = by_trajectory(store::read_row_group::<StepRow>(&steps, group)?)?;
-            let features: Vec<Vec<FeatureRow>> = trajectories
-                .into_par_iter()
-                .map(|(id, steps)| {
-                    let rows = rows(&id, &steps, tokenizer);
-                    bar.inc(steps.iter().map(|s| s.text.len() as u64).sum());
-                    rows
-                })
-                .collect();
-            for rows in features {
-                count(&rows, known, annotated);
-                writer.push(rows)?;
+        // The next row group is read and the last one written while one is computed: without a
+        // buffer between, so that no more than three are in memory.
+        thread::scope(|scope| {
+            let (read, groups) = mpsc::sync_channel(0);
+            let (computed, features) = mpsc::sync_channel::<Vec<Vec<FeatureRow>>>(0);
+            let reading = scope.spawn(|| read_groups(&steps, read));
+            let writing = scope.spawn(move || {
+                for group in features {
+                    for rows in group {
+                        writer.push(rows)?;
+                    }
+                    writer.end_row_group()?;
+                }
+                writer.finish()
+            });
+            for group in groups {
+                let features: Vec<Vec<FeatureRow>> = group
+                    .into_par_iter()
+                    .map(|(id, steps): (String, Vec<Step>)| {
+                        let rows = rows(&id, &steps, tokenizer);
+                        bar.inc(steps.iter().map(|s| s.text.len() as u64).sum());
+                        rows
+                    })
+                    .collect();
+                for rows in &features {
+                    count(rows, known, annotated);
+                }
+                if computed.send(features).is_err() {
+                    break;
+                }
             }
-            writer.end_row_group()?;
-        }
-        writer.finish()?;
-        Ok(())
+            drop(computed);
+            let ended = |thread: thread::Result<anyhow::Result<()>>| {
+                thread.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            let written = ended(writing.join().map(|result| result.map(drop)));
+            ended(reading.join()).and(written)
+        })
     })?;
     bar.finish_and_clear();
+    Ok(())
+}
+
+/// Sends the row groups of the steps in order, until nobody wants them.
+fn read_groups(
+    steps: &Path,
+    read: mpsc::SyncSender<Vec<(String, Vec<Step>)>>,
+) -> anyhow::Result<()> {
+    for group in 0..store::row_groups::<StepRow>(steps)? {
+        let rows = store::read_row_group::<StepRow>(steps, group)?;
+        if read.send(by_trajectory(rows)?).is_err() {
+            break;
+        }
+    }
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
 use bpe_openai::byte_pair_encoding::BytePairEncoding;
-use tokenizers::pipeline::{EncodeOptions, Override, PipelineTokenizer};
+use tokenizers::pipeline::{EncodeOptions, Override, PipelineToken, PipelineTokenizer};
 
 /// The tokenizer used where none is named.
 pub const DEFAULT: &str = "o200k";
@@ -83,16 +83,16 @@ impl Tokenizer {
                     .map(|piece| pieces.count(&bpe.bpe, piece))
                     .sum()
             }),
-            Counter::File(pipeline) => {
-                let mut ids = Vec::with_capacity(text.len() / 3 + 1);
-                match pipeline.encode_into(text, &options(), &mut ids) {
+            Counter::File(pipeline) => IDS.with_borrow_mut(|ids| {
+                ids.clear();
+                match pipeline.encode_into(text, &options(), ids) {
                     Ok(()) => ids.len(),
                     Err(_) => {
                         self.failures.fetch_add(1, Ordering::Relaxed);
                         text.chars().count()
                     }
                 }
-            }
+            }),
         };
         u32::try_from(n).unwrap_or(u32::MAX)
     }
@@ -104,6 +104,8 @@ impl Tokenizer {
 }
 
 thread_local! {
+    /// Spans are short and many: their ids go to one buffer a thread.
+    static IDS: RefCell<Vec<PipelineToken>> = const { RefCell::new(Vec::new()) };
     static PIECES: RefCell<Pieces> = RefCell::new(Pieces::new());
 }
 

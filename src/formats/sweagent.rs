@@ -9,8 +9,7 @@
 
 use std::fmt;
 
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 use super::reading::content::ToolCalls;
 use super::reading::{Content, Draft, ToolCall, names, record};
@@ -26,9 +25,14 @@ pub(super) const ENTRY: Entry = Entry {
 record! {
     struct File in "traj" {
         trajectory: Vec<TrajStep> = "trajectory",
-        history: Box<RawValue> = "history",
+        history: History = "history",
         info: Info = "info",
         environment: String = "environment",
+    }
+
+    /// A file without a trajectory, of which all of the history counts.
+    struct HistoryFile in "traj" {
+        history: Vec<Message> = "history",
     }
 
     struct TrajStep in "traj.step" {
@@ -40,7 +44,6 @@ record! {
 
     struct Info in "traj.info" {
         exit_status: String = "exit_status",
-        swe_agent_version: String = "swe_agent_version",
     }
 
     struct Message in "traj.history" {
@@ -73,11 +76,12 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let file: File = serde_json::from_slice(bytes)?;
     let info = file.info.unwrap_or_default();
     let steps = file.trajectory.unwrap_or_default();
-    let history = file.history.as_ref().map_or("[]", |h| h.get());
-    let is_calling = info.swe_agent_version.is_some() || history.contains("\"tool_calls\"");
-    let whole_history = is_calling || steps.is_empty();
-    let entries = history_entries(history, whole_history)?;
-
+    let mut entries = file.history.unwrap_or_default().0;
+    if steps.is_empty() {
+        entries = serde_json::from_slice::<HistoryFile>(bytes)?
+            .history
+            .unwrap_or_default();
+    }
     let mut draft = Draft::new();
     draft.losses.add_n(
         "demonstration message left out",
@@ -230,44 +234,36 @@ fn read_history(body: Vec<Message>, mut message: usize, draft: &mut Draft) {
     }
 }
 
-/// The entries of `history`: all, or those before the first assistant message of the run itself.
-fn history_entries(history: &str, all: bool) -> anyhow::Result<Vec<Message>> {
-    struct EntriesVisitor<'a> {
-        out: &'a mut Vec<Message>,
-        all: bool,
-        stopped: &'a mut bool,
-    }
-    impl<'de> Visitor<'de> for EntriesVisitor<'_> {
-        type Value = ();
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of messages")
-        }
-        fn visit_unit<E>(self) -> Result<(), E> {
-            Ok(())
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-            while let Some(entry) = seq.next_element::<Message>()? {
-                let begins =
-                    entry.role.as_deref() == Some("assistant") && entry.is_demo != Some(true);
-                self.out.push(entry);
-                if begins && !self.all {
-                    // The rest repeats the trajectory; an error is the way to stop early.
-                    *self.stopped = true;
-                    return Err(de::Error::custom("enough"));
-                }
+/// The entries of `history` as far as they are needed: to the first message of the agent in the run
+/// itself, and all of them where that has tool calls. The rest repeats the trajectory and is
+/// skipped without being materialised.
+#[derive(Default)]
+pub(crate) struct History(Vec<Message>);
+
+impl<'de> Deserialize<'de> for History {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct HistoryVisitor;
+        impl<'de> Visitor<'de> for HistoryVisitor {
+            type Value = History;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of messages")
             }
-            Ok(())
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<History, A::Error> {
+                let mut out = Vec::new();
+                while let Some(entry) = seq.next_element::<Message>()? {
+                    let is_agent =
+                        entry.role.as_deref() == Some("assistant") && entry.is_demo != Some(true);
+                    let is_repeated = is_agent && entry.tool_calls.is_none();
+                    out.push(entry);
+                    if is_repeated {
+                        while seq.next_element::<IgnoredAny>()?.is_some() {}
+                        break;
+                    }
+                }
+                Ok(History(out))
+            }
         }
-    }
-    let (mut out, mut stopped) = (Vec::new(), false);
-    let visitor = EntriesVisitor {
-        out: &mut out,
-        all,
-        stopped: &mut stopped,
-    };
-    match serde_json::Deserializer::from_str(history).deserialize_any(visitor) {
-        Err(error) if !stopped => Err(error.into()),
-        _ => Ok(out),
+        deserializer.deserialize_seq(HistoryVisitor)
     }
 }
 

@@ -77,16 +77,47 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
 pub(crate) fn open(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
     let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
     let head = file.fill_buf()?;
-    if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+    if head.starts_with(&ZSTD) {
         let decoder = zstd::stream::read::Decoder::with_buffer(file)?;
         return Ok(Box::new(BufReader::with_capacity(256 << 10, decoder)));
     }
-    if head.starts_with(&[0x1f, 0x8b]) {
+    if head.starts_with(&GZIP) {
         let decoder = flate2::bufread::MultiGzDecoder::new(file);
         return Ok(Box::new(BufReader::with_capacity(256 << 10, decoder)));
     }
     Ok(Box::new(file))
 }
+
+/// Reads a whole file, uncompressed, but at most `max` bytes; what was read comes with the error.
+pub(crate) fn read_small(
+    path: &Path,
+    max: usize,
+) -> std::io::Result<(Vec<u8>, std::io::Result<()>)> {
+    let stored = std::fs::read(path)?;
+    let mut bytes = Vec::new();
+    let result = if stored.starts_with(&ZSTD) {
+        // The size stands in the header of most frames; it is a hint and may lie.
+        let hint = zstd::zstd_safe::get_frame_content_size(&stored)
+            .ok()
+            .flatten()
+            .unwrap_or(0);
+        bytes.reserve((hint as usize).min(max) + 16);
+        zstd::stream::read::Decoder::with_buffer(stored.as_slice())?
+            .take(max as u64)
+            .read_to_end(&mut bytes)
+    } else if stored.starts_with(&GZIP) {
+        flate2::bufread::MultiGzDecoder::new(stored.as_slice())
+            .take(max as u64)
+            .read_to_end(&mut bytes)
+    } else {
+        return Ok((stored, Ok(())));
+    };
+    Ok((bytes, result.map(drop)))
+}
+
+/// First bytes of a zstd frame and of a gzip member.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Reads on until at least `n` bytes are there, or the end; says whether it is the end.
 pub(crate) fn read_head(

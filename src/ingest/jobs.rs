@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 
 use crate::formats::reading::draft::Losses;
 use crate::formats::reading::fields::{FieldCounts, take_counts};
-use crate::formats::{self, Detected, Entry, Layout, Reading, Sink, Source};
+use crate::formats::{self, Detected, Entry, Layout, Reading, Session, Sink, Source};
 use crate::store::{StepRow, TrajectoryRow, step_rows};
 
 use super::input::{self, Input};
@@ -18,6 +18,8 @@ const HEAD_BYTES: usize = 64 << 10;
 const BIG_FILE_BYTES: u64 = 4 << 20;
 /// Size of a batch of lines.
 const BATCH_BYTES: usize = 4 << 20;
+/// A file that is larger than this when uncompressed is not read at once, however small it is stored.
+const MAX_SMALL_BYTES: usize = 128 << 20;
 /// A head is never made longer than this before a file's jobs are cut.
 const MAX_HEAD_BYTES: usize = 64 << 20;
 
@@ -236,13 +238,10 @@ fn detect(
     loop {
         let is_whole = input::read_head(reader, head, n)?;
         if let Some(entry) = forced {
-            let is_session = matches!(entry.reading, Reading::Session(_));
-            let layout = if is_session {
-                Layout::Lines
-            } else {
-                formats::layout_of(head, is_whole)
-            };
-            return Ok((Detected::Log(entry, layout), is_whole));
+            return Ok((
+                Detected::Log(entry, layout(entry, head, is_whole)),
+                is_whole,
+            ));
         }
         let found = formats::detect(head, is_whole);
         if !matches!(found, Detected::More) || n >= max {
@@ -285,9 +284,7 @@ fn read_job(job: Job, inputs: &[Input], forced: Option<&'static Entry>) -> Part 
             part.is_last = is_last;
             part.found = Found::Log(entry.name);
             let source = Source::new(&inputs[input].name, entry.name);
-            let mut reader = bytes.as_slice();
-            // Reading from memory cannot fail.
-            let _ = part.read_lines(&mut reader, entry, &source, line, offset);
+            part.read_lines_of(&bytes, entry, &source, line, offset);
             if let Some(error) = error {
                 part.reject(
                     None,
@@ -301,53 +298,98 @@ fn read_job(job: Job, inputs: &[Input], forced: Option<&'static Entry>) -> Part 
     part
 }
 
-/// Reads a file of any kind.
+/// Reads a file of any kind. Small files are read at once, others line by line where they have lines.
 fn read_file(
     input: &Input,
     forced: Option<&'static Entry>,
     part: &mut Part,
 ) -> std::io::Result<()> {
+    if input.n_bytes <= BIG_FILE_BYTES {
+        let (bytes, read) = input::read_small(&input.path, MAX_SMALL_BYTES)?;
+        if bytes.len() < MAX_SMALL_BYTES {
+            let found = match (forced, &read) {
+                (Some(entry), _) => Detected::Log(entry, layout(entry, &bytes, true)),
+                (None, Err(_)) if bytes.is_empty() => Detected::NoLog(""),
+                (None, _) => detect_in(&bytes),
+            };
+            part.read_found(found, bytes, None, input)?;
+            return read;
+        }
+    }
     let mut reader = input::open(&input.path)?;
     let mut head = Vec::new();
     let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX)?;
-    match found {
-        Detected::Log(entry, layout) => {
-            part.found = Found::Log(entry.name);
-            let source = Source::new(&input.name, entry.name);
-            if layout == Layout::Lines {
-                let mut reader = std::io::Cursor::new(head).chain(reader);
-                return part.read_lines(&mut reader, entry, &source, 1, 0);
-            }
-            let mut bytes = head;
-            if !is_whole {
-                reader.read_to_end(&mut bytes)?;
-            }
-            part.read_document(&bytes, entry, &source);
+    part.read_found(found, head, (!is_whole).then_some(reader), input)
+}
+
+/// Tells the format of a file in memory, by its head if that is enough.
+fn detect_in(bytes: &[u8]) -> Detected {
+    if bytes.len() > HEAD_BYTES {
+        let found = formats::detect(&bytes[..HEAD_BYTES], false);
+        if !matches!(found, Detected::More) {
+            return found;
         }
-        Detected::NotRead(name) => part.found = Found::NotRead(name),
-        Detected::Label(name) => {
-            let mut bytes = head;
-            if !is_whole {
-                reader.read_to_end(&mut bytes)?;
-            }
-            part.found = Found::Label(name, bytes);
-        }
-        // What was given by name is meant to be a log.
-        Detected::NoLog(what) if input.is_named => {
-            part.reject(
-                None,
-                0,
-                format!("{what}\nhint: --format NAME reads it as that format"),
-            );
-        }
-        Detected::NoLog(what) => part.found = Found::NoLog(what),
-        Detected::Bad(reason) => part.reject(None, 0, reason.to_owned()),
-        Detected::More => part.reject(None, 0, "JSON of no known format".to_owned()),
     }
-    Ok(())
+    formats::detect(bytes, true)
+}
+
+/// How a file is cut into values when its format is given.
+fn layout(entry: &Entry, head: &[u8], is_whole: bool) -> Layout {
+    match entry.reading {
+        Reading::Session(_) => Layout::Lines,
+        Reading::Values(_) => formats::layout_of(head, is_whole),
+    }
+}
+
+/// A head and what comes after it.
+fn all(mut head: Vec<u8>, rest: Option<Box<dyn BufRead + Send>>) -> std::io::Result<Vec<u8>> {
+    if let Some(mut rest) = rest {
+        rest.read_to_end(&mut head)?;
+    }
+    Ok(head)
 }
 
 impl Part {
+    /// Reads what was found: `head`, and what the reader still has.
+    fn read_found(
+        &mut self,
+        found: Detected,
+        head: Vec<u8>,
+        rest: Option<Box<dyn BufRead + Send>>,
+        input: &Input,
+    ) -> std::io::Result<()> {
+        match found {
+            Detected::Log(entry, layout) => {
+                self.found = Found::Log(entry.name);
+                let source = Source::new(&input.name, entry.name);
+                match (layout, rest) {
+                    (Layout::Lines, None) => self.read_lines_of(&head, entry, &source, 1, 0),
+                    (Layout::Lines, Some(rest)) => {
+                        let mut reader = std::io::Cursor::new(head).chain(rest);
+                        return self.read_lines(&mut reader, entry, &source);
+                    }
+                    (Layout::Document, rest) => {
+                        self.read_document(&all(head, rest)?, entry, &source)
+                    }
+                }
+            }
+            Detected::NotRead(name) => self.found = Found::NotRead(name),
+            Detected::Label(name) => self.found = Found::Label(name, all(head, rest)?),
+            // What was given by name is meant to be a log.
+            Detected::NoLog(what) if input.is_named => {
+                self.reject(
+                    None,
+                    0,
+                    format!("{what}\nhint: --format NAME reads it as that format"),
+                );
+            }
+            Detected::NoLog(what) => self.found = Found::NoLog(what),
+            Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
+            Detected::More => self.reject(None, 0, "JSON of no known format".to_owned()),
+        }
+        Ok(())
+    }
+
     fn reject(&mut self, line: Option<u64>, offset: u64, reason: String) {
         self.rejects.push(Rejected {
             line,
@@ -397,48 +439,91 @@ impl Part {
         reader: &mut dyn BufRead,
         entry: &Entry,
         source: &Source,
-        first_line: u64,
-        first_offset: u64,
     ) -> std::io::Result<()> {
-        let mut sink = Sink::new(source);
-        let mut session = match entry.reading {
-            Reading::Session(open) => Some(open()),
-            Reading::Values(_) => None,
-        };
-        let (mut line, mut offset) = (first_line, first_offset);
+        let mut lines = Lines::new(entry, source, 1, 0);
         let mut buffer = Vec::new();
         let result = loop {
             buffer.clear();
-            let n = match reader.read_until(b'\n', &mut buffer) {
+            match reader.read_until(b'\n', &mut buffer) {
                 Ok(0) => break Ok(()),
-                Ok(n) => n,
+                Ok(_) => lines.read(&buffer, self),
                 Err(error) => break Err(error),
-            };
-            let text = if offset == 0 {
-                formats::without_mark(&buffer)
-            } else {
-                &buffer
-            };
-            let text = text.trim_ascii();
-            if !text.is_empty() {
-                match (&mut session, entry.reading) {
-                    (Some(session), _) => {
-                        formats::read_repaired(text, &mut sink, |value, _| session.value(value));
-                    }
-                    (None, Reading::Values(read)) => formats::read_repaired(text, &mut sink, read),
-                    (None, Reading::Session(_)) => {}
-                }
-                self.take(&mut sink, Some(line), offset);
             }
-            line += 1;
-            offset += n as u64;
-            self.n_bytes += n as u64;
         };
-        if let Some(session) = session {
-            session.finish(&mut sink);
-            self.take(&mut sink, None, first_offset);
-        }
-        self.losses.merge(&sink.losses);
+        lines.finish(self);
         result
+    }
+
+    /// The same for lines in memory.
+    fn read_lines_of(
+        &mut self,
+        mut bytes: &[u8],
+        entry: &Entry,
+        source: &Source,
+        line: u64,
+        offset: u64,
+    ) {
+        let mut lines = Lines::new(entry, source, line, offset);
+        while !bytes.is_empty() {
+            let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |i| i + 1);
+            lines.read(&bytes[..end], self);
+            bytes = &bytes[end..];
+        }
+        lines.finish(self);
+    }
+}
+
+/// Reads lines of a file into a part.
+struct Lines<'a> {
+    sink: Sink<'a>,
+    reading: Reading,
+    session: Option<Box<dyn Session>>,
+    line: u64,
+    offset: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
+        let session = match entry.reading {
+            Reading::Session(open) => Some(open()),
+            Reading::Values(_) => None,
+        };
+        Lines {
+            sink: Sink::new(source),
+            reading: entry.reading,
+            session,
+            line,
+            offset,
+        }
+    }
+
+    fn read(&mut self, raw: &[u8], part: &mut Part) {
+        let text = if self.offset == 0 {
+            formats::without_mark(raw)
+        } else {
+            raw
+        };
+        let text = text.trim_ascii();
+        if !text.is_empty() {
+            match (&mut self.session, self.reading) {
+                (Some(session), _) => {
+                    formats::read_repaired(text, &mut self.sink, |value, _| session.value(value));
+                }
+                (None, Reading::Values(read)) => formats::read_repaired(text, &mut self.sink, read),
+                (None, Reading::Session(_)) => {}
+            }
+            part.take(&mut self.sink, Some(self.line), self.offset);
+        }
+        self.line += 1;
+        self.offset += raw.len() as u64;
+        part.n_bytes += raw.len() as u64;
+    }
+
+    fn finish(mut self, part: &mut Part) {
+        if let Some(session) = self.session.take() {
+            session.finish(&mut self.sink);
+            part.take(&mut self.sink, None, 0);
+        }
+        part.losses.merge(&self.sink.losses);
     }
 }

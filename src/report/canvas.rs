@@ -16,6 +16,7 @@ use plotters::style::{FontDesc, FontFamily, FontStyle, ShapeStyle, TextStyle, re
 
 /// As the SVG names it.
 const FAMILY: &str = "Arimo, Liberation Sans, Arial, Helvetica, sans-serif";
+const REGULAR: &[u8] = include_bytes!("fonts/Arimo-Regular.ttf");
 /// Ascent plus descent of the font in em: ab_glyph's size is this height, not the em.
 const LINE_EM: f64 = (1854.0 + 434.0) / 2048.0;
 /// Height of capitals and digits in em.
@@ -62,7 +63,6 @@ pub(super) enum Mark {
         at: XY,
         anchor: Anchor,
         size: f64,
-        bold: bool,
         colour: Colour,
         text: String,
     },
@@ -102,7 +102,6 @@ impl Canvas {
             at,
             anchor,
             size,
-            bold: false,
             colour,
             text,
         });
@@ -131,11 +130,15 @@ impl Canvas {
             self.width, self.height
         );
         let title = self.title.replace('&', "&amp;").replace('<', "&lt;");
-        Ok(svg.replacen(&pixels, &paper, 1).replacen(
-            ">\n",
-            &format!(">\n<title>{title}</title>\n"),
-            1,
-        ))
+        // Browsers take the font from here; other viewers fall back on the family's list.
+        let font = base64(REGULAR);
+        let head = format!(
+            "<title>{title}</title>\n<style>@font-face{{font-family:Arimo;\
+             src:url(data:font/ttf;base64,{font})}}</style>\n"
+        );
+        Ok(svg
+            .replacen(&pixels, &paper, 1)
+            .replacen(">\n", &format!(">\n{head}"), 1))
     }
 
     /// Writes the drawing as PNG.
@@ -238,7 +241,6 @@ impl Canvas {
                     at: (x, y),
                     anchor,
                     size,
-                    bold,
                     colour,
                     text,
                 } => {
@@ -248,7 +250,7 @@ impl Canvas {
                         Anchor::End => HPos::Right,
                     };
                     let colour = rgb(colour);
-                    let style = TextStyle::from(font(size * unit * fit.size, *bold))
+                    let style = TextStyle::from(font(size * unit * fit.size))
                         .color(&colour)
                         .pos(Pos::new(h_pos, VPos::Top));
                     backend
@@ -262,10 +264,10 @@ impl Canvas {
 }
 
 /// Width of a text in points.
-pub(super) fn text_width(text: &str, size: f64, bold: bool) -> f64 {
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
     register_fonts();
     const FINE: f64 = 1_000.0;
-    let ((left, _), (right, _)) = font(FINE, bold)
+    let ((left, _), (right, _)) = font(FINE)
         .layout_box(text)
         .expect("the font was registered just above");
     f64::from(right - left) / FINE * LINE_EM * size
@@ -273,43 +275,65 @@ pub(super) fn text_width(text: &str, size: f64, bold: bool) -> f64 {
 
 /// `text`, shortened with an ellipsis where it is wider than `width`.
 pub(super) fn fitted(text: &str, size: f64, width: f64) -> String {
-    if text_width(text, size, false) <= width {
+    if text_width(text, size) <= width {
         return text.to_owned();
     }
     let mut short: Vec<char> = text.chars().collect();
     while short.pop().is_some() {
         let candidate = short.iter().collect::<String>() + "\u{2026}";
-        if text_width(&candidate, size, false) <= width {
+        if text_width(&candidate, size) <= width {
             return candidate;
         }
     }
     String::new()
 }
 
-fn font(size: f64, bold: bool) -> FontDesc<'static> {
-    let style = if bold {
-        FontStyle::Bold
-    } else {
-        FontStyle::Normal
-    };
-    FontDesc::new(FontFamily::Name(FAMILY), size, style)
+/// `text` in lines no wider than `width`, broken at spaces; a longer word is cut.
+pub(super) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let word = fitted(word, size, width);
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
+fn font(size: f64) -> FontDesc<'static> {
+    FontDesc::new(FontFamily::Name(FAMILY), size, FontStyle::Normal)
 }
 
 fn register_fonts() {
     static FONTS: Once = Once::new();
     FONTS.call_once(|| {
-        let fonts: [(FontStyle, &'static [u8]); 2] = [
-            (FontStyle::Normal, include_bytes!("fonts/Arimo-Regular.ttf")),
-            (FontStyle::Bold, include_bytes!("fonts/Arimo-Bold.ttf")),
-        ];
-        for (style, bytes) in fonts {
-            // Its error says nothing, so there is nothing to pass on.
-            assert!(
-                register_font(FAMILY, style, bytes).is_ok(),
-                "the bundled font is a font"
-            );
-        }
+        // Its error says nothing, so there is nothing to pass on.
+        let registered = register_font(FAMILY, FontStyle::Normal, REGULAR).is_ok();
+        assert!(registered, "the bundled font is a font");
     });
+}
+
+/// RFC 4648, with padding.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let byte = |i: usize| three.get(i).map_or(0, |&b| u32::from(b));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            let six = (bits >> (18 - 6 * digit) & 63) as usize;
+            out.push(if digit <= three.len() {
+                char::from(DIGITS[six])
+            } else {
+                '='
+            });
+        }
+    }
+    out
 }
 
 /// Means of squares of `by` pixels, RGB.
@@ -348,9 +372,28 @@ mod tests {
     #[test]
     fn text_is_as_wide_as_in_helvetica() {
         // Helvetica's digits are 0.556 em wide, its capital M 0.833.
-        assert!((text_width("00000", 10.0, false) - 27.8).abs() < 0.1);
-        assert!((text_width("M", 10.0, false) - 8.33).abs() < 0.1);
-        assert!(text_width("abc", 7.0, true) > text_width("abc", 7.0, false));
+        assert!((text_width("00000", 10.0) - 27.8).abs() < 0.1);
+        assert!((text_width("M", 10.0) - 8.33).abs() < 0.1);
+    }
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let pairs = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ];
+        for (plain, coded) in pairs {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
+
+    #[test]
+    fn text_is_broken_at_spaces() {
+        assert_eq!(wrapped("one two three", 7.0, 30.0), ["one two", "three"]);
+        assert!(wrapped("  ", 7.0, 30.0).is_empty());
     }
 
     #[test]
@@ -358,7 +401,7 @@ mod tests {
         assert_eq!(fitted("short", 7.0, 50.0), "short");
         let cut = fitted("a very long label indeed", 7.0, 40.0);
         assert!(
-            cut.ends_with('\u{2026}') && text_width(&cut, 7.0, false) <= 40.0,
+            cut.ends_with('\u{2026}') && text_width(&cut, 7.0) <= 40.0,
             "{cut}"
         );
     }

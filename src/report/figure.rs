@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width};
-use super::labels::{Label, Obstacle, Placed, Rect, place};
+use super::canvas::{
+    Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width, wrapped,
+};
+use super::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed, Rect, place};
 use super::summary::natural;
 
 /// A variant in the figure.
@@ -57,11 +59,13 @@ const RADIUS: f64 = 2.7;
 
 /// With more variants points carry numbers, and a key names them.
 const MAX_NAMED: usize = 14;
-/// With more still, only the frontier and the controls are numbered.
+/// With more still, only the frontier is numbered.
 const MAX_NUMBERED: usize = 40;
 
 const INK: Colour = Colour(0x22, 0x22, 0x22);
 const GREY: Colour = Colour(0x77, 0x77, 0x77);
+/// Lines of the controls that come as a series.
+const SERIES: Colour = Colour(0x99, 0x99, 0x99);
 const REACH: Colour = Colour(0xD4, 0xD4, 0xD4);
 const WHITE: Colour = Colour(0xFF, 0xFF, 0xFF);
 
@@ -139,7 +143,7 @@ pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
     let context = Context {
         styles: styles(&points),
         tail: tail.to_owned(),
-        trigger: leave_out_trigger(&mut points),
+        triggers: shorten_triggers(&mut points),
     };
     // The key groups families, and numbers follow the key.
     points.sort_by(|a, b| {
@@ -154,7 +158,11 @@ pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
             .then_with(|| natural(&a.family, &b.family))
             .then_with(|| natural(&a.label, &b.label))
     });
-    if points.len() <= MAX_NAMED
+    let named = tiers(&points, &[], Naming::Names)
+        .iter()
+        .filter(|t| **t == Tier::Named)
+        .count();
+    if named <= MAX_NAMED
         && let Some(figure) = draw(&points, &context, Naming::Names)
     {
         return figure;
@@ -168,34 +176,45 @@ pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
 struct Context {
     styles: BTreeMap<String, Style>,
     tail: String,
-    /// Trigger that is left out of the labels.
-    trigger: Option<String>,
+    /// What the labels leave out about triggers; empty is nothing.
+    triggers: String,
 }
 
-/// Takes the commonest trigger out of the labels (`strategy @ trigger`), where it would stand at
-/// most points and say nothing; it is told once below. Nothing compressed needs no trigger.
-fn leave_out_trigger(points: &mut [Point]) -> Option<String> {
-    const REPEATED: usize = 3;
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+/// Shortens labels (`strategy @ trigger`): the commonest trigger is left out, the others become
+/// letters, and the words returned tell which is which. Nothing compressed needs no trigger.
+fn shorten_triggers(points: &mut [Point]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for point in points.iter().filter(|p| p.family != FULL) {
         if let Some((_, trigger)) = point.label.split_once(" @ ") {
-            *counts.entry(trigger).or_default() += 1;
+            *counts.entry(trigger.to_owned()).or_default() += 1;
         }
     }
-    let commonest = counts
-        .into_iter()
-        .max_by_key(|&(trigger, n)| (n, std::cmp::Reverse(trigger)));
-    let trigger = commonest
-        .filter(|(_, n)| *n >= REPEATED)
-        .map(|(trigger, _)| trigger.to_owned());
+    let mut triggers: Vec<(String, usize)> = counts.into_iter().collect();
+    triggers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| natural(&a.0, &b.0)));
+    let letter =
+        |i: usize| char::from_u32('a' as u32 + i as u32 - 1).filter(char::is_ascii_lowercase);
+    let mut told = Vec::new();
+    for (i, (trigger, _)) in triggers.iter().enumerate() {
+        match (i, letter(i.max(1))) {
+            (0, _) if triggers.len() == 1 => told.push(format!("trigger: {trigger}")),
+            (0, _) => told.push(format!("trigger where no letter says: {trigger}")),
+            (_, Some(letter)) => told.push(format!("@{letter}: {trigger}")),
+            (_, None) => {}
+        }
+    }
     for point in points {
-        if let Some((strategy, its)) = point.label.split_once(" @ ")
-            && (point.family == FULL || trigger.as_deref() == Some(its))
-        {
-            point.label = strategy.to_owned();
-        }
+        let Some((strategy, trigger)) = point.label.split_once(" @ ") else {
+            continue;
+        };
+        let at = triggers.iter().position(|(t, _)| t == trigger);
+        point.label = match (at, at.and_then(|i| letter(i.max(1)))) {
+            _ if point.family == FULL => strategy.to_owned(),
+            (Some(0), _) => strategy.to_owned(),
+            (_, Some(letter)) => format!("{strategy} @{letter}"),
+            _ => continue,
+        };
     }
-    trigger
+    told.join("; ")
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -302,7 +321,7 @@ impl Axes {
     }
 }
 
-/// The figure, or `None` if labels cannot be placed clear of each other.
+/// The figure, or `None` if labels cannot be placed well.
 fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
     let styles = &context.styles;
     let plot = Rect {
@@ -315,19 +334,19 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
     let centres: Vec<XY> = points.iter().map(|p| axes.at(p.x, p.y)).collect();
     let frontier = frontier(points);
     let steps = steps(&frontier.iter().map(|&i| centres[i]).collect::<Vec<_>>());
+    let tiers = tiers(points, &frontier, naming);
     let markers: Vec<Rect> = centres
         .iter()
-        .map(|&c| Rect::around(c, RADIUS, RADIUS))
+        .zip(&tiers)
+        .map(|(&c, t)| Rect::around(c, t.radius(), t.radius()))
         .collect();
-
-    let named: Vec<usize> = match naming {
-        Naming::Names => (0..points.len()).collect(),
-        Naming::Numbers if points.len() <= MAX_NUMBERED => (0..points.len()).collect(),
-        _ => (0..points.len())
-            .filter(|i| frontier.contains(i) || CONTROLS.iter().any(|c| c.0 == points[*i].family))
-            .take(MAX_NUMBERED)
-            .collect(),
+    let of = |tier: Tier| {
+        (0..points.len())
+            .filter(|&i| tiers[i] == tier)
+            .collect::<Vec<usize>>()
     };
+    let (named, references, others) = (of(Tier::Named), of(Tier::Reference), of(Tier::Other));
+    let series = series(points, &references);
     let texts: Vec<String> = named
         .iter()
         .enumerate()
@@ -341,7 +360,7 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         .zip(&texts)
         .map(|(&i, text)| Label {
             point: centres[i],
-            width: text_width(text, LABEL_SIZE, false),
+            width: text_width(text, LABEL_SIZE),
             height: (CAP_EM
                 + if naming == Naming::Names {
                     DESCENT_EM
@@ -359,17 +378,21 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
             cost: 3.0,
         })
         .collect();
-    for (point, centre) in points.iter().zip(&centres) {
-        for (a, b) in intervals(point, &axes) {
-            obstacles.push(Obstacle { a, b, cost: 1.5 });
+    let mut keep_off = |a, b, cost| obstacles.push(Obstacle { a, b, cost });
+    for (i, point) in points.iter().enumerate() {
+        let cost = if tiers[i] == Tier::Named { 1.5 } else { 0.4 };
+        for (a, b) in intervals(point, &axes)
+            .into_iter()
+            .filter(|_| tiers[i] != Tier::Other)
+        {
+            keep_off(a, b, cost);
         }
-        if let Some((low, high)) = reach(point, &axes, *centre) {
-            obstacles.push(Obstacle {
-                a: low,
-                b: high,
-                cost: 0.3,
-            });
+        if let (Tier::Named, Some((low, high))) = (tiers[i], reach(point, &axes, centres[i])) {
+            keep_off(low, high, 0.3);
         }
+    }
+    for pair in series.iter().flat_map(|s| s.windows(2)) {
+        keep_off(centres[pair[0]], centres[pair[1]], 0.8);
     }
     let inside = Rect {
         x0: plot.x0 + 2.0,
@@ -377,8 +400,13 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         x1: plot.x1,
         y1: plot.y1 - 2.0,
     };
-    let (placed, clear) = place(&labels, &markers, &obstacles, inside, RADIUS);
-    if !clear && naming != Naming::Nothing {
+    let (placed, cost) = place(&labels, &markers, &obstacles, inside, RADIUS);
+    let limit = match naming {
+        Naming::Names => AWKWARD,
+        Naming::Numbers => FORBIDDEN,
+        Naming::Nothing => f64::INFINITY,
+    };
+    if cost >= limit {
         return None;
     }
 
@@ -389,10 +417,7 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         marks: Vec::new(),
     };
     draw_axes(&mut canvas, &axes, &context.tail);
-    // Of hundreds of variants the lines of those without a number would bury all else.
-    let (named_points, others): (Vec<usize>, Vec<usize>) =
-        (0..points.len()).partition(|i| named.contains(i));
-    for &i in &named_points {
+    for &i in &named {
         if let Some((low, high)) = reach(&points[i], &axes, centres[i]) {
             draw_reach(&mut canvas, low, high);
         }
@@ -401,21 +426,38 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         draw_marker(
             &mut canvas,
             centres[i],
-            0.6 * RADIUS,
+            tiers[i].radius(),
             styles[&points[i].family],
         );
     }
     canvas.line(&steps, 0.8, GREY);
-    for &i in &named_points {
+    for one in &series {
+        canvas.line(
+            &one.iter().map(|&i| centres[i]).collect::<Vec<_>>(),
+            0.45,
+            SERIES,
+        );
+    }
+    // Of hundreds of variants the intervals of those without a number would bury all else.
+    for &i in references.iter().chain(&named) {
+        let (width, colour) = match tiers[i] {
+            Tier::Named => (0.7, styles[&points[i].family].colour),
+            _ => (0.35, SERIES),
+        };
         for (a, b) in intervals(&points[i], &axes) {
-            canvas.line(&[a, b], 0.7, styles[&points[i].family].colour);
+            canvas.line(&[a, b], width, colour);
         }
     }
-    for (_, (from, to)) in placed.iter().filter_map(|p| p.leader.map(|l| (p, l))) {
+    for (from, to) in placed.iter().filter_map(|p| p.leader) {
         canvas.line(&[from, to], 0.35, GREY);
     }
-    for &i in &named_points {
-        draw_marker(&mut canvas, centres[i], RADIUS, styles[&points[i].family]);
+    for &i in references.iter().chain(&named) {
+        draw_marker(
+            &mut canvas,
+            centres[i],
+            tiers[i].radius(),
+            styles[&points[i].family],
+        );
     }
     let descent = if naming == Naming::Names {
         DESCENT_EM * LABEL_SIZE
@@ -431,21 +473,38 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
             text,
         );
     }
-    let entries: Vec<Entry> = match naming {
+    let part = |indices: &[usize]| {
+        indices
+            .iter()
+            .map(|&i| points[i].clone())
+            .collect::<Vec<_>>()
+    };
+    let mut entries: Vec<Entry> = match naming {
         // Names stand at the points; the key explains shapes.
-        Naming::Names => families(points, styles),
+        Naming::Names => families(&part(&named), styles),
         _ => {
             let shown = |(number, &i): (usize, &usize)| Entry {
                 style: styles[&points[i].family],
                 number: (number + 1).to_string(),
                 text: points[i].label.clone(),
             };
-            let mut entries: Vec<Entry> = named.iter().enumerate().map(shown).collect();
-            let shown = |family: &Entry| named.iter().any(|&i| points[i].family == family.text);
-            entries.extend(families(points, styles).into_iter().filter(|f| !shown(f)));
-            entries
+            named.iter().enumerate().map(shown).collect()
         }
     };
+    let is_named = |family: &Entry| named.iter().any(|&i| points[i].family == family.text);
+    entries.extend(
+        families(&part(&others), styles)
+            .into_iter()
+            .filter(|f| !is_named(f)),
+    );
+    entries.extend(
+        families(&part(&references), styles)
+            .into_iter()
+            .map(|family| Entry {
+                text: settings(&family.text, &part(&references)),
+                ..family
+            }),
+    );
     draw_key(
         &mut canvas,
         plot.y1 + 34.0,
@@ -460,6 +519,90 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
             .collect(),
         markers,
     })
+}
+
+/// How a point is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    /// With a name or number, its interval, floor and ceiling.
+    Named,
+    /// One of a series of controls at several budgets: small, joined by a line.
+    Reference,
+    /// One of too many: small, alone.
+    Other,
+}
+
+impl Tier {
+    fn radius(self) -> f64 {
+        match self {
+            Tier::Named => RADIUS,
+            Tier::Reference => 0.75 * RADIUS,
+            Tier::Other => 0.6 * RADIUS,
+        }
+    }
+}
+
+/// Controls that come as a series are for reference; of the rest all are named if they are few, the
+/// frontier alone if they are many.
+fn tiers(points: &[Point], frontier: &[usize], naming: Naming) -> Vec<Tier> {
+    const SERIES: usize = 3;
+    let is_reference = |p: &Point| {
+        let same = points.iter().filter(|q| q.family == p.family).count();
+        p.family != FULL && same >= SERIES && CONTROLS.iter().any(|c| c.0 == p.family)
+    };
+    let n_rest = points.iter().filter(|p| !is_reference(p)).count();
+    let all = match naming {
+        Naming::Names => true,
+        Naming::Numbers => n_rest <= MAX_NUMBERED,
+        Naming::Nothing => false,
+    };
+    let tier = |(i, point): (usize, &Point)| match point {
+        p if is_reference(p) => Tier::Reference,
+        p if all || p.family == FULL || frontier.contains(&i) => Tier::Named,
+        _ => Tier::Other,
+    };
+    points.iter().enumerate().map(tier).collect()
+}
+
+/// Points of one family under one trigger, by savings.
+fn series(points: &[Point], references: &[usize]) -> Vec<Vec<usize>> {
+    let mut series: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for &i in references {
+        let trigger = points[i]
+            .label
+            .rsplit_once(" @")
+            .map_or("", |(_, trigger)| trigger);
+        series
+            .entry((&points[i].family, trigger))
+            .or_default()
+            .push(i);
+    }
+    for one in series.values_mut() {
+        one.sort_by(|&a, &b| points[a].x.total_cmp(&points[b].x).then(a.cmp(&b)));
+    }
+    series.into_values().collect()
+}
+
+/// `random, kept_share=0.02 to 0.4`: the settings of a family from the first to the last label.
+fn settings(family: &str, points: &[Point]) -> String {
+    let inside = |p: &Point| Some(p.label.split_once('(')?.1.split_once(')')?.0.to_owned());
+    let mut settings: Vec<String> = points
+        .iter()
+        .filter(|p| p.family == family)
+        .filter_map(inside)
+        .collect();
+    settings.sort_by(|a, b| natural(a, b));
+    settings.dedup();
+    match (settings.first(), settings.last()) {
+        (Some(first), Some(last)) if first != last => {
+            let last = match (first.rsplit_once('='), last.rsplit_once('=')) {
+                (Some((a, _)), Some((b, value))) if a == b => value,
+                _ => last,
+            };
+            format!("{family}, {first} to {last}")
+        }
+        _ => family.to_owned(),
+    }
 }
 
 /// A line of the key.
@@ -673,8 +816,8 @@ fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec<Note> {
             true,
         );
     }
-    if let Some(trigger) = &context.trigger {
-        note(format!("trigger where none is named: {trigger}"), false);
+    for line in wrapped(&context.triggers, LABEL_SIZE, WIDTH - 12.0) {
+        note(line, false);
     }
     if n_others > 0 {
         note(
@@ -690,7 +833,7 @@ fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: &[Note]) {
     const MARKER: f64 = 4.0;
     const TEXT: f64 = 9.5;
     const BETWEEN: f64 = 7.0;
-    let width = |text: &str| text_width(text, LABEL_SIZE, false);
+    let width = |text: &str| text_width(text, LABEL_SIZE);
     let numbers = entries.iter().map(|e| width(&e.number)).fold(0.0, f64::max);
     // Numbers end where the longest does; text begins behind.
     let indent = if numbers > 0.0 {
@@ -707,7 +850,10 @@ fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: &[Note]) {
     };
     let fits = |rows: &usize| {
         let widths = widths(*rows);
-        widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= WIDTH
+        // A last column of one or two entries looks like a mistake.
+        let last = entries.len() - (widths.len() - 1) * rows;
+        2 * last >= *rows
+            && widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= WIDTH
     };
     let rows = (1..=entries.len())
         .find(fits)
@@ -920,30 +1066,53 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_that_most_points_share_is_told_once() {
+    fn controls_at_several_budgets_are_a_series_without_names() {
+        let mut points = band(12, 4);
+        for share in [0.4, 0.02, 0.1] {
+            for trigger in ["turns(n=1)", "tokens"] {
+                let label = format!("random(kept_share={share}) @ {trigger}");
+                points.push(point(&label, "random", 0.9 - share, 0.2 + share));
+            }
+        }
+        let figure = retention_savings(&points, "10");
+        keep(&figure, "series.png");
+        is_clear(&figure);
+        assert!(
+            figure
+                .labels
+                .iter()
+                .all(|(text, _)| !text.contains("random"))
+        );
+        shorten_triggers(&mut points);
+        let references: Vec<usize> = (12..18).collect();
+        assert_eq!(
+            settings("random", &points),
+            "random, kept_share=0.02 to 0.4"
+        );
+        // Largest share, least savings, first.
+        assert_eq!(series(&points, &references), [[12, 16, 14], [13, 17, 15]]);
+    }
+
+    #[test]
+    fn triggers_are_told_once() {
         let mut points = [
             point("full @ never", FULL, 0.0, 1.0),
             point("mask(m=5) @ turns(n=20)", "mask", 0.5, 0.8),
             point("mask(m=9) @ turns(n=20)", "mask", 0.4, 0.8),
-            point("truncate @ turns(n=20)", "truncate", 0.4, 0.7),
             point("truncate @ tokens", "truncate", 0.4, 0.7),
+            point("truncate", "truncate", 0.4, 0.7),
         ];
+        let told = shorten_triggers(&mut points);
         assert_eq!(
-            leave_out_trigger(&mut points).as_deref(),
-            Some("turns(n=20)")
+            told,
+            "trigger where no letter says: turns(n=20); @a: tokens"
         );
         let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
         assert_eq!(
             labels,
-            [
-                "full",
-                "mask(m=5)",
-                "mask(m=9)",
-                "truncate",
-                "truncate @ tokens"
-            ]
+            ["full", "mask(m=5)", "mask(m=9)", "truncate @a", "truncate"]
         );
-        assert_eq!(leave_out_trigger(&mut points[3..]), None);
+        assert_eq!(shorten_triggers(&mut points[..1]), "");
     }
 
     #[test]

@@ -95,18 +95,21 @@ pub(super) struct Placed {
 const GAP: f64 = 0.6;
 /// Distances from the edge of the marker.
 const RINGS: [f64; 7] = [0.8, 4.0, 8.0, 13.0, 19.0, 27.0, 37.0];
+/// Names that cost more are worse than numbers with a key.
+pub(super) const AWKWARD: f64 = 20.0;
 /// A price no soft cost comes near.
-const FORBIDDEN: f64 = 1e6;
+pub(super) const FORBIDDEN: f64 = 1e6;
 
 /// Places all labels inside `area`; `markers` are boxes that no label may cover. The second value
-/// says whether that worked out for every label.
+/// is what the worst place costs: from [`FORBIDDEN`] on labels cover one another or a marker, above
+/// [`AWKWARD`] they lie on lines or far off.
 pub(super) fn place(
     labels: &[Label],
     markers: &[Rect],
     obstacles: &[Obstacle],
     area: Rect,
     marker_radius: f64,
-) -> (Vec<Placed>, bool) {
+) -> (Vec<Placed>, f64) {
     let candidates: Vec<Vec<(Placed, f64)>> = labels
         .iter()
         .map(|label| {
@@ -160,7 +163,7 @@ pub(super) fn place(
         .enumerate()
         .map(|(i, c)| candidates[i][c.expect("every round chooses for every label")].0)
         .collect();
-    (placed, last_cost.iter().all(|&c| c < FORBIDDEN))
+    (placed, last_cost.into_iter().fold(0.0, f64::max))
 }
 
 /// Places to try, with what distance and direction cost.
@@ -315,8 +318,8 @@ mod tests {
             width: 10.0,
             height: 6.0,
         };
-        let (placed, ok) = place(&[label], &[], &[], AREA, 2.0);
-        assert!(ok);
+        let (placed, cost) = place(&[label], &[], &[], AREA, 2.0);
+        assert!(cost < FORBIDDEN);
         assert_eq!(
             placed[0].rect,
             Rect {
@@ -345,8 +348,8 @@ mod tests {
             .iter()
             .map(|l| Rect::around(l.point, 2.0, 2.0))
             .collect();
-        let (placed, ok) = place(&labels, &markers, &[], AREA, 2.0);
-        assert!(ok);
+        let (placed, cost) = place(&labels, &markers, &[], AREA, 2.0);
+        assert!(cost < FORBIDDEN);
         for (i, a) in placed.iter().enumerate() {
             assert!(markers.iter().all(|m| m.overlap(&a.rect) == 0.0));
             assert!(placed[..i].iter().all(|b| b.rect.overlap(&a.rect) == 0.0));
@@ -360,6 +363,6 @@ mod tests {
             width: 300.0,
             height: 6.0,
         };
-        assert!(!place(&[label], &[], &[], AREA, 2.0).1);
+        assert!(place(&[label], &[], &[], AREA, 2.0).1 >= FORBIDDEN);
     }
 }

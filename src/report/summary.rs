@@ -429,22 +429,32 @@ fn kaplan_meier_median(mut times: Vec<(u32, bool)>) -> Option<u32> {
     None
 }
 
-/// Orders text so that `tail=3` stands before `tail=10`.
+/// Orders text so that `tail=3` stands before `tail=10`, and `0.02` before `0.1`.
 pub(super) fn natural(a: &str, b: &str) -> std::cmp::Ordering {
-    fn parts(text: &str) -> Vec<(&str, u64)> {
+    /// Words, each with the number behind it.
+    fn parts(text: &str) -> Vec<(&str, f64)> {
         let is_digit = |c: char| c.is_ascii_digit();
         let mut parts = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
-            let digits = rest.find(is_digit).unwrap_or(rest.len());
-            let (word, tail) = rest.split_at(digits);
-            let (number, tail) = tail.split_at(tail.find(|c| !is_digit(c)).unwrap_or(tail.len()));
-            parts.push((word, number.parse().unwrap_or(0)));
-            rest = tail;
+            let (word, tail) = rest.split_at(rest.find(is_digit).unwrap_or(rest.len()));
+            let digits = |t: &str| t.find(|c| !is_digit(c)).unwrap_or(t.len());
+            let mut end = digits(tail);
+            if tail[end..].starts_with('.') && digits(&tail[end + 1..]) > 0 {
+                end += 1 + digits(&tail[end + 1..]);
+            }
+            parts.push((word, tail[..end].parse().unwrap_or(0.0)));
+            rest = &tail[end..];
         }
         parts
     }
-    parts(a).cmp(&parts(b)).then_with(|| a.cmp(b))
+    let (a_parts, b_parts) = (parts(a), parts(b));
+    let pairs = a_parts.iter().zip(&b_parts);
+    pairs
+        .map(|(a, b)| a.0.cmp(b.0).then(a.1.total_cmp(&b.1)))
+        .find(|o| o.is_ne())
+        .unwrap_or(a_parts.len().cmp(&b_parts.len()))
+        .then_with(|| a.cmp(b))
 }
 
 fn remarks(summary: &Summary) -> Vec<String> {
@@ -899,11 +909,27 @@ mod tests {
 
     #[test]
     fn numbers_in_names_sort_by_value() {
-        let mut labels = vec!["mask M=10", "mask M=5", "mask", "full", "mask M=5 b"];
+        let mut labels = vec![
+            "mask M=10",
+            "mask M=5",
+            "mask",
+            "full",
+            "mask M=5 b",
+            "r 0.1",
+            "r 0.02",
+        ];
         labels.sort_by(|a, b| natural(a, b));
         assert_eq!(
             labels,
-            ["full", "mask", "mask M=5", "mask M=5 b", "mask M=10"]
+            [
+                "full",
+                "mask",
+                "mask M=5",
+                "mask M=5 b",
+                "mask M=10",
+                "r 0.02",
+                "r 0.1"
+            ]
         );
     }
 

@@ -37,7 +37,7 @@ impl Strategy for Mask {
             if scope.log.kind(step) != Kind::Observation {
                 continue;
             }
-            let text = placeholder(&scope.log.trajectory.steps[step as usize].text);
+            let text = placeholder(scope.log.lines[step as usize]);
             if env.tokenizer.count(&text) < scope.context.blocks[block].tokens {
                 edits.push(Edit::Mask { block, text });
             }
@@ -54,7 +54,6 @@ impl Strategy for Mask {
     }
 }
 
-fn placeholder(text: &str) -> String {
-    let lines = text.lines().count();
+fn placeholder(lines: u32) -> String {
     format!("Old environment output: ({lines} line{} omitted)", if lines == 1 { "" } else { "s" })
 }
