@@ -10,7 +10,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -128,6 +128,9 @@ pub fn run_with(
             .filter(|u| !is_published(out, u))
             .map(|u| u.id.clone())
             .collect();
+        if options.finish {
+            outcome.skipped = units.len() - outcome.missing.len();
+        }
         if !complete && outcome.missing.is_empty() {
             outcome.nondeterministic +=
                 finish::finish(plan, data, &selection, &units, out, &scratch, &manifest)?;
@@ -229,12 +232,21 @@ fn write_manifest(
     out: &Path,
     scratch: &Scratch,
 ) -> anyhow::Result<String> {
+    let inputs: serde_json::Map<String, Value> = data
+        .inputs()?
+        .iter()
+        .map(|i| {
+            (
+                i.name.clone(),
+                json!({ "bytes": i.bytes, "sha256": i.sha256 }),
+            )
+        })
+        .collect();
     let mut manifest = json!({
         "format": units::FORMAT,
         "semantics": SEMANTICS_VERSION,
         "schema": store::SCHEMA_VERSION,
-        "seed": plan.seed,
-        "inputs": data.inputs()?,
+        "inputs": inputs,
         "limit": options.limit,
         "n_trajectories": selection.len(),
         "n_units": n_units,
@@ -255,7 +267,23 @@ fn write_manifest(
     let made_by = there.as_object_mut().and_then(|m| m.remove("made_by"));
     let here = manifest.as_object_mut().and_then(|m| m.remove("made_by"));
     let mut differences = Vec::new();
+    let variants = [variants(&mut there), variants(&mut manifest)];
     differ("", &there, &manifest, &mut differences);
+    for (here, other, place) in [(0, 1, "there"), (1, 0, "here")] {
+        let other = &variants[other];
+        let mut only = variants[here]
+            .iter()
+            .filter(|(v, _)| !other.contains_key(*v));
+        if let Some((_, (label, _))) = only.next() {
+            differences.push(match only.count() {
+                0 => format!("the variant `{label}` is only {place}"),
+                n => format!("the variant `{label}` and {n} more are only {place}"),
+            });
+        }
+    }
+    if differences.is_empty() && variants[0] != variants[1] {
+        differences.push("the variants have other seeds".to_owned());
+    }
     if differences.is_empty() {
         let text = |v: Option<Value>| v.unwrap_or_default().to_string();
         tracing::warn!(
@@ -276,6 +304,31 @@ fn write_manifest(
         "{} holds another run\nhint: choose another folder, or make the two equal:\nhint: {list}",
         out.display()
     )
+}
+
+/// Takes the variants out of a manifest: what they do, with label and seed. The label says how
+/// they differ from their neighbours, the id holds the seed, so neither tells whether two are one.
+fn variants(manifest: &mut Value) -> BTreeMap<String, (String, Value)> {
+    let Value::Array(variants) = manifest["plan"]["variants"].take() else {
+        return BTreeMap::new();
+    };
+    variants
+        .iter()
+        .map(|v| {
+            let what = [
+                "strategy",
+                "strategy_params",
+                "trigger",
+                "trigger_params",
+                "model",
+            ];
+            let label = v["label"].as_str().unwrap_or_default().to_owned();
+            (
+                what.map(|key| v[key].to_string()).join(" "),
+                (label, v["seed"].clone()),
+            )
+        })
+        .collect()
 }
 
 pub(super) fn made_by() -> Value {
@@ -906,9 +959,6 @@ impl Counted<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::sync::Mutex;
-
     use super::super::dataset::tests::write as write_data;
     use super::super::plan::{Catalogue, Known};
     use super::*;
@@ -1258,6 +1308,24 @@ mod tests {
         hint: choose another folder, or make the two equal:
         hint: `plan.shadow_seeds` is 8 there, 9 here
         ");
+        place.plan = plan("exclude = [{ trigger.n = 2 }]");
+        let error = place
+            .run("r", &Options::default(), &rows)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with("`mask(k=1) @ turns(n=2) [m]` and 2 more are only there"),
+            "{error}"
+        );
+        place.plan = plan("seed = 5");
+        let error = place
+            .run("r", &Options::default(), &rows)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with("hint: `plan.seed` is 0 there, 5 here"),
+            "{error}"
+        );
         place.plan = plan("");
         let limit = Options {
             limit: Some(3),
