@@ -1287,10 +1287,10 @@ mod tests {
         }
         insta::assert_snapshot!(all, @r"
         experiment.toml:2: unknown key `shadow_sedes` of the experiment
-        hint: did you mean `shadow_seeds`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, prices, data, strategies, triggers, exclude)
+        hint: did you mean `shadow_seeds`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, strategies, triggers, exclude)
 
         experiment.toml:3: unknown key `price` of the experiment
-        hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, prices, data, strategies, triggers, exclude)
+        hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, strategies, triggers, exclude)
 
         experiment.toml:4: unknown key `cached_read` of section `prices`
         hint: did you mean `cache_read`? (known: name, fresh, cache_write, cache_read, output)
