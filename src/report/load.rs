@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use polars::prelude::*;
 
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
@@ -88,8 +87,10 @@ pub(super) type VariantScores = BTreeMap<(String, String), Vec<Score>>;
 impl Run {
     /// Reads everything but the scores.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
-        let mut variants = store::read::<VariantRow>(&file::<VariantRow>(folder))
-            .context("hint: the folder of a run is what `trajpress run --out` wrote")?;
+        let mut variants =
+            store::read::<VariantRow>(&file::<VariantRow>(folder)).map_err(|error| {
+                anyhow::anyhow!("{error:#}\nhint: give the folder that `trajpress run --out` wrote")
+            })?;
         variants.sort_by(|a, b| a.variant.cmp(&b.variant));
         anyhow::ensure!(
             !variants.is_empty(),
