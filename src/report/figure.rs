@@ -1106,7 +1106,7 @@ mod tests {
         let told = shorten_triggers(&mut points);
         assert_eq!(
             told,
-            "trigger where no letter says: turns(n=20); @a: tokens"
+            "trigger\u{a0}where\u{a0}no\u{a0}letter\u{a0}says:\u{a0}turns(n=20); @a:\u{a0}tokens"
         );
         let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
         assert_eq!(

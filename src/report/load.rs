@@ -7,13 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use polars::prelude::*;
 
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
 
 /// Rows of scores held in memory at once.
-const BATCH_ROWS: usize = 4_000_000;
+const BATCH_ROWS: usize = 1_000_000;
 
 /// The rows of a run, scores apart.
 pub(super) struct Run {
@@ -88,8 +87,10 @@ pub(super) type VariantScores = BTreeMap<(String, String), Vec<Score>>;
 impl Run {
     /// Reads everything but the scores.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
-        let mut variants = store::read::<VariantRow>(&file::<VariantRow>(folder))
-            .context("hint: the folder of a run is what `trajpress run --out` wrote")?;
+        let mut variants =
+            store::read::<VariantRow>(&file::<VariantRow>(folder)).map_err(|error| {
+                anyhow::anyhow!("{error:#}\nhint: give the folder that `trajpress run --out` wrote")
+            })?;
         variants.sort_by(|a, b| a.variant.cmp(&b.variant));
         anyhow::ensure!(
             !variants.is_empty(),
@@ -200,20 +201,17 @@ fn group(
     let n = rows.column("n")?.u64()?;
     // A value that is not finite is undefined.
     let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
-    let mut canonical: BTreeMap<String, String> = BTreeMap::new();
+    let mut series: BTreeMap<(u32, &str, &str), Vec<Score>> = BTreeMap::new();
     for row in 0..rows.height() {
         let (Some(number), Some(trajectory)) = (number.get(row), position.get(row)) else {
             continue;
         };
-        let (metric, stratum) = (
+        let key = (
+            number,
             metric.get(row).unwrap_or(""),
             stratum.get(row).unwrap_or(""),
         );
-        if !canonical.contains_key(stratum) {
-            canonical.insert(stratum.to_owned(), Stratum::parse(stratum).to_string());
-        }
-        let key = (metric.to_owned(), canonical[stratum].clone());
-        out[number as usize].1.entry(key).or_default().push(Score {
+        series.entry(key).or_default().push(Score {
             trajectory,
             value: finite(value.get(row)),
             floor: finite(floor.get(row)),
@@ -224,10 +222,13 @@ fn group(
             n: n.get(row).unwrap_or(0),
         });
     }
-    for (_, scores) in &mut out {
-        for rows in scores.values_mut() {
-            rows.sort_by_key(|s| s.trajectory);
-        }
+    for ((number, metric, stratum), rows) in series {
+        let key = (metric.to_owned(), Stratum::parse(stratum).to_string());
+        let scores = &mut out[number as usize].1;
+        scores.entry(key).or_default().extend(rows);
+    }
+    for rows in out.iter_mut().flat_map(|(_, scores)| scores.values_mut()) {
+        rows.sort_by_key(|s| s.trajectory);
     }
     Ok(out)
 }
