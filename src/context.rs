@@ -191,9 +191,15 @@ impl Context {
         let (tokens_before, tokens_after) = (sum(&before), sum(&after));
         if tokens_after > tokens_before {
             let after = scope.clone();
-            return Ok(Applied { before, after, unchanged_prefix: None, violations: vec!["longer than the original"] });
+            return Ok(Applied {
+                before,
+                after,
+                unchanged_prefix: None,
+                violations: vec!["longer than the original"],
+            });
         }
-        let first_changed = before.iter().zip(&after).position(|(b, a)| b != a).unwrap_or(before.len().min(after.len()));
+        let first_changed =
+            before.iter().zip(&after).position(|(b, a)| b != a).unwrap_or(before.len().min(after.len()));
         let changed = first_changed < before.len().max(after.len());
         let at = scope.start + first_changed;
         let unchanged_prefix = changed.then(|| {
@@ -204,7 +210,8 @@ impl Context {
                 self.tokens - sum(&self.blocks[at..])
             }
         });
-        let violations = if has_orphan(log, &after) { vec!["tool result without its call"] } else { Vec::new() };
+        let violations =
+            if has_orphan(log, &after) { vec!["tool result without its call"] } else { Vec::new() };
         let n = after.len();
         self.blocks.splice(scope.clone(), after);
         self.tokens = self.tokens - tokens_before + tokens_after;
@@ -217,8 +224,16 @@ fn check(edits: &[Edit], scope: &Range<usize>, blocks: &[Block]) -> anyhow::Resu
     for edit in edits {
         let (block, on_block) = edit.position();
         let in_scope = scope.contains(&block) || (!on_block && block == scope.end);
-        anyhow::ensure!(in_scope, "edit of block {block} is outside the scope {}..{}", scope.start, scope.end);
-        anyhow::ensure!(last.is_none_or(|l| l < (block, on_block)), "edits are not sorted and disjoint at block {block}");
+        anyhow::ensure!(
+            in_scope,
+            "edit of block {block} is outside the scope {}..{}",
+            scope.start,
+            scope.end
+        );
+        anyhow::ensure!(
+            last.is_none_or(|l| l < (block, on_block)),
+            "edits are not sorted and disjoint at block {block}"
+        );
         if matches!(edit, Edit::Keep { .. } | Edit::Mask { .. }) {
             anyhow::ensure!(
                 matches!(blocks[block].content, Content::Step(_) | Content::Excerpt { .. }),
@@ -239,7 +254,11 @@ fn edited(tokenizer: &Tokenizer, blocks: &[Block], scope: Range<usize>, edits: V
         while let Some(edit) = edits.next_if(|e| e.position().0 == index) {
             if let Edit::Insert { text, .. } = edit {
                 let turn = blocks.get(index).filter(|_| index < scope.end).map_or(last_turn, |b| b.turn);
-                after.push(Block { turn, tokens: tokenizer.count(&text), content: Content::Generated { text } });
+                after.push(Block {
+                    turn,
+                    tokens: tokenizer.count(&text),
+                    content: Content::Generated { text },
+                });
             } else {
                 on_block = Some(edit);
             }

@@ -150,7 +150,8 @@ impl Log {
             self.trajectory.id
         );
         self.action_kinds.push(row.action_kind);
-        let mut atoms = row.atom.into_iter().zip(row.atom_kind).zip(row.atom_span).zip(row.atom_flags).peekable();
+        let mut atoms =
+            row.atom.into_iter().zip(row.atom_kind).zip(row.atom_span).zip(row.atom_flags).peekable();
         let mut start = 0;
         for (i, (end, tokens)) in row.span_end.into_iter().zip(row.span_tokens).enumerate() {
             let span = self.spans.len() as u32;
@@ -246,7 +247,8 @@ impl Log {
     /// Mentions in a step.
     pub fn mentions_of_step(&self, step: u32) -> &[Mention] {
         let spans = self.spans_of(step);
-        &self.mentions[self.mention_of[spans.start as usize] as usize..self.mention_of[spans.end as usize] as usize]
+        &self.mentions
+            [self.mention_of[spans.start as usize] as usize..self.mention_of[spans.end as usize] as usize]
     }
 
     /// The text of a span.
@@ -328,7 +330,8 @@ impl Log {
         }
         let mut trajectory = Trajectory { steps: builder.finish(), ..Trajectory::default() };
         trajectory.id = trajectory.content_id();
-        let tokenizer = crate::features::tokens::Tokenizer::load("o200k").expect("o200k travels with the build");
+        let tokenizer =
+            crate::features::tokens::Tokenizer::load("o200k").expect("o200k travels with the build");
         let rows = crate::features::rows(&trajectory.id, &trajectory.steps, &tokenizer);
         Log::new(trajectory, rows).expect("features fit")
     }

@@ -209,7 +209,8 @@ fn key_of(text: &str) -> Option<&str> {
 
 fn is_superseded(log: &Log, atom: AtomId, newest: &HashMap<&str, AtomId>) -> bool {
     let a = &log.atoms[atom as usize];
-    a.kind == AtomKind::Number && key_of(&a.text).is_some_and(|key| newest.get(key).is_some_and(|&n| n != atom))
+    a.kind == AtomKind::Number
+        && key_of(&a.text).is_some_and(|key| newest.get(key).is_some_and(|&n| n != atom))
 }
 
 fn mention<'a>(

@@ -98,9 +98,7 @@ impl Column for Option<String> {
     fn build(values: Vec<Self>) -> ArrayRef {
         let n_bytes = values.iter().flatten().map(String::len).sum();
         let mut builder = StringBuilder::with_capacity(values.len(), n_bytes);
-        values
-            .iter()
-            .for_each(|v| builder.append_option(v.as_deref()));
+        values.iter().for_each(|v| builder.append_option(v.as_deref()));
         Arc::new(builder.finish())
     }
     fn read(array: &ArrayRef) -> Option<Vec<Self>> {
@@ -203,9 +201,11 @@ macro_rules! table {
 }
 
 fn column<T: Column>(batch: &RecordBatch, table: &str, name: &str) -> anyhow::Result<Vec<T>> {
-    let array = batch
-        .column_by_name(name)
-        .with_context(|| format!("table `{table}` has no column `{name}`\nhint: it was written by another version; make it again"))?;
+    let array = batch.column_by_name(name).with_context(|| {
+        format!(
+            "table `{table}` has no column `{name}`\nhint: it was written by another version; make it again"
+        )
+    })?;
     T::read(array).with_context(|| {
         format!("column `{name}` of table `{table}` is {}, expected {}", array.data_type(), T::data_type())
     })
@@ -730,8 +730,7 @@ impl<R: Row> TableReader<R> {
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let file = open_file(path)?;
         // The index of pages lets a read of few rows skip the other pages.
-        let options =
-            ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
+        let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options)
             .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
         check_version(path, metadata.schema())?;
@@ -756,8 +755,7 @@ impl<R: Row> TableReader<R> {
     /// Reads ascending ranges of rows of one row group.
     pub fn read(&self, row_group: usize, ranges: &[Range<usize>]) -> anyhow::Result<Vec<R>> {
         let n_rows = self.row_groups()[row_group];
-        let selection =
-            RowSelection::from_consecutive_ranges(ranges.iter().cloned(), n_rows);
+        let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), n_rows);
         let mut rows = Vec::new();
         self.batches(row_group, Some(selection), |batch| rows.extend(batch))?;
         Ok(rows)
@@ -774,12 +772,10 @@ impl<R: Row> TableReader<R> {
         selection: Option<RowSelection>,
         mut each: impl FnMut(Vec<R>),
     ) -> anyhow::Result<()> {
-        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
-            open_file(&self.path)?,
-            self.metadata.clone(),
-        )
-        .with_row_groups(vec![row_group])
-        .with_projection(self.columns.clone());
+        let mut builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(open_file(&self.path)?, self.metadata.clone())
+                .with_row_groups(vec![row_group])
+                .with_projection(self.columns.clone());
         if let Some(selection) = selection {
             builder = builder.with_row_selection(selection);
         }

@@ -297,10 +297,7 @@ mod tests {
     #[test]
     fn action_text_undoes_escapes() {
         assert_eq!(action_text("bash", r#"{"command":"a\nb"}"#), "bash\na\nb");
-        assert_eq!(
-            action_text("edit", r#"{"path":"p","n":1}"#),
-            "edit\npath: p\nn: 1"
-        );
+        assert_eq!(action_text("edit", r#"{"path":"p","n":1}"#), "edit\npath: p\nn: 1");
         assert_eq!(action_text("x", "{broken"), "x\n{broken");
     }
 }

@@ -73,12 +73,7 @@ impl<'a> Watch<'a> {
         watch
     }
 
-    fn new(
-        log: &'a Log,
-        n: usize,
-        ids: Vec<u32>,
-        bound: impl Fn(u32, &crate::log::Mention) -> bool,
-    ) -> Self {
+    fn new(log: &'a Log, n: usize, ids: Vec<u32>, bound: impl Fn(u32, &crate::log::Mention) -> bool) -> Self {
         let mut sightings = Vec::new();
         let mut of_step = vec![0];
         let any = ids.iter().any(|&i| i != UNWATCHED);
@@ -87,7 +82,11 @@ impl<'a> Watch<'a> {
                 for mention in log.mentions_of_step(step) {
                     let watched = ids[mention.atom as usize];
                     if watched != UNWATCHED {
-                        sightings.push(Sighting { span: mention.span, watched, bound: bound(watched, mention) });
+                        sightings.push(Sighting {
+                            span: mention.span,
+                            watched,
+                            bound: bound(watched, mention),
+                        });
                     }
                 }
             }

@@ -9,7 +9,8 @@ const BEGIN: &str =
 const END: &str = "<!-- end of catalogue -->";
 
 fn catalogue() -> String {
-    let mut text = String::from("\n## Strategies\n\n| name | what it does | parameters |\n| --- | --- | --- |\n");
+    let mut text =
+        String::from("\n## Strategies\n\n| name | what it does | parameters |\n| --- | --- | --- |\n");
     let params = |params: &[(&str, &str)]| {
         let all: Vec<String> = params.iter().map(|(name, default)| format!("`{name} = {default}`")).collect();
         all.join(", ")
@@ -43,6 +44,9 @@ fn readme_has_the_catalogue() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, new).unwrap();
     } else {
-        assert!(readme == new, "README.md is out of date\nhint: UPDATE_DOCS=1 cargo test --release --test docs");
+        assert!(
+            readme == new,
+            "README.md is out of date\nhint: UPDATE_DOCS=1 cargo test --release --test docs"
+        );
     }
 }

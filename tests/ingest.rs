@@ -54,10 +54,7 @@ impl Dir {
             report,
             trajectories: store::read(&out.join("trajectories.parquet")).unwrap(),
             steps: store::read(&out.join("steps.parquet")).unwrap(),
-            rejects: rejects
-                .lines()
-                .map(|l| serde_json::from_str(l).unwrap())
-                .collect(),
+            rejects: rejects.lines().map(|l| serde_json::from_str(l).unwrap()).collect(),
             out,
         }
     }
@@ -73,10 +70,7 @@ impl Done {
     }
 
     fn reasons(&self) -> Vec<String> {
-        self.rejects
-            .iter()
-            .map(|r| format!("{} {} {}", r["path"], r["line"], r["reason"]))
-            .collect()
+        self.rejects.iter().map(|r| format!("{} {} {}", r["path"], r["line"], r["reason"])).collect()
     }
 }
 
@@ -90,12 +84,7 @@ fn chat(question: &str) -> String {
 #[test]
 fn broken_json_in_the_middle_loses_one_line() {
     let dir = Dir::new();
-    let text = format!(
-        "{}\n{{\"messages\":[{{\"role\":\n\n{}\r\n{}",
-        chat("a"),
-        chat("b"),
-        &chat("c")[..40]
-    );
+    let text = format!("{}\n{{\"messages\":[{{\"role\":\n\n{}\r\n{}", chat("a"), chat("b"), &chat("c")[..40]);
     let done = dir.file("x.jsonl", &text).ingest();
     assert_eq!(done.texts(), ["a", "yes", "b", "yes"]);
     assert_eq!(done.rejects.len(), 2, "{:?}", done.reasons());
@@ -112,35 +101,16 @@ fn files_that_are_no_logs() {
         .file("binary.json", [0u8, 1, 2, 3, 255, 254, 0, 7])
         .file("cut.json", &chat("a")[..20])
         .file("README.txt", "How to read these logs.\n")
-        .file(
-            "broken.jsonl.zst",
-            &zstd::encode_all(chat("z").as_bytes(), 1).unwrap()[..20],
-        )
-        .file(
-            "log.png",
-            format!("\u{feff}{}\r\n{}\r\n", chat("b"), chat("c")),
-        );
+        .file("broken.jsonl.zst", &zstd::encode_all(chat("z").as_bytes(), 1).unwrap()[..20])
+        .file("log.png", format!("\u{feff}{}\r\n{}\r\n", chat("b"), chat("c")));
     let done = dir.ingest();
     assert_eq!(
         done.texts(),
         ["b", "yes", "c", "yes"],
         "the wrong ending does not matter, nor does a byte order mark"
     );
-    let paths: Vec<&str> = done
-        .rejects
-        .iter()
-        .map(|r| r["path"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        paths,
-        [
-            "binary.json",
-            "blank.json",
-            "broken.jsonl.zst",
-            "cut.json",
-            "empty.jsonl"
-        ]
-    );
+    let paths: Vec<&str> = done.rejects.iter().map(|r| r["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["binary.json", "blank.json", "broken.jsonl.zst", "cut.json", "empty.jsonl"]);
     assert_eq!(done.report.no_logs.len(), 1);
 }
 
@@ -167,21 +137,10 @@ fn a_line_of_100_mb() {
 #[test]
 fn surrogates_nul_and_bad_utf8_are_replaced_and_told() {
     let dir = Dir::new();
-    let text = format!(
-        "{}\n{}\n{}\n",
-        chat(r"a\ud83d!"),
-        chat(r"b\u0000c"),
-        chat("D")
-    );
-    let bytes: Vec<u8> = text
-        .bytes()
-        .map(|b| if b == b'D' { 0xff } else { b })
-        .collect();
+    let text = format!("{}\n{}\n{}\n", chat(r"a\ud83d!"), chat(r"b\u0000c"), chat("D"));
+    let bytes: Vec<u8> = text.bytes().map(|b| if b == b'D' { 0xff } else { b }).collect();
     let done = dir.file("x.jsonl", &bytes).ingest();
-    assert_eq!(
-        done.texts(),
-        ["a\u{fffd}!", "yes", "b\u{fffd}c", "yes", "\u{fffd}", "yes"]
-    );
+    assert_eq!(done.texts(), ["a\u{fffd}!", "yes", "b\u{fffd}c", "yes", "\u{fffd}", "yes"]);
     let losses = done.losses("openai-chat");
     assert_eq!(losses["lone surrogate replaced by U+FFFD"], 1);
     assert_eq!(losses["NUL replaced by U+FFFD"], 1);
@@ -196,14 +155,8 @@ fn nulls_and_blocks() {
         {"role":"assistant","content":null,"tool_calls":null},{"role":"assistant","content":[]},{"role":null,"content":null}],"tools":null}"#;
     let done = dir.file("x.json", line.replace('\n', "")).ingest();
     assert_eq!(done.texts(), ["look\n[image image/png 3 bytes]\nend"]);
-    assert_eq!(
-        done.losses("openai-chat")["media replaced by a placeholder"],
-        1
-    );
-    assert_eq!(
-        done.losses("openai-chat")["message of unknown role left out"],
-        1
-    );
+    assert_eq!(done.losses("openai-chat")["media replaced by a placeholder"], 1);
+    assert_eq!(done.losses("openai-chat")["message of unknown role left out"], 1);
 }
 
 #[test]
@@ -217,10 +170,7 @@ fn megabytes_of_base64_stay_out() {
     let done = dir.file("x.jsonl", line.replace('\n', "")).ingest();
     assert_eq!(
         done.texts(),
-        [
-            "[image image/png 3145728 bytes]",
-            "![x]([image image/jpeg 3145728 bytes]) seen"
-        ]
+        ["[image image/png 3145728 bytes]", "![x]([image image/jpeg 3145728 bytes]) seen"]
     );
 }
 
@@ -234,10 +184,7 @@ fn results_without_calls_and_repeated_ids() {
     );
     let done = dir.file("x.jsonl", line).ingest();
     let ids: Vec<Option<&str>> = done.steps.iter().map(|s| s.call_id.as_deref()).collect();
-    assert_eq!(
-        ids,
-        [None, None, Some("c"), Some("c"), Some("c#2"), Some("c#2")]
-    );
+    assert_eq!(ids, [None, None, Some("c"), Some("c"), Some("c#2"), Some("c#2")]);
     assert_eq!(done.losses("openai-chat")["tool result without a call"], 1);
 }
 
@@ -245,56 +192,25 @@ fn results_without_calls_and_repeated_ids() {
 fn deep_nesting_is_a_reject_and_no_overflow() {
     let dir = Dir::new();
     let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
-    let blocks = format!(
-        "{}null{}",
-        r#"[{"content":"#.repeat(100_000),
-        "}]".repeat(100_000)
-    );
+    let blocks = format!("{}null{}", r#"[{"content":"#.repeat(100_000), "}]".repeat(100_000));
     let content = format!(r#"{{"messages":[{{"role":"user","content":{blocks}}}]}}"#);
-    let skipped = format!(
-        r#"{{"messages":[{{"role":"user","content":"a"}}],"extra":{}}}"#,
-        deep(100_000)
-    );
+    let skipped = format!(r#"{{"messages":[{{"role":"user","content":"a"}}],"extra":{}}}"#, deep(100_000));
     let arguments = format!(
         r#"{{"messages":[{{"role":"user","content":"b"}},{{"role":"assistant","content":null,"tool_calls":[{{"id":"c","function":{{"name":"f","arguments":{}}}}}]}}]}}"#,
         deep(1000)
     );
-    let done = dir
-        .file(
-            "x.jsonl",
-            format!("{content}\n{skipped}\n{arguments}\n{}", chat("c")),
-        )
-        .ingest();
+    let done = dir.file("x.jsonl", format!("{content}\n{skipped}\n{arguments}\n{}", chat("c"))).ingest();
     assert_eq!(done.trajectories.len(), 3, "{:?}", done.reasons());
     assert_eq!(done.rejects.len(), 1);
-    assert!(
-        done.rejects[0]["reason"]
-            .as_str()
-            .unwrap()
-            .contains("nested deeper"),
-        "{:?}",
-        done.reasons()
-    );
+    assert!(done.rejects[0]["reason"].as_str().unwrap().contains("nested deeper"), "{:?}", done.reasons());
     let only = Dir::new();
-    assert_eq!(
-        only.file("y.json", "[".repeat(1 << 20))
-            .ingest()
-            .report
-            .rejects,
-        1
-    );
+    assert_eq!(only.file("y.json", "[".repeat(1 << 20)).ingest().report.rejects, 1);
 }
 
 #[test]
 fn two_values_on_one_line() {
     let dir = Dir::new();
-    let text = format!(
-        "{}{}\n{} {}\n",
-        chat("a"),
-        chat("b"),
-        chat("c"),
-        &chat("d")[..30]
-    );
+    let text = format!("{}{}\n{} {}\n", chat("a"), chat("b"), chat("c"), &chat("d")[..30]);
     let done = dir.file("x.jsonl", text).ingest();
     assert_eq!(done.texts(), ["a", "yes", "b", "yes", "c", "yes"]);
     assert_eq!(done.rejects.len(), 1);
@@ -306,10 +222,7 @@ fn the_same_log_twice_is_one_trajectory() {
     let dir = Dir::new();
     let done = dir
         .file("a.jsonl", format!("{}\n{}\n", chat("a"), chat("b")))
-        .file(
-            "copy/a.jsonl.gz",
-            gzip(&format!("{}\n{}\n", chat("a"), chat("b"))),
-        )
+        .file("copy/a.jsonl.gz", gzip(&format!("{}\n{}\n", chat("a"), chat("b"))))
         .ingest();
     assert_eq!(done.trajectories.len(), 2);
     assert_eq!(done.report.duplicates.len(), 2);
@@ -339,17 +252,11 @@ fn labels_are_joined_and_other_formats_told() {
             "labels/m.run_1.json",
             r#"{"resolved_ids":["a__b-1"],"unresolved_ids":["a__b-2"],"schema_version":2}"#,
         )
-        .file(
-            "other/t.json",
-            r#"{"schema_version":"ATIF-v1.7","session_id":"s","steps":[]}"#,
-        )
+        .file("other/t.json", r#"{"schema_version":"ATIF-v1.7","session_id":"s","steps":[]}"#)
         .ingest();
     let labels: Vec<Option<bool>> = done.trajectories.iter().map(|t| t.resolved).collect();
     assert_eq!(labels, [Some(true), Some(false), None]);
-    assert_eq!(
-        done.trajectories[0].label_source.as_deref(),
-        Some("labels/m.run_1.json")
-    );
+    assert_eq!(done.trajectories[0].label_source.as_deref(), Some("labels/m.run_1.json"));
     assert_eq!(done.report.not_read[0].format, "atif");
     assert_eq!((done.report.labels[0].joined, done.report.rejects), (2, 0));
 }
@@ -371,12 +278,7 @@ fn big_files_are_cut_into_batches_with_the_same_result() {
     assert_eq!(one.trajectories.len(), 30_001);
     assert_eq!(one.rejects[0]["line"], 20_002);
     assert_eq!(one.report.bytes, (text.len() + chat("a").len()) as u64);
-    for name in [
-        "trajectories.parquet",
-        "steps.parquet",
-        "rejects.jsonl",
-        "ingest.json",
-    ] {
+    for name in ["trajectories.parquet", "steps.parquet", "rejects.jsonl", "ingest.json"] {
         assert!(
             fs::read(one.out.join(name)).unwrap() == fs::read(four.out.join(name)).unwrap(),
             "{name} differs"
@@ -388,33 +290,19 @@ fn big_files_are_cut_into_batches_with_the_same_result() {
 fn nothing_to_read_is_an_error_with_a_hint() {
     let dir = Dir::new();
     fs::create_dir_all(dir.logs()).unwrap();
-    let options = Options {
-        inputs: vec![dir.logs()],
-        out: dir.0.path().join("d"),
-        format: None,
-        threads: 1,
-    };
+    let options = Options { inputs: vec![dir.logs()], out: dir.0.path().join("d"), format: None, threads: 1 };
     let error = ingest::ingest(&options, &mut |_| {}).unwrap_err();
     assert!(format!("{error:#}").contains("hint:"), "{error:#}");
-    let options = Options {
-        format: Some("nonsense".to_owned()),
-        ..options
-    };
+    let options = Options { format: Some("nonsense".to_owned()), ..options };
     let error = ingest::ingest(&options, &mut |_| {}).unwrap_err();
-    assert!(
-        format!("{error:#}").contains("known: auto, annotated"),
-        "{error:#}"
-    );
+    assert!(format!("{error:#}").contains("known: auto, annotated"), "{error:#}");
 }
 
 #[test]
 fn a_format_can_be_forced() {
     let dir = Dir::new();
     let done = dir
-        .file(
-            "x.jsonl",
-            r#"[{"role":"assistant","content":"ls\n```bash\nls\n```"}]"#,
-        )
+        .file("x.jsonl", r#"[{"role":"assistant","content":"ls\n```bash\nls\n```"}]"#)
         .ingest_with(2, Some("openai-chat"));
     assert_eq!(done.trajectories[0].format, "openai-chat");
 }
@@ -439,12 +327,8 @@ fn real_logs_have_as_many_trajectories_as_their_manifest() {
         return;
     };
     let out = tempfile::tempdir().unwrap();
-    let options = Options {
-        inputs: vec![logs.clone()],
-        out: out.path().to_owned(),
-        format: None,
-        threads: 2,
-    };
+    let options =
+        Options { inputs: vec![logs.clone()], out: out.path().to_owned(), format: None, threads: 2 };
     let report = ingest::ingest(&options, &mut |_| {}).unwrap();
     let mut expected = BTreeMap::<&str, u64>::new();
     for (format, n) in manifest(&logs) {
@@ -492,9 +376,7 @@ fn damaged_logs_never_panic() {
     let dir = Dir::new();
     let mut state = 1u64;
     let mut next = |n: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % n
     };
     let marks = *b"{}[]\",:\\\n0 nu\xff\x00t";
@@ -517,11 +399,7 @@ fn damaged_logs_never_panic() {
     let done = dir.ingest();
     assert_eq!(done.report.files, 600);
     let n_read = done.trajectories.len() + done.report.duplicates.len();
-    assert!(
-        n_read > 50 && done.report.rejects > 50,
-        "{n_read} read, {} rejects",
-        done.report.rejects
-    );
+    assert!(n_read > 50 && done.report.rejects > 50, "{n_read} read, {} rejects", done.report.rejects);
 }
 
 /// Prints how fast the real logs are read alone, and read and written.
@@ -534,12 +412,8 @@ fn speed_of_reading_and_of_writing() {
     };
     let out = tempfile::tempdir().unwrap();
     for threads in [1, 2] {
-        let options = Options {
-            inputs: vec![logs.clone()],
-            out: out.path().to_owned(),
-            format: None,
-            threads,
-        };
+        let options =
+            Options { inputs: vec![logs.clone()], out: out.path().to_owned(), format: None, threads };
         let mut best = [f64::MAX; 2];
         let mut bytes = 0;
         for _ in 0..5 {
@@ -551,9 +425,6 @@ fn speed_of_reading_and_of_writing() {
             best[1] = best[1].min(start.elapsed().as_secs_f64());
         }
         let rate = best.map(|s| bytes as f64 / 1e6 / s);
-        eprintln!(
-            "{threads} threads: read {:.0} MB/s, read and written {:.0} MB/s",
-            rate[0], rate[1]
-        );
+        eprintln!("{threads} threads: read {:.0} MB/s, read and written {:.0} MB/s", rate[0], rate[1]);
     }
 }

@@ -26,7 +26,8 @@ impl Place {
             dir: tempfile::tempdir().unwrap(),
             experiment: root.join("reports/built-in/experiment.toml"),
         };
-        let status = place.command(&["ingest"]).arg(root.join("datasets")).args(["--out", &place.at("data")]).status();
+        let status =
+            place.command(&["ingest"]).arg(root.join("datasets")).args(["--out", &place.at("data")]).status();
         assert!(status.unwrap().success());
         assert!(place.command(&["annotate", &place.at("data")]).status().unwrap().success());
         place
@@ -49,7 +50,9 @@ impl Place {
     }
 
     fn tables(&self, out: &str) -> BTreeMap<String, Vec<u8>> {
-        let read = |t: &&str| (t.to_string(), std::fs::read(self.dir.path().join(out).join(format!("{t}.parquet"))).unwrap());
+        let read = |t: &&str| {
+            (t.to_string(), std::fs::read(self.dir.path().join(out).join(format!("{t}.parquet"))).unwrap())
+        };
         TABLES.iter().map(read).collect()
     }
 }

@@ -29,7 +29,9 @@ fn pandas_and_duckdb_read_every_table() {
     let python = std::env::var("TRAJPRESS_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let ready = Command::new(&python).args(["-c", "import duckdb, pandas, pyarrow"]).output();
     if !ready.is_ok_and(|o| o.status.success()) {
-        eprintln!("SKIPPED: {python} has no duckdb, pandas and pyarrow\nhint: pip install them, or set TRAJPRESS_PYTHON");
+        eprintln!(
+            "SKIPPED: {python} has no duckdb, pandas and pyarrow\nhint: pip install them, or set TRAJPRESS_PYTHON"
+        );
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -41,10 +43,22 @@ fn pandas_and_duckdb_read_every_table() {
     let experiment = from("reports/built-in/experiment.toml");
     trajpress(&["run", &experiment, "--data", &at("data"), "--out", &at("run")]);
     trajpress(&["report", &at("run"), "--out", &at("report")]);
-    let output = Command::new(&python).args(["-c", SCRIPT, &dir.path().display().to_string()]).output().unwrap();
+    let output =
+        Command::new(&python).args(["-c", SCRIPT, &dir.path().display().to_string()]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    for table in ["trajectories", "steps", "features", "partners", "variants", "cells", "events", "timeline", "scores", "summary"] {
+    for table in [
+        "trajectories",
+        "steps",
+        "features",
+        "partners",
+        "variants",
+        "cells",
+        "events",
+        "timeline",
+        "scores",
+        "summary",
+    ] {
         assert!(text.contains(&format!("{table}.parquet")), "no table `{table}` among\n{text}");
     }
 }

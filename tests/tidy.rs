@@ -21,12 +21,30 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         // Scorers read what a replay and its shadows recorded, and the prices of the plan.
         (
             "scorers",
-            vec!["context", "experiment", "features", "log", "needs", "store", "strategies", "trajectory", "watch"],
+            vec![
+                "context",
+                "experiment",
+                "features",
+                "log",
+                "needs",
+                "store",
+                "strategies",
+                "trajectory",
+                "watch",
+            ],
         ),
         (
             "experiment",
             vec![
-                "context", "features", "log", "needs", "scorers", "store", "strategies", "trajectory", "triggers",
+                "context",
+                "features",
+                "log",
+                "needs",
+                "scorers",
+                "store",
+                "strategies",
+                "trajectory",
+                "triggers",
                 "watch",
             ],
         ),
@@ -35,8 +53,19 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         (
             "cli",
             vec![
-                "context", "experiment", "features", "formats", "ingest", "log", "needs", "report", "scorers", "store",
-                "strategies", "trajectory", "triggers",
+                "context",
+                "experiment",
+                "features",
+                "formats",
+                "ingest",
+                "log",
+                "needs",
+                "report",
+                "scorers",
+                "store",
+                "strategies",
+                "trajectory",
+                "triggers",
             ],
         ),
     ])
@@ -92,13 +121,17 @@ fn data_flows_one_way() {
     let mut seen = BTreeSet::new();
     for path in sources(&src()) {
         let relative = path.strip_prefix(src()).unwrap();
-        let module = relative.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
+        let module =
+            relative.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
         if ["lib", "main"].contains(&module) {
             continue;
         }
         seen.insert(module.to_owned());
         let Some(may) = allowed.get(module) else {
-            wrong.push(format!("{}: module `{module}` is not in the table of tests/tidy.rs", relative.display()));
+            wrong.push(format!(
+                "{}: module `{module}` is not in the table of tests/tidy.rs",
+                relative.display()
+            ));
             continue;
         };
         for name in used(&code(&path)) {

@@ -53,25 +53,15 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     if !output.quiet {
         eprint!("{}", table(&report, start.elapsed()));
         if report.rejects > 0 {
-            eprintln!(
-                "what could not be read stands in {}",
-                options.out.join("rejects.jsonl").display()
-            );
+            eprintln!("what could not be read stands in {}", options.out.join("rejects.jsonl").display());
         }
         if report.trajectories == 0 {
             let known: Vec<&str> = formats::ALL.iter().map(|e| e.name).collect();
-            eprintln!(
-                "no trajectory was found\nhint: formats that can be read: {}",
-                known.join(", ")
-            );
+            eprintln!("no trajectory was found\nhint: formats that can be read: {}", known.join(", "));
         }
     }
     let is_done = report.rejects == 0 && report.trajectories > 0;
-    Ok(if is_done {
-        ExitStatus::Done
-    } else {
-        ExitStatus::Failed
-    })
+    Ok(if is_done { ExitStatus::Done } else { ExitStatus::Failed })
 }
 
 /// Shows how far it is: a bar on a terminal, else a line now and then.
@@ -86,15 +76,11 @@ impl Meter {
     fn new(quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let style = "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} eta {eta} {msg}";
-            let style = indicatif::ProgressStyle::with_template(style).expect("the template is fixed and valid");
+            let style =
+                indicatif::ProgressStyle::with_template(style).expect("the template is fixed and valid");
             indicatif::ProgressBar::new(0).with_style(style)
         });
-        Meter {
-            bar,
-            quiet,
-            start: Instant::now(),
-            last: Instant::now(),
-        }
+        Meter { bar, quiet, start: Instant::now(), last: Instant::now() }
     }
 
     fn show(&mut self, progress: Progress) {
@@ -158,14 +144,8 @@ fn table(report: &Report, time: Duration) -> String {
     );
     let groups = |aside: Vec<&str>| {
         let mut counts = std::collections::BTreeMap::<&str, u64>::new();
-        aside
-            .into_iter()
-            .for_each(|f| *counts.entry(f).or_default() += 1);
-        counts
-            .iter()
-            .map(|(f, n)| format!("{f} {n}"))
-            .collect::<Vec<_>>()
-            .join(", ")
+        aside.into_iter().for_each(|f| *counts.entry(f).or_default() += 1);
+        counts.iter().map(|(f, n)| format!("{f} {n}")).collect::<Vec<_>>().join(", ")
     };
     if !report.not_read.is_empty() {
         out += &format!(
@@ -181,24 +161,16 @@ fn table(report: &Report, time: Duration) -> String {
         );
     }
     if !report.contradicting_labels.is_empty() {
-        out += &format!(
-            "label files contradict each other on {} runs\n",
-            report.contradicting_labels.len()
-        );
+        out += &format!("label files contradict each other on {} runs\n", report.contradicting_labels.len());
     }
     if !report.no_logs.is_empty() {
-        out += &format!(
-            "no logs: {}\n",
-            groups(report.no_logs.iter().map(|a| a.format.as_str()).collect())
-        );
+        out += &format!("no logs: {}\n", groups(report.no_logs.iter().map(|a| a.format.as_str()).collect()));
     }
     if !report.duplicates.is_empty() {
         out += &format!("duplicates, kept once: {}\n", report.duplicates.len());
     }
     let seconds = time.as_secs_f64();
-    out += &format!(
-        "{seconds:.2} s, {:.0} MB/s of log text\n",
-        report.bytes as f64 / 1e6 / seconds.max(1e-9)
-    );
+    out +=
+        &format!("{seconds:.2} s, {:.0} MB/s of log text\n", report.bytes as f64 / 1e6 / seconds.max(1e-9));
     out
 }

@@ -56,7 +56,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         .iter()
         .find(|v| v.id.starts_with(name.as_str()) || v.label == *name)
         .or_else(|| plan.variants.iter().find(|v| v.label.contains(name.as_str())))
-        .with_context(|| format!("no variant `{name}`\nhint: `trajpress run {} --list` lists them", file.display()))?;
+        .with_context(|| {
+            format!("no variant `{name}`\nhint: `trajpress run {} --list` lists them", file.display())
+        })?;
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let needs = Needs::of(&log, plan.reference_tails.iter().copied().min().unwrap_or(0));
     let mut camera = Camera::default();
@@ -107,11 +109,15 @@ fn load(data: &Dataset, name: &str) -> anyhow::Result<Log> {
 
 /// Text on one line, safe on a terminal.
 fn line(text: &str, width: usize) -> String {
-    let mut line: String = text.chars().take(width).flat_map(|c| match c {
-        '\n' => vec!['\u{23ce}'],
-        c if c.is_control() => c.escape_default().collect(),
-        c => vec![c],
-    }).collect();
+    let mut line: String = text
+        .chars()
+        .take(width)
+        .flat_map(|c| match c {
+            '\n' => vec!['\u{23ce}'],
+            c if c.is_control() => c.escape_default().collect(),
+            c => vec![c],
+        })
+        .collect();
     if text.chars().nth(width).is_some() {
         line.push('\u{2026}');
     }
@@ -127,12 +133,21 @@ fn show_steps(log: &Log, width: usize, output: Output) -> anyhow::Result<ExitSta
             .zip(&log.tokens)
             .map(|(s, tokens)| json!({"turn": s.turn, "segment": s.segment, "role": s.role, "kind": s.kind, "tokens": tokens, "text": s.text}))
             .collect();
-        print(&(serde_json::to_string_pretty(&json!({"trajectory": t.id, "source": t.source, "steps": steps}))? + "\n"))?;
+        print(
+            &(serde_json::to_string_pretty(
+                &json!({"trajectory": t.id, "source": t.source, "steps": steps}),
+            )? + "\n"),
+        )?;
         return Ok(ExitStatus::Done);
     }
     let tokens: u64 = log.tokens.iter().map(|&n| u64::from(n)).sum();
     let mut text = format!("{} {} ({})\n", t.id, line(&t.source, 200), t.format);
-    text.push_str(&format!("{} steps, {} turns, {} segments, {tokens} tokens\n\n", t.steps.len(), t.n_turns(), log.n_segments));
+    text.push_str(&format!(
+        "{} steps, {} turns, {} segments, {tokens} tokens\n\n",
+        t.steps.len(),
+        t.n_turns(),
+        log.n_segments
+    ));
     for (i, (s, tokens)) in t.steps.iter().zip(&log.tokens).enumerate() {
         let what = log.action_kinds[i].as_deref().unwrap_or(s.kind.name());
         text.push_str(&format!("{:>4} {:<12}{tokens:>7}  {}\n", s.turn, what, line(&s.text, width)));
@@ -155,14 +170,25 @@ fn show_events(label: &str, run: &Run, output: Output) -> anyhow::Result<ExitSta
     for (i, e) in run.events.iter().enumerate() {
         text.push_str(&format!(
             "{i:>4} before turn {:<5} scope {}..{:<6} prompt {} -> {} tokens {}\n",
-            e.turn, e.turns.start, e.turns.end, e.tokens_before, e.tokens_after, e.violations.join(", ")
+            e.turn,
+            e.turns.start,
+            e.turns.end,
+            e.tokens_before,
+            e.tokens_after,
+            e.violations.join(", ")
         ));
     }
     print(&text)?;
     Ok(ExitStatus::Done)
 }
 
-fn show_event(log: &Log, event: &Event, before: &[Block], width: usize, output: Output) -> anyhow::Result<ExitStatus> {
+fn show_event(
+    log: &Log,
+    event: &Event,
+    before: &[Block],
+    width: usize,
+    output: Output,
+) -> anyhow::Result<ExitStatus> {
     let shown = |b: &Block| json!({"turn": b.turn, "tokens": b.tokens, "how": how(b), "text": b.text(log)});
     if output.json {
         let rows = json!({
@@ -177,7 +203,13 @@ fn show_event(log: &Log, event: &Event, before: &[Block], width: usize, output: 
         let tokens: u64 = blocks.iter().map(|b| u64::from(b.tokens)).sum();
         text.push_str(&format!("\n{title}: {} blocks, {tokens} tokens\n", blocks.len()));
         for b in blocks {
-            text.push_str(&format!("{:>4} {:<10}{:>7}  {}\n", b.turn, how(b), b.tokens, line(&b.text(log), width)));
+            text.push_str(&format!(
+                "{:>4} {:<10}{:>7}  {}\n",
+                b.turn,
+                how(b),
+                b.tokens,
+                line(&b.text(log), width)
+            ));
         }
     }
     print(&text)?;

@@ -41,36 +41,20 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let with_params = |name, summary, params: &[(&str, &str)]| Item {
         name,
         summary,
-        params: Some(
-            params
-                .iter()
-                .map(|(k, v)| ((*k).to_owned(), (*v).into()))
-                .collect(),
-        ),
+        params: Some(params.iter().map(|(k, v)| ((*k).to_owned(), (*v).into())).collect()),
         is_read: None,
     };
-    let format = |name, summary, is_read| Item {
-        name,
-        summary,
-        params: None,
-        is_read: Some(is_read),
-    };
+    let format = |name, summary, is_read| Item { name, summary, params: None, is_read: Some(is_read) };
     let items: Vec<Item> = match args.what {
-        Catalogue::Strategies => crate::strategies::ALL
-            .iter()
-            .map(|e| with_params(e.name, e.summary, e.params))
-            .collect(),
-        Catalogue::Triggers => crate::triggers::ALL
-            .iter()
-            .map(|e| with_params(e.name, e.summary, e.params))
-            .collect(),
+        Catalogue::Strategies => {
+            crate::strategies::ALL.iter().map(|e| with_params(e.name, e.summary, e.params)).collect()
+        }
+        Catalogue::Triggers => {
+            crate::triggers::ALL.iter().map(|e| with_params(e.name, e.summary, e.params)).collect()
+        }
         Catalogue::Formats => {
-            let read = crate::formats::ALL
-                .iter()
-                .map(|e| format(e.name, e.summary, true));
-            let known = crate::formats::NOT_READ
-                .iter()
-                .map(|&(name, s)| format(name, s, false));
+            let read = crate::formats::ALL.iter().map(|e| format(e.name, e.summary, true));
+            let known = crate::formats::NOT_READ.iter().map(|&(name, s)| format(name, s, false));
             read.chain(known).collect()
         }
     };

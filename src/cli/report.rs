@@ -30,10 +30,7 @@ pub struct Args {
 /// Runs the command: paths of the files written go to stdout, remarks to stderr.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| args.run.join("report"));
-    let resampling = Resampling {
-        seed: args.seed,
-        resamples: args.resamples as usize,
-    };
+    let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
     let written = crate::report::write(&args.run, &out, resampling)?;
     for remark in &written.remarks {
         eprintln!("{remark}");

@@ -57,9 +57,7 @@ struct Shard(usize, usize);
 impl FromStr for Shard {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text
-            .split_once('/')
-            .and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
         match parts {
             Some((i, n)) if i < n => Ok(Shard(i, n)),
             _ => Err("expected I/N with I from 0 to N - 1, such as 0/3".to_owned()),
@@ -87,9 +85,10 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         finish: args.finish,
         quiet: output.quiet,
     };
-    let folder = args.data.as_deref().or(plan.data.as_deref()).context(
-        "no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment",
-    )?;
+    let folder =
+        args.data.as_deref().or(plan.data.as_deref()).context(
+            "no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment",
+        )?;
     annotate(folder, &plan, args, output)?;
     let data = Dataset::open(folder)?;
     if args.list {
@@ -105,10 +104,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         })?;
         return Ok(ExitStatus::Done);
     }
-    let out = args
-        .out
-        .as_deref()
-        .context("no folder given\nhint: add `--out RUN`")?;
+    let out = args.out.as_deref().context("no folder given\nhint: add `--out RUN`")?;
     let shelf = Shelf::default();
     let outcome = run_with(&plan, &data, out, &options, &|data, unit, plan, progress| {
         run_unit(data, unit, plan, &shelf, progress)
@@ -144,23 +140,15 @@ fn annotate(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::
             args.experiment.display()
         );
     }
-    let (annotated, fresh) =
-        features::annotate(folder, &plan.tokenizer, args.threads.unwrap_or(0))?;
+    let (annotated, fresh) = features::annotate(folder, &plan.tokenizer, args.threads.unwrap_or(0))?;
     if fresh && !output.quiet {
-        eprintln!(
-            "annotated {} trajectories, {} steps",
-            annotated.n_trajectories, annotated.n_steps
-        );
+        eprintln!("annotated {} trajectories, {} steps", annotated.n_trajectories, annotated.n_steps);
     }
     Ok(())
 }
 
 fn listing(plan: &Plan, size: &Overview) -> String {
-    let rows: Vec<Vec<String>> = plan
-        .variants
-        .iter()
-        .map(|v| vec![v.id.clone(), v.label.clone()])
-        .collect();
+    let rows: Vec<Vec<String>> = plan.variants.iter().map(|v| vec![v.id.clone(), v.label.clone()]).collect();
     let mut text = columns(&rows);
     text.push_str(&format!(
         "\n{} variants x {} trajectories: {} step-variants in {} units\n",
@@ -170,10 +158,7 @@ fn listing(plan: &Plan, size: &Overview) -> String {
         HumanCount(size.n_units as u64)
     ));
     if size.step_variants_left < size.step_variants {
-        text.push_str(&format!(
-            "{} of them still to do\n",
-            HumanCount(size.step_variants_left)
-        ));
+        text.push_str(&format!("{} of them still to do\n", HumanCount(size.step_variants_left)));
     }
     if let (Some(rate), Some(seconds)) = (size.rate, size.seconds_left) {
         text.push_str(&format!(
@@ -205,15 +190,11 @@ fn summary(outcome: &Outcome, out: &str) -> String {
     ));
     if outcome.lost_races > 0 {
         let n = outcome.lost_races;
-        lines.push(format!(
-            "{n} units had parts by another process or an earlier attempt"
-        ));
+        lines.push(format!("{n} units had parts by another process or an earlier attempt"));
     }
     if outcome.nondeterministic > 0 {
         let n = outcome.nondeterministic;
-        lines.push(format!(
-            "NONDETERMINISTIC: {n} parts were there with other bytes, see above"
-        ));
+        lines.push(format!("NONDETERMINISTIC: {n} parts were there with other bytes, see above"));
     }
     for (unit, error) in &outcome.quarantined {
         lines.push(format!("unit {unit} is left out: {error}"));

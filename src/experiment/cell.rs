@@ -133,7 +133,8 @@ impl Shelf {
             }
         }
         let loaded = data.load(&[index])?.pop().context("the data hold no such trajectory")?;
-        let prepared = Arc::new(Prepared::new(Log::new(loaded.trajectory, loaded.features)?, &plan.reference_tails));
+        let prepared =
+            Arc::new(Prepared::new(Log::new(loaded.trajectory, loaded.features)?, &plan.reference_tails));
         let bytes = prepared.log.bytes();
         let mut inner = self.lock();
         let now = inner.clock;
@@ -141,7 +142,10 @@ impl Shelf {
             inner.bytes += bytes;
         }
         while inner.bytes > SHELF_BYTES && inner.prepared.len() > 1 {
-            let Some(oldest) = inner.prepared.iter().min_by_key(|(_, (used, ..))| *used).map(|(&i, _)| i) else { break };
+            let Some(oldest) = inner.prepared.iter().min_by_key(|(_, (used, ..))| *used).map(|(&i, _)| i)
+            else {
+                break;
+            };
             if let Some((_, bytes, _)) = inner.prepared.remove(&oldest) {
                 inner.bytes -= bytes;
             }
@@ -165,8 +169,10 @@ impl<'a> Scene<'a> {
         let atoms: Vec<&str> = ids.iter().map(|&a| log.atoms[a as usize].text.as_str()).collect();
         let mut known: HashMap<usize, Vec<Vec<u32>>> = HashMap::new();
         let mut cues = |i: usize| known.entry(i).or_insert_with(|| cue_sets(log, ids[i])).clone();
-        let partners =
-            partners.iter().map(|(kind, p)| (*kind, &**p, Watch::foreign(&p.log, &atoms, &mut cues))).collect();
+        let partners = partners
+            .iter()
+            .map(|(kind, p)| (*kind, &**p, Watch::foreign(&p.log, &atoms, &mut cues)))
+            .collect();
         Scene { own, watch: Watch::own(log, ids), partners }
     }
 
@@ -191,7 +197,8 @@ impl<'a> Scene<'a> {
             n_random: plan.shadow_seeds,
         };
         let mut rows = Rows { variant: &variant.id, trajectory: log.id(), rows: Vec::new() };
-        let misses = retention::score(&caster, questions, ledger, &run, (&plan.partners, &partners), &mut rows);
+        let misses =
+            retention::score(&caster, questions, ledger, &run, (&plan.partners, &partners), &mut rows);
         discard::score(log, &run, &misses.needed, &mut rows);
         money::score(&run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
         if variant.strategy == "full" {
@@ -297,9 +304,15 @@ mod tests {
         Prepared::new(Log::script(script), &[3])
     }
 
-    fn scores(script: &str, partners: &[&str], strategy: (&str, &str), trigger: (&str, &str)) -> Vec<ScoreRow> {
+    fn scores(
+        script: &str,
+        partners: &[&str],
+        strategy: (&str, &str),
+        trigger: (&str, &str),
+    ) -> Vec<ScoreRow> {
         let own = prepared(script);
-        let partners: Vec<(usize, Arc<Prepared>)> = partners.iter().map(|p| (0, Arc::new(prepared(p)))).collect();
+        let partners: Vec<(usize, Arc<Prepared>)> =
+            partners.iter().map(|p| (0, Arc::new(prepared(p)))).collect();
         let variant = Variant {
             id: "v".to_owned(),
             label: String::new(),
@@ -334,7 +347,8 @@ mod tests {
 
     /// A path seen at turn 1 among 30 other lines, and used again at turn 8.
     fn script() -> String {
-        let noise: String = (0..30).map(|i| format!("~nothing special happened during round {i} today")).collect();
+        let noise: String =
+            (0..30).map(|i| format!("~nothing special happened during round {i} today")).collect();
         let mut script = format!(
             "system: be good\nuser: the task\naction: ls\nobservation: start{noise}~the broken parser lives in src/parser.py beside its lexer"
         );
@@ -360,7 +374,10 @@ mod tests {
         assert_eq!(at("full", "", "need_retention").0, Some(1.0));
         assert_eq!(at("oracle", "kept_share = 0.1", "need_retention"), (Some(1.0), Some(1.0), Some(0.0)));
         // A bag of atoms has the atom and not what bound it.
-        assert_eq!(at("atom-bag", "kept_share = 0.1", "surface_retention"), (Some(1.0), Some(1.0), Some(1.0)));
+        assert_eq!(
+            at("atom-bag", "kept_share = 0.1", "surface_retention"),
+            (Some(1.0), Some(1.0), Some(1.0))
+        );
         assert_eq!(at("atom-bag", "kept_share = 0.1", "need_retention"), (Some(0.0), Some(1.0), Some(0.0)));
         assert_eq!(at("mask", "keep_last = 2", "need_retention").0, Some(0.0));
     }

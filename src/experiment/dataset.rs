@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -17,9 +17,6 @@ use crate::store::{
     FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow,
 };
 use crate::trajectory::{Step, Trajectory};
-
-/// Bytes of single trajectories kept for reuse: partners are asked for again and again.
-const CACHE_BYTES: usize = 256 << 20;
 
 /// A trajectory with its steps and their features.
 #[derive(Clone, Debug)]
@@ -73,7 +70,6 @@ pub struct Dataset {
     /// Index, kind, rank, index of the partner; sorted.
     partners: Vec<(u32, u8, u32, u32)>,
     inputs: OnceLock<Vec<Input>>,
-    cache: Mutex<Cache>,
 }
 
 impl Dataset {
@@ -106,9 +102,7 @@ impl Dataset {
         let entries = entries(&path(StepRow::TABLE), &path(TrajectoryRow::TABLE))?;
         let mut by_id: Vec<u32> = (0..entries.len() as u32).collect();
         by_id.sort_unstable_by_key(|&i| &entries[i as usize].id);
-        if let Some(twice) = by_id
-            .windows(2)
-            .find(|w| entries[w[0] as usize].id == entries[w[1] as usize].id)
+        if let Some(twice) = by_id.windows(2).find(|w| entries[w[0] as usize].id == entries[w[1] as usize].id)
         {
             anyhow::bail!(
                 "the steps of trajectory {} are torn apart in {}\nhint: ingest the logs again",
@@ -126,7 +120,6 @@ impl Dataset {
             partner_kinds: Vec::new(),
             partners: Vec::new(),
             inputs: OnceLock::new(),
-            cache: Mutex::new(Cache::default()),
         };
         data.read_partners(&path(PartnerRow::TABLE))?;
         Ok(data)
@@ -152,10 +145,7 @@ impl Dataset {
         self.partners[from..]
             .iter()
             .take_while(move |p| p.0 == index)
-            .map(|p| Partner {
-                kind: &self.partner_kinds[usize::from(p.1)],
-                index: p.3 as usize,
-            })
+            .map(|p| Partner { kind: &self.partner_kinds[usize::from(p.1)], index: p.3 as usize })
     }
 
     /// Indices of the first `limit` trajectories that the filter takes.
@@ -178,8 +168,7 @@ impl Dataset {
 
     /// Rows of the table `trajectories`, without steps, in the order asked for.
     pub fn trajectory_rows(&self, indices: &[usize]) -> anyhow::Result<Vec<TrajectoryRow>> {
-        let mut places: Vec<(usize, usize)> =
-            indices.iter().map(|&i| self.entries[i].row).collect();
+        let mut places: Vec<(usize, usize)> = indices.iter().map(|&i| self.entries[i].row).collect();
         places.sort_unstable();
         places.dedup();
         let mut rows = HashMap::new();
@@ -201,9 +190,7 @@ impl Dataset {
     /// Loads trajectories with steps and features; ascending indices.
     pub fn load(&self, indices: &[usize]) -> anyhow::Result<Vec<Loaded>> {
         let mut loaded = Vec::with_capacity(indices.len());
-        for group in
-            indices.chunk_by(|&a, &b| self.entries[a].row_group == self.entries[b].row_group)
-        {
+        for group in indices.chunk_by(|&a, &b| self.entries[a].row_group == self.entries[b].row_group) {
             let row_group = self.entries[group[0]].row_group;
             let ranges = merge(group.iter().map(|&i| {
                 let e = &self.entries[i];
@@ -231,31 +218,9 @@ impl Dataset {
                         && features.iter().all(|f| f.trajectory == id),
                     self.changed(&id)
                 );
-                loaded.push(Loaded {
-                    trajectory,
-                    features,
-                });
+                loaded.push(Loaded { trajectory, features });
             }
         }
-        Ok(loaded)
-    }
-
-    /// Loads one trajectory, or takes it from a small cache.
-    pub fn load_one(&self, index: usize) -> anyhow::Result<Arc<Loaded>> {
-        let lock = || {
-            self.cache
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-        };
-        if let Some(loaded) = lock().get(index) {
-            return Ok(loaded);
-        }
-        let loaded = self
-            .load(&[index])?
-            .pop()
-            .expect("one index loads one trajectory");
-        let loaded = Arc::new(loaded);
-        lock().put(index, &loaded);
         Ok(loaded)
     }
 
@@ -267,26 +232,14 @@ impl Dataset {
         let digest = |table: &str| {
             let name = format!("{table}.parquet");
             let (sha256, bytes) = publish::sha256(&self.dir.join(&name))?;
-            anyhow::Ok(Input {
-                name,
-                bytes,
-                sha256,
-            })
+            anyhow::Ok(Input { name, bytes, sha256 })
         };
         let inputs = std::thread::scope(|s| {
-            [
-                TrajectoryRow::TABLE,
-                StepRow::TABLE,
-                FeatureRow::TABLE,
-                PartnerRow::TABLE,
-            ]
-            .map(|table| s.spawn(move || digest(table)))
-            .into_iter()
-            .map(|t| {
-                t.join()
-                    .map_err(|_| anyhow::anyhow!("digest of the data panicked"))?
-            })
-            .collect::<anyhow::Result<Vec<_>>>()
+            [TrajectoryRow::TABLE, StepRow::TABLE, FeatureRow::TABLE, PartnerRow::TABLE]
+                .map(|table| s.spawn(move || digest(table)))
+                .into_iter()
+                .map(|t| t.join().map_err(|_| anyhow::anyhow!("digest of the data panicked"))?)
+                .collect::<anyhow::Result<Vec<_>>>()
         })?;
         Ok(self.inputs.get_or_init(|| inputs))
     }
@@ -309,8 +262,7 @@ impl Dataset {
             let mut read = Vec::new();
             table.scan(row_group, |rows| read.extend(rows))?;
             for row in read {
-                let (Some(index), Some(partner)) =
-                    (self.find(&row.trajectory), self.find(&row.partner))
+                let (Some(index), Some(partner)) = (self.find(&row.trajectory), self.find(&row.partner))
                 else {
                     unknown.get_or_insert(row.trajectory);
                     continue;
@@ -323,8 +275,7 @@ impl Dataset {
                     }
                 };
                 let kind = u8::try_from(kind).context("too many kinds of partners")?;
-                self.partners
-                    .push((index as u32, kind, row.rank, partner as u32));
+                self.partners.push((index as u32, kind, row.rank, partner as u32));
             }
         }
         if let Some(id) = unknown {
@@ -361,21 +312,14 @@ fn entries(steps: &Path, trajectories: &Path) -> anyhow::Result<Vec<Entry>> {
             }
         })?;
     }
-    let by_id: HashMap<&str, usize> = entries
-        .iter()
-        .enumerate()
-        .map(|(i, e)| (e.id.as_str(), i))
-        .collect();
+    let by_id: HashMap<&str, usize> = entries.iter().enumerate().map(|(i, e)| (e.id.as_str(), i)).collect();
     let keys: TableReader<TrajectoryKey> = TableReader::open(trajectories)?;
     let mut rows = Vec::new();
     for row_group in 0..keys.row_groups().len() {
         let mut row = 0;
         keys.scan(row_group, |batch| {
             for key in batch {
-                rows.push((
-                    by_id.get(key.trajectory.as_str()).copied(),
-                    (row_group, row),
-                ));
+                rows.push((by_id.get(key.trajectory.as_str()).copied(), (row_group, row)));
                 row += 1;
             }
         })?;
@@ -388,10 +332,7 @@ fn entries(steps: &Path, trajectories: &Path) -> anyhow::Result<Vec<Entry>> {
         }
     }
     if without_steps > 0 {
-        tracing::warn!(
-            "{without_steps} trajectories of {} have no steps",
-            trajectories.display()
-        );
+        tracing::warn!("{without_steps} trajectories of {} have no steps", trajectories.display());
     }
     if let Some(lost) = entries.iter().find(|e| e.row.0 == usize::MAX) {
         anyhow::bail!(
@@ -413,51 +354,6 @@ fn merge(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
         }
     }
     merged
-}
-
-/// The trajectories used last, up to [`CACHE_BYTES`].
-#[derive(Default)]
-struct Cache {
-    kept: HashMap<usize, (Arc<Loaded>, usize, u64)>,
-    bytes: usize,
-    tick: u64,
-}
-
-impl Cache {
-    fn get(&mut self, index: usize) -> Option<Arc<Loaded>> {
-        self.tick += 1;
-        let kept = self.kept.get_mut(&index)?;
-        kept.2 = self.tick;
-        Some(Arc::clone(&kept.0))
-    }
-
-    fn put(&mut self, index: usize, loaded: &Arc<Loaded>) {
-        let bytes = loaded.features.iter().map(Row::weight).sum::<usize>()
-            + loaded
-                .trajectory
-                .steps
-                .iter()
-                .map(|s| s.text.len() + 200)
-                .sum::<usize>();
-        if bytes > CACHE_BYTES / 4 {
-            return;
-        }
-        self.tick += 1;
-        if let Some((_, old, _)) = self
-            .kept
-            .insert(index, (Arc::clone(loaded), bytes, self.tick))
-        {
-            self.bytes -= old;
-        }
-        self.bytes += bytes;
-        while self.bytes > CACHE_BYTES {
-            let oldest = self.kept.iter().min_by_key(|(_, (_, _, tick))| *tick);
-            let Some((&oldest, _)) = oldest else { break };
-            if let Some((_, bytes, _)) = self.kept.remove(&oldest) {
-                self.bytes -= bytes;
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -501,9 +397,7 @@ pub(super) mod tests {
                 steps: all.clone(),
                 ..Trajectory::default()
             };
-            trajectories
-                .push([TrajectoryRow::from(&trajectory)])
-                .unwrap();
+            trajectories.push([TrajectoryRow::from(&trajectory)]).unwrap();
             steps.push(step_rows(&id, all)).unwrap();
             let partner = |kind: &str, rank, partner| PartnerRow {
                 trajectory: id.clone(),
@@ -511,13 +405,7 @@ pub(super) mod tests {
                 rank,
                 partner: format!("t{:02}", partner % n),
             };
-            partners
-                .push([
-                    partner("b", 0, i + 3),
-                    partner("a", 1, i + 2),
-                    partner("a", 0, i + 1),
-                ])
-                .unwrap();
+            partners.push([partner("b", 0, i + 3), partner("a", 1, i + 2), partner("a", 0, i + 1)]).unwrap();
             if i % 3 == 2 {
                 steps.end_row_group().unwrap();
                 features.end_row_group().unwrap();
@@ -530,12 +418,7 @@ pub(super) mod tests {
     }
 
     fn texts(loaded: &Loaded) -> Vec<&str> {
-        loaded
-            .trajectory
-            .steps
-            .iter()
-            .map(|s| s.text.as_str())
-            .collect()
+        loaded.trajectory.steps.iter().map(|s| s.text.as_str()).collect()
     }
 
     #[test]
@@ -551,11 +434,6 @@ pub(super) mod tests {
         assert_eq!(texts(&loaded[2]), ["t05 step 0"]);
         assert_eq!(loaded[3].features.len(), 5);
         assert_eq!(loaded[3].trajectory.goal.as_deref(), Some("goal 9"));
-        assert_eq!(texts(&data.load_one(2).unwrap()), texts(&loaded[1]));
-        assert!(Arc::ptr_eq(
-            &data.load_one(2).unwrap(),
-            &data.load_one(2).unwrap()
-        ));
     }
 
     #[test]
@@ -563,16 +441,10 @@ pub(super) mod tests {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), 10);
         let data = Dataset::open(dir.path()).unwrap();
-        let odd = Filter {
-            formats: vec!["odd".to_owned()],
-            ..Filter::default()
-        };
+        let odd = Filter { formats: vec!["odd".to_owned()], ..Filter::default() };
         assert_eq!(data.select(&odd, None).unwrap(), [1, 3, 5, 7, 9]);
         assert_eq!(data.select(&odd, Some(2)).unwrap(), [1, 3]);
-        let some = Filter {
-            sources: vec!["logs/0".to_owned()],
-            ..Filter::default()
-        };
+        let some = Filter { sources: vec!["logs/0".to_owned()], ..Filter::default() };
         assert_eq!(data.select(&some, None).unwrap(), [0, 2, 4, 6, 8]);
         assert_eq!(data.find("t07"), Some(7));
         assert_eq!(data.find("t7"), None);

@@ -16,8 +16,8 @@ use super::publish::{self, Published, Scratch};
 use super::run::{CellPart, part};
 use super::units::Unit;
 use crate::store::{
-    CellRow, CellStatus, EventRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
-    TrajectoryRow, VariantRow,
+    CellRow, CellStatus, EventRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow, TrajectoryRow,
+    VariantRow,
 };
 
 /// In-memory bytes of a row group of a final table.
@@ -43,12 +43,10 @@ pub struct FinalTable {
 
 /// Whether the run was finished before, with these very inputs, and its tables are still there.
 pub(super) fn is_complete(out: &Path, manifest: &str) -> bool {
-    let success = fs::read(out.join("_SUCCESS"))
-        .ok()
-        .and_then(|text| serde_json::from_slice::<Success>(&text).ok());
+    let success =
+        fs::read(out.join("_SUCCESS")).ok().and_then(|text| serde_json::from_slice::<Success>(&text).ok());
     success.is_some_and(|s| {
-        let there =
-            |t: &FinalTable| fs::metadata(out.join(&t.path)).is_ok_and(|m| m.len() == t.bytes);
+        let there = |t: &FinalTable| fs::metadata(out.join(&t.path)).is_ok_and(|m| m.len() == t.bytes);
         s.manifest == manifest && s.tables.iter().all(there)
     })
 }
@@ -79,13 +77,7 @@ pub(super) fn finish(
     scratch: &Scratch,
     manifest: &str,
 ) -> anyhow::Result<usize> {
-    let join = Join {
-        data,
-        selection,
-        groups: groups(units),
-        out,
-        scratch,
-    };
+    let join = Join { data, selection, groups: groups(units), out, scratch };
     let mut tables = vec![
         join.table::<CellRow>()?,
         join.table::<EventRow>()?,
@@ -93,29 +85,16 @@ pub(super) fn finish(
         join.table::<ScoreRow>()?,
     ];
     tables.push(write(out, scratch, |writer| {
-        writer.push(
-            plan.variants
-                .iter()
-                .map(variant_row)
-                .collect::<anyhow::Result<Vec<_>>>()?,
-        )
+        writer.push(plan.variants.iter().map(variant_row).collect::<anyhow::Result<Vec<_>>>()?)
     })?);
     tables.push(write::<TrajectoryRow>(out, scratch, |writer| {
-        selection
-            .chunks(256)
-            .try_for_each(|some| writer.push(data.trajectory_rows(some)?))
+        selection.chunks(256).try_for_each(|some| writer.push(data.trajectory_rows(some)?))
     })?);
-    let success = Success {
-        manifest: manifest.to_owned(),
-        tables,
-    };
+    let success = Success { manifest: manifest.to_owned(), tables };
     let text = serde_json::to_string_pretty(&success)? + "\n";
     let to = out.join("_SUCCESS");
     if scratch.create(&to, text.as_bytes())? == Published::Differs {
-        tracing::warn!(
-            "NONDETERMINISTIC: {} was written before for tables of other bytes",
-            to.display()
-        );
+        tracing::warn!("NONDETERMINISTIC: {} was written before for tables of other bytes", to.display());
         return Ok(1);
     }
     Ok(0)
@@ -123,10 +102,7 @@ pub(super) fn finish(
 
 /// Units by group of variants, each in the order of the data.
 fn groups(units: &[Unit]) -> Vec<Vec<&Unit>> {
-    units
-        .chunk_by(|a, b| a.group == b.group)
-        .map(|g| g.iter().collect())
-        .collect()
+    units.chunk_by(|a, b| a.group == b.group).map(|g| g.iter().collect()).collect()
 }
 
 fn variant_row(v: &Variant) -> anyhow::Result<VariantRow> {
@@ -155,12 +131,7 @@ fn write<R: Row>(
     let rows = writer.finish()?;
     let (sha256, bytes) = publish::sha256(&from)?;
     publish::replace(&from, &out.join(&name))?;
-    Ok(FinalTable {
-        path: name,
-        sha256,
-        rows,
-        bytes,
-    })
+    Ok(FinalTable { path: name, sha256, rows, bytes })
 }
 
 struct Join<'a> {
@@ -224,11 +195,7 @@ struct Stream<R: Row> {
 
 impl<R: CellPart> Stream<R> {
     fn new(parts: VecDeque<PathBuf>) -> Self {
-        Stream {
-            parts,
-            open: None,
-            rows: VecDeque::new(),
-        }
+        Stream { parts, open: None, rows: VecDeque::new() }
     }
 
     /// The next row, if there is one.
@@ -239,9 +206,7 @@ impl<R: CellPart> Stream<R> {
                     let rows = &mut self.rows;
                     reader
                         .scan(*next, |batch| rows.extend(batch))
-                        .with_context(|| {
-                            format!("hint: delete {} and run again", path.display())
-                        })?;
+                        .with_context(|| format!("hint: delete {} and run again", path.display()))?;
                     *next += 1;
                 }
                 _ => {
@@ -259,10 +224,7 @@ impl<R: CellPart> Stream<R> {
     /// The rows of a trajectory, if they come next.
     fn take(&mut self, trajectory: &str) -> anyhow::Result<Vec<R>> {
         let mut taken = Vec::new();
-        while self
-            .peek()?
-            .is_some_and(|row| row.trajectory() == trajectory)
-        {
+        while self.peek()?.is_some_and(|row| row.trajectory() == trajectory) {
             taken.extend(self.rows.pop_front());
         }
         Ok(taken)

@@ -66,13 +66,7 @@ pub struct Prices {
 impl Default for Prices {
     /// In units of the fresh price, with the ratios that large providers share.
     fn default() -> Self {
-        Prices {
-            name: "relative".to_owned(),
-            fresh: 1.0,
-            cache_write: 1.25,
-            cache_read: 0.1,
-            output: 5.0,
-        }
+        Prices { name: "relative".to_owned(), fresh: 1.0, cache_write: 1.25, cache_read: 0.1, output: 5.0 }
     }
 }
 
@@ -92,9 +86,8 @@ pub struct Filter {
 impl Filter {
     /// Whether a trajectory is replayed.
     pub fn takes(&self, id: &str, format: &str, source: &str, n_turns: u32) -> bool {
-        let any = |list: &[String], test: &dyn Fn(&str) -> bool| {
-            list.is_empty() || list.iter().any(|s| test(s))
-        };
+        let any =
+            |list: &[String], test: &dyn Fn(&str) -> bool| list.is_empty() || list.iter().any(|s| test(s));
         any(&self.formats, &|s| s == format)
             && any(&self.ids, &|s| id.starts_with(s))
             && any(&self.sources, &|s| source.contains(s))
@@ -144,10 +137,7 @@ impl Known<'_> {
 
     fn default(&self, key: &str) -> Option<toml::Value> {
         let (_, text) = self.params.iter().find(|p| p.0 == key)?;
-        format!("value = {text}")
-            .parse::<toml::Table>()
-            .ok()?
-            .remove("value")
+        format!("value = {text}").parse::<toml::Table>().ok()?.remove("value")
     }
 
     /// The parameters with their defaults.
@@ -195,8 +185,8 @@ impl Catalogue<'static> {
 impl Plan {
     /// Reads an experiment file.
     pub fn read(path: &Path, catalogue: &Catalogue) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut plan = Self::parse(&path.display().to_string(), &text, catalogue)?;
         if let (Some(data), Some(folder)) = (&plan.data, path.parent()) {
             plan.data = Some(folder.join(data));
@@ -250,10 +240,7 @@ impl Source<'_> {
 type Item<'a> = (&'a str, Range<usize>, &'a Spanned<DeValue<'a>>);
 
 fn items<'a>(table: &'a DeTable<'a>) -> Vec<Item<'a>> {
-    let mut items: Vec<Item> = table
-        .iter()
-        .map(|(k, v)| (k.get_ref().as_ref(), k.span(), v))
-        .collect();
+    let mut items: Vec<Item> = table.iter().map(|(k, v)| (k.get_ref().as_ref(), k.span(), v)).collect();
     items.sort_by_key(|item| item.1.start);
     items
 }
@@ -288,10 +275,7 @@ struct Side {
 impl Side {
     fn matches(&self, name: &str, params: &toml::Table) -> bool {
         self.name.as_ref().is_none_or(|n| n == name)
-            && self
-                .params
-                .iter()
-                .all(|(k, any)| params.get(k).is_some_and(|v| any.contains(v)))
+            && self.params.iter().all(|(k, any)| params.get(k).is_some_and(|v| any.contains(v)))
     }
 }
 
@@ -348,7 +332,10 @@ impl Reader<'_> {
                                 true => Ok(kind),
                                 false => Err(self.source.error(
                                     &v.span(),
-                                    format!("unknown kind of partner `{kind}` (known: {})", PARTNER_KINDS.join(", ")),
+                                    format!(
+                                        "unknown kind of partner `{kind}` (known: {})",
+                                        PARTNER_KINDS.join(", ")
+                                    ),
                                 )),
                             }
                         })
@@ -413,16 +400,9 @@ impl Reader<'_> {
             out
         });
         label(&mut plan.variants, self.catalogue, plan.seed);
-        for ((span, _), _) in excludes
-            .iter()
-            .zip(&matched)
-            .filter(|(_, matched)| !**matched)
-        {
+        for ((span, _), _) in excludes.iter().zip(&matched).filter(|(_, matched)| !**matched) {
             let line = self.source.line(span.start);
-            plan.notes.push(format!(
-                "{}:{line}: this exclude matches nothing",
-                self.source.path
-            ));
+            plan.notes.push(format!("{}:{line}: this exclude matches nothing", self.source.path));
         }
         anyhow::ensure!(
             !plan.variants.is_empty(),
@@ -449,22 +429,13 @@ impl Reader<'_> {
         }
         if !missing.is_empty() {
             let missing = missing.join(", ");
-            return Err(self
-                .source
-                .error(section, format!("section `prices` lacks {missing}")));
+            return Err(self.source.error(section, format!("section `prices` lacks {missing}")));
         }
         Ok(prices)
     }
 
     fn data(&self, table: &DeTable) -> anyhow::Result<(Filter, Option<PathBuf>)> {
-        const KEYS: &[&str] = &[
-            "path",
-            "formats",
-            "ids",
-            "sources",
-            "min_turns",
-            "max_turns",
-        ];
+        const KEYS: &[&str] = &["path", "formats", "ids", "sources", "min_turns", "max_turns"];
         let (mut filter, mut path) = (Filter::default(), None);
         for (key, span, value) in items(table) {
             match key {
@@ -481,12 +452,7 @@ impl Reader<'_> {
     }
 
     /// Reads `[[strategies]]` or `[[triggers]]` and checks every combination of parameters.
-    fn choices(
-        &self,
-        section: &str,
-        value: &Spanned<DeValue>,
-        seed: u64,
-    ) -> anyhow::Result<Vec<Choice>> {
+    fn choices(&self, section: &str, value: &Spanned<DeValue>, seed: u64) -> anyhow::Result<Vec<Choice>> {
         let strategy = section == "strategies";
         let (what, known) = match strategy {
             true => ("strategy", &self.catalogue.strategies),
@@ -508,8 +474,7 @@ impl Reader<'_> {
                 match key {
                     "name" => {}
                     "model" if strategy => {
-                        models =
-                            self.one_or_more(key, value, |v| Ok(Some(self.string(key, v)?)))?;
+                        models = self.one_or_more(key, value, |v| Ok(Some(self.string(key, v)?)))?;
                     }
                     "seed" if strategy => {
                         seeds = self.one_or_more(key, value, |v| self.whole(key, v))?;
@@ -528,15 +493,10 @@ impl Reader<'_> {
                     }
                 }
             }
-            let size = params
-                .iter()
-                .map(|p| p.2.len())
-                .fold(1, usize::saturating_mul);
+            let size = params.iter().map(|p| p.2.len()).fold(1, usize::saturating_mul);
             if size > MAX_VARIANTS {
                 let message = format!("{what} `{name}` has {size} combinations of parameters");
-                return Err(self
-                    .source
-                    .error(&at, format!("{message}, at most {MAX_VARIANTS}")));
+                return Err(self.source.error(&at, format!("{message}, at most {MAX_VARIANTS}")));
             }
             let mut tables = vec![toml::Table::new()];
             for (key, _, values) in &params {
@@ -557,12 +517,7 @@ impl Reader<'_> {
                 }
                 *table = complete;
             }
-            choices.push(Choice {
-                name,
-                models,
-                seeds,
-                params: tables,
-            });
+            choices.push(Choice { name, models, seeds, params: tables });
         }
         Ok(choices)
     }
@@ -592,29 +547,16 @@ impl Reader<'_> {
             Some((key, span, error)) => {
                 let value = &table[key];
                 let error = text(&error);
-                let error = error
-                    .strip_suffix(&format!(" in `{key}`"))
-                    .unwrap_or(&error);
+                let error = error.strip_suffix(&format!(" in `{key}`")).unwrap_or(&error);
                 let name = entry.name;
-                self.source.error(
-                    span,
-                    format!("`{key} = {value}` of {what} `{name}`: {error}"),
-                )
+                self.source.error(span, format!("`{key} = {value}` of {what} `{name}`: {error}"))
             }
-            None => self.source.error(
-                name_span,
-                format!("{what} `{}`: {}", entry.name, text(error)),
-            ),
+            None => self.source.error(name_span, format!("{what} `{}`: {}", entry.name, text(error))),
         }
     }
 
     fn exclude(&self, at: &Range<usize>, table: &DeTable) -> anyhow::Result<Exclude> {
-        const KEYS: &[&str] = &[
-            "strategy",
-            "trigger",
-            "strategy.<parameter>",
-            "trigger.<parameter>",
-        ];
+        const KEYS: &[&str] = &["strategy", "trigger", "strategy.<parameter>", "trigger.<parameter>"];
         let mut exclude = Exclude::default();
         let mut spans = [Vec::new(), Vec::new()];
         for (key, span, value) in items(table) {
@@ -631,8 +573,7 @@ impl Reader<'_> {
             };
             match (param, value.get_ref()) {
                 (Some(param), _) => {
-                    side.params
-                        .push((param.to_owned(), self.values(key, value)?));
+                    side.params.push((param.to_owned(), self.values(key, value)?));
                     spans[i].push(span);
                 }
                 (None, DeValue::Table(table)) => {
@@ -640,8 +581,7 @@ impl Reader<'_> {
                         if param == "name" {
                             side.name = Some(self.string(param, value)?);
                         } else {
-                            side.params
-                                .push((param.to_owned(), self.values(param, value)?));
+                            side.params.push((param.to_owned(), self.values(param, value)?));
                             spans[i].push(span);
                         }
                     }
@@ -657,18 +597,8 @@ impl Reader<'_> {
             }
         }
         for (side, spans, what, known) in [
-            (
-                &exclude.strategy,
-                &spans[0],
-                "strategy",
-                &self.catalogue.strategies,
-            ),
-            (
-                &exclude.trigger,
-                &spans[1],
-                "trigger",
-                &self.catalogue.triggers,
-            ),
+            (&exclude.strategy, &spans[0], "strategy", &self.catalogue.strategies),
+            (&exclude.trigger, &spans[1], "trigger", &self.catalogue.triggers),
         ] {
             let mut keys: Vec<&str> = known
                 .iter()
@@ -688,9 +618,7 @@ impl Reader<'_> {
             }
         }
         if table.is_empty() {
-            return Err(self
-                .source
-                .error(at, "an empty `exclude` would match the whole grid"));
+            return Err(self.source.error(at, "an empty `exclude` would match the whole grid"));
         }
         Ok(exclude)
     }
@@ -705,21 +633,13 @@ impl Reader<'_> {
         known.iter().find(|k| k.name == name).ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|k| k.name).collect();
             let hint = hint(name, &names);
-            self.source
-                .error(span, format!("unknown {what} `{name}`\n{hint}"))
+            self.source.error(span, format!("unknown {what} `{name}`\n{hint}"))
         })
     }
 
-    fn unknown_key(
-        &self,
-        span: &Range<usize>,
-        key: &str,
-        owner: &str,
-        known: &[&str],
-    ) -> anyhow::Error {
+    fn unknown_key(&self, span: &Range<usize>, key: &str, owner: &str, known: &[&str]) -> anyhow::Error {
         let hint = hint(key, known);
-        self.source
-            .error(span, format!("unknown key `{key}` of {owner}\n{hint}"))
+        self.source.error(span, format!("unknown key `{key}` of {owner}\n{hint}"))
     }
 
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue>, expected: &str) -> anyhow::Error {
@@ -732,10 +652,7 @@ impl Reader<'_> {
             DeValue::Array(_) => "a list",
             DeValue::Table(_) => "a table",
         };
-        self.source.error(
-            &value.span(),
-            format!("`{key}` is {found}, expected {expected}"),
-        )
+        self.source.error(&value.span(), format!("`{key}` is {found}, expected {expected}"))
     }
 
     fn string(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<String> {
@@ -746,18 +663,13 @@ impl Reader<'_> {
     }
 
     fn strings(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<Vec<String>> {
-        self.array(key, value)?
-            .iter()
-            .map(|v| self.string(key, v))
-            .collect()
+        self.array(key, value)?.iter().map(|v| self.string(key, v)).collect()
     }
 
     fn whole<T: TryFrom<i64>>(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<T> {
         match self.value(key, value)? {
-            toml::Value::Integer(i) => T::try_from(i).map_err(|_| {
-                self.source
-                    .error(&value.span(), format!("`{key} = {i}` is out of range"))
-            }),
+            toml::Value::Integer(i) => T::try_from(i)
+                .map_err(|_| self.source.error(&value.span(), format!("`{key} = {i}` is out of range"))),
             _ => Err(self.wrong_type(key, value, "a whole number")),
         }
     }
@@ -770,18 +682,12 @@ impl Reader<'_> {
         };
         if price < 0.0 {
             let span = value.span();
-            return Err(self
-                .source
-                .error(&span, format!("`{key} = {price}` is less than 0")));
+            return Err(self.source.error(&span, format!("`{key} = {price}` is less than 0")));
         }
         Ok(price)
     }
 
-    fn table<'v>(
-        &self,
-        key: &str,
-        value: &'v Spanned<DeValue<'v>>,
-    ) -> anyhow::Result<&'v DeTable<'v>> {
+    fn table<'v>(&self, key: &str, value: &'v Spanned<DeValue<'v>>) -> anyhow::Result<&'v DeTable<'v>> {
         match value.get_ref() {
             DeValue::Table(table) => Ok(table),
             _ => Err(self.wrong_type(key, value, &format!("a section `[{key}]`"))),
@@ -840,19 +746,16 @@ impl Reader<'_> {
                     None => self.value(key, v),
                 }
             }
-            (DeValue::Array(_), _) => Err(self.wrong_type(
-                key,
-                v,
-                "a value (a grid over lists is `[{ list = [..] }, ..]`)",
-            )),
+            (DeValue::Array(_), _) => {
+                Err(self.wrong_type(key, v, "a value (a grid over lists is `[{ list = [..] }, ..]`)"))
+            }
             (_, value) => Ok(value),
         })
     }
 
     fn empty(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Error {
         let hint = "hint: a list is a grid over its values; a list as value is `{ list = [] }`";
-        self.source
-            .error(&value.span(), format!("`{key}` has no value\n{hint}"))
+        self.source.error(&value.span(), format!("`{key}` has no value\n{hint}"))
     }
 
     /// A plain value: strings, numbers, booleans, and lists and tables of these.
@@ -862,8 +765,7 @@ impl Reader<'_> {
             DeValue::String(s) => toml::Value::String(s.to_string()),
             DeValue::Boolean(b) => toml::Value::Boolean(*b),
             DeValue::Integer(i) => toml::Value::Integer(
-                i64::from_str_radix(i.as_str(), i.radix())
-                    .map_err(|_| bad("a number of 64 bits"))?,
+                i64::from_str_radix(i.as_str(), i.radix()).map_err(|_| bad("a number of 64 bits"))?,
             ),
             DeValue::Float(f) => toml::Value::Float(
                 f.as_str()
@@ -872,12 +774,9 @@ impl Reader<'_> {
                     .filter(|f: &f64| f.is_finite())
                     .ok_or_else(|| bad("one that is finite"))?,
             ),
-            DeValue::Array(array) => toml::Value::Array(
-                array
-                    .iter()
-                    .map(|v| self.value(key, v))
-                    .collect::<anyhow::Result<_>>()?,
-            ),
+            DeValue::Array(array) => {
+                toml::Value::Array(array.iter().map(|v| self.value(key, v)).collect::<anyhow::Result<_>>()?)
+            }
             DeValue::Table(table) => toml::Value::Table(
                 items(table)
                     .into_iter()
@@ -928,15 +827,10 @@ fn cross(
     let mut seen = HashSet::new();
     for strategy in strategies {
         let full = strategy.name == FULL;
-        let triggers = if full && triggers.is_empty() {
-            &alone[..]
-        } else {
-            triggers
-        };
+        let triggers = if full && triggers.is_empty() { &alone[..] } else { triggers };
         for params in &strategy.params {
-            for (trigger, trigger_params) in triggers
-                .iter()
-                .flat_map(|t| t.params.iter().map(move |p| (t, p)))
+            for (trigger, trigger_params) in
+                triggers.iter().flat_map(|t| t.params.iter().map(move |p| (t, p)))
             {
                 if excluded(&strategy.name, params, &trigger.name, trigger_params) {
                     continue;
@@ -946,20 +840,9 @@ fn cross(
                     true => (&alone[0], &alone[0].params[0]),
                     false => (trigger, trigger_params),
                 };
-                let models = if full {
-                    &[None][..]
-                } else {
-                    &strategy.models[..]
-                };
-                let seeds = if full {
-                    std::slice::from_ref(&seed)
-                } else {
-                    &strategy.seeds[..]
-                };
-                for (model, variant_seed) in models
-                    .iter()
-                    .flat_map(|m| seeds.iter().map(move |s| (m, *s)))
-                {
+                let models = if full { &[None][..] } else { &strategy.models[..] };
+                let seeds = if full { std::slice::from_ref(&seed) } else { &strategy.seeds[..] };
+                for (model, variant_seed) in models.iter().flat_map(|m| seeds.iter().map(move |s| (m, *s))) {
                     let mut variant = Variant {
                         id: String::new(),
                         label: String::new(),
@@ -986,8 +869,7 @@ fn cross(
 fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
     let name = |known: &[Known], all: &[(&str, &toml::Table)]| -> Vec<String> {
         let varies = |name: &str, key: &str, value: &toml::Value| {
-            all.iter()
-                .any(|(n, params)| *n == name && params.get(key) != Some(value))
+            all.iter().any(|(n, params)| *n == name && params.get(key) != Some(value))
         };
         all.iter()
             .map(|(name, params)| {
@@ -1013,16 +895,9 @@ fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
             })
             .collect()
     };
-    let both =
-        |of: fn(&Variant) -> (&str, &toml::Table)| variants.iter().map(of).collect::<Vec<_>>();
-    let strategies = name(
-        &catalogue.strategies,
-        &both(|v| (&v.strategy, &v.strategy_params)),
-    );
-    let triggers = name(
-        &catalogue.triggers,
-        &both(|v| (&v.trigger, &v.trigger_params)),
-    );
+    let both = |of: fn(&Variant) -> (&str, &toml::Table)| variants.iter().map(of).collect::<Vec<_>>();
+    let strategies = name(&catalogue.strategies, &both(|v| (&v.strategy, &v.strategy_params)));
+    let triggers = name(&catalogue.triggers, &both(|v| (&v.trigger, &v.trigger_params)));
     for ((variant, strategy), trigger) in variants.iter_mut().zip(strategies).zip(triggers) {
         variant.label = format!("{strategy} @ {trigger}");
         if let Some(model) = &variant.model {
@@ -1036,14 +911,8 @@ fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
 
 fn variant_id(v: &Variant) -> String {
     // The tables sort their keys, so this JSON is canonical.
-    let all = serde_json::json!([
-        v.strategy,
-        v.strategy_params,
-        v.trigger,
-        v.trigger_params,
-        v.model,
-        v.seed
-    ]);
+    let all =
+        serde_json::json!([v.strategy, v.strategy_params, v.trigger, v.trigger_params, v.model, v.seed]);
     blake3::hash(all.to_string().as_bytes()).to_hex()[..16].to_owned()
 }
 
@@ -1060,20 +929,12 @@ mod tests {
     }
     impl Default for Mask {
         fn default() -> Self {
-            Mask {
-                keep_last: 10,
-                share: 0.5,
-                weights: Vec::new(),
-            }
+            Mask { keep_last: 10, share: 0.5, weights: Vec::new() }
         }
     }
 
     fn catalogue() -> Catalogue<'static> {
-        let plain = |name, params| Known {
-            name,
-            params,
-            check: Box::new(|_| Ok(())),
-        };
+        let plain = |name, params| Known { name, params, check: Box::new(|_| Ok(())) };
         Catalogue {
             strategies: vec![
                 plain("full", &[]),
@@ -1102,12 +963,7 @@ mod tests {
     }
 
     fn labels(text: &str) -> Vec<String> {
-        parse(text)
-            .unwrap()
-            .variants
-            .into_iter()
-            .map(|v| v.label)
-            .collect()
+        parse(text).unwrap().variants.into_iter().map(|v| v.label).collect()
     }
 
     fn error(text: &str) -> String {
@@ -1198,20 +1054,12 @@ mod tests {
             let text = format!(
                 "name = \"x\"\nseed = 1\nstrategies = [{strategy}]\ntriggers = [{{ name = \"turns\" }}]"
             );
-            parse(&text)
-                .unwrap()
-                .variants
-                .into_iter()
-                .map(|v| v.id)
-                .collect()
+            parse(&text).unwrap().variants.into_iter().map(|v| v.id).collect()
         };
         let default = ids(r#"{ name = "mask" }"#);
         insta::assert_snapshot!(default[0], @"0acdf28d8ee743cf");
         // A default written out is the same variant, and so is a whole number for a fraction.
-        assert_eq!(
-            ids(r#"{ share = 0.5, keep_last = 10, name = "mask" }"#),
-            default
-        );
+        assert_eq!(ids(r#"{ share = 0.5, keep_last = 10, name = "mask" }"#), default);
         assert_eq!(ids(r#"{ name = "mask", share = [1, 1.0] }"#).len(), 1);
         let others = [
             r#"{ name = "mask", keep_last = 11 }"#,
@@ -1249,14 +1097,8 @@ mod tests {
             "#,
         )
         .unwrap();
-        assert_eq!(
-            (plan.tokenizer.as_str(), plan.seed, plan.shadow_seeds),
-            ("cl100k", 7, 2)
-        );
-        assert_eq!(
-            (plan.reference_tails.as_slice(), plan.prices.fresh),
-            (&[5][..], 3.0)
-        );
+        assert_eq!((plan.tokenizer.as_str(), plan.seed, plan.shadow_seeds), ("cl100k", 7, 2));
+        assert_eq!((plan.reference_tails.as_slice(), plan.prices.fresh), (&[5][..], 3.0));
         assert_eq!(plan.data, Some(PathBuf::from("d")));
         assert!(plan.filter.takes("id", "swe-agent", "a/b", 5));
         assert!(!plan.filter.takes("id", "swe-agent", "a/b", 4));
@@ -1406,10 +1248,7 @@ mod tests {
         let text = format!(
             "name = \"x\"\nstrategies = [{{ name = \"mask\", keep_last = [{many}] }}]\ntriggers = [{{ name = \"turns\", n = [{many}] }}]"
         );
-        assert_eq!(
-            error(&text),
-            "experiment.toml: a grid of 40000 variants, at most 10000"
-        );
+        assert_eq!(error(&text), "experiment.toml: a grid of 40000 variants, at most 10000");
     }
 
     #[test]

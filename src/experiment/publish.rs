@@ -69,10 +69,7 @@ impl Scratch {
         fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
         let place = place();
         remove_abandoned(root, place.as_deref());
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_nanos();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let place = place.as_deref().unwrap_or("unknown");
         // The address tells apart two runs in one process (tests do that).
         let next = AtomicU64::new(0);
@@ -161,9 +158,7 @@ pub fn replace(from: &Path, to: &Path) -> anyhow::Result<()> {
 
 #[cfg(unix)]
 fn sync_dir(folder: &Path) -> anyhow::Result<()> {
-    File::open(folder)
-        .and_then(|f| f.sync_all())
-        .with_context(|| format!("cannot sync {}", folder.display()))
+    File::open(folder).and_then(|f| f.sync_all()).with_context(|| format!("cannot sync {}", folder.display()))
 }
 
 /// Elsewhere a folder cannot be opened; its file system orders the entries itself.
@@ -193,11 +188,7 @@ fn remove_abandoned(root: &Path, place: Option<&str>) {
         let here = place.is_some() && parts.next() == place;
         let pid = parts.next().and_then(|p| p.parse::<u32>().ok());
         let dead = here && pid.is_some_and(|p| !Path::new(&format!("/proc/{p}")).exists());
-        let age = entry
-            .metadata()
-            .and_then(|m| m.modified())
-            .ok()
-            .and_then(|t| t.elapsed().ok());
+        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
         if dead || age.is_some_and(|age| age > ABANDONED) {
             let _ = fs::remove_dir_all(entry.path());
         }

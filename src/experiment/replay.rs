@@ -127,7 +127,15 @@ pub fn replay(
 ) -> anyhow::Result<Run> {
     let no_needs = Needs::default();
     let needs = if recipe.strategy.sees_future() { needs } else { &no_needs };
-    let mut replayer = Replayer { log, recipe, tokenizer, needs, observer, run: Run::default(), context: Context::default() };
+    let mut replayer = Replayer {
+        log,
+        recipe,
+        tokenizer,
+        needs,
+        observer,
+        run: Run::default(),
+        context: Context::default(),
+    };
     let mut turn = 1;
     let mut state = None;
     while (turn as usize) < log.turns.len() {
@@ -248,11 +256,16 @@ impl Replayer<'_> {
         let number = self.run.events.len() as u64;
         let blocks = self.context.range(turns.clone());
         let tokens_before = self.context.tokens;
-        let mut env = Env {
-            tokenizer: self.tokenizer,
-            rng: rng(self.recipe.seed, "strategy", log.id(), number, 0),
+        let mut env =
+            Env { tokenizer: self.tokenizer, rng: rng(self.recipe.seed, "strategy", log.id(), number, 0) };
+        let scope = Scope {
+            log,
+            context: &self.context,
+            blocks: blocks.clone(),
+            turns: turns.clone(),
+            turn,
+            needs: self.needs,
         };
-        let scope = Scope { log, context: &self.context, blocks: blocks.clone(), turns: turns.clone(), turn, needs: self.needs };
         let edits = strategy.compress(&scope, &mut env)?;
         let applied = self.context.apply(log, self.tokenizer, blocks, edits)?;
         let after = self.context.blocks[applied.after].to_vec();
@@ -297,7 +310,9 @@ mod tests {
     fn log(n: u32) -> Log {
         let mut script = String::from("system: be good\nuser: the task");
         for i in 0..n {
-            script.push_str(&format!("\naction: cat file{i}\nobservation: alpha beta gamma delta~epsilon zeta eta theta~iota {i}"));
+            script.push_str(&format!(
+                "\naction: cat file{i}\nobservation: alpha beta gamma delta~epsilon zeta eta theta~iota {i}"
+            ));
         }
         Log::script(&script)
     }
@@ -321,7 +336,10 @@ mod tests {
         let sent: Vec<u64> = run.decisions.iter().map(|d| d.tokens_sent).collect();
         let head = u64::from(log.tokens[0] + log.tokens[1]);
         let turn = |i: usize| u64::from(log.tokens[2 + 2 * i] + log.tokens[3 + 2 * i]);
-        assert_eq!(sent, [head, head + turn(0), head + turn(0) + turn(1), head + turn(0) + turn(1) + turn(2)]);
+        assert_eq!(
+            sent,
+            [head, head + turn(0), head + turn(0) + turn(1), head + turn(0) + turn(1) + turn(2)]
+        );
         for d in &run.decisions {
             assert_eq!((d.tokens_sent, d.cached_sent), (d.tokens_full, d.cached_full));
         }
@@ -382,13 +400,24 @@ mod tests {
     struct Auditor;
 
     impl Observer for Auditor {
-        fn compressed(&mut self, _: &dyn crate::strategies::Strategy, before: &[Block], event: &Event, until: u32) {
+        fn compressed(
+            &mut self,
+            _: &dyn crate::strategies::Strategy,
+            before: &[Block],
+            event: &Event,
+            until: u32,
+        ) {
             let sum = |blocks: &[Block]| blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>();
             assert!(sum(&event.after) <= sum(before), "an event made its scope longer");
             assert_eq!(event.tokens_before - event.tokens_after, sum(before) - sum(&event.after));
             assert!(event.turns.end <= event.turn && event.kept_tokens <= event.removable_tokens);
             for block in before {
-                assert!(event.turns.contains(&block.turn), "a block of turn {} in scope {:?}", block.turn, event.turns);
+                assert!(
+                    event.turns.contains(&block.turn),
+                    "a block of turn {} in scope {:?}",
+                    block.turn,
+                    event.turns
+                );
                 if let Content::Step(step) = block.content {
                     assert!(step < until, "the future is in the scope");
                 }

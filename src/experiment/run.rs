@@ -123,11 +123,7 @@ pub fn run_with(
         runner.run(&shard, &mut outcome)?;
     }
     if options.shard.is_none() {
-        outcome.missing = units
-            .iter()
-            .filter(|u| !is_published(out, u))
-            .map(|u| u.id.clone())
-            .collect();
+        outcome.missing = units.iter().filter(|u| !is_published(out, u)).map(|u| u.id.clone()).collect();
         if options.finish {
             outcome.skipped = units.len() - outcome.missing.len();
         }
@@ -168,9 +164,7 @@ pub fn overview(
 ) -> anyhow::Result<Overview> {
     let selection = select(plan, data, options)?;
     let units = units::cut(plan, data, &selection)?;
-    let left = units
-        .iter()
-        .filter(|u| out.is_none_or(|out| !is_published(out, u)));
+    let left = units.iter().filter(|u| out.is_none_or(|out| !is_published(out, u)));
     let step_variants_left = left.map(Unit::step_variants).sum();
     let rate = out.and_then(known_rate);
     Ok(Overview {
@@ -235,12 +229,7 @@ fn write_manifest(
     let inputs: serde_json::Map<String, Value> = data
         .inputs()?
         .iter()
-        .map(|i| {
-            (
-                i.name.clone(),
-                json!({ "bytes": i.bytes, "sha256": i.sha256 }),
-            )
-        })
+        .map(|i| (i.name.clone(), json!({ "bytes": i.bytes, "sha256": i.sha256 })))
         .collect();
     let mut manifest = json!({
         "format": units::FORMAT,
@@ -258,11 +247,10 @@ fn write_manifest(
     if scratch.create(&path, text.as_bytes())? != Published::Differs {
         return Ok(publish::sha256_of(text.as_bytes()));
     }
-    let there =
-        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let there = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let digest = publish::sha256_of(there.as_bytes());
-    let mut there: Value = serde_json::from_str(&there)
-        .with_context(|| format!("{} is not a manifest", path.display()))?;
+    let mut there: Value =
+        serde_json::from_str(&there).with_context(|| format!("{} is not a manifest", path.display()))?;
     // Another build of the same semantics may go on with a run.
     let made_by = there.as_object_mut().and_then(|m| m.remove("made_by"));
     let here = manifest.as_object_mut().and_then(|m| m.remove("made_by"));
@@ -271,9 +259,7 @@ fn write_manifest(
     differ("", &there, &manifest, &mut differences);
     for (here, other, place) in [(0, 1, "there"), (1, 0, "here")] {
         let other = &variants[other];
-        let mut only = variants[here]
-            .iter()
-            .filter(|(v, _)| !other.contains_key(*v));
+        let mut only = variants[here].iter().filter(|(v, _)| !other.contains_key(*v));
         if let Some((_, (label, _))) = only.next() {
             differences.push(match only.count() {
                 0 => format!("the variant `{label}` is only {place}"),
@@ -315,18 +301,9 @@ fn variants(manifest: &mut Value) -> BTreeMap<String, (String, Value)> {
     variants
         .iter()
         .map(|v| {
-            let what = [
-                "strategy",
-                "strategy_params",
-                "trigger",
-                "trigger_params",
-                "model",
-            ];
+            let what = ["strategy", "strategy_params", "trigger", "trigger_params", "model"];
             let label = v["label"].as_str().unwrap_or_default().to_owned();
-            (
-                what.map(|key| v[key].to_string()).join(" "),
-                (label, v["seed"].clone()),
-            )
+            (what.map(|key| v[key].to_string()).join(" "), (label, v["seed"].clone()))
         })
         .collect()
 }
@@ -359,23 +336,14 @@ fn differ(path: &str, there: &Value, here: &Value, list: &mut Vec<String>) {
             }
         }
         (Value::Array(a), Value::Array(b)) => {
-            list.push(format!(
-                "`{path}` has {} items there, {} here",
-                a.len(),
-                b.len()
-            ));
+            list.push(format!("`{path}` has {} items there, {} here", a.len(), b.len()));
         }
         (a, b) if a != b => list.push(format!("`{path}` is {a} there, {b} here")),
         _ => {}
     }
 }
 
-fn write_units(
-    data: &Dataset,
-    units: &[Unit],
-    out: &Path,
-    scratch: &Scratch,
-) -> anyhow::Result<()> {
+fn write_units(data: &Dataset, units: &[Unit], out: &Path, scratch: &Scratch) -> anyhow::Result<()> {
     let to = out.join(format!("{}.parquet", UnitRow::TABLE));
     if to.exists() {
         return Ok(());
@@ -439,22 +407,11 @@ impl<'a> Runner<'a> {
         unit_fn: &'a UnitFn<'a>,
         options: &'a Options,
     ) -> Self {
-        Runner {
-            plan,
-            data,
-            out,
-            scratch,
-            unit_fn,
-            options,
-        }
+        Runner { plan, data, out, scratch, unit_fn, options }
     }
 
     fn run(&self, shard: &[&Unit], outcome: &mut Outcome) -> anyhow::Result<()> {
-        let todo: Vec<&Unit> = shard
-            .iter()
-            .copied()
-            .filter(|u| !is_published(self.out, u))
-            .collect();
+        let todo: Vec<&Unit> = shard.iter().copied().filter(|u| !is_published(self.out, u)).collect();
         outcome.skipped = shard.len() - todo.len();
         if todo.is_empty() {
             return Ok(());
@@ -462,10 +419,8 @@ impl<'a> Runner<'a> {
         let total = todo.iter().map(|u| u.step_variants()).sum();
         let progress = Progress::new(total, self.options.quiet);
         let threads = threads(self.options).min(todo.len());
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .context("cannot start threads")?;
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
         let tally = Mutex::new((&mut *outcome, None));
@@ -476,17 +431,11 @@ impl<'a> Runner<'a> {
                     break;
                 };
                 let result = self.unit(unit, &progress);
-                let mut tally = tally
-                    .lock()
-                    .unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut tally = tally.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 let (outcome, fatal) = &mut *tally;
                 match result {
                     Ok(None) => outcome.skipped += 1,
-                    Ok(Some(Done::Published {
-                        races,
-                        differing,
-                        cells_error,
-                    })) => {
+                    Ok(Some(Done::Published { races, differing, cells_error })) => {
                         outcome.done += 1;
                         outcome.lost_races += usize::from(races > 0);
                         outcome.nondeterministic += differing;
@@ -507,9 +456,7 @@ impl<'a> Runner<'a> {
             }
         });
         progress.finish();
-        let (outcome, fatal) = tally
-            .into_inner()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (outcome, fatal) = tally.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         outcome.quarantined.sort();
         match fatal {
             Some(error) => Err(error),
@@ -529,24 +476,14 @@ impl<'a> Runner<'a> {
         let result = self.compute(unit, &counted);
         counted.complete();
         let computed = start.elapsed();
-        let quarantine = self
-            .out
-            .join("_quarantine")
-            .join(format!("{}.json", unit.id));
+        let quarantine = self.out.join("_quarantine").join(format!("{}.json", unit.id));
         let (done, error) = match result {
             Ok(rows) => {
                 let cells_error = rows.cells.iter().filter(|c| c.status != "ok").count();
                 let (races, differing) = self.publish(unit, rows)?;
                 // An error of an earlier attempt is no longer true.
                 let _ = fs::remove_file(&quarantine);
-                (
-                    Done::Published {
-                        races,
-                        differing,
-                        cells_error,
-                    },
-                    None,
-                )
+                (Done::Published { races, differing, cells_error }, None)
             }
             Err(error) => {
                 let error = format!("{error:#}");
@@ -655,14 +592,8 @@ impl<'a> Runner<'a> {
             self.publish_table(unit, rows.scores)?,
             self.publish_table(unit, rows.cells)?,
         ];
-        let differing = outcomes
-            .iter()
-            .filter(|&&o| o == Published::Differs)
-            .count();
-        Ok((
-            outcomes.iter().filter(|&&o| o != Published::New).count(),
-            differing,
-        ))
+        let differing = outcomes.iter().filter(|&&o| o == Published::Differs).count();
+        Ok((outcomes.iter().filter(|&&o| o != Published::New).count(), differing))
     }
 
     fn publish_table<R: CellPart>(&self, unit: &Unit, rows: Vec<R>) -> anyhow::Result<Published> {
@@ -678,11 +609,7 @@ impl<'a> Runner<'a> {
             writer.push(trajectory)?;
         }
         let written = writer.finish()?;
-        anyhow::ensure!(
-            written == expected,
-            "wrote {written} of {expected} rows of {}",
-            from.display()
-        );
+        anyhow::ensure!(written == expected, "wrote {written} of {expected} rows of {}", from.display());
         let to = part(self.out, R::TABLE, unit);
         let published = publish::publish(&from, &to)?;
         if published == Published::Differs {
@@ -723,13 +650,9 @@ fn caught<T>(call: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             // Paths of dependencies name the machine that built them, and rows must not.
-            let place = info
-                .location()
-                .filter(|l| Path::new(l.file()).is_relative());
-            let place =
-                place.map_or_else(String::new, |l| format!(" at {}:{}", l.file(), l.line()));
-            let here =
-                CAUGHT.with_borrow_mut(|caught| caught.as_mut().map(|c| *c = place).is_some());
+            let place = info.location().filter(|l| Path::new(l.file()).is_relative());
+            let place = place.map_or_else(String::new, |l| format!(" at {}:{}", l.file(), l.line()));
+            let here = CAUGHT.with_borrow_mut(|caught| caught.as_mut().map(|c| *c = place).is_some());
             if !here {
                 before(info);
             }
@@ -771,21 +694,12 @@ fn error_cell(variant: &str, trajectory: &str, error: String) -> CellRow {
 
 /// Sorts the rows by trajectory, then variant, and checks that every cell is there once.
 fn sort(unit: &Unit, data: &Dataset, rows: &mut UnitRows) -> anyhow::Result<()> {
-    let trajectories: HashMap<&str, usize> = unit
-        .trajectories
-        .iter()
-        .enumerate()
-        .map(|(at, &i)| (data.entries()[i].id.as_str(), at))
-        .collect();
-    let variants: HashMap<&str, usize> = unit
-        .variants
-        .iter()
-        .enumerate()
-        .map(|(at, v)| (v.id.as_str(), at))
-        .collect();
-    let place = |trajectory: &str, variant: &str| {
-        Some((*trajectories.get(trajectory)?, *variants.get(variant)?))
-    };
+    let trajectories: HashMap<&str, usize> =
+        unit.trajectories.iter().enumerate().map(|(at, &i)| (data.entries()[i].id.as_str(), at)).collect();
+    let variants: HashMap<&str, usize> =
+        unit.variants.iter().enumerate().map(|(at, v)| (v.id.as_str(), at)).collect();
+    let place =
+        |trajectory: &str, variant: &str| Some((*trajectories.get(trajectory)?, *variants.get(variant)?));
     sort_table(&mut rows.cells, &place)?;
     sort_table(&mut rows.events, &place)?;
     sort_table(&mut rows.timeline, &place)?;
@@ -845,8 +759,7 @@ fn peak_rss_kib() -> Option<u64> {
 
 fn host() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    name.map(|n| n.trim().to_owned())
-        .or_else(|| std::env::var("HOSTNAME").ok())
+    name.map(|n| n.trim().to_owned()).or_else(|| std::env::var("HOSTNAME").ok())
 }
 
 /// Tells how far the run is: a bar on a terminal, lines of log elsewhere.
@@ -864,8 +777,7 @@ impl Progress {
     fn new(total: u64, quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let style = "{bar:30} {human_pos}/{human_len} step-variants, {per_sec}, {eta} left";
-            let style =
-                ProgressStyle::with_template(style).expect("the template holds known keys only");
+            let style = ProgressStyle::with_template(style).expect("the template holds known keys only");
             let bar = ProgressBar::new(total).with_style(style);
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
@@ -881,11 +793,7 @@ impl Progress {
     }
 
     fn unit(&self, unit: &Unit) -> Counted<'_> {
-        Counted {
-            progress: self,
-            cost: unit.step_variants(),
-            done: AtomicU64::new(0),
-        }
+        Counted { progress: self, cost: unit.step_variants(), done: AtomicU64::new(0) }
     }
 
     fn add(&self, n: u64) {
@@ -905,11 +813,7 @@ impl Progress {
             return;
         }
         // One thread logs, the others go on.
-        if self
-            .logged
-            .compare_exchange(last, now_ms, Ordering::Relaxed, Ordering::Relaxed)
-            .is_err()
-        {
+        if self.logged.compare_exchange(last, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
         let rate = done as f64 / now.as_secs_f64();
@@ -964,11 +868,7 @@ mod tests {
     use super::*;
 
     fn plan(change: &str) -> Plan {
-        let known = |name, params| Known {
-            name,
-            params,
-            check: Box::new(|_| Ok(())),
-        };
+        let known = |name, params| Known { name, params, check: Box::new(|_| Ok(())) };
         let catalogue = Catalogue {
             strategies: vec![known("full", &[]), known("mask", &[("k", "1")])],
             triggers: vec![known("turns", &[("n", "1")])],
@@ -1025,12 +925,7 @@ mod tests {
             .unwrap()
             .map(|e| e.unwrap().path())
             .filter(|p| p.is_file())
-            .map(|p| {
-                (
-                    p.file_name().unwrap().to_string_lossy().into_owned(),
-                    fs::read(&p).unwrap(),
-                )
-            })
+            .map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&p).unwrap()))
             .collect()
     }
 
@@ -1046,20 +941,13 @@ mod tests {
             fs::create_dir(dir.path().join("data")).unwrap();
             write_data(&dir.path().join("data"), 17);
             let data = Dataset::open(&dir.path().join("data")).unwrap();
-            Place {
-                dir,
-                data,
-                plan: plan(""),
-            }
+            Place { dir, data, plan: plan("") }
         }
         fn out(&self, name: &str) -> PathBuf {
             self.dir.path().join(name)
         }
         fn run(&self, name: &str, options: &Options, f: &UnitFn) -> anyhow::Result<Outcome> {
-            let options = Options {
-                quiet: true,
-                ..options.clone()
-            };
+            let options = Options { quiet: true, ..options.clone() };
             run_with(&self.plan, &self.data, &self.out(name), &options, f)
         }
     }
@@ -1069,43 +957,25 @@ mod tests {
         let place = Place::new();
         let outcome = place.run("r", &Options::default(), &rows).unwrap();
         // Two groups of variants (5 model-free, 2 under `m`) x six row groups.
-        assert_eq!(
-            (outcome.n_units, outcome.done, outcome.skipped),
-            (12, 12, 0)
-        );
+        assert_eq!((outcome.n_units, outcome.done, outcome.skipped), (12, 12, 0));
         assert_eq!((outcome.cells_ok, outcome.cells_error), (17 * 7, 0));
         assert!(outcome.finished && outcome.is_clean());
         let cells: Vec<CellRow> = store::read(&place.out("r").join("cells.parquet")).unwrap();
         let free: Vec<&Variant> = place.plan.groups().into_iter().flat_map(|g| g.1).collect();
-        let expected: Vec<(String, String)> = (0..17)
-            .flat_map(|t| free.iter().map(move |v| (format!("t{t:02}"), v.id.clone())))
-            .collect();
-        let found: Vec<(String, String)> = cells
-            .into_iter()
-            .map(|c| (c.trajectory, c.variant))
-            .collect();
+        let expected: Vec<(String, String)> =
+            (0..17).flat_map(|t| free.iter().map(move |v| (format!("t{t:02}"), v.id.clone()))).collect();
+        let found: Vec<(String, String)> = cells.into_iter().map(|c| (c.trajectory, c.variant)).collect();
         assert_eq!(found, expected);
         let success: finish::Success =
             serde_json::from_slice(&fs::read(place.out("r").join("_SUCCESS")).unwrap()).unwrap();
-        let sizes: Vec<(&str, u64)> = success
-            .tables
-            .iter()
-            .map(|t| (t.path.as_str(), t.rows))
-            .collect();
+        let sizes: Vec<(&str, u64)> = success.tables.iter().map(|t| (t.path.as_str(), t.rows)).collect();
         assert_eq!(sizes[0], ("cells.parquet", 17 * 7));
         assert_eq!(sizes[5], ("trajectories.parquet", 17));
         for table in &success.tables {
             let (sha256, bytes) = publish::sha256(&place.out("r").join(&table.path)).unwrap();
             assert_eq!((sha256, bytes), (table.sha256.clone(), table.bytes));
         }
-        assert!(
-            !place
-                .out("r")
-                .join("_scratch")
-                .read_dir()
-                .unwrap()
-                .any(|_| true)
-        );
+        assert!(!place.out("r").join("_scratch").read_dir().unwrap().any(|_| true));
     }
 
     #[test]
@@ -1114,29 +984,14 @@ mod tests {
         place.run("whole", &Options::default(), &rows).unwrap();
         let whole = tables(&place.out("whole"));
 
-        place
-            .run(
-                "one",
-                &Options {
-                    threads: Some(1),
-                    ..Options::default()
-                },
-                &rows,
-            )
-            .unwrap();
+        place.run("one", &Options { threads: Some(1), ..Options::default() }, &rows).unwrap();
         assert!(tables(&place.out("one")) == whole);
 
         for i in [2, 0, 1] {
-            let shard = Options {
-                shard: Some((i, 3)),
-                ..Options::default()
-            };
+            let shard = Options { shard: Some((i, 3)), ..Options::default() };
             let outcome = place.run("shards", &shard, &rows).unwrap();
             assert_eq!((outcome.n_units, outcome.finished), (4, false));
-            let early = Options {
-                finish: true,
-                ..Options::default()
-            };
+            let early = Options { finish: true, ..Options::default() };
             let early = place.run("shards", &early, &rows).unwrap();
             assert_eq!(early.finished, i == 1, "{early:?}");
             assert_eq!(early.done, 0);
@@ -1159,10 +1014,7 @@ mod tests {
             }
             rows(d, u, p, f)
         };
-        let options = Options {
-            threads: Some(1),
-            ..Options::default()
-        };
+        let options = Options { threads: Some(1), ..Options::default() };
         place.run("killed", &options, &dying).unwrap_err();
         let way = place.out("killed/parts/scores/variant_group=model-free");
         fs::remove_file(&way).unwrap();
@@ -1171,32 +1023,20 @@ mod tests {
         assert!(again.skipped >= 3 && again.done > 0, "{again:?}");
         assert!(tables(&place.out("killed")) == whole);
 
-        let nothing = place
-            .run("killed", &options, &|_, _, _, _| panic!("nothing to do"))
-            .unwrap();
-        assert_eq!(
-            (nothing.done, nothing.skipped, nothing.cells_ok),
-            (0, 12, 17 * 7)
-        );
+        let nothing = place.run("killed", &options, &|_, _, _, _| panic!("nothing to do")).unwrap();
+        assert_eq!((nothing.done, nothing.skipped, nothing.cells_ok), (0, 12, 17 * 7));
     }
 
     #[test]
     fn two_processes_on_one_folder_agree() {
         let place = Place::new();
         place.run("whole", &Options::default(), &rows).unwrap();
-        let options = Options {
-            threads: Some(2),
-            ..Options::default()
-        };
+        let options = Options { threads: Some(2), ..Options::default() };
         let outcomes = std::thread::scope(|s| {
             let one = || place.run("both", &options, &rows).unwrap();
             [s.spawn(one), s.spawn(one)].map(|t| t.join().unwrap())
         });
-        assert!(
-            outcomes
-                .iter()
-                .all(|o| o.finished && o.nondeterministic == 0)
-        );
+        assert!(outcomes.iter().all(|o| o.finished && o.nondeterministic == 0));
         assert!(tables(&place.out("both")) == tables(&place.out("whole")));
     }
 
@@ -1224,11 +1064,7 @@ mod tests {
         assert_eq!(errors[..7], [("t04", "no good"); 7]);
         assert_eq!(errors[7].0, "t11");
         let at = "panic at src/experiment/run.rs:";
-        assert!(
-            errors[7].1.starts_with(at) && errors[7].1.ends_with(": bug"),
-            "{}",
-            errors[7].1
-        );
+        assert!(errors[7].1.starts_with(at) && errors[7].1.ends_with(": bug"), "{}", errors[7].1);
         // Resumed, the errors are still told.
         let again = place.run("r", &Options::default(), &rows).unwrap();
         assert_eq!((again.done, again.cells_error), (0, 8));
@@ -1256,10 +1092,7 @@ mod tests {
     #[test]
     fn other_bytes_are_told_and_the_first_stay() {
         let place = Place::new();
-        let shard = Options {
-            shard: Some((0, 1)),
-            ..Options::default()
-        };
+        let shard = Options { shard: Some((0, 1)), ..Options::default() };
         place.run("r", &shard, &rows).unwrap();
         // The last table of a unit is gone: it is done again, and differs.
         let cells = place.out("r/parts/cells");
@@ -1298,10 +1131,7 @@ mod tests {
         let mut place = Place::new();
         place.run("r", &Options::default(), &rows).unwrap();
         place.plan = plan("shadow_seeds = 9");
-        let error = place
-            .run("r", &Options::default(), &rows)
-            .unwrap_err()
-            .to_string();
+        let error = place.run("r", &Options::default(), &rows).unwrap_err().to_string();
         let error = error.replace(&place.out("r").display().to_string(), "RUN");
         insta::assert_snapshot!(error, @r"
         RUN holds another run
@@ -1309,28 +1139,13 @@ mod tests {
         hint: `plan.shadow_seeds` is 8 there, 9 here
         ");
         place.plan = plan("exclude = [{ trigger.n = 2 }]");
-        let error = place
-            .run("r", &Options::default(), &rows)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.ends_with("`mask(k=1) @ turns(n=2) [m]` and 2 more are only there"),
-            "{error}"
-        );
+        let error = place.run("r", &Options::default(), &rows).unwrap_err().to_string();
+        assert!(error.ends_with("`mask(k=1) @ turns(n=2) [m]` and 2 more are only there"), "{error}");
         place.plan = plan("seed = 5");
-        let error = place
-            .run("r", &Options::default(), &rows)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.ends_with("hint: `plan.seed` is 0 there, 5 here"),
-            "{error}"
-        );
+        let error = place.run("r", &Options::default(), &rows).unwrap_err().to_string();
+        assert!(error.ends_with("hint: `plan.seed` is 0 there, 5 here"), "{error}");
         place.plan = plan("");
-        let limit = Options {
-            limit: Some(3),
-            ..Options::default()
-        };
+        let limit = Options { limit: Some(3), ..Options::default() };
         let error = place.run("r", &limit, &rows).unwrap_err().to_string();
         assert!(error.contains("`limit` is null there, 3 here"), "{error}");
     }
@@ -1340,20 +1155,11 @@ mod tests {
         let place = Place::new();
         let ids = |plan: &Plan| -> Vec<String> {
             let all: Vec<usize> = (0..17).collect();
-            units::cut(plan, &place.data, &all)
-                .unwrap()
-                .into_iter()
-                .map(|u| u.id)
-                .collect()
+            units::cut(plan, &place.data, &all).unwrap().into_iter().map(|u| u.id).collect()
         };
         let base = ids(&place.plan);
         assert_eq!(ids(&plan("data = { min_turns = 0 }")), base);
-        for change in [
-            "seed = 1",
-            "shadow_seeds = 1",
-            "reference_tails = [1]",
-            "tokenizer = \"x\"",
-        ] {
+        for change in ["seed = 1", "shadow_seeds = 1", "reference_tails = [1]", "tokenizer = \"x\""] {
             let other = ids(&plan(change));
             assert!(other.iter().all(|id| !base.contains(id)), "{change}");
         }
@@ -1367,13 +1173,7 @@ mod tests {
         assert_eq!((size.n_units, size.step_variants), (12, steps * 7));
         assert_eq!(size.seconds_left, None);
         place.run("r", &Options::default(), &rows).unwrap();
-        let size = overview(
-            &place.plan,
-            &place.data,
-            Some(&place.out("r")),
-            &Options::default(),
-        )
-        .unwrap();
+        let size = overview(&place.plan, &place.data, Some(&place.out("r")), &Options::default()).unwrap();
         assert_eq!(size.step_variants_left, 0);
     }
 }

@@ -49,9 +49,10 @@ impl Kept {
 
     /// Whether this very event kept the atom.
     pub fn at(&self, event: u32, watched: u32, bound: bool) -> bool {
-        (event as usize).checked_sub(self.n_before).and_then(|i| self.by_event.get(i)).is_some_and(|kept| {
-            kept.iter().any(|&(w, b)| w == watched && (b || !bound))
-        })
+        (event as usize)
+            .checked_sub(self.n_before)
+            .and_then(|i| self.by_event.get(i))
+            .is_some_and(|kept| kept.iter().any(|&(w, b)| w == watched && (b || !bound)))
     }
 }
 
@@ -190,8 +191,12 @@ impl Caster<'_> {
         };
         // Only spans that mention a watched atom can serve a need.
         let steps = if budget == 0 { &[][..] } else { &event.removable };
-        let mut spans: Vec<u32> =
-            steps.iter().flat_map(|&s| self.watch.in_step(s)).filter(|s| s.bound || !bound).map(|s| s.span).collect();
+        let mut spans: Vec<u32> = steps
+            .iter()
+            .flat_map(|&s| self.watch.in_step(s))
+            .filter(|s| s.bound || !bound)
+            .map(|s| s.span)
+            .collect();
         spans.dedup();
         oracle::choose(self.log, &spans, budget, bound, &weight)
     }
@@ -220,6 +225,9 @@ mod tests {
         let mut open = OpenNeeds::new(1);
         open.push_earlier(0, true, 9, 0.5);
         open.push_earlier(0, true, 4, 1.0);
-        assert_eq!([open.from(0, true, 10), open.from(0, true, 9), open.from(0, true, 5), open.from(0, true, 4)], [0.0, 0.5, 0.5, 1.5]);
+        assert_eq!(
+            [open.from(0, true, 10), open.from(0, true, 9), open.from(0, true, 5), open.from(0, true, 4)],
+            [0.0, 0.5, 0.5, 1.5]
+        );
     }
 }

@@ -58,11 +58,7 @@ impl Unit {
             unit: self.id.clone(),
             variant_group: self.group.clone(),
             row_group: self.row_group as u32,
-            trajectories: self
-                .trajectories
-                .iter()
-                .map(|&i| data.entries()[i].id.clone())
-                .collect(),
+            trajectories: self.trajectories.iter().map(|&i| data.entries()[i].id.clone()).collect(),
             n_variants: self.variants.len() as u32,
             n_steps: self.n_steps,
             step_variants: self.step_variants(),
@@ -82,10 +78,7 @@ pub struct UnitRows {
 
 /// Cuts a run into units: by group of variants, then in the order of the data.
 pub fn cut(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<Vec<Unit>> {
-    let total: u64 = selection
-        .iter()
-        .map(|&i| u64::from(data.entries()[i].n_steps))
-        .sum();
+    let total: u64 = selection.iter().map(|&i| u64::from(data.entries()[i].n_steps)).sum();
     let mut units = Vec::new();
     for (model, variants) in plan.groups() {
         let group = group_name(model);
@@ -93,18 +86,12 @@ pub fn cut(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<V
         let n_variants = variants.len() as u64;
         let cost = (total * n_variants / UNITS).clamp(MIN_COST, MAX_COST);
         for (row_group, trajectories) in pieces(data, selection, cost / n_variants) {
-            let ids: Vec<&str> = trajectories
-                .iter()
-                .map(|&i| data.entries()[i].id.as_str())
-                .collect();
+            let ids: Vec<&str> = trajectories.iter().map(|&i| data.entries()[i].id.as_str()).collect();
             units.push(Unit {
                 id: unit_id(plan, data, row_group, &ids, &variants)?,
                 group: group.clone(),
                 row_group,
-                n_steps: trajectories
-                    .iter()
-                    .map(|&i| u64::from(data.entries()[i].n_steps))
-                    .sum(),
+                n_steps: trajectories.iter().map(|&i| u64::from(data.entries()[i].n_steps)).sum(),
                 trajectories,
                 variants: Arc::clone(&variants),
             });
@@ -141,21 +128,12 @@ fn group_name(model: Option<&str>) -> String {
     };
     let plain: String = model
         .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '-' || c == '.' {
-                c
-            } else {
-                '_'
-            }
-        })
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' })
         .collect();
     match plain == model && model != "model-free" && !model.starts_with('.') {
         true => plain,
         // Two names that differ only in what was replaced stay apart.
-        false => format!(
-            "m_{plain}-{}",
-            &blake3::hash(model.as_bytes()).to_hex()[..8]
-        ),
+        false => format!("m_{plain}-{}", &blake3::hash(model.as_bytes()).to_hex()[..8]),
     }
 }
 

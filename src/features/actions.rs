@@ -42,11 +42,9 @@ impl ActionKind {
     /// The inverse of [`Self::name`].
     pub fn parse(name: &str) -> Option<Self> {
         use ActionKind::*;
-        [
-            Submit, EditFile, RunTest, ReadFile, Search, ApiCall, RunCommand, Other,
-        ]
-        .into_iter()
-        .find(|k| k.name() == name)
+        [Submit, EditFile, RunTest, ReadFile, Search, ApiCall, RunCommand, Other]
+            .into_iter()
+            .find(|k| k.name() == name)
     }
 }
 
@@ -64,19 +62,11 @@ pub struct Action {
 
 impl Action {
     fn of(kind: ActionKind) -> Self {
-        Action {
-            kind,
-            path: None,
-            bodies: Vec::new(),
-            names: Vec::new(),
-        }
+        Action { kind, path: None, bodies: Vec::new(), names: Vec::new() }
     }
 
     fn on(kind: ActionKind, path: Option<&str>) -> Self {
-        Action {
-            path: path.and_then(normal_path),
-            ..Action::of(kind)
-        }
+        Action { path: path.and_then(normal_path), ..Action::of(kind) }
     }
 }
 
@@ -93,41 +83,34 @@ pub fn analyse(step: &Step, editor: &mut Editor) -> Action {
     };
     let arguments = Arguments::new(step, tool);
     let action = tool_action(step, tool, &arguments, editor);
-    Action {
-        names: arguments.names,
-        ..action
-    }
+    Action { names: arguments.names, ..action }
 }
 
 fn tool_action(step: &Step, tool: &str, arguments: &Arguments, editor: &mut Editor) -> Action {
     let name = tool.to_ascii_lowercase();
     match name.as_str() {
-        "bash" | "shell" | "sh" | "execute_bash" | "run_bash" | "run_terminal_cmd" | "terminal"
-        | "cmd" | "execute" | "execute_command" | "run_command" | "run_shell_command"
-        | "local_shell" | "exec" | "exec_command" | "container.exec" | "powershell" => {
-            shell_tool(step, tool, arguments, editor)
+        "bash" | "shell" | "sh" | "execute_bash" | "run_bash" | "run_terminal_cmd" | "terminal" | "cmd"
+        | "execute" | "execute_command" | "run_command" | "run_shell_command" | "local_shell" | "exec"
+        | "exec_command" | "container.exec" | "powershell" => shell_tool(step, tool, arguments, editor),
+        "str_replace_editor" | "str_replace_based_edit_tool" | "file_editor" | "editor" | "text_editor" => {
+            file_editor(arguments)
         }
-        "str_replace_editor"
-        | "str_replace_based_edit_tool"
-        | "file_editor"
-        | "editor"
-        | "text_editor" => file_editor(arguments),
-        "read" | "read_file" | "readfile" | "open_file" | "view" | "view_file" | "notebookread"
-        | "cat" => Action::on(ActionKind::ReadFile, arguments.path()),
-        "edit" | "write" | "multiedit" | "notebookedit" | "write_file" | "writefile"
-        | "edit_file" | "create_file" | "create" | "apply_patch" | "str_replace"
-        | "replace_in_file" | "write_to_file" | "apply_diff" | "search_replace" | "insert"
-        | "patch" | "delete_file" => arguments.edit(),
+        "read" | "read_file" | "readfile" | "open_file" | "view" | "view_file" | "notebookread" | "cat" => {
+            Action::on(ActionKind::ReadFile, arguments.path())
+        }
+        "edit" | "write" | "multiedit" | "notebookedit" | "write_file" | "writefile" | "edit_file"
+        | "create_file" | "create" | "apply_patch" | "str_replace" | "replace_in_file" | "write_to_file"
+        | "apply_diff" | "search_replace" | "insert" | "patch" | "delete_file" => arguments.edit(),
         "grep" | "glob" | "ls" | "search" | "grep_search" | "file_search" | "codebase_search"
         | "search_files" | "search_dir" | "search_file" | "find_file" | "find" | "list_dir"
         | "list_files" | "list_directory" | "toolsearch" => Action::of(ActionKind::Search),
         "submit" | "finish" | "attempt_completion" | "complete_task" | "task_done" | "done" => {
             Action::of(ActionKind::Submit)
         }
-        "think" | "todowrite" | "todoread" | "taskcreate" | "taskupdate" | "tasklist"
-        | "taskget" | "taskoutput" | "taskstop" | "task" | "agent" | "exitplanmode"
-        | "enterplanmode" | "askuserquestion" | "skill" | "bashoutput" | "killshell"
-        | "killbash" | "update_plan" | "slashcommand" => Action::of(ActionKind::Other),
+        "think" | "todowrite" | "todoread" | "taskcreate" | "taskupdate" | "tasklist" | "taskget"
+        | "taskoutput" | "taskstop" | "task" | "agent" | "exitplanmode" | "enterplanmode"
+        | "askuserquestion" | "skill" | "bashoutput" | "killshell" | "killbash" | "update_plan"
+        | "slashcommand" => Action::of(ActionKind::Other),
         "python" | "ipython" | "execute_ipython_cell" | "run_python" | "jupyter" => {
             Action::of(ActionKind::RunCommand)
         }
@@ -167,13 +150,8 @@ fn normal_path(path: &str) -> Option<String> {
     let path = path.trim_matches(['"', '\'', '`']);
     let plain = path.trim_start_matches("./").trim_end_matches('/');
     let is_path = |o: &atoms::Occurrence<'_>| o.kind == AtomKind::Path && o.end == path.len();
-    let lexed = atoms::occurrences(path)
-        .into_iter()
-        .find(is_path)
-        .map(|o| o.norm.into_owned());
-    lexed.or_else(|| {
-        (!plain.is_empty() && plain.len() <= atoms::MAX_BYTES).then(|| plain.to_owned())
-    })
+    let lexed = atoms::occurrences(path).into_iter().find(is_path).map(|o| o.norm.into_owned());
+    lexed.or_else(|| (!plain.is_empty() && plain.len() <= atoms::MAX_BYTES).then(|| plain.to_owned()))
 }
 
 // ---- tools with arguments ----
@@ -194,10 +172,7 @@ impl Arguments {
             names.push(0..tool.len());
         }
         let Some(Ok(Value::Object(map))) = parsed else {
-            return Arguments {
-                values: Vec::new(),
-                names,
-            };
+            return Arguments { values: Vec::new(), names };
         };
         let single = map.len() == 1;
         let mut at = tool.len();
@@ -210,12 +185,7 @@ impl Arguments {
             at += 1 + if single { 0 } else { key.len() + 2 };
             let mut range = at..at + text.len();
             let label = range.start.saturating_sub(key.len() + 2)..range.start;
-            if !single
-                && step
-                    .text
-                    .get(label.clone())
-                    .is_some_and(|l| l.strip_suffix(": ") == Some(&key))
-            {
+            if !single && step.text.get(label.clone()).is_some_and(|l| l.strip_suffix(": ") == Some(&key)) {
                 names.push(label);
             }
             if step.text.get(range.clone()) != Some(text.as_str()) {
@@ -229,8 +199,7 @@ impl Arguments {
     }
 
     fn get(&self, keys: &[&str]) -> Option<&(String, Value, Range<usize>)> {
-        keys.iter()
-            .find_map(|key| self.values.iter().find(|(k, ..)| k == key))
+        keys.iter().find_map(|key| self.values.iter().find(|(k, ..)| k == key))
     }
 
     fn string(&self, keys: &[&str]) -> Option<&str> {
@@ -251,10 +220,7 @@ impl Arguments {
                 _ => continue,
             };
             if !PATH_KEYS.contains(&key.as_str())
-                && !matches!(
-                    key.as_str(),
-                    "command" | "edit_mode" | "cell_type" | "instructions"
-                )
+                && !matches!(key.as_str(), "command" | "edit_mode" | "cell_type" | "instructions")
             {
                 action.bodies.push(range.clone());
             }
@@ -301,30 +267,16 @@ fn shell_tool(step: &Step, tool: &str, arguments: &Arguments, editor: &mut Edito
         Some((_, Value::String(text), range)) if step.text.get(range.clone()) == Some(text) => {
             command(text, range.start, editor)
         }
-        Some((_, Value::String(text), _)) => Action {
-            bodies: Vec::new(),
-            ..command(text, 0, editor)
-        },
+        Some((_, Value::String(text), _)) => Action { bodies: Vec::new(), ..command(text, 0, editor) },
         // Codex: ["bash", "-lc", "the command"].
         Some((_, Value::Array(parts), _)) => {
             let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
-            let is_wrapper =
-                parts.len() == 3 && parts[1].starts_with('-') && parts[1].ends_with('c');
-            let text = if is_wrapper {
-                parts[2].to_owned()
-            } else {
-                parts.join(" ")
-            };
-            Action {
-                bodies: Vec::new(),
-                ..command(&text, 0, editor)
-            }
+            let is_wrapper = parts.len() == 3 && parts[1].starts_with('-') && parts[1].ends_with('c');
+            let text = if is_wrapper { parts[2].to_owned() } else { parts.join(" ") };
+            Action { bodies: Vec::new(), ..command(&text, 0, editor) }
         }
         _ => {
-            let rest = step
-                .text
-                .strip_prefix(tool)
-                .filter(|rest| rest.starts_with('\n'));
+            let rest = step.text.strip_prefix(tool).filter(|rest| rest.starts_with('\n'));
             let text = rest.unwrap_or(&step.text);
             command(text, step.text.len() - text.len(), editor)
         }
@@ -359,11 +311,7 @@ fn agent_edit(text: &str, editor: &Editor) -> Option<Action> {
     let body = rest.rfind("end_of_edit").unwrap_or(rest.len());
     let at = start + (trimmed.len() - rest.len());
     let bodies = vec![at..at + body];
-    Some(Action {
-        path: editor.open.clone(),
-        bodies,
-        ..Action::of(ActionKind::EditFile)
-    })
+    Some(Action { path: editor.open.clone(), bodies, ..Action::of(ActionKind::EditFile) })
 }
 
 /// A simple command of a command line.
@@ -388,10 +336,7 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
         }
     }
     bodies.sort_by_key(|b: &Range<usize>| b.start);
-    Action {
-        bodies,
-        ..best.unwrap_or_else(|| Action::of(ActionKind::Other))
-    }
+    Action { bodies, ..best.unwrap_or_else(|| Action::of(ActionKind::Other)) }
 }
 
 /// Splits a command line at `&&`, `||`, `;`, `|`, `&` and newlines outside quotes.
@@ -440,10 +385,7 @@ fn split(text: &str) -> Vec<Simple> {
             b'>' => {
                 // `2>&1` names no file; a digit before belongs to the redirection.
                 if bytes.get(i + 1) == Some(&b'&') {
-                    i += 2 + bytes[i + 2..]
-                        .iter()
-                        .take_while(|b| b.is_ascii_digit())
-                        .count();
+                    i += 2 + bytes[i + 2..].iter().take_while(|b| b.is_ascii_digit()).count();
                 } else {
                     i += 1 + usize::from(bytes.get(i + 1) == Some(&b'>'));
                     redirect = true;
@@ -451,9 +393,8 @@ fn split(text: &str) -> Vec<Simple> {
             }
             _ => {
                 let (word, end) = word(text, i);
-                let is_descriptor = word.len() == 1
-                    && word.as_bytes()[0].is_ascii_digit()
-                    && bytes.get(end) == Some(&b'>');
+                let is_descriptor =
+                    word.len() == 1 && word.as_bytes()[0].is_ascii_digit() && bytes.get(end) == Some(&b'>');
                 if redirect {
                     current.targets.push(word);
                 } else if !is_descriptor {
@@ -504,11 +445,7 @@ fn heredoc(text: &str, from: usize, end: &str, tabs: bool) -> (Range<usize>, usi
     let mut at = from;
     for line in text[from..].split_inclusive('\n') {
         let content = line.trim_end_matches(['\n', '\r']);
-        let content = if tabs {
-            content.trim_start_matches('\t')
-        } else {
-            content
-        };
+        let content = if tabs { content.trim_start_matches('\t') } else { content };
         if content == end {
             return (from..at, at + line.len());
         }
@@ -530,13 +467,13 @@ fn unwrapped(words: &[(String, Range<usize>)]) -> &[(String, Range<usize>)] {
     let mut rest = words;
     while let Some(((first, _), tail)) = rest.split_first() {
         let skip = match first.as_str() {
-            "sudo" | "time" | "nohup" | "env" | "command" | "exec" | "npx" | "then" | "do"
-            | "else" | "if" | "while" | "!" | "(" | "{" => 1,
+            "sudo" | "time" | "nohup" | "env" | "command" | "exec" | "npx" | "then" | "do" | "else"
+            | "if" | "while" | "!" | "(" | "{" => 1,
             "timeout" | "nice" | "xargs" | "stdbuf" => {
                 let options = tail.iter().take_while(|(w, _)| w.starts_with('-')).count();
-                let number = tail.get(options).is_some_and(|(w, _)| {
-                    first == "timeout" || w.bytes().all(|b| b.is_ascii_digit())
-                });
+                let number = tail
+                    .get(options)
+                    .is_some_and(|(w, _)| first == "timeout" || w.bytes().all(|b| b.is_ascii_digit()));
                 1 + options + usize::from(number)
             }
             "poetry" | "uv" | "pipenv" | "pdm" | "hatch" | "conda"
@@ -556,27 +493,19 @@ fn unwrapped(words: &[(String, Range<usize>)]) -> &[(String, Range<usize>)] {
 fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) -> Action {
     let words = unwrapped(&simple.words);
     let by_xargs = simple.words.iter().any(|(w, _)| w == "xargs");
-    let target = simple
-        .targets
-        .iter()
-        .find(|t| !t.starts_with("/dev/") && !t.is_empty());
+    let target = simple.targets.iter().find(|t| !t.starts_with("/dev/") && !t.is_empty());
     let Some(((program, _), arguments)) = words.split_first() else {
         return match target {
-            Some(target) => Action {
-                bodies: simple.heredocs.clone(),
-                ..Action::on(ActionKind::EditFile, Some(target))
-            },
+            Some(target) => {
+                Action { bodies: simple.heredocs.clone(), ..Action::on(ActionKind::EditFile, Some(target)) }
+            }
             None => Action::of(ActionKind::Other),
         };
     };
     let program = program.trim_start_matches(['(', '{']);
     let name = program.rsplit('/').next().unwrap_or(program);
     let plain: Vec<&str> = arguments.iter().map(|(w, _)| w.as_str()).collect();
-    let files: Vec<&str> = plain
-        .iter()
-        .copied()
-        .filter(|w| !w.starts_with('-') && !w.is_empty())
-        .collect();
+    let files: Vec<&str> = plain.iter().copied().filter(|w| !w.starts_with('-') && !w.is_empty()).collect();
     let mut action = program_action(name, program, &plain, &files, editor);
     if simple.piped
         && !by_xargs
@@ -587,15 +516,9 @@ fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) -> Action {
         // A filter of what comes through the pipe says nothing of its own.
         action = Action::of(ActionKind::Other);
     }
-    let script = simple
-        .heredocs
-        .iter()
-        .map(|body| &text[body.clone()])
-        .find(|body| writes(body));
+    let script = simple.heredocs.iter().map(|body| &text[body.clone()]).find(|body| writes(body));
     if is_interpreter(name) && action.kind == ActionKind::RunCommand {
-        let inline = arguments
-            .windows(2)
-            .find(|w| matches!(w[0].0.as_str(), "-c" | "-e") && writes(&w[1].0));
+        let inline = arguments.windows(2).find(|w| matches!(w[0].0.as_str(), "-c" | "-e") && writes(&w[1].0));
         if let Some(script) = script.or_else(|| inline.map(|w| w[1].0.as_str())) {
             action = Action::on(ActionKind::EditFile, written_file(script).as_deref());
             action.bodies = simple.heredocs.clone();
@@ -609,15 +532,10 @@ fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) -> Action {
         action.bodies = simple.heredocs.clone();
         if matches!(name, "sed" | "perl" | "echo" | "printf") {
             let quoted = arguments.iter().map(|(_, range)| range.clone());
-            action
-                .bodies
-                .extend(quoted.filter(|range| text[range.clone()].starts_with(['"', '\''])));
+            action.bodies.extend(quoted.filter(|range| text[range.clone()].starts_with(['"', '\''])));
         }
         if action.path.is_none() {
-            action.path = action
-                .bodies
-                .iter()
-                .find_map(|body| patched_file(&text[body.clone()]));
+            action.path = action.bodies.iter().find_map(|body| patched_file(&text[body.clone()]));
         }
     }
     action
@@ -625,19 +543,12 @@ fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) -> Action {
 
 /// Programs whose redirected output is a log rather than a file that they edit.
 fn is_log(name: &str) -> bool {
-    is_interpreter(name)
-        || matches!(
-            name,
-            "make" | "npm" | "cargo" | "go" | "git" | "diff" | "curl" | "wget"
-        )
+    is_interpreter(name) || matches!(name, "make" | "npm" | "cargo" | "go" | "git" | "diff" | "curl" | "wget")
 }
 
 fn is_interpreter(name: &str) -> bool {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    matches!(
-        stem,
-        "python" | "ruby" | "node" | "perl" | "bash" | "sh" | "php"
-    )
+    matches!(stem, "python" | "ruby" | "node" | "perl" | "bash" | "sh" | "php")
 }
 
 fn is_filter(name: &str) -> bool {
@@ -693,17 +604,10 @@ fn writes(script: &str) -> bool {
 /// The file that a script opens for writing, else the first that it opens.
 fn written_file(script: &str) -> Option<String> {
     let is_path = |o: &&atoms::Occurrence<'_>| o.kind == AtomKind::Path;
-    let lines = || {
-        script
-            .lines()
-            .filter(|l| l.contains("open(") || l.contains("Path(") || l.contains("write"))
-    };
-    let path = |line: &str| {
-        atoms::occurrences(line)
-            .iter()
-            .find(is_path)
-            .map(|o| o.norm.clone().into_owned())
-    };
+    let lines =
+        || script.lines().filter(|l| l.contains("open(") || l.contains("Path(") || l.contains("write"));
+    let path =
+        |line: &str| atoms::occurrences(line).iter().find(is_path).map(|o| o.norm.clone().into_owned());
     lines()
         .filter(|l| writes(l))
         .find_map(path)
@@ -711,25 +615,19 @@ fn written_file(script: &str) -> Option<String> {
         .or_else(|| script.lines().find_map(path))
 }
 
-fn program_action(
-    name: &str,
-    program: &str,
-    plain: &[&str],
-    files: &[&str],
-    editor: &mut Editor,
-) -> Action {
+fn program_action(name: &str, program: &str, plain: &[&str], files: &[&str], editor: &mut Editor) -> Action {
     use ActionKind::*;
     let first = files.first().copied();
     match name {
-        "cd" | "pushd" | "popd" | "export" | "set" | "source" | "." | "true" | "sleep" | "fi"
-        | "done" | "pwd" | "which" | "wait" => Action::of(Other),
+        "cd" | "pushd" | "popd" | "export" | "set" | "source" | "." | "true" | "sleep" | "fi" | "done"
+        | "pwd" | "which" | "wait" => Action::of(Other),
         "submit" => Action::of(Submit),
         // SWE-agent writes these when a limit ends the run.
         "exit_cost" | "exit_context" | "exit_format" | "exit_error" => Action::of(Other),
         "echo" | "printf"
-            if plain.iter().any(|a| {
-                a.contains("COMPLETE_TASK") || a.contains("MICRO_SWE_AGENT_FINAL_OUTPUT")
-            }) =>
+            if plain
+                .iter()
+                .any(|a| a.contains("COMPLETE_TASK") || a.contains("MICRO_SWE_AGENT_FINAL_OUTPUT")) =>
         {
             Action::of(Submit)
         }
@@ -743,47 +641,30 @@ fn program_action(
             editor.open = first.and_then(normal_path);
             Action::on(EditFile, first)
         }
-        "goto" | "scroll_up" | "scroll_down" => Action {
-            path: editor.open.clone(),
-            ..Action::of(ReadFile)
-        },
+        "goto" | "scroll_up" | "scroll_down" => Action { path: editor.open.clone(), ..Action::of(ReadFile) },
         "search_dir" | "search_file" | "find_file" => Action::of(Search),
-        "edit" | "insert" | "str_replace" | "append" => Action {
-            path: editor.open.clone(),
-            ..Action::of(EditFile)
-        },
+        "edit" | "insert" | "str_replace" | "append" => {
+            Action { path: editor.open.clone(), ..Action::of(EditFile) }
+        }
         "str_replace_editor" => match plain {
             ["view", path, ..] => Action::on(ReadFile, Some(path)),
             [_, path, ..] => Action::on(EditFile, Some(path)),
             _ => Action::of(EditFile),
         },
-        "cat" | "less" | "more" | "bat" | "nl" | "view" | "tac" | "xxd" | "od" => {
-            Action::on(ReadFile, first)
+        "cat" | "less" | "more" | "bat" | "nl" | "view" | "tac" | "xxd" | "od" => Action::on(ReadFile, first),
+        "head" | "tail" => {
+            Action::on(ReadFile, files.iter().copied().rfind(|f| !f.bytes().all(|b| b.is_ascii_digit())))
         }
-        "head" | "tail" => Action::on(
-            ReadFile,
-            files
-                .iter()
-                .copied()
-                .rfind(|f| !f.bytes().all(|b| b.is_ascii_digit())),
-        ),
         "sed" if in_place(plain) => Action::on(EditFile, files.last().copied()),
-        "sed" => Action::on(
-            ReadFile,
-            if files.len() > 1 {
-                files.last().copied()
-            } else {
-                None
-            },
-        ),
+        "sed" => Action::on(ReadFile, if files.len() > 1 { files.last().copied() } else { None }),
         "awk" if files.len() > 1 => Action::on(ReadFile, files.last().copied()),
         "perl" if in_place(plain) => Action::on(EditFile, files.last().copied()),
         "tee" | "touch" | "truncate" | "dd" => Action::on(EditFile, first),
         "patch" | "apply_patch" => Action::on(EditFile, first.filter(|_| name == "patch")),
         "cp" | "mv" | "rm" | "ln" => Action::on(EditFile, files.last().copied()),
         "git" => git(files),
-        "grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack" | "find" | "fd" | "ls"
-        | "tree" | "locate" => Action::of(Search),
+        "grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack" | "find" | "fd" | "ls" | "tree"
+        | "locate" => Action::of(Search),
         "curl" | "wget" | "http" | "https" => Action::of(ApiCall),
         _ if is_test(name, program, plain, files) => Action::of(RunTest),
         _ => Action::of(RunCommand),
@@ -793,12 +674,8 @@ fn program_action(
 fn git(files: &[&str]) -> Action {
     match files.first() {
         Some(&("grep" | "ls-files")) => Action::of(ActionKind::Search),
-        Some(
-            &("apply" | "am" | "checkout" | "restore" | "revert" | "stash" | "reset" | "rm" | "mv"),
-        ) => {
-            let path = files
-                .last()
-                .filter(|f| files.len() > 1 && (f.contains('.') || f.contains('/')));
+        Some(&("apply" | "am" | "checkout" | "restore" | "revert" | "stash" | "reset" | "rm" | "mv")) => {
+            let path = files.last().filter(|f| files.len() > 1 && (f.contains('.') || f.contains('/')));
             Action::on(ActionKind::EditFile, path.copied())
         }
         _ => Action::of(ActionKind::RunCommand),
@@ -810,34 +687,28 @@ fn is_test(name: &str, program: &str, plain: &[&str], files: &[&str]) -> bool {
     let script = |path: &str| {
         let file = path.rsplit('/').next().unwrap_or(path);
         let stem = file.split('.').next().unwrap_or(file);
-        stem.starts_with("test_")
-            || stem.ends_with("_test")
-            || matches!(stem, "runtests" | "test" | "tests")
+        stem.starts_with("test_") || stem.ends_with("_test") || matches!(stem, "runtests" | "test" | "tests")
     };
     match name {
-        "pytest" | "py.test" | "tox" | "nosetests" | "nose2" | "nox" | "jest" | "vitest"
-        | "mocha" | "rspec" | "ctest" | "phpunit" | "runtests.py" | "trial" | "green"
-        | "unittest" | "stestr" => true,
-        "go" | "cargo" | "npm" | "yarn" | "pnpm" | "bun" | "deno" | "mvn" | "gradle"
-        | "gradlew" | "dotnet" | "swift" | "zig" | "mise" | "rails" | "make" | "bazel" | "just"
-        | "mix" | "sbt" => files.iter().take(2).any(|f| {
-            matches!(*f, "test" | "check" | "tests" | "verify" | "t" | "nextest")
-                && (*f != "check" || name == "make")
-                || f.starts_with("test:")
-                || f.starts_with("test-")
-        }),
+        "pytest" | "py.test" | "tox" | "nosetests" | "nose2" | "nox" | "jest" | "vitest" | "mocha"
+        | "rspec" | "ctest" | "phpunit" | "runtests.py" | "trial" | "green" | "unittest" | "stestr" => true,
+        "go" | "cargo" | "npm" | "yarn" | "pnpm" | "bun" | "deno" | "mvn" | "gradle" | "gradlew"
+        | "dotnet" | "swift" | "zig" | "mise" | "rails" | "make" | "bazel" | "just" | "mix" | "sbt" => {
+            files.iter().take(2).any(|f| {
+                matches!(*f, "test" | "check" | "tests" | "verify" | "t" | "nextest")
+                    && (*f != "check" || name == "make")
+                    || f.starts_with("test:")
+                    || f.starts_with("test-")
+            })
+        }
         _ if is_interpreter(name) => match plain {
             ["-m", module, rest @ ..] => {
                 let module_file = module.rsplit('.').next().unwrap_or(module);
-                matches!(
-                    *module,
-                    "pytest" | "unittest" | "nose" | "tox" | "doctest" | "django"
-                ) && (*module != "django" || rest.contains(&"test"))
+                matches!(*module, "pytest" | "unittest" | "nose" | "tox" | "doctest" | "django")
+                    && (*module != "django" || rest.contains(&"test"))
                     || script(module_file)
             }
-            _ if first.ends_with("manage.py") || first.ends_with("setup.py") => {
-                files.get(1) == Some(&"test")
-            }
+            _ if first.ends_with("manage.py") || first.ends_with("setup.py") => files.get(1) == Some(&"test"),
             _ => script(first) || first.ends_with("bin/test"),
         },
         "django-admin" | "manage.py" => first == "test",
@@ -859,28 +730,14 @@ mod tests {
     }
 
     fn shell_call(command: &str) -> Step {
-        call(
-            "bash",
-            &serde_json::json!({ "command": command }).to_string(),
-        )
+        call("bash", &serde_json::json!({ "command": command }).to_string())
     }
 
     /// `kind path`, and the bodies.
     fn told(step: &Step) -> (String, Vec<String>) {
         let action = analyse(step, &mut Editor::default());
-        let bodies = action
-            .bodies
-            .iter()
-            .map(|b| step.text[b.clone()].to_owned())
-            .collect();
-        (
-            format!(
-                "{} {}",
-                action.kind.name(),
-                action.path.as_deref().unwrap_or("-")
-            ),
-            bodies,
-        )
+        let bodies = action.bodies.iter().map(|b| step.text[b.clone()].to_owned()).collect();
+        (format!("{} {}", action.kind.name(), action.path.as_deref().unwrap_or("-")), bodies)
     }
 
     #[track_caller]
@@ -890,16 +747,9 @@ mod tests {
 
     #[test]
     fn names_survive() {
-        for name in [
-            "submit",
-            "edit_file",
-            "run_test",
-            "read_file",
-            "search",
-            "api_call",
-            "run_command",
-            "other",
-        ] {
+        for name in
+            ["submit", "edit_file", "run_test", "read_file", "search", "api_call", "run_command", "other"]
+        {
             assert_eq!(ActionKind::parse(name).map(ActionKind::name), Some(name));
         }
     }
@@ -907,16 +757,10 @@ mod tests {
     #[test]
     fn shell_commands() {
         shell_is("cat ./src/a.py", "read_file src/a.py");
-        shell_is(
-            "cd /testbed && sed -n '10,20p' django/x.py",
-            "read_file django/x.py",
-        );
+        shell_is("cd /testbed && sed -n '10,20p' django/x.py", "read_file django/x.py");
         shell_is("head -n 50 a.py", "read_file a.py");
         shell_is("sed -i 's/a/b/' src/a.py", "edit_file src/a.py");
-        shell_is(
-            "cd /x; FOO=1 timeout 60 python -m pytest tests/ 2>&1 | tail -5",
-            "run_test -",
-        );
+        shell_is("cd /x; FOO=1 timeout 60 python -m pytest tests/ 2>&1 | tail -5", "run_test -");
         shell_is("python -m unittest", "run_test -");
         shell_is("./tests/runtests.py admin", "run_test -");
         shell_is("cargo test --release", "run_test -");
@@ -933,60 +777,30 @@ mod tests {
 
     #[test]
     fn heredocs_are_bodies() {
-        let (kind, bodies) = told(&shell_call(
-            "cat > t.py << 'EOF'\nimport x; a | b\nEOF\npython t.py",
-        ));
-        assert_eq!(
-            (kind.as_str(), bodies),
-            ("edit_file t.py", vec!["import x; a | b\n".to_owned()])
-        );
-        let (kind, bodies) = told(&shell_call(
-            "python - <<EOF\nopen('a.py', 'w').write('x')\nEOF",
-        ));
+        let (kind, bodies) = told(&shell_call("cat > t.py << 'EOF'\nimport x; a | b\nEOF\npython t.py"));
+        assert_eq!((kind.as_str(), bodies), ("edit_file t.py", vec!["import x; a | b\n".to_owned()]));
+        let (kind, bodies) = told(&shell_call("python - <<EOF\nopen('a.py', 'w').write('x')\nEOF"));
         assert_eq!((kind.as_str(), bodies.len()), ("edit_file a.py", 1));
         let (kind, bodies) = told(&shell_call("python - <<EOF\nprint(1)\nEOF"));
         assert_eq!((kind.as_str(), bodies.len()), ("run_command -", 0));
-        let (kind, bodies) = told(&shell_call(
-            "apply_patch <<EOF\n*** Update File: src/a.rs\n+x\nEOF",
-        ));
+        let (kind, bodies) = told(&shell_call("apply_patch <<EOF\n*** Update File: src/a.rs\n+x\nEOF"));
         assert_eq!((kind.as_str(), bodies.len()), ("edit_file src/a.rs", 1));
     }
 
     #[test]
     fn editor_tools() {
-        let (kind, bodies) = told(&call(
-            "Edit",
-            r#"{"file_path":"/a/b.py","old_string":"x\ny","new_string":"z"}"#,
-        ));
-        assert_eq!(
-            (kind.as_str(), bodies),
-            ("edit_file /a/b.py", vec!["x\ny".to_owned(), "z".to_owned()])
-        );
-        let (kind, bodies) = told(&call(
-            "str_replace_editor",
-            r#"{"command":"view","path":"/a/b.py","view_range":[1,20]}"#,
-        ));
+        let (kind, bodies) =
+            told(&call("Edit", r#"{"file_path":"/a/b.py","old_string":"x\ny","new_string":"z"}"#));
+        assert_eq!((kind.as_str(), bodies), ("edit_file /a/b.py", vec!["x\ny".to_owned(), "z".to_owned()]));
+        let (kind, bodies) =
+            told(&call("str_replace_editor", r#"{"command":"view","path":"/a/b.py","view_range":[1,20]}"#));
         assert_eq!((kind.as_str(), bodies.len()), ("read_file /a/b.py", 0));
-        let (kind, bodies) = told(&call(
-            "str_replace_editor",
-            r#"{"command":"create","path":"/a/b.py","file_text":"t"}"#,
-        ));
-        assert_eq!(
-            (kind.as_str(), bodies),
-            ("edit_file /a/b.py", vec!["t".to_owned()])
-        );
-        assert_eq!(
-            told(&call("Read", r#"{"file_path":"/a/b.py"}"#)).0,
-            "read_file /a/b.py"
-        );
-        assert_eq!(
-            told(&call("get_order_details", r#"{"order_id":"W1"}"#)).0,
-            "api_call -"
-        );
-        assert_eq!(
-            told(&call("shell", r#"{"command":["bash","-lc","cat x.py"]}"#)).0,
-            "read_file x.py"
-        );
+        let (kind, bodies) =
+            told(&call("str_replace_editor", r#"{"command":"create","path":"/a/b.py","file_text":"t"}"#));
+        assert_eq!((kind.as_str(), bodies), ("edit_file /a/b.py", vec!["t".to_owned()]));
+        assert_eq!(told(&call("Read", r#"{"file_path":"/a/b.py"}"#)).0, "read_file /a/b.py");
+        assert_eq!(told(&call("get_order_details", r#"{"order_id":"W1"}"#)).0, "api_call -");
+        assert_eq!(told(&call("shell", r#"{"command":["bash","-lc","cat x.py"]}"#)).0, "read_file x.py");
     }
 
     #[test]
@@ -998,21 +812,11 @@ mod tests {
             (
                 action.kind.name(),
                 action.path.unwrap_or_default(),
-                action
-                    .bodies
-                    .iter()
-                    .map(|b| s.text[b.clone()].to_owned())
-                    .collect::<String>(),
+                action.bodies.iter().map(|b| s.text[b.clone()].to_owned()).collect::<String>(),
             )
         };
-        assert_eq!(
-            act("open src/a.py 10"),
-            ("read_file", "src/a.py".to_owned(), String::new())
-        );
-        assert_eq!(
-            act("goto 50"),
-            ("read_file", "src/a.py".to_owned(), String::new())
-        );
+        assert_eq!(act("open src/a.py 10"), ("read_file", "src/a.py".to_owned(), String::new()));
+        assert_eq!(act("goto 50"), ("read_file", "src/a.py".to_owned(), String::new()));
         assert_eq!(
             act("edit 1:2\nx = 1\nend_of_edit\n"),
             ("edit_file", "src/a.py".to_owned(), "x = 1\n".to_owned())

@@ -15,9 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::partners::{Candidate, Interner, partners};
 use super::tokens::Tokenizer;
 use super::{FEATURES_VERSION, atoms, rows};
-use crate::store::{
-    self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow,
-};
+use crate::store::{self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow};
 use crate::trajectory::Step;
 
 /// What `annotate.json` says of the features beside it.
@@ -61,10 +59,8 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
             return Ok((done, false));
         }
     }
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .context("cannot start threads")?;
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
     let mut known = trajectories(&data.join("trajectories.parquet"))?;
     let mut annotated = Annotated {
         tokenizer: tokenizer.name().to_owned(),
@@ -78,10 +74,7 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
         n_tokens: 0,
         n_spans: 0,
         n_tokenizer_failures: 0,
-        n_atoms: atoms::NAMES
-            .iter()
-            .map(|name| ((*name).to_owned(), 0))
-            .collect(),
+        n_atoms: atoms::NAMES.iter().map(|name| ((*name).to_owned(), 0)).collect(),
         n_partners: 0,
     };
     // What an earlier run said no longer holds.
@@ -90,19 +83,14 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
     write_partners(data, &known.candidates, &mut annotated)?;
     annotated.n_tokenizer_failures = tokenizer.failures();
     let json = serde_json::to_string_pretty(&annotated).context("annotate.json")? + "\n";
-    publish(&data.join("annotate.json"), |path| {
-        Ok(fs::write(path, &json)?)
-    })?;
+    publish(&data.join("annotate.json"), |path| Ok(fs::write(path, &json)?))?;
     Ok((annotated, true))
 }
 
 fn read_done(data: &Path) -> Option<Annotated> {
     let done = serde_json::from_str(&fs::read_to_string(data.join("annotate.json")).ok()?).ok()?;
     let tables = [FeatureRow::table_file(), PartnerRow::table_file()];
-    tables
-        .iter()
-        .all(|name| data.join(name).is_file())
-        .then_some(done)
+    tables.iter().all(|name| data.join(name).is_file()).then_some(done)
 }
 
 trait TableFile {
@@ -132,16 +120,9 @@ struct Known {
 }
 
 fn trajectories(path: &Path) -> anyhow::Result<Known> {
-    let (mut formats, mut repositories, mut tasks) = (
-        Interner::default(),
-        Interner::default(),
-        Interner::default(),
-    );
-    let mut known = Known {
-        candidates: Vec::new(),
-        places: BTreeMap::new(),
-        n_bytes: 0,
-    };
+    let (mut formats, mut repositories, mut tasks) =
+        (Interner::default(), Interner::default(), Interner::default());
+    let mut known = Known { candidates: Vec::new(), places: BTreeMap::new(), n_bytes: 0 };
     for group in 0..store::row_groups::<TrajectoryRow>(path)? {
         for row in store::read_row_group::<TrajectoryRow>(path, group)? {
             // A task without a name is known by what it asks for.
@@ -151,9 +132,7 @@ fn trajectories(path: &Path) -> anyhow::Result<Known> {
                 (None, None) => format!("trajectory {}", row.trajectory),
             };
             known.n_bytes += row.n_bytes;
-            known
-                .places
-                .insert(row.trajectory.clone(), known.candidates.len());
+            known.places.insert(row.trajectory.clone(), known.candidates.len());
             known.candidates.push(Candidate {
                 format: formats.number(&row.format),
                 repository: row.repository.as_deref().map(|r| repositories.number(r)),
@@ -220,10 +199,7 @@ fn write_features(
 }
 
 /// Sends the row groups of the steps in order, until nobody wants them.
-fn read_groups(
-    steps: &Path,
-    read: mpsc::SyncSender<Vec<(String, Vec<Step>)>>,
-) -> anyhow::Result<()> {
+fn read_groups(steps: &Path, read: mpsc::SyncSender<Vec<(String, Vec<Step>)>>) -> anyhow::Result<()> {
     for group in 0..store::row_groups::<StepRow>(steps)? {
         let rows = store::read_row_group::<StepRow>(steps, group)?;
         if read.send(by_trajectory(rows)?).is_err() {
@@ -249,9 +225,7 @@ fn by_trajectory(rows: Vec<StepRow>) -> anyhow::Result<Vec<(String, Vec<Step>)>>
 
 fn count(rows: &[FeatureRow], known: &mut Known, annotated: &mut Annotated) {
     let tokens: u64 = rows.iter().map(|row| u64::from(row.tokens)).sum();
-    let place = rows
-        .first()
-        .and_then(|row| known.places.get(&row.trajectory));
+    let place = rows.first().and_then(|row| known.places.get(&row.trajectory));
     if let Some(&place) = place {
         known.candidates[place].tokens = tokens;
     }
@@ -260,9 +234,7 @@ fn count(rows: &[FeatureRow], known: &mut Known, annotated: &mut Annotated) {
     for row in rows {
         annotated.n_spans += row.span_end.len() as u64;
         for &kind in &row.atom_kind {
-            if let Some(n) = atoms::NAMES
-                .get(kind as usize)
-                .and_then(|name| annotated.n_atoms.get_mut(*name))
+            if let Some(n) = atoms::NAMES.get(kind as usize).and_then(|name| annotated.n_atoms.get_mut(*name))
             {
                 *n += 1;
             }
@@ -270,11 +242,7 @@ fn count(rows: &[FeatureRow], known: &mut Known, annotated: &mut Annotated) {
     }
 }
 
-fn write_partners(
-    data: &Path,
-    candidates: &[Candidate],
-    annotated: &mut Annotated,
-) -> anyhow::Result<()> {
+fn write_partners(data: &Path, candidates: &[Candidate], annotated: &mut Annotated) -> anyhow::Result<()> {
     publish(&data.join(PartnerRow::table_file()), |path| {
         let mut writer = TableWriter::<PartnerRow>::create(path, 64 << 20)?;
         // At most 10 rows a trajectory come together, so the writer can cut anywhere between them.
@@ -310,10 +278,9 @@ fn remove(path: &Path) -> anyhow::Result<()> {
 
 /// A bar on a terminal, nothing elsewhere.
 fn progress(n_bytes: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template(
-        "annotate {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}",
-    )
-    .expect("the template is valid");
+    let style =
+        ProgressStyle::with_template("annotate {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}")
+            .expect("the template is valid");
     let bar = ProgressBar::new(n_bytes).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
@@ -327,14 +294,10 @@ mod tests {
 
     fn dataset(dir: &Path) {
         let mut trajectories =
-            TableWriter::<TrajectoryRow>::create(&dir.join("trajectories.parquet"), 1 << 20)
-                .unwrap();
+            TableWriter::<TrajectoryRow>::create(&dir.join("trajectories.parquet"), 1 << 20).unwrap();
         let mut steps = TableWriter::<StepRow>::create(&dir.join("steps.parquet"), 600).unwrap();
         for n in 0..12 {
-            let mut t = Trajectory {
-                format: "toy".to_owned(),
-                ..Trajectory::default()
-            };
+            let mut t = Trajectory { format: "toy".to_owned(), ..Trajectory::default() };
             t.repository = Some(format!("owner/name{}", n % 3));
             t.task_id = Some(format!("task-{n}"));
             t.steps.push(step(
@@ -342,11 +305,7 @@ mod tests {
                 Kind::Message,
                 format!("Fix the broken parser in src/parse_{n}.rs, please"),
             ));
-            t.steps.push(step(
-                Role::Agent,
-                Kind::Action,
-                format!("cat src/parse_{n}.rs {}", "x ".repeat(n)),
-            ));
+            t.steps.push(step(Role::Agent, Kind::Action, format!("cat src/parse_{n}.rs {}", "x ".repeat(n))));
             t.id = t.content_id();
             trajectories.push([TrajectoryRow::from(&t)]).unwrap();
             steps.push(step_rows(&t.id.clone(), t.steps)).unwrap();
@@ -364,10 +323,7 @@ mod tests {
             let (annotated, fresh) = annotate(dir.path(), "o200k", threads).unwrap();
             assert!(fresh);
             assert_eq!((annotated.n_trajectories, annotated.n_steps), (12, 24));
-            assert_eq!(
-                annotate(dir.path(), "o200k", threads).unwrap(),
-                (annotated, false)
-            );
+            assert_eq!(annotate(dir.path(), "o200k", threads).unwrap(), (annotated, false));
             let files = ["features.parquet", "partners.parquet", "annotate.json"];
             bytes.push(files.map(|name| fs::read(dir.path().join(name)).unwrap()));
         }
@@ -375,33 +331,16 @@ mod tests {
         let dir = dirs[0].path();
         let groups = store::row_groups::<StepRow>(&dir.join("steps.parquet")).unwrap();
         assert!(groups > 1);
-        assert_eq!(
-            store::row_groups::<FeatureRow>(&dir.join("features.parquet")).unwrap(),
-            groups
-        );
+        assert_eq!(store::row_groups::<FeatureRow>(&dir.join("features.parquet")).unwrap(), groups);
         for group in 0..groups {
-            let steps =
-                store::read_row_group::<StepRow>(&dir.join("steps.parquet"), group).unwrap();
-            let features =
-                store::read_row_group::<FeatureRow>(&dir.join("features.parquet"), group).unwrap();
+            let steps = store::read_row_group::<StepRow>(&dir.join("steps.parquet"), group).unwrap();
+            let features = store::read_row_group::<FeatureRow>(&dir.join("features.parquet"), group).unwrap();
             let key = |t: &String, s: u32| (t.clone(), s);
             let expected: Vec<_> = steps.iter().map(|r| key(&r.trajectory, r.step)).collect();
-            assert_eq!(
-                features
-                    .iter()
-                    .map(|r| key(&r.trajectory, r.step))
-                    .collect::<Vec<_>>(),
-                expected
-            );
+            assert_eq!(features.iter().map(|r| key(&r.trajectory, r.step)).collect::<Vec<_>>(), expected);
         }
         let partners: Vec<PartnerRow> = store::read(&dir.join("partners.parquet")).unwrap();
-        assert_eq!(
-            partners
-                .iter()
-                .filter(|p| p.kind == "other_repository")
-                .count(),
-            12 * 5
-        );
+        assert_eq!(partners.iter().filter(|p| p.kind == "other_repository").count(), 12 * 5);
         assert!(annotate(dir, "cl100k", 1).unwrap().1, "another tokenizer");
     }
 
@@ -409,9 +348,6 @@ mod tests {
     fn a_missing_dataset_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let error = annotate(dir.path(), "o200k", 1).unwrap_err();
-        assert!(
-            format!("{error:#}").contains("hint: `ingest` writes it"),
-            "{error:#}"
-        );
+        assert!(format!("{error:#}").contains("hint: `ingest` writes it"), "{error:#}");
     }
 }

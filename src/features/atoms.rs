@@ -33,18 +33,8 @@ pub enum AtomKind {
 }
 
 /// Names of the kinds, by index.
-pub const NAMES: [&str; 10] = [
-    "path",
-    "identifier",
-    "number",
-    "version",
-    "hash",
-    "url",
-    "quoted",
-    "error",
-    "flag",
-    "id",
-];
+pub const NAMES: [&str; 10] =
+    ["path", "identifier", "number", "version", "hash", "url", "quoted", "error", "flag", "id"];
 
 impl AtomKind {
     /// All kinds, by index.
@@ -110,14 +100,7 @@ pub fn occurrences(text: &str) -> Vec<Occurrence<'_>> {
         cues.sort_unstable();
         cues.dedup();
         let (start, end) = (atom.start as usize, atom.end as usize);
-        all.push(Occurrence {
-            kind: atom.kind,
-            start,
-            end,
-            span,
-            norm: atom.norm.clone(),
-            cues,
-        });
+        all.push(Occurrence { kind: atom.kind, start, end, span, norm: atom.norm.clone(), cues });
     });
     all
 }
@@ -210,10 +193,7 @@ pub(super) fn lex(text: &str) -> Lexed<'_> {
         line: 0,
     };
     lexer.run();
-    Lexed {
-        atoms: lexer.atoms,
-        cues: lexer.cues,
-    }
+    Lexed { atoms: lexer.atoms, cues: lexer.cues }
 }
 
 // Character classes; a chunk is described by the union of its classes.
@@ -316,11 +296,7 @@ impl<'a> Lexer<'a> {
             // A number takes its unit with it.
             i = i.max(self.resume);
         }
-        if self
-            .quote
-            .as_ref()
-            .is_some_and(|q| q.end <= self.bytes.len())
-        {
+        if self.quote.as_ref().is_some_and(|q| q.end <= self.bytes.len()) {
             self.close_quote();
         }
     }
@@ -351,18 +327,11 @@ impl<'a> Lexer<'a> {
 
     fn foreign(&mut self, i: usize) -> usize {
         let c = self.char_at(i);
-        if c.is_alphanumeric() {
-            self.chunk(i)
-        } else {
-            i + c.len_utf8()
-        }
+        if c.is_alphanumeric() { self.chunk(i) } else { i + c.len_utf8() }
     }
 
     fn char_at(&self, i: usize) -> char {
-        self.text[i..]
-            .chars()
-            .next()
-            .expect("a byte above 0x7f begins a character here")
+        self.text[i..].chars().next().expect("a byte above 0x7f begins a character here")
     }
 
     // ---- chunks ----
@@ -388,10 +357,7 @@ impl<'a> Lexer<'a> {
             set |= class;
             j += 1;
         }
-        if self.bytes[j..].starts_with(b"://")
-            && set & !(LETTER | DIGIT | DASH) == 0
-            && j - start >= 2
-        {
+        if self.bytes[j..].starts_with(b"://") && set & !(LETTER | DIGIT | DASH) == 0 && j - start >= 2 {
             return self.url(start, j + 3);
         }
         if set & !LETTER == 0 {
@@ -426,24 +392,18 @@ impl<'a> Lexer<'a> {
         }
         let digits = here.iter().take_while(|b| b.is_ascii_digit()).count();
         if digits > 0 && start == self.line {
-            let code = here.get(digits) == Some(&b'-')
-                && here.get(digits + 1).is_some_and(|b| !b.is_ascii_digit());
+            let code =
+                here.get(digits) == Some(&b'-') && here.get(digits + 1).is_some_and(|b| !b.is_ascii_digit());
             return (if code { start + digits + 1 } else { start }, None);
         }
         for dash in memchr::memchr_iter(b'-', here) {
-            let digits = here[dash + 1..]
-                .iter()
-                .take_while(|b| b.is_ascii_digit())
-                .count();
+            let digits = here[dash + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
             let after = dash + 1 + digits;
             // The last dash was trimmed when only blanks follow.
-            let closed = here.get(after) == Some(&b'-')
-                || after == here.len() && self.bytes.get(end) == Some(&b'-');
+            let closed =
+                here.get(after) == Some(&b'-') || after == here.len() && self.bytes.get(end) == Some(&b'-');
             if digits > 0 && closed && self.extension(start, start + dash).is_some() {
-                return (
-                    start,
-                    Some((start + dash, (start + after + 1).min(self.bytes.len()))),
-                );
+                return (start, Some((start + dash, (start + after + 1).min(self.bytes.len()))));
             }
         }
         (start, None)
@@ -498,13 +458,7 @@ impl<'a> Lexer<'a> {
         self.resume = end;
         if !norm.is_empty() && norm.len() <= MAX_BYTES {
             let (start, end) = (start as u32, end as u32);
-            self.atoms.push(Atom {
-                kind,
-                start,
-                end,
-                norm,
-                word: self.word,
-            });
+            self.atoms.push(Atom { kind, start, end, norm, word: self.word });
         }
     }
 
@@ -522,18 +476,12 @@ impl<'a> Lexer<'a> {
 
     fn cue_hash(&mut self, start: usize, hash: u32) {
         if !self.lists.stop.contains(hash) {
-            self.cues.push(Cue {
-                start: start as u32,
-                word: self.word,
-                hash,
-            });
+            self.cues.push(Cue { start: start as u32, word: self.word, hash });
         }
     }
 
     fn is_listed(&self, start: usize, end: usize) -> bool {
-        self.lists
-            .not_atoms
-            .contains(words::hash(&self.bytes[start..end]))
+        self.lists.not_atoms.contains(words::hash(&self.bytes[start..end]))
     }
 
     /// Whether `name(` stands here and is no plural in brackets: `file(s)`.
@@ -545,15 +493,10 @@ impl<'a> Lexer<'a> {
 
     fn letters(&mut self, start: usize, end: usize, set: u8) -> usize {
         let word = &self.bytes[start..end];
-        let key = Key {
-            start,
-            end,
-            is_flag: false,
-        };
+        let key = Key { start, end, is_flag: false };
         if set == LETTER && self.is_error(start, end) {
             self.emit_as_is(AtomKind::Error, start, end);
-        } else if set == LETTER && word.len() >= 5 && has_hump(word) && !self.is_listed(start, end)
-        {
+        } else if set == LETTER && word.len() >= 5 && has_hump(word) && !self.is_listed(start, end) {
             self.emit_as_is(AtomKind::Identifier, start, end);
         } else if set == UPPER && word.len() >= 3 && self.lists.errnos.contains(words::hash(word)) {
             self.emit_as_is(AtomKind::Error, start, end);
@@ -584,11 +527,7 @@ impl<'a> Lexer<'a> {
         if self.bytes.get(end) != Some(&b'\'') {
             return 0;
         }
-        let letters = self.bytes[end + 1..]
-            .iter()
-            .take(3)
-            .take_while(|b| b.is_ascii_alphabetic())
-            .count();
+        let letters = self.bytes[end + 1..].iter().take(3).take_while(|b| b.is_ascii_alphabetic()).count();
         match self.bytes.get(end + 1 + letters) {
             Some(&b) if is_word(b) => 0,
             _ if letters == 0 => 0,
@@ -599,19 +538,14 @@ impl<'a> Lexer<'a> {
     /// `...Error`, `...Exception`, `...Warning` with something before.
     fn is_error(&self, start: usize, end: usize) -> bool {
         let word = &self.text[start..end];
-        let stem = ["Error", "Exception", "Warning"]
-            .iter()
-            .find_map(|s| word.strip_suffix(s));
+        let stem = ["Error", "Exception", "Warning"].iter().find_map(|s| word.strip_suffix(s));
         let is_function = |stem: &str| {
             ["Test", "New", "Is", "Assert", "Run"].iter().any(|verb| {
-                stem.strip_prefix(verb).is_some_and(|rest| {
-                    rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_uppercase())
-                })
+                stem.strip_prefix(verb)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_uppercase()))
             }) || stem == "No"
         };
-        stem.is_some_and(|stem| {
-            stem.starts_with(|c: char| c.is_ascii_uppercase()) && !is_function(stem)
-        })
+        stem.is_some_and(|stem| stem.starts_with(|c: char| c.is_ascii_uppercase()) && !is_function(stem))
     }
 
     fn snake(&mut self, start: usize, end: usize) {
@@ -626,21 +560,13 @@ impl<'a> Lexer<'a> {
             return self.simple(start + 1, end - 1, set);
         }
         let letters = all.bytes().filter(u8::is_ascii_alphabetic).count();
-        let wanted = if all.starts_with(|c: char| c.is_ascii_digit()) {
-            3
-        } else {
-            2
-        };
+        let wanted = if all.starts_with(|c: char| c.is_ascii_digit()) { 3 } else { 2 };
         if all.len() >= 3 && letters >= wanted && !self.is_listed(start, end) {
             self.emit_as_is(AtomKind::Identifier, start, end);
         } else {
             self.word += 1;
         }
-        self.key = Some(Key {
-            start,
-            end,
-            is_flag: false,
-        });
+        self.key = Some(Key { start, end, is_flag: false });
     }
 
     /// Letters and digits.
@@ -674,11 +600,7 @@ impl<'a> Lexer<'a> {
             self.emit_as_is(AtomKind::Id, start, end);
         } else if set == LOWER | DIGIT && word.len() >= 16 && n_digit_runs(word) >= 3 {
             self.emit_as_is(AtomKind::Id, start, end);
-        } else if set == LETTER | DIGIT
-            && word.len() >= 5
-            && has_hump(word)
-            && !word[0].is_ascii_digit()
-        {
+        } else if set == LETTER | DIGIT && word.len() >= 5 && has_hump(word) && !word[0].is_ascii_digit() {
             self.emit_as_is(AtomKind::Identifier, start, end);
         } else if word.len() >= 3 && word[0].is_ascii_alphabetic() && self.is_call(end) {
             self.emit_as_is(AtomKind::Identifier, start, end);
@@ -686,11 +608,7 @@ impl<'a> Lexer<'a> {
             self.word += 1;
         }
         if word[0].is_ascii_alphabetic() {
-            self.key = Some(Key {
-                start,
-                end,
-                is_flag: false,
-            });
+            self.key = Some(Key { start, end, is_flag: false });
         }
     }
 
@@ -705,19 +623,12 @@ impl<'a> Lexer<'a> {
     fn unit_number(&mut self, start: usize, end: usize) -> bool {
         let text = self.text;
         let word = &text[start..end];
-        let digits = word
-            .bytes()
-            .take_while(|b| b.is_ascii_digit() || *b == b'.')
-            .count();
+        let digits = word.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
         let (value, unit) = word.split_at(digits);
         let one_decimal_point = value.bytes().filter(|&b| b == b'.').count() <= 1;
         // "3d" is a dimension more often than three days.
         let dimension = unit == "d" && matches!(value, "0" | "1" | "2" | "3" | "4");
-        let Some(unit) = self
-            .lists
-            .unit(unit.as_bytes())
-            .filter(|_| one_decimal_point && !dimension)
-        else {
+        let Some(unit) = self.lists.unit(unit.as_bytes()).filter(|_| one_decimal_point && !dimension) else {
             return false;
         };
         self.measure(value, unit, start, end);
@@ -731,11 +642,7 @@ impl<'a> Lexer<'a> {
             self.resume = end;
             return;
         }
-        let norm = if unit == "$" {
-            format!("${value}")
-        } else {
-            format!("{value}{unit}")
-        };
+        let norm = if unit == "$" { format!("${value}") } else { format!("{value}{unit}") };
         self.emit(AtomKind::Number, start, end, norm);
     }
 
@@ -755,10 +662,7 @@ impl<'a> Lexer<'a> {
             }
             // `#000080` is a colour.
             Some(b'#')
-                if is_whole
-                    && self.is_free_hash(start - 1)
-                    && !value.starts_with('0')
-                    && n_digits != 6 =>
+                if is_whole && self.is_free_hash(start - 1) && !value.starts_with('0') && n_digits != 6 =>
             {
                 return match n_digits {
                     1..=6 => self.emit(AtomKind::Number, start - 1, end, format!("#{value}")),
@@ -768,9 +672,7 @@ impl<'a> Lexer<'a> {
             _ => {}
         }
         // `[ 27%]` is how far the tests are.
-        if self.bytes.get(end) == Some(&b'%')
-            && !self.next(end).is_some_and(|b| is_word(b) || b == b']')
-        {
+        if self.bytes.get(end) == Some(&b'%') && !self.next(end).is_some_and(|b| is_word(b) || b == b']') {
             return self.emit(AtomKind::Number, start, end + 1, format!("{value}%"));
         }
         if let Some((unit_end, unit)) = self.spaced_unit(end) {
@@ -778,8 +680,7 @@ impl<'a> Lexer<'a> {
         }
         let is_round = value.trim_end_matches('0').len() <= 2;
         if let Some(key) = key.filter(|k| {
-            self.bytes.get(k.end..start) == Some(b":")
-                && &self.bytes[k.start..k.end] == b"localhost"
+            self.bytes.get(k.end..start) == Some(b":") && &self.bytes[k.start..k.end] == b"localhost"
         }) {
             self.cues.pop_if(|cue| cue.start as usize == key.start);
             return self.emit_as_is(AtomKind::Url, key.start, end);
@@ -798,28 +699,20 @@ impl<'a> Lexer<'a> {
 
     /// Whether the `#` at `at` begins a reference: not `&#39;`, not `a#1`.
     fn is_free_hash(&self, at: usize) -> bool {
-        !self
-            .previous(at)
-            .is_some_and(|b| is_word(b) || b == b'&' || b == b'#')
+        !self.previous(at).is_some_and(|b| is_word(b) || b == b'&' || b == b'#')
     }
 
     /// `1,200.50` behind a currency sign: where it ends, and the value without commas.
     fn with_thousands(&self, start: usize, mut end: usize) -> (usize, String) {
         while self.bytes.get(end) == Some(&b',') {
-            let group = self.bytes[end + 1..]
-                .iter()
-                .take_while(|b| b.is_ascii_digit())
-                .count();
+            let group = self.bytes[end + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
             if group != 3 {
                 break;
             }
             end += 4;
         }
         if self.bytes.get(end) == Some(&b'.') {
-            let cents = self.bytes[end + 1..]
-                .iter()
-                .take_while(|b| b.is_ascii_digit())
-                .count();
+            let cents = self.bytes[end + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
             if cents == 2 {
                 end += 3;
             }
@@ -832,16 +725,9 @@ impl<'a> Lexer<'a> {
         if self.bytes.get(end) != Some(&b' ') {
             return None;
         }
-        let letters = self.bytes[end + 1..]
-            .iter()
-            .take(13)
-            .take_while(|b| b.is_ascii_alphabetic())
-            .count();
+        let letters = self.bytes[end + 1..].iter().take(13).take_while(|b| b.is_ascii_alphabetic()).count();
         let unit_end = end + 1 + letters;
-        let closed = !self
-            .bytes
-            .get(unit_end)
-            .is_some_and(|&b| is_word(b) || b == b'(' || b == b'=');
+        let closed = !self.bytes.get(unit_end).is_some_and(|&b| is_word(b) || b == b'(' || b == b'=');
         if letters < 2 || !closed {
             return None;
         }
@@ -861,8 +747,7 @@ impl<'a> Lexer<'a> {
         // `"street": "12 Elm Road"` is more than a number.
         let after = self.bytes.get(end);
         let time = after == Some(&b':') && self.next(end).is_some_and(|b| b.is_ascii_digit());
-        let inside_string =
-            matches!(gap.last(), Some(b'"' | b'\'')) && !matches!(after, Some(b'"' | b'\''));
+        let inside_string = matches!(gap.last(), Some(b'"' | b'\'')) && !matches!(after, Some(b'"' | b'\''));
         let other = time || gap == b":" || after == Some(&b'>') || inside_string;
         if gap.len() > 6 || !(3..=40).contains(&length) || other {
             return None;
@@ -901,20 +786,11 @@ impl<'a> Lexer<'a> {
     // ---- dots ----
 
     fn dotted(&mut self, start: usize, end: usize, key: Option<Key>) {
-        let start = start
-            + self.bytes[start..end]
-                .iter()
-                .take_while(|&&b| b == b'.')
-                .count();
+        let start = start + self.bytes[start..end].iter().take_while(|&&b| b == b'.').count();
         let begins_with_dot = self.previous(start) == Some(b'.');
         let text = self.text;
         let chunk = &text[start..end];
-        if begins_with_dot
-            && self
-                .lists
-                .files
-                .contains(words::hash(&self.bytes[start - 1..end]))
-        {
+        if begins_with_dot && self.lists.files.contains(words::hash(&self.bytes[start - 1..end])) {
             return self.emit(AtomKind::Path, start - 1, end, &text[start - 1..end]);
         }
         if !chunk.contains('.') {
@@ -957,17 +833,10 @@ impl<'a> Lexer<'a> {
         match parts[..] {
             [_, _] if touches_sign => self.emit(AtomKind::Version, start, end, chunk),
             [_, _] => self.number(start, end, key),
-            [a, _, _, _]
-                if a != "0"
-                    && parts
-                        .iter()
-                        .all(|p| p.len() <= 3 && p.parse::<u8>().is_ok()) =>
-            {
+            [a, _, _, _] if a != "0" && parts.iter().all(|p| p.len() <= 3 && p.parse::<u8>().is_ok()) => {
                 self.address(start, end);
             }
-            _ if parts.iter().all(|p| p.len() <= 8) => {
-                self.emit(AtomKind::Version, start, end, chunk)
-            }
+            _ if parts.iter().all(|p| p.len() <= 8) => self.emit(AtomKind::Version, start, end, chunk),
             _ => self.word += 1,
         }
     }
@@ -976,11 +845,7 @@ impl<'a> Lexer<'a> {
     fn address(&mut self, start: usize, end: usize) {
         let mut port_end = end;
         if self.bytes.get(end) == Some(&b':') {
-            let digits = self.bytes[end + 1..]
-                .iter()
-                .take(6)
-                .take_while(|b| b.is_ascii_digit())
-                .count();
+            let digits = self.bytes[end + 1..].iter().take(6).take_while(|b| b.is_ascii_digit()).count();
             if (2..=5).contains(&digits) {
                 port_end = end + 1 + digits;
             }
@@ -998,9 +863,7 @@ impl<'a> Lexer<'a> {
         let hash = words::hash(extension.as_bytes());
         let is_module = stem.contains('.')
             && self.lists.module_extensions.contains(hash)
-            && stem
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b == b'.' || b == b'_');
+            && stem.bytes().all(|b| b.is_ascii_lowercase() || b == b'.' || b == b'_');
         self.lists.extensions.contains(hash)
             && stem.bytes().any(|b| b.is_ascii_alphanumeric())
             && !stem.starts_with("self.")
@@ -1013,8 +876,7 @@ impl<'a> Lexer<'a> {
         let text = self.text;
         let (stem, extension) = text[start..end].rsplit_once('.')?;
         let hash = words::hash(extension.as_bytes());
-        let known =
-            self.lists.extensions.contains(hash) || self.lists.weak_extensions.contains(hash);
+        let known = self.lists.extensions.contains(hash) || self.lists.weak_extensions.contains(hash);
         (known && !stem.is_empty() && extension.len() <= 10).then_some(extension)
     }
 
@@ -1025,9 +887,7 @@ impl<'a> Lexer<'a> {
         };
         matches!(domain, "com" | "org" | "net" | "edu" | "gov")
             && name.len() >= 2
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.')
             && self.bytes.get(end) != Some(&b'(')
     }
 
@@ -1077,14 +937,8 @@ impl<'a> Lexer<'a> {
 
     /// `self.timeout = 30`: the key is the last part.
     fn last_part_is_key(&mut self, start: usize, end: usize) {
-        let last = self.text[start..end]
-            .rfind('.')
-            .map_or(start, |dot| start + dot + 1);
-        self.key = Some(Key {
-            start: last,
-            end,
-            is_flag: false,
-        });
+        let last = self.text[start..end].rfind('.').map_or(start, |dot| start + dot + 1);
+        self.key = Some(Key { start: last, end, is_flag: false });
     }
 
     /// `a.b`: the receiver is often a local name, so `b` stands alone when its shape or a call makes
@@ -1094,9 +948,7 @@ impl<'a> Lexer<'a> {
         let set = classes(b);
         let has_shape = set & UNDER != 0 || set == LETTER && b.len() >= 5 && has_hump(b);
         let is_prose = b[0].is_ascii_uppercase() && self.lists.stop.contains(words::hash(b));
-        if is_prose
-            || self.lists.stop.contains(words::hash(b)) && a.iter().all(u8::is_ascii_lowercase)
-        {
+        if is_prose || self.lists.stop.contains(words::hash(b)) && a.iter().all(u8::is_ascii_lowercase) {
             self.parts(start, end, b".");
         } else if has_shape {
             // The receiver is part of the expression: no cue.
@@ -1126,8 +978,7 @@ impl<'a> Lexer<'a> {
         let [first, .., last] = parts[..] else {
             return self.parts(start, end, b"-");
         };
-        if lengths == [8, 4, 4, 4, 12] && parts.iter().all(|p| p.iter().all(u8::is_ascii_hexdigit))
-        {
+        if lengths == [8, 4, 4, 4, 12] && parts.iter().all(|p| p.iter().all(u8::is_ascii_hexdigit)) {
             self.emit(AtomKind::Id, start, end, chunk.to_ascii_lowercase());
         } else if parts.iter().all(|p| digits(p)) {
             let n_digits = chunk.len() - (parts.len() - 1);
@@ -1142,11 +993,7 @@ impl<'a> Lexer<'a> {
             } else {
                 self.word += 1;
             }
-        } else if lengths.len() == 3
-            && lengths[..2] == [4, 2]
-            && digits(parts[0])
-            && digits(parts[1])
-        {
+        } else if lengths.len() == 3 && lengths[..2] == [4, 2] && digits(parts[0]) && digits(parts[1]) {
             // `2024-05-15T12`: a time stamp.
             self.word += 1;
         } else if digits(last) && is_reference(&parts, last.len()) {
@@ -1185,19 +1032,13 @@ impl<'a> Lexer<'a> {
             self.previous(start),
             Some(b')' | b']' | b'}' | b'>' | b'*' | b'%' | b'<' | b'$' | b'/' | b'{')
         ) || matches!(self.previous(start), Some(b'"' | b'\''))
-            && self.bytes[..start]
-                .iter()
-                .nth_back(1)
-                .is_some_and(|&b| is_word(b));
+            && self.bytes[..start].iter().nth_back(1).is_some_and(|&b| is_word(b));
         if chunk.starts_with("//") || chunk.starts_with('/') && continues {
             let slashes = chunk.len() - chunk.trim_start_matches('/').len();
             from += slashes;
             chunk = &chunk[slashes..];
         }
-        while let Some(rest) = chunk
-            .strip_prefix("./")
-            .or_else(|| chunk.strip_prefix(".../"))
-        {
+        while let Some(rest) = chunk.strip_prefix("./").or_else(|| chunk.strip_prefix(".../")) {
             explicit = chunk.starts_with("./");
             from += chunk.len() - rest.len();
             chunk = rest;
@@ -1206,10 +1047,7 @@ impl<'a> Lexer<'a> {
         let in_diff = line.starts_with("diff --git ")
             || line.starts_with("Binary files ")
             || matches!(line, "--- " | "+++ ");
-        if let Some(rest) = chunk
-            .strip_prefix("a/")
-            .or_else(|| chunk.strip_prefix("b/"))
-            .filter(|_| in_diff)
+        if let Some(rest) = chunk.strip_prefix("a/").or_else(|| chunk.strip_prefix("b/")).filter(|_| in_diff)
         {
             from += 2;
             chunk = rest;
@@ -1235,17 +1073,8 @@ impl<'a> Lexer<'a> {
         }
         // `TestParse/empty_input` is a case of a test.
         let is_case = norm.starts_with("Test") && self.extension(from, from + norm.len()).is_none();
-        let kind = if is_case {
-            AtomKind::Identifier
-        } else {
-            AtomKind::Path
-        };
-        self.emit(
-            kind,
-            start,
-            end,
-            if single { &chunk[..=norm.len()] } else { norm },
-        );
+        let kind = if is_case { AtomKind::Identifier } else { AtomKind::Path };
+        self.emit(kind, start, end, if single { &chunk[..=norm.len()] } else { norm });
     }
 
     /// `github.com/owner/name`.
@@ -1270,14 +1099,10 @@ impl<'a> Lexer<'a> {
         let relative = norm.trim_start_matches("~/").trim_start_matches('/');
         let parts: Vec<&str> = relative.split('/').collect();
         let n_letters = |p: &str| p.chars().filter(|c| c.is_alphabetic()).count();
-        if parts.iter().any(|p| p.is_empty() || is_blob(p))
-            || parts.iter().all(|p| n_letters(p) < 2)
-        {
+        if parts.iter().any(|p| p.is_empty() || is_blob(p)) || parts.iter().all(|p| n_letters(p) < 2) {
             return false;
         }
-        if parts[0].trim_start_matches(|c: char| c.is_ascii_digit()) == "s"
-            && !norm.starts_with('/')
-        {
+        if parts[0].trim_start_matches(|c: char| c.is_ascii_digit()) == "s" && !norm.starts_with('/') {
             // `sed`: s/old/new.
             return false;
         }
@@ -1290,27 +1115,19 @@ impl<'a> Lexer<'a> {
             return n_letters(parts[0]) >= 2 && (parts.len() > 1 || parts[0].len() >= 3);
         }
         if parts.len() == 2
-            && matches!(
-                parts[0],
-                "application" | "text" | "image" | "audio" | "video" | "multipart" | "font"
-            )
+            && matches!(parts[0], "application" | "text" | "image" | "audio" | "video" | "multipart" | "font")
         {
             return false;
         }
-        let odd =
-            |p: &&str| p.starts_with('.') && p.len() > 2 || p.contains('_') && n_letters(p) >= 3;
+        let odd = |p: &&str| p.starts_with('.') && p.len() > 2 || p.contains('_') && n_letters(p) >= 3;
         let is_name = |p: &&str| {
-            p.len() >= 2
-                && n_letters(p) >= 1
-                && !self.lists.stop.contains(words::hash(p.as_bytes()))
+            p.len() >= 2 && n_letters(p) >= 1 && !self.lists.stop.contains(words::hash(p.as_bytes()))
         };
         self.lists.folders.contains(first_hash) && parts.len() > 1
             || parts.iter().any(odd)
             || parts.len() >= 3
                 && parts.iter().all(is_name)
-                && parts
-                    .iter()
-                    .any(|p| p.starts_with(|c: char| c.is_lowercase()))
+                && parts.iter().any(|p| p.starts_with(|c: char| c.is_lowercase()))
             || folder
                 && parts.iter().all(is_name)
                 && parts[0].len() >= 3
@@ -1354,18 +1171,9 @@ impl<'a> Lexer<'a> {
         let mut depth = 0;
         while let Some(&b) = self.bytes.get(end) {
             match b {
-                0..=b' '
-                | b'"'
-                | b'\''
-                | b'<'
-                | b'>'
-                | b'`'
-                | b'\\'
-                | b'{'
-                | b'}'
-                | b'|'
-                | b'^'
-                | 0x7f => break,
+                0..=b' ' | b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b'{' | b'}' | b'|' | b'^' | 0x7f => {
+                    break;
+                }
                 b'(' | b'[' => depth += 1,
                 b')' | b']' if depth == 0 => break,
                 b')' | b']' => depth -= 1,
@@ -1381,19 +1189,10 @@ impl<'a> Lexer<'a> {
             end += 1;
         }
         let text = self.text;
-        let norm = text[start..end]
-            .trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_', '~', '(', '[']);
+        let norm = text[start..end].trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_', '~', '(', '[']);
         self.key = None;
-        match self.bytes[from..start + norm.len().max(from - start)]
-            .iter()
-            .any(u8::is_ascii_alphanumeric)
-        {
-            true => self.emit(
-                AtomKind::Url,
-                start,
-                start + norm.len(),
-                norm.trim_end_matches('/'),
-            ),
+        match self.bytes[from..start + norm.len().max(from - start)].iter().any(u8::is_ascii_alphanumeric) {
+            true => self.emit(AtomKind::Url, start, start + norm.len(), norm.trim_end_matches('/')),
             false => self.word += 1,
         }
         end
@@ -1401,10 +1200,7 @@ impl<'a> Lexer<'a> {
 
     /// `--flag`, or dashes that say nothing.
     fn dashes(&mut self, start: usize) -> usize {
-        let run = self.bytes[start..]
-            .iter()
-            .take_while(|&&b| b == b'-')
-            .count();
+        let run = self.bytes[start..].iter().take_while(|&&b| b == b'-').count();
         let name = start + run;
         let opens = !self
             .previous(start)
@@ -1417,11 +1213,7 @@ impl<'a> Lexer<'a> {
         let trimmed = name + self.text[name..end].trim_end_matches(['-', '_']).len();
         if trimmed - name >= 2 && !self.text[..start].ends_with("diff ") {
             self.emit_as_is(AtomKind::Flag, start, trimmed);
-            self.key = Some(Key {
-                start: name,
-                end: trimmed,
-                is_flag: true,
-            });
+            self.key = Some(Key { start: name, end: trimmed, is_flag: true });
         }
         end
     }
@@ -1430,10 +1222,7 @@ impl<'a> Lexer<'a> {
 
     fn open_quote(&mut self, start: usize) -> usize {
         let mark = self.bytes[start];
-        let run = self.bytes[start..]
-            .iter()
-            .take_while(|&&b| b == mark)
-            .count();
+        let run = self.bytes[start..].iter().take_while(|&&b| b == mark).count();
         if run > 1 || self.quote.is_some() || start == self.closed || !self.may_open(start) {
             return start + run;
         }
@@ -1442,13 +1231,7 @@ impl<'a> Lexer<'a> {
             self.closed = end;
             if self.is_quotable(start + 1, end, mark) {
                 let (n_atoms, n_cues) = (self.atoms.len(), self.cues.len());
-                self.quote = Some(Quote {
-                    start: start + 1,
-                    end,
-                    n_atoms,
-                    n_cues,
-                    word: self.word,
-                });
+                self.quote = Some(Quote { start: start + 1, end, n_atoms, n_cues, word: self.word });
             }
         }
         start + 1
@@ -1460,12 +1243,7 @@ impl<'a> Lexer<'a> {
         match self.previous(start) {
             Some(b')' | b']' | b'\\') => false,
             Some(b) if is_word(b) => {
-                let before = self.bytes[..start]
-                    .iter()
-                    .rev()
-                    .take(3)
-                    .take_while(|&&b| is_word(b))
-                    .count();
+                let before = self.bytes[..start].iter().rev().take(3).take_while(|&&b| is_word(b)).count();
                 before <= 2 && is_prefix(b) && self.bytes[start] != b'`'
             }
             _ => true,
@@ -1495,9 +1273,8 @@ impl<'a> Lexer<'a> {
         let n_letters = content.chars().filter(|c| c.is_alphabetic()).count();
         // `"key": value` names, it is not named.
         let rest = &self.bytes[end + 1..];
-        let is_key = mark != b'`'
-            && rest.first() == Some(&b':')
-            && !matches!(rest.get(1), None | Some(b'\n' | b'\r'));
+        let is_key =
+            mark != b'`' && rest.first() == Some(&b':') && !matches!(rest.get(1), None | Some(b'\n' | b'\r'));
         (3..=60).contains(&n_chars)
             && n_letters * 2 >= n_chars
             && content.trim().len() == content.len()
@@ -1518,21 +1295,13 @@ impl<'a> Lexer<'a> {
             self.word = quote.word;
             let text = self.text;
             let mut norm = &text[quote.start..quote.end];
-            while let Some(rest) = norm
-                .strip_prefix("\\n")
-                .or_else(|| norm.strip_prefix("\\t"))
-            {
+            while let Some(rest) = norm.strip_prefix("\\n").or_else(|| norm.strip_prefix("\\t")) {
                 norm = rest;
             }
-            while let Some(rest) = norm
-                .strip_suffix("\\n")
-                .or_else(|| norm.strip_suffix("\\t"))
-            {
+            while let Some(rest) = norm.strip_suffix("\\n").or_else(|| norm.strip_suffix("\\t")) {
                 norm = rest;
             }
-            let inner = ['"', '\'', '`']
-                .iter()
-                .find_map(|&q| norm.strip_prefix(q)?.strip_suffix(q));
+            let inner = ['"', '\'', '`'].iter().find_map(|&q| norm.strip_prefix(q)?.strip_suffix(q));
             let norm = inner.unwrap_or(norm).trim();
             self.emit(AtomKind::Quoted, quote.start, quote.end, norm);
         }
@@ -1540,40 +1309,27 @@ impl<'a> Lexer<'a> {
 
     /// Escapes of strings and of JSON in JSON: `\n`, `\\n`, `\u001b[31m`. They separate.
     fn escape(&mut self, start: usize) -> usize {
-        let at = start
-            + self.bytes[start..]
-                .iter()
-                .take_while(|&&b| b == b'\\')
-                .count();
+        let at = start + self.bytes[start..].iter().take_while(|&&b| b == b'\\').count();
         let hex = |from: usize, n: usize| {
-            self.bytes
-                .get(from..from + n)
-                .filter(|d| d.iter().all(u8::is_ascii_hexdigit))
+            self.bytes.get(from..from + n).filter(|d| d.iter().all(u8::is_ascii_hexdigit))
         };
         let letter_follows = self.next(at).is_some_and(|b| b.is_ascii_alphabetic());
         match self.bytes.get(at) {
             Some(b'n') => self.newline(at + 1),
             Some(b't' | b'r' | b'b' | b'd' | b'w' | b's' | b'B' | b'D' | b'W' | b'S') => at + 1,
             Some(b'f' | b'a' | b'v') if !letter_follows => at + 1,
-            Some(b'u') if let Some(digits) = hex(at + 1, 4) => {
-                match digits.eq_ignore_ascii_case(b"001b") {
-                    true => self.ansi(at + 5),
-                    false => at + 5,
-                }
-            }
-            Some(b'x') if let Some(digits) = hex(at + 1, 2) => {
-                match digits.eq_ignore_ascii_case(b"1b") {
-                    true => self.ansi(at + 3),
-                    false => at + 3,
-                }
-            }
+            Some(b'u') if let Some(digits) = hex(at + 1, 4) => match digits.eq_ignore_ascii_case(b"001b") {
+                true => self.ansi(at + 5),
+                false => at + 5,
+            },
+            Some(b'x') if let Some(digits) = hex(at + 1, 2) => match digits.eq_ignore_ascii_case(b"1b") {
+                true => self.ansi(at + 3),
+                false => at + 3,
+            },
             Some(b'e') if self.next(at) == Some(b'[') => self.ansi(at + 1),
             Some(b'0'..=b'7') => {
-                let digits = self.bytes[at..]
-                    .iter()
-                    .take(3)
-                    .take_while(|b| (b'0'..=b'7').contains(b))
-                    .count();
+                let digits =
+                    self.bytes[at..].iter().take(3).take_while(|b| (b'0'..=b'7').contains(b)).count();
                 match &self.bytes[at..at + digits] {
                     b"033" => self.ansi(at + digits),
                     _ => at + digits,
@@ -1590,13 +1346,7 @@ impl<'a> Lexer<'a> {
             return at;
         }
         let is_parameter = |b: &u8| b.is_ascii_digit() || matches!(b, b';' | b'?' | b':');
-        let end = at
-            + 1
-            + self.bytes[at + 1..]
-                .iter()
-                .take(40)
-                .take_while(|b| is_parameter(b))
-                .count();
+        let end = at + 1 + self.bytes[at + 1..].iter().take(40).take_while(|b| is_parameter(b)).count();
         match self.bytes.get(end) {
             Some(b) if b.is_ascii_alphabetic() => end + 1,
             _ => end,
@@ -1605,11 +1355,8 @@ impl<'a> Lexer<'a> {
 
     /// `[31m`: a colour whose escape character was lost.
     fn naked_ansi(&mut self, at: usize) -> usize {
-        let digits = self.bytes[at + 1..]
-            .iter()
-            .take(12)
-            .take_while(|b| b.is_ascii_digit() || **b == b';')
-            .count();
+        let digits =
+            self.bytes[at + 1..].iter().take(12).take_while(|b| b.is_ascii_digit() || **b == b';').count();
         match self.bytes.get(at + 1 + digits) {
             Some(b'm') if digits > 0 => at + 2 + digits,
             _ => at + 1,
@@ -1626,21 +1373,13 @@ fn has_hump(word: &[u8]) -> bool {
         .windows(2)
         .any(|w| (w[0].is_ascii_lowercase() || w[0].is_ascii_digit()) && w[1].is_ascii_uppercase());
     let upper = word.iter().take_while(|b| b.is_ascii_uppercase()).count();
-    let acronym = upper >= 2
-        && word[upper..]
-            .iter()
-            .take_while(|b| b.is_ascii_lowercase())
-            .count()
-            >= 2;
+    let acronym = upper >= 2 && word[upper..].iter().take_while(|b| b.is_ascii_lowercase()).count() >= 2;
     camel || acronym
 }
 
 /// How many runs of digits there are.
 fn n_digit_runs(word: &[u8]) -> usize {
-    let starts = word
-        .windows(2)
-        .filter(|w| !w[0].is_ascii_digit() && w[1].is_ascii_digit())
-        .count();
+    let starts = word.windows(2).filter(|w| !w[0].is_ascii_digit() && w[1].is_ascii_digit()).count();
     starts + usize::from(word.first().is_some_and(u8::is_ascii_digit))
 }
 
@@ -1657,9 +1396,7 @@ fn is_time_piece(word: &[u8]) -> bool {
 
 /// How often neighbours are of different classes.
 fn n_changes(word: &[u8]) -> usize {
-    word.windows(2)
-        .filter(|w| CLASS[w[0] as usize] != CLASS[w[1] as usize])
-        .count()
+    word.windows(2).filter(|w| CLASS[w[0] as usize] != CLASS[w[1] as usize]).count()
 }
 
 fn is_hash(word: &[u8], set: u8) -> bool {
@@ -1671,11 +1408,7 @@ fn is_hash(word: &[u8], set: u8) -> bool {
     {
         return false;
     }
-    let letters: Vec<u8> = word
-        .iter()
-        .filter(|b| b.is_ascii_alphabetic())
-        .copied()
-        .collect();
+    let letters: Vec<u8> = word.iter().filter(|b| b.is_ascii_alphabetic()).copied().collect();
     // 12e10 is a number, and a single letter in a short word is rather an id.
     !matches!(letters[..], [b'e' | b'E'])
 }
@@ -1697,12 +1430,11 @@ fn is_error_code(word: &[u8]) -> bool {
 /// `ABC-1234`, `django-10914`: words, then a number that is no step or version.
 fn is_reference(parts: &[&[u8]], n_digits: usize) -> bool {
     let names = &parts[..parts.len() - 1];
-    let upper = names.len() == 1
-        && (2..=10).contains(&names[0].len())
-        && names[0].iter().all(u8::is_ascii_uppercase);
-    let words = names.iter().all(|p| {
-        p.len() >= 2 && p[0].is_ascii_alphabetic() && p.iter().all(u8::is_ascii_alphanumeric)
-    });
+    let upper =
+        names.len() == 1 && (2..=10).contains(&names[0].len()) && names[0].iter().all(u8::is_ascii_uppercase);
+    let words = names
+        .iter()
+        .all(|p| p.len() >= 2 && p[0].is_ascii_alphabetic() && p.iter().all(u8::is_ascii_alphanumeric));
     let enough = if names.len() == 1 { 3 } else { 4 };
     upper && (2..=8).contains(&n_digits) || words && (enough..=10).contains(&n_digits)
 }
@@ -1724,9 +1456,7 @@ fn is_blob(part: &str) -> bool {
 
 /// `1.2.3`, `v1.2`, `1.2.3rc1`, `2.0b1`, `1.0.x`: the version without its `v`.
 fn version(chunk: &str) -> Option<&str> {
-    let bare = chunk
-        .strip_prefix(['v', 'V'])
-        .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let bare = chunk.strip_prefix(['v', 'V']).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let text = bare.unwrap_or(chunk);
     let mut parts = text.split('.');
     let numeric = |p: &str| !p.is_empty() && p.len() <= 8 && p.bytes().all(|b| b.is_ascii_digit());
@@ -1740,10 +1470,7 @@ fn version(chunk: &str) -> Option<&str> {
     let is_tail = |t: &str| {
         ["a", "b", "rc", "alpha", "beta", "dev", "post", "pre"]
             .iter()
-            .any(|k| {
-                t.strip_prefix(k)
-                    .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit() || b == b'-'))
-            })
+            .any(|k| t.strip_prefix(k).is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit() || b == b'-')))
     };
     let ok = if rest.is_empty() {
         digits > 0 && (bare.is_some() && tail.is_empty() || is_tail(tail))
@@ -1764,10 +1491,7 @@ mod tests {
 
     /// The atoms of a text as `kind:norm`.
     fn found(text: &str) -> Vec<String> {
-        occurrences(text)
-            .iter()
-            .map(|o| format!("{}:{}", o.kind.name(), o.norm))
-            .collect()
+        occurrences(text).iter().map(|o| format!("{}:{}", o.kind.name(), o.norm)).collect()
     }
 
     /// Checks that a text has one atom.
@@ -1798,17 +1522,10 @@ mod tests {
         one("~/.bashrc is read", "path:~/.bashrc");
         one("+++ b/src/a_b.py\n", "path:src/a_b.py");
         one("tests/test_x.py::", "path:tests/test_x.py");
-        one(
-            "sphinx/ext/math.py-120-    return",
-            "path:sphinx/ext/math.py",
-        );
+        one("sphinx/ext/math.py-120-    return", "path:sphinx/ext/math.py");
         none("and/or, I/O, read/write, TCP/IP, 1/2 and </div> </p>");
         none("// comment, a / b");
-        assert_eq!(
-            found("sed \"s/freq='6H'/freq/\""),
-            ["number:6h"],
-            "a script is no path"
-        );
+        assert_eq!(found("sed \"s/freq='6H'/freq/\""), ["number:6h"], "a script is no path");
         none("math.log(x)");
     }
 
@@ -1823,9 +1540,7 @@ mod tests {
         one("form.cleaned_data", "identifier:cleaned_data");
         one("import django.db.models", "identifier:django.db.models");
         one("call deconstruct() here", "identifier:deconstruct");
-        none(
-            "The quick brown fox, URLs and APIs of the GitHub file(s), e.g. this. And that.Now the end",
-        );
+        none("The quick brown fox, URLs and APIs of the GitHub file(s), e.g. this. And that.Now the end");
         none("print(len(x)); self.x; 12:    return");
     }
 
@@ -1868,10 +1583,7 @@ mod tests {
         one("order #W2378156", "id:W2378156");
         one("ABC-1234 is", "id:ABC-1234");
         one("mail mia.li@example.com.", "id:mia.li@example.com");
-        one(
-            "266b3f40-6f1d-491c-aeca-825cbb3fcbc5",
-            "id:266b3f40-6f1d-491c-aeca-825cbb3fcbc5",
-        );
+        one("266b3f40-6f1d-491c-aeca-825cbb3fcbc5", "id:266b3f40-6f1d-491c-aeca-825cbb3fcbc5");
         one("item 1646531091", "id:1646531091");
         one("call 555-123-2002", "id:555-123-2002");
         one("a ValueError was", "error:ValueError");
@@ -1880,9 +1592,7 @@ mod tests {
         one("ENOENT: no such", "error:ENOENT");
         one("(https://a.org/x_y?z=1).", "url:https://a.org/x_y?z=1");
         one("use --no-cache.", "flag:--no-cache");
-        none(
-            "UTF-8, SHA256, MP3, 2007-2020, lines 1204-1219, word--word, -----, deadbeef, 0x7fff1234abcd",
-        );
+        none("UTF-8, SHA256, MP3, 2007-2020, lines 1204-1219, word--word, -----, deadbeef, 0x7fff1234abcd");
     }
 
     #[test]
@@ -1893,58 +1603,35 @@ mod tests {
         one("{\"status\": \"delivered\"}", "quoted:delivered");
         one("in \"src/main.rs\"", "path:src/main.rs");
         none("don't, the users' it's 'a' \"\" \"\"\"");
-        none(
-            "{\"name\": null, \"value\": 3.5 }"
-                .split_once(", \"v")
-                .unwrap()
-                .0,
-        );
+        none("{\"name\": null, \"value\": 3.5 }".split_once(", \"v").unwrap().0);
     }
 
     #[test]
     fn escapes_separate() {
-        assert_eq!(
-            found("\\nfoo_bar\\tbaz_qux"),
-            ["identifier:foo_bar", "identifier:baz_qux"]
-        );
+        assert_eq!(found("\\nfoo_bar\\tbaz_qux"), ["identifier:foo_bar", "identifier:baz_qux"]);
         one("\x1b[31mfoo_bar\x1b[0m", "identifier:foo_bar");
-        one(
-            "\\u001b[31mfoo_bar\\u001b[0m [32mok[0m",
-            "identifier:foo_bar",
-        );
+        one("\\u001b[31mfoo_bar\\u001b[0m [32mok[0m", "identifier:foo_bar");
     }
 
     #[test]
     fn cues_are_content_words_near_by() {
         let text = "Restart the payment server through restart_all today";
         let all = occurrences(text);
-        let cues: Vec<u32> = ["restart", "payment", "server", "today"]
-            .iter()
-            .filter_map(|w| cue_hash(w))
-            .collect();
+        let cues: Vec<u32> =
+            ["restart", "payment", "server", "today"].iter().filter_map(|w| cue_hash(w)).collect();
         assert_eq!(all.len(), 1);
         assert!(cues.iter().all(|c| all[0].cues.contains(c)) && all[0].cues.len() == 4);
         assert_eq!(cues_near(text, "restart_all"), all[0].cues);
-        assert!(
-            !occurrences("the_name restart\nserver")[0].is_bound(),
-            "another span"
-        );
+        assert!(!occurrences("the_name restart\nserver")[0].is_bound(), "another span");
         let far = format!("the_name {}server payment", "x1 ".repeat(20));
         assert!(occurrences(&far)[0].cues.is_empty(), "too far");
-        assert!(
-            !occurrences("the_name server server")[0].is_bound(),
-            "not distinct"
-        );
+        assert!(!occurrences("the_name server server")[0].is_bound(), "not distinct");
     }
 
     #[test]
     fn an_atom_is_no_cue() {
         let text = "set foo_bar \"gentle breeze\" other_name";
-        assert!(
-            occurrences(text).iter().all(|o| !o.is_bound()),
-            "{:?}",
-            occurrences(text)
-        );
+        assert!(occurrences(text).iter().all(|o| !o.is_bound()), "{:?}", occurrences(text));
     }
 
     proptest! {

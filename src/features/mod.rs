@@ -31,22 +31,13 @@ pub fn rows(trajectory: &str, steps: &[Step], tokenizer: &Tokenizer) -> Vec<Feat
     steps.iter().enumerate().map(row).collect()
 }
 
-fn row(
-    trajectory: &str,
-    step: u32,
-    text: &str,
-    action: Option<Action>,
-    tokenizer: &Tokenizer,
-) -> FeatureRow {
+fn row(trajectory: &str, step: u32, text: &str, action: Option<Action>, tokenizer: &Tokenizer) -> FeatureRow {
     let span_end = spans::span_ends(text);
     let span_tokens = span_tokens(text, &span_end, tokenizer);
     let lexed = atoms::lex(text);
     let n = lexed.atoms.len();
-    let (mut kinds, mut spans, mut flags) = (
-        Vec::with_capacity(n),
-        Vec::with_capacity(n),
-        Vec::with_capacity(n),
-    );
+    let (mut kinds, mut spans, mut flags) =
+        (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
     lexed.visit(&span_end, |atom, span, near| {
         let bound = if atoms::binds(near) { atoms::BOUND } else { 0 };
         kinds.push(atom.kind as u8);
@@ -61,11 +52,7 @@ fn row(
         path: action.and_then(|a| a.path),
         span_end,
         span_tokens,
-        atom: lexed
-            .atoms
-            .into_iter()
-            .map(|a| a.norm.into_owned())
-            .collect(),
+        atom: lexed.atoms.into_iter().map(|a| a.norm.into_owned()).collect(),
         atom_kind: kinds,
         atom_span: spans,
         atom_flags: flags,
@@ -86,16 +73,10 @@ fn span_tokens(text: &str, ends: &[u32], tokenizer: &Tokenizer) -> Vec<u32> {
 fn action_flags(action: &Action, atom: &atoms::Atom<'_>) -> u8 {
     let start = atom.start as usize;
     let in_body = action.bodies.iter().any(|body| body.contains(&start));
-    let looks = matches!(
-        action.kind,
-        ActionKind::ReadFile | ActionKind::EditFile | ActionKind::Search
-    );
+    let looks = matches!(action.kind, ActionKind::ReadFile | ActionKind::EditFile | ActionKind::Search);
     let is_name = action.names.iter().any(|name| name.contains(&start));
     let derived = is_name
-        || looks
-            && !in_body
-            && atom.kind == AtomKind::Number
-            && actions::is_view_parameter(&atom.norm);
+        || looks && !in_body && atom.kind == AtomKind::Number && actions::is_view_parameter(&atom.norm);
     (if in_body { atoms::BODY } else { 0 }) | (if derived { atoms::DERIVED } else { 0 })
 }
 
@@ -112,10 +93,7 @@ mod tests {
 
     #[test]
     fn a_step_and_its_spans() {
-        let row = one(
-            Kind::Thought,
-            "The parser fails in src/a.rs now\n\nbecause read_all is wrong\n",
-        );
+        let row = one(Kind::Thought, "The parser fails in src/a.rs now\n\nbecause read_all is wrong\n");
         assert_eq!(row.span_end.len(), 2);
         assert_eq!(row.tokens, row.span_tokens.iter().sum::<u32>());
         assert_eq!(row.atom, ["src/a.rs", "read_all"]);
@@ -130,19 +108,12 @@ mod tests {
         assert_eq!(row.action_kind.as_deref(), Some("edit_file"));
         assert_eq!(row.atom, ["b.py", "foo_bar", "foo_bar=1"]);
         assert_eq!(row.atom_flags, [0, atoms::BODY, atoms::BODY]);
-        let mut read = step(
-            Role::Agent,
-            Kind::Action,
-            "Read\nfile_path: /a/b.py\noffset: 55\nlimit: 70",
-        );
+        let mut read = step(Role::Agent, Kind::Action, "Read\nfile_path: /a/b.py\noffset: 55\nlimit: 70");
         read.tool = Some("Read".to_owned());
         read.arguments = Some(r#"{"file_path":"/a/b.py","offset":55,"limit":70}"#.to_owned());
         let row = rows("t", &[read], &Tokenizer::load("o200k").unwrap()).remove(0);
         assert_eq!(row.atom, ["file_path", "/a/b.py", "offset=55", "limit=70"]);
-        assert_eq!(
-            row.atom_flags,
-            [atoms::DERIVED, 0, atoms::DERIVED, atoms::DERIVED]
-        );
+        assert_eq!(row.atom_flags, [atoms::DERIVED, 0, atoms::DERIVED, atoms::DERIVED]);
     }
 
     proptest! {

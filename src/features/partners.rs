@@ -45,33 +45,18 @@ impl Interner {
 
 /// The partners of all trajectories, in the order of `candidates`, kinds apart.
 pub fn partners(candidates: &[Candidate]) -> Vec<PartnerRow> {
-    let known: Vec<usize> = (0..candidates.len())
-        .filter(|&i| candidates[i].repository.is_some())
-        .collect();
+    let known: Vec<usize> = (0..candidates.len()).filter(|&i| candidates[i].repository.is_some()).collect();
     let other = choose(candidates, &known, |c| c.format, |c| c.repository);
-    let same = choose(
-        candidates,
-        &known,
-        |c| (c.format, c.repository),
-        |c| Some(c.task),
-    );
+    let same = choose(candidates, &known, |c| (c.format, c.repository), |c| Some(c.task));
     let mut rows = Vec::new();
     for (i, candidate) in candidates.iter().enumerate() {
-        for (kind, chosen) in [
-            ("other_repository", &other[i]),
-            ("same_repository", &same[i]),
-        ] {
-            rows.extend(
-                chosen
-                    .iter()
-                    .enumerate()
-                    .map(|(rank, &partner)| PartnerRow {
-                        trajectory: candidate.id.clone(),
-                        kind: kind.to_owned(),
-                        rank: rank as u32,
-                        partner: candidates[partner].id.clone(),
-                    }),
-            );
+        for (kind, chosen) in [("other_repository", &other[i]), ("same_repository", &same[i])] {
+            rows.extend(chosen.iter().enumerate().map(|(rank, &partner)| PartnerRow {
+                trajectory: candidate.id.clone(),
+                kind: kind.to_owned(),
+                rank: rank as u32,
+                partner: candidates[partner].id.clone(),
+            }));
         }
     }
     rows
@@ -107,18 +92,10 @@ fn jumps(keys: &[Option<u32>]) -> (Vec<usize>, Vec<usize>) {
     let mut before = vec![usize::MAX; n];
     let mut after = vec![n; n];
     for i in 1..n {
-        before[i] = if keys[i] == keys[i - 1] {
-            before[i - 1]
-        } else {
-            i - 1
-        };
+        before[i] = if keys[i] == keys[i - 1] { before[i - 1] } else { i - 1 };
     }
     for i in (0..n.saturating_sub(1)).rev() {
-        after[i] = if keys[i] == keys[i + 1] {
-            after[i + 1]
-        } else {
-            i + 1
-        };
+        after[i] = if keys[i] == keys[i + 1] { after[i + 1] } else { i + 1 };
     }
     (before, after)
 }
@@ -180,13 +157,7 @@ mod tests {
     use super::*;
 
     fn candidate(n: u64, repository: Option<u32>, task: u32) -> Candidate {
-        Candidate {
-            id: format!("{n:032x}"),
-            format: 0,
-            repository,
-            task,
-            tokens: n,
-        }
+        Candidate { id: format!("{n:032x}"), format: 0, repository, task, tokens: n }
     }
 
     fn of<'a>(rows: &'a [PartnerRow], n: u64, kind: &str) -> Vec<&'a str> {
@@ -200,9 +171,7 @@ mod tests {
     #[test]
     fn partners_differ_in_task_and_are_large_enough() {
         // Two repositories by turns, two runs of each task.
-        let all: Vec<Candidate> = (1..=40)
-            .map(|n| candidate(n, Some(n as u32 % 2), n as u32 / 4))
-            .collect();
+        let all: Vec<Candidate> = (1..=40).map(|n| candidate(n, Some(n as u32 % 2), n as u32 / 4)).collect();
         let rows = partners(&all);
         for n in 1..=20u64 {
             for (kind, same) in [("other_repository", false), ("same_repository", true)] {
@@ -210,18 +179,12 @@ mod tests {
                 assert_eq!(chosen.len(), N_PARTNERS);
                 for partner in chosen {
                     let p = u64::from_str_radix(partner, 16).unwrap();
-                    assert!(
-                        p > n && (p % 2 == n % 2) == same && p / 4 != n / 4,
-                        "{n} {p}"
-                    );
+                    assert!(p > n && (p % 2 == n % 2) == same && p / 4 != n / 4, "{n} {p}");
                 }
             }
         }
         // The largest has only smaller ones to choose from: the nearest.
-        assert_eq!(
-            of(&rows, 40, "other_repository"),
-            ["27", "25", "23", "21", "1f"]
-        );
+        assert_eq!(of(&rows, 40, "other_repository"), ["27", "25", "23", "21", "1f"]);
         assert_eq!(rows, partners(&all));
     }
 
@@ -233,9 +196,8 @@ mod tests {
 
     #[test]
     fn one_repository_is_linear() {
-        let all: Vec<Candidate> = (1..=100_000)
-            .map(|n| candidate(n, Some(u32::from(n == 50_000)), n as u32))
-            .collect();
+        let all: Vec<Candidate> =
+            (1..=100_000).map(|n| candidate(n, Some(u32::from(n == 50_000)), n as u32)).collect();
         let rows = partners(&all);
         assert_eq!(of(&rows, 7, "other_repository"), ["c350"]);
     }

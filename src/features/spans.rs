@@ -59,14 +59,8 @@ fn piece(rest: &str) -> Option<usize> {
     // Words end before these marks, for a tokenizer too; the first list leaves paths and names whole.
     let after_word =
         |i: usize, marks: &[u8]| marks.contains(&bytes[i]) && bytes[i - 1].is_ascii_alphanumeric();
-    let at_mark = |marks: &[u8]| {
-        (limit / 2 + 1..=limit)
-            .rev()
-            .find(|&i| after_word(i, marks))
-    };
-    at_mark(b"\",;([{<|&")
-        .or_else(|| at_mark(b":=?!)]}>+*%#$"))
-        .or(Some(limit))
+    let at_mark = |marks: &[u8]| (limit / 2 + 1..=limit).rev().find(|&i| after_word(i, marks));
+    at_mark(b"\",;([{<|&").or_else(|| at_mark(b":=?!)]}>+*%#$")).or(Some(limit))
 }
 
 /// The number of the span that holds the byte at `offset`.
@@ -102,17 +96,10 @@ mod tests {
     fn long_lines_are_cut_before_a_space() {
         let text = "word ".repeat(100);
         let spans = cut(&text);
-        assert!(
-            spans
-                .iter()
-                .all(|s| s.len() <= MAX_CHARS && !s.trim().is_empty())
-        );
+        assert!(spans.iter().all(|s| s.len() <= MAX_CHARS && !s.trim().is_empty()));
         assert!(spans[1..].iter().all(|s| s.starts_with(' ')));
         assert_eq!(
-            cut(&"é".repeat(450))
-                .iter()
-                .map(|s| s.chars().count())
-                .collect::<Vec<_>>(),
+            cut(&"é".repeat(450)).iter().map(|s| s.chars().count()).collect::<Vec<_>>(),
             [200, 200, 50]
         );
     }

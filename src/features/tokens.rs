@@ -38,11 +38,7 @@ impl Tokenizer {
     }
 
     fn new(name: &str, counter: Counter) -> Self {
-        Tokenizer {
-            name: name.to_owned(),
-            counter,
-            failures: AtomicU64::new(0),
-        }
+        Tokenizer { name: name.to_owned(), counter, failures: AtomicU64::new(0) }
     }
 
     fn from_file(path: &Path) -> anyhow::Result<Self> {
@@ -57,14 +53,9 @@ impl Tokenizer {
         let pipeline = tokenizers::from_json(&canonical)
             .map_err(|error| anyhow::anyhow!("{error}"))
             .with_context(not_readable)?;
-        let stem = path
-            .file_stem()
-            .map_or_else(|| "tokenizer".into(), |s| s.to_string_lossy());
+        let stem = path.file_stem().map_or_else(|| "tokenizer".into(), |s| s.to_string_lossy());
         let hash = &blake3::hash(json.as_bytes()).to_hex()[..16];
-        Ok(Self::new(
-            &format!("{stem}@{hash}"),
-            Counter::File(Box::new(pipeline)),
-        ))
+        Ok(Self::new(&format!("{stem}@{hash}"), Counter::File(Box::new(pipeline))))
     }
 
     /// Stable name; for a file its stem and the first 16 hex digits of its BLAKE3 hash.
@@ -78,11 +69,8 @@ impl Tokenizer {
     /// [`Self::failures`] tells how often that happened.
     pub fn count(&self, text: &str) -> u32 {
         let n = match &self.counter {
-            Counter::Bpe(bpe) => PIECES.with_borrow_mut(|pieces| {
-                bpe.split(text)
-                    .map(|piece| pieces.count(&bpe.bpe, piece))
-                    .sum()
-            }),
+            Counter::Bpe(bpe) => PIECES
+                .with_borrow_mut(|pieces| bpe.split(text).map(|piece| pieces.count(&bpe.bpe, piece)).sum()),
             Counter::File(pipeline) => IDS.with_borrow_mut(|ids| {
                 ids.clear();
                 match pipeline.encode_into(text, &options(), ids) {
@@ -121,10 +109,7 @@ impl Pieces {
     const SLOTS: usize = 1 << 13;
 
     fn new() -> Self {
-        Pieces {
-            vocabulary: 0,
-            slots: Vec::new(),
-        }
+        Pieces { vocabulary: 0, slots: Vec::new() }
     }
 
     fn count(&mut self, bpe: &BytePairEncoding, piece: &str) -> usize {

@@ -3,9 +3,7 @@
 /// FNV-1a of the ASCII-lowercased bytes, 32 bits. Two words of one text collide about once in 10^9
 /// pairs, and a collision costs one cue.
 pub(super) fn hash(word: &[u8]) -> u32 {
-    word.iter().fold(0x811c_9dc5, |h, &b| {
-        (h ^ u32::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0193)
-    })
+    word.iter().fold(0x811c_9dc5, |h, &b| (h ^ u32::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0193))
 }
 
 /// A set of words by their hash: open addressing, at most a quarter full, since every word of every
@@ -22,9 +20,7 @@ impl Words {
 
     fn from_iter<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let hashes: Vec<u32> = words.map(|w| hash(w.as_bytes())).collect();
-        let mut set = Words {
-            slots: vec![0; (hashes.len() * 4).next_power_of_two()].into(),
-        };
+        let mut set = Words { slots: vec![0; (hashes.len() * 4).next_power_of_two()].into() };
         for h in hashes {
             let slot = set.slot(h);
             set.slots[slot] = h;
@@ -48,9 +44,7 @@ impl Words {
 }
 
 fn words(list: &str) -> impl Iterator<Item = &str> {
-    list.lines()
-        .filter(|line| !line.starts_with('#'))
-        .flat_map(str::split_whitespace)
+    list.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace)
 }
 
 /// The word lists of the lexer.
@@ -80,9 +74,7 @@ pub(super) struct Lists {
 impl Lists {
     pub(super) fn new() -> Self {
         let extensions = include_str!("data/extensions.txt");
-        let split = extensions
-            .find("\n*")
-            .expect("the list has weak extensions after `*`");
+        let split = extensions.find("\n*").expect("the list has weak extensions after `*`");
         let mut units: Vec<_> = include_str!("data/units.txt")
             .lines()
             .filter(|line| !line.starts_with('#'))

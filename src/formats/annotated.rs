@@ -33,11 +33,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         if let Some(goal) = &annotations.goal {
             trajectory.goal = Some(goal.clone());
         }
-        let texts = annotations
-            .constraints
-            .iter()
-            .flatten()
-            .filter_map(|c| c.text.clone());
+        let texts = annotations.constraints.iter().flatten().filter_map(|c| c.text.clone());
         trajectory.constraints = texts.collect();
     }
     Ok(())
@@ -56,16 +52,8 @@ mod tests {
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         let t = &sink.trajectories[0];
-        assert_eq!(
-            (t.goal.as_deref(), t.task_id.as_deref()),
-            (Some("book"), Some("t1"))
-        );
+        assert_eq!((t.goal.as_deref(), t.task_id.as_deref()), (Some("book"), Some("t1")));
         assert_eq!(t.constraints, ["under $500"]);
-        assert!(
-            t.annotations
-                .as_deref()
-                .unwrap()
-                .contains("compression_points")
-        );
+        assert!(t.annotations.as_deref().unwrap().contains("compression_points"));
     }
 }

@@ -118,33 +118,15 @@ impl Session for ClaudeSession {
             match event {
                 Event::User(text) => draft.user(text),
                 Event::Compaction(text) => draft.compaction(text),
-                Event::Result { id, text, is_error } => {
-                    draft.result(id.as_deref(), None, text, is_error)
-                }
-                Event::Agent {
-                    call,
-                    is_reasoning,
-                    text,
-                } => {
+                Event::Result { id, text, is_error } => draft.result(id.as_deref(), None, text, is_error),
+                Event::Agent { call, is_reasoning, text } => {
                     if current.replace(call) != Some(call) {
                         draft.begin_call();
                     }
                     let is_thought = is_reasoning || self.has_action[call];
-                    draft.agent(
-                        if is_thought {
-                            Kind::Thought
-                        } else {
-                            Kind::Message
-                        },
-                        text,
-                    );
+                    draft.agent(if is_thought { Kind::Thought } else { Kind::Message }, text);
                 }
-                Event::Action {
-                    call,
-                    tool,
-                    arguments,
-                    id,
-                } => {
+                Event::Action { call, tool, arguments, id } => {
                     if current.replace(call) != Some(call) {
                         draft.begin_call();
                     }
@@ -193,9 +175,7 @@ fn is_progress(bytes: &[u8]) -> bool {
 
 /// The last component of a path in the style of Unix or Windows.
 fn last_component(path: &str) -> Option<String> {
-    path.split(['/', '\\'])
-        .rfind(|p| !p.is_empty())
-        .map(str::to_owned)
+    path.split(['/', '\\']).rfind(|p| !p.is_empty()).map(str::to_owned)
 }
 
 impl ClaudeSession {
@@ -209,17 +189,8 @@ impl ClaudeSession {
             return;
         }
         if !is_said {
-            let known: &[&str] = &[
-                "progress",
-                "summary",
-                "file-history-snapshot",
-                "queue-operation",
-            ];
-            let name = if known.contains(&kind) {
-                kind
-            } else {
-                "other meta"
-            };
+            let known: &[&str] = &["progress", "summary", "file-history-snapshot", "queue-operation"];
+            let name = if known.contains(&kind) { kind } else { "other meta" };
             self.losses.add(&format!("{name} line left out"));
             return;
         }
@@ -239,20 +210,14 @@ impl ClaudeSession {
         }
         let time = line.timestamp.as_deref().and_then(time::parse_iso);
         match kind {
-            "system" => self.read_system(
-                line.subtype.as_deref().unwrap_or(""),
-                line.microcompact,
-                position,
-                time,
-            ),
+            "system" => {
+                self.read_system(line.subtype.as_deref().unwrap_or(""), line.microcompact, position, time)
+            }
             _ if line.is_meta == Some(true) => self.losses.add("meta message left out"),
             "user" if line.is_compact_summary == Some(true) => {
                 (self.boundary, self.boundary_summary) = (None, None);
-                let text = line
-                    .message
-                    .and_then(|m| m.content)
-                    .unwrap_or_default()
-                    .into_text(&mut self.losses);
+                let text =
+                    line.message.and_then(|m| m.content).unwrap_or_default().into_text(&mut self.losses);
                 self.events.push((Event::Compaction(text), position, time));
             }
             _ => {
@@ -263,9 +228,7 @@ impl ClaudeSession {
                 self.end_boundary();
                 if kind == "user" {
                     self.read_user(message, position, time);
-                } else if message.model.as_deref() == Some("<synthetic>")
-                    || line.is_api_error == Some(true)
-                {
+                } else if message.model.as_deref() == Some("<synthetic>") || line.is_api_error == Some(true) {
                     self.losses.add("message not of the model left out");
                 } else {
                     self.read_assistant(message, position, time);
@@ -301,8 +264,7 @@ impl ClaudeSession {
             "microcompact_boundary" => {
                 let n = micro.and_then(|m| m.cleared).map_or(0, |c| c.len() as u64);
                 self.losses.add("microcompaction not replayed");
-                self.losses
-                    .add_n("tool result cleared by a microcompaction and kept here", n);
+                self.losses.add_n("tool result cleared by a microcompaction and kept here", n);
             }
             _ => self.losses.add("system line of the harness left out"),
         }
@@ -310,24 +272,15 @@ impl ClaudeSession {
 
     fn read_user(&mut self, message: Message, position: usize, time: Option<i64>) {
         let Some(Content::Blocks(blocks)) = message.content else {
-            let text = message
-                .content
-                .unwrap_or_default()
-                .into_text(&mut self.losses);
+            let text = message.content.unwrap_or_default().into_text(&mut self.losses);
             self.events.push((Event::User(text), position, time));
             return;
         };
         let mut rest: Vec<Block> = Vec::new();
         for block in blocks {
             if block.kind.as_deref() == Some("tool_result") {
-                let text = block
-                    .content
-                    .map_or(String::new(), |c| c.into_text(&mut self.losses));
-                let result = Event::Result {
-                    id: block.tool_use_id,
-                    text,
-                    is_error: block.is_error,
-                };
+                let text = block.content.map_or(String::new(), |c| c.into_text(&mut self.losses));
+                let result = Event::Result { id: block.tool_use_id, text, is_error: block.is_error };
                 self.events.push((result, position, time));
             } else {
                 rest.push(block);
@@ -356,10 +309,7 @@ impl ClaudeSession {
         };
         let blocks = match message.content.unwrap_or_default() {
             Content::Blocks(blocks) => blocks,
-            Content::Text(text) => vec![Block {
-                text: Some(text),
-                ..Block::default()
-            }],
+            Content::Text(text) => vec![Block { text: Some(text), ..Block::default() }],
             Content::Null => Vec::new(),
         };
         for block in blocks {
@@ -367,28 +317,17 @@ impl ClaudeSession {
                 "tool_use" | "server_tool_use" => {
                     self.has_action[call] = true;
                     let tool = block.name.unwrap_or_else(|| "unknown".to_owned());
-                    Event::Action {
-                        call,
-                        tool,
-                        arguments: block.input.unwrap_or_default().0,
-                        id: block.id,
-                    }
+                    Event::Action { call, tool, arguments: block.input.unwrap_or_default().0, id: block.id }
                 }
-                "thinking" => Event::Agent {
-                    call,
-                    is_reasoning: true,
-                    text: block.thinking.unwrap_or_default(),
-                },
+                "thinking" => {
+                    Event::Agent { call, is_reasoning: true, text: block.thinking.unwrap_or_default() }
+                }
                 "redacted_thinking" => {
                     self.losses.add("redacted thinking left out");
                     continue;
                 }
                 _ => match block.into_text(&mut self.losses) {
-                    Some(text) => Event::Agent {
-                        call,
-                        is_reasoning: false,
-                        text,
-                    },
+                    Some(text) => Event::Agent { call, is_reasoning: false, text },
                     None => continue,
                 },
             };
@@ -450,10 +389,7 @@ mod tests {
                 "1 3 message Next."
             ]
         );
-        assert_eq!(
-            (t.task_id.as_deref(), t.repository.as_deref()),
-            (Some("s1"), Some("proj"))
-        );
+        assert_eq!((t.task_id.as_deref(), t.repository.as_deref()), (Some("s1"), Some("proj")));
         assert_eq!(t.steps[0].time, Some(1_000_000));
         for what in [
             "progress line left out",
@@ -499,10 +435,7 @@ mod tests {
             r#"{"type":"system","subtype":"compact_boundary"}"#,
             r#"{"type":"user","message":{"content":"U"}}"#,
         ]);
-        assert_eq!(
-            t.steps.iter().map(|s| s.segment).collect::<Vec<_>>(),
-            [0, 1, 1]
-        );
+        assert_eq!(t.steps.iter().map(|s| s.segment).collect::<Vec<_>>(), [0, 1, 1]);
         assert_eq!(losses.0["compaction without its summary"], 1);
     }
 }

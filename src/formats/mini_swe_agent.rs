@@ -55,10 +55,7 @@ record! {
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let is_list = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
     let file: File = if is_list {
-        File {
-            messages: Some(serde_json::from_slice(bytes)?),
-            ..File::default()
-        }
+        File { messages: Some(serde_json::from_slice(bytes)?), ..File::default() }
     } else {
         serde_json::from_slice(bytes)?
     };
@@ -67,10 +64,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     for (i, message) in file.messages.unwrap_or_default().into_iter().enumerate() {
         let extra = message.extra.unwrap_or_default();
         draft.at(i, extra.timestamp.and_then(time::from_seconds));
-        let text = message
-            .content
-            .unwrap_or_default()
-            .into_text(&mut draft.losses);
+        let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
         let failed = extra.returncode.map(|code| code != 0);
         match message.role.as_deref().unwrap_or("") {
             "system" => draft.system(text),
@@ -81,9 +75,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
             "tool" => draft.result(message.tool_call_id.as_deref(), None, text, failed),
             "exit" => draft.losses.add("exit message (submission) left out"),
             // After the first answer the environment speaks as the user.
-            "user" if answered && extra.interrupt_type.is_some() => {
-                draft.observation(text, Some(true))
-            }
+            "user" if answered && extra.interrupt_type.is_some() => draft.observation(text, Some(true)),
             "user" if answered && draft.has_open_call() => draft.result(None, None, text, failed),
             "user" if answered => draft.observation(text, failed),
             "user" => draft.user(text),
@@ -138,11 +130,7 @@ fn bash_block(text: &str) -> Option<(String, String)> {
     }
     let before = text[..start].trim_end();
     let rest = text[after..].trim();
-    let thought = if rest.is_empty() {
-        before.to_owned()
-    } else {
-        format!("{before}\n{rest}")
-    };
+    let thought = if rest.is_empty() { before.to_owned() } else { format!("{before}\n{rest}") };
     Some((thought, text[first_line..end].to_owned()))
 }
 
@@ -159,10 +147,7 @@ mod tests {
     }
 
     fn outline(t: &Trajectory) -> Vec<String> {
-        t.steps
-            .iter()
-            .map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text))
-            .collect()
+        t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
     }
 
     #[test]
@@ -177,18 +162,11 @@ mod tests {
         let (t, losses) = run(json);
         assert_eq!(
             outline(&t)[2..],
-            [
-                "1 thought think",
-                "1 action bash\nls",
-                "1 observation <output>a</output>"
-            ]
+            ["1 thought think", "1 action bash\nls", "1 observation <output>a</output>"]
         );
         assert_eq!(t.steps[4].is_error, Some(true));
         assert_eq!(t.steps[2].time, Some(2_500_000));
-        assert_eq!(
-            (t.model.as_deref(), t.repository.as_deref()),
-            (Some("m"), Some("a/b"))
-        );
+        assert_eq!((t.model.as_deref(), t.repository.as_deref()), (Some("m"), Some("a/b")));
         assert_eq!(losses.0["exit message (submission) left out"], 1);
     }
 
@@ -214,10 +192,7 @@ mod tests {
 
     #[test]
     fn blocks() {
-        assert_eq!(
-            bash_block("a\n```bash\nx\n```\nb"),
-            Some(("a\nb".into(), "x".into()))
-        );
+        assert_eq!(bash_block("a\n```bash\nx\n```\nb"), Some(("a\nb".into(), "x".into())));
         assert_eq!(bash_block("```bash\nx\n``` ```bash\ny\n```"), None);
         assert_eq!(bash_block("```bash\nx"), None);
     }

@@ -62,10 +62,7 @@ pub static NOT_READ: &[(&str, &str)] = &[
     ("abcd", "ABCD customer dialogues"),
     ("aider", "Aider chat history in Markdown"),
     ("atif", "Agent Trajectory Interchange Format"),
-    (
-        "claude-stream",
-        "Claude Code output of --output-format stream-json",
-    ),
+    ("claude-stream", "Claude Code output of --output-format stream-json"),
     ("codex", "Codex CLI rollouts"),
     ("fireact", "FireAct results keyed by question id"),
     ("inspect-eval", "Inspect logs in zip"),
@@ -73,10 +70,7 @@ pub static NOT_READ: &[(&str, &str)] = &[
     ("langsmith", "LangSmith runs"),
     ("mint", "MINT results"),
     ("moatless", "Moatless trajectories"),
-    (
-        "openhands-completion",
-        "OpenHands LLM completion logs, one file a call",
-    ),
+    ("openhands-completion", "OpenHands LLM completion logs, one file a call"),
     ("openhands-events", "OpenHands event lists and sessions"),
     ("openhands-output", "OpenHands output.jsonl"),
     ("openhands-resolver", "OpenHands resolver output"),
@@ -97,10 +91,7 @@ pub static LABELS: &[(&str, &str)] = &[
     ("entire-checkpoint", "metadata of an Entire checkpoint"),
     ("openhands-metadata", "metadata of an OpenHands evaluation"),
     ("swebench-eval-log", "log of a SWE-bench evaluation"),
-    (
-        "swebench-instance-report",
-        "SWE-bench report.json of single instances",
-    ),
+    ("swebench-instance-report", "SWE-bench report.json of single instances"),
     ("swebench-predictions", "SWE-bench predictions"),
     ("swebench-results", "SWE-bench results.json"),
     ("swebench-run-report", "SWE-bench run report"),
@@ -111,10 +102,7 @@ pub static LABELS: &[(&str, &str)] = &[
 pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
     ALL.iter().find(|e| e.name == name).with_context(|| {
         let known: Vec<&str> = ALL.iter().map(|e| e.name).collect();
-        format!(
-            "unknown format `{name}` (known: auto, {})",
-            known.join(", ")
-        )
+        format!("unknown format `{name}` (known: auto, {})", known.join(", "))
     })
 }
 
@@ -130,11 +118,7 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn new(path: &str, format: &'static str) -> Self {
-        Source {
-            path: path.to_owned(),
-            stem: reading::names::stem(path),
-            format,
-        }
+        Source { path: path.to_owned(), stem: reading::names::stem(path), format }
     }
 
     #[cfg(test)]
@@ -154,12 +138,7 @@ pub(crate) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     pub(crate) fn new(source: &'a Source) -> Self {
-        Sink {
-            source,
-            trajectories: Vec::new(),
-            losses: Losses::default(),
-            rejects: Vec::new(),
-        }
+        Sink { source, trajectories: Vec::new(), losses: Losses::default(), rejects: Vec::new() }
     }
 }
 
@@ -177,10 +156,8 @@ pub(crate) fn read_repaired(
     let text = repaired.as_ref().map_or(bytes, |(text, _)| text.as_slice());
     let note = |sink: &mut Sink<'_>| {
         if let Some((_, repairs)) = &repaired {
-            sink.losses
-                .add_n("invalid UTF-8 replaced by U+FFFD", repairs.invalid_utf8);
-            sink.losses
-                .add_n("lone surrogate replaced by U+FFFD", repairs.lone_surrogates);
+            sink.losses.add_n("invalid UTF-8 replaced by U+FFFD", repairs.invalid_utf8);
+            sink.losses.add_n("lone surrogate replaced by U+FFFD", repairs.lone_surrogates);
         }
     };
     if repaired.is_some() && read(text, sink).is_ok() {
@@ -193,8 +170,7 @@ pub(crate) fn read_repaired(
         return;
     }
     note(sink);
-    sink.losses
-        .add_n("values not separated by a line end", parts.len() as u64 - 1);
+    sink.losses.add_n("values not separated by a line end", parts.len() as u64 - 1);
     for part in parts {
         let start = part.start;
         if let Err(error) = read(&text[part], sink) {
@@ -255,11 +231,7 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
         let eval = memchr::memmem::find(head, b"header.json").is_some()
             || memchr::memmem::find(head, b"_journal/").is_some()
             || memchr::memmem::find(head, b"samples/").is_some();
-        return if eval {
-            Detected::NotRead("inspect-eval")
-        } else {
-            Detected::Bad("a zip archive")
-        };
+        return if eval { Detected::NotRead("inspect-eval") } else { Detected::Bad("a zip archive") };
     }
     let head = without_mark(head);
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
@@ -294,11 +266,7 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
             }
         }
     }
-    let is_first_complete = if layout == Layout::Lines {
-        lines.len() > 1
-    } else {
-        shape.complete
-    };
+    let is_first_complete = if layout == Layout::Lines { lines.len() > 1 } else { shape.complete };
     match by_shape(&shape, head, layout) {
         Detected::NoLog(_) if whole && !shape.complete => Detected::Bad("broken or cut-off JSON"),
         Detected::NoLog(_) if !whole => Detected::More,
@@ -318,30 +286,19 @@ pub(crate) fn layout_of(head: &[u8], whole: bool) -> Layout {
         .filter(|l| !l.is_empty())
         .take(LINES_LOOKED_AT + 1)
         .collect();
-    lines
-        .first()
-        .map_or(Layout::Lines, |first| layout(first, &lines, whole))
+    lines.first().map_or(Layout::Lines, |first| layout(first, &lines, whole))
 }
 
 /// One value a line, if the first line is a whole value and more follows, or the second line is.
 fn layout(first: &[u8], lines: &[&[u8]], whole: bool) -> Layout {
-    let is_value = |line: &[u8]| {
-        matches!(line.first(), Some(b'{' | b'[')) && repair::value_end(line, 0).is_some()
-    };
+    let is_value =
+        |line: &[u8]| matches!(line.first(), Some(b'{' | b'[')) && repair::value_end(line, 0).is_some();
     // `{` and `[1, 2` over many lines are documents; `{"a": 1}` and more is a list of lines.
     if is_value(first) {
         let ends = repair::value_end(first, 0) == Some(first.len());
-        return if lines.len() > 1 || !ends || first[0] == b'{' {
-            Layout::Lines
-        } else {
-            Layout::Document
-        };
+        return if lines.len() > 1 || !ends || first[0] == b'{' { Layout::Lines } else { Layout::Document };
     }
-    let object_lines = lines
-        .iter()
-        .skip(1)
-        .filter(|l| l.starts_with(b"{\"") && is_value(l))
-        .count();
+    let object_lines = lines.iter().skip(1).filter(|l| l.starts_with(b"{\"") && is_value(l)).count();
     // A pretty-printed array may hold an object a line, and then ends in commas.
     let commas = lines.iter().skip(1).any(|l| l.ends_with(b","));
     let may_be_line = first.starts_with(b"{\"") || !matches!(first[0], b'{' | b'[');
@@ -380,10 +337,7 @@ fn no_json(head: &[u8]) -> Detected {
 }
 
 fn reader(name: &str, layout: Layout) -> Detected {
-    let entry = ALL
-        .iter()
-        .find(|e| e.name == name)
-        .expect("detection names readers of the catalogue");
+    let entry = ALL.iter().find(|e| e.name == name).expect("detection names readers of the catalogue");
     Detected::Log(entry, layout)
 }
 
@@ -396,15 +350,9 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     // Lines of sessions.
     if has("payload")
         && s.any(|p| {
-            [
-                "session_meta",
-                "response_item",
-                "event_msg",
-                "turn_context",
-                "compacted",
-            ]
-            .iter()
-            .any(|t| p.strip_prefix("type=") == Some(t))
+            ["session_meta", "response_item", "event_msg", "turn_context", "compacted"]
+                .iter()
+                .any(|t| p.strip_prefix("type=") == Some(t))
         })
     {
         return NotRead("codex");
@@ -418,8 +366,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     if has("type=session") && s.has_any(&["cwd", "timestamp"]) {
         return NotRead("pi");
     }
-    let claude_line =
-        s.has_all(&["sessionId", "uuid", "type"]) && s.has_any(&["message", "data", "subtype"]);
+    let claude_line = s.has_all(&["sessionId", "uuid", "type"]) && s.has_any(&["message", "data", "subtype"]);
     let claude_meta = ["type=file-history-snapshot", "type=queue-operation"];
     if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
         return reader("claude-code", Layout::Lines);
@@ -467,9 +414,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     if s.has_all(&["issue", "git_patch"]) {
         return NotRead("openhands-resolver");
     }
-    if s.has_all(&["instance_id", "history"])
-        || s.has_all(&["instance_id", "test_result", "instruction"])
-    {
+    if s.has_all(&["instance_id", "history"]) || s.has_all(&["instance_id", "test_result", "instruction"]) {
         return NotRead("openhands-output");
     }
     if s.has_all(&["messages", "annotations"]) {
@@ -485,19 +430,11 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     if s.has_any(&["messages[].role", "[].messages[].role"]) {
         return reader("openai-chat", layout);
     }
-    if s.has_all(&["[].role", "[].content"])
-        || s.has_all(&["role", "content"]) && layout == Layout::Document
+    if s.has_all(&["[].role", "[].content"]) || s.has_all(&["role", "content"]) && layout == Layout::Document
     {
         let early = memchr::memmem::find(head, b"```bash\\n").is_some()
             && memchr::memmem::find(head, b"\"tool_calls\"").is_none();
-        return reader(
-            if early {
-                "mini-swe-agent"
-            } else {
-                "openai-chat"
-            },
-            layout,
-        );
+        return reader(if early { "mini-swe-agent" } else { "openai-chat" }, layout);
     }
     if s.has_all(&["prompt", "completion"]) {
         return NotRead("verifiers");
@@ -527,8 +464,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
         return NotRead("fireact");
     }
     let event = |at: &str| {
-        has(&format!("{at}source"))
-            && (has(&format!("{at}action")) || has(&format!("{at}observation")))
+        has(&format!("{at}source")) && (has(&format!("{at}action")) || has(&format!("{at}observation")))
     };
     if event("") || event("[].") || event("[][].") {
         return NotRead("openhands-events");
@@ -544,15 +480,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     if has("resolved_ids") {
         return Label("swebench-run-report");
     }
-    if has("resolved")
-        && s.has_any(&[
-            "no_generation",
-            "no_logs",
-            "generated",
-            "with_logs",
-            "applied",
-        ])
-    {
+    if has("resolved") && s.has_any(&["no_generation", "no_logs", "generated", "with_logs", "applied"]) {
         return Label("swebench-results");
     }
     if s.any(|p| p.ends_with(".patch_exists")) || s.any(|p| p.ends_with(".tests_status")) {
@@ -592,35 +520,17 @@ mod tests {
             name("{\n \"messages\": [\n  {\"role\": \"user\", \"content\": \"x\"}\n ]\n}"),
             "openai-chat Document"
         );
-        assert_eq!(
-            name(&format!("\u{feff}{chat}\r\n\r\n{chat}")),
-            "openai-chat Lines"
-        );
+        assert_eq!(name(&format!("\u{feff}{chat}\r\n\r\n{chat}")), "openai-chat Lines");
         assert_eq!(name(&format!("{{\"broken\n{chat}\n")), "openai-chat Lines");
-        assert_eq!(
-            name(r#"[{"role":"user","content":"x"}]"#),
-            "openai-chat Document"
-        );
+        assert_eq!(name(r#"[{"role":"user","content":"x"}]"#), "openai-chat Document");
         assert_eq!(
             name(r#"[{"role":"assistant","content":"do\n```bash\nls\n```"}]"#),
             "mini-swe-agent Document"
         );
-        assert_eq!(
-            name(r#"{"messages":[{"role":"user"}],"annotations":{}}"#),
-            "annotated Lines"
-        );
-        assert_eq!(
-            name(r#"{"schema_version":"ATIF-v1.7","steps":[]}"#),
-            "not read: atif"
-        );
-        assert_eq!(
-            name(r#"{"resolved_ids":[],"schema_version":2}"#),
-            "label: swebench-run-report"
-        );
-        assert_eq!(
-            name("{\"type\":\"summary\",\"leafUuid\":\"1\"}\n"),
-            "claude-code Lines"
-        );
+        assert_eq!(name(r#"{"messages":[{"role":"user"}],"annotations":{}}"#), "annotated Lines");
+        assert_eq!(name(r#"{"schema_version":"ATIF-v1.7","steps":[]}"#), "not read: atif");
+        assert_eq!(name(r#"{"resolved_ids":[],"schema_version":2}"#), "label: swebench-run-report");
+        assert_eq!(name("{\"type\":\"summary\",\"leafUuid\":\"1\"}\n"), "claude-code Lines");
         assert_eq!(name("just a text\n"), "no log: text without JSON");
         assert_eq!(name("\u{0}\u{1}\u{2}"), "bad: binary file");
         assert_eq!(name(" \n "), "bad: nothing but white space");
@@ -631,13 +541,7 @@ mod tests {
         let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/formats");
         let mut files: Vec<String> = std::fs::read_dir(dir)
             .unwrap()
-            .filter_map(|e| {
-                e.unwrap()
-                    .file_name()
-                    .to_str()?
-                    .strip_suffix(".rs")
-                    .map(str::to_owned)
-            })
+            .filter_map(|e| e.unwrap().file_name().to_str()?.strip_suffix(".rs").map(str::to_owned))
             .filter(|n| n != "mod")
             .map(|n| n.replace('_', "-"))
             .collect();

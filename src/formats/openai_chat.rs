@@ -92,21 +92,12 @@ macro_rules! from_scalar {
                     fn visit_unit<E>(self) -> Result<$type, E> {
                         Ok($unknown)
                     }
-                    fn visit_seq<A: de::SeqAccess<'de>>(
-                        self,
-                        mut seq: A,
-                    ) -> Result<$type, A::Error> {
+                    fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<$type, A::Error> {
                         while seq.next_element::<de::IgnoredAny>()?.is_some() {}
                         Ok($unknown)
                     }
-                    fn visit_map<A: de::MapAccess<'de>>(
-                        self,
-                        mut map: A,
-                    ) -> Result<$type, A::Error> {
-                        while map
-                            .next_entry::<de::IgnoredAny, de::IgnoredAny>()?
-                            .is_some()
-                        {}
+                    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<$type, A::Error> {
+                        while map.next_entry::<de::IgnoredAny, de::IgnoredAny>()?.is_some() {}
                         Ok($unknown)
                     }
                 }
@@ -139,19 +130,14 @@ from_scalar!(
 );
 
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
-    let start = bytes
-        .iter()
-        .position(|b| !b.is_ascii_whitespace())
-        .unwrap_or(0);
+    let start = bytes.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
     if bytes.get(start) != Some(&b'[') {
         finish(serde_json::from_slice(bytes)?, None, sink);
         return Ok(());
     }
     // A list: of messages, or of runs.
-    let first = bytes[start + 1..]
-        .iter()
-        .position(|b| !b.is_ascii_whitespace())
-        .map_or(start, |i| start + 1 + i);
+    let first =
+        bytes[start + 1..].iter().position(|b| !b.is_ascii_whitespace()).map_or(start, |i| start + 1 + i);
     let mut shape = super::Shape::default();
     shape.add(bytes, first);
     if shape.has("messages") {
@@ -164,10 +150,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let run = Run {
-        messages: Some(serde_json::from_slice(bytes)?),
-        ..Run::default()
-    };
+    let run = Run { messages: Some(serde_json::from_slice(bytes)?), ..Run::default() };
     finish(run, None, sink);
     Ok(())
 }
@@ -187,11 +170,7 @@ pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
     }
     read_messages(run.messages.unwrap_or_default(), &mut draft);
     let name = |n: Option<Name>| n.map(|n| n.0).filter(|n| !n.is_empty());
-    let by_place = || {
-        index.map_or(sink.source.stem.clone(), |i| {
-            format!("{}-{i}", sink.source.stem)
-        })
-    };
+    let by_place = || index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
     let task = name(run.task_id).or(name(run.id)).unwrap_or_else(by_place);
     let reward = run.reward.and_then(|l| l.0);
     let resolved = run.resolved.and_then(|l| l.0).map(|v| v >= 1.0);
@@ -217,22 +196,11 @@ pub(super) fn read_messages(messages: Vec<Message>, draft: &mut Draft) {
         match message.role.as_deref().unwrap_or("") {
             "assistant" | "model" | "ai" => read_assistant(message, draft),
             "tool" | "function" => {
-                let text = message
-                    .content
-                    .unwrap_or_default()
-                    .into_text(&mut draft.losses);
-                draft.result(
-                    message.tool_call_id.as_deref(),
-                    message.name,
-                    text,
-                    message.is_error,
-                );
+                let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
+                draft.result(message.tool_call_id.as_deref(), message.name, text, message.is_error);
             }
             "system" | "developer" => {
-                let text = message
-                    .content
-                    .unwrap_or_default()
-                    .into_text(&mut draft.losses);
+                let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
                 draft.system(text);
             }
             "user" => read_user(message, draft),
@@ -244,19 +212,14 @@ pub(super) fn read_messages(messages: Vec<Message>, draft: &mut Draft) {
 /// A user message; in the Anthropic style it may hold tool results among its blocks.
 fn read_user(message: Message, draft: &mut Draft) {
     let Some(Content::Blocks(blocks)) = message.content else {
-        let text = message
-            .content
-            .unwrap_or_default()
-            .into_text(&mut draft.losses);
+        let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
         draft.user(text);
         return;
     };
     let mut rest = Vec::new();
     for block in blocks {
         if block.kind.as_deref() == Some("tool_result") {
-            let text = block
-                .content
-                .map_or(String::new(), |c| c.into_text(&mut draft.losses));
+            let text = block.content.map_or(String::new(), |c| c.into_text(&mut draft.losses));
             draft.result(block.tool_use_id.as_deref(), None, text, block.is_error);
         } else {
             rest.push(block);
@@ -270,21 +233,12 @@ fn read_user(message: Message, draft: &mut Draft) {
 
 fn read_assistant(message: Message, draft: &mut Draft) {
     draft.begin_call();
-    let mut calls: Vec<(Option<String>, String, String)> = message
-        .tool_calls
-        .map(|c| c.0)
-        .unwrap_or_default()
-        .into_iter()
-        .map(|c| c.into_parts())
-        .collect();
+    let mut calls: Vec<(Option<String>, String, String)> =
+        message.tool_calls.map(|c| c.0).unwrap_or_default().into_iter().map(|c| c.into_parts()).collect();
     if let Some(call) = message.function_call {
         // The older form has no id; logs of the newer one repeat an empty one.
         if calls.is_empty() && call.name.is_some() {
-            calls.push((
-                None,
-                call.name.unwrap_or_default(),
-                call.arguments.unwrap_or_default().0,
-            ));
+            calls.push((None, call.name.unwrap_or_default(), call.arguments.unwrap_or_default().0));
         }
     }
     let mut thoughts = Vec::new();
@@ -299,15 +253,9 @@ fn read_assistant(message: Message, draft: &mut Draft) {
                 match block.kind.as_deref() {
                     Some("tool_use") => {
                         let input = block.input.unwrap_or_default().0;
-                        calls.push((
-                            block.id,
-                            block.name.unwrap_or_else(|| "unknown".to_owned()),
-                            input,
-                        ));
+                        calls.push((block.id, block.name.unwrap_or_else(|| "unknown".to_owned()), input));
                     }
-                    Some("thinking" | "reasoning") => {
-                        thoughts.extend(block.thinking.or(block.text))
-                    }
+                    Some("thinking" | "reasoning") => thoughts.extend(block.thinking.or(block.text)),
                     _ => rest.push(block),
                 }
             }
@@ -321,14 +269,7 @@ fn read_assistant(message: Message, draft: &mut Draft) {
     for thought in thoughts {
         draft.agent(Kind::Thought, thought);
     }
-    draft.agent(
-        if calls.is_empty() {
-            Kind::Message
-        } else {
-            Kind::Thought
-        },
-        text,
-    );
+    draft.agent(if calls.is_empty() { Kind::Message } else { Kind::Thought }, text);
     for (id, name, arguments) in calls {
         draft.action(name, arguments, id);
     }
@@ -347,10 +288,7 @@ mod tests {
     }
 
     fn outline(t: &Trajectory) -> Vec<String> {
-        t.steps
-            .iter()
-            .map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text))
-            .collect()
+        t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
     }
 
     #[test]
@@ -380,11 +318,7 @@ mod tests {
         assert_eq!(t[0].steps[6].tool.as_deref(), Some("g"));
         assert_eq!(t[0].steps[7].call_id.as_deref(), Some("a"));
         assert_eq!(
-            (
-                t[0].task_id.as_deref(),
-                t[0].reward,
-                t[0].label_source.as_deref()
-            ),
+            (t[0].task_id.as_deref(), t[0].reward, t[0].label_source.as_deref()),
             (Some("7"), Some(0.5), Some("log"))
         );
     }
@@ -405,12 +339,7 @@ mod tests {
         let (t, _) = runs(
             r#"[{"messages":[{"role":"user","content":"a"}]},{"messages":[{"role":"user","content":"b"}]}]"#,
         );
-        assert_eq!(
-            t.iter()
-                .map(|t| t.task_id.clone().unwrap())
-                .collect::<Vec<_>>(),
-            ["chat-0", "chat-1"]
-        );
+        assert_eq!(t.iter().map(|t| t.task_id.clone().unwrap()).collect::<Vec<_>>(), ["chat-0", "chat-1"]);
         let (t, _) = runs(r#"[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]"#);
         assert_eq!(outline(&t[0]), ["0 message a", "1 message b"]);
     }
@@ -425,13 +354,7 @@ mod tests {
         let (t, _) = runs(json);
         assert_eq!(
             outline(&t[0])[1..],
-            [
-                "1 thought hm",
-                "1 thought go",
-                "1 action Read\n/a",
-                "1 observation x",
-                "2 message and more"
-            ]
+            ["1 thought hm", "1 thought go", "1 action Read\n/a", "1 observation x", "2 message and more"]
         );
         assert_eq!(t[0].steps[4].is_error, Some(true));
     }

@@ -61,14 +61,7 @@ record! {
 /// Steps of the harness, not of the model: how a run was ended from outside.
 fn is_exit(step: &TrajStep) -> bool {
     let action = step.action.as_deref().unwrap_or("").trim();
-    let exits = [
-        "exit_cost",
-        "exit_context",
-        "exit_format",
-        "exit_error",
-        "exit_api",
-        "exit_forfeit",
-    ];
+    let exits = ["exit_cost", "exit_context", "exit_format", "exit_error", "exit_api", "exit_forfeit"];
     exits.contains(&action) && step.response.as_deref().unwrap_or("").starts_with("Exit")
 }
 
@@ -78,37 +71,22 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let steps = file.trajectory.unwrap_or_default();
     let mut entries = file.history.unwrap_or_default().0;
     if steps.is_empty() {
-        entries = serde_json::from_slice::<HistoryFile>(bytes)?
-            .history
-            .unwrap_or_default();
+        entries = serde_json::from_slice::<HistoryFile>(bytes)?.history.unwrap_or_default();
     }
     let mut draft = Draft::new();
     draft.losses.add_n(
         "demonstration message left out",
         entries.iter().filter(|e| e.is_demo == Some(true)).count() as u64,
     );
-    let mut entries: Vec<Message> = entries
-        .into_iter()
-        .filter(|e| e.is_demo != Some(true))
-        .collect();
-    let n_head = entries
-        .iter()
-        .position(|e| e.role.as_deref() == Some("assistant"))
-        .unwrap_or(entries.len());
+    let mut entries: Vec<Message> = entries.into_iter().filter(|e| e.is_demo != Some(true)).collect();
+    let n_head = entries.iter().position(|e| e.role.as_deref() == Some("assistant")).unwrap_or(entries.len());
     let body = entries.split_off(n_head);
     let mut message = 0;
     for entry in entries {
         draft.at(message, None);
         message += 1;
-        let text = entry
-            .content
-            .unwrap_or_default()
-            .into_text(&mut draft.losses);
-        if entry.role.as_deref() == Some("system") {
-            draft.system(text)
-        } else {
-            draft.user(text)
-        }
+        let text = entry.content.unwrap_or_default().into_text(&mut draft.losses);
+        if entry.role.as_deref() == Some("system") { draft.system(text) } else { draft.user(text) }
     }
     if steps.is_empty() {
         read_history(body, message, &mut draft);
@@ -128,10 +106,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
 }
 
 fn read_steps(steps: Vec<TrajStep>, body: Vec<Message>, mut message: usize, draft: &mut Draft) {
-    let mut calls = body
-        .into_iter()
-        .filter(|e| e.role.as_deref() == Some("assistant"))
-        .peekable();
+    let mut calls = body.into_iter().filter(|e| e.role.as_deref() == Some("assistant")).peekable();
     for step in steps {
         if is_exit(&step) {
             draft.losses.add("exit written by the harness left out");
@@ -141,35 +116,18 @@ fn read_steps(steps: Vec<TrajStep>, body: Vec<Message>, mut message: usize, draf
         message += 1;
         draft.begin_call();
         let action = step.action.unwrap_or_default();
-        let logged = calls
-            .peek()
-            .is_some_and(|e| e.action.as_deref() == Some(action.as_str()));
-        let tool_calls = if logged {
-            calls.next().and_then(|e| e.tool_calls)
-        } else {
-            None
-        };
+        let logged = calls.peek().is_some_and(|e| e.action.as_deref() == Some(action.as_str()));
+        let tool_calls = if logged { calls.next().and_then(|e| e.tool_calls) } else { None };
         let has_call = !action.trim().is_empty();
-        let kind = if has_call {
-            Kind::Thought
-        } else {
-            Kind::Message
-        };
+        let kind = if has_call { Kind::Thought } else { Kind::Message };
         // The response is thought and command in one; alone it counts only where no command was found.
         let mut thought = step.thought.unwrap_or_default();
         if !has_call && thought.trim().is_empty() {
             thought = step.response.unwrap_or_default();
         }
         draft.agent(kind, thought);
-        let id = if has_call {
-            push_action(action, tool_calls, draft)
-        } else {
-            None
-        };
-        let text = step
-            .observation
-            .unwrap_or_default()
-            .into_text(&mut draft.losses);
+        let id = if has_call { push_action(action, tool_calls, draft) } else { None };
+        let text = step.observation.unwrap_or_default().into_text(&mut draft.losses);
         if has_call {
             draft.result(id.as_deref(), None, text, None);
         } else if !text.is_empty() {
@@ -186,16 +144,8 @@ fn push_action(action: String, tool_calls: Option<ToolCalls>, draft: &mut Draft)
         draft.action(name, arguments, id.clone());
         return id;
     }
-    draft
-        .losses
-        .add_n("tool call told by its command only", calls.len() as u64);
-    let tool = action
-        .split_whitespace()
-        .next()
-        .unwrap_or("")
-        .chars()
-        .take(80)
-        .collect();
+    draft.losses.add_n("tool call told by its command only", calls.len() as u64);
+    let tool = action.split_whitespace().next().unwrap_or("").chars().take(80).collect();
     draft.action_as(tool, action, None, None);
     None
 }
@@ -204,21 +154,14 @@ fn read_history(body: Vec<Message>, mut message: usize, draft: &mut Draft) {
     for entry in body {
         draft.at(message, None);
         message += 1;
-        let text = entry
-            .content
-            .unwrap_or_default()
-            .into_text(&mut draft.losses);
+        let text = entry.content.unwrap_or_default().into_text(&mut draft.losses);
         match entry.role.as_deref() {
             Some("assistant") => {
                 draft.begin_call();
                 let action = entry.action.unwrap_or_default();
                 let has_call = !action.trim().is_empty();
                 draft.agent(
-                    if has_call {
-                        Kind::Thought
-                    } else {
-                        Kind::Message
-                    },
+                    if has_call { Kind::Thought } else { Kind::Message },
                     entry.thought.unwrap_or(text),
                 );
                 if has_call {
@@ -251,8 +194,7 @@ impl<'de> Deserialize<'de> for History {
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<History, A::Error> {
                 let mut out = Vec::new();
                 while let Some(entry) = seq.next_element::<Message>()? {
-                    let is_agent =
-                        entry.role.as_deref() == Some("assistant") && entry.is_demo != Some(true);
+                    let is_agent = entry.role.as_deref() == Some("assistant") && entry.is_demo != Some(true);
                     let is_repeated = is_agent && entry.tool_calls.is_none();
                     out.push(entry);
                     if is_repeated {
@@ -280,10 +222,7 @@ mod tests {
     }
 
     fn outline(t: &Trajectory) -> Vec<String> {
-        t.steps
-            .iter()
-            .map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text))
-            .collect()
+        t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect()
     }
 
     #[test]
@@ -298,13 +237,7 @@ mod tests {
         let (t, losses) = run("x/django__django-1.traj", json);
         assert_eq!(
             outline(&t),
-            [
-                "0 system S",
-                "0 message Fix it.",
-                "1 thought Look.",
-                "1 action open a.py",
-                "1 observation 1:x"
-            ]
+            ["0 system S", "0 message Fix it.", "1 thought Look.", "1 action open a.py", "1 observation 1:x"]
         );
         assert_eq!(t.steps[3].tool.as_deref(), Some("open"));
         assert_eq!(t.steps[3].call_id, t.steps[4].call_id);
@@ -323,15 +256,9 @@ mod tests {
               {"role":"assistant","content":"L","action":"ls /x","tool_calls":[{"function":{"name":"bash","arguments":"{\"command\":\"ls /x\"}"},"id":"t1"}]}],
             "info":{"swe_agent_version":"1.0.1"}}"#;
         let (t, _) = run("r__r.acb0f10f.pr_1.traj", json);
-        assert_eq!(
-            outline(&t)[2..],
-            ["1 thought L", "1 action bash\nls /x", "1 observation a"]
-        );
+        assert_eq!(outline(&t)[2..], ["1 thought L", "1 action bash\nls /x", "1 observation a"]);
         assert_eq!(t.steps[4].call_id.as_deref(), Some("t1"));
-        assert_eq!(
-            t.steps[3].arguments.as_deref(),
-            Some("{\"command\":\"ls /x\"}")
-        );
+        assert_eq!(t.steps[3].arguments.as_deref(), Some("{\"command\":\"ls /x\"}"));
     }
 
     #[test]
@@ -341,14 +268,7 @@ mod tests {
              "tool_calls":[{"function":{"name":"find_file","arguments":"{\"file_name\":\"a\"}"},"id":"c1"}]},
             {"role":"tool","content":"found","tool_call_ids":["c1"]}]}"#;
         let (t, _) = run("demo.traj", json);
-        assert_eq!(
-            outline(&t)[2..],
-            [
-                "1 thought t",
-                "1 action find_file\na",
-                "1 observation found"
-            ]
-        );
+        assert_eq!(outline(&t)[2..], ["1 thought t", "1 action find_file\na", "1 observation found"]);
         assert_eq!(t.steps[4].tool.as_deref(), Some("find_file"));
     }
 }

@@ -14,11 +14,8 @@ use super::reading::{Content, Draft, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
-pub(super) const ENTRY: Entry = Entry {
-    name: "tau2-bench",
-    summary: "tau2-bench result files",
-    reading: Reading::Values(read),
-};
+pub(super) const ENTRY: Entry =
+    Entry { name: "tau2-bench", summary: "tau2-bench result files", reading: Reading::Values(read) };
 
 record! {
     struct File in "tau2" {
@@ -75,12 +72,8 @@ record! {
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let file: File = serde_json::from_slice(bytes)?;
     let info = file.info.unwrap_or_default();
-    let tickets: HashMap<String, String> = file
-        .tasks
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|t| Some((t.id?.0, t.ticket?)))
-        .collect();
+    let tickets: HashMap<String, String> =
+        file.tasks.unwrap_or_default().into_iter().filter_map(|t| Some((t.id?.0, t.ticket?))).collect();
     for simulation in file.simulations.unwrap_or_default() {
         match serde_json::from_str(simulation.get()) {
             Ok(simulation) => finish(simulation, &info, &tickets, sink),
@@ -90,12 +83,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn finish(
-    simulation: Simulation,
-    info: &Info,
-    tickets: &HashMap<String, String>,
-    sink: &mut Sink<'_>,
-) {
+fn finish(simulation: Simulation, info: &Info, tickets: &HashMap<String, String>, sink: &mut Sink<'_>) {
     let environment = info.environment_info.as_ref();
     let agent = info.agent_info.as_ref();
     let mut draft = Draft::new();
@@ -105,9 +93,7 @@ fn finish(
     if let Some(policy) = environment.and_then(|e| e.policy.as_ref()) {
         draft.system(policy.clone());
     }
-    let task = simulation
-        .task_id
-        .map_or_else(|| "unknown".to_owned(), |n| n.0);
+    let task = simulation.task_id.map_or_else(|| "unknown".to_owned(), |n| n.0);
     let messages = simulation.messages.unwrap_or_default();
     let is_solo = !messages.iter().any(|m| m.role.as_deref() == Some("user"));
     if let Some(ticket) = tickets.get(&task).filter(|_| is_solo) {
@@ -117,10 +103,7 @@ fn finish(
         read_message(message, i, &mut draft);
     }
     let domain = environment.and_then(|e| e.domain_name.clone());
-    let reward = simulation
-        .reward_info
-        .and_then(|r| r.reward)
-        .and_then(|l| l.0);
+    let reward = simulation.reward_info.and_then(|r| r.reward).and_then(|l| l.0);
     let about = Trajectory {
         task_id: Some(format!("{}-{task}", domain.as_deref().unwrap_or("task"))),
         repository: domain.map(|d| format!("tau2-bench/{d}")),
@@ -145,14 +128,9 @@ fn read_message(message: Message, i: usize, draft: &mut Draft) {
     draft.at(i, message.timestamp.as_ref().and_then(|t| t.0));
     let by_user = message.requestor.as_deref() == Some("user");
     match message.role.as_deref().unwrap_or("") {
-        "tool" if by_user => draft
-            .losses
-            .add("tool result of the user, unseen by the agent, left out"),
+        "tool" if by_user => draft.losses.add("tool result of the user, unseen by the agent, left out"),
         "tool" => {
-            let text = message
-                .content
-                .unwrap_or_default()
-                .into_text(&mut draft.losses);
+            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
             draft.result(message.id.as_deref(), None, text, message.error);
         }
         "assistant" => {
@@ -162,18 +140,8 @@ fn read_message(message: Message, i: usize, draft: &mut Draft) {
                 draft.agent(Kind::Thought, text);
             }
             let calls = message.tool_calls.map(|c| c.0).unwrap_or_default();
-            let text = message
-                .content
-                .unwrap_or_default()
-                .into_text(&mut draft.losses);
-            draft.agent(
-                if calls.is_empty() {
-                    Kind::Message
-                } else {
-                    Kind::Thought
-                },
-                text,
-            );
+            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
+            draft.agent(if calls.is_empty() { Kind::Message } else { Kind::Thought }, text);
             for call in calls {
                 let (id, name, arguments) = call.into_parts();
                 draft.action(name, arguments, id);
@@ -181,23 +149,14 @@ fn read_message(message: Message, i: usize, draft: &mut Draft) {
         }
         "user" => {
             let n_calls = message.tool_calls.map_or(0, |c| c.0.len());
-            draft.losses.add_n(
-                "tool call of the user, unseen by the agent, left out",
-                n_calls as u64,
-            );
-            let text = message
-                .content
-                .unwrap_or_default()
-                .into_text(&mut draft.losses);
+            draft.losses.add_n("tool call of the user, unseen by the agent, left out", n_calls as u64);
+            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
             if n_calls == 0 || !text.is_empty() {
                 draft.user(text);
             }
         }
         "system" => {
-            let text = message
-                .content
-                .unwrap_or_default()
-                .into_text(&mut draft.losses);
+            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
             draft.system(text);
         }
         _ => draft.losses.add("message of unknown role left out"),
@@ -224,20 +183,11 @@ mod tests {
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         let t = &sink.trajectories[0];
-        let outline: Vec<String> = t
-            .steps
-            .iter()
-            .map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text))
-            .collect();
+        let outline: Vec<String> =
+            t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();
         assert_eq!(
             outline,
-            [
-                "0 system P",
-                "1 message Hi!",
-                "2 message No signal.",
-                "2 action look\nL1",
-                "2 observation err"
-            ]
+            ["0 system P", "1 message Hi!", "2 message No signal.", "2 action look\nL1", "2 observation err"]
         );
         assert_eq!(t.steps[4].is_error, Some(true));
         assert_eq!((t.reward, t.resolved), (Some(0.0), Some(false)));

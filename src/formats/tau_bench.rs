@@ -8,11 +8,8 @@ use super::reading::{Content, Draft, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::Trajectory;
 
-pub(super) const ENTRY: Entry = Entry {
-    name: "tau-bench",
-    summary: "tau-bench result files",
-    reading: Reading::Values(read),
-};
+pub(super) const ENTRY: Entry =
+    Entry { name: "tau-bench", summary: "tau-bench result files", reading: Reading::Values(read) };
 
 record! {
     struct Run in "tau" {
@@ -58,16 +55,12 @@ fn finish(run: Run, sink: &mut Sink<'_>) {
 
 /// The domain by the heading of the policy.
 fn domain(messages: &[Message]) -> Option<&'static str> {
-    let policy = messages
-        .iter()
-        .find(|m| m.role.as_deref() == Some("system"))?;
+    let policy = messages.iter().find(|m| m.role.as_deref() == Some("system"))?;
     let Some(Content::Text(text)) = &policy.content else {
         return None;
     };
     let heading = text.lines().find(|l| !l.trim().is_empty())?.to_lowercase();
-    ["airline", "retail", "telecom"]
-        .into_iter()
-        .find(|d| heading.contains(d))
+    ["airline", "retail", "telecom"].into_iter().find(|d| heading.contains(d))
 }
 
 #[cfg(test)]

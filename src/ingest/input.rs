@@ -24,38 +24,24 @@ pub(crate) struct Input {
 pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for root in roots {
-        let metadata =
-            std::fs::metadata(root).with_context(|| format!("cannot read {}", root.display()))?;
+        let metadata = std::fs::metadata(root).with_context(|| format!("cannot read {}", root.display()))?;
         if !metadata.is_dir() {
-            let name = root.file_name().map_or_else(
-                || root.display().to_string(),
-                |n| n.to_string_lossy().into_owned(),
-            );
-            inputs.push(Input {
-                name,
-                path: root.clone(),
-                is_named: true,
-                n_bytes: metadata.len(),
-            });
+            let name = root
+                .file_name()
+                .map_or_else(|| root.display().to_string(), |n| n.to_string_lossy().into_owned());
+            inputs.push(Input { name, path: root.clone(), is_named: true, n_bytes: metadata.len() });
             continue;
         }
-        let is_shown = |e: &walkdir::DirEntry| {
-            e.depth() == 0 || !e.file_name().to_string_lossy().starts_with('.')
-        };
-        for entry in walkdir::WalkDir::new(root)
-            .follow_links(true)
-            .into_iter()
-            .filter_entry(is_shown)
-        {
+        let is_shown =
+            |e: &walkdir::DirEntry| e.depth() == 0 || !e.file_name().to_string_lossy().starts_with('.');
+        for entry in walkdir::WalkDir::new(root).follow_links(true).into_iter().filter_entry(is_shown) {
             let entry = entry.with_context(|| format!("cannot list {}", root.display()))?;
             if !entry.file_type().is_file() {
                 continue;
             }
             let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
-            let mut parts: Vec<_> = relative
-                .components()
-                .map(|c| c.as_os_str().to_string_lossy().into_owned())
-                .collect();
+            let mut parts: Vec<_> =
+                relative.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
             if let (true, Some(last)) = (roots.len() > 1, root.file_name()) {
                 parts.insert(0, last.to_string_lossy().into_owned());
             }
@@ -89,26 +75,16 @@ pub(crate) fn open(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
 }
 
 /// Reads a whole file, uncompressed, but at most `max` bytes; what was read comes with the error.
-pub(crate) fn read_small(
-    path: &Path,
-    max: usize,
-) -> std::io::Result<(Vec<u8>, std::io::Result<()>)> {
+pub(crate) fn read_small(path: &Path, max: usize) -> std::io::Result<(Vec<u8>, std::io::Result<()>)> {
     let stored = std::fs::read(path)?;
     let mut bytes = Vec::new();
     let result = if stored.starts_with(&ZSTD) {
         // The size stands in the header of most frames; it is a hint and may lie.
-        let hint = zstd::zstd_safe::get_frame_content_size(&stored)
-            .ok()
-            .flatten()
-            .unwrap_or(0);
+        let hint = zstd::zstd_safe::get_frame_content_size(&stored).ok().flatten().unwrap_or(0);
         bytes.reserve((hint as usize).min(max) + 16);
-        zstd::stream::read::Decoder::with_buffer(stored.as_slice())?
-            .take(max as u64)
-            .read_to_end(&mut bytes)
+        zstd::stream::read::Decoder::with_buffer(stored.as_slice())?.take(max as u64).read_to_end(&mut bytes)
     } else if stored.starts_with(&GZIP) {
-        flate2::bufread::MultiGzDecoder::new(stored.as_slice())
-            .take(max as u64)
-            .read_to_end(&mut bytes)
+        flate2::bufread::MultiGzDecoder::new(stored.as_slice()).take(max as u64).read_to_end(&mut bytes)
     } else {
         return Ok((stored, Ok(())));
     };
@@ -120,11 +96,7 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Reads on until at least `n` bytes are there, or the end; says whether it is the end.
-pub(crate) fn read_head(
-    reader: &mut dyn BufRead,
-    head: &mut Vec<u8>,
-    n: usize,
-) -> std::io::Result<bool> {
+pub(crate) fn read_head(reader: &mut dyn BufRead, head: &mut Vec<u8>, n: usize) -> std::io::Result<bool> {
     let missing = n.saturating_sub(head.len()) as u64;
     let got = reader.take(missing).read_to_end(head)?;
     Ok((got as u64) < missing)
@@ -145,16 +117,12 @@ mod tests {
             open(&path).unwrap().read_to_string(&mut text).unwrap();
             text
         };
-        let frames = [
-            zstd::encode_all(&b"one "[..], 1).unwrap(),
-            zstd::encode_all(&b"two"[..], 1).unwrap(),
-        ]
-        .concat();
+        let frames =
+            [zstd::encode_all(&b"one "[..], 1).unwrap(), zstd::encode_all(&b"two"[..], 1).unwrap()].concat();
         assert_eq!(read("a.jsonl", &frames), "one two");
         let mut members = Vec::new();
         for part in [&b"one "[..], b"two"] {
-            let mut encoder =
-                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             encoder.write_all(part).unwrap();
             members.extend(encoder.finish().unwrap());
         }
@@ -169,11 +137,8 @@ mod tests {
         for name in ["b/z.json", "b/.git/x", "a.json", ".hidden"] {
             std::fs::write(dir.path().join(name), "{}").unwrap();
         }
-        let names: Vec<String> = find(&[dir.path().to_owned()])
-            .unwrap()
-            .into_iter()
-            .map(|i| i.name)
-            .collect();
+        let names: Vec<String> =
+            find(&[dir.path().to_owned()]).unwrap().into_iter().map(|i| i.name).collect();
         assert_eq!(names, ["a.json", "b/z.json"]);
         assert!(find(&[dir.path().join("none")]).is_err());
     }

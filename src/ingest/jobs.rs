@@ -92,13 +92,7 @@ pub(super) fn for_each_part(
     mut each: impl FnMut(Part) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let window = 2 * threads as u64 + 2;
-    let first = Queue {
-        next_input: 0,
-        open: None,
-        n_given: 0,
-        n_written: 0,
-        is_stopped: false,
-    };
+    let first = Queue { next_input: 0, open: None, n_given: 0, n_written: 0, is_stopped: false };
     let (queue, moved) = (Mutex::new(first), Condvar::new());
     // A worker that panicked has left no half state behind the lock: each field is set on its own.
     let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,10 +114,7 @@ pub(super) fn for_each_part(
             let (sender, next_job) = (sender.clone(), &next_job);
             scope.spawn(move || {
                 while let Some((number, job)) = next_job() {
-                    if sender
-                        .send((number, read_job(job, inputs, forced)))
-                        .is_err()
-                    {
+                    if sender.send((number, read_job(job, inputs, forced))).is_err() {
                         return;
                     }
                 }
@@ -174,12 +165,7 @@ impl Queue {
         let mut bytes = Vec::with_capacity(BATCH_BYTES + (64 << 10));
         let mut error = None;
         let mut is_last = false;
-        match open
-            .reader
-            .by_ref()
-            .take(BATCH_BYTES as u64)
-            .read_to_end(&mut bytes)
-        {
+        match open.reader.by_ref().take(BATCH_BYTES as u64).read_to_end(&mut bytes) {
             Ok(n) if n < BATCH_BYTES => is_last = true,
             Ok(_) if bytes.last() == Some(&b'\n') => {}
             Ok(_) => match open.reader.read_until(b'\n', &mut bytes) {
@@ -195,15 +181,7 @@ impl Queue {
         if !is_last {
             self.open = Some(open);
         }
-        Job::Lines {
-            input,
-            entry,
-            bytes,
-            line,
-            offset,
-            error,
-            is_last,
-        }
+        Job::Lines { input, entry, bytes, line, offset, error, is_last }
     }
 }
 
@@ -215,13 +193,7 @@ fn open_lines(i: usize, input: &Input, forced: Option<&'static Entry>) -> Option
     match found {
         Detected::Log(entry, Layout::Lines) if matches!(entry.reading, Reading::Values(_)) => {
             let reader = Box::new(std::io::Cursor::new(head).chain(reader));
-            Some(OpenLines {
-                input: i,
-                entry,
-                reader,
-                line: 1,
-                offset: 0,
-            })
+            Some(OpenLines { input: i, entry, reader, line: 1, offset: 0 })
         }
         _ => None,
     }
@@ -238,10 +210,7 @@ fn detect(
     loop {
         let is_whole = input::read_head(reader, head, n)?;
         if let Some(entry) = forced {
-            return Ok((
-                Detected::Log(entry, layout(entry, head, is_whole)),
-                is_whole,
-            ));
+            return Ok((Detected::Log(entry, layout(entry, head, is_whole)), is_whole));
         }
         let found = formats::detect(head, is_whole);
         if !matches!(found, Detected::More) || n >= max {
@@ -272,25 +241,13 @@ fn read_job(job: Job, inputs: &[Input], forced: Option<&'static Entry>) -> Part 
                 part.reject(None, part.n_bytes, format!("cannot read on: {error}"));
             }
         }
-        Job::Lines {
-            entry,
-            bytes,
-            line,
-            offset,
-            error,
-            is_last,
-            ..
-        } => {
+        Job::Lines { entry, bytes, line, offset, error, is_last, .. } => {
             part.is_last = is_last;
             part.found = Found::Log(entry.name);
             let source = Source::new(&inputs[input].name, entry.name);
             part.read_lines_of(&bytes, entry, &source, line, offset);
             if let Some(error) = error {
-                part.reject(
-                    None,
-                    offset + part.n_bytes,
-                    format!("cannot read on: {error}"),
-                );
+                part.reject(None, offset + part.n_bytes, format!("cannot read on: {error}"));
             }
         }
     }
@@ -299,11 +256,7 @@ fn read_job(job: Job, inputs: &[Input], forced: Option<&'static Entry>) -> Part 
 }
 
 /// Reads a file of any kind. Small files are read at once, others line by line where they have lines.
-fn read_file(
-    input: &Input,
-    forced: Option<&'static Entry>,
-    part: &mut Part,
-) -> std::io::Result<()> {
+fn read_file(input: &Input, forced: Option<&'static Entry>, part: &mut Part) -> std::io::Result<()> {
     if input.n_bytes <= BIG_FILE_BYTES {
         let (bytes, read) = input::read_small(&input.path, MAX_SMALL_BYTES)?;
         if bytes.len() < MAX_SMALL_BYTES {
@@ -370,20 +323,14 @@ impl Part {
                         let mut reader = std::io::Cursor::new(head).chain(rest);
                         return self.read_lines(&mut reader, entry, &source);
                     }
-                    (Layout::Document, rest) => {
-                        self.read_document(&all(head, rest)?, entry, &source)
-                    }
+                    (Layout::Document, rest) => self.read_document(&all(head, rest)?, entry, &source),
                 }
             }
             Detected::NotRead(name) => self.found = Found::NotRead(name),
             Detected::Label(name) => self.found = Found::Label(name, all(head, rest)?),
             // What was given by name is meant to be a log.
             Detected::NoLog(what) if input.is_named => {
-                self.reject(
-                    None,
-                    0,
-                    format!("{what}\nhint: --format NAME reads it as that format"),
-                );
+                self.reject(None, 0, format!("{what}\nhint: --format NAME reads it as that format"));
             }
             Detected::NoLog(what) => self.found = Found::NoLog(what),
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
@@ -393,22 +340,14 @@ impl Part {
     }
 
     fn reject(&mut self, line: Option<u64>, offset: u64, reason: String) {
-        self.rejects.push(Rejected {
-            line,
-            offset,
-            reason,
-        });
+        self.rejects.push(Rejected { line, offset, reason });
     }
 
     /// Takes over what a sink has; its rejects lie in a value that begins at `offset`.
     fn take(&mut self, sink: &mut Sink<'_>, line: Option<u64>, offset: u64) {
         for (at, reason) in sink.rejects.drain(..) {
             // The parser sees one value, so its line is always 1 for a file of lines.
-            let reason = if line.is_some() {
-                reason.replace("line 1 column", "column")
-            } else {
-                reason
-            };
+            let reason = if line.is_some() { reason.replace("line 1 column", "column") } else { reason };
             self.reject(line, offset + at as u64, reason);
         }
         for mut trajectory in sink.trajectories.drain(..) {
@@ -457,14 +396,7 @@ impl Part {
     }
 
     /// The same for lines in memory.
-    fn read_lines_of(
-        &mut self,
-        mut bytes: &[u8],
-        entry: &Entry,
-        source: &Source,
-        line: u64,
-        offset: u64,
-    ) {
+    fn read_lines_of(&mut self, mut bytes: &[u8], entry: &Entry, source: &Source, line: u64, offset: u64) {
         let mut lines = Lines::new(entry, source, line, offset);
         while !bytes.is_empty() {
             let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |i| i + 1);
@@ -490,21 +422,11 @@ impl<'a> Lines<'a> {
             Reading::Session(open) => Some(open()),
             Reading::Values(_) => None,
         };
-        Lines {
-            sink: Sink::new(source),
-            reading: entry.reading,
-            session,
-            line,
-            offset,
-        }
+        Lines { sink: Sink::new(source), reading: entry.reading, session, line, offset }
     }
 
     fn read(&mut self, raw: &[u8], part: &mut Part) {
-        let text = if self.offset == 0 {
-            formats::without_mark(raw)
-        } else {
-            raw
-        };
+        let text = if self.offset == 0 { formats::without_mark(raw) } else { raw };
         let text = text.trim_ascii();
         if !text.is_empty() {
             match (&mut self.session, self.reading) {

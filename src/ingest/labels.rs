@@ -64,11 +64,7 @@ struct Instance {
 
 impl LabelFile {
     /// Reads a label file; kinds without verdicts on tasks, and broken files, have none.
-    pub(crate) fn read(
-        name: &str,
-        kind: &'static str,
-        bytes: &[u8],
-    ) -> Result<LabelFile, serde_json::Error> {
+    pub(crate) fn read(name: &str, kind: &'static str, bytes: &[u8]) -> Result<LabelFile, serde_json::Error> {
         let mut verdicts = BTreeMap::new();
         let mut put = |ids: Vec<String>, resolved: Option<bool>| {
             for id in ids {
@@ -131,9 +127,7 @@ impl LabelFile {
         let known = self.verdicts.get(task).copied();
         // Only ids in the form of SWE-bench: anything else cannot have been in the evaluation.
         let is_swe = self.others_unresolved && task.contains("__") && !task.contains(' ');
-        known.or(is_swe.then_some(Verdict {
-            resolved: Some(false),
-        }))
+        known.or(is_swe.then_some(Verdict { resolved: Some(false) }))
     }
 }
 
@@ -143,11 +137,7 @@ fn scope(name: &str) -> String {
     let (parent, last) = folder.rsplit_once('/').unwrap_or(("", folder));
     let is_side = ["labels", "results", "reports", "logs", "evaluation"].contains(&last);
     let scope = if is_side { parent } else { folder };
-    if scope.is_empty() {
-        String::new()
-    } else {
-        format!("{scope}/")
-    }
+    if scope.is_empty() { String::new() } else { format!("{scope}/") }
 }
 
 /// `run` of `<model>.<run>.json`.
@@ -195,14 +185,8 @@ mod tests {
     use super::*;
 
     fn labels(files: &[(&str, &'static str, &str)]) -> Labels {
-        let files = files
-            .iter()
-            .map(|(n, k, t)| LabelFile::read(n, k, t.as_bytes()).unwrap())
-            .collect();
-        Labels {
-            files,
-            ..Labels::default()
-        }
+        let files = files.iter().map(|(n, k, t)| LabelFile::read(n, k, t.as_bytes()).unwrap()).collect();
+        Labels { files, ..Labels::default() }
     }
 
     #[test]
@@ -210,18 +194,9 @@ mod tests {
         let report = r#"{"resolved_ids":["a__b-1"],"unresolved_ids":["a__b-2"],"error_ids":["a__b-3"],"schema_version":2}"#;
         let mut l = labels(&[("x/labels/model.run_1.json", "swebench-run-report", report)]);
         let name = "x/labels/model.run_1.json".to_owned();
-        assert_eq!(
-            l.join("x/run_1/a__b-1.traj.json", "a__b-1"),
-            Some((Some(true), name.clone()))
-        );
-        assert_eq!(
-            l.join("x/run_1/a__b-2.traj.json", "a__b-2"),
-            Some((Some(false), name.clone()))
-        );
-        assert_eq!(
-            l.join("x/run_1/a__b-3.traj.json", "a__b-3"),
-            Some((None, name))
-        );
+        assert_eq!(l.join("x/run_1/a__b-1.traj.json", "a__b-1"), Some((Some(true), name.clone())));
+        assert_eq!(l.join("x/run_1/a__b-2.traj.json", "a__b-2"), Some((Some(false), name.clone())));
+        assert_eq!(l.join("x/run_1/a__b-3.traj.json", "a__b-3"), Some((None, name)));
         assert_eq!(l.join("x/run_1/a__b-4.traj.json", "a__b-4"), None);
         assert_eq!(l.join("x/run_2/a__b-1.traj.json", "a__b-1"), None);
         assert_eq!(l.join("y/run_1/a__b-1.traj.json", "a__b-1"), None);
@@ -232,14 +207,8 @@ mod tests {
     fn results_list_what_was_resolved() {
         let results = r#"{"no_generation":[],"no_logs":["a__b-3"],"resolved":["a__b-1"]}"#;
         let mut l = labels(&[("x/results/results.json", "swebench-results", results)]);
-        assert_eq!(
-            l.join("x/trajs/a__b-1.traj", "a__b-1").unwrap().0,
-            Some(true)
-        );
-        assert_eq!(
-            l.join("x/trajs/a__b-2.traj", "a__b-2").unwrap().0,
-            Some(false)
-        );
+        assert_eq!(l.join("x/trajs/a__b-1.traj", "a__b-1").unwrap().0, Some(true));
+        assert_eq!(l.join("x/trajs/a__b-2.traj", "a__b-2").unwrap().0, Some(false));
         assert_eq!(l.join("x/trajs/a__b-3.traj", "a__b-3").unwrap().0, None);
         assert_eq!(l.join("x/trajs/chat.jsonl", "chat-1"), None);
     }
@@ -248,16 +217,12 @@ mod tests {
     fn contradicting_files_leave_it_unknown() {
         let yes = r#"{"resolved":["a__b-1"],"no_logs":[]}"#;
         let no = r#"{"resolved":[],"no_logs":["a__b-2"]}"#;
-        let mut l = labels(&[
-            ("results.json", "swebench-results", yes),
-            ("other.json", "swebench-results", no),
-        ]);
+        let mut l =
+            labels(&[("results.json", "swebench-results", yes), ("other.json", "swebench-results", no)]);
         assert_eq!(l.join("a__b-1.traj", "a__b-1"), None);
         assert_eq!(l.contradicted.len(), 1);
-        let mut l = labels(&[
-            ("results.json", "swebench-results", yes),
-            ("x/results.json", "swebench-results", no),
-        ]);
+        let mut l =
+            labels(&[("results.json", "swebench-results", yes), ("x/results.json", "swebench-results", no)]);
         assert_eq!(l.join("x/a__b-1.traj", "a__b-1").unwrap().0, Some(false));
     }
 }

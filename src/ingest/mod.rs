@@ -153,23 +153,12 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     anyhow::ensure!(
         !inputs.is_empty(),
         "no files under {}\nhint: give log files or a folder that holds some",
-        options
-            .inputs
-            .iter()
-            .map(|p| p.display().to_string())
-            .collect::<Vec<_>>()
-            .join(", ")
+        options.inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
     );
     std::fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot create {}", options.out.display()))?;
     let mut out = Output::create(&options.out)?;
-    let written = run(
-        &inputs,
-        forced,
-        options.threads.max(1),
-        &mut out,
-        on_progress,
-    );
+    let written = run(&inputs, forced, options.threads.max(1), &mut out, on_progress);
     if let Err(error) = written {
         out.discard();
         return Err(error);
@@ -230,12 +219,7 @@ struct Output {
     file: FileReport,
 }
 
-const TABLES: [&str; 4] = [
-    "trajectories.parquet",
-    "steps.parquet",
-    "rejects.jsonl",
-    "ingest.json",
-];
+const TABLES: [&str; 4] = ["trajectories.parquet", "steps.parquet", "rejects.jsonl", "ingest.json"];
 
 /// The temporary name of a file of the dataset.
 fn unfinished(dir: &Path, name: &str) -> PathBuf {
@@ -251,10 +235,7 @@ impl Output {
                 .with_context(|| format!("cannot write {}", path.display()))
         };
         Ok(Output {
-            trajectories: TableWriter::create(
-                &unfinished(dir, "trajectories.parquet"),
-                ROW_GROUP_BYTES,
-            )?,
+            trajectories: TableWriter::create(&unfinished(dir, "trajectories.parquet"), ROW_GROUP_BYTES)?,
             steps: TableWriter::create(&unfinished(dir, "steps.parquet"), ROW_GROUP_BYTES)?,
             rejects: file("rejects.jsonl")?,
             files: file("files.jsonl")?,
@@ -276,12 +257,8 @@ impl Output {
     fn take(&mut self, part: Part, inputs: &[Input]) -> anyhow::Result<()> {
         let name = &inputs[part.input].name;
         for reject in &part.rejects {
-            let row = Reject {
-                path: name,
-                line: reject.line,
-                byte_offset: reject.offset,
-                reason: &reject.reason,
-            };
+            let row =
+                Reject { path: name, line: reject.line, byte_offset: reject.offset, reason: &reject.reason };
             serde_json::to_writer(&mut self.rejects, &row)?;
             self.rejects.write_all(b"\n")?;
         }
@@ -294,10 +271,7 @@ impl Output {
         let format = match &part.found {
             Found::Log(name) => *name,
             Found::NotRead(format) => {
-                self.report.not_read.push(Aside {
-                    path: name.clone(),
-                    format: (*format).to_owned(),
-                });
+                self.report.not_read.push(Aside { path: name.clone(), format: (*format).to_owned() });
                 "not read"
             }
             Found::Label(kind, bytes) => match LabelFile::read(name, kind, bytes) {
@@ -306,26 +280,21 @@ impl Output {
                     "label"
                 }
                 Err(_) => {
-                    self.report.no_logs.push(Aside {
-                        path: name.clone(),
-                        format: format!("unreadable {kind}"),
-                    });
+                    self.report
+                        .no_logs
+                        .push(Aside { path: name.clone(), format: format!("unreadable {kind}") });
                     "no log"
                 }
             },
             Found::NoLog(what) => {
-                self.report.no_logs.push(Aside {
-                    path: name.clone(),
-                    format: (*what).to_owned(),
-                });
+                self.report.no_logs.push(Aside { path: name.clone(), format: (*what).to_owned() });
                 "no log"
             }
             Found::Bad => "unreadable",
         };
         let (mut n_duplicates, mut n_text) = (0, 0);
         for (trajectory, steps) in part.trajectories {
-            let id = u128::from_str_radix(&trajectory.trajectory, 16)
-                .context("an id is a hex number")?;
+            let id = u128::from_str_radix(&trajectory.trajectory, 16).context("an id is a hex number")?;
             if let Some(first) = self.seen.get(&id) {
                 n_duplicates += 1;
                 self.report.duplicates.push(Duplicate {
@@ -394,11 +363,7 @@ impl Output {
             .labels
             .files
             .iter()
-            .map(|f| LabelReport {
-                path: f.name.clone(),
-                format: f.kind.to_owned(),
-                joined: f.n_joined,
-            })
+            .map(|f| LabelReport { path: f.name.clone(), format: f.kind.to_owned(), joined: f.n_joined })
             .collect();
         write_report(&self.dir, &self.report)?;
         // Without its report a dataset is not finished: it goes first and comes last.
@@ -441,18 +406,12 @@ fn join_labels(dir: &Path, labels: &mut Labels, report: &mut Report) -> anyhow::
     for row_group in 0..store::row_groups::<TrajectoryRow>(&path)? {
         for mut row in store::read_row_group::<TrajectoryRow>(&path, row_group)? {
             if row.resolved.is_none() {
-                if let Some((resolved, file)) = row
-                    .task_id
-                    .as_deref()
-                    .and_then(|t| labels.join(&row.source, t))
+                if let Some((resolved, file)) =
+                    row.task_id.as_deref().and_then(|t| labels.join(&row.source, t))
                 {
                     row.resolved = resolved;
                     row.label_source = Some(file);
-                    if let Some(totals) = report
-                        .formats
-                        .get_mut(&row.format)
-                        .filter(|_| resolved.is_some())
-                    {
+                    if let Some(totals) = report.formats.get_mut(&row.format).filter(|_| resolved.is_some()) {
                         totals.labelled += 1;
                     }
                 }
@@ -467,9 +426,8 @@ fn join_labels(dir: &Path, labels: &mut Labels, report: &mut Report) -> anyhow::
 /// Writes `ingest.json`: the report, then a line for each file.
 fn write_report(dir: &Path, report: &Report) -> anyhow::Result<()> {
     let path = unfinished(dir, "ingest.json");
-    let mut out = BufWriter::new(
-        File::create(&path).with_context(|| format!("cannot write {}", path.display()))?,
-    );
+    let mut out =
+        BufWriter::new(File::create(&path).with_context(|| format!("cannot write {}", path.display()))?);
     let text = serde_json::to_string_pretty(report)?;
     let body = text.strip_suffix("\n}").context("a report is an object")?;
     write!(out, "{body},\n  \"by_file\": [")?;
@@ -478,8 +436,6 @@ fn write_report(dir: &Path, report: &Report) -> anyhow::Result<()> {
         write!(out, "{}\n    {}", if i == 0 { "" } else { "," }, line?)?;
     }
     out.write_all(b"\n  ]\n}\n")?;
-    out.into_inner()
-        .map_err(std::io::IntoInnerError::into_error)?
-        .sync_all()?;
+    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
     Ok(())
 }

@@ -40,10 +40,7 @@ pub struct Estimate {
 impl Estimate {
     /// An estimate that is null, and why.
     pub fn null(reason: impl Into<String>) -> Self {
-        Estimate {
-            reason: Some(reason.into()),
-            ..Estimate::default()
-        }
+        Estimate { reason: Some(reason.into()), ..Estimate::default() }
     }
 
     pub fn lo(&self) -> Option<f64> {
@@ -86,10 +83,7 @@ pub fn estimate<const K: usize>(
     if n_clusters == 1 {
         return without_interval(Some(value), "1 cluster");
     }
-    let jackknife: Vec<f64> = leave_one_out(clusters)
-        .iter()
-        .filter_map(&statistic)
-        .collect();
+    let jackknife: Vec<f64> = leave_one_out(clusters).iter().filter_map(&statistic).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(resampling.seed);
     let mut draws: Vec<f64> = (0..resampling.resamples)
         .filter_map(|_| {
@@ -104,10 +98,7 @@ pub fn estimate<const K: usize>(
         .collect();
     let undefined = resampling.resamples - draws.len();
     if draws.is_empty() || undefined as f64 > UNDEFINED_SHARE * resampling.resamples as f64 {
-        let reason = format!(
-            "undefined in {undefined} of {} resamples",
-            resampling.resamples
-        );
+        let reason = format!("undefined in {undefined} of {} resamples", resampling.resamples);
         return without_interval(Some(value), &reason);
     }
     draws.sort_by(f64::total_cmp);
@@ -163,16 +154,9 @@ fn bca(value: f64, draws: &[f64], jackknife: &[f64]) -> (f64, f64) {
         let z = bias + normal_quantile(tail);
         let shrink = 1.0 - acceleration * z;
         // Past the pole the corrected level has run off the scale.
-        if shrink <= 0.0 {
-            f64::from(u8::from(z > 0.0))
-        } else {
-            normal_cdf(bias + z / shrink)
-        }
+        if shrink <= 0.0 { f64::from(u8::from(z > 0.0)) } else { normal_cdf(bias + z / shrink) }
     };
-    (
-        percentile(draws, level(0.025)),
-        percentile(draws, level(0.975)),
-    )
+    (percentile(draws, level(0.025)), percentile(draws, level(0.975)))
 }
 
 /// Skewness of the jackknife influences over 6; 0 where all agree.
@@ -184,11 +168,7 @@ fn acceleration(jackknife: &[f64]) -> f64 {
         squares += d * d;
         cubes += d * d * d;
     }
-    if squares > 1e-30 {
-        cubes / (6.0 * squares.powf(1.5))
-    } else {
-        0.0
-    }
+    if squares > 1e-30 { cubes / (6.0 * squares.powf(1.5)) } else { 0.0 }
 }
 
 /// The quantile at `share` of sorted values, linear between neighbours.
@@ -275,11 +255,7 @@ fn normal_quantile(p: f64) -> f64 {
         return q * ratio(&A, &B, 0.180_625 - q * q);
     }
     let r = (-p.min(1.0 - p).ln()).sqrt();
-    let tail = if r <= 5.0 {
-        ratio(&C, &D, r - 1.6)
-    } else {
-        ratio(&E, &F, r - 5.0)
-    };
+    let tail = if r <= 5.0 { ratio(&C, &D, r - 1.6) } else { ratio(&E, &F, r - 5.0) };
     tail.copysign(q)
 }
 
@@ -287,20 +263,14 @@ fn normal_quantile(p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const RESAMPLING: Resampling = Resampling {
-        seed: 7,
-        resamples: 2_000,
-    };
+    const RESAMPLING: Resampling = Resampling { seed: 7, resamples: 2_000 };
 
     fn ratio(s: &[f64; 2]) -> Option<f64> {
         (s[1] != 0.0).then(|| s[0] / s[1])
     }
 
     fn close(a: f64, b: f64, tolerance: f64) {
-        assert!(
-            (a - b).abs() <= tolerance,
-            "{a} is not within {tolerance} of {b}"
-        );
+        assert!((a - b).abs() <= tolerance, "{a} is not within {tolerance} of {b}");
     }
 
     #[test]
@@ -309,27 +279,18 @@ mod tests {
         assert_eq!(e.value, Some(0.4));
         assert_eq!(e.n_clusters, 3);
         let (lo, hi) = e.interval.unwrap();
-        assert!(
-            (0.0..0.4).contains(&lo) && hi > 0.4 && hi <= 0.75,
-            "{lo} {hi}"
-        );
+        assert!((0.0..0.4).contains(&lo) && hi > 0.4 && hi <= 0.75, "{lo} {hi}");
     }
 
     #[test]
     fn degenerate_inputs_say_why() {
         let empty = estimate(&[], ratio, RESAMPLING);
-        assert_eq!(
-            (empty.value, empty.reason.as_deref()),
-            (None, Some("no data"))
-        );
+        assert_eq!((empty.value, empty.reason.as_deref()), (None, Some("no data")));
         let one = estimate(&[[1.0, 4.0]], ratio, RESAMPLING);
         assert_eq!((one.value, one.interval), (Some(0.25), None));
         assert_eq!(one.reason.as_deref(), Some("1 cluster"));
         let zero = estimate(&[[1.0, 0.0], [2.0, 0.0]], ratio, RESAMPLING);
-        assert_eq!(
-            (zero.value, zero.reason.as_deref()),
-            (None, Some("denominator is 0"))
-        );
+        assert_eq!((zero.value, zero.reason.as_deref()), (None, Some("denominator is 0")));
         // 3 of 4 clusters have no weight: (3/4)^4 = 32 % of the resamples are undefined.
         let thin = [[1.0, 2.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]];
         let thin = estimate(&thin, ratio, RESAMPLING);
@@ -347,17 +308,7 @@ mod tests {
         let clusters: Vec<[f64; 2]> = (1..20).map(|i| [f64::from(i % 5), f64::from(i)]).collect();
         let a = estimate(&clusters, ratio, RESAMPLING);
         assert_eq!(a, estimate(&clusters, ratio, RESAMPLING));
-        assert_ne!(
-            a,
-            estimate(
-                &clusters,
-                ratio,
-                Resampling {
-                    seed: 8,
-                    resamples: 2_000
-                }
-            )
-        );
+        assert_ne!(a, estimate(&clusters, ratio, Resampling { seed: 8, resamples: 2_000 }));
     }
 
     /// Figures from scipy.special.ndtri and ndtr 1.17.1.
@@ -386,13 +337,10 @@ mod tests {
     /// The formula on fixed inputs, against NumPy and SciPy 1.17.1: no random numbers involved.
     #[test]
     fn bca_on_fixed_draws_is_that_of_scipy() {
-        let mut draws: Vec<f64> = (0..200)
-            .map(|i| 0.5 + 0.2 * (f64::from(i) * 0.7).sin() + 0.001 * f64::from(i))
-            .collect();
+        let mut draws: Vec<f64> =
+            (0..200).map(|i| 0.5 + 0.2 * (f64::from(i) * 0.7).sin() + 0.001 * f64::from(i)).collect();
         draws.sort_by(f64::total_cmp);
-        let jackknife: Vec<f64> = (0..15)
-            .map(|i| 0.5 + 0.01 * f64::from((i * i) % 7))
-            .collect();
+        let jackknife: Vec<f64> = (0..15).map(|i| 0.5 + 0.01 * f64::from((i * i) % 7)).collect();
         close(acceleration(&jackknife), -0.015_597_044_303_207_417, 1e-12);
         let (lo, hi) = bca(0.57, &draws, &jackknife);
         close(lo, 0.329_398_748_102_859_85, 1e-12);
@@ -403,17 +351,11 @@ mod tests {
     /// the random numbers of 100,000 resamples and the coarse lattice of small whole numbers.
     #[test]
     fn intervals_are_those_of_scipy() {
-        let many = Resampling {
-            seed: 1,
-            resamples: 100_000,
-        };
+        let many = Resampling { seed: 1, resamples: 100_000 };
         let num = [3, 5, 2, 8, 1, 9, 4, 6, 2, 7, 3, 10];
         let den = [5, 6, 4, 9, 4, 10, 8, 7, 5, 7, 9, 11];
-        let clusters: Vec<[f64; 2]> = num
-            .iter()
-            .zip(den)
-            .map(|(&n, d)| [f64::from(n), f64::from(d)])
-            .collect();
+        let clusters: Vec<[f64; 2]> =
+            num.iter().zip(den).map(|(&n, d)| [f64::from(n), f64::from(d)]).collect();
         let (lo, hi) = estimate(&clusters, ratio, many).interval.unwrap();
         close(lo, 0.543_21, 0.004);
         close(hi, 0.828_28, 0.004);
@@ -459,10 +401,7 @@ mod tests {
                     [hits as f64, f64::from(needs)]
                 })
                 .collect();
-            let resampling = Resampling {
-                seed: study,
-                resamples: 500,
-            };
+            let resampling = Resampling { seed: study, resamples: 500 };
             let (lo, hi) = estimate(&clusters, ratio, resampling).interval.unwrap();
             covered += usize::from(lo <= 0.6 && 0.6 <= hi);
         }

@@ -45,27 +45,10 @@ pub(super) enum Anchor {
 /// What stands on the paper, later ones on top.
 #[derive(Clone, Debug)]
 pub(super) enum Mark {
-    Line {
-        points: Vec<XY>,
-        width: f64,
-        colour: Colour,
-    },
-    Polygon {
-        points: Vec<XY>,
-        colour: Colour,
-    },
-    Circle {
-        centre: XY,
-        radius: f64,
-        colour: Colour,
-    },
-    Text {
-        at: XY,
-        anchor: Anchor,
-        size: f64,
-        colour: Colour,
-        text: String,
-    },
+    Line { points: Vec<XY>, width: f64, colour: Colour },
+    Polygon { points: Vec<XY>, colour: Colour },
+    Circle { centre: XY, radius: f64, colour: Colour },
+    Text { at: XY, anchor: Anchor, size: f64, colour: Colour, text: String },
 }
 
 /// A drawing; x to the right, y down, in points.
@@ -88,23 +71,13 @@ struct TextFit {
 
 impl Canvas {
     pub(super) fn line(&mut self, points: &[XY], width: f64, colour: Colour) {
-        self.marks.push(Mark::Line {
-            points: points.to_vec(),
-            width,
-            colour,
-        });
+        self.marks.push(Mark::Line { points: points.to_vec(), width, colour });
     }
 
     /// Text on a baseline.
     pub(super) fn text(&mut self, at: XY, anchor: Anchor, size: f64, colour: Colour, text: &str) {
         let text = text.to_owned();
-        self.marks.push(Mark::Text {
-            at,
-            anchor,
-            size,
-            colour,
-            text,
-        });
+        self.marks.push(Mark::Text { at, anchor, size, colour, text });
     }
 
     /// The drawing as an SVG document, in its size on paper.
@@ -114,21 +87,11 @@ impl Canvas {
         {
             let mut backend = SVGBackend::with_string(&mut svg, size);
             // plotters writes size / 1.24 as the font size and lowers text at its top by 0.76 em.
-            self.draw(
-                &mut backend,
-                SVG_UNITS,
-                &TextFit {
-                    size: 1.24,
-                    baseline: 0.76,
-                },
-            )?;
+            self.draw(&mut backend, SVG_UNITS, &TextFit { size: 1.24, baseline: 0.76 })?;
             backend.present().context("cannot draw the SVG")?;
         }
         let pixels = format!("width=\"{}\" height=\"{}\"", size.0, size.1);
-        let paper = format!(
-            "width=\"{}pt\" height=\"{}pt\" role=\"img\"",
-            self.width, self.height
-        );
+        let paper = format!("width=\"{}pt\" height=\"{}pt\" role=\"img\"", self.width, self.height);
         let title = self.title.replace('&', "&amp;").replace('<', "&lt;");
         // Browsers take the font from here; other viewers fall back on the family's list.
         let font = base64(REGULAR);
@@ -136,9 +99,7 @@ impl Canvas {
             "<title>{title}</title>\n<style>@font-face{{font-family:Arimo;\
              src:url(data:font/ttf;base64,{font})}}</style>\n"
         );
-        Ok(svg
-            .replacen(&pixels, &paper, 1)
-            .replacen(">\n", &format!(">\n{head}"), 1))
+        Ok(svg.replacen(&pixels, &paper, 1).replacen(">\n", &format!(">\n{head}"), 1))
     }
 
     /// Writes the drawing as PNG.
@@ -150,71 +111,38 @@ impl Canvas {
             let mut backend = BitMapBackend::with_buffer(&mut pixels, fine);
             let unit = PNG_DPI / 72.0 * f64::from(SUPERSAMPLING);
             // ab_glyph draws text at its top half a line above the baseline.
-            self.draw(
-                &mut backend,
-                unit,
-                &TextFit {
-                    size: LINE_EM,
-                    baseline: LINE_EM / 2.0,
-                },
-            )?;
+            self.draw(&mut backend, unit, &TextFit { size: LINE_EM, baseline: LINE_EM / 2.0 })?;
             backend.present().context("cannot draw the PNG")?;
         }
         let small = shrink(&pixels, fine.0 as usize, SUPERSAMPLING as usize);
         let cannot = || format!("cannot write {}", path.display());
         let mut backend = BitMapBackend::new(path, (width, height));
-        backend
-            .blit_bitmap((0, 0), (width, height), &small)
-            .with_context(cannot)?;
+        backend.blit_bitmap((0, 0), (width, height), &small).with_context(cannot)?;
         backend.present().with_context(cannot)
     }
 
     fn pixels(&self, unit: f64) -> (u32, u32) {
-        (
-            (self.width * unit).round() as u32,
-            (self.height * unit).round() as u32,
-        )
+        ((self.width * unit).round() as u32, (self.height * unit).round() as u32)
     }
 
-    fn draw<B: DrawingBackend>(
-        &self,
-        backend: &mut B,
-        unit: f64,
-        fit: &TextFit,
-    ) -> anyhow::Result<()>
+    fn draw<B: DrawingBackend>(&self, backend: &mut B, unit: f64, fit: &TextFit) -> anyhow::Result<()>
     where
         B::ErrorType: 'static,
     {
         register_fonts();
         let at = |p: &XY| ((p.0 * unit).round() as i32, (p.1 * unit).round() as i32);
         let rgb = |c: &Colour| RGBColor(c.0, c.1, c.2);
-        let fill = |c: &Colour| ShapeStyle {
-            color: rgb(c).to_rgba(),
-            filled: true,
-            stroke_width: 0,
-        };
+        let fill = |c: &Colour| ShapeStyle { color: rgb(c).to_rgba(), filled: true, stroke_width: 0 };
         let (width, height) = self.pixels(unit);
-        backend
-            .draw_rect((0, 0), (width as i32, height as i32), &WHITE, true)
-            .context("cannot draw")?;
+        backend.draw_rect((0, 0), (width as i32, height as i32), &WHITE, true).context("cannot draw")?;
         for mark in &self.marks {
             match mark {
-                Mark::Line {
-                    points,
-                    width,
-                    colour,
-                } => {
+                Mark::Line { points, width, colour } => {
                     let stroke_width = (width * unit).round().max(1.0) as u32;
-                    let style = ShapeStyle {
-                        color: rgb(colour).to_rgba(),
-                        filled: false,
-                        stroke_width,
-                    };
+                    let style = ShapeStyle { color: rgb(colour).to_rgba(), filled: false, stroke_width };
                     // plotters cuts the corners of a path; butt-ended pieces with dots do not.
                     for pair in points.windows(2) {
-                        backend
-                            .draw_line(at(&pair[0]), at(&pair[1]), &style)
-                            .context("cannot draw")?;
+                        backend.draw_line(at(&pair[0]), at(&pair[1]), &style).context("cannot draw")?;
                     }
                     for corner in points.iter().skip(1).take(points.len().saturating_sub(2)) {
                         backend
@@ -223,27 +151,13 @@ impl Canvas {
                     }
                 }
                 Mark::Polygon { points, colour } => {
-                    backend
-                        .fill_polygon(points.iter().map(at), &fill(colour))
-                        .context("cannot draw")?;
+                    backend.fill_polygon(points.iter().map(at), &fill(colour)).context("cannot draw")?;
                 }
-                Mark::Circle {
-                    centre,
-                    radius,
-                    colour,
-                } => {
+                Mark::Circle { centre, radius, colour } => {
                     let radius = (radius * unit).round() as u32;
-                    backend
-                        .draw_circle(at(centre), radius, &fill(colour), true)
-                        .context("cannot draw")?;
+                    backend.draw_circle(at(centre), radius, &fill(colour), true).context("cannot draw")?;
                 }
-                Mark::Text {
-                    at: (x, y),
-                    anchor,
-                    size,
-                    colour,
-                    text,
-                } => {
+                Mark::Text { at: (x, y), anchor, size, colour, text } => {
                     let h_pos = match anchor {
                         Anchor::Start => HPos::Left,
                         Anchor::Middle => HPos::Center,
@@ -267,9 +181,7 @@ impl Canvas {
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     register_fonts();
     const FINE: f64 = 1_000.0;
-    let ((left, _), (right, _)) = font(FINE)
-        .layout_box(text)
-        .expect("the font was registered just above");
+    let ((left, _), (right, _)) = font(FINE).layout_box(text).expect("the font was registered just above");
     f64::from(right - left) / FINE * LINE_EM * size
 }
 
@@ -326,11 +238,7 @@ fn base64(bytes: &[u8]) -> String {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for digit in 0..4 {
             let six = (bits >> (18 - 6 * digit) & 63) as usize;
-            out.push(if digit <= three.len() {
-                char::from(DIGITS[six])
-            } else {
-                '='
-            });
+            out.push(if digit <= three.len() { char::from(DIGITS[six]) } else { '=' });
         }
     }
     out
@@ -378,13 +286,7 @@ mod tests {
 
     #[test]
     fn base64_is_that_of_the_rfc() {
-        let pairs = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-        ];
+        let pairs = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
         for (plain, coded) in pairs {
             assert_eq!(base64(plain.as_bytes()), coded);
         }
@@ -400,9 +302,6 @@ mod tests {
     fn long_text_is_cut_to_its_width() {
         assert_eq!(fitted("short", 7.0, 50.0), "short");
         let cut = fitted("a very long label indeed", 7.0, 40.0);
-        assert!(
-            cut.ends_with('\u{2026}') && text_width(&cut, 7.0) <= 40.0,
-            "{cut}"
-        );
+        assert!(cut.ends_with('\u{2026}') && text_width(&cut, 7.0) <= 40.0, "{cut}");
     }
 }

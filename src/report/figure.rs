@@ -8,9 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::canvas::{
-    Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width, wrapped,
-};
+use super::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width, wrapped};
 use super::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed, Rect, place};
 use super::summary::natural;
 
@@ -140,36 +138,24 @@ pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
             ceiling: None,
         });
     }
-    let context = Context {
-        styles: styles(&points),
-        tail: tail.to_owned(),
-        triggers: shorten_triggers(&mut points),
-    };
+    let context =
+        Context { styles: styles(&points), tail: tail.to_owned(), triggers: shorten_triggers(&mut points) };
     // The key groups families, and numbers follow the key.
     points.sort_by(|a, b| {
-        let control = |p: &Point| {
-            CONTROLS
-                .iter()
-                .position(|c| c.0 == p.family)
-                .unwrap_or(usize::MAX)
-        };
+        let control = |p: &Point| CONTROLS.iter().position(|c| c.0 == p.family).unwrap_or(usize::MAX);
         control(a)
             .cmp(&control(b))
             .then_with(|| natural(&a.family, &b.family))
             .then_with(|| natural(&a.label, &b.label))
     });
-    let named = tiers(&points, &[], Naming::Names)
-        .iter()
-        .filter(|t| **t == Tier::Named)
-        .count();
+    let named = tiers(&points, &[], Naming::Names).iter().filter(|t| **t == Tier::Named).count();
     if named <= MAX_NAMED
         && let Some(figure) = draw(&points, &context, Naming::Names)
     {
         return figure;
     }
-    draw(&points, &context, Naming::Numbers).unwrap_or_else(|| {
-        draw(&points, &context, Naming::Nothing).expect("no labels, no collisions")
-    })
+    draw(&points, &context, Naming::Numbers)
+        .unwrap_or_else(|| draw(&points, &context, Naming::Nothing).expect("no labels, no collisions"))
 }
 
 /// What the parts of the drawing share.
@@ -191,8 +177,7 @@ fn shorten_triggers(points: &mut [Point]) -> String {
     }
     let mut triggers: Vec<(String, usize)> = counts.into_iter().collect();
     triggers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| natural(&a.0, &b.0)));
-    let letter =
-        |i: usize| char::from_u32('a' as u32 + i as u32 - 1).filter(char::is_ascii_lowercase);
+    let letter = |i: usize| char::from_u32('a' as u32 + i as u32 - 1).filter(char::is_ascii_lowercase);
     let mut told = Vec::new();
     for (i, (trigger, _)) in triggers.iter().enumerate() {
         match (i, letter(i.max(1))) {
@@ -235,19 +220,11 @@ fn styles(points: &[Point]) -> BTreeMap<String, Style> {
     families.dedup();
     for family in families {
         let style = match CONTROLS.iter().find(|c| c.0 == family) {
-            Some(&(_, shape, filled)) => Style {
-                shape,
-                colour: INK,
-                filled,
-            },
+            Some(&(_, shape, filled)) => Style { shape, colour: INK, filled },
             None => {
                 let (shape, colour) = (SHAPES[next % SHAPES.len()], COLOURS[next % COLOURS.len()]);
                 next += 1;
-                Style {
-                    shape,
-                    colour,
-                    filled: true,
-                }
+                Style { shape, colour, filled: true }
             }
         };
         styles.insert(family.to_owned(), style);
@@ -266,32 +243,19 @@ impl Axes {
     /// Ranges hold all points, intervals, floors and ceilings, rounded outwards to tenths.
     fn new(points: &[Point], plot: Rect) -> Self {
         let ends = |i: Option<(f64, f64)>| i.into_iter().flat_map(|(lo, hi)| [lo, hi]);
-        let xs = points
-            .iter()
-            .flat_map(|p| ends(p.x_interval).chain([p.x, 0.0]));
-        let ys = points.iter().flat_map(|p| {
-            ends(p.y_interval)
-                .chain([p.y, 1.0])
-                .chain(p.floor)
-                .chain(p.ceiling)
-        });
+        let xs = points.iter().flat_map(|p| ends(p.x_interval).chain([p.x, 0.0]));
+        let ys =
+            points.iter().flat_map(|p| ends(p.y_interval).chain([p.y, 1.0]).chain(p.floor).chain(p.ceiling));
         let range = |values: &mut dyn Iterator<Item = f64>| {
             let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
             for v in values {
                 (lo, hi) = (lo.min(v), hi.max(v));
             }
-            (
-                (lo * 10.0 + 1e-9).floor() / 10.0,
-                (hi * 10.0 - 1e-9).ceil() / 10.0,
-            )
+            ((lo * 10.0 + 1e-9).floor() / 10.0, (hi * 10.0 - 1e-9).ceil() / 10.0)
         };
         let (x, y) = (range(&mut { xs }), range(&mut { ys }));
         // A narrow range would turn noise into a picture.
-        Axes {
-            plot,
-            x: (x.0, x.1.max(x.0 + 0.2)),
-            y: (y.0.min(y.1 - 0.2), y.1),
-        }
+        Axes { plot, x: (x.0, x.1.max(x.0 + 0.2)), y: (y.0.min(y.1 - 0.2), y.1) }
     }
 
     /// Space between the frame and the ends of the ranges, so that markers there are whole.
@@ -301,51 +265,31 @@ impl Axes {
         let share = |v: f64, range: (f64, f64)| (v - range.0) / (range.1 - range.0);
         let (left, right) = (self.plot.x0 + Self::INSET, self.plot.x1 - Self::INSET);
         let (top, bottom) = (self.plot.y0 + Self::INSET, self.plot.y1 - Self::INSET);
-        (
-            left + share(x, self.x) * (right - left),
-            bottom - share(y, self.y) * (bottom - top),
-        )
+        (left + share(x, self.x) * (right - left), bottom - share(y, self.y) * (bottom - top))
     }
 
     fn ticks(range: (f64, f64)) -> Vec<f64> {
         let span = range.1 - range.0;
         // In tenths; few enough to leave room between the figures.
-        let step = [1, 2, 5, 10, 20, 50]
-            .into_iter()
-            .find(|&s| span <= 0.65 * f64::from(s));
+        let step = [1, 2, 5, 10, 20, 50].into_iter().find(|&s| span <= 0.65 * f64::from(s));
         let step = i64::from(step.unwrap_or(100));
         let tenths = |v: f64| (v * 10.0).round() as i64;
-        (tenths(range.0)..=tenths(range.1))
-            .filter(|t| t % step == 0)
-            .map(|t| t as f64 / 10.0)
-            .collect()
+        (tenths(range.0)..=tenths(range.1)).filter(|t| t % step == 0).map(|t| t as f64 / 10.0).collect()
     }
 }
 
 /// The figure, or `None` if labels cannot be placed well.
 fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
     let styles = &context.styles;
-    let plot = Rect {
-        x0: 22.0,
-        y0: 15.0,
-        x1: WIDTH - 2.0,
-        y1: 15.0 + PLOT_HEIGHT,
-    };
+    let plot = Rect { x0: 22.0, y0: 15.0, x1: WIDTH - 2.0, y1: 15.0 + PLOT_HEIGHT };
     let axes = Axes::new(points, plot);
     let centres: Vec<XY> = points.iter().map(|p| axes.at(p.x, p.y)).collect();
     let frontier = frontier(points);
     let steps = steps(&frontier.iter().map(|&i| centres[i]).collect::<Vec<_>>());
     let tiers = tiers(points, &frontier, naming);
-    let markers: Vec<Rect> = centres
-        .iter()
-        .zip(&tiers)
-        .map(|(&c, t)| Rect::around(c, t.radius(), t.radius()))
-        .collect();
-    let of = |tier: Tier| {
-        (0..points.len())
-            .filter(|&i| tiers[i] == tier)
-            .collect::<Vec<usize>>()
-    };
+    let markers: Vec<Rect> =
+        centres.iter().zip(&tiers).map(|(&c, t)| Rect::around(c, t.radius(), t.radius())).collect();
+    let of = |tier: Tier| (0..points.len()).filter(|&i| tiers[i] == tier).collect::<Vec<usize>>();
     let (named, references, others) = (of(Tier::Named), of(Tier::Reference), of(Tier::Other));
     let series = series(points, &references);
     let texts: Vec<String> = named
@@ -362,30 +306,15 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         .map(|(&i, text)| Label {
             point: centres[i],
             width: text_width(text, LABEL_SIZE),
-            height: (CAP_EM
-                + if naming == Naming::Names {
-                    DESCENT_EM
-                } else {
-                    0.0
-                })
-                * LABEL_SIZE,
+            height: (CAP_EM + if naming == Naming::Names { DESCENT_EM } else { 0.0 }) * LABEL_SIZE,
         })
         .collect();
-    let mut obstacles: Vec<Obstacle> = steps
-        .windows(2)
-        .map(|s| Obstacle {
-            a: s[0],
-            b: s[1],
-            cost: 3.0,
-        })
-        .collect();
+    let mut obstacles: Vec<Obstacle> =
+        steps.windows(2).map(|s| Obstacle { a: s[0], b: s[1], cost: 3.0 }).collect();
     let mut keep_off = |a, b, cost| obstacles.push(Obstacle { a, b, cost });
     for (i, point) in points.iter().enumerate() {
         let cost = if tiers[i] == Tier::Named { 1.5 } else { 0.4 };
-        for (a, b) in intervals(point, &axes)
-            .into_iter()
-            .filter(|_| tiers[i] != Tier::Other)
-        {
+        for (a, b) in intervals(point, &axes).into_iter().filter(|_| tiers[i] != Tier::Other) {
             keep_off(a, b, cost);
         }
         if let (Tier::Named, Some((low, high))) = (tiers[i], reach(point, &axes, centres[i])) {
@@ -395,12 +324,7 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
     for pair in series.iter().flat_map(|s| s.windows(2)) {
         keep_off(centres[pair[0]], centres[pair[1]], 0.8);
     }
-    let inside = Rect {
-        x0: plot.x0 + 2.0,
-        y0: plot.y0 + 1.0,
-        x1: plot.x1,
-        y1: plot.y1 - 2.0,
-    };
+    let inside = Rect { x0: plot.x0 + 2.0, y0: plot.y0 + 1.0, x1: plot.x1, y1: plot.y1 - 2.0 };
     let (placed, cost) = place(&labels, &markers, &obstacles, inside, RADIUS);
     let limit = match naming {
         Naming::Names => AWKWARD,
@@ -424,20 +348,11 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         }
     }
     for &i in &others {
-        draw_marker(
-            &mut canvas,
-            centres[i],
-            tiers[i].radius(),
-            styles[&points[i].family],
-        );
+        draw_marker(&mut canvas, centres[i], tiers[i].radius(), styles[&points[i].family]);
     }
     canvas.line(&steps, 0.8, GREY);
     for one in &series {
-        canvas.line(
-            &one.iter().map(|&i| centres[i]).collect::<Vec<_>>(),
-            0.45,
-            SERIES,
-        );
+        canvas.line(&one.iter().map(|&i| centres[i]).collect::<Vec<_>>(), 0.45, SERIES);
     }
     // Of hundreds of variants the intervals of those without a number would bury all else.
     for &i in references.iter().chain(&named) {
@@ -453,33 +368,13 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         canvas.line(&[from, to], 0.35, GREY);
     }
     for &i in references.iter().chain(&named) {
-        draw_marker(
-            &mut canvas,
-            centres[i],
-            tiers[i].radius(),
-            styles[&points[i].family],
-        );
+        draw_marker(&mut canvas, centres[i], tiers[i].radius(), styles[&points[i].family]);
     }
-    let descent = if naming == Naming::Names {
-        DESCENT_EM * LABEL_SIZE
-    } else {
-        0.0
-    };
+    let descent = if naming == Naming::Names { DESCENT_EM * LABEL_SIZE } else { 0.0 };
     for (Placed { rect, .. }, text) in placed.iter().zip(&texts) {
-        canvas.text(
-            (rect.x0, rect.y1 - descent),
-            Anchor::Start,
-            LABEL_SIZE,
-            INK,
-            text,
-        );
+        canvas.text((rect.x0, rect.y1 - descent), Anchor::Start, LABEL_SIZE, INK, text);
     }
-    let part = |indices: &[usize]| {
-        indices
-            .iter()
-            .map(|&i| points[i].clone())
-            .collect::<Vec<_>>()
-    };
+    let part = |indices: &[usize]| indices.iter().map(|&i| points[i].clone()).collect::<Vec<_>>();
     let mut entries: Vec<Entry> = match naming {
         // Names stand at the points; the key explains shapes.
         Naming::Names => families(&part(&named), styles),
@@ -493,33 +388,14 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         }
     };
     let is_named = |family: &Entry| named.iter().any(|&i| points[i].family == family.text);
-    entries.extend(
-        families(&part(&others), styles)
-            .into_iter()
-            .filter(|f| !is_named(f)),
-    );
+    entries.extend(families(&part(&others), styles).into_iter().filter(|f| !is_named(f)));
     entries.extend(
         families(&part(&references), styles)
             .into_iter()
-            .map(|family| Entry {
-                text: settings(&family.text, &part(&references)),
-                ..family
-            }),
+            .map(|family| Entry { text: settings(&family.text, &part(&references)), ..family }),
     );
-    draw_key(
-        &mut canvas,
-        plot.y1 + 34.0,
-        &entries,
-        &notes(points, context, others.len()),
-    );
-    Some(Figure {
-        canvas,
-        labels: texts
-            .into_iter()
-            .zip(placed.iter().map(|p| p.rect))
-            .collect(),
-        markers,
-    })
+    draw_key(&mut canvas, plot.y1 + 34.0, &entries, &notes(points, context, others.len()));
+    Some(Figure { canvas, labels: texts.into_iter().zip(placed.iter().map(|p| p.rect)).collect(), markers })
 }
 
 /// How a point is drawn.
@@ -569,14 +445,8 @@ fn tiers(points: &[Point], frontier: &[usize], naming: Naming) -> Vec<Tier> {
 fn series(points: &[Point], references: &[usize]) -> Vec<Vec<usize>> {
     let mut series: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for &i in references {
-        let trigger = points[i]
-            .label
-            .rsplit_once(" @")
-            .map_or("", |(_, trigger)| trigger);
-        series
-            .entry((&points[i].family, trigger))
-            .or_default()
-            .push(i);
+        let trigger = points[i].label.rsplit_once(" @").map_or("", |(_, trigger)| trigger);
+        series.entry((&points[i].family, trigger)).or_default().push(i);
     }
     for one in series.values_mut() {
         one.sort_by(|&a, &b| points[a].x.total_cmp(&points[b].x).then(a.cmp(&b)));
@@ -587,11 +457,7 @@ fn series(points: &[Point], references: &[usize]) -> Vec<Vec<usize>> {
 /// `random, kept_share=0.02 to 0.4`: the settings of a family from the first to the last label.
 fn settings(family: &str, points: &[Point]) -> String {
     let inside = |p: &Point| Some(p.label.split_once('(')?.1.split_once(')')?.0.to_owned());
-    let mut settings: Vec<String> = points
-        .iter()
-        .filter(|p| p.family == family)
-        .filter_map(inside)
-        .collect();
+    let mut settings: Vec<String> = points.iter().filter(|p| p.family == family).filter_map(inside).collect();
     settings.sort_by(|a, b| natural(a, b));
     settings.dedup();
     match (settings.first(), settings.last()) {
@@ -618,11 +484,7 @@ fn families(points: &[Point], styles: &BTreeMap<String, Style>) -> Vec<Entry> {
     let mut families: Vec<Entry> = Vec::new();
     for Point { family, .. } in points {
         if families.iter().all(|entry| entry.text != *family) {
-            families.push(Entry {
-                style: styles[family],
-                number: String::new(),
-                text: family.clone(),
-            });
+            families.push(Entry { style: styles[family], number: String::new(), text: family.clone() });
         }
     }
     families
@@ -630,15 +492,8 @@ fn families(points: &[Point], styles: &BTreeMap<String, Style>) -> Vec<Entry> {
 
 /// Points that no other beats in both, by growing savings; without the oracle.
 fn frontier(points: &[Point]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..points.len())
-        .filter(|&i| points[i].family != ORACLE)
-        .collect();
-    order.sort_by(|&a, &b| {
-        points[b]
-            .x
-            .total_cmp(&points[a].x)
-            .then(points[b].y.total_cmp(&points[a].y))
-    });
+    let mut order: Vec<usize> = (0..points.len()).filter(|&i| points[i].family != ORACLE).collect();
+    order.sort_by(|&a, &b| points[b].x.total_cmp(&points[a].x).then(points[b].y.total_cmp(&points[a].y)));
     let mut best = f64::NEG_INFINITY;
     order.retain(|&i| {
         let better = points[i].y > best;
@@ -663,12 +518,8 @@ fn steps(frontier: &[XY]) -> Vec<XY> {
 
 /// Segments of the intervals, on paper.
 fn intervals(point: &Point, axes: &Axes) -> Vec<(XY, XY)> {
-    let x = point
-        .x_interval
-        .map(|(lo, hi)| (axes.at(lo, point.y), axes.at(hi, point.y)));
-    let y = point
-        .y_interval
-        .map(|(lo, hi)| (axes.at(point.x, lo), axes.at(point.x, hi)));
+    let x = point.x_interval.map(|(lo, hi)| (axes.at(lo, point.y), axes.at(hi, point.y)));
+    let y = point.y_interval.map(|(lo, hi)| (axes.at(point.x, lo), axes.at(point.x, hi)));
     x.into_iter().chain(y).filter(|(a, b)| a != b).collect()
 }
 
@@ -689,33 +540,17 @@ fn draw_reach(canvas: &mut Canvas, low: XY, high: XY) {
 
 fn draw_axes(canvas: &mut Canvas, axes: &Axes, tail: &str) {
     let plot = axes.plot;
-    canvas.line(
-        &[(plot.x0, plot.y0), (plot.x0, plot.y1), (plot.x1, plot.y1)],
-        0.6,
-        INK,
-    );
+    canvas.line(&[(plot.x0, plot.y0), (plot.x0, plot.y1), (plot.x1, plot.y1)], 0.6, INK);
     for value in Axes::ticks(axes.x) {
         let x = axes.at(value, axes.y.0).0;
         canvas.line(&[(x, plot.y1), (x, plot.y1 + 2.5)], 0.6, INK);
-        canvas.text(
-            (x, plot.y1 + 10.5),
-            Anchor::Middle,
-            TICK_SIZE,
-            INK,
-            &tick(value),
-        );
+        canvas.text((x, plot.y1 + 10.5), Anchor::Middle, TICK_SIZE, INK, &tick(value));
     }
     for value in Axes::ticks(axes.y) {
         let y = axes.at(axes.x.0, value).1;
         canvas.line(&[(plot.x0 - 2.5, y), (plot.x0, y)], 0.6, INK);
         let baseline = y + CAP_EM * TICK_SIZE / 2.0;
-        canvas.text(
-            (plot.x0 - 4.0, baseline),
-            Anchor::End,
-            TICK_SIZE,
-            INK,
-            &tick(value),
-        );
+        canvas.text((plot.x0 - 4.0, baseline), Anchor::End, TICK_SIZE, INK, &tick(value));
     }
     canvas.text(
         (1.0, 8.0),
@@ -766,11 +601,7 @@ fn draw_shape(canvas: &mut Canvas, (x, y): XY, radius: f64, shape: Shape, colour
     };
     let polygons = match shape {
         Shape::Circle => {
-            canvas.marks.push(Mark::Circle {
-                centre: (x, y),
-                radius,
-                colour,
-            });
+            canvas.marks.push(Mark::Circle { centre: (x, y), radius, colour });
             return;
         }
         Shape::Square => vec![regular(4, radius * 1.25, 0.125)],
@@ -778,24 +609,13 @@ fn draw_shape(canvas: &mut Canvas, (x, y): XY, radius: f64, shape: Shape, colour
         Shape::Triangle => vec![regular(3, radius * 1.3, 0.0)],
         Shape::TriangleDown => vec![regular(3, radius * 1.3, 0.5)],
         Shape::Pentagon => vec![regular(5, radius * 1.15, 0.0)],
-        Shape::Cross => [0.125, 0.375]
-            .map(|turn: f64| bar(turn * std::f64::consts::TAU))
-            .to_vec(),
+        Shape::Cross => [0.125, 0.375].map(|turn: f64| bar(turn * std::f64::consts::TAU)).to_vec(),
         Shape::Star => {
             let (tips, notches) = (regular(5, radius * 1.4, 0.0), regular(5, radius * 0.6, 0.1));
-            vec![
-                tips.into_iter()
-                    .zip(notches)
-                    .flat_map(|(tip, notch)| [tip, notch])
-                    .collect(),
-            ]
+            vec![tips.into_iter().zip(notches).flat_map(|(tip, notch)| [tip, notch]).collect()]
         }
     };
-    canvas.marks.extend(
-        polygons
-            .into_iter()
-            .map(|points| Mark::Polygon { points, colour }),
-    );
+    canvas.marks.extend(polygons.into_iter().map(|points| Mark::Polygon { points, colour }));
 }
 
 /// A line of text below the key.
@@ -808,23 +628,14 @@ struct Note {
 fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |text: String, reach| notes.push(Note { text, reach });
-    if points
-        .iter()
-        .any(|p| p.floor.is_some() && p.ceiling.is_some())
-    {
-        note(
-            "from random lines (floor) to oracle (ceiling), same tokens kept".to_owned(),
-            true,
-        );
+    if points.iter().any(|p| p.floor.is_some() && p.ceiling.is_some()) {
+        note("from random lines (floor) to oracle (ceiling), same tokens kept".to_owned(), true);
     }
     for line in wrapped(&context.triggers, LABEL_SIZE, WIDTH - 12.0) {
         note(line, false);
     }
     if n_others > 0 {
-        note(
-            format!("small marks: {n_others} more variants, named in summary.csv"),
-            false,
-        );
+        note(format!("small marks: {n_others} more variants, named in summary.csv"), false);
     }
     notes
 }
@@ -837,95 +648,44 @@ fn draw_key(canvas: &mut Canvas, top: f64, entries: &[Entry], notes: &[Note]) {
     let width = |text: &str| text_width(text, LABEL_SIZE);
     let numbers = entries.iter().map(|e| width(&e.number)).fold(0.0, f64::max);
     // Numbers end where the longest does; text begins behind.
-    let indent = if numbers > 0.0 {
-        TEXT + numbers + 3.0
-    } else {
-        TEXT
-    };
+    let indent = if numbers > 0.0 { TEXT + numbers + 3.0 } else { TEXT };
     let widths = |rows: usize| -> Vec<f64> {
         let widest = |part: &[Entry]| part.iter().map(|e| width(&e.text)).fold(0.0, f64::max);
-        entries
-            .chunks(rows)
-            .map(|part| indent + widest(part))
-            .collect()
+        entries.chunks(rows).map(|part| indent + widest(part)).collect()
     };
     let fits = |rows: &usize| {
         let widths = widths(*rows);
         // A last column of one or two entries looks like a mistake.
         let last = entries.len() - (widths.len() - 1) * rows;
-        2 * last >= *rows
-            && widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= WIDTH
+        2 * last >= *rows && widths.iter().sum::<f64>() + BETWEEN * (widths.len() - 1) as f64 <= WIDTH
     };
-    let rows = (1..=entries.len())
-        .find(fits)
-        .unwrap_or(entries.len().max(1));
+    let rows = (1..=entries.len()).find(fits).unwrap_or(entries.len().max(1));
     let widths = widths(rows);
     let spare = (WIDTH - widths.iter().sum::<f64>()) / widths.len() as f64;
     let mut left = 0.0;
     for (part, width) in entries.chunks(rows).zip(&widths) {
         for (row, entry) in part.iter().enumerate() {
             let baseline = top + row as f64 * LINE_HEIGHT;
-            draw_marker(
-                canvas,
-                (left + MARKER, baseline - CAP_EM * LABEL_SIZE / 2.0),
-                RADIUS,
-                entry.style,
-            );
-            canvas.text(
-                (left + TEXT + numbers, baseline),
-                Anchor::End,
-                LABEL_SIZE,
-                INK,
-                &entry.number,
-            );
+            draw_marker(canvas, (left + MARKER, baseline - CAP_EM * LABEL_SIZE / 2.0), RADIUS, entry.style);
+            canvas.text((left + TEXT + numbers, baseline), Anchor::End, LABEL_SIZE, INK, &entry.number);
             let text = fitted(&entry.text, LABEL_SIZE, WIDTH - left - indent);
-            canvas.text(
-                (left + indent, baseline),
-                Anchor::Start,
-                LABEL_SIZE,
-                INK,
-                &text,
-            );
+            canvas.text((left + indent, baseline), Anchor::Start, LABEL_SIZE, INK, &text);
         }
         left += width + spare.clamp(BETWEEN, 30.0);
     }
     let mut baseline = top + rows as f64 * LINE_HEIGHT + 3.0;
     let middle = |baseline: f64| baseline - CAP_EM * LABEL_SIZE / 2.0;
-    canvas.line(
-        &[(0.5, middle(baseline)), (7.5, middle(baseline))],
-        0.8,
-        GREY,
-    );
-    canvas.text(
-        (TEXT, baseline),
-        Anchor::Start,
-        LABEL_SIZE,
-        INK,
-        "Pareto frontier",
-    );
+    canvas.line(&[(0.5, middle(baseline)), (7.5, middle(baseline))], 0.8, GREY);
+    canvas.text((TEXT, baseline), Anchor::Start, LABEL_SIZE, INK, "Pareto frontier");
     let x = WIDTH * 0.34;
     let cross = (x + 3.5, middle(baseline));
     canvas.line(&[(x, cross.1), (x + 7.0, cross.1)], 0.7, INK);
-    canvas.line(
-        &[(cross.0, cross.1 - 3.5), (cross.0, cross.1 + 3.5)],
-        0.7,
-        INK,
-    );
-    canvas.text(
-        (x + TEXT, baseline),
-        Anchor::Start,
-        LABEL_SIZE,
-        INK,
-        "95 % interval over clusters",
-    );
+    canvas.line(&[(cross.0, cross.1 - 3.5), (cross.0, cross.1 + 3.5)], 0.7, INK);
+    canvas.text((x + TEXT, baseline), Anchor::Start, LABEL_SIZE, INK, "95 % interval over clusters");
     for note in notes {
         baseline += LINE_HEIGHT;
         if note.reach {
-            draw_reach(
-                canvas,
-                (MARKER, middle(baseline) + 3.5),
-                (MARKER, middle(baseline) - 3.5),
-            );
+            draw_reach(canvas, (MARKER, middle(baseline) + 3.5), (MARKER, middle(baseline) - 3.5));
         }
         let text = fitted(&note.text, LABEL_SIZE, WIDTH - TEXT);
         canvas.text((TEXT, baseline), Anchor::Start, LABEL_SIZE, INK, &text);
@@ -954,36 +714,17 @@ mod tests {
     fn band(n: u32, families: u32) -> Vec<Point> {
         (0..n)
             .map(|i| {
-                let (a, b) = (
-                    f64::from(i * 37 % n) / f64::from(n),
-                    f64::from(i * 61 % n) / f64::from(n),
-                );
+                let (a, b) = (f64::from(i * 37 % n) / f64::from(n), f64::from(i * 61 % n) / f64::from(n));
                 let family = format!("strategy-{}", i % families);
-                point(
-                    &format!("{family} n={i}"),
-                    &family,
-                    0.2 + 0.5 * a,
-                    0.95 - 0.6 * a + 0.2 * b,
-                )
+                point(&format!("{family} n={i}"), &family, 0.2 + 0.5 * a, 0.95 - 0.6 * a + 0.2 * b)
             })
             .collect()
     }
 
     fn is_clear(figure: &Figure) {
-        let (plot, labels) = (
-            Rect {
-                x0: 0.0,
-                y0: 0.0,
-                x1: WIDTH,
-                y1: 15.0 + PLOT_HEIGHT,
-            },
-            &figure.labels,
-        );
+        let (plot, labels) = (Rect { x0: 0.0, y0: 0.0, x1: WIDTH, y1: 15.0 + PLOT_HEIGHT }, &figure.labels);
         for (i, (text, rect)) in labels.iter().enumerate() {
-            assert!(
-                rect.x0 >= plot.x0 && rect.x1 <= plot.x1 && rect.y1 <= plot.y1,
-                "{text}: {rect:?}"
-            );
+            assert!(rect.x0 >= plot.x0 && rect.x1 <= plot.x1 && rect.y1 <= plot.y1, "{text}: {rect:?}");
             for marker in &figure.markers {
                 assert_eq!(marker.overlap(rect), 0.0, "{text} covers a marker");
             }
@@ -1005,16 +746,8 @@ mod tests {
         let figure = retention_savings(&band(9, 3), "10");
         keep(&figure, "few.png");
         is_clear(&figure);
-        assert!(
-            figure.labels.iter().any(|(text, _)| text == "full"),
-            "added where it is missing"
-        );
-        assert!(
-            figure
-                .labels
-                .iter()
-                .any(|(text, _)| text == "strategy-1 n=1")
-        );
+        assert!(figure.labels.iter().any(|(text, _)| text == "full"), "added where it is missing");
+        assert!(figure.labels.iter().any(|(text, _)| text == "strategy-1 n=1"));
     }
 
     #[test]
@@ -1023,12 +756,7 @@ mod tests {
         keep(&figure, "many.png");
         is_clear(&figure);
         assert_eq!(figure.labels.len(), 39);
-        assert!(
-            figure
-                .labels
-                .iter()
-                .all(|(text, _)| text.parse::<u32>().is_ok())
-        );
+        assert!(figure.labels.iter().all(|(text, _)| text.parse::<u32>().is_ok()));
     }
 
     #[test]
@@ -1041,9 +769,7 @@ mod tests {
 
     #[test]
     fn a_heap_of_equal_points_is_drawn_all_the_same() {
-        let heap: Vec<Point> = (0..30)
-            .map(|i| point(&format!("v{i}"), "mask", 0.5, 0.5))
-            .collect();
+        let heap: Vec<Point> = (0..30).map(|i| point(&format!("v{i}"), "mask", 0.5, 0.5)).collect();
         let figure = retention_savings(&heap, "10");
         keep(&figure, "heap.png");
         assert_eq!(figure.markers.len(), 31);
@@ -1078,18 +804,10 @@ mod tests {
         let figure = retention_savings(&points, "10");
         keep(&figure, "series.png");
         is_clear(&figure);
-        assert!(
-            figure
-                .labels
-                .iter()
-                .all(|(text, _)| !text.contains("random"))
-        );
+        assert!(figure.labels.iter().all(|(text, _)| !text.contains("random")));
         shorten_triggers(&mut points);
         let references: Vec<usize> = (12..18).collect();
-        assert_eq!(
-            settings("random", &points),
-            "random, kept_share=0.02 to 0.4"
-        );
+        assert_eq!(settings("random", &points), "random, kept_share=0.02 to 0.4");
         // Largest share, least savings, first.
         assert_eq!(series(&points, &references), [[13, 17, 15], [12, 16, 14]]);
     }
@@ -1109,28 +827,14 @@ mod tests {
             "trigger\u{a0}where\u{a0}no\u{a0}letter\u{a0}says:\u{a0}turns(n=20); @a:\u{a0}tokens"
         );
         let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
-        assert_eq!(
-            labels,
-            ["full", "mask(m=5)", "mask(m=9)", "truncate @a", "truncate"]
-        );
+        assert_eq!(labels, ["full", "mask(m=5)", "mask(m=9)", "truncate @a", "truncate"]);
         assert_eq!(shorten_triggers(&mut points[..1]), "");
     }
 
     #[test]
     fn the_axes_hold_everything_and_start_at_round_numbers() {
-        let points = [
-            point("a", "mask", -0.04, 0.52),
-            point("b", "mask", 0.55, 0.8),
-        ];
-        let axes = Axes::new(
-            &points,
-            Rect {
-                x0: 0.0,
-                y0: 0.0,
-                x1: 100.0,
-                y1: 100.0,
-            },
-        );
+        let points = [point("a", "mask", -0.04, 0.52), point("b", "mask", 0.55, 0.8)];
+        let axes = Axes::new(&points, Rect { x0: 0.0, y0: 0.0, x1: 100.0, y1: 100.0 });
         assert_eq!((axes.x, axes.y), ((-0.1, 0.6), (0.3, 1.0)));
         assert_eq!(Axes::ticks(axes.x), [0.0, 0.2, 0.4, 0.6]);
     }
@@ -1138,14 +842,8 @@ mod tests {
     #[test]
     fn the_svg_is_in_its_size_on_paper_and_names_fonts_to_fall_back_on() {
         let svg = retention_savings(&band(5, 2), "10").svg().unwrap();
-        assert!(
-            svg.starts_with("<svg width=\"237.6pt\" height=\""),
-            "{}",
-            &svg[..90]
-        );
+        assert!(svg.starts_with("<svg width=\"237.6pt\" height=\""), "{}", &svg[..90]);
         assert!(svg.contains("<title>Need retention"));
-        assert!(
-            svg.contains("font-family=\"Arimo, Liberation Sans, Arial, Helvetica, sans-serif\"")
-        );
+        assert!(svg.contains("font-family=\"Arimo, Liberation Sans, Arial, Helvetica, sans-serif\""));
     }
 }

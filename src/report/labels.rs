@@ -25,12 +25,7 @@ impl Rect {
     }
 
     pub(super) fn grown(self, by: f64) -> Self {
-        Rect {
-            x0: self.x0 - by,
-            y0: self.y0 - by,
-            x1: self.x1 + by,
-            y1: self.y1 + by,
-        }
+        Rect { x0: self.x0 - by, y0: self.y0 - by, x1: self.x1 + by, y1: self.y1 + by }
     }
 
     pub(super) fn overlap(&self, other: &Rect) -> f64 {
@@ -47,12 +42,7 @@ impl Rect {
     fn covers(&self, a: XY, b: XY) -> f64 {
         let (dx, dy) = (b.0 - a.0, b.1 - a.1);
         let (mut from, mut to) = (0.0_f64, 1.0_f64);
-        for (p, q) in [
-            (-dx, a.0 - self.x0),
-            (dx, self.x1 - a.0),
-            (-dy, a.1 - self.y0),
-            (dy, self.y1 - a.1),
-        ] {
+        for (p, q) in [(-dx, a.0 - self.x0), (dx, self.x1 - a.0), (-dy, a.1 - self.y0), (dy, self.y1 - a.1)] {
             if p == 0.0 {
                 if q < 0.0 {
                     return 0.0;
@@ -115,12 +105,7 @@ pub(super) fn place(
         .map(|label| {
             candidates(label, marker_radius)
                 .into_iter()
-                .map(|(placed, cost)| {
-                    (
-                        placed,
-                        cost + fixed_cost(&placed, label, markers, obstacles, area),
-                    )
-                })
+                .map(|(placed, cost)| (placed, cost + fixed_cost(&placed, label, markers, obstacles, area)))
                 .collect()
         })
         .collect();
@@ -192,23 +177,14 @@ fn candidates(label: &Label, marker_radius: f64) -> Vec<(Placed, f64)> {
     for (ring, distance) in RINGS.iter().enumerate() {
         for (dx, dy, cost) in DIRECTIONS {
             // As far from the marker's edge in every direction, measured to the box.
-            let diagonal = if dx.abs() == dy.abs() {
-                std::f64::consts::FRAC_1_SQRT_2
-            } else {
-                1.0
-            };
+            let diagonal = if dx.abs() == dy.abs() { std::f64::consts::FRAC_1_SQRT_2 } else { 1.0 };
             let reach = (marker_radius + distance) * diagonal;
-            let centre = (
-                label.point.0 + dx * (reach + half_width),
-                label.point.1 + dy * (reach + half_height),
-            );
+            let centre =
+                (label.point.0 + dx * (reach + half_width), label.point.1 + dy * (reach + half_height));
             let rect = Rect::around(centre, half_width, half_height);
             let leader = (ring > 0).then(|| {
                 // From the marker's edge to the nearest point of the box.
-                let end = (
-                    label.point.0.clamp(rect.x0, rect.x1),
-                    label.point.1.clamp(rect.y0, rect.y1),
-                );
+                let end = (label.point.0.clamp(rect.x0, rect.x1), label.point.1.clamp(rect.y0, rect.y1));
                 let (x, y) = (end.0 - label.point.0, end.1 - label.point.1);
                 let start = marker_radius / x.hypot(y).max(marker_radius);
                 ((label.point.0 + x * start, label.point.1 + y * start), end)
@@ -219,13 +195,7 @@ fn candidates(label: &Label, marker_radius: f64) -> Vec<(Placed, f64)> {
     out
 }
 
-fn fixed_cost(
-    placed: &Placed,
-    label: &Label,
-    markers: &[Rect],
-    obstacles: &[Obstacle],
-    area: Rect,
-) -> f64 {
+fn fixed_cost(placed: &Placed, label: &Label, markers: &[Rect], obstacles: &[Obstacle], area: Rect) -> f64 {
     let mut cost = 0.0;
     if !area.holds(&placed.rect) {
         cost += FORBIDDEN;
@@ -290,21 +260,11 @@ fn cross(a: XY, b: XY, c: XY, d: XY) -> bool {
 mod tests {
     use super::*;
 
-    const AREA: Rect = Rect {
-        x0: 0.0,
-        y0: 0.0,
-        x1: 200.0,
-        y1: 200.0,
-    };
+    const AREA: Rect = Rect { x0: 0.0, y0: 0.0, x1: 200.0, y1: 200.0 };
 
     #[test]
     fn a_box_knows_how_much_of_a_line_it_covers() {
-        let rect = Rect {
-            x0: 0.0,
-            y0: 0.0,
-            x1: 4.0,
-            y1: 3.0,
-        };
+        let rect = Rect { x0: 0.0, y0: 0.0, x1: 4.0, y1: 3.0 };
         assert_eq!(rect.covers((-1.0, 1.0), (9.0, 1.0)), 4.0);
         assert_eq!(rect.covers((0.0, 0.0), (8.0, 6.0)), 5.0);
         assert_eq!(rect.covers((-1.0, 5.0), (9.0, 5.0)), 0.0);
@@ -313,22 +273,10 @@ mod tests {
 
     #[test]
     fn a_lone_label_stands_to_the_right() {
-        let label = Label {
-            point: (50.0, 50.0),
-            width: 10.0,
-            height: 6.0,
-        };
+        let label = Label { point: (50.0, 50.0), width: 10.0, height: 6.0 };
         let (placed, cost) = place(&[label], &[], &[], AREA, 2.0);
         assert!(cost < FORBIDDEN);
-        assert_eq!(
-            placed[0].rect,
-            Rect {
-                x0: 52.8,
-                y0: 47.0,
-                x1: 62.8,
-                y1: 53.0
-            }
-        );
+        assert_eq!(placed[0].rect, Rect { x0: 52.8, y0: 47.0, x1: 62.8, y1: 53.0 });
         assert_eq!(placed[0].leader, None);
     }
 
@@ -336,18 +284,12 @@ mod tests {
     fn labels_of_a_heap_of_points_keep_clear_of_each_other() {
         let labels: Vec<Label> = (0..20)
             .map(|i| Label {
-                point: (
-                    100.0 + f64::from(i % 5) * 7.0,
-                    100.0 + f64::from(i / 5) * 7.0,
-                ),
+                point: (100.0 + f64::from(i % 5) * 7.0, 100.0 + f64::from(i / 5) * 7.0),
                 width: 9.0,
                 height: 6.0,
             })
             .collect();
-        let markers: Vec<Rect> = labels
-            .iter()
-            .map(|l| Rect::around(l.point, 2.0, 2.0))
-            .collect();
+        let markers: Vec<Rect> = labels.iter().map(|l| Rect::around(l.point, 2.0, 2.0)).collect();
         let (placed, cost) = place(&labels, &markers, &[], AREA, 2.0);
         assert!(cost < FORBIDDEN);
         for (i, a) in placed.iter().enumerate() {
@@ -358,11 +300,7 @@ mod tests {
 
     #[test]
     fn no_room_is_told() {
-        let label = Label {
-            point: (5.0, 5.0),
-            width: 300.0,
-            height: 6.0,
-        };
+        let label = Label { point: (5.0, 5.0), width: 300.0, height: 6.0 };
         assert!(place(&[label], &[], &[], AREA, 2.0).1 >= FORBIDDEN);
     }
 }

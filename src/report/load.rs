@@ -87,34 +87,18 @@ pub(super) type VariantScores = BTreeMap<(String, String), Vec<Score>>;
 impl Run {
     /// Reads everything but the scores.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
-        let mut variants =
-            store::read::<VariantRow>(&file::<VariantRow>(folder)).map_err(|error| {
-                anyhow::anyhow!("{error:#}\nhint: give the folder that `trajpress run --out` wrote")
-            })?;
+        let mut variants = store::read::<VariantRow>(&file::<VariantRow>(folder)).map_err(|error| {
+            anyhow::anyhow!("{error:#}\nhint: give the folder that `trajpress run --out` wrote")
+        })?;
         variants.sort_by(|a, b| a.variant.cmp(&b.variant));
-        anyhow::ensure!(
-            !variants.is_empty(),
-            "{} holds no variant",
-            folder.display()
-        );
-        let index: BTreeMap<&str, usize> = variants
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (v.variant.as_str(), i))
-            .collect();
+        anyhow::ensure!(!variants.is_empty(), "{} holds no variant", folder.display());
+        let index: BTreeMap<&str, usize> =
+            variants.iter().enumerate().map(|(i, v)| (v.variant.as_str(), i)).collect();
 
         let (trajectories, cluster) = trajectories(folder)?;
         let (cells, n_ok_everywhere) = cells(folder, &index)?;
         let events = events(folder, &index)?;
-        Ok(Run {
-            folder: folder.to_owned(),
-            trajectories,
-            cluster,
-            cells,
-            events,
-            n_ok_everywhere,
-            variants,
-        })
+        Ok(Run { folder: folder.to_owned(), trajectories, cluster, cells, events, n_ok_everywhere, variants })
     }
 
     /// Calls `each` with the scores of a batch of variants at a time: index of the variant, scores.
@@ -123,12 +107,8 @@ impl Run {
         mut each: impl FnMut(Vec<(usize, VariantScores)>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let n_rows = collect(scan::<ScoreRow>(&self.folder)?.select([len().alias("rows")]))?;
-        let n_rows: usize = n_rows
-            .column("rows")?
-            .cast(&DataType::UInt64)?
-            .u64()?
-            .get(0)
-            .unwrap_or(0) as usize;
+        let n_rows: usize =
+            n_rows.column("rows")?.cast(&DataType::UInt64)?.u64()?.get(0).unwrap_or(0) as usize;
         let per_variant = n_rows / self.variants.len() + 1;
         let batch = (BATCH_ROWS / per_variant).max(1);
         let known: Vec<&str> = self.trajectories.iter().map(|t| t.id.as_str()).collect();
@@ -139,10 +119,8 @@ impl Run {
             let ids: Vec<&str> = variants.iter().map(|v| v.variant.as_str()).collect();
             let numbers: Vec<u32> = (0..ids.len() as u32).collect();
             let ids = df!("variant" => ids, "number" => numbers)?.lazy();
-            let in_order = JoinArgs {
-                maintain_order: MaintainOrderJoin::Left,
-                ..JoinArgs::new(JoinType::Inner)
-            };
+            let in_order =
+                JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Inner) };
             let rows = scan::<ScoreRow>(&self.folder)?
                 .filter(col("event").is_null())
                 .join(ids, [col("variant")], [col("variant")], in_order.clone())
@@ -150,17 +128,9 @@ impl Run {
                     failed(&self.folder)?,
                     [col("variant"), col("trajectory")],
                     [col("variant"), col("trajectory")],
-                    JoinArgs {
-                        maintain_order: MaintainOrderJoin::Left,
-                        ..JoinArgs::new(JoinType::Anti)
-                    },
+                    JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Anti) },
                 )
-                .join(
-                    trajectories.clone(),
-                    [col("trajectory")],
-                    [col("trajectory")],
-                    in_order,
-                )
+                .join(trajectories.clone(), [col("trajectory")], [col("trajectory")], in_order)
                 .select([
                     col("number"),
                     col("position"),
@@ -181,14 +151,9 @@ impl Run {
 }
 
 /// Rows to plain data, by variant, metric and stratum.
-fn group(
-    rows: &DataFrame,
-    first: usize,
-    n_variants: usize,
-) -> anyhow::Result<Vec<(usize, VariantScores)>> {
-    let mut out: Vec<(usize, VariantScores)> = (first..first + n_variants)
-        .map(|i| (i, VariantScores::new()))
-        .collect();
+fn group(rows: &DataFrame, first: usize, n_variants: usize) -> anyhow::Result<Vec<(usize, VariantScores)>> {
+    let mut out: Vec<(usize, VariantScores)> =
+        (first..first + n_variants).map(|i| (i, VariantScores::new())).collect();
     let number = rows.column("number")?.u32()?;
     let position = rows.column("position")?.u32()?;
     let metric = rows.column("metric")?.str()?;
@@ -206,11 +171,7 @@ fn group(
         let (Some(number), Some(trajectory)) = (number.get(row), position.get(row)) else {
             continue;
         };
-        let key = (
-            number,
-            metric.get(row).unwrap_or(""),
-            stratum.get(row).unwrap_or(""),
-        );
+        let key = (number, metric.get(row).unwrap_or(""), stratum.get(row).unwrap_or(""));
         series.entry(key).or_default().push(Score {
             trajectory,
             value: finite(value.get(row)),
@@ -238,18 +199,12 @@ fn group(
 pub(super) struct Stratum(Vec<(usize, String, String)>);
 
 /// Keys of strata, in the order in which they are written. Others follow by name.
-pub(super) const STRATUM_KEYS: [&str; 9] = [
-    "set", "tail", "class", "kind", "horizon", "point", "body", "shadow", "cap",
-];
+pub(super) const STRATUM_KEYS: [&str; 9] =
+    ["set", "tail", "class", "kind", "horizon", "point", "body", "shadow", "cap"];
 
 impl Stratum {
     pub(super) fn parse(text: &str) -> Self {
-        let rank = |key: &str| {
-            STRATUM_KEYS
-                .iter()
-                .position(|k| *k == key)
-                .unwrap_or(usize::MAX)
-        };
+        let rank = |key: &str| STRATUM_KEYS.iter().position(|k| *k == key).unwrap_or(usize::MAX);
         let mut parts: Vec<(usize, String, String)> = text
             .split_whitespace()
             .map(|part| part.split_once('=').unwrap_or((part, "")))
@@ -260,10 +215,7 @@ impl Stratum {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(_, k, _)| k == key)
-            .map(|(_, _, v)| v.as_str())
+        self.0.iter().find(|(_, k, _)| k == key).map(|(_, _, v)| v.as_str())
     }
 }
 
@@ -271,11 +223,7 @@ impl std::fmt::Display for Stratum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (i, (_, key, value)) in self.0.iter().enumerate() {
             let space = if i > 0 { " " } else { "" };
-            if value.is_empty() {
-                write!(f, "{space}{key}")?
-            } else {
-                write!(f, "{space}{key}={value}")?
-            }
+            if value.is_empty() { write!(f, "{space}{key}")? } else { write!(f, "{space}{key}={value}")? }
         }
         Ok(())
     }
@@ -286,21 +234,14 @@ fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)>
     let rows = collect(
         scan::<TrajectoryRow>(folder)?
             .select(columns.map(col))
-            .unique_stable(
-                Some(by_name(["trajectory"], true, false)),
-                UniqueKeepStrategy::First,
-            )
+            .unique_stable(Some(by_name(["trajectory"], true, false)), UniqueKeepStrategy::First)
             .sort(["trajectory"], SortMultipleOptions::default()),
     )?;
-    let [id, format, task, repository] =
-        columns.map(|name| rows.column(name).and_then(|c| c.str()));
+    let [id, format, task, repository] = columns.map(|name| rows.column(name).and_then(|c| c.str()));
     let (id, format, task, repository) = (id?, format?, task?, repository?);
     let distinct: BTreeSet<&str> = repository.iter().flatten().collect();
-    let cluster = if distinct.len() >= MIN_REPOSITORIES {
-        ClusterKind::Repository
-    } else {
-        ClusterKind::Task
-    };
+    let cluster =
+        if distinct.len() >= MIN_REPOSITORIES { ClusterKind::Repository } else { ClusterKind::Task };
     // Task ids such as `17` repeat between repositories, so both make the name of a task.
     let name = |row: usize| -> [&str; 3] {
         let (repository, task) = (repository.get(row), task.get(row));
@@ -334,10 +275,7 @@ fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Ce
             .sort(["variant"], SortMultipleOptions::default()),
     )?;
     let mut cells = vec![Cells::default(); index.len()];
-    let (variant, n_ok) = (
-        counts.column("variant")?.str()?,
-        counts.column("n_ok")?.u64()?,
-    );
+    let (variant, n_ok) = (counts.column("variant")?.str()?, counts.column("n_ok")?.u64()?);
     let n_violations = counts.column("n_violations")?.u64()?;
     for row in 0..counts.height() {
         if let Some(&i) = variant.get(row).and_then(|v| index.get(v)) {
@@ -388,12 +326,7 @@ fn events(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<Vec<Ve
                 ]
                 .map(col),
             )
-            .join(
-                failed(folder)?,
-                keys(),
-                keys(),
-                JoinArgs::new(JoinType::Anti),
-            ),
+            .join(failed(folder)?, keys(), keys(), JoinArgs::new(JoinType::Anti)),
     )?;
     let variant = rows.column("variant")?.str()?;
     let break_even = rows.column("break_even_turns")?.u32()?;
@@ -432,13 +365,7 @@ fn scan<R: Row>(folder: &Path) -> anyhow::Result<LazyFrame> {
     // Fails with a clear text where the file is missing or of another version.
     store::row_groups::<R>(&path)?;
     let path = PlRefPath::try_from_path(&path)?;
-    Ok(LazyFrame::scan_parquet(
-        path,
-        ScanArgsParquet {
-            glob: false,
-            ..Default::default()
-        },
-    )?)
+    Ok(LazyFrame::scan_parquet(path, ScanArgsParquet { glob: false, ..Default::default() })?)
 }
 
 fn collect(frame: LazyFrame) -> anyhow::Result<DataFrame> {

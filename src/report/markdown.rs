@@ -56,21 +56,13 @@ impl Summary {
         .expect("a String takes every write");
         out += &self.excluded();
         for table in tables {
-            write!(
-                out,
-                "\n## Columns of {0}.csv and {0}.parquet\n\n",
-                table.name
-            )
-            .expect("a String takes every write");
-            out += "A column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n\n";
-            let columns = table
-                .columns
-                .iter()
-                .filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
-            let shown = Table {
-                name: table.name,
-                columns: columns.cloned().collect(),
-            };
+            write!(out, "\n## Columns of {0}.csv and {0}.parquet\n\n", table.name)
+                .expect("a String takes every write");
+            out +=
+                "A column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n\n";
+            let columns =
+                table.columns.iter().filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
+            let shown = Table { name: table.name, columns: columns.cloned().collect() };
             out += &shown.docs();
         }
         out
@@ -80,18 +72,10 @@ impl Summary {
         let columns = [
             ("token savings", metric("token_savings"), true),
             ("cost savings", metric("cost_savings"), true),
-            (
-                "need retention, common",
-                metric("need_retention_common"),
-                true,
-            ),
+            ("need retention, common", metric("need_retention_common"), true),
             ("floor", metric("random_common"), false),
             ("ceiling", metric("oracle_common"), false),
-            (
-                "need retention, exposed",
-                metric("need_retention_exposed"),
-                true,
-            ),
+            ("need retention, exposed", metric("need_retention_exposed"), true),
             ("efficiency", metric("efficiency"), true),
             ("discard lift", metric("discard_lift"), true),
         ];
@@ -103,23 +87,14 @@ impl Summary {
             .iter()
             .map(|r| {
                 let mut row = vec![r.label.clone()];
-                row.extend(
-                    columns
-                        .iter()
-                        .map(|&(_, at, interval)| shown(&r.estimates[at], interval)),
-                );
-                row.push(
-                    match (
-                        r.events.break_even_median,
-                        r.events.break_even_censored_share,
-                    ) {
-                        (_, None) => "-".to_owned(),
-                        (median, Some(share)) => {
-                            let median = median.map_or_else(|| "-".to_owned(), |m| m.to_string());
-                            format!("{median} ({} censored)", fixed(share, 2))
-                        }
-                    },
-                );
+                row.extend(columns.iter().map(|&(_, at, interval)| shown(&r.estimates[at], interval)));
+                row.push(match (r.events.break_even_median, r.events.break_even_censored_share) {
+                    (_, None) => "-".to_owned(),
+                    (median, Some(share)) => {
+                        let median = median.map_or_else(|| "-".to_owned(), |m| m.to_string());
+                        format!("{median} ({} censored)", fixed(share, 2))
+                    }
+                });
                 row.push(format!(
                     "{}/{}/{}/{}",
                     r.n_ok,
@@ -137,8 +112,7 @@ impl Summary {
     /// Which cells failed, and the first error text of each variant.
     fn excluded(&self) -> String {
         const SHOWN: usize = 20;
-        let failed: Vec<&VariantSummary> =
-            self.rows.iter().filter(|r| !r.errors.is_empty()).collect();
+        let failed: Vec<&VariantSummary> = self.rows.iter().filter(|r| !r.errors.is_empty()).collect();
         let mut out = String::from("\n## Excluded cells\n\n");
         if failed.is_empty() {
             out += "None: every variant was scored on every trajectory that it was given.\n";
@@ -150,21 +124,13 @@ impl Summary {
             .map(|r| {
                 let (trajectory, error) = &r.errors[0];
                 let error: String = error.chars().take(100).collect();
-                vec![
-                    r.label.clone(),
-                    r.errors.len().to_string(),
-                    format!("{trajectory}: {error}"),
-                ]
+                vec![r.label.clone(), r.errors.len().to_string(), format!("{trajectory}: {error}")]
             })
             .collect();
         out += &markdown(&["variant", "cells", "first error"], &rows);
         if failed.len() > SHOWN {
-            writeln!(
-                out,
-                "\nand {} more variants: see cells.parquet.",
-                failed.len() - SHOWN
-            )
-            .expect("a String takes every write");
+            writeln!(out, "\nand {} more variants: see cells.parquet.", failed.len() - SHOWN)
+                .expect("a String takes every write");
         }
         out
     }

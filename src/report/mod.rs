@@ -58,10 +58,7 @@ pub fn write(run: &Path, out: &Path, resampling: Resampling) -> anyhow::Result<W
     let path = out.join("retention_savings.png");
     figure.png(&path)?;
     files.push(path);
-    Ok(Written {
-        files,
-        remarks: summary.remarks,
-    })
+    Ok(Written { files, remarks: summary.remarks })
 }
 
 #[cfg(test)]
@@ -69,16 +66,9 @@ mod tests {
     use super::*;
     use synthetic::{GRID, TINY, write_run};
 
-    const RESAMPLING: Resampling = Resampling {
-        seed: 1,
-        resamples: 500,
-    };
+    const RESAMPLING: Resampling = Resampling { seed: 1, resamples: 500 };
 
-    fn report(
-        specs: &[synthetic::Spec],
-        n: usize,
-        repositories: usize,
-    ) -> (tempfile::TempDir, Written) {
+    fn report(specs: &[synthetic::Spec], n: usize, repositories: usize) -> (tempfile::TempDir, Written) {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), specs, n, repositories);
         let written = write(dir.path(), &dir.path().join("report"), RESAMPLING).unwrap();
@@ -90,19 +80,10 @@ mod tests {
     fn a_report_of_a_grid_is_complete_and_repeats_byte_by_byte() {
         let (_a, first) = report(&GRID, 60, 12);
         let (_b, second) = report(&GRID, 60, 12);
-        let names: Vec<_> = first
-            .files
-            .iter()
-            .map(|f| f.file_name().unwrap().to_owned())
-            .collect();
+        let names: Vec<_> = first.files.iter().map(|f| f.file_name().unwrap().to_owned()).collect();
         assert_eq!(names.len(), 9);
         for (a, b) in first.files.iter().zip(&second.files) {
-            assert_eq!(
-                fs::read(a).unwrap(),
-                fs::read(b).unwrap(),
-                "{}",
-                a.display()
-            );
+            assert_eq!(fs::read(a).unwrap(), fs::read(b).unwrap(), "{}", a.display());
         }
         assert_eq!(first.remarks.len(), 2, "{:?}", first.remarks);
         if let Some(out) = std::env::var_os("TRAJPRESS_REPORT_OUT") {
@@ -111,11 +92,7 @@ mod tests {
             }
             let (_dir, tiny) = report(&GRID[..13], 60, 30);
             for file in &tiny.files {
-                fs::copy(
-                    file,
-                    Path::new(&out).join("few").join(file.file_name().unwrap()),
-                )
-                .unwrap();
+                fs::copy(file, Path::new(&out).join("few").join(file.file_name().unwrap())).unwrap();
             }
         }
     }
@@ -137,9 +114,7 @@ mod tests {
         | truncate(last=5) @ turns(n=10) |     1 | 00000000000000000000000000000001: step 7: no such block |
         ");
         let csv = fs::read_to_string(dir.path().join("report/summary.csv")).unwrap();
-        let mut lines = csv
-            .lines()
-            .map(|l| l.split(',').take(20).collect::<Vec<_>>().join(","));
+        let mut lines = csv.lines().map(|l| l.split(',').take(20).collect::<Vec<_>>().join(","));
         insta::assert_snapshot!(lines.by_ref().take(3).collect::<Vec<_>>().join("\n"), @r"
         variant,label,strategy,trigger,model,n_cells_ok,n_cells_error,n_clusters,n_events,n_needs_common,n_needs_exposed,kept_share,token_savings,token_savings_lo,token_savings_hi,cost_savings,cost_savings_lo,cost_savings_hi,net_savings,net_savings_lo
         0000000000000000,full @ never,full,never,,24,0,12,0,254,114,,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000
@@ -150,12 +125,7 @@ mod tests {
     #[test]
     fn a_missing_run_is_an_error_with_a_hint() {
         let dir = tempfile::tempdir().unwrap();
-        let error = write(dir.path(), &dir.path().join("out"), RESAMPLING)
-            .err()
-            .unwrap();
-        assert!(
-            format!("{error:#}").contains("variants.parquet"),
-            "{error:#}"
-        );
+        let error = write(dir.path(), &dir.path().join("out"), RESAMPLING).err().unwrap();
+        assert!(format!("{error:#}").contains("variants.parquet"), "{error:#}");
     }
 }

@@ -27,21 +27,15 @@ const HEADLINE_TAIL: &str = "10";
 impl Sets {
     pub(super) fn of(rows: &VariantScores) -> Self {
         let tails = rows.keys().filter(|(metric, _)| metric == NEED);
-        let tails: BTreeSet<u64> = tails
-            .filter_map(|(_, stratum)| Stratum::parse(stratum).get("tail")?.parse().ok())
-            .collect();
+        let tails: BTreeSet<u64> =
+            tails.filter_map(|(_, stratum)| Stratum::parse(stratum).get("tail")?.parse().ok()).collect();
         let headline = HEADLINE_TAIL.parse().expect("a number");
         let tail = match tails.last() {
             Some(longest) if !tails.contains(&headline) => longest.to_string(),
             _ => HEADLINE_TAIL.to_owned(),
         };
         let of = |set: &str, more: &str| format!("set={set} tail={tail}{more}");
-        Sets {
-            common: of("common", ""),
-            exposed: of("exposed", ""),
-            capped: of("exposed", " cap=20"),
-            tail,
-        }
+        Sets { common: of("common", ""), exposed: of("exposed", ""), capped: of("exposed", " cap=20"), tail }
     }
 }
 
@@ -81,9 +75,7 @@ impl Scores<'_> {
         for (score, terms) in rows {
             trajectories.insert(score.trajectory);
             n_items += score.n;
-            let sums = clusters
-                .entry(self.clusters[score.trajectory as usize])
-                .or_insert([0.0; K]);
+            let sums = clusters.entry(self.clusters[score.trajectory as usize]).or_insert([0.0; K]);
             for (sum, term) in sums.iter_mut().zip(terms) {
                 *sum += term;
             }
@@ -110,12 +102,7 @@ impl Scores<'_> {
     }
 
     /// The pooled field of a score.
-    pub(super) fn pooled(
-        &self,
-        metric: &str,
-        stratum: &str,
-        field: fn(&Score) -> Option<f64>,
-    ) -> Estimate {
+    pub(super) fn pooled(&self, metric: &str, stratum: &str, field: fn(&Score) -> Option<f64>) -> Estimate {
         let rows = self.get(metric, stratum);
         if rows.is_empty() {
             return Estimate::null("no rows");
@@ -125,15 +112,8 @@ impl Scores<'_> {
     }
 
     /// The pooled value alone, which costs no resampling.
-    pub(super) fn value(
-        &self,
-        metric: &str,
-        stratum: &str,
-        field: fn(&Score) -> Option<f64>,
-    ) -> Option<f64> {
-        let terms = self.terms(self.get(metric, stratum), |s| {
-            field(s).map(|x| [x * s.weight, s.weight])
-        });
+    pub(super) fn value(&self, metric: &str, stratum: &str, field: fn(&Score) -> Option<f64>) -> Option<f64> {
+        let terms = self.terms(self.get(metric, stratum), |s| field(s).map(|x| [x * s.weight, s.weight]));
         let sum = |i: usize| terms.iter().map(|(_, t): &(&Score, [f64; 2])| t[i]).sum();
         ratio(sum(0), sum(1))
     }
@@ -144,9 +124,7 @@ impl Scores<'_> {
         if rows.is_empty() {
             return Estimate::null("no rows");
         }
-        let terms = self.terms(rows, |s| {
-            Some([s.value? * s.weight, s.chance? * s.weight, s.weight])
-        });
+        let terms = self.terms(rows, |s| Some([s.value? * s.weight, s.chance? * s.weight, s.weight]));
         self.estimate(&terms, |s| ratio(s[0] - s[1], s[2] - s[1]))
     }
 
@@ -161,20 +139,13 @@ impl Scores<'_> {
             Some([x - floor, ceiling - floor, s.weight])
         });
         let room = self.estimate(&terms, |s| ratio(s[1], s[2]));
-        let withheld = |reason: String| Estimate {
-            value: None,
-            interval: None,
-            reason: Some(reason),
-            ..room.clone()
-        };
+        let withheld =
+            |reason: String| Estimate { value: None, interval: None, reason: Some(reason), ..room.clone() };
         if room.n_items < MIN_NEEDS {
             return withheld(format!("{} needs, fewer than {MIN_NEEDS}", room.n_items));
         }
         if room.n_clusters < MIN_CLUSTERS {
-            return withheld(format!(
-                "{} clusters, fewer than {MIN_CLUSTERS}",
-                room.n_clusters
-            ));
+            return withheld(format!("{} clusters, fewer than {MIN_CLUSTERS}", room.n_clusters));
         }
         match room.interval {
             Some((lo, hi)) if lo > 0.0 || hi < 0.0 => self.estimate(&terms, |s| ratio(s[0], s[1])),
@@ -183,19 +154,11 @@ impl Scores<'_> {
     }
 
     pub(super) fn efficiency_stratum(&self) -> &str {
-        if self.get(NEED, &self.sets.capped).is_empty() {
-            &self.sets.exposed
-        } else {
-            &self.sets.capped
-        }
+        if self.get(NEED, &self.sets.capped).is_empty() { &self.sets.exposed } else { &self.sets.capped }
     }
 
     pub(super) fn coverage_stratum(&self) -> &str {
-        if self.get("need_coverage", &self.sets.common).is_empty() {
-            ""
-        } else {
-            &self.sets.common
-        }
+        if self.get("need_coverage", &self.sets.common).is_empty() { "" } else { &self.sets.common }
     }
 
     pub(super) fn discard_lift(&self) -> Estimate {
@@ -213,19 +176,14 @@ impl Scores<'_> {
             Some(1.0 - ratio(s[0], s[1])? / ratio(s[2], s[3]).filter(|share| *share > 0.0)?)
         });
         match lift.value {
-            None => Estimate {
-                reason: Some("nothing in scope was needed".to_owned()),
-                ..lift
-            },
+            None => Estimate { reason: Some("nothing in scope was needed".to_owned()), ..lift },
             Some(_) => lift,
         }
     }
 }
 
 pub(super) fn ratio(top: f64, bottom: f64) -> Option<f64> {
-    (bottom != 0.0)
-        .then(|| top / bottom)
-        .filter(|x| x.is_finite())
+    (bottom != 0.0).then(|| top / bottom).filter(|x| x.is_finite())
 }
 
 #[cfg(test)]
@@ -235,10 +193,7 @@ mod tests {
     const COMMON: &str = "set=common tail=10";
     const EXPOSED: &str = "set=exposed tail=10";
     const EXPOSED_CAPPED: &str = "set=exposed tail=10 cap=20";
-    const RESAMPLING: Resampling = Resampling {
-        seed: 1,
-        resamples: 400,
-    };
+    const RESAMPLING: Resampling = Resampling { seed: 1, resamples: 400 };
 
     fn score(trajectory: u32, value: f64, floor: f64, ceiling: f64, weight: f64) -> Score {
         Score {
@@ -270,25 +225,14 @@ mod tests {
 
     fn close(value: Option<f64>, expected: f64) {
         let value = value.expect("a value");
-        assert!(
-            (value - expected).abs() < 1e-12,
-            "{value} is not {expected}"
-        );
+        assert!((value - expected).abs() < 1e-12, "{value} is not {expected}");
     }
 
     #[test]
     fn pooling_is_weighted_and_skips_what_is_undefined() {
-        let undefined = Score {
-            value: None,
-            ..score(2, 0.0, 0.0, 0.0, 9.0)
-        };
+        let undefined = Score { value: None, ..score(2, 0.0, 0.0, 0.0, 9.0) };
         let weightless = score(3, 0.9, 0.0, 0.0, 0.0);
-        let rows = vec![
-            score(0, 0.5, 0.1, 0.9, 1.0),
-            score(1, 0.9, 0.1, 0.9, 3.0),
-            undefined,
-            weightless,
-        ];
+        let rows = vec![score(0, 0.5, 0.1, 0.9, 1.0), score(1, 0.9, 0.1, 0.9, 3.0), undefined, weightless];
         with(vec![(NEED, COMMON, rows)], |s| {
             let e = s.pooled(NEED, &s.sets.common, |r| r.value);
             // (0.5 * 1 + 0.9 * 3) / 4
@@ -296,44 +240,21 @@ mod tests {
             assert_eq!((e.n_trajectories, e.n_clusters, e.n_items), (2, 2, 4));
             // (0.8 - 0.2) / (1 - 0.2)
             close(s.corrected(NEED, &s.sets.common).value, 0.75);
-            assert_eq!(
-                s.pooled(NEED, &s.sets.exposed, |r| r.value)
-                    .reason
-                    .as_deref(),
-                Some("no rows")
-            );
-            assert_eq!(
-                s.pooled(NEED, &s.sets.common, |r| r.atom_bag)
-                    .reason
-                    .as_deref(),
-                Some("no data")
-            );
+            assert_eq!(s.pooled(NEED, &s.sets.exposed, |r| r.value).reason.as_deref(), Some("no rows"));
+            assert_eq!(s.pooled(NEED, &s.sets.common, |r| r.atom_bag).reason.as_deref(), Some("no data"));
         });
     }
 
     #[test]
     fn a_part_of_the_trajectories_can_be_pooled_alone() {
-        with(
-            vec![(
-                NEED,
-                COMMON,
-                vec![score(0, 0.5, 0.0, 1.0, 1.0), score(1, 0.9, 0.0, 1.0, 3.0)],
-            )],
-            |s| {
-                let mut only = vec![false; 40];
-                only[1] = true;
-                let part = Scores {
-                    only: Some(&only),
-                    ..*s
-                };
-                let e = part.pooled(NEED, &s.sets.common, |r| r.value);
-                close(e.value, 0.9);
-                assert_eq!(
-                    (e.n_trajectories, e.reason.as_deref()),
-                    (1, Some("1 cluster"))
-                );
-            },
-        );
+        with(vec![(NEED, COMMON, vec![score(0, 0.5, 0.0, 1.0, 1.0), score(1, 0.9, 0.0, 1.0, 3.0)])], |s| {
+            let mut only = vec![false; 40];
+            only[1] = true;
+            let part = Scores { only: Some(&only), ..*s };
+            let e = part.pooled(NEED, &s.sets.common, |r| r.value);
+            close(e.value, 0.9);
+            assert_eq!((e.n_trajectories, e.reason.as_deref()), (1, Some("1 cluster")));
+        });
     }
 
     #[test]
@@ -341,15 +262,9 @@ mod tests {
         // Needs 3 each; half the trajectories at floor .2, x .5, ceiling .8, half at .4, 1.0, .8.
         let rows = |n: u32| -> Vec<Score> {
             let odd = |t: u32| {
-                if t.is_multiple_of(2) {
-                    (0.5, 0.2, 0.8)
-                } else {
-                    (1.0, 0.4, 0.8)
-                }
+                if t.is_multiple_of(2) { (0.5, 0.2, 0.8) } else { (1.0, 0.4, 0.8) }
             };
-            (0..n)
-                .map(|t| score(t, odd(t).0, odd(t).1, odd(t).2, 3.0))
-                .collect()
+            (0..n).map(|t| score(t, odd(t).0, odd(t).1, odd(t).2, 3.0)).collect()
         };
         with(vec![(NEED, EXPOSED, rows(12))], |s| {
             // ((.3 + .6) * 3 * 6) / ((.6 + .4) * 3 * 6)
@@ -376,17 +291,8 @@ mod tests {
         assert_eq!(reason(few_needs), "24 needs, fewer than 30");
         let few_clusters = (0..9).map(|t| score(t, 0.5, 0.2, 0.8, 9.0)).collect();
         assert_eq!(reason(few_clusters), "9 clusters, fewer than 10");
-        let no_room = (0..20)
-            .map(|t| {
-                score(
-                    t,
-                    0.5,
-                    0.5,
-                    if t.is_multiple_of(2) { 0.8 } else { 0.2 },
-                    3.0,
-                )
-            })
-            .collect();
+        let no_room =
+            (0..20).map(|t| score(t, 0.5, 0.5, if t.is_multiple_of(2) { 0.8 } else { 0.2 }, 3.0)).collect();
         assert_eq!(reason(no_room), "the interval of oracle - random holds 0");
         let equal = (0..20).map(|t| score(t, 0.5, 0.5, 0.5, 3.0)).collect();
         assert_eq!(reason(equal), "the interval of oracle - random holds 0");
@@ -394,44 +300,20 @@ mod tests {
 
     #[test]
     fn discard_lift_compares_pooled_shares() {
-        let removed = vec![
-            score(0, 0.1, 0.0, 0.0, 100.0),
-            score(1, 0.0, 0.0, 0.0, 100.0),
-        ];
-        let scope = vec![
-            score(0, 0.2, 0.0, 0.0, 200.0),
-            score(1, 0.2, 0.0, 0.0, 200.0),
-        ];
-        let rows = vec![
-            ("needed_removed_share", "", removed),
-            ("needed_scope_share", "", scope.clone()),
-        ];
+        let removed = vec![score(0, 0.1, 0.0, 0.0, 100.0), score(1, 0.0, 0.0, 0.0, 100.0)];
+        let scope = vec![score(0, 0.2, 0.0, 0.0, 200.0), score(1, 0.2, 0.0, 0.0, 200.0)];
+        let rows = vec![("needed_removed_share", "", removed), ("needed_scope_share", "", scope.clone())];
         // 1 - (10 / 200) / (80 / 400)
         with(rows, |s| close(s.discard_lift().value, 0.75));
-        let nothing = vec![Score {
-            value: None,
-            ..score(0, 0.0, 0.0, 0.0, 0.0)
-        }];
-        let rows = vec![
-            ("needed_removed_share", "", nothing),
-            ("needed_scope_share", "", scope),
-        ];
+        let nothing = vec![Score { value: None, ..score(0, 0.0, 0.0, 0.0, 0.0) }];
+        let rows = vec![("needed_removed_share", "", nothing), ("needed_scope_share", "", scope)];
         with(rows, |s| {
-            assert_eq!(
-                s.discard_lift().reason.as_deref(),
-                Some("nothing was removed")
-            );
+            assert_eq!(s.discard_lift().reason.as_deref(), Some("nothing was removed"));
         });
         let one = |value| vec![score(0, value, 0.0, 0.0, 10.0)];
-        let rows = vec![
-            ("needed_removed_share", "", one(0.0)),
-            ("needed_scope_share", "", one(0.0)),
-        ];
+        let rows = vec![("needed_removed_share", "", one(0.0)), ("needed_scope_share", "", one(0.0))];
         with(rows, |s| {
-            assert_eq!(
-                s.discard_lift().reason.as_deref(),
-                Some("nothing in scope was needed")
-            );
+            assert_eq!(s.discard_lift().reason.as_deref(), Some("nothing in scope was needed"));
         });
     }
 

@@ -25,32 +25,12 @@ struct Metric {
     compute: fn(&Scores) -> Estimate,
 }
 
-const fn fraction(
-    name: &'static str,
-    doc: &'static str,
-    compute: fn(&Scores) -> Estimate,
-) -> Metric {
-    Metric {
-        name,
-        doc,
-        amount: false,
-        by_format: false,
-        compute,
-    }
+const fn fraction(name: &'static str, doc: &'static str, compute: fn(&Scores) -> Estimate) -> Metric {
+    Metric { name, doc, amount: false, by_format: false, compute }
 }
 
-const fn headline(
-    name: &'static str,
-    doc: &'static str,
-    compute: fn(&Scores) -> Estimate,
-) -> Metric {
-    Metric {
-        name,
-        doc,
-        amount: false,
-        by_format: true,
-        compute,
-    }
+const fn headline(name: &'static str, doc: &'static str, compute: fn(&Scores) -> Estimate) -> Metric {
+    Metric { name, doc, amount: false, by_format: true, compute }
 }
 
 static METRICS: [Metric; 26] = [
@@ -69,16 +49,12 @@ static METRICS: [Metric; 26] = [
         "1 - (sent + compressor's tokens + rework) / full; rework re-reads what was lost and needed",
         |s| s.pooled("net_savings", "", |r| r.value),
     ),
-    fraction(
-        "cost_savings_uncached",
-        "the same without prompt caching",
-        |s| s.pooled("cost_savings_uncached", "", |r| r.value),
-    ),
-    fraction(
-        "peak_savings",
-        "1 - largest prompt sent / largest prompt with nothing compressed",
-        |s| s.pooled("peak_savings", "", |r| r.value),
-    ),
+    fraction("cost_savings_uncached", "the same without prompt caching", |s| {
+        s.pooled("cost_savings_uncached", "", |r| r.value)
+    }),
+    fraction("peak_savings", "1 - largest prompt sent / largest prompt with nothing compressed", |s| {
+        s.pooled("peak_savings", "", |r| r.value)
+    }),
     Metric {
         name: "peak_tokens",
         doc: "tokens of the largest prompt sent, mean over trajectories",
@@ -91,79 +67,55 @@ static METRICS: [Metric; 26] = [
         "bound need retention on the common set (needs from tool output or the user, last mentioned before the reference tail, 10 turns by default; the same questions for every variant)",
         |s| s.pooled(NEED, &s.sets.common, |r| r.value),
     ),
-    headline(
-        "random_common",
-        "the same for the matched random shadow: the floor",
-        |s| s.pooled(NEED, &s.sets.common, |r| r.floor),
-    ),
-    headline(
-        "oracle_common",
-        "the same for the matched oracle shadow: the ceiling",
-        |s| s.pooled(NEED, &s.sets.common, |r| r.ceiling),
-    ),
-    fraction(
-        "atom_bag_common",
-        "the same for the matched list of atoms without prose",
-        |s| s.pooled(NEED, &s.sets.common, |r| r.atom_bag),
-    ),
-    fraction(
-        "chance_common",
-        "the same needs looked for in the contexts of other trajectories",
-        |s| s.pooled(NEED, &s.sets.common, |r| r.chance),
-    ),
-    fraction(
-        "corrected_common",
-        "(need_retention_common - c) / (1 - c), c = chance_common",
-        |s| s.corrected(NEED, &s.sets.common),
-    ),
+    headline("random_common", "the same for the matched random shadow: the floor", |s| {
+        s.pooled(NEED, &s.sets.common, |r| r.floor)
+    }),
+    headline("oracle_common", "the same for the matched oracle shadow: the ceiling", |s| {
+        s.pooled(NEED, &s.sets.common, |r| r.ceiling)
+    }),
+    fraction("atom_bag_common", "the same for the matched list of atoms without prose", |s| {
+        s.pooled(NEED, &s.sets.common, |r| r.atom_bag)
+    }),
+    fraction("chance_common", "the same needs looked for in the contexts of other trajectories", |s| {
+        s.pooled(NEED, &s.sets.common, |r| r.chance)
+    }),
+    fraction("corrected_common", "(need_retention_common - c) / (1 - c), c = chance_common", |s| {
+        s.corrected(NEED, &s.sets.common)
+    }),
     headline(
         "need_retention_exposed",
         "bound need retention on the exposed set: of the common set, the needs with no mention outside what the trigger gave away; differs between triggers",
         |s| s.pooled(NEED, &s.sets.exposed, |r| r.value),
     ),
-    headline(
-        "random_exposed",
-        "the same for the matched random shadow: the floor",
-        |s| s.pooled(NEED, &s.sets.exposed, |r| r.floor),
-    ),
-    headline(
-        "oracle_exposed",
-        "the same for the matched oracle shadow: the ceiling",
-        |s| s.pooled(NEED, &s.sets.exposed, |r| r.ceiling),
-    ),
-    fraction(
-        "atom_bag_exposed",
-        "the same for the matched list of atoms without prose",
-        |s| s.pooled(NEED, &s.sets.exposed, |r| r.atom_bag),
-    ),
-    fraction(
-        "chance_exposed",
-        "the same needs looked for in the contexts of other trajectories",
-        |s| s.pooled(NEED, &s.sets.exposed, |r| r.chance),
-    ),
-    fraction(
-        "corrected_exposed",
-        "(need_retention_exposed - c) / (1 - c), c = chance_exposed",
-        |s| s.corrected(NEED, &s.sets.exposed),
-    ),
+    headline("random_exposed", "the same for the matched random shadow: the floor", |s| {
+        s.pooled(NEED, &s.sets.exposed, |r| r.floor)
+    }),
+    headline("oracle_exposed", "the same for the matched oracle shadow: the ceiling", |s| {
+        s.pooled(NEED, &s.sets.exposed, |r| r.ceiling)
+    }),
+    fraction("atom_bag_exposed", "the same for the matched list of atoms without prose", |s| {
+        s.pooled(NEED, &s.sets.exposed, |r| r.atom_bag)
+    }),
+    fraction("chance_exposed", "the same needs looked for in the contexts of other trajectories", |s| {
+        s.pooled(NEED, &s.sets.exposed, |r| r.chance)
+    }),
+    fraction("corrected_exposed", "(need_retention_exposed - c) / (1 - c), c = chance_exposed", |s| {
+        s.corrected(NEED, &s.sets.exposed)
+    }),
     fraction(
         "surface_retention_common",
         "share of the common set whose atom stands anywhere in the context; gameable by a list of atoms",
         |s| s.pooled(SURFACE, &s.sets.common, |r| r.value),
     ),
-    fraction(
-        "surface_retention_exposed",
-        "the same on the exposed set",
-        |s| s.pooled(SURFACE, &s.sets.exposed, |r| r.value),
-    ),
+    fraction("surface_retention_exposed", "the same on the exposed set", |s| {
+        s.pooled(SURFACE, &s.sets.exposed, |r| r.value)
+    }),
     headline(
         "efficiency",
         "sum w (x - random) / sum w (oracle - random) over exposed needs, each trajectory capped at 20 needs' weight where such rows exist (see efficiency_rows); 0 is random, 1 the oracle, never clipped",
         |s| s.efficiency(NEED, s.efficiency_stratum()),
     ),
-    fraction("efficiency_uncapped", "the same without the cap", |s| {
-        s.efficiency(NEED, &s.sets.exposed)
-    }),
+    fraction("efficiency_uncapped", "the same without the cap", |s| s.efficiency(NEED, &s.sets.exposed)),
     fraction(
         "need_coverage",
         "share of the needs of the common set for which bound retention is defined",
@@ -179,19 +131,14 @@ static METRICS: [Metric; 26] = [
         "1 - needed share of removed tokens / needed share of scope tokens; 0 is no better than removing at random",
         |s| s.discard_lift(),
     ),
-    fraction(
-        "needed_scope_share",
-        "share of the tokens in scope that a later need stands on",
-        |s| s.pooled("needed_scope_share", "", |r| r.value),
-    ),
+    fraction("needed_scope_share", "share of the tokens in scope that a later need stands on", |s| {
+        s.pooled("needed_scope_share", "", |r| r.value)
+    }),
 ];
 
 /// Place of a metric in [`METRICS`].
 pub(super) fn metric(name: &str) -> usize {
-    METRICS
-        .iter()
-        .position(|m| m.name == name)
-        .expect("a metric of the list")
+    METRICS.iter().position(|m| m.name == name).expect("a metric of the list")
 }
 
 /// All that the tables and figures of a report need.
@@ -260,13 +207,7 @@ pub(super) fn summarise(run: &Run, resampling: Resampling) -> anyhow::Result<Sum
     run.scores(|batch| {
         rows.par_extend(batch.par_iter().map(|(i, scores)| {
             let sets = Sets::of(scores);
-            let scores = Scores {
-                sets: &sets,
-                rows: scores,
-                clusters: &clusters,
-                only: None,
-                resampling,
-            };
+            let scores = Scores { sets: &sets, rows: scores, clusters: &clusters, only: None, resampling };
             let by_format = by_format(&scores, &formats);
             (summarise_variant(run, *i, &scores), by_format)
         }));
@@ -283,10 +224,7 @@ pub(super) fn summarise(run: &Run, resampling: Resampling) -> anyhow::Result<Sum
     let mut format_rows: Vec<FormatRow> = by_variant
         .into_iter()
         .enumerate()
-        .flat_map(|(variant, rows)| {
-            rows.into_iter()
-                .map(move |row| FormatRow { variant, ..row })
-        })
+        .flat_map(|(variant, rows)| rows.into_iter().map(move |row| FormatRow { variant, ..row }))
         .collect();
     format_rows.sort_by(|a, b| (&a.format, a.variant).cmp(&(&b.format, b.variant)));
     let mut summary = Summary {
@@ -306,10 +244,7 @@ pub(super) fn summarise(run: &Run, resampling: Resampling) -> anyhow::Result<Sum
 fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
     let names: BTreeSet<&str> = run.trajectories.iter().map(|t| t.format.as_str()).collect();
     let members = |name: &str| run.trajectories.iter().map(|t| t.format == name).collect();
-    names
-        .into_iter()
-        .map(|name| (name.to_owned(), members(name)))
-        .collect()
+    names.into_iter().map(|name| (name.to_owned(), members(name))).collect()
 }
 
 fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
@@ -337,9 +272,7 @@ fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
         })
         .collect();
     strata.sort_by(|a, b| {
-        a.metric
-            .cmp(&b.metric)
-            .then_with(|| natural(&a.stratum.to_string(), &b.stratum.to_string()))
+        a.metric.cmp(&b.metric).then_with(|| natural(&a.stratum.to_string(), &b.stratum.to_string()))
     });
     VariantSummary {
         variant: variant.variant.clone(),
@@ -362,19 +295,11 @@ fn by_format(scores: &Scores, formats: &BTreeMap<String, Vec<bool>>) -> Vec<Form
     formats
         .iter()
         .map(|(format, members)| {
-            let part = Scores {
-                only: Some(members),
-                ..*scores
-            };
+            let part = Scores { only: Some(members), ..*scores };
             let metrics = METRICS.iter().filter(|m| m.by_format);
             let estimates: Vec<Estimate> = metrics.map(|m| (m.compute)(&part)).collect();
             let n_trajectories = estimates.first().map_or(0, |e| e.n_trajectories);
-            FormatRow {
-                format: format.clone(),
-                variant: 0,
-                n_trajectories,
-                estimates,
-            }
+            FormatRow { format: format.clone(), variant: 0, n_trajectories, estimates }
         })
         .collect()
 }
@@ -382,18 +307,10 @@ fn by_format(scores: &Scores, formats: &BTreeMap<String, Vec<bool>>) -> Vec<Form
 fn summarise_events(events: &[Event]) -> EventSummary {
     let removable: u64 = events.iter().map(|e| e.removable_tokens).sum();
     let kept: u64 = events.iter().map(|e| e.kept_tokens).sum();
-    let censored = events
-        .iter()
-        .filter(|e| e.break_even_turns.is_none())
-        .count();
+    let censored = events.iter().filter(|e| e.break_even_turns.is_none()).count();
     let times: Vec<(u32, bool)> = events
         .iter()
-        .map(|e| {
-            (
-                e.break_even_turns.unwrap_or(e.decisions_left),
-                e.break_even_turns.is_some(),
-            )
-        })
+        .map(|e| (e.break_even_turns.unwrap_or(e.decisions_left), e.break_even_turns.is_some()))
         .collect();
     EventSummary {
         n: events.len(),
@@ -414,10 +331,7 @@ fn kaplan_meier_median(mut times: Vec<(u32, bool)>) -> Option<u32> {
     let mut rest = times.as_slice();
     while let Some(&(time, _)) = rest.first() {
         let same = rest.iter().take_while(|(t, _)| *t == time).count();
-        let happened = rest[..same]
-            .iter()
-            .filter(|(_, happened)| *happened)
-            .count();
+        let happened = rest[..same].iter().filter(|(_, happened)| *happened).count();
         surviving *= 1.0 - happened as f64 / at_risk as f64;
         // 1/2 reached by products of fractions may be off by rounding.
         if surviving <= 0.5 + 1e-12 {
@@ -465,11 +379,7 @@ fn remarks(summary: &Summary) -> Vec<String> {
             "cells that failed and are left out: {n_errors}; see `Excluded cells` in summary.md"
         ));
     }
-    if summary
-        .rows
-        .iter()
-        .any(|r| r.n_ok != summary.n_ok_everywhere)
-    {
+    if summary.rows.iter().any(|r| r.n_ok != summary.n_ok_everywhere) {
         remarks.push(format!(
             "variants were scored on different trajectories: only {} of {} are ok under all of them, \
              so compare rows with care",
@@ -478,9 +388,7 @@ fn remarks(summary: &Summary) -> Vec<String> {
     }
     let n_violations: u64 = summary.rows.iter().map(|r| r.n_violations).sum();
     if n_violations > 0 {
-        remarks.push(format!(
-            "violated invariants: {n_violations}; see n_violations in summary.csv"
-        ));
+        remarks.push(format!("violated invariants: {n_violations}; see n_violations in summary.csv"));
     }
     remarks
 }
@@ -490,36 +398,12 @@ impl Summary {
     pub(super) fn table(&self) -> Table {
         let mut t = Table::new("summary");
         let rows = &self.rows;
-        t.text(
-            "variant",
-            "id of the variant",
-            rows.iter().map(|r| Some(r.variant.clone())),
-        );
-        t.text(
-            "label",
-            "its short name, unique in the run",
-            rows.iter().map(|r| Some(r.label.clone())),
-        );
-        t.text(
-            "strategy",
-            "how it compresses",
-            rows.iter().map(|r| Some(r.strategy.clone())),
-        );
-        t.text(
-            "trigger",
-            "when it compresses",
-            rows.iter().map(|r| Some(r.trigger.clone())),
-        );
-        t.text(
-            "model",
-            "model of the compressor; null is model-free",
-            rows.iter().map(|r| r.model.clone()),
-        );
-        t.count(
-            "n_cells_ok",
-            "trajectories scored",
-            rows.iter().map(|r| Some(r.n_ok as u64)),
-        );
+        t.text("variant", "id of the variant", rows.iter().map(|r| Some(r.variant.clone())));
+        t.text("label", "its short name, unique in the run", rows.iter().map(|r| Some(r.label.clone())));
+        t.text("strategy", "how it compresses", rows.iter().map(|r| Some(r.strategy.clone())));
+        t.text("trigger", "when it compresses", rows.iter().map(|r| Some(r.trigger.clone())));
+        t.text("model", "model of the compressor; null is model-free", rows.iter().map(|r| r.model.clone()));
+        t.count("n_cells_ok", "trajectories scored", rows.iter().map(|r| Some(r.n_ok as u64)));
         t.count(
             "n_cells_error",
             "trajectories that failed under this variant and are left out",
@@ -527,31 +411,16 @@ impl Summary {
         );
         t.count(
             "n_clusters",
-            &format!(
-                "clusters behind token_savings; here a cluster is a {}",
-                self.cluster_name()
-            ),
+            &format!("clusters behind token_savings; here a cluster is a {}", self.cluster_name()),
             rows.iter().map(|r| Some(r.estimates[0].n_clusters as u64)),
         );
-        t.count(
-            "n_events",
-            "compressions",
-            rows.iter().map(|r| Some(r.events.n as u64)),
-        );
+        t.count("n_events", "compressions", rows.iter().map(|r| Some(r.events.n as u64)));
         let items = |name: &str| {
             let at = metric(name);
             rows.iter().map(move |r| Some(r.estimates[at].n_items))
         };
-        t.count(
-            "n_needs_common",
-            "needs behind need_retention_common",
-            items("need_retention_common"),
-        );
-        t.count(
-            "n_needs_exposed",
-            "needs behind need_retention_exposed",
-            items("need_retention_exposed"),
-        );
+        t.count("n_needs_common", "needs behind need_retention_common", items("need_retention_common"));
+        t.count("n_needs_exposed", "needs behind need_retention_exposed", items("need_retention_exposed"));
         t.fraction(
             "kept_share",
             "kept tokens / removable tokens over all events",
@@ -575,61 +444,36 @@ impl Summary {
             "share of the events that had not paid off when the log ended",
             rows.iter().map(|r| r.events.break_even_censored_share),
         );
-        t.count(
-            "n_violations",
-            "invariants violated",
-            rows.iter().map(|r| Some(r.n_violations)),
-        );
+        t.count("n_violations", "invariants violated", rows.iter().map(|r| Some(r.n_violations)));
         t.count(
             "n_fallbacks",
             "events at which a fallback strategy stood in",
             rows.iter().map(|r| Some(r.events.n_fallbacks as u64)),
         );
-        t.text(
-            "nulls",
-            "why values or intervals are null",
-            rows.iter().map(nulls),
-        );
+        t.text("nulls", "why values or intervals are null", rows.iter().map(nulls));
         t
     }
 
     /// Every retention score by stratum, one row each.
     pub(super) fn strata(&self) -> Table {
-        let rows: Vec<(&VariantSummary, &StratumRow)> = self
-            .rows
-            .iter()
-            .flat_map(|r| r.strata.iter().map(move |s| (r, s)))
-            .collect();
+        let rows: Vec<(&VariantSummary, &StratumRow)> =
+            self.rows.iter().flat_map(|r| r.strata.iter().map(move |s| (r, s))).collect();
         let mut t = Table::new("strata");
-        t.text(
-            "variant",
-            "id of the variant",
-            rows.iter().map(|(r, _)| Some(r.variant.clone())),
-        );
-        t.text(
-            "label",
-            "its short name",
-            rows.iter().map(|(r, _)| Some(r.label.clone())),
-        );
+        t.text("variant", "id of the variant", rows.iter().map(|(r, _)| Some(r.variant.clone())));
+        t.text("label", "its short name", rows.iter().map(|(r, _)| Some(r.label.clone())));
         t.text(
             "metric",
             "need_retention (bound), surface_retention, or another score that comes by stratum",
             rows.iter().map(|(_, s)| Some(s.metric.clone())),
         );
-        t.text(
-            "stratum",
-            "the stratum in full",
-            rows.iter().map(|(_, s)| Some(s.stratum.to_string())),
-        );
+        t.text("stratum", "the stratum in full", rows.iter().map(|(_, s)| Some(s.stratum.to_string())));
         for key in STRATUM_KEYS {
             let doc = match key {
                 "set" => {
                     "common: the same needs for every variant; exposed: those that the trigger put at risk"
                 }
                 "tail" => "reference tail in turns: needs last mentioned longer ago",
-                "class" => {
-                    "source of the need: observed, user, authored; null is observed and user"
-                }
+                "class" => "source of the need: observed, user, authored; null is observed and user",
                 "kind" => "kind of the atom; null is all",
                 "horizon" => "turns after the compression; null is all",
                 "point" => "number of the compression, from 1; null is all",
@@ -639,44 +483,22 @@ impl Summary {
                 }
                 _ => "largest weight of one trajectory in needs; null is no cap",
             };
-            t.text(
-                key,
-                doc,
-                rows.iter()
-                    .map(|(_, s)| s.stratum.get(key).map(str::to_owned)),
-            );
+            t.text(key, doc, rows.iter().map(|(_, s)| s.stratum.get(key).map(str::to_owned)));
         }
         t.count(
             "n_trajectories",
             "trajectories behind the value",
-            rows.iter()
-                .map(|(_, s)| Some(s.value.n_trajectories as u64)),
+            rows.iter().map(|(_, s)| Some(s.value.n_trajectories as u64)),
         );
         t.count(
             "n_clusters",
             "clusters behind the value",
             rows.iter().map(|(_, s)| Some(s.value.n_clusters as u64)),
         );
-        t.count(
-            "n_needs",
-            "needs behind the value",
-            rows.iter().map(|(_, s)| Some(s.value.n_items)),
-        );
-        t.fraction(
-            "value",
-            "the score, pooled over trajectories",
-            rows.iter().map(|(_, s)| s.value.value),
-        );
-        t.fraction(
-            "lo",
-            "lower end of its 95 % interval",
-            rows.iter().map(|(_, s)| s.value.lo()),
-        );
-        t.fraction(
-            "hi",
-            "upper end of its 95 % interval",
-            rows.iter().map(|(_, s)| s.value.hi()),
-        );
+        t.count("n_needs", "needs behind the value", rows.iter().map(|(_, s)| Some(s.value.n_items)));
+        t.fraction("value", "the score, pooled over trajectories", rows.iter().map(|(_, s)| s.value.value));
+        t.fraction("lo", "lower end of its 95 % interval", rows.iter().map(|(_, s)| s.value.lo()));
+        t.fraction("hi", "upper end of its 95 % interval", rows.iter().map(|(_, s)| s.value.hi()));
         t.fraction(
             "random",
             "the same for the matched random shadow: the floor",
@@ -715,9 +537,8 @@ impl Summary {
         t.text(
             "nulls",
             "why values or intervals are null",
-            rows.iter().map(|(_, s)| {
-                joined([("value", &s.value), ("efficiency", &s.efficiency)].into_iter())
-            }),
+            rows.iter()
+                .map(|(_, s)| joined([("value", &s.value), ("efficiency", &s.efficiency)].into_iter())),
         );
         t
     }
@@ -727,44 +548,25 @@ impl Summary {
         let rows = &self.formats;
         let mut t = Table::new("by_format");
         let variant = |r: &FormatRow| &self.rows[r.variant];
-        t.text(
-            "format",
-            "format of the logs",
-            rows.iter().map(|r| Some(r.format.clone())),
-        );
-        t.text(
-            "variant",
-            "id of the variant",
-            rows.iter().map(|r| Some(variant(r).variant.clone())),
-        );
-        t.text(
-            "label",
-            "its short name",
-            rows.iter().map(|r| Some(variant(r).label.clone())),
-        );
+        t.text("format", "format of the logs", rows.iter().map(|r| Some(r.format.clone())));
+        t.text("variant", "id of the variant", rows.iter().map(|r| Some(variant(r).variant.clone())));
+        t.text("label", "its short name", rows.iter().map(|r| Some(variant(r).label.clone())));
         t.count(
             "n_trajectories",
             "trajectories behind token_savings",
             rows.iter().map(|r| Some(r.n_trajectories as u64)),
         );
         let metrics: Vec<&Metric> = METRICS.iter().filter(|m| m.by_format).collect();
-        let at = |name: &str| {
-            metrics
-                .iter()
-                .position(|m| m.name == name)
-                .expect("a metric of the list")
-        };
+        let at = |name: &str| metrics.iter().position(|m| m.name == name).expect("a metric of the list");
         let clusters = at("token_savings");
         t.count(
             "n_clusters",
             "clusters behind token_savings",
-            rows.iter()
-                .map(|r| Some(r.estimates[clusters].n_clusters as u64)),
+            rows.iter().map(|r| Some(r.estimates[clusters].n_clusters as u64)),
         );
-        for (name, metric) in [
-            ("n_needs_common", "need_retention_common"),
-            ("n_needs_exposed", "need_retention_exposed"),
-        ] {
+        for (name, metric) in
+            [("n_needs_common", "need_retention_common"), ("n_needs_exposed", "need_retention_exposed")]
+        {
             let at = at(metric);
             t.count(
                 name,
@@ -778,8 +580,7 @@ impl Summary {
         t.text(
             "nulls",
             "why values or intervals are null",
-            rows.iter()
-                .map(|r| joined(metrics.iter().map(|m| m.name).zip(&r.estimates))),
+            rows.iter().map(|r| joined(metrics.iter().map(|m| m.name).zip(&r.estimates))),
         );
         t
     }
@@ -819,18 +620,10 @@ impl Summary {
 }
 
 /// Value, lower and upper end as three columns.
-fn estimate_columns<'a>(
-    t: &mut Table,
-    metric: &Metric,
-    cells: impl Iterator<Item = &'a Estimate> + Clone,
-) {
+fn estimate_columns<'a>(t: &mut Table, metric: &Metric, cells: impl Iterator<Item = &'a Estimate> + Clone) {
     let mut push = |suffix: &str, doc: &str, cells: &mut dyn Iterator<Item = Option<f64>>| {
         let name = format!("{}{suffix}", metric.name);
-        if metric.amount {
-            t.amount(&name, doc, cells)
-        } else {
-            t.fraction(&name, doc, cells)
-        }
+        if metric.amount { t.amount(&name, doc, cells) } else { t.fraction(&name, doc, cells) }
     };
     push("", metric.doc, &mut cells.clone().map(|e| e.value));
     push(
@@ -838,11 +631,7 @@ fn estimate_columns<'a>(
         &format!("lower end of the 95 % interval of {}", metric.name),
         &mut cells.clone().map(Estimate::lo),
     );
-    push(
-        "_hi",
-        &format!("upper end of the 95 % interval of {}", metric.name),
-        &mut cells.map(Estimate::hi),
-    );
+    push("_hi", &format!("upper end of the 95 % interval of {}", metric.name), &mut cells.map(Estimate::hi));
 }
 
 fn nulls(row: &VariantSummary) -> Option<String> {
@@ -861,10 +650,8 @@ fn joined<'a>(estimates: impl Iterator<Item = (&'a str, &'a Estimate)>) -> Optio
             None => by_reason.push((reason.clone(), vec![name])),
         }
     }
-    let parts: Vec<String> = by_reason
-        .iter()
-        .map(|(reason, names)| format!("{}: {reason}", names.join(", ")))
-        .collect();
+    let parts: Vec<String> =
+        by_reason.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -878,14 +665,8 @@ mod tests {
         let times = vec![(2, true), (3, true), (3, false), (6, true), (9, false)];
         assert_eq!(kaplan_meier_median(times), Some(6));
         // 1 - 1/4, then 2/3 of it: exactly 1/2.
-        assert_eq!(
-            kaplan_meier_median(vec![(1, true), (2, true), (5, false), (5, false)]),
-            Some(2)
-        );
-        assert_eq!(
-            kaplan_meier_median(vec![(1, true), (2, false), (2, false)]),
-            None
-        );
+        assert_eq!(kaplan_meier_median(vec![(1, true), (2, true), (5, false), (5, false)]), Some(2));
+        assert_eq!(kaplan_meier_median(vec![(1, true), (2, false), (2, false)]), None);
         assert_eq!(kaplan_meier_median(vec![]), None);
     }
 
@@ -900,51 +681,23 @@ mod tests {
         };
         let e = summarise_events(&[event(Some(4), 10), event(None, 30)]);
         assert_eq!(e.kept_share, Some(0.2));
-        assert_eq!(
-            (e.break_even_median, e.break_even_censored_share),
-            (Some(4), Some(0.5))
-        );
+        assert_eq!((e.break_even_median, e.break_even_censored_share), (Some(4), Some(0.5)));
         assert_eq!(summarise_events(&[]), EventSummary::default());
     }
 
     #[test]
     fn numbers_in_names_sort_by_value() {
-        let mut labels = vec![
-            "mask M=10",
-            "mask M=5",
-            "mask",
-            "full",
-            "mask M=5 b",
-            "r 0.1",
-            "r 0.02",
-        ];
+        let mut labels = vec!["mask M=10", "mask M=5", "mask", "full", "mask M=5 b", "r 0.1", "r 0.02"];
         labels.sort_by(|a, b| natural(a, b));
-        assert_eq!(
-            labels,
-            [
-                "full",
-                "mask",
-                "mask M=5",
-                "mask M=5 b",
-                "mask M=10",
-                "r 0.02",
-                "r 0.1"
-            ]
-        );
+        assert_eq!(labels, ["full", "mask", "mask M=5", "mask M=5 b", "mask M=10", "r 0.02", "r 0.1"]);
     }
 
     #[test]
     fn reasons_are_told_once() {
         let null = Estimate::null("no rows");
-        let some = Estimate {
-            value: Some(1.0),
-            ..Estimate::default()
-        };
+        let some = Estimate { value: Some(1.0), ..Estimate::default() };
         let estimates = [("a", &null), ("b", &some), ("c", &null)];
-        assert_eq!(
-            joined(estimates.into_iter()).as_deref(),
-            Some("a, c: no rows")
-        );
+        assert_eq!(joined(estimates.into_iter()).as_deref(), Some("a, c: no rows"));
         assert_eq!(joined([("b", &some)].into_iter()), None);
     }
 }

@@ -5,9 +5,7 @@ use std::path::Path;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-use crate::store::{
-    CellRow, EventRow, Row, ScoreRow, TableWriter, TimelineRow, TrajectoryRow, VariantRow,
-};
+use crate::store::{CellRow, EventRow, Row, ScoreRow, TableWriter, TimelineRow, TrajectoryRow, VariantRow};
 
 /// Strategy, its setting, trigger, share of tokens saved while it acts, and how good it is between
 /// floor (0) and ceiling (1).
@@ -48,12 +46,7 @@ pub(super) const GRID: [Spec; 24] = [
 ];
 
 /// Writes a run of these variants over `n_trajectories`; the fourth variant fails on one of them.
-pub(super) fn write_run(
-    folder: &Path,
-    specs: &[Spec],
-    n_trajectories: usize,
-    n_repositories: usize,
-) {
+pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_repositories: usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let mut uniform = move || f64::from(rng.next_u32()) / 4_294_967_296.0;
     let id = |t: usize| format!("{t:032x}");
@@ -120,23 +113,22 @@ pub(super) fn write_run(
             if failed {
                 continue;
             }
-            let mut score =
-                |metric: &str, stratum: &str, value: [Option<f64>; 5], weight: f64, n: u64| {
-                    scores.push(ScoreRow {
-                        variant: variant(v),
-                        trajectory: id(t),
-                        event: None,
-                        metric: metric.to_owned(),
-                        stratum: stratum.to_owned(),
-                        value: value[0],
-                        floor: value[1],
-                        ceiling: value[2],
-                        atom_bag: value[3],
-                        chance: value[4],
-                        weight,
-                        n,
-                    });
-                };
+            let mut score = |metric: &str, stratum: &str, value: [Option<f64>; 5], weight: f64, n: u64| {
+                scores.push(ScoreRow {
+                    variant: variant(v),
+                    trajectory: id(t),
+                    event: None,
+                    metric: metric.to_owned(),
+                    stratum: stratum.to_owned(),
+                    value: value[0],
+                    floor: value[1],
+                    ceiling: value[2],
+                    atom_bag: value[3],
+                    chance: value[4],
+                    weight,
+                    n,
+                });
+            };
             let plain = |value: f64| [Some(value), Some(0.0), None, None, None];
             score("token_savings", "", plain(saved), full, 30);
             score(
@@ -148,13 +140,7 @@ pub(super) fn write_run(
             );
             score("net_savings", "", plain(saved * 0.9), full, 30);
             score("peak_savings", "", plain(saved * 1.1), full / 20.0, 1);
-            score(
-                "peak_tokens",
-                "",
-                plain(full / 20.0 * (1.0 - saved)),
-                1.0,
-                1,
-            );
+            score("peak_tokens", "", plain(full / 20.0 * (1.0 - saved)), 1.0, 1);
             let kept = 1.0 - (saved / 0.95).min(1.0);
             let exposed = |quality: f64| {
                 let floor = 0.1 + 0.5 * kept;
@@ -163,16 +149,11 @@ pub(super) fn write_run(
             };
             let noisy = |x: f64| (x + 0.25 * luck).clamp(0.0, 1.0);
             let mut retention = |metric: &str, extra: &str, lift: f64, share: f64| {
-                for (set, part, at_risk) in [("common", 1.0, exposure), ("exposed", exposure, 1.0)]
-                {
+                for (set, part, at_risk) in [("common", 1.0, exposure), ("exposed", exposure, 1.0)] {
                     for tail in [3, 10] {
                         let n = ((needs as f64 * part * share) as u64).max(1);
                         let whole = |x: f64| {
-                            if strategy == "full" {
-                                1.0
-                            } else {
-                                1.0 - at_risk * (1.0 - x)
-                            }
+                            if strategy == "full" { 1.0 } else { 1.0 - at_risk * (1.0 - x) }
                         };
                         let values = [
                             Some(whole(noisy(exposed(quality) + lift))),
@@ -192,13 +173,7 @@ pub(super) fn write_run(
             retention("need_retention", " kind=path", -0.05, 0.3);
             retention("need_retention", " horizon=5", 0.05, 0.4);
             retention("need_retention", " cap=20", 0.0, 1.0);
-            score(
-                "need_coverage",
-                "set=common tail=10",
-                plain(0.7),
-                needs as f64,
-                needs,
-            );
+            score("need_coverage", "set=common tail=10", plain(0.7), needs as f64, needs);
             if strategy != "full" {
                 let scope = full * 0.2;
                 score("needed_scope_share", "", plain(0.08), scope, 50);

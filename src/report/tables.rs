@@ -44,56 +44,29 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(name: &'static str) -> Self {
-        Table {
-            name,
-            columns: Vec::new(),
-        }
+        Table { name, columns: Vec::new() }
     }
 
-    pub(super) fn text(
-        &mut self,
-        name: &str,
-        doc: &str,
-        cells: impl Iterator<Item = Option<String>>,
-    ) {
+    pub(super) fn text(&mut self, name: &str, doc: &str, cells: impl Iterator<Item = Option<String>>) {
         self.push(name, doc, Cells::Text(cells.collect()));
     }
 
-    pub(super) fn count(
-        &mut self,
-        name: &str,
-        doc: &str,
-        cells: impl Iterator<Item = Option<u64>>,
-    ) {
+    pub(super) fn count(&mut self, name: &str, doc: &str, cells: impl Iterator<Item = Option<u64>>) {
         self.push(name, doc, Cells::Count(cells.collect()));
     }
 
     /// A fraction: 4 decimals.
-    pub(super) fn fraction(
-        &mut self,
-        name: &str,
-        doc: &str,
-        cells: impl Iterator<Item = Option<f64>>,
-    ) {
+    pub(super) fn fraction(&mut self, name: &str, doc: &str, cells: impl Iterator<Item = Option<f64>>) {
         self.push(name, doc, Cells::Number(cells.collect(), 4));
     }
 
     /// An amount, such as tokens or turns: 1 decimal.
-    pub(super) fn amount(
-        &mut self,
-        name: &str,
-        doc: &str,
-        cells: impl Iterator<Item = Option<f64>>,
-    ) {
+    pub(super) fn amount(&mut self, name: &str, doc: &str, cells: impl Iterator<Item = Option<f64>>) {
         self.push(name, doc, Cells::Number(cells.collect(), 1));
     }
 
     fn push(&mut self, name: &str, doc: &str, cells: Cells) {
-        self.columns.push(Column {
-            name: name.to_owned(),
-            doc: doc.to_owned(),
-            cells,
-        });
+        self.columns.push(Column { name: name.to_owned(), doc: doc.to_owned(), cells });
     }
 
     pub(super) fn n_rows(&self) -> usize {
@@ -144,15 +117,10 @@ impl Table {
                 let (data_type, array): (DataType, ArrayRef) = match &c.cells {
                     Cells::Text(v) => (DataType::Utf8, Arc::new(StringArray::from(v.clone()))),
                     Cells::Count(v) => (DataType::UInt64, Arc::new(UInt64Array::from(v.clone()))),
-                    Cells::Number(v, _) => {
-                        (DataType::Float64, Arc::new(Float64Array::from(v.clone())))
-                    }
+                    Cells::Number(v, _) => (DataType::Float64, Arc::new(Float64Array::from(v.clone()))),
                 };
                 let metadata = HashMap::from([("doc".to_owned(), c.doc.clone())]);
-                (
-                    Field::new(&c.name, data_type, true).with_metadata(metadata),
-                    array,
-                )
+                (Field::new(&c.name, data_type, true).with_metadata(metadata), array)
             })
             .unzip();
         let metadata = HashMap::from([
@@ -165,8 +133,7 @@ impl Table {
             .set_compression(Compression::ZSTD(level))
             .set_created_by("trajpress".to_owned())
             .build();
-        let file =
-            File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
         writer.write(&RecordBatch::try_new(schema, arrays)?)?;
         writer.close()?;
@@ -179,34 +146,24 @@ pub(super) fn markdown(header: &[&str], rows: &[Vec<String>]) -> String {
     let escape = |cell: &str| cell.replace('|', "\\|").replace(['\n', '\r'], " ");
     let width = |column: usize| {
         let cells = rows.iter().map(|r| escape(&r[column]).chars().count());
-        cells
-            .chain([header[column].chars().count(), 3])
-            .max()
-            .expect("a header has a length")
+        cells.chain([header[column].chars().count(), 3]).max().expect("a header has a length")
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let line = |cells: &mut dyn Iterator<Item = String>| {
         let padded: Vec<String> = cells
             .zip(&widths)
             .enumerate()
-            .map(|(i, (cell, &w))| {
-                if i == 0 {
-                    format!("{cell:<w$}")
-                } else {
-                    format!("{cell:>w$}")
-                }
-            })
+            .map(|(i, (cell, &w))| if i == 0 { format!("{cell:<w$}") } else { format!("{cell:>w$}") })
             .collect();
         format!("| {} |\n", padded.join(" | "))
     };
     let mut out = line(&mut header.iter().map(|h| (*h).to_owned()));
-    out += &line(&mut widths.iter().enumerate().map(|(i, &w)| {
-        if i == 0 {
-            "-".repeat(w)
-        } else {
-            format!("{}:", "-".repeat(w - 1))
-        }
-    }));
+    out += &line(
+        &mut widths
+            .iter()
+            .enumerate()
+            .map(|(i, &w)| if i == 0 { "-".repeat(w) } else { format!("{}:", "-".repeat(w - 1)) }),
+    );
     for row in rows {
         out += &line(&mut row.iter().map(|c| escape(c)));
     }
@@ -236,35 +193,21 @@ mod tests {
 
     fn table() -> Table {
         let mut t = Table::new("demo");
-        t.text(
-            "label",
-            "Its name.",
-            ["a, \"b\"", "c"].into_iter().map(|s| Some(s.to_owned())),
-        );
+        t.text("label", "Its name.", ["a, \"b\"", "c"].into_iter().map(|s| Some(s.to_owned())));
         t.count("n", "How many.", [Some(3), None].into_iter());
-        t.fraction(
-            "share",
-            "Of what.",
-            [Some(-0.000_01), Some(0.123_46)].into_iter(),
-        );
+        t.fraction("share", "Of what.", [Some(-0.000_01), Some(0.123_46)].into_iter());
         t
     }
 
     #[test]
     fn csv_quotes_and_leaves_null_empty() {
-        assert_eq!(
-            table().csv(),
-            "label,n,share\n\"a, \"\"b\"\"\",3,0.0000\nc,,0.1235\n"
-        );
+        assert_eq!(table().csv(), "label,n,share\n\"a, \"\"b\"\"\",3,0.0000\nc,,0.1235\n");
     }
 
     #[test]
     fn markdown_is_aligned_and_escaped() {
         let rows = [vec!["a|b".to_owned(), "1".to_owned()]];
-        assert_eq!(
-            markdown(&["name", "n"], &rows),
-            "| name |   n |\n| ---- | --: |\n| a\\|b |   1 |\n"
-        );
+        assert_eq!(markdown(&["name", "n"], &rows), "| name |   n |\n| ---- | --: |\n| a\\|b |   1 |\n");
     }
 
     #[test]
@@ -273,16 +216,11 @@ mod tests {
         let path = dir.path().join("demo.parquet");
         table().write_parquet(&path).unwrap();
         let file = File::open(&path).unwrap();
-        let reader =
-            parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
         assert_eq!(reader.schema().metadata()["table"], "demo");
         assert_eq!(reader.schema().field(2).metadata()["doc"], "Of what.");
         let batch = reader.build().unwrap().next().unwrap().unwrap();
-        let n = batch
-            .column(1)
-            .as_any()
-            .downcast_ref::<UInt64Array>()
-            .unwrap();
+        let n = batch.column(1).as_any().downcast_ref::<UInt64Array>().unwrap();
         assert_eq!(n.iter().collect::<Vec<_>>(), [Some(3), None]);
     }
 }

@@ -29,7 +29,14 @@ pub struct Rows<'a> {
 
 impl Rows<'_> {
     /// Adds a row of the whole cell without shadows; the caller fills in what it knows.
-    pub fn push(&mut self, metric: &str, stratum: &str, value: Option<f64>, weight: f64, n: u64) -> &mut ScoreRow {
+    pub fn push(
+        &mut self,
+        metric: &str,
+        stratum: &str,
+        value: Option<f64>,
+        weight: f64,
+        n: u64,
+    ) -> &mut ScoreRow {
         self.rows.push(ScoreRow {
             variant: self.variant.to_owned(),
             trajectory: self.trajectory.to_owned(),

@@ -90,7 +90,11 @@ impl Questions {
             .list
             .iter()
             .map(|need| {
-                tails.iter().enumerate().map(|(t, &tail)| [weight(need, t, tail, 0), weight(need, t, tail, 1)]).collect()
+                tails
+                    .iter()
+                    .enumerate()
+                    .map(|(t, &tail)| [weight(need, t, tail, 0), weight(need, t, tail, 1)])
+                    .collect()
             })
             .collect();
         Questions { needs, tails, weights }
@@ -330,9 +334,8 @@ fn answer<'a>(
         let bound = level == 1;
         let truth = |b: bool| f64::from(u8::from(b));
         let own_before = n > 0 && s.variant.by(n - 1, w, bound);
-        let local = |kept: &crate::experiment::shadow::Kept| {
-            truth(n > 0 && (own_before || kept.at(n - 1, w, bound)))
-        };
+        let local =
+            |kept: &crate::experiment::shadow::Kept| truth(n > 0 && (own_before || kept.at(n - 1, w, bound)));
         let mean = |f: &dyn Fn(&crate::experiment::shadow::Kept) -> f64| {
             s.random.iter().map(f).sum::<f64>() / s.random.len().max(1) as f64
         };
@@ -466,7 +469,11 @@ impl Stratum {
                 continue;
             }
             let mean = |sum: f64| ratio(sum, weight);
-            let scale = if matches!(self.of, Of::Capped) { (WEIGHT_CAP / weight.max(WEIGHT_CAP)).min(1.0) } else { 1.0 };
+            let scale = if matches!(self.of, Of::Capped) {
+                (WEIGHT_CAP / weight.max(WEIGHT_CAP)).min(1.0)
+            } else {
+                1.0
+            };
             let row = rows.push(metric, &self.name, mean(sums[0]), weight * scale, n);
             row.floor = mean(sums[1]);
             row.ceiling = mean(sums[2]);
@@ -487,8 +494,15 @@ impl Stratum {
 pub fn census(questions: &Questions, rows: &mut Rows<'_>) {
     for (class, &all) in &questions.needs.census.all {
         for &tail in &questions.tails {
-            let at_risk = questions.needs.list.iter().filter(|n| n.class.name() == *class && n.gap > tail).count();
-            rows.push("at_risk_share", &format!("tail={tail} class={class}"), ratio(at_risk as f64, all as f64), all as f64, all);
+            let at_risk =
+                questions.needs.list.iter().filter(|n| n.class.name() == *class && n.gap > tail).count();
+            rows.push(
+                "at_risk_share",
+                &format!("tail={tail} class={class}"),
+                ratio(at_risk as f64, all as f64),
+                all as f64,
+                all,
+            );
         }
     }
 }

@@ -111,7 +111,10 @@ impl Budget {
 
     fn of(params: toml::Table) -> anyhow::Result<Self> {
         let budget: Budget = params.try_into()?;
-        anyhow::ensure!((0.0..=1.0).contains(&budget.kept_share), "parameter `kept_share` must be between 0 and 1");
+        anyhow::ensure!(
+            (0.0..=1.0).contains(&budget.kept_share),
+            "parameter `kept_share` must be between 0 and 1"
+        );
         Ok(budget)
     }
 
@@ -140,7 +143,9 @@ fn keep_pieces(scope: &Scope<'_>, pieces: &[crate::context::Piece]) -> Vec<Edit>
         .blocks
         .clone()
         .filter_map(|block| {
-            let crate::context::Content::Step(step) = scope.context.blocks[block].content else { return None };
+            let crate::context::Content::Step(step) = scope.context.blocks[block].content else {
+                return None;
+            };
             let end = scope.log.spans_of(step).end;
             let mut kept = Vec::new();
             while let Some(piece) = pieces.next_if(|p| p.span < end) {

@@ -30,7 +30,8 @@ struct Annotations {
 impl Trigger for Marked {
     fn detector(&self, log: &Log, _: u32) -> Box<dyn Detector> {
         let annotations = log.trajectory.annotations.as_deref().unwrap_or("{}");
-        let mut points = serde_json::from_str::<Annotations>(annotations).unwrap_or_default().compression_points;
+        let mut points =
+            serde_json::from_str::<Annotations>(annotations).unwrap_or_default().compression_points;
         points.sort_unstable_by(|a, b| b.cmp(a));
         Box::new(Points { keep: self.keep, left: points })
     }

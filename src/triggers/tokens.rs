@@ -15,7 +15,10 @@ pub(super) const ENTRY: Entry = Entry {
             tokens.fraction > 0.0 && tokens.fraction <= 1.0,
             "parameter `fraction` of trigger `tokens` must be above 0 and at most 1"
         );
-        anyhow::ensure!(tokens.window > tokens.reserve, "`reserve` of trigger `tokens` leaves nothing of `window`");
+        anyhow::ensure!(
+            tokens.window > tokens.reserve,
+            "`reserve` of trigger `tokens` leaves nothing of `window`"
+        );
         Ok(Box::new(tokens))
     },
 };
@@ -49,7 +52,11 @@ impl Detector for Tokens {
     fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
         let limit = self.fraction * (self.window - self.reserve) as f64;
         let scope_end = moment.turn.checked_sub(self.keep)?;
-        (moment.context_tokens as f64 >= limit).then_some(Firing { kind: "tokens", scope_end, confidence: 1.0 })
+        (moment.context_tokens as f64 >= limit).then_some(Firing {
+            kind: "tokens",
+            scope_end,
+            confidence: 1.0,
+        })
     }
 }
 

@@ -45,13 +45,15 @@ fn features_of_steps(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 20)]
 fn reference_bare_tokenizer(bencher: Bencher<'_, '_>) {
     let (steps, tokenizer) = (steps(), tokenizer());
-    bencher.counter(bytes(&steps)).bench_local(|| steps.iter().map(|s| tokenizer.count(&s.text)).sum::<u32>());
+    bencher
+        .counter(bytes(&steps))
+        .bench_local(|| steps.iter().map(|s| tokenizer.count(&s.text)).sum::<u32>());
 }
 
 #[divan::bench(sample_count = 20)]
 fn reference_atoms_alone(bencher: Bencher<'_, '_>) {
     let steps = steps();
-    bencher.counter(bytes(&steps)).bench_local(|| {
-        steps.iter().map(|s| atoms::occurrences(&s.text).len()).sum::<usize>()
-    });
+    bencher
+        .counter(bytes(&steps))
+        .bench_local(|| steps.iter().map(|s| atoms::occurrences(&s.text).len()).sum::<usize>());
 }

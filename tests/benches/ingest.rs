@@ -25,10 +25,13 @@ fn log() -> (tempfile::TempDir, PathBuf, u64) {
             let id = format!("call_{turn}");
             messages.push(serde_json::json!({"role": "assistant", "content": "I look at the file again.", "tool_calls": [
                 {"id": id, "type": "function", "function": {"name": "bash", "arguments": format!("{{\"command\":\"cat src/part{turn}.py\"}}")}}]}));
-            let text = format!("    value_{turn} = compute_total(order, limit={run})  # \"quoted\" and\ttabbed\n").repeat(34);
+            let text =
+                format!("    value_{turn} = compute_total(order, limit={run})  # \"quoted\" and\ttabbed\n")
+                    .repeat(34);
             messages.push(serde_json::json!({"role": "tool", "tool_call_id": id, "content": text}));
         }
-        writeln!(file, "{}", serde_json::json!({"task_id": format!("t-{run}"), "messages": messages})).expect("room for the log");
+        writeln!(file, "{}", serde_json::json!({"task_id": format!("t-{run}"), "messages": messages}))
+            .expect("room for the log");
     }
     file.flush().expect("room for the log");
     let bytes = std::fs::metadata(&path).expect("the log").len();
@@ -43,7 +46,9 @@ fn options(path: &PathBuf, out: &std::path::Path) -> Options {
 fn ingest_one_thread(bencher: Bencher<'_, '_>) {
     let (dir, path, bytes) = log();
     let options = options(&path, dir.path());
-    bencher.counter(BytesCount::new(bytes)).bench_local(|| black_box(ingest(&options, &mut |_| {}).expect("ingested")));
+    bencher
+        .counter(BytesCount::new(bytes))
+        .bench_local(|| black_box(ingest(&options, &mut |_| {}).expect("ingested")));
 }
 
 #[divan::bench(sample_count = 10)]

@@ -5,7 +5,9 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use trajpress::context::Context;
+use trajpress::experiment::cell::{self, Prepared, Scene};
 use trajpress::experiment::replay::{Recipe, replay};
+use trajpress::experiment::{Catalogue, Plan};
 use trajpress::features::tokens::Tokenizer;
 use trajpress::log::Log;
 use trajpress::scorers::retention::{Ledger, Questions};
@@ -19,19 +21,26 @@ fn main() {
     divan::main();
 }
 
-/// A coding log: thought, action, observation; files come back after 5 to 40 turns.
+/// A coding log: thought, action, observation. Each file comes back after five turns, so that the
+/// density of needs is the same at every length.
 fn log(n_steps: u32) -> Log {
     let mut builder = Builder::new();
     builder.push(step(Role::System, Kind::System, "You are a careful agent that mends programs."));
     builder.push(step(Role::User, Kind::Message, "Find out why the nightly job fails and mend it."));
     for turn in 0..n_steps / 3 {
-        let file = format!("src/part{}/module_{}.py", turn % 7, turn % 40);
+        let file = format!("src/part{}/module_{}.py", turn / 10, turn % 5 + turn / 10 * 5);
         builder.begin_call();
-        builder.push(step(Role::Agent, Kind::Thought, format!("I should look at {file} again because the test fails there.")));
+        builder.push(step(
+            Role::Agent,
+            Kind::Thought,
+            format!("I should look at {file} again because the test fails there."),
+        ));
         builder.push(step(Role::Agent, Kind::Action, format!("bash\ncat {file}")));
         let mut text = String::new();
         for line in 0..20 {
-            text.push_str(&format!("    value_{line} = compute_total(order, limit={turn})  # used by the report of {file}\n"));
+            text.push_str(&format!(
+                "    value_{line}_{turn} = compute(order, limit={turn})  # used by the report of {file}\n"
+            ));
         }
         builder.push(step(Role::Tool, Kind::Observation, text));
     }
@@ -50,7 +59,8 @@ fn recipe(strategy: &str, params: &str) -> Recipe {
     }
 }
 
-fn bench(bencher: Bencher<'_, '_>, n_steps: u32, recipe: &Recipe) {
+/// Replay alone, with the needs followed through it.
+fn replays(bencher: Bencher<'_, '_>, n_steps: u32, recipe: &Recipe) {
     let log = log(n_steps);
     let questions = Questions::of(&log, &[3, 10]);
     let watch = Watch::own(&log, &questions.needs.atoms);
@@ -61,14 +71,40 @@ fn bench(bencher: Bencher<'_, '_>, n_steps: u32, recipe: &Recipe) {
     });
 }
 
+/// A whole cell: replay, eleven shadows, all scores and rows; no partners.
+fn cells(bencher: Bencher<'_, '_>, n_steps: u32, strategy: &str) {
+    let text = format!(
+        "name = \"bench\"\nstrategies = [{{ name = \"{strategy}\", keep_last = 3 }}]\ntriggers = [{{ name = \"turns\", n = 1 }}]"
+    );
+    let plan = Plan::parse("bench.toml", &text, &Catalogue::built_in()).expect("a plan");
+    let variant = &plan.variants[0];
+    let recipe = cell::recipe(variant).expect("a recipe");
+    let prepared = Prepared::new(log(n_steps), &plan.reference_tails);
+    let scene = Scene::new(&prepared, &[]);
+    let tokenizer = Tokenizer::load("o200k").expect("o200k travels with the build");
+    bencher
+        .counter(ItemsCount::new(n_steps))
+        .bench_local(|| black_box(scene.cell(variant, &recipe, &plan, &tokenizer).expect("a cell")));
+}
+
+#[divan::bench(args = STEPS)]
+fn mask_cell(bencher: Bencher<'_, '_>, n_steps: u32) {
+    cells(bencher, n_steps, "mask");
+}
+
+#[divan::bench(args = STEPS)]
+fn truncate_cell(bencher: Bencher<'_, '_>, n_steps: u32) {
+    cells(bencher, n_steps, "truncate");
+}
+
 #[divan::bench(args = STEPS)]
 fn mask_and_needs(bencher: Bencher<'_, '_>, n_steps: u32) {
-    bench(bencher, n_steps, &recipe("mask", "keep_last = 10"));
+    replays(bencher, n_steps, &recipe("mask", "keep_last = 3"));
 }
 
 #[divan::bench(args = STEPS)]
 fn truncate_and_needs(bencher: Bencher<'_, '_>, n_steps: u32) {
-    bench(bencher, n_steps, &recipe("truncate", "keep_last = 10"));
+    replays(bencher, n_steps, &recipe("truncate", "keep_last = 3"));
 }
 
 #[divan::bench(args = STEPS)]

@@ -62,14 +62,8 @@ impl ToolCall {
     /// Name and arguments, wherever they stand.
     pub(crate) fn into_parts(self) -> (Option<String>, String, String) {
         let function = self.function.unwrap_or_default();
-        let name = function
-            .name
-            .or(self.name)
-            .unwrap_or_else(|| "unknown".to_owned());
-        let arguments = function
-            .arguments
-            .or(self.arguments)
-            .map_or(String::new(), |a| a.0);
+        let name = function.name.or(self.name).unwrap_or_else(|| "unknown".to_owned());
+        let arguments = function.arguments.or(self.arguments).map_or(String::new(), |a| a.0);
         (self.id, name, arguments)
     }
 }
@@ -99,9 +93,7 @@ impl<'de> Deserialize<'de> for ToolCallItem {
                 ToolCall::deserialize(de::value::MapAccessDeserializer::new(map)).map(ToolCallItem)
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<ToolCallItem, E> {
-                serde_json::from_str(text)
-                    .map(ToolCallItem)
-                    .map_err(E::custom)
+                serde_json::from_str(text).map(ToolCallItem).map_err(E::custom)
             }
         }
         deserializer.deserialize_any(ItemVisitor)
@@ -116,9 +108,7 @@ impl<'de> Deserialize<'de> for Arguments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?.get();
         if raw.starts_with('"') {
-            serde_json::from_str(raw)
-                .map(Arguments)
-                .map_err(de::Error::custom)
+            serde_json::from_str(raw).map(Arguments).map_err(de::Error::custom)
         } else {
             Ok(Arguments(raw.to_owned()))
         }
@@ -137,10 +127,7 @@ impl Media {
     fn of_str(text: &str) -> Self {
         if let Some(rest) = text.strip_prefix("data:") {
             let (head, data) = rest.split_once(',').unwrap_or((rest, ""));
-            let media_type = head
-                .split(';')
-                .next()
-                .filter(|t| !t.is_empty() && t.len() < 60);
+            let media_type = head.split(';').next().filter(|t| !t.is_empty() && t.len() < 60);
             return Media {
                 media_type: media_type.map(str::to_owned),
                 n_bytes: base64_bytes(data.len()),
@@ -148,15 +135,9 @@ impl Media {
             };
         }
         if text.len() < 300 && (text.contains("://") || text.starts_with("file-")) {
-            return Media {
-                address: Some(text.to_owned()),
-                ..Media::default()
-            };
+            return Media { address: Some(text.to_owned()), ..Media::default() };
         }
-        Media {
-            n_bytes: base64_bytes(text.len()),
-            ..Media::default()
-        }
+        Media { n_bytes: base64_bytes(text.len()), ..Media::default() }
     }
 
     /// What stands in the text for it.
@@ -209,9 +190,7 @@ impl<'de> Deserialize<'de> for Media {
                 let mut media_type = None;
                 while let Some(key) = map.next_key::<super::fields::Key<'de>>()? {
                     match key.0.as_ref() {
-                        "url" | "data" | "file_data" | "base64" | "file_id" => {
-                            media = map.next_value()?
-                        }
+                        "url" | "data" | "file_data" | "base64" | "file_id" => media = map.next_value()?,
                         "media_type" | "mime_type" | "format" => {
                             media_type = map.next_value::<Option<String>>()?
                         }
@@ -288,17 +267,10 @@ impl<'de> Deserialize<'de> for BlockItem {
             }
             fn visit_str<E>(self, text: &str) -> Result<BlockItem, E> {
                 let kind = Some("text".to_owned());
-                Ok(BlockItem(Block {
-                    kind,
-                    text: Some(text.to_owned()),
-                    ..Block::default()
-                }))
+                Ok(BlockItem(Block { kind, text: Some(text.to_owned()), ..Block::default() }))
             }
             fn visit_unit<E>(self) -> Result<BlockItem, E> {
-                Ok(BlockItem(Block {
-                    kind: Some("null".to_owned()),
-                    ..Block::default()
-                }))
+                Ok(BlockItem(Block { kind: Some("null".to_owned()), ..Block::default() }))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<BlockItem, A::Error> {
                 Block::deserialize(de::value::MapAccessDeserializer::new(map)).map(BlockItem)
@@ -315,14 +287,9 @@ impl Block {
         match kind {
             "text" | "input_text" | "output_text" if self.text.is_some() => self.text,
             "refusal" => self.refusal,
-            "image" | "image_url" | "input_image" | "document" | "file" | "input_file"
-            | "input_audio" | "audio" => {
-                let media = self
-                    .image_url
-                    .or(self.source)
-                    .or(self.file)
-                    .or(self.input_audio)
-                    .or(self.data);
+            "image" | "image_url" | "input_image" | "document" | "file" | "input_file" | "input_audio"
+            | "audio" => {
+                let media = self.image_url.or(self.source).or(self.file).or(self.input_audio).or(self.data);
                 losses.add("media replaced by a placeholder");
                 let kind = if kind.contains("image") {
                     "image"
@@ -337,10 +304,7 @@ impl Block {
                 if let Some(text) = self.text {
                     return Some(text);
                 }
-                losses.add(&format!(
-                    "block without text: {}",
-                    &kind.chars().take(40).collect::<String>()
-                ));
+                losses.add(&format!("block without text: {}", &kind.chars().take(40).collect::<String>()));
                 None
             }
         }
@@ -413,13 +377,6 @@ mod tests {
         let calls: ToolCalls = serde_json::from_str(json).unwrap();
         let parts: Vec<_> = calls.0.into_iter().map(ToolCall::into_parts).collect();
         let part = |i: &str, n: &str, a: &str| (Some(i.to_owned()), n.to_owned(), a.to_owned());
-        assert_eq!(
-            parts,
-            [
-                part("1", "f", "{\"a\":1}"),
-                part("2", "g", "{\"b\": 2}"),
-                part("3", "h", "{}")
-            ]
-        );
+        assert_eq!(parts, [part("1", "f", "{\"a\":1}"), part("2", "g", "{\"b\": 2}"), part("3", "h", "{}")]);
     }
 }

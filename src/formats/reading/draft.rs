@@ -113,11 +113,7 @@ impl Draft {
         logged_id: Option<String>,
     ) {
         let id = self.unique_id(logged_id.as_deref());
-        self.open.push(OpenCall {
-            logged_id,
-            id: id.clone(),
-            tool: tool.clone(),
-        });
+        self.open.push(OpenCall { logged_id, id: id.clone(), tool: tool.clone() });
         let mut action = step(Role::Agent, Kind::Action, text);
         action.tool = Some(tool);
         action.call_id = Some(id);
@@ -138,14 +134,8 @@ impl Draft {
         is_error: Option<bool>,
     ) {
         let found = match logged_id {
-            Some(id) => self
-                .open
-                .iter()
-                .rposition(|c| c.logged_id.as_deref() == Some(id)),
-            None => self
-                .open
-                .iter()
-                .position(|c| tool.as_ref().is_none_or(|t| *t == c.tool)),
+            Some(id) => self.open.iter().rposition(|c| c.logged_id.as_deref() == Some(id)),
+            None => self.open.iter().position(|c| tool.as_ref().is_none_or(|t| *t == c.tool)),
         };
         let mut observation = step(Role::Tool, Kind::Observation, text);
         match found {
@@ -177,8 +167,7 @@ impl Draft {
 
     /// Closes the trajectory and hands it over. `about` says all that does not stand in the steps.
     pub(crate) fn finish(mut self, mut about: Trajectory, sink: &mut Sink<'_>) {
-        self.losses
-            .add_n("call without a result", self.open.len() as u64);
+        self.losses.add_n("call without a result", self.open.len() as u64);
         if self.builder.is_empty() {
             self.losses.add("run without messages");
             sink.losses.merge(&self.losses);
@@ -187,15 +176,10 @@ impl Draft {
         sink.losses.merge(&self.losses);
         about.steps = self.builder.finish();
         if about.goal.is_none() {
-            let is_task = |s: &&Step| {
-                s.kind == Kind::Message && s.role == Role::User && !s.text.starts_with('<')
-            };
+            let is_task =
+                |s: &&Step| s.kind == Kind::Message && s.role == Role::User && !s.text.starts_with('<');
             let is_any = |s: &&Step| s.kind == Kind::Message && s.role == Role::User;
-            let found = about
-                .steps
-                .iter()
-                .find(is_task)
-                .or_else(|| about.steps.iter().find(is_any));
+            let found = about.steps.iter().find(is_task).or_else(|| about.steps.iter().find(is_any));
             about.goal = found.map(|s| s.text.chars().take(GOAL_CHARS).collect());
         }
         if let Some(goal) = &mut about.goal {
@@ -249,10 +233,7 @@ impl Draft {
 /// Replaces what must not reach the tables: NUL by U+FFFD, inline base64 data by its size.
 pub(crate) fn clean(text: &mut String, losses: &mut Losses) {
     if memchr::memchr(0, text.as_bytes()).is_some() {
-        losses.add_n(
-            "NUL replaced by U+FFFD",
-            memchr::memchr_iter(0, text.as_bytes()).count() as u64,
-        );
+        losses.add_n("NUL replaced by U+FFFD", memchr::memchr_iter(0, text.as_bytes()).count() as u64);
         *text = text.replace('\0', "\u{fffd}");
     }
     if text.len() > MIN_DATA && memchr::memmem::find(text.as_bytes(), b";base64,").is_some() {
@@ -264,18 +245,14 @@ pub(crate) fn clean(text: &mut String, losses: &mut Losses) {
 const MIN_DATA: usize = 1024;
 
 fn replace_base64(text: &mut String, losses: &mut Losses) {
-    let is_data =
-        |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_');
+    let is_data = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_');
     let mut out = String::new();
     let mut done = 0;
     let mut at = 0;
     while let Some(found) = memchr::memmem::find(&text.as_bytes()[at..], b";base64,") {
         let mark = at + found;
         let data = mark + b";base64,".len();
-        let length = text.as_bytes()[data..]
-            .iter()
-            .position(|b| !is_data(*b))
-            .unwrap_or(text.len() - data);
+        let length = text.as_bytes()[data..].iter().position(|b| !is_data(*b)).unwrap_or(text.len() - data);
         at = data + length;
         let scheme = text[done..mark].rfind("data:").map(|i| done + i);
         let Some(scheme) = scheme.filter(|s| mark - s < 100 && length >= MIN_DATA) else {
@@ -283,15 +260,8 @@ fn replace_base64(text: &mut String, losses: &mut Losses) {
         };
         let media_type = &text[scheme + 5..mark];
         out.push_str(&text[done..scheme]);
-        let kind = if media_type.starts_with("image/") {
-            "image"
-        } else {
-            "file"
-        };
-        out.push_str(&format!(
-            "[{kind} {media_type} {} bytes]",
-            super::content::base64_bytes(length)
-        ));
+        let kind = if media_type.starts_with("image/") { "image" } else { "file" };
+        out.push_str(&format!("[{kind} {media_type} {} bytes]", super::content::base64_bytes(length)));
         losses.add("media replaced by a placeholder");
         done = at;
     }
@@ -324,16 +294,7 @@ mod tests {
         d.result(Some("call_0"), None, "orphan".into(), None);
         let (t, losses) = finished(d);
         let ids: Vec<Option<&str>> = t.steps.iter().map(|s| s.call_id.as_deref()).collect();
-        assert_eq!(
-            ids,
-            [
-                Some("call_0"),
-                Some("call_0"),
-                Some("call_0#2"),
-                Some("call_0#2"),
-                None
-            ]
-        );
+        assert_eq!(ids, [Some("call_0"), Some("call_0"), Some("call_0#2"), Some("call_0#2"), None]);
         assert_eq!(losses.0["repeated call id made unique"], 1);
         assert_eq!(losses.0["tool result without a call"], 1);
     }
@@ -356,15 +317,9 @@ mod tests {
     #[test]
     fn nul_and_base64_do_not_reach_the_text() {
         let mut losses = Losses::default();
-        let mut text = format!(
-            "a\0b <img src=\"data:image/png;base64,{}\"> c",
-            "A".repeat(4000)
-        );
+        let mut text = format!("a\0b <img src=\"data:image/png;base64,{}\"> c", "A".repeat(4000));
         clean(&mut text, &mut losses);
-        assert_eq!(
-            text,
-            "a\u{fffd}b <img src=\"[image image/png 3000 bytes]\"> c"
-        );
+        assert_eq!(text, "a\u{fffd}b <img src=\"[image image/png 3000 bytes]\"> c");
         let mut short = format!("{} data:x;base64,AAAA", "x".repeat(2000));
         let before = short.clone();
         clean(&mut short, &mut losses);

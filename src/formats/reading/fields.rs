@@ -53,12 +53,7 @@ thread_local! {
 
 /// Counts a field that is read. The name is known by its address: this runs once a key.
 pub(crate) fn note_mapped(name: &'static str) {
-    COUNTS.with_borrow_mut(|c| {
-        c.mapped
-            .entry(name.as_ptr() as usize)
-            .or_insert((name, 0))
-            .1 += 1
-    });
+    COUNTS.with_borrow_mut(|c| c.mapped.entry(name.as_ptr() as usize).or_insert((name, 0)).1 += 1);
 }
 
 /// Counts a field that is left out.
@@ -70,11 +65,7 @@ pub(crate) fn note_dropped(record: &'static str, key: &str) {
             *n += 1;
             return;
         }
-        let key = if full || key.len() > 80 {
-            "(other)"
-        } else {
-            key
-        };
+        let key = if full || key.len() > 80 { "(other)" } else { key };
         *keys.entry(key.to_owned()).or_default() += 1;
         c.n_dropped += 1;
     });
@@ -179,10 +170,7 @@ mod tests {
         let toy: Toy = serde_json::from_str(r#"{"alpha":"x","b":null,"c":{"d":[1]}}"#).unwrap();
         assert_eq!((toy.a.as_deref(), toy.b), (Some("x"), None));
         let counts = take_counts();
-        assert_eq!(
-            counts.mapped,
-            BTreeMap::from([("toy.a".to_owned(), 1), ("toy.b".to_owned(), 1)])
-        );
+        assert_eq!(counts.mapped, BTreeMap::from([("toy.a".to_owned(), 1), ("toy.b".to_owned(), 1)]));
         assert_eq!(counts.dropped, BTreeMap::from([("toy.c".to_owned(), 1)]));
         assert_eq!(take_counts(), FieldCounts::default());
     }

@@ -3,9 +3,7 @@
 /// The name of a file without folders and without the endings of logs.
 pub(crate) fn stem(path: &str) -> String {
     let mut name = path.rsplit('/').next().unwrap_or(path);
-    for ending in [
-        ".zst", ".zstd", ".gz", ".jsonl", ".json", ".traj", ".log", ".txt",
-    ] {
+    for ending in [".zst", ".zstd", ".gz", ".jsonl", ".json", ".traj", ".log", ".txt"] {
         name = name.strip_suffix(ending).unwrap_or(name);
     }
     // `x.traj.json`: `.json` was taken off before `.traj` in the list above, so one round is enough.
@@ -24,17 +22,10 @@ pub(crate) fn swe_task_id(stem: &str) -> &str {
 /// `owner/name` of `owner__name-123` (SWE-bench) or `owner__name.commit.task` (SWE-smith).
 pub(crate) fn swe_repository(task_id: &str) -> Option<String> {
     let (owner, rest) = task_id.split_once("__")?;
-    let is_name = |s: &str| {
-        !s.is_empty()
-            && s.bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-    };
+    let is_name =
+        |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
     let name = match rest.rsplit_once('-') {
-        Some((name, number))
-            if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
-        {
-            name
-        }
+        Some((name, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => {
             let mut parts = rest.splitn(3, '.');
             let (name, commit) = (parts.next()?, parts.next()?);
@@ -59,10 +50,7 @@ mod tests {
 
     #[test]
     fn repositories() {
-        assert_eq!(
-            swe_repository("django__django-13023").as_deref(),
-            Some("django/django")
-        );
+        assert_eq!(swe_repository("django__django-13023").as_deref(), Some("django/django"));
         assert_eq!(
             swe_repository("scikit-learn__scikit-learn-1").as_deref(),
             Some("scikit-learn/scikit-learn")

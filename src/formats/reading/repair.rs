@@ -130,13 +130,7 @@ mod tests {
     fn lone_surrogates_are_replaced_and_pairs_stay() {
         let (fixed, repairs) = repair(br#"{"a":"\ud83d x \ud83d\ude00 \\ud83d \ude00"}"#).unwrap();
         assert_eq!(fixed, br#"{"a":"\ufffd x \ud83d\ude00 \\ud83d \ufffd"}"#);
-        assert_eq!(
-            repairs,
-            Repairs {
-                invalid_utf8: 0,
-                lone_surrogates: 2
-            }
-        );
+        assert_eq!(repairs, Repairs { invalid_utf8: 0, lone_surrogates: 2 });
         assert!(repair(br#"{"a":"\n"}"#).is_none());
         assert!(repair(br#"{"a":"\"#).is_none());
     }
@@ -152,10 +146,7 @@ mod tests {
     fn values_on_one_line_are_told_apart() {
         let text = br#"{"a":"}{"}[1,{"b":2}] {"cut":"#;
         let parts: Vec<&[u8]> = values(text).into_iter().map(|r| &text[r]).collect();
-        assert_eq!(
-            parts,
-            [&br#"{"a":"}{"}"#[..], br#"[1,{"b":2}]"#, br#"{"cut":"#]
-        );
+        assert_eq!(parts, [&br#"{"a":"}{"}"#[..], br#"[1,{"b":2}]"#, br#"{"cut":"#]);
         assert_eq!(value_end(b"[[[[", 0), None);
         assert_eq!(value_end(b"true, 1", 0), Some(4));
     }

@@ -13,15 +13,8 @@ const MAX_DEPTH: usize = 5;
 const MAX_ELEMENTS: usize = 4;
 const MAX_PATHS: usize = 600;
 /// Keys whose short string values are kept.
-const TELLING: [&str; 7] = [
-    "type",
-    "kind",
-    "schema_version",
-    "trajectory_format",
-    "record_type",
-    "mini_version",
-    "object",
-];
+const TELLING: [&str; 7] =
+    ["type", "kind", "schema_version", "trajectory_format", "record_type", "mini_version", "object"];
 
 #[derive(Debug, Default)]
 pub(crate) struct Shape {
@@ -51,12 +44,7 @@ impl Shape {
 
     /// Adds the shape of the value that begins at `start`; returns where it ends.
     pub(crate) fn add(&mut self, bytes: &[u8], start: usize) -> Option<usize> {
-        let end = Scan {
-            bytes,
-            shape: self,
-            path: String::new(),
-        }
-        .value(start, 0);
+        let end = Scan { bytes, shape: self, path: String::new() }.value(start, 0);
         self.complete = end.is_some();
         end
     }
@@ -165,12 +153,7 @@ mod tests {
         let text = br#"{"type":"x", "messages":[{"role":"user","content":[{"text":"}"}]}], "n":1}"#;
         let mut shape = Shape::default();
         assert_eq!(shape.add(text, 0), Some(text.len()));
-        assert!(shape.has_all(&[
-            "type=x",
-            "messages[].role",
-            "messages[].content[].text",
-            "n"
-        ]));
+        assert!(shape.has_all(&["type=x", "messages[].role", "messages[].content[].text", "n"]));
         let mut cut = Shape::default();
         assert_eq!(cut.add(&text[..50], 0), None);
         assert!(cut.has("messages[].content") && !cut.complete);
@@ -178,16 +161,8 @@ mod tests {
 
     #[test]
     fn garbage_ends() {
-        for text in [
-            &b"{{{{"[..],
-            b"{\"a\" \"b\" }",
-            b"[[[[[[[[]",
-            b"{:::}",
-            b"{\"a\":}",
-            b"]",
-            b"",
-            b"{]}",
-        ] {
+        for text in [&b"{{{{"[..], b"{\"a\" \"b\" }", b"[[[[[[[[]", b"{:::}", b"{\"a\":}", b"]", b"", b"{]}"]
+        {
             Shape::default().add(text, 0);
         }
     }

@@ -16,12 +16,7 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
     }
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    if !(1..=12).contains(&month)
-        || !(1..=31).contains(&day)
-        || hour > 23
-        || minute > 59
-        || second > 60
-    {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let mut rest = 19;
@@ -33,29 +28,19 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
             rest += 1;
         }
         for i in 0..6 {
-            let digit = if start + i < rest {
-                i64::from(b[start + i] - b'0')
-            } else {
-                0
-            };
+            let digit = if start + i < rest { i64::from(b[start + i] - b'0') } else { 0 };
             micros = micros * 10 + digit;
         }
     }
     let offset = match b.get(rest) {
         Some(sign @ (b'+' | b'-')) => {
-            let minutes_at = if at(rest + 3, b":") {
-                rest + 4
-            } else {
-                rest + 3
-            };
-            let minutes =
-                number(rest + 1, rest + 3)? * 60 + number(minutes_at, minutes_at + 2).unwrap_or(0);
+            let minutes_at = if at(rest + 3, b":") { rest + 4 } else { rest + 3 };
+            let minutes = number(rest + 1, rest + 3)? * 60 + number(minutes_at, minutes_at + 2).unwrap_or(0);
             if *sign == b'+' { minutes } else { -minutes }
         }
         _ => 0,
     };
-    let seconds =
-        days_from_civil(year, month, day) * 86_400 + hour * 3600 + (minute - offset) * 60 + second;
+    let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + (minute - offset) * 60 + second;
     Some(seconds * 1_000_000 + micros)
 }
 
@@ -82,10 +67,7 @@ mod tests {
     fn times() {
         assert_eq!(parse_iso("1970-01-01T00:00:00Z"), Some(0));
         assert_eq!(parse_iso("1970-01-02T00:00:01.5Z"), Some(86_401_500_000));
-        assert_eq!(
-            parse_iso("2000-03-01T00:00:00.123456"),
-            Some(951_868_800_123_456)
-        );
+        assert_eq!(parse_iso("2000-03-01T00:00:00.123456"), Some(951_868_800_123_456));
         assert_eq!(parse_iso("1970-01-01T01:00:00+01:00"), Some(0));
         assert_eq!(parse_iso("yesterday"), None);
         assert_eq!(parse_iso("1970-13-01T00:00:00Z"), None);
