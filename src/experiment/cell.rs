@@ -244,11 +244,12 @@ fn cell_row(variant: &Variant, log: &Log, run: &Run) -> CellRow {
 }
 
 fn event_rows(variant: &Variant, log: &Log, run: &Run, plan: &Plan) -> Vec<EventRow> {
+    let break_even = money::break_even(log, run, &plan.prices);
     run.events
         .iter()
+        .zip(break_even)
         .enumerate()
-        .map(|(i, e)| {
-            let (break_even_turns, decisions_left) = money::break_even(log, run, i, &plan.prices);
+        .map(|(i, (e, (break_even_turns, decisions_left)))| {
             EventRow {
                 variant: variant.id.clone(),
                 trajectory: log.id().to_owned(),

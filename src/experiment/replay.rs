@@ -71,15 +71,18 @@ impl Event {
         block.kind(log).is_none_or(|kind| strategy.may_remove(kind))
     }
 
-    /// Whether a span of a step in scope was copied, at least its beginning.
+    /// Tokens of a span of the scope that were copied; all, some or none.
     pub fn copied_tokens(&self, log: &Log, span: u32) -> u32 {
         let step = log.spans[span as usize].step;
-        self.after
+        let turn = log.turn_of(step);
+        let start = self.after.partition_point(|b| b.turn < turn);
+        self.after[start..]
             .iter()
+            .take_while(|b| b.turn == turn)
             .find_map(|b| match &b.content {
                 Content::Step(s) if *s == step => Some(log.spans[span as usize].tokens),
                 Content::Excerpt { step: s, pieces } if *s == step => {
-                    pieces.iter().find(|p| p.span == span).map(|p| p.tokens)
+                    pieces.binary_search_by_key(&span, |p| p.span).ok().map(|i| pieces[i].tokens)
                 }
                 _ => None,
             })

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::{Entry, Rows, ratio};
 use crate::experiment::plan::Prices;
-use crate::experiment::replay::{Decision, Run};
+use crate::experiment::replay::{Decision, Event, Run};
 use crate::log::Log;
 use crate::trajectory::Kind;
 
@@ -96,26 +96,80 @@ pub fn rework(log: &Log, misses: &[(u32, u32)]) -> u64 {
         .sum()
 }
 
-/// Decisions after an event until its cumulative cached cost is at most that of not compressing
-/// there, all else equal; none if that is after the last decision of the segment.
-///
-/// Returns it with the decisions that were left.
-pub fn break_even(log: &Log, run: &Run, event: usize, prices: &Prices) -> (Option<u32>, u32) {
-    let e = &run.events[event];
-    let at = e.decision as usize;
-    let Some(decision) = run.decisions.get(at) else { return (None, 0) };
+/// For each event: decisions after it until its cumulative cached cost is at most that of not
+/// compressing there, all else equal (none if that is after the last decision of the segment), and
+/// the decisions that were left.
+pub fn break_even(log: &Log, run: &Run, prices: &Prices) -> Vec<(Option<u32>, u32)> {
     let segment = |d: &Decision| log.turns[d.turn as usize].segment;
-    let left = run.decisions[at + 1..].iter().take_while(|d| segment(d) == e.segment).count() as u32;
-    let previous = at.checked_sub(1).map(|i| &run.decisions[i]).filter(|d| segment(d) == e.segment);
-    let previous = previous.map_or(0, |d| d.tokens_sent);
+    let mut all = Vec::with_capacity(run.events.len());
+    for events in run.events.chunk_by(|a, b| a.segment == b.segment) {
+        let end = run.decisions.partition_point(|d| segment(d) <= events[0].segment);
+        for e in events {
+            let at = e.decision as usize;
+            let previous = at.checked_sub(1).map(|i| &run.decisions[i]).filter(|d| segment(d) == e.segment);
+            let cached = previous.map_or(0, |d| d.tokens_sent);
+            let left = end.saturating_sub(at + 1) as u32;
+            let turns = run.decisions.get(at).and_then(|d| paid_after(e, d, cached, prices));
+            all.push((turns.filter(|&t| t <= left), left));
+        }
+    }
+    all
+}
+
+/// Decisions until the cheaper reads of a shorter prompt have paid for writing it anew.
+fn paid_after(event: &Event, decision: &Decision, cached_before: u64, prices: &Prices) -> Option<u32> {
     let cost = |sent: u64, cached: u64| {
         prices.cache_read * cached as f64 + prices.cache_write * (sent - cached.min(sent)) as f64
     };
-    let debt = cost(decision.tokens_sent, decision.cached_sent) - cost(e.tokens_before, previous);
-    let gain = prices.cache_read * (e.tokens_before - e.tokens_after.min(e.tokens_before)) as f64;
+    let debt = cost(decision.tokens_sent, decision.cached_sent) - cost(event.tokens_before, cached_before);
     if debt <= 0.0 {
-        return (Some(0), left);
+        return Some(0);
     }
+    let gain = prices.cache_read * event.tokens_before.saturating_sub(event.tokens_after) as f64;
     let turns = (debt / gain).ceil();
-    ((gain > 0.0 && turns <= f64::from(left)).then_some(turns as u32), left)
+    (turns < f64::from(u32::MAX)).then_some(turns as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10,000 cached tokens and 1,000 new ones become 4,000 of which 1,000 are a shared prefix.
+    #[test]
+    fn break_even_by_hand() {
+        let prices = Prices { name: String::new(), fresh: 3.0, cache_write: 3.75, cache_read: 0.3, output: 15.0 };
+        let event = |after| Event {
+            segment: 0,
+            turn: 9,
+            decision: 8,
+            kind: "turns",
+            confidence: 1.0,
+            turns: 1..5,
+            tokens_before: 11_000,
+            tokens_after: after,
+            scope_tokens: 0,
+            removable: Vec::new(),
+            removable_tokens: 0,
+            after: Vec::new(),
+            kept_tokens: 0,
+            generated_tokens: 0,
+            violations: Vec::new(),
+        };
+        let decision = |sent, cached| Decision {
+            turn: 9,
+            n_events: 1,
+            tokens_full: 11_000,
+            tokens_sent: sent,
+            cached_full: 10_000,
+            cached_sent: cached,
+            output_tokens: 0,
+            kept_tokens: 0,
+        };
+        // Sent: 0.3 x 1,000 + 3.75 x 3,000 = 11,550. Not compressed: 0.3 x 10,000 + 3.75 x 1,000 = 6,750.
+        // The debt of 4,800 is paid by 0.3 x 7,000 = 2,100 a decision: after 3.
+        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), 10_000, &prices), Some(3));
+        // Nothing gained is never paid; a shorter prompt written whole can be cheaper at once.
+        assert_eq!(paid_after(&event(11_000), &decision(11_000, 1_000), 10_000, &prices), None);
+        assert_eq!(paid_after(&event(500), &decision(500, 0), 10_000, &prices), Some(0));
+    }
 }
