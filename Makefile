@@ -22,7 +22,7 @@ build: setup ## Build the program
 
 run: build ## Do the main job on the built-in data: logs -> tables -> grid -> report, into out/
 	@echo "== 1/4 ingest: logs -> $(OUT)/data"
-	$(BIN) ingest datasets --out $(OUT)/data
+	$(BIN) ingest datasets/coding datasets/support datasets/templates --out $(OUT)/data
 	@echo "== 2/4 annotate: tokens, atoms, action kinds"
 	$(BIN) annotate $(OUT)/data
 	@echo "== 3/4 run: every variant of reports/built-in/experiment.toml over every trajectory"

@@ -695,7 +695,7 @@ impl<R: Row> TableWriter<R> {
     }
 }
 
-fn open<R: Row>(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<File>> {
+fn open(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<File>> {
     let file = open_file(path)?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file)
         .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
@@ -789,17 +789,17 @@ impl<R: Row> TableReader<R> {
 
 /// Number of row groups of a table.
 pub fn row_groups<R: Row>(path: &Path) -> anyhow::Result<usize> {
-    Ok(open::<R>(path)?.metadata().num_row_groups())
+    Ok(open(path)?.metadata().num_row_groups())
 }
 
 /// Reads the rows of one row group.
 pub fn read_row_group<R: Row>(path: &Path, row_group: usize) -> anyhow::Result<Vec<R>> {
-    read_batches(open::<R>(path)?.with_row_groups(vec![row_group]))
+    read_batches(open(path)?.with_row_groups(vec![row_group]))
 }
 
 /// Reads all rows of a table.
 pub fn read<R: Row>(path: &Path) -> anyhow::Result<Vec<R>> {
-    read_batches(open::<R>(path)?)
+    read_batches(open(path)?)
 }
 
 fn read_batches<R: Row>(builder: ParquetRecordBatchReaderBuilder<File>) -> anyhow::Result<Vec<R>> {

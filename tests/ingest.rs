@@ -401,30 +401,3 @@ fn damaged_logs_never_panic() {
     let n_read = done.trajectories.len() + done.report.duplicates.len();
     assert!(n_read > 50 && done.report.rejects > 50, "{n_read} read, {} rejects", done.report.rejects);
 }
-
-/// Prints how fast the real logs are read alone, and read and written.
-#[test]
-#[ignore = "a measurement: cargo test --release --test ingest -- --ignored --nocapture"]
-fn speed_of_reading_and_of_writing() {
-    let Some(logs) = std::env::var_os("TRAJPRESS_LOGS").map(PathBuf::from) else {
-        eprintln!("SKIPPED: set TRAJPRESS_LOGS to a folder of logs");
-        return;
-    };
-    let out = tempfile::tempdir().unwrap();
-    for threads in [1, 2] {
-        let options =
-            Options { inputs: vec![logs.clone()], out: out.path().to_owned(), format: None, threads };
-        let mut best = [f64::MAX; 2];
-        let mut bytes = 0;
-        for _ in 0..5 {
-            let start = std::time::Instant::now();
-            bytes = ingest::read_only(&options).unwrap().0;
-            best[0] = best[0].min(start.elapsed().as_secs_f64());
-            let start = std::time::Instant::now();
-            ingest::ingest(&options, &mut |_| {}).unwrap();
-            best[1] = best[1].min(start.elapsed().as_secs_f64());
-        }
-        let rate = best.map(|s| bytes as f64 / 1e6 / s);
-        eprintln!("{threads} threads: read {:.0} MB/s, read and written {:.0} MB/s", rate[0], rate[1]);
-    }
-}

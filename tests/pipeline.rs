@@ -26,8 +26,8 @@ impl Place {
             dir: tempfile::tempdir().unwrap(),
             experiment: root.join("reports/built-in/experiment.toml"),
         };
-        let status =
-            place.command(&["ingest"]).arg(root.join("datasets")).args(["--out", &place.at("data")]).status();
+        let logs = ["coding", "support", "templates"].map(|d| root.join("datasets").join(d));
+        let status = place.command(&["ingest", "--out", &place.at("data")]).args(logs).status();
         assert!(status.unwrap().success());
         assert!(place.command(&["annotate", &place.at("data")]).status().unwrap().success());
         place

@@ -38,7 +38,9 @@ fn pandas_and_duckdb_read_every_table() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).display().to_string();
     let from = |name: &str| root.join(name).display().to_string();
-    trajpress(&["ingest", &from("datasets"), "--out", &at("data")]);
+    let [coding, support, templates] =
+        ["coding", "support", "templates"].map(|d| from(&format!("datasets/{d}")));
+    trajpress(&["ingest", &coding, &support, &templates, "--out", &at("data")]);
     trajpress(&["annotate", &at("data")]);
     let experiment = from("reports/built-in/experiment.toml");
     trajpress(&["run", &experiment, "--data", &at("data"), "--out", &at("run")]);

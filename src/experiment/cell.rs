@@ -249,30 +249,28 @@ fn event_rows(variant: &Variant, log: &Log, run: &Run, plan: &Plan) -> Vec<Event
         .iter()
         .zip(break_even)
         .enumerate()
-        .map(|(i, (e, (break_even_turns, decisions_left)))| {
-            EventRow {
-                variant: variant.id.clone(),
-                trajectory: log.id().to_owned(),
-                event: i as u32,
-                turn: e.turn,
-                trigger_kind: e.kind.to_owned(),
-                confidence: e.confidence,
-                scope_start: e.turns.start,
-                scope_end: e.turns.end,
-                tokens_before: e.tokens_before,
-                tokens_after: e.tokens_after,
-                removable_tokens: e.removable_tokens,
-                kept_tokens: e.kept_tokens,
-                generated_tokens: e.generated_tokens,
-                model_calls: 0,
-                model_tokens_in: 0,
-                model_tokens_out: 0,
-                fallback: None,
-                degenerate: Vec::new(),
-                violations: e.violations.iter().map(|v| format!("{}: {v}", variant.strategy)).collect(),
-                break_even_turns,
-                decisions_left,
-            }
+        .map(|(i, (e, (break_even_turns, decisions_left)))| EventRow {
+            variant: variant.id.clone(),
+            trajectory: log.id().to_owned(),
+            event: i as u32,
+            turn: e.turn,
+            trigger_kind: e.kind.to_owned(),
+            confidence: e.confidence,
+            scope_start: e.turns.start,
+            scope_end: e.turns.end,
+            tokens_before: e.tokens_before,
+            tokens_after: e.tokens_after,
+            removable_tokens: e.removable_tokens,
+            kept_tokens: e.kept_tokens,
+            generated_tokens: e.generated_tokens,
+            model_calls: 0,
+            model_tokens_in: 0,
+            model_tokens_out: 0,
+            fallback: None,
+            degenerate: Vec::new(),
+            violations: e.violations.iter().map(|v| format!("{}: {v}", variant.strategy)).collect(),
+            break_even_turns,
+            decisions_left,
         })
         .collect()
 }

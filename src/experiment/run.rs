@@ -717,10 +717,10 @@ fn sort(unit: &Unit, data: &Dataset, rows: &mut UnitRows) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn sort_table<R: CellPart>(
-    rows: &mut [R],
-    place: &dyn Fn(&str, &str) -> Option<(usize, usize)>,
-) -> anyhow::Result<()> {
+/// Where a cell stands in the order of the data: trajectory id and variant id to their places.
+type Place<'a> = dyn Fn(&str, &str) -> Option<(usize, usize)> + 'a;
+
+fn sort_table<R: CellPart>(rows: &mut [R], place: &Place<'_>) -> anyhow::Result<()> {
     for row in rows.iter() {
         anyhow::ensure!(
             place(row.trajectory(), row.variant()).is_some(),

@@ -194,11 +194,11 @@ impl ClaudeSession {
             self.losses.add(&format!("{name} line left out"));
             return;
         }
-        if let Some(uuid) = line.uuid {
-            if !self.uuids.insert(uuid) {
-                self.losses.add("line with a repeated uuid left out");
-                return;
-            }
+        if let Some(uuid) = line.uuid
+            && !self.uuids.insert(uuid)
+        {
+            self.losses.add("line with a repeated uuid left out");
+            return;
         }
         if line.is_sidechain == Some(true) {
             self.losses.add("side chain line left out");

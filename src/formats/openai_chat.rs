@@ -163,10 +163,10 @@ pub(super) fn list_items(bytes: &[u8]) -> anyhow::Result<Vec<&RawValue>> {
 /// Turns a run into a trajectory.
 pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
     let mut draft = Draft::new();
-    if let Some(tools) = run.tools {
-        if !matches!(tools.get(), "[]" | "\"\"") {
-            draft.tools(tools.get().to_owned());
-        }
+    if let Some(tools) = run.tools
+        && !matches!(tools.get(), "[]" | "\"\"")
+    {
+        draft.tools(tools.get().to_owned());
     }
     read_messages(run.messages.unwrap_or_default(), &mut draft);
     let name = |n: Option<Name>| n.map(|n| n.0).filter(|n| !n.is_empty());

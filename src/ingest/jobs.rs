@@ -152,10 +152,10 @@ impl Queue {
         let i = self.next_input;
         let input = inputs.get(i)?;
         self.next_input += 1;
-        if input.n_bytes > BIG_FILE_BYTES {
-            if let Some(open) = open_lines(i, input, forced) {
-                return Some(self.batch(open));
-            }
+        if input.n_bytes > BIG_FILE_BYTES
+            && let Some(open) = open_lines(i, input, forced)
+        {
+            return Some(self.batch(open));
         }
         Some(Job::File(i))
     }

@@ -405,15 +405,14 @@ fn join_labels(dir: &Path, labels: &mut Labels, report: &mut Report) -> anyhow::
     let mut writer = TableWriter::create(&joined, ROW_GROUP_BYTES)?;
     for row_group in 0..store::row_groups::<TrajectoryRow>(&path)? {
         for mut row in store::read_row_group::<TrajectoryRow>(&path, row_group)? {
-            if row.resolved.is_none() {
-                if let Some((resolved, file)) =
+            if row.resolved.is_none()
+                && let Some((resolved, file)) =
                     row.task_id.as_deref().and_then(|t| labels.join(&row.source, t))
-                {
-                    row.resolved = resolved;
-                    row.label_source = Some(file);
-                    if let Some(totals) = report.formats.get_mut(&row.format).filter(|_| resolved.is_some()) {
-                        totals.labelled += 1;
-                    }
+            {
+                row.resolved = resolved;
+                row.label_source = Some(file);
+                if let Some(totals) = report.formats.get_mut(&row.format).filter(|_| resolved.is_some()) {
+                    totals.labelled += 1;
                 }
             }
             writer.push([row])?;

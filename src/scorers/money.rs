@@ -137,7 +137,8 @@ mod tests {
     /// 10,000 cached tokens and 1,000 new ones become 4,000 of which 1,000 are a shared prefix.
     #[test]
     fn break_even_by_hand() {
-        let prices = Prices { name: String::new(), fresh: 3.0, cache_write: 3.75, cache_read: 0.3, output: 15.0 };
+        let prices =
+            Prices { name: String::new(), fresh: 3.0, cache_write: 3.75, cache_read: 0.3, output: 15.0 };
         let event = |after| Event {
             segment: 0,
             turn: 9,

@@ -38,8 +38,8 @@ fn log() -> (tempfile::TempDir, PathBuf, u64) {
     (dir, path, bytes)
 }
 
-fn options(path: &PathBuf, out: &std::path::Path) -> Options {
-    Options { inputs: vec![path.clone()], out: out.join("data"), format: None, threads: 1 }
+fn options(path: &std::path::Path, out: &std::path::Path) -> Options {
+    Options { inputs: vec![path.to_path_buf()], out: out.join("data"), format: None, threads: 1 }
 }
 
 #[divan::bench(sample_count = 10)]

@@ -77,11 +77,12 @@ impl Scan<'_> {
             b'"' => {
                 let end = string_end(self.bytes, at)?;
                 let key = self.path.rsplit(['.', ']']).next().unwrap_or("");
-                if end - at < 50 && TELLING.contains(&key) {
-                    if let Ok(text) = std::str::from_utf8(&self.bytes[at + 1..end - 1]) {
-                        let path = format!("{}={text}", self.path);
-                        self.note(&path);
-                    }
+                if end - at < 50
+                    && TELLING.contains(&key)
+                    && let Ok(text) = std::str::from_utf8(&self.bytes[at + 1..end - 1])
+                {
+                    let path = format!("{}={text}", self.path);
+                    self.note(&path);
                 }
                 Some(end)
             }
