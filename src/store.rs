@@ -631,6 +631,10 @@ pub fn batch<R: Row>(rows: Vec<R>) -> anyhow::Result<RecordBatch> {
     Ok(RecordBatch::try_new(schema::<R>(), R::columns(rows))?)
 }
 
+/// Bytes after which a page is closed, and rows after which that is looked at.
+const PAGE_BYTES: usize = 128 << 10;
+const PAGE_ROWS: usize = 64;
+
 /// Writes one table; a row group is closed between trajectories, when it is large enough.
 pub struct TableWriter<R: Row> {
     writer: ArrowWriter<File>,
@@ -649,6 +653,9 @@ impl<R: Row> TableWriter<R> {
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
             .set_max_row_group_row_count(Some(usize::MAX))
+            // Single trajectories are read by their rows: small pages, so that little else is decoded.
+            .set_data_page_size_limit(PAGE_BYTES)
+            .set_write_batch_size(PAGE_ROWS)
             .set_created_by("trajpress".to_owned());
         // Long texts hardly repeat: a dictionary would be built, found too large and given up, and
         // nobody looks for the smallest text.

@@ -23,7 +23,7 @@ use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
 
 /// Bytes of prepared trajectories kept for reuse: partners are asked for again and again.
-const SHELF_BYTES: usize = 512 << 20;
+const SHELF_BYTES: usize = 128 << 20;
 
 /// A trajectory ready for replay.
 pub struct Prepared {
