@@ -10,6 +10,9 @@ use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::trajectory::Kind;
 
+/// Violation: a tool result stands in the context without the call that it answers.
+pub const ORPHAN: &str = "tool result without its call";
+
 /// A piece of the context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
@@ -210,8 +213,7 @@ impl Context {
                 self.tokens - sum(&self.blocks[at..])
             }
         });
-        let violations =
-            if has_orphan(log, &after) { vec!["tool result without its call"] } else { Vec::new() };
+        let violations = if has_orphan(log, &after) { vec![ORPHAN] } else { Vec::new() };
         let n = after.len();
         self.blocks.splice(scope.clone(), after);
         self.tokens = self.tokens - tokens_before + tokens_after;

@@ -265,6 +265,22 @@ impl Log {
         self.trajectory.steps[step as usize].turn
     }
 
+    /// The action that an observation answers: by its call id, else the last one before it in its turn.
+    pub fn call_of(&self, observation: u32) -> Option<u32> {
+        let steps = &self.trajectory.steps;
+        let id = steps[observation as usize].call_id.as_deref();
+        let turn = &self.turns[self.turn_of(observation) as usize].steps;
+        let actions = || (turn.start..observation).rev().filter(|&s| self.kind(s) == Kind::Action);
+        let by_id = id.and_then(|id| actions().find(|&s| steps[s as usize].call_id.as_deref() == Some(id)));
+        by_id.or_else(|| actions().next())
+    }
+
+    /// Tokens to get an observation again: its call and itself.
+    pub fn tokens_again(&self, observation: u32) -> u64 {
+        let call = self.call_of(observation).map_or(0, |s| u64::from(self.tokens[s as usize]));
+        call + u64::from(self.tokens[observation as usize])
+    }
+
     /// The atom of this trajectory with this normal form.
     pub fn find_atom(&self, text: &str) -> Option<AtomId> {
         self.ids.get(text).copied()

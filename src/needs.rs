@@ -63,12 +63,15 @@ pub struct Need {
     pub bound: bool,
     /// The cheapest source span in tokens, among binding ones if there are any.
     pub cheapest: u32,
+    /// The observation that holds the atom and is cheapest to get again with its call; none if no
+    /// tool output ever held it.
+    pub source: Option<u32>,
 }
 
 /// Counts of all needs, at risk or not: the population that the scored ones are drawn from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Census {
-    /// All needs by class.
+    /// All needs by class, but those whose atoms stand in the head.
     pub all: BTreeMap<&'static str, u64>,
     /// Uses that were excluded as derived, and as superseded.
     pub derived: u64,
@@ -83,6 +86,8 @@ pub struct Needs {
     pub census: Census,
     /// Atoms of the list, sorted.
     pub atoms: Vec<AtomId>,
+    /// Turns of the needs of each atom, ascending.
+    turns: HashMap<AtomId, Vec<u32>>,
 }
 
 /// Keys that count things and so take many values: a new value does not supersede the old one.
@@ -99,6 +104,8 @@ struct Seen {
     /// Cheapest span, and cheapest binding span.
     cheapest: Option<u32>,
     cheapest_bound: Option<u32>,
+    /// Tokens of the cheapest observation with its call, and its step.
+    source: Option<(u64, u32)>,
     in_head: bool,
 }
 
@@ -129,7 +136,16 @@ impl Needs {
         let atoms: HashSet<AtomId> = needs.list.iter().map(|n| n.atom).collect();
         needs.atoms = atoms.into_iter().collect();
         needs.atoms.sort_unstable();
+        for need in &needs.list {
+            needs.turns.entry(need.atom).or_default().push(need.turn);
+        }
         needs
+    }
+
+    /// How many needs of an atom arise in these turns.
+    pub fn count_in(&self, atom: AtomId, turns: std::ops::Range<u32>) -> usize {
+        let all = self.turns.get(&atom).map_or(&[][..], Vec::as_slice);
+        all.partition_point(|&t| t < turns.end) - all.partition_point(|&t| t < turns.start)
     }
 
     #[allow(clippy::too_many_arguments, reason = "all of them are the state of one pass")]
@@ -166,9 +182,12 @@ impl Needs {
                 (false, true) => Class::User,
                 (false, false) => Class::Authored,
             };
+            if s.in_head || head.contains(&atom) {
+                continue;
+            }
             *self.census.all.entry(class.name()).or_default() += 1;
             let gap = turn - s.last_turn;
-            if gap <= tail || s.in_head || head.contains(&atom) {
+            if gap <= tail {
                 continue;
             }
             let group = match (body, class) {
@@ -187,6 +206,7 @@ impl Needs {
                 group,
                 bound: s.cheapest_bound.is_some(),
                 cheapest,
+                source: s.source.map(|(_, step)| step),
             });
         }
     }
@@ -225,6 +245,7 @@ fn mention<'a>(
         Some(old) if log.spans[old as usize].tokens <= log.spans[new as usize].tokens => Some(old),
         _ => Some(new),
     };
+    let again = (s.kind == Kind::Observation).then(|| (log.tokens_again(step), step));
     for m in log.mentions_of_step(step) {
         let entry = seen.entry(m.atom).or_insert(Seen {
             last_turn: turn,
@@ -232,12 +253,14 @@ fn mention<'a>(
             user: false,
             cheapest: None,
             cheapest_bound: None,
+            source: None,
             in_head: false,
         });
         entry.last_turn = turn;
         entry.observed |= s.role == Role::Tool;
         entry.user |= s.role == Role::User;
         entry.in_head |= s.kind == Kind::Compaction;
+        entry.source = [entry.source, again].into_iter().flatten().min();
         entry.cheapest = cheaper(entry.cheapest, m.span);
         if m.flags & BOUND != 0 {
             entry.cheapest_bound = cheaper(entry.cheapest_bound, m.span);

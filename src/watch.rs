@@ -37,6 +37,8 @@ pub struct Watch<'a> {
     of_step: Vec<u32>,
     /// Per atom of the log: its index in the watched list, or [`UNWATCHED`].
     ids: Vec<u32>,
+    /// Watched atoms that are one and the same atom here go by the first of them.
+    alias: Vec<u32>,
     sources: RefCell<HashMap<u32, CueSets>>,
 }
 
@@ -57,18 +59,24 @@ impl<'a> Watch<'a> {
     pub fn foreign(log: &'a Log, atoms: &[&str], cues: &mut dyn FnMut(usize) -> Vec<Vec<u32>>) -> Self {
         let mut ids = vec![UNWATCHED; log.atoms.len()];
         let mut sources = HashMap::new();
+        let mut alias: Vec<u32> = (0..atoms.len() as u32).collect();
         for (i, atom) in atoms.iter().enumerate() {
             if let Some(here) = log.find_atom(atom) {
+                if ids[here as usize] != UNWATCHED {
+                    alias[i] = ids[here as usize];
+                    continue;
+                }
                 ids[here as usize] = i as u32;
                 sources.insert(i as u32, cues(i).into_iter().map(|set| (0, set)).collect::<CueSets>());
             }
         }
-        let watch = Self::new(log, atoms.len(), ids, |watched, mention| {
+        let mut watch = Self::new(log, atoms.len(), ids, |watched, mention| {
             mention.flags & BOUND != 0 && {
                 let here = cues_of(log, mention.span, mention.atom);
                 sources[&watched].iter().any(|(_, there)| binds(&here, there))
             }
         });
+        watch.alias = alias;
         *watch.sources.borrow_mut() = sources;
         watch
     }
@@ -92,7 +100,7 @@ impl<'a> Watch<'a> {
             }
             of_step.push(sightings.len() as u32);
         }
-        Watch { log, n, sightings, of_step, ids, sources: RefCell::default() }
+        Watch { log, n, sightings, of_step, ids, alias: Vec::new(), sources: RefCell::default() }
     }
 
     /// Number of watched atoms.
@@ -108,6 +116,11 @@ impl<'a> Watch<'a> {
     /// Index of an atom of this log in the watched list.
     pub fn index(&self, atom: AtomId) -> Option<u32> {
         Some(self.ids[atom as usize]).filter(|&i| i != UNWATCHED)
+    }
+
+    /// The watched atom that sightings of this one go by.
+    pub fn known_as(&self, watched: u32) -> u32 {
+        self.alias.get(watched as usize).copied().unwrap_or(watched)
     }
 
     pub fn in_step(&self, step: u32) -> &[Sighting] {

@@ -437,4 +437,20 @@ mod tests {
         let net = row(&rows, "net_savings", "").value.unwrap();
         assert!(net < savings.value.unwrap(), "the lost path is paid for again");
     }
+
+    /// A parallel call with a huge result costs nothing to the one that holds what is needed, and an
+    /// agent that repeats the atom in few words has not thereby made it cheap to get.
+    #[test]
+    fn rework_is_the_call_that_brings_the_atom_back() {
+        let mut log = Log::script(&script());
+        let source = 3;
+        let hard = log.tokens_again(source);
+        assert_eq!(hard, u64::from(log.tokens[2] + log.tokens[3]));
+        log.trajectory.steps[2].call_id = Some("a".to_owned());
+        log.trajectory.steps[3].call_id = Some("a".to_owned());
+        assert_eq!(log.call_of(source), Some(2));
+        assert_eq!(money::rework(&log, &[(source, 1), (source, 1), (source, 2)]), 2 * hard);
+        let needs = crate::needs::Needs::of(&log, 3);
+        assert_eq!(needs.list[0].source, Some(source));
+    }
 }

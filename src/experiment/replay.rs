@@ -4,12 +4,13 @@
 //! the strategy for edits and apply them; the context is then what would have been sent. Work is
 //! linear in the number of steps: an event touches only the turns that became its scope.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
-use crate::context::{Block, Content, Context};
+use crate::context::{Block, Content, Context, ORPHAN};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::needs::Needs;
@@ -52,6 +53,8 @@ pub struct Event {
     pub turns: Range<u32>,
     pub tokens_before: u64,
     pub tokens_after: u64,
+    /// Prefix that the prompt shared with the previous one before the event.
+    pub cached_before: u64,
     /// Tokens of all blocks of the scope before.
     pub scope_tokens: u64,
     /// Whole steps of the scope that the strategy may remove, in order.
@@ -137,6 +140,7 @@ pub fn replay(
         needs,
         observer,
         run: Run::default(),
+        removed_calls: HashSet::new(),
         context: Context::default(),
     };
     let mut turn = 1;
@@ -158,6 +162,8 @@ struct Replayer<'a> {
     observer: &'a mut dyn Observer,
     run: Run,
     context: Context,
+    /// Calls that an event removed: a result that comes later would stand alone.
+    removed_calls: HashSet<&'a str>,
 }
 
 /// What one segment hands to the next.
@@ -170,6 +176,14 @@ struct Carry {
 
 impl Replayer<'_> {
     fn append(&mut self, step: u32) {
+        let s = &self.log.trajectory.steps[step as usize];
+        if s.kind == Kind::Observation
+            && s.call_id.as_deref().is_some_and(|id| self.removed_calls.contains(id))
+            && let Some(event) = self.run.events.last_mut()
+            && !event.violations.contains(&ORPHAN)
+        {
+            event.violations.push(ORPHAN);
+        }
         self.context.push_step(self.log, step);
         self.observer.appended(step);
     }
@@ -182,7 +196,8 @@ impl Replayer<'_> {
         let mut carry = carry.filter(|_| bridge).unwrap_or(Carry {
             compressed_until: turns.start,
             kept_tokens: 0,
-            previous_sent: 0,
+            // The head of a later segment is that of the one before, and so still in the cache.
+            previous_sent: if turns.start > 1 { head_tokens } else { 0 },
             tokens_full_head: head_tokens,
         });
         if !bridge {
@@ -196,7 +211,7 @@ impl Replayer<'_> {
         let mut detector = self.recipe.trigger.detector(log, turns.start);
         let mut after_logged_compaction = turns.start > 1;
         let mut full = carry.tokens_full_head;
-        let mut previous_full = 0;
+        let mut previous_full = if turns.start > 1 { head_tokens } else { 0 };
         for turn in turns {
             let steps = log.turns[turn as usize].steps.clone();
             let decision = log.turns[turn as usize].decision.unwrap_or(steps.end);
@@ -218,7 +233,7 @@ impl Replayer<'_> {
             if let Some(firing) = detector.advance(&moment) {
                 let end = firing.scope_end.min(turn.saturating_sub(self.recipe.strategy.keep_last()));
                 if end > carry.compressed_until {
-                    let prefix = self.event(turn, decision, carry.compressed_until..end, &firing)?;
+                    let prefix = self.event(turn, decision, carry.compressed_until..end, &firing, cached)?;
                     cached = cached.min(prefix.unwrap_or(cached));
                     carry.compressed_until = end;
                     carry.kept_tokens += self.run.events.last().map_or(0, |e| e.kept_tokens);
@@ -253,6 +268,7 @@ impl Replayer<'_> {
         until: u32,
         turns: Range<u32>,
         firing: &crate::triggers::Firing,
+        cached_before: u64,
     ) -> anyhow::Result<Option<u64>> {
         let log = self.log;
         let strategy = &*self.recipe.strategy;
@@ -272,6 +288,20 @@ impl Replayer<'_> {
         let edits = strategy.compress(&scope, &mut env)?;
         let applied = self.context.apply(log, self.tokenizer, blocks, edits)?;
         let after = self.context.blocks[applied.after].to_vec();
+        let whole = |b: &Block| match b.content {
+            Content::Step(step) => Some(step),
+            _ => None,
+        };
+        let kept: HashSet<u32> = after.iter().filter_map(whole).collect();
+        for block in &applied.before {
+            if let Content::Step(step) = block.content
+                && let Some(id) = log.trajectory.steps[step as usize].call_id.as_deref()
+                && log.kind(step) == Kind::Action
+                && !kept.contains(&step)
+            {
+                self.removed_calls.insert(id);
+            }
+        }
         let removable = |b: &&Block| Event::is_kept(log, strategy, b);
         let sum = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(|b| u64::from(b.tokens)).sum::<u64>();
         let event = Event {
@@ -283,6 +313,7 @@ impl Replayer<'_> {
             turns,
             tokens_before,
             tokens_after: self.context.tokens,
+            cached_before,
             scope_tokens: sum(&mut applied.before.iter()),
             removable: applied
                 .before

@@ -104,6 +104,8 @@ impl<'a> Partner<'a> {
             .flatten()
             .filter_map(|i| self.by_tokens.get(i))
             .min_by_key(|d| (d.0.abs_diff(tokens), d.1));
-        nearest.map_or((false, false), |&(_, decision)| self.journal.at(watched, decision))
+        nearest.map_or((false, false), |&(_, decision)| {
+            self.journal.at(self.journal.watch.known_as(watched), decision)
+        })
     }
 }

@@ -11,7 +11,6 @@ use super::{Entry, Rows, ratio};
 use crate::experiment::plan::Prices;
 use crate::experiment::replay::{Decision, Event, Run};
 use crate::log::Log;
-use crate::trajectory::Kind;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -78,22 +77,11 @@ pub fn score(run: &Run, prices: &Prices, rework: u64, rows: &mut Rows<'_>) {
     rows.push("net_savings", "", saved(sent + rework as f64, full), full, n);
 }
 
-/// Tokens to get hard misses back: for each group of misses that one call would bring back, and
-/// once per compression point, that call and its result. `misses`: (cheapest source span, events so far).
+/// Tokens to get hard misses back: the call and the result of each observation that would bring
+/// some of them back, once per compression point. `misses`: (observation, events so far).
 pub fn rework(log: &Log, misses: &[(u32, u32)]) -> u64 {
-    let groups: BTreeSet<(u32, u32)> =
-        misses.iter().map(|&(span, events)| (log.turn_of(log.spans[span as usize].step), events)).collect();
-    groups
-        .into_iter()
-        .map(|(turn, _)| {
-            log.turns[turn as usize]
-                .steps
-                .clone()
-                .filter(|&s| matches!(log.kind(s), Kind::Action | Kind::Observation))
-                .map(|s| u64::from(log.tokens[s as usize]))
-                .sum::<u64>()
-        })
-        .sum()
+    let groups: BTreeSet<(u32, u32)> = misses.iter().copied().collect();
+    groups.into_iter().map(|(observation, _)| log.tokens_again(observation)).sum()
 }
 
 /// For each event: decisions after it until its cumulative cached cost is at most that of not
@@ -106,10 +94,8 @@ pub fn break_even(log: &Log, run: &Run, prices: &Prices) -> Vec<(Option<u32>, u3
         let end = run.decisions.partition_point(|d| segment(d) <= events[0].segment);
         for e in events {
             let at = e.decision as usize;
-            let previous = at.checked_sub(1).map(|i| &run.decisions[i]).filter(|d| segment(d) == e.segment);
-            let cached = previous.map_or(0, |d| d.tokens_sent);
             let left = end.saturating_sub(at + 1) as u32;
-            let turns = run.decisions.get(at).and_then(|d| paid_after(e, d, cached, prices));
+            let turns = run.decisions.get(at).and_then(|d| paid_after(e, d, prices));
             all.push((turns.filter(|&t| t <= left), left));
         }
     }
@@ -117,11 +103,12 @@ pub fn break_even(log: &Log, run: &Run, prices: &Prices) -> Vec<(Option<u32>, u3
 }
 
 /// Decisions until the cheaper reads of a shorter prompt have paid for writing it anew.
-fn paid_after(event: &Event, decision: &Decision, cached_before: u64, prices: &Prices) -> Option<u32> {
+fn paid_after(event: &Event, decision: &Decision, prices: &Prices) -> Option<u32> {
     let cost = |sent: u64, cached: u64| {
         prices.cache_read * cached as f64 + prices.cache_write * (sent - cached.min(sent)) as f64
     };
-    let debt = cost(decision.tokens_sent, decision.cached_sent) - cost(event.tokens_before, cached_before);
+    let debt =
+        cost(decision.tokens_sent, decision.cached_sent) - cost(event.tokens_before, event.cached_before);
     if debt <= 0.0 {
         return Some(0);
     }
@@ -148,6 +135,7 @@ mod tests {
             turns: 1..5,
             tokens_before: 11_000,
             tokens_after: after,
+            cached_before: 10_000,
             scope_tokens: 0,
             removable: Vec::new(),
             removable_tokens: 0,
@@ -168,9 +156,9 @@ mod tests {
         };
         // Sent: 0.3 x 1,000 + 3.75 x 3,000 = 11,550. Not compressed: 0.3 x 10,000 + 3.75 x 1,000 = 6,750.
         // The debt of 4,800 is paid by 0.3 x 7,000 = 2,100 a decision: after 3.
-        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), 10_000, &prices), Some(3));
+        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), &prices), Some(3));
         // Nothing gained is never paid; a shorter prompt written whole can be cheaper at once.
-        assert_eq!(paid_after(&event(11_000), &decision(11_000, 1_000), 10_000, &prices), None);
-        assert_eq!(paid_after(&event(500), &decision(500, 0), 10_000, &prices), Some(0));
+        assert_eq!(paid_after(&event(11_000), &decision(11_000, 1_000), &prices), None);
+        assert_eq!(paid_after(&event(500), &decision(500, 0), &prices), Some(0));
     }
 }

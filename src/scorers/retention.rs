@@ -37,7 +37,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "need_coverage",
         summary: "Share of needs for which bound retention is defined",
-        formula: "weight of needs with a binding source / weight of needs",
+        formula: "needs with a binding source / needs",
     },
     Entry {
         name: "soft_miss_share",
@@ -47,7 +47,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "at_risk_share",
         summary: "Share of all needs whose last mention is older than the reference tail (rows of `full` only)",
-        formula: "needs at risk / needs",
+        formula: "needs at risk / needs whose atoms do not stand in the head",
     },
 ];
 
@@ -214,7 +214,7 @@ struct Tested<'a> {
 pub struct Misses {
     /// (cheapest source span, turn) of each exposed headline need.
     pub needed: Vec<(u32, u32)>,
-    /// (cheapest source span, events so far) of each hard miss that a call would bring back.
+    /// (cheapest observation that holds it, events so far) of each hard miss that a call brings back.
     pub hard: Vec<(u32, u32)>,
 }
 
@@ -232,10 +232,9 @@ pub fn score(
     for t in &tested {
         if t.state.exposed && t.need.group == Group::Headline {
             misses.needed.push((t.need.cheapest, t.need.turn));
-            let source = caster.log.spans[t.need.cheapest as usize].step;
-            let rerunnable = caster.log.kind(source) == Kind::Observation;
-            if t.need.bound && t.served[1] == 0.0 && !t.state.reobserved && rerunnable {
-                misses.hard.push((t.need.cheapest, t.state.n_events));
+            let missed = t.need.bound && t.served[1] == 0.0;
+            if let Some(source) = t.need.source.filter(|_| missed && !t.state.reobserved) {
+                misses.hard.push((source, t.state.n_events));
             }
         }
     }

@@ -38,7 +38,9 @@ impl Strategy for Mask {
                 continue;
             }
             let text = placeholder(scope.log.lines[step as usize]);
-            if env.tokenizer.count(&text) < scope.context.blocks[block].tokens {
+            let tokens = scope.context.blocks[block].tokens;
+            // A token is at least a byte, so most placeholders need not be counted to be shorter.
+            if text.len() < tokens as usize || env.tokenizer.count(&text) < tokens {
                 edits.push(Edit::Mask { block, text });
             }
         }

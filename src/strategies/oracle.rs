@@ -5,7 +5,7 @@
 //! the optimum (Khuller, Moss and Naor 1999). It is a reference, not a limit: it plans one event at
 //! a time.
 
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashSet};
 
 use super::{Budget, Entry, Env, Scope, Strategy, keep_pieces, spans_in};
 use crate::context::{Edit, Piece};
@@ -23,15 +23,9 @@ struct Oracle(Budget);
 impl Strategy for Oracle {
     fn compress(&self, scope: &Scope<'_>, _: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let segment = scope.log.turns[scope.turn as usize].segment;
-        let mut weights: HashMap<AtomId, f64> = HashMap::new();
-        for need in &scope.needs.list {
-            if need.turn >= scope.turn && need.segment == segment {
-                *weights.entry(need.atom).or_default() += 1.0;
-            }
-        }
-        let pieces = choose(scope.log, &spans_in(scope), self.0.tokens(scope), true, &|a| {
-            weights.get(&a).copied().unwrap_or(0.0)
-        });
+        let end = scope.log.turns.partition_point(|t| t.segment <= segment) as u32;
+        let weight = |atom: AtomId| scope.needs.count_in(atom, scope.turn..end) as f64;
+        let pieces = choose(scope.log, &spans_in(scope), self.0.tokens(scope), true, &weight);
         Ok(keep_pieces(scope, &pieces))
     }
 

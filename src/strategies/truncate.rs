@@ -35,7 +35,7 @@ impl Strategy for Truncate {
         Ok(scope
             .blocks
             .clone()
-            .filter(|&b| blocks[b].turn >= first_turn + self.keep_first)
+            .filter(|&b| blocks[b].turn >= first_turn.saturating_add(self.keep_first))
             .map(|block| Edit::Drop { block })
             .collect())
     }

@@ -47,7 +47,7 @@ struct Counter {
 
 impl Detector for Counter {
     fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
-        if moment.turn.saturating_sub(self.uncompressed_from) < self.rule.n + self.rule.keep {
+        if moment.turn.saturating_sub(self.uncompressed_from) < self.rule.n.saturating_add(self.rule.keep) {
             return None;
         }
         // More than n may be due: a turn without a decision (two user messages) is not asked about.
