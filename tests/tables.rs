@@ -11,7 +11,7 @@ import duckdb, pandas, pyarrow.parquet as pq
 for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.parquet")):
     rows = pq.read_metadata(path).num_rows
     frame = pandas.read_parquet(path)
-    duck = duckdb.sql(f"select count(*) from read_parquet('{path}')").fetchone()[0]
+    duck = duckdb.sql(f"select count(*) from read_parquet('{path}')").fetchall()[0][0]
     assert len(frame) == rows == duck, (path, rows, len(frame), duck)
     fields = pq.read_schema(path)
     undocumented = [f.name for f in fields if not (f.metadata or {}).get(b"doc")]
