@@ -307,6 +307,111 @@ fn a_format_can_be_forced() {
     assert_eq!(done.trajectories[0].format, "openai-chat");
 }
 
+#[test]
+fn a_file_of_another_format_than_the_forced_one_is_a_reject() {
+    let dir = Dir::new();
+    let done = dir.file("x.jsonl", chat("a")).ingest_with(2, Some("sweagent"));
+    assert_eq!(done.rejects.len(), 1);
+    let reason = done.rejects[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("not of the format sweagent (looks like: openai-chat)"), "{reason}");
+}
+
+#[test]
+fn a_run_is_kept_and_what_was_made_for_other_tables_goes() {
+    let dir = Dir::new();
+    let first = dir.file("x.jsonl", chat("a")).ingest();
+    assert_eq!(first.report.replaced, None);
+    let made = ["annotate.json", "features.parquet", "partners.parquet"];
+    for name in made {
+        fs::write(first.out.join(name), "x").unwrap();
+    }
+    let same = dir.ingest().report.replaced.unwrap();
+    assert!(same.is_same && same.removed.is_empty());
+    let other = dir.file("x.jsonl", chat("b")).ingest().report.replaced.unwrap();
+    assert_eq!((other.is_same, other.removed), (false, made.to_vec()));
+    assert!(made.iter().all(|name| !first.out.join(name).exists()));
+
+    fs::write(first.out.join("_manifest.json"), "{}").unwrap();
+    let options = Options { inputs: vec![dir.logs()], out: first.out.clone(), format: None, threads: 1 };
+    let error = format!("{:#}", ingest::ingest(&options, &mut |_| {}).unwrap_err());
+    assert!(error.contains("holds a run") && error.contains("hint:"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_nowhere_and_sockets_are_rejects() {
+    use std::os::unix::fs::symlink;
+    let dir = Dir::new();
+    dir.file("good.jsonl", chat("a")).file("sub/b.jsonl", chat("b"));
+    symlink("gone", dir.logs().join("dangling")).unwrap();
+    symlink("gone", dir.logs().join(".hidden")).unwrap();
+    symlink("self", dir.logs().join("self")).unwrap();
+    symlink("..", dir.logs().join("sub/up")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(dir.logs().join("socket")).unwrap();
+    let done = dir.ingest();
+    assert_eq!(done.texts(), ["a", "yes", "b", "yes"]);
+    let reasons = done.reasons();
+    assert_eq!(reasons.len(), 4, "{reasons:?}");
+    for (reason, part) in
+        reasons.iter().zip(["dangling symbolic", "cannot be followed", "not a plain", "lies in"])
+    {
+        assert!(reason.contains(part), "{reason}");
+    }
+}
+
+#[test]
+fn one_odd_field_does_not_cost_the_run() {
+    let runs = [
+        (r#""score":NaN,"x":-Infinity"#, r#"{"role":"user","content":"NaN"}"#),
+        ("", r#"{"role":"user","content":"q"},{"role":"assistant","content":"r","tool_calls":[null]}"#),
+        ("", r#"{"role":"user","content":"q1"},{"role":"assistant","content":"r","tool_calls":{}}"#),
+        (
+            "",
+            r#"{"role":"assistant","tool_calls":{"id":7,"function":{"name":"f","arguments":{}}}},{"role":"tool","tool_call_id":7,"content":"r"}"#,
+        ),
+        ("", r#"null,{"role":"user","content":"q2"}"#),
+        ("", r#"{"role":"user","content":[5,"q3"]}"#),
+        (r#""agent":{"name":"a"}"#, r#"{"role":"user","content":"q4"}"#),
+    ];
+    let dir = Dir::new();
+    let mut text = String::new();
+    for (fields, messages) in runs {
+        let comma = if fields.is_empty() { "" } else { "," };
+        text += &format!("{{\"messages\":[{messages}]{comma}{fields}}}\n");
+    }
+    text += "{\"messages\":7}\n";
+    let done = dir.file("x.jsonl", &text).ingest();
+    let reasons = done.reasons();
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    assert_eq!(done.rejects[0]["line"], 8);
+    assert_eq!(done.texts(), ["NaN", "q", "r", "q1", "r", "f", "r", "q2", "q3", "q4"]);
+    assert_eq!(done.steps[6].call_id.as_deref(), Some("7"));
+    assert_eq!(done.steps[5].call_id, done.steps[6].call_id);
+    let losses = done.losses("openai-chat");
+    for (what, n) in [
+        ("number that is not finite replaced by null", 2),
+        ("list item of the wrong type left out", 3),
+        ("tool calls that are no list left out", 1),
+        ("tool call outside of a list", 1),
+        ("number taken as text: tool_call.id", 1),
+        ("number taken as text: chat.message.tool_call_id", 1),
+        ("field of the wrong type left out: chat.agent", 1),
+    ] {
+        assert_eq!(losses.get(what), Some(&n), "{what}: {losses:?}");
+    }
+}
+
+#[test]
+fn odd_fields_nested_without_end_do_not_overflow() {
+    let deep = format!("{}1{}", r#"{"type":"tool_result","content":["#.repeat(20_000), "]}".repeat(20_000));
+    let dir = Dir::new();
+    let text = format!(
+        r#"{{"messages":[null,{{"role":"user","content":"q"}},{{"role":"user","content":[{deep}]}}]}}"#
+    );
+    let done = dir.file("x.jsonl", format!("{}\n{text}\n", chat("a"))).ingest();
+    assert_eq!(done.texts()[..3], ["a", "yes", "q"]);
+}
+
 /// Formats of MANIFEST.tsv that have a reader, and its name.
 const READ: [(&str, &str); 9] = [
     ("claude-code-jsonl", "claude-code"),

@@ -12,7 +12,8 @@ use super::{ExitStatus, Output};
 /// Read logs into DATA/trajectories.parquet and DATA/steps.parquet
 ///
 /// Formats are told by content; gzip and zstd are undone. What cannot be read goes to
-/// DATA/rejects.jsonl, and DATA/ingest.json says what was read, dropped and lost.
+/// DATA/rejects.jsonl, and DATA/ingest.json says what was read, dropped and lost. A dataset in DATA is
+/// replaced; what was annotated for other tables is removed then. A run is never replaced.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Examples:\n  trajpress ingest logs/ --out data\n  trajpress ingest run.jsonl.gz --out data --format openai-chat\n  trajpress ingest ~/.claude/projects --out data --json"
@@ -52,6 +53,17 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     }
     if !output.quiet {
         eprint!("{}", table(&report, start.elapsed()));
+        if let Some(replaced) = &report.replaced {
+            let data = options.out.display();
+            if replaced.is_same {
+                eprintln!("the dataset in {data} was replaced by the same tables");
+            } else {
+                eprintln!("the dataset in {data} was replaced");
+            }
+            if !replaced.removed.is_empty() {
+                eprintln!("removed, since made for the tables before: {}", replaced.removed.join(", "));
+            }
+        }
         if report.rejects > 0 {
             eprintln!("what could not be read stands in {}", options.out.join("rejects.jsonl").display());
         }

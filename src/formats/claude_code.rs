@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use super::reading::content::Block;
 use super::reading::draft::Losses;
 use super::reading::repair::{string_end, value_end};
-use super::reading::{Content, Draft, record, time};
+use super::reading::{Content, Draft, List, record, time};
 use super::{Entry, Reading, Session, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
@@ -50,7 +50,7 @@ record! {
     }
 
     struct Microcompact in "claude.microcompactMetadata" {
-        cleared: Vec<String> = "compactedToolIds",
+        cleared: List<String> = "compactedToolIds",
     }
 }
 
@@ -262,7 +262,7 @@ impl ClaudeSession {
                 self.boundary = Some((position, time));
             }
             "microcompact_boundary" => {
-                let n = micro.and_then(|m| m.cleared).map_or(0, |c| c.len() as u64);
+                let n = micro.and_then(|m| m.cleared).map_or(0, |c| c.0.len() as u64);
                 self.losses.add("microcompaction not replayed");
                 self.losses.add_n("tool result cleared by a microcompaction and kept here", n);
             }

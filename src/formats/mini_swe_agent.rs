@@ -6,7 +6,7 @@
 //! saw: left out.
 
 use super::reading::content::ToolCalls;
-use super::reading::{Content, Draft, names, record, time};
+use super::reading::{Content, Draft, List, names, record, time};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
@@ -18,7 +18,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 record! {
     struct File in "mini" {
-        messages: Vec<Message> = "messages",
+        messages: List<Message> = "messages",
         info: Info = "info",
         instance_id: String = "instance_id",
         trajectory_format: String = "trajectory_format",
@@ -61,7 +61,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     };
     let mut draft = Draft::new();
     let mut answered = false;
-    for (i, message) in file.messages.unwrap_or_default().into_iter().enumerate() {
+    for (i, message) in file.messages.unwrap_or_default().0.into_iter().enumerate() {
         let extra = message.extra.unwrap_or_default();
         draft.at(i, extra.timestamp.and_then(time::from_seconds));
         let text = message.content.unwrap_or_default().into_text(&mut draft.losses);

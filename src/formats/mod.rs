@@ -6,6 +6,8 @@
 //! labels, are told apart, so that a folder of mixed logs is no error.
 
 use anyhow::Context as _;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::trajectory::Trajectory;
 
@@ -20,6 +22,7 @@ mod tau2_bench;
 mod tau_bench;
 
 use reading::draft::Losses;
+use reading::fields;
 use reading::repair;
 use reading::shape::Shape;
 
@@ -143,7 +146,8 @@ impl<'a> Sink<'a> {
 }
 
 /// Reads one value with `read`; if that fails, once more with the text repaired, and then each of
-/// the values that stand in the same place. What fails still is a reject of the sink.
+/// the values that stand in the same place, at last without the fields that do not fit. What fails
+/// still is a reject of the sink.
 pub(crate) fn read_repaired(
     bytes: &[u8],
     sink: &mut Sink<'_>,
@@ -158,6 +162,7 @@ pub(crate) fn read_repaired(
         if let Some((_, repairs)) = &repaired {
             sink.losses.add_n("invalid UTF-8 replaced by U+FFFD", repairs.invalid_utf8);
             sink.losses.add_n("lone surrogate replaced by U+FFFD", repairs.lone_surrogates);
+            sink.losses.add_n("number that is not finite replaced by null", repairs.not_finite);
         }
     };
     if repaired.is_some() && read(text, sink).is_ok() {
@@ -166,16 +171,54 @@ pub(crate) fn read_repaired(
     }
     let parts = repair::values(text);
     if parts.len() < 2 {
-        sink.rejects.push((0, reason(&first)));
+        match read_leniently(sink, |sink| read(text, sink)) {
+            Some(()) => note(sink),
+            None => sink.rejects.push((0, reason(&first))),
+        }
         return;
     }
     note(sink);
     sink.losses.add_n("values not separated by a line end", parts.len() as u64 - 1);
     for part in parts {
         let start = part.start;
-        if let Err(error) = read(&text[part], sink) {
+        if let Err(error) = read(&text[part.clone()], sink)
+            && read_leniently(sink, |sink| read(&text[part], sink)).is_none()
+        {
             sink.rejects.push((start, reason(&error)));
         }
+    }
+}
+
+/// Reads without what does not fit; none if that leaves no run.
+fn read_leniently<T>(
+    sink: &mut Sink<'_>,
+    read: impl FnOnce(&mut Sink<'_>) -> anyhow::Result<T>,
+) -> Option<T> {
+    let n_empty = |sink: &Sink<'_>| sink.losses.0.get(reading::draft::EMPTY_RUN).copied().unwrap_or(0);
+    let before = n_empty(sink);
+    let (result, odd) = fields::leniently(|| read(sink));
+    let value = result.ok().filter(|_| n_empty(sink) == before)?;
+    sink.losses.merge(&odd);
+    Some(value)
+}
+
+/// Reads an item of a list of runs; `offset` says where it stands, should it be a reject.
+pub(crate) fn read_item<T: DeserializeOwned>(
+    item: &RawValue,
+    offset: usize,
+    sink: &mut Sink<'_>,
+    finish: impl FnOnce(T, &mut Sink<'_>),
+) {
+    let error = match serde_json::from_str(item.get()) {
+        Ok(run) => return finish(run, sink),
+        Err(error) => anyhow::Error::from(error),
+    };
+    let read = |sink: &mut Sink<'_>| {
+        finish(serde_json::from_str(item.get())?, sink);
+        Ok(())
+    };
+    if read_leniently(sink, read).is_none() {
+        sink.rejects.push((offset, reason(&error)));
     }
 }
 

@@ -11,8 +11,8 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 use super::reading::content::{Function, ToolCalls};
-use super::reading::{Content, Draft, names, record, time};
-use super::{Entry, Reading, Sink};
+use super::reading::{Content, Draft, List, names, record, time};
+use super::{Entry, Reading, Sink, annotated};
 use crate::trajectory::{Kind, Trajectory};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -24,7 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
 record! {
     /// One run.
     struct Run in "chat" {
-        messages: Vec<Message> = "messages",
+        messages: List<Message> = "messages",
         tools: Box<RawValue> = "tools" | "functions",
         id: Name = "id" | "run_id" | "traj_id" | "trajectory_id",
         task_id: Name = "task_id" | "instance_id",
@@ -143,10 +143,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     if shape.has("messages") {
         for (i, part) in list_items(bytes)?.into_iter().enumerate() {
             let offset = part.get().as_ptr() as usize - bytes.as_ptr() as usize;
-            match serde_json::from_str(part.get()) {
-                Ok(run) => finish(run, Some(i), sink),
-                Err(error) => sink.rejects.push((offset, error.to_string())),
-            }
+            super::read_item(part, offset, sink, |run, sink| finish(run, Some(i), sink));
         }
         return Ok(());
     }
@@ -168,12 +165,13 @@ pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
     {
         draft.tools(tools.get().to_owned());
     }
-    read_messages(run.messages.unwrap_or_default(), &mut draft);
+    read_messages(run.messages.unwrap_or_default().0, &mut draft);
     let name = |n: Option<Name>| n.map(|n| n.0).filter(|n| !n.is_empty());
     let by_place = || index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
     let task = name(run.task_id).or(name(run.id)).unwrap_or_else(by_place);
     let reward = run.reward.and_then(|l| l.0);
     let resolved = run.resolved.and_then(|l| l.0).map(|v| v >= 1.0);
+    let annotations = run.annotations.map(|a| annotated::with_clean_points(a.get(), &mut draft.losses));
     let about = Trajectory {
         repository: run.repository.or_else(|| names::swe_repository(&task)),
         task_id: Some(task),
@@ -183,7 +181,7 @@ pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
         reward,
         resolved,
         label_source: (reward.is_some() || resolved.is_some()).then(|| "log".to_owned()),
-        annotations: run.annotations.map(|a| a.get().to_owned()),
+        annotations,
         ..Trajectory::default()
     };
     draft.finish(about, sink);

@@ -12,7 +12,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 use super::reading::content::ToolCalls;
-use super::reading::{Content, Draft, ToolCall, names, record};
+use super::reading::{Content, Draft, List, ToolCall, fields, names, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
@@ -24,7 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 record! {
     struct File in "traj" {
-        trajectory: Vec<TrajStep> = "trajectory",
+        trajectory: List<TrajStep> = "trajectory",
         history: History = "history",
         info: Info = "info",
         environment: String = "environment",
@@ -32,7 +32,7 @@ record! {
 
     /// A file without a trajectory, of which all of the history counts.
     struct HistoryFile in "traj" {
-        history: Vec<Message> = "history",
+        history: List<Message> = "history",
     }
 
     struct TrajStep in "traj.step" {
@@ -54,7 +54,7 @@ record! {
         thought: String = "thought",
         action: String = "action",
         tool_calls: ToolCalls = "tool_calls",
-        tool_call_ids: Vec<String> = "tool_call_ids",
+        tool_call_ids: List<String> = "tool_call_ids",
     }
 }
 
@@ -68,10 +68,10 @@ fn is_exit(step: &TrajStep) -> bool {
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let file: File = serde_json::from_slice(bytes)?;
     let info = file.info.unwrap_or_default();
-    let steps = file.trajectory.unwrap_or_default();
+    let steps = file.trajectory.unwrap_or_default().0;
     let mut entries = file.history.unwrap_or_default().0;
     if steps.is_empty() {
-        entries = serde_json::from_slice::<HistoryFile>(bytes)?.history.unwrap_or_default();
+        entries = serde_json::from_slice::<HistoryFile>(bytes)?.history.unwrap_or_default().0;
     }
     let mut draft = Draft::new();
     draft.losses.add_n(
@@ -170,7 +170,7 @@ fn read_history(body: Vec<Message>, mut message: usize, draft: &mut Draft) {
             }
             Some("system") => draft.system(text),
             _ => {
-                let id = entry.tool_call_ids.and_then(|ids| ids.into_iter().next());
+                let id = entry.tool_call_ids.and_then(|ids| ids.0.into_iter().next());
                 draft.result(id.as_deref(), None, text, None);
             }
         }
@@ -193,7 +193,7 @@ impl<'de> Deserialize<'de> for History {
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<History, A::Error> {
                 let mut out = Vec::new();
-                while let Some(entry) = seq.next_element::<Message>()? {
+                while let Some(entry) = fields::next_item::<Message, _>(&mut seq)? {
                     let is_agent = entry.role.as_deref() == Some("assistant") && entry.is_demo != Some(true);
                     let is_repeated = is_agent && entry.tool_calls.is_none();
                     out.push(entry);

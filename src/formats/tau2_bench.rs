@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::openai_chat::{Label, Moment, Name};
 use super::reading::content::ToolCalls;
-use super::reading::{Content, Draft, record};
+use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
@@ -20,7 +20,7 @@ pub(super) const ENTRY: Entry =
 record! {
     struct File in "tau2" {
         info: Info = "info",
-        tasks: Vec<Task> = "tasks",
+        tasks: List<Task> = "tasks",
         simulations: Vec<Box<RawValue>> = "simulations",
     }
 
@@ -49,7 +49,7 @@ record! {
         task_id: Name = "task_id",
         termination_reason: String = "termination_reason",
         reward_info: RewardInfo = "reward_info",
-        messages: Vec<Message> = "messages",
+        messages: List<Message> = "messages",
     }
 
     struct RewardInfo in "tau2.reward_info" {
@@ -65,7 +65,7 @@ record! {
         requestor: String = "requestor",
         error: bool = "error",
         timestamp: Moment = "timestamp",
-        tool_messages: Vec<Message> = "tool_messages",
+        tool_messages: List<Message> = "tool_messages",
     }
 }
 
@@ -73,12 +73,9 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let file: File = serde_json::from_slice(bytes)?;
     let info = file.info.unwrap_or_default();
     let tickets: HashMap<String, String> =
-        file.tasks.unwrap_or_default().into_iter().filter_map(|t| Some((t.id?.0, t.ticket?))).collect();
+        file.tasks.unwrap_or_default().0.into_iter().filter_map(|t| Some((t.id?.0, t.ticket?))).collect();
     for simulation in file.simulations.unwrap_or_default() {
-        match serde_json::from_str(simulation.get()) {
-            Ok(simulation) => finish(simulation, &info, &tickets, sink),
-            Err(error) => sink.rejects.push((0, format!("a simulation: {error}"))),
-        }
+        super::read_item(&simulation, 0, sink, |run, sink| finish(run, &info, &tickets, sink));
     }
     Ok(())
 }
@@ -94,7 +91,7 @@ fn finish(simulation: Simulation, info: &Info, tickets: &HashMap<String, String>
         draft.system(policy.clone());
     }
     let task = simulation.task_id.map_or_else(|| "unknown".to_owned(), |n| n.0);
-    let messages = simulation.messages.unwrap_or_default();
+    let messages = simulation.messages.unwrap_or_default().0;
     let is_solo = !messages.iter().any(|m| m.role.as_deref() == Some("user"));
     if let Some(ticket) = tickets.get(&task).filter(|_| is_solo) {
         draft.user(ticket.clone());
@@ -119,7 +116,7 @@ fn finish(simulation: Simulation, info: &Info, tickets: &HashMap<String, String>
 }
 
 fn read_message(message: Message, i: usize, draft: &mut Draft) {
-    if let Some(several) = message.tool_messages {
+    if let Some(List(several)) = message.tool_messages {
         for message in several {
             read_message(message, i, draft);
         }

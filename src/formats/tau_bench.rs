@@ -4,7 +4,7 @@
 //! heading. Runs of the same task differ by what was said in them, so trials need no mark.
 
 use super::openai_chat::{self, Label, Message, Name};
-use super::reading::{Content, Draft, record};
+use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::Trajectory;
 
@@ -15,7 +15,7 @@ record! {
     struct Run in "tau" {
         task_id: Name = "task_id",
         reward: Label = "reward",
-        traj: Vec<Message> = "traj",
+        traj: List<Message> = "traj",
         trial: Name = "trial",
     }
 }
@@ -27,16 +27,13 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     }
     for part in openai_chat::list_items(bytes)? {
         let offset = part.get().as_ptr() as usize - bytes.as_ptr() as usize;
-        match serde_json::from_str(part.get()) {
-            Ok(run) => finish(run, sink),
-            Err(error) => sink.rejects.push((offset, error.to_string())),
-        }
+        super::read_item(part, offset, sink, finish);
     }
     Ok(())
 }
 
 fn finish(run: Run, sink: &mut Sink<'_>) {
-    let messages = run.traj.unwrap_or_default();
+    let messages = run.traj.unwrap_or_default().0;
     let domain = domain(&messages);
     let mut draft = Draft::new();
     openai_chat::read_messages(messages, &mut draft);

@@ -17,46 +17,84 @@ pub(crate) struct Input {
     pub(crate) is_named: bool,
     /// Size as stored.
     pub(crate) n_bytes: u64,
+    /// Why it cannot be read, where that is known from the listing.
+    pub(crate) problem: Option<String>,
 }
 
 /// All files under what was given, in the order of their names. Hidden files and folders are left
-/// out, unless they were given themselves.
+/// out, unless they were given themselves. What stands there and cannot be read (a dangling or looping
+/// symbolic link, a device) is listed with its problem.
 pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for root in roots {
-        let metadata = std::fs::metadata(root).with_context(|| format!("cannot read {}", root.display()))?;
-        if !metadata.is_dir() {
+        let metadata = match std::fs::metadata(root) {
+            Err(error) if !root.is_symlink() => {
+                return Err(error).with_context(|| format!("cannot read {}", root.display()));
+            }
+            other => other,
+        };
+        if !metadata.as_ref().is_ok_and(|m| m.is_dir()) {
             let name = root
                 .file_name()
                 .map_or_else(|| root.display().to_string(), |n| n.to_string_lossy().into_owned());
-            inputs.push(Input { name, path: root.clone(), is_named: true, n_bytes: metadata.len() });
+            let (n_bytes, problem) = match metadata {
+                Ok(metadata) => (metadata.len(), problem_of_type(metadata.file_type())),
+                Err(error) => (0, Some(problem_of_link(&error))),
+            };
+            inputs.push(Input { name, path: root.clone(), is_named: true, n_bytes, problem });
             continue;
         }
         let is_shown =
             |e: &walkdir::DirEntry| e.depth() == 0 || !e.file_name().to_string_lossy().starts_with('.');
         for entry in walkdir::WalkDir::new(root).follow_links(true).into_iter().filter_entry(is_shown) {
-            let entry = entry.with_context(|| format!("cannot list {}", root.display()))?;
-            if !entry.file_type().is_file() {
-                continue;
-            }
-            let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
+            let (path, n_bytes, problem) = match entry {
+                Ok(entry) if entry.file_type().is_dir() => continue,
+                Ok(entry) => {
+                    let n_bytes = entry.metadata().map_or(0, |m| m.len());
+                    let problem = problem_of_type(entry.file_type());
+                    (entry.into_path(), n_bytes, problem)
+                }
+                Err(error) if error.depth() == 0 || error.path().is_none() => {
+                    return Err(error).with_context(|| format!("cannot list {}", root.display()));
+                }
+                Err(error) => {
+                    let path = error.path().unwrap_or(root).to_owned();
+                    if path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.')) {
+                        continue;
+                    }
+                    let problem = match error.io_error() {
+                        Some(io) if path.is_symlink() => problem_of_link(io),
+                        Some(io) => format!("cannot be read: {io}"),
+                        None => "symbolic link to a folder that it lies in".to_owned(),
+                    };
+                    (path, 0, Some(problem))
+                }
+            };
+            let relative = path.strip_prefix(root).unwrap_or(&path);
             let mut parts: Vec<_> =
                 relative.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
             if let (true, Some(last)) = (roots.len() > 1, root.file_name()) {
                 parts.insert(0, last.to_string_lossy().into_owned());
             }
-            let n_bytes = entry.metadata().map_or(0, |m| m.len());
-            inputs.push(Input {
-                name: parts.join("/"),
-                path: entry.path().to_owned(),
-                is_named: false,
-                n_bytes,
-            });
+            inputs.push(Input { name: parts.join("/"), path, is_named: false, n_bytes, problem });
         }
     }
     inputs.sort();
     inputs.dedup_by(|a, b| a.path == b.path);
     Ok(inputs)
+}
+
+/// What is wrong with a file that is neither a plain file nor a folder.
+fn problem_of_type(kind: std::fs::FileType) -> Option<String> {
+    (!kind.is_file()).then(|| "not a plain file (a pipe, socket or device)".to_owned())
+}
+
+/// What is wrong with a symbolic link that leads nowhere.
+fn problem_of_link(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "dangling symbolic link".to_owned(),
+        _ => format!("symbolic link that cannot be followed: {error}"),
+    }
 }
 
 /// Opens a file and undoes its compression.

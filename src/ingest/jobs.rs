@@ -235,9 +235,12 @@ fn read_job(job: Job, inputs: &[Input], forced: Option<&'static Entry>) -> Part 
         fields: FieldCounts::default(),
         n_bytes: 0,
     };
+    let is_start = matches!(job, Job::File(_) | Job::Lines { offset: 0, .. });
     match job {
         Job::File(_) => {
-            if let Err(error) = read_file(&inputs[input], forced, &mut part) {
+            if let Some(problem) = &inputs[input].problem {
+                part.reject(None, 0, problem.clone());
+            } else if let Err(error) = read_file(&inputs[input], forced, &mut part) {
                 part.reject(None, part.n_bytes, format!("cannot read on: {error}"));
             }
         }
@@ -251,8 +254,31 @@ fn read_job(job: Job, inputs: &[Input], forced: Option<&'static Entry>) -> Part 
             }
         }
     }
+    if let Some(entry) =
+        forced.filter(|_| is_start && part.trajectories.is_empty() && part.rejects.is_empty())
+        && let Some(other) = other_format(&inputs[input], entry)
+    {
+        let reason = format!(
+            "not of the format {} (looks like: {other})\nhint: without --format the format of each file is told",
+            entry.name
+        );
+        part.reject(None, 0, reason);
+    }
     part.fields = take_counts();
     part
+}
+
+/// What a file looks like, if that is not the format it was read as.
+fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
+    let mut reader = input::open(&input.path).ok()?;
+    let (found, _) = detect(&mut *reader, &mut Vec::new(), None, MAX_HEAD_BYTES).ok()?;
+    match found {
+        Detected::Log(found, _) => (found.name != entry.name).then_some(found.name),
+        Detected::NotRead(what) | Detected::Label(what) | Detected::NoLog(what) | Detected::Bad(what) => {
+            Some(what)
+        }
+        Detected::More => Some("JSON of no known format"),
+    }
 }
 
 /// Reads a file of any kind. Small files are read at once, others line by line where they have lines.

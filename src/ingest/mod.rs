@@ -119,6 +119,18 @@ pub struct Report {
     pub labels: Vec<LabelReport>,
     pub contradicting_labels: Vec<String>,
     pub no_logs: Vec<Aside>,
+    /// What stood in the folder before.
+    #[serde(skip)]
+    pub replaced: Option<Replaced>,
+}
+
+/// A dataset that gave way to a new one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// Its tables were the same.
+    pub is_same: bool,
+    /// Files that were made from its tables, and removed since they do not hold for the new ones.
+    pub removed: Vec<&'static str>,
 }
 
 /// One line of `rejects.jsonl`.
@@ -154,6 +166,11 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
         !inputs.is_empty(),
         "no files under {}\nhint: give log files or a folder that holds some",
         options.inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+    );
+    anyhow::ensure!(
+        !options.out.join("_manifest.json").exists(),
+        "{} holds a run, not a dataset\nhint: give another folder to --out, or remove the run first",
+        options.out.display()
     );
     std::fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot create {}", options.out.display()))?;
@@ -220,6 +237,10 @@ struct Output {
 }
 
 const TABLES: [&str; 4] = ["trajectories.parquet", "steps.parquet", "rejects.jsonl", "ingest.json"];
+
+/// What is made from the tables of a dataset and stands beside them; the one that vouches for the others
+/// comes first.
+const DERIVED: [&str; 3] = ["annotate.json", "features.parquet", "partners.parquet"];
 
 /// The temporary name of a file of the dataset.
 fn unfinished(dir: &Path, name: &str) -> PathBuf {
@@ -366,8 +387,22 @@ impl Output {
             .map(|f| LabelReport { path: f.name.clone(), format: f.kind.to_owned(), joined: f.n_joined })
             .collect();
         write_report(&self.dir, &self.report)?;
+        let is_same = ["trajectories.parquet", "steps.parquet"]
+            .iter()
+            .all(|name| is_same_file(&self.dir.join(name), &unfinished(&self.dir, name)).unwrap_or(false));
         // Without its report a dataset is not finished: it goes first and comes last.
-        let _ = std::fs::remove_file(self.dir.join("ingest.json"));
+        let was_there = std::fs::remove_file(self.dir.join("ingest.json")).is_ok();
+        let mut removed = Vec::new();
+        for name in DERIVED.into_iter().filter(|_| !is_same) {
+            match std::fs::remove_file(self.dir.join(name)) {
+                Ok(()) => removed.push(name),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("cannot remove the outdated {name}"));
+                }
+            }
+        }
+        self.report.replaced = (was_there || !removed.is_empty()).then_some(Replaced { is_same, removed });
         for name in TABLES {
             let path = self.dir.join(name);
             std::fs::rename(unfinished(&self.dir, name), &path)
@@ -383,6 +418,19 @@ impl Output {
             let _ = std::fs::remove_file(unfinished(&self.dir, name));
         }
     }
+}
+
+/// Whether two files hold the same bytes.
+fn is_same_file(a: &Path, b: &Path) -> std::io::Result<bool> {
+    if std::fs::metadata(a)?.len() != std::fs::metadata(b)?.len() {
+        return Ok(false);
+    }
+    let digest = |path: &Path| -> std::io::Result<blake3::Hash> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(File::open(path)?)?;
+        Ok(hasher.finalize())
+    };
+    Ok(digest(a)? == digest(b)?)
 }
 
 fn add_all(to: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {

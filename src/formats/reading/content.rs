@@ -8,6 +8,7 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAcces
 use serde_json::value::RawValue;
 
 use super::draft::Losses;
+use super::fields::{List, is_lenient, next_item, note_odd};
 use super::record;
 
 /// What stands under `content`.
@@ -74,8 +75,30 @@ pub(crate) struct ToolCalls(pub(crate) Vec<ToolCall>);
 
 impl<'de> Deserialize<'de> for ToolCalls {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if is_lenient() {
+            return Ok(ToolCalls::odd(<&RawValue>::deserialize(deserializer)?.get()));
+        }
         let items = Vec::<ToolCallItem>::deserialize(deserializer)?;
         Ok(ToolCalls(items.into_iter().map(|i| i.0).collect()))
+    }
+}
+
+impl ToolCalls {
+    /// Calls that are not all in a list: one call alone is taken, what is no call is left out.
+    fn odd(text: &str) -> Self {
+        if let Ok(List(items)) = serde_json::from_str::<List<ToolCallItem>>(text) {
+            return ToolCalls(items.into_iter().map(|i: ToolCallItem| i.0).collect());
+        }
+        match serde_json::from_str::<ToolCall>(text) {
+            Ok(call) if call.function.is_some() || call.name.is_some() => {
+                note_odd("tool call outside of a list");
+                ToolCalls(vec![call])
+            }
+            _ => {
+                note_odd("tool calls that are no list left out");
+                ToolCalls(Vec::new())
+            }
+        }
     }
 }
 
@@ -243,7 +266,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
         let mut blocks = Vec::new();
-        while let Some(item) = seq.next_element::<BlockItem>()? {
+        while let Some(item) = next_item::<BlockItem, _>(&mut seq)? {
             blocks.push(item.0);
         }
         Ok(Content::Blocks(blocks))

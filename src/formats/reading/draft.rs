@@ -37,6 +37,9 @@ impl Losses {
     }
 }
 
+/// The loss that tells of a run in which nothing was said.
+pub(crate) const EMPTY_RUN: &str = "run without messages";
+
 /// A call that has no result yet.
 struct OpenCall {
     logged_id: Option<String>,
@@ -169,7 +172,7 @@ impl Draft {
     pub(crate) fn finish(mut self, mut about: Trajectory, sink: &mut Sink<'_>) {
         self.losses.add_n("call without a result", self.open.len() as u64);
         if self.builder.is_empty() {
-            self.losses.add("run without messages");
+            self.losses.add(EMPTY_RUN);
             sink.losses.merge(&self.losses);
             return;
         }

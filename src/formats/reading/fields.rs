@@ -3,14 +3,21 @@
 //! [`record!`] declares a struct of optional fields and its `Deserialize`. Every key met is counted
 //! per thread; [`take_counts`] hands the counts over and starts again. A missing field and a `null`
 //! are the same (`None`), and unknown keys are skipped without being materialised.
+//!
+//! A value of the wrong type is an error, at first. A reader is then run again [`leniently`]: each
+//! field and list item is read by itself, and what does not fit is left out and told as a loss. So
+//! clean logs pay nothing for the odd ones.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::draft::Losses;
 
 /// Number of times each field was met, by `record.field`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,6 +56,9 @@ struct Counts {
 
 thread_local! {
     static COUNTS: RefCell<Counts> = RefCell::default();
+    static IS_LENIENT: Cell<bool> = const { Cell::new(false) };
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    static ODD: RefCell<Losses> = RefCell::default();
 }
 
 /// Counts a field that is read. The name is known by its address: this runs once a key.
@@ -85,6 +95,98 @@ pub(crate) fn take_counts() -> FieldCounts {
         }
     }
     out
+}
+
+/// Lenient reads are not nested deeper than this: each level has its own parser.
+const MAX_LENIENT_DEPTH: u32 = 32;
+
+/// Whether this thread leaves out what does not fit.
+pub(crate) fn is_lenient() -> bool {
+    IS_LENIENT.get()
+}
+
+/// Runs `read` so that it leaves out what does not fit; also returns what that was.
+pub(crate) fn leniently<T>(read: impl FnOnce() -> T) -> (T, Losses) {
+    let before = IS_LENIENT.replace(true);
+    let out = read();
+    IS_LENIENT.set(before);
+    (out, ODD.take())
+}
+
+/// Tells that something odd was left out or taken as something else.
+pub(crate) fn note_odd(what: &str) {
+    ODD.with_borrow_mut(|odd| odd.add(what));
+}
+
+/// Reads a value by itself.
+fn read_alone<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let depth = DEPTH.get();
+    if depth >= MAX_LENIENT_DEPTH {
+        return None;
+    }
+    DEPTH.set(depth + 1);
+    let value = serde_json::from_str(text).ok();
+    DEPTH.set(depth);
+    value
+}
+
+/// Reads a field; a number counts as text where text is meant, what does not fit as missing.
+pub(crate) fn read_odd_field<T: DeserializeOwned>(raw: &RawValue, name: &str) -> Option<T> {
+    let text = raw.get();
+    if let Some(value) = read_alone::<Option<T>>(text) {
+        return value;
+    }
+    if text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        && let Some(value) = read_alone::<T>(&format!("\"{text}\""))
+    {
+        note_odd(&format!("number taken as text: {name}"));
+        return Some(value);
+    }
+    note_odd(&format!("field of the wrong type left out: {name}"));
+    None
+}
+
+/// A list; read leniently, items that do not fit are left out.
+#[derive(Debug)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        List(Vec::new())
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !is_lenient() {
+            return Vec::deserialize(deserializer).map(List);
+        }
+        let items = Vec::<&RawValue>::deserialize(deserializer)?;
+        Ok(List(items.into_iter().filter_map(|raw| read_odd_item(raw)).collect()))
+    }
+}
+
+fn read_odd_item<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
+    let item = read_alone(raw.get());
+    if item.is_none() {
+        note_odd("list item of the wrong type left out");
+    }
+    item
+}
+
+/// The next item of a list that fits.
+pub(crate) fn next_item<'de, T: DeserializeOwned, A: SeqAccess<'de>>(
+    seq: &mut A,
+) -> Result<Option<T>, A::Error> {
+    if !is_lenient() {
+        return seq.next_element();
+    }
+    while let Some(raw) = seq.next_element::<&RawValue>()? {
+        if let Some(item) = read_odd_item(raw) {
+            return Ok(Some(item));
+        }
+    }
+    Ok(None)
 }
 
 /// A key of an object, borrowed from the input where it has no escapes.
@@ -138,7 +240,12 @@ macro_rules! record {
                             match key.0.as_ref() {
                                 $( $key $(| $alias)* => {
                                     $crate::formats::reading::fields::note_mapped(concat!($label, ".", $key));
-                                    record.$field = map.next_value()?;
+                                    record.$field = if $crate::formats::reading::fields::is_lenient() {
+                                        let raw = map.next_value::<&'de serde_json::value::RawValue>()?;
+                                        $crate::formats::reading::fields::read_odd_field(raw, concat!($label, ".", $key))
+                                    } else {
+                                        map.next_value()?
+                                    };
                                 } )*
                                 other => {
                                     $crate::formats::reading::fields::note_dropped($label, other);

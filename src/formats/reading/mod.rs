@@ -11,4 +11,4 @@ pub(crate) mod time;
 
 pub(crate) use content::{Content, ToolCall};
 pub(crate) use draft::Draft;
-pub(crate) use fields::record;
+pub(crate) use fields::{List, record};

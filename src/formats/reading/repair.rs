@@ -1,5 +1,5 @@
 //! Repair of JSON bytes that a strict parser refuses: invalid UTF-8 and lone surrogate escapes
-//! become U+FFFD, and several values written on one line are told apart.
+//! become U+FFFD, `NaN` and `Infinity` become null, and several values written on one line are told apart.
 //!
 //! Only used after a parse failed, so that clean logs pay nothing.
 
@@ -10,6 +10,7 @@ use std::ops::Range;
 pub(crate) struct Repairs {
     pub(crate) invalid_utf8: u64,
     pub(crate) lone_surrogates: u64,
+    pub(crate) not_finite: u64,
 }
 
 /// Returns the repaired bytes, or nothing when there was nothing to repair.
@@ -30,6 +31,10 @@ pub(crate) fn repair(bytes: &[u8]) -> Option<(Vec<u8>, Repairs)> {
         }
     };
     repairs.lone_surrogates = replace_lone_surrogates(&mut out);
+    if let Some((text, n)) = replace_not_finite(&out) {
+        out = text;
+        repairs.not_finite = n;
+    }
     (repairs != Repairs::default()).then_some((out, repairs))
 }
 
@@ -52,6 +57,36 @@ fn replace_lone_surrogates(bytes: &mut [u8]) -> u64 {
         }
     }
     replaced
+}
+
+/// Puts `null` for each `NaN`, `Infinity` and `-Infinity` outside of strings.
+fn replace_not_finite(bytes: &[u8]) -> Option<(Vec<u8>, u64)> {
+    const WORDS: [&[u8]; 3] = [b"NaN", b"-Infinity", b"Infinity"];
+    if WORDS.iter().all(|w| memchr::memmem::find(bytes, w).is_none()) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(bytes.len() + 64);
+    let (mut at, mut copied, mut n) = (0, 0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at).unwrap_or(bytes.len()),
+            b'N' | b'I' | b'-' => {
+                // Other words and numbers are no concern of this.
+                let end = value_end(bytes, at).unwrap_or(bytes.len());
+                let is_start = at == 0 || b" \t\r\n,:[".contains(&bytes[at - 1]);
+                if is_start && WORDS.contains(&&bytes[at..end]) {
+                    out.extend_from_slice(&bytes[copied..at]);
+                    out.extend_from_slice(b"null");
+                    copied = end;
+                    n += 1;
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    (n > 0).then_some((out, n))
 }
 
 /// The code of a `\uXXXX` escape that begins at `start`.
@@ -130,9 +165,18 @@ mod tests {
     fn lone_surrogates_are_replaced_and_pairs_stay() {
         let (fixed, repairs) = repair(br#"{"a":"\ud83d x \ud83d\ude00 \\ud83d \ude00"}"#).unwrap();
         assert_eq!(fixed, br#"{"a":"\ufffd x \ud83d\ude00 \\ud83d \ufffd"}"#);
-        assert_eq!(repairs, Repairs { invalid_utf8: 0, lone_surrogates: 2 });
+        assert_eq!(repairs, Repairs { lone_surrogates: 2, ..Repairs::default() });
         assert!(repair(br#"{"a":"\n"}"#).is_none());
         assert!(repair(br#"{"a":"\"#).is_none());
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_become_null_outside_of_strings() {
+        let (fixed, repairs) =
+            repair(br#"{"a":NaN,"b":[-Infinity, Infinity],"c":"NaN \" NaN","d":-1}"#).unwrap();
+        assert_eq!(fixed, br#"{"a":null,"b":[null, null],"c":"NaN \" NaN","d":-1}"#);
+        assert_eq!(repairs.not_finite, 3);
+        assert!(repair(br#"{"a":"NaN"}"#).is_none() && repair(br#"{"a":NaNa}"#).is_none());
     }
 
     #[test]
