@@ -126,6 +126,12 @@ mod tests {
     fn a_missing_run_is_an_error_with_a_hint() {
         let dir = tempfile::tempdir().unwrap();
         let error = write(dir.path(), &dir.path().join("out"), RESAMPLING).err().unwrap();
-        assert!(format!("{error:#}").contains("variants.parquet"), "{error:#}");
+        let text = format!("{error:#}");
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].ends_with("is not the folder of a finished run: no variants.parquet there"),
+            "{text}"
+        );
+        assert!(lines.len() == 2 && lines[1].starts_with("hint: "), "{text}");
     }
 }
