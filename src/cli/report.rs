@@ -35,8 +35,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for remark in &written.remarks {
         eprintln!("{remark}");
     }
-    for path in &written.files {
-        println!("{}", path.display());
-    }
-    Ok(())
+    let paths: String = written.files.iter().map(|path| format!("{}\n", path.display())).collect();
+    super::print(&paths)
 }

@@ -27,6 +27,8 @@ pub struct Estimate {
     pub value: Option<f64>,
     /// Lower and upper end of the 95 % interval; null where it cannot be given.
     pub interval: Option<(f64, f64)>,
+    /// Smallest value over the resamples; null where there is no interval.
+    pub lowest: Option<f64>,
     /// Trajectories behind the value.
     pub n_trajectories: usize,
     /// Clusters behind the value.
@@ -105,6 +107,7 @@ pub fn estimate<const K: usize>(
     Estimate {
         value: Some(value),
         interval: Some(bca(value, &draws, &jackknife)),
+        lowest: draws.first().copied(),
         n_clusters,
         ..Estimate::default()
     }

@@ -35,6 +35,14 @@ pub(super) type XY = (f64, f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Colour(pub(super) u8, pub(super) u8, pub(super) u8);
 
+impl Colour {
+    /// Mixed with white: 0 is the colour itself, 1 is white.
+    pub(super) fn lighter(self, share: f64) -> Self {
+        let mix = |c: u8| (f64::from(c) + share * (255.0 - f64::from(c))).round() as u8;
+        Colour(mix(self.0), mix(self.1), mix(self.2))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Anchor {
     Start,

@@ -2,7 +2,7 @@
 //!
 //! One point a variant with its intervals; behind each, in grey, the reach from the random floor to
 //! the oracle ceiling at the same budget, without which a height means nothing; the Pareto frontier
-//! of what could be deployed (the oracle cannot: it knows the future). Made for one column of a
+//! of what could be deployed (controls are for comparison, and the oracle knows the future). Made for one column of a
 //! paper. Colours are Okabe and Ito's, and shapes repeat what colours say.
 
 use std::collections::BTreeMap;
@@ -52,6 +52,8 @@ const PLOT_HEIGHT: f64 = 176.0;
 const TITLE_SIZE: f64 = 8.0;
 const TICK_SIZE: f64 = 7.5;
 const LABEL_SIZE: f64 = 7.0;
+/// Of the shares at the ends of series.
+const SHARE_SIZE: f64 = 5.5;
 const LINE_HEIGHT: f64 = 9.2;
 const RADIUS: f64 = 2.7;
 
@@ -59,6 +61,8 @@ const RADIUS: f64 = 2.7;
 const MAX_NAMED: usize = 14;
 /// With more still, only the frontier is numbered.
 const MAX_NUMBERED: usize = 40;
+/// With more variants than [`MAX_NAMED`] intervals are this much lighter, and thin.
+const CROWDED_LIGHTER: f64 = 0.6;
 
 const INK: Colour = Colour(0x22, 0x22, 0x22);
 const GREY: Colour = Colour(0x77, 0x77, 0x77);
@@ -118,7 +122,7 @@ struct Style {
 
 /// Compresses nothing: it saves nothing and loses nothing.
 const FULL: &str = "full";
-/// Knows the future, so it is no way to run an agent and stands outside the frontier.
+/// Knows the future.
 const ORACLE: &str = "oracle";
 
 /// Draws the figure; `tail` is the reference tail in turns. Every variant is drawn; which are named
@@ -182,8 +186,8 @@ fn shorten_triggers(points: &mut [Point]) -> String {
     for (i, (trigger, _)) in triggers.iter().enumerate() {
         match (i, letter(i.max(1))) {
             (0, _) if triggers.len() == 1 => told.push(format!("trigger: {trigger}")),
-            (0, _) => told.push(format!("trigger where no letter says: {trigger}")),
-            (_, Some(letter)) => told.push(format!("@{letter}: {trigger}")),
+            (0, _) => told.push(format!("trigger: {trigger} unless marked")),
+            (_, Some(letter)) => told.push(format!("@{letter} {trigger}")),
             (_, None) => {}
         }
     }
@@ -292,19 +296,23 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
     let of = |tier: Tier| (0..points.len()).filter(|&i| tiers[i] == tier).collect::<Vec<usize>>();
     let (named, references, others) = (of(Tier::Named), of(Tier::Reference), of(Tier::Other));
     let series = series(points, &references);
-    let texts: Vec<String> = named
+    // Numbers of points that coincide stand together; names do not.
+    let groups: Vec<Vec<usize>> = match naming {
+        Naming::Names => (0..named.len()).map(|k| vec![k]).collect(),
+        _ => coinciding(&named.iter().map(|&i| centres[i]).collect::<Vec<_>>()),
+    };
+    let texts: Vec<String> = groups
         .iter()
-        .enumerate()
-        .map(|(number, &i)| match naming {
-            Naming::Names => points[i].label.clone(),
-            _ => (number + 1).to_string(),
+        .map(|group| match naming {
+            Naming::Names => points[named[group[0]]].label.clone(),
+            _ => numbers(group),
         })
         .collect();
-    let labels: Vec<Label> = named
+    let labels: Vec<Label> = groups
         .iter()
         .zip(&texts)
-        .map(|(&i, text)| Label {
-            point: centres[i],
+        .map(|(group, text)| Label {
+            point: centres[named[group[0]]],
             width: text_width(text, LABEL_SIZE),
             height: (CAP_EM + if naming == Naming::Names { DESCENT_EM } else { 0.0 }) * LABEL_SIZE,
         })
@@ -350,19 +358,27 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
     for &i in &others {
         draw_marker(&mut canvas, centres[i], tiers[i].radius(), styles[&points[i].family]);
     }
-    canvas.line(&steps, 0.8, GREY);
-    for one in &series {
-        canvas.line(&one.iter().map(|&i| centres[i]).collect::<Vec<_>>(), 0.45, SERIES);
-    }
     // Of hundreds of variants the intervals of those without a number would bury all else.
+    let crowded = named.len() > MAX_NAMED;
+    if !crowded {
+        canvas.line(&steps, 0.8, GREY);
+    }
     for &i in references.iter().chain(&named) {
         let (width, colour) = match tiers[i] {
             Tier::Named => (0.7, styles[&points[i].family].colour),
             _ => (0.35, SERIES),
         };
+        let (width, colour) =
+            if crowded { (0.6 * width, colour.lighter(CROWDED_LIGHTER)) } else { (width, colour) };
         for (a, b) in intervals(&points[i], &axes) {
             canvas.line(&[a, b], width, colour);
         }
+    }
+    if crowded {
+        canvas.line(&steps, 0.8, GREY);
+    }
+    for one in &series {
+        canvas.line(&one.iter().map(|&i| centres[i]).collect::<Vec<_>>(), 0.45, SERIES);
     }
     for (from, to) in placed.iter().filter_map(|p| p.leader) {
         canvas.line(&[from, to], 0.35, GREY);
@@ -370,9 +386,36 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
     for &i in references.iter().chain(&named) {
         draw_marker(&mut canvas, centres[i], tiers[i].radius(), styles[&points[i].family]);
     }
+    // Of markers that coincide the later ones lie small on the first, so that all are seen.
+    let first_named: Vec<usize> = named.iter().chain(&references).copied().collect();
+    for group in coinciding(&first_named.iter().map(|&i| centres[i]).collect::<Vec<_>>()) {
+        for (depth, &k) in group.iter().enumerate().filter(|_| group.len() > 1) {
+            let i = first_named[k];
+            let radius = tiers[i].radius() * NESTED.powi(depth.min(2) as i32);
+            draw_marker(&mut canvas, centres[i], radius, styles[&points[i].family]);
+        }
+    }
     let descent = if naming == Naming::Names { DESCENT_EM * LABEL_SIZE } else { 0.0 };
     for (Placed { rect, .. }, text) in placed.iter().zip(&texts) {
         canvas.text((rect.x0, rect.y1 - descent), Anchor::Start, LABEL_SIZE, INK, text);
+    }
+    let mut labels: Vec<(String, Rect)> = texts.into_iter().zip(placed.iter().map(|p| p.rect)).collect();
+    obstacles.extend(placed.iter().filter_map(|p| p.leader).map(|(a, b)| Obstacle { a, b, cost: 3.0 }));
+    let mut told: Vec<(&str, XY)> = Vec::new();
+    for &i in series.iter().filter(|s| s.len() > 1).flat_map(|s| [&s[0], &s[s.len() - 1]]) {
+        let Some(share) = setting(&points[i].label) else {
+            continue;
+        };
+        // One text does for neighbours.
+        let near = |at: XY| (at.0 - centres[i].0).hypot(at.1 - centres[i].1) < 2.0 * RADIUS;
+        if told.iter().any(|&(text, at)| text == share && near(at)) {
+            continue;
+        }
+        if let Some(rect) = share_box(centres[i], share, &markers, &labels, &obstacles, inside) {
+            canvas.text((rect.x0, rect.y1), Anchor::Start, SHARE_SIZE, GREY, share);
+            labels.push((share.to_owned(), rect));
+            told.push((share, centres[i]));
+        }
     }
     let part = |indices: &[usize]| indices.iter().map(|&i| points[i].clone()).collect::<Vec<_>>();
     let mut entries: Vec<Entry> = match naming {
@@ -395,7 +438,89 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
             .map(|family| Entry { text: settings(&family.text, &part(&references)), ..family }),
     );
     draw_key(&mut canvas, plot.y1 + 34.0, &entries, &notes(points, context, others.len()));
-    Some(Figure { canvas, labels: texts.into_iter().zip(placed.iter().map(|p| p.rect)).collect(), markers })
+    Some(Figure { canvas, labels, markers })
+}
+
+/// Size of a marker that lies on another, as a share of its own.
+const NESTED: f64 = 0.55;
+
+/// Indices of points by place: each group lies within a marker's radius of its first.
+fn coinciding(centres: &[XY]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (k, centre) in centres.iter().enumerate() {
+        let near = |first: usize| {
+            let (x, y) = centres[first];
+            (centre.0 - x).hypot(centre.1 - y) < RADIUS
+        };
+        match groups.iter_mut().find(|g| near(g[0])) {
+            Some(group) => group.push(k),
+            None => groups.push(vec![k]),
+        }
+    }
+    groups
+}
+
+/// `2,5-9` for the indices 1, 4, 5, 6, 7, 8: numbers count from 1.
+fn numbers(indices: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &i in indices {
+        match runs.last_mut() {
+            Some((_, end)) if *end + 1 == i => *end = i,
+            _ => runs.push((i, i)),
+        }
+    }
+    let run = |&(start, end): &(usize, usize)| match end - start {
+        0 => (start + 1).to_string(),
+        1 => format!("{},{}", start + 1, end + 1),
+        _ => format!("{}-{}", start + 1, end + 1),
+    };
+    runs.iter().map(run).collect::<Vec<_>>().join(",")
+}
+
+/// `0.02` of `random(kept_share=0.02) @ tokens`.
+fn setting(label: &str) -> Option<&str> {
+    let (_, value) = label.split_once('(')?.1.split_once(')')?.0.split_once('=')?;
+    (!value.contains(',')).then_some(value)
+}
+
+/// Where the share of a control stands beside its marker, if it fits there.
+fn share_box(
+    centre: XY,
+    text: &str,
+    markers: &[Rect],
+    labels: &[(String, Rect)],
+    obstacles: &[Obstacle],
+    inside: Rect,
+) -> Option<Rect> {
+    /// Points of length of thin lines that it may lie on, weighted with their cost.
+    const BEARABLE: f64 = 2.5;
+    let (half_width, half_height) = (text_width(text, SHARE_SIZE) / 2.0, CAP_EM * SHARE_SIZE / 2.0);
+    let reach = Tier::Reference.radius() * 1.3 + 0.8;
+    let directions = [
+        (1.0, 0.0),
+        (-1.0, 0.0),
+        (0.0, -1.0),
+        (0.0, 1.0),
+        (0.8, -0.8),
+        (0.8, 0.8),
+        (-0.8, -0.8),
+        (-0.8, 0.8),
+    ];
+    let boxes = directions.map(|(dx, dy): (f64, f64)| {
+        let beside = |d: f64, half: f64| d * reach + d.signum() * f64::from(u8::from(d != 0.0)) * half;
+        let at = (centre.0 + beside(dx, half_width), centre.1 + beside(dy, half_height));
+        Rect::around(at, half_width, half_height)
+    });
+    let is_free = |rect: &&Rect| {
+        let roomy = rect.grown(0.5);
+        inside.holds(rect)
+            && markers.iter().all(|m| m.overlap(&roomy) == 0.0)
+            && labels.iter().all(|(_, l)| l.overlap(&roomy) == 0.0)
+    };
+    let cost = |rect: &Rect| obstacles.iter().map(|o| o.cost * rect.grown(0.3).covers(o.a, o.b)).sum::<f64>();
+    let (rect, cost) =
+        boxes.iter().filter(is_free).map(|rect| (*rect, cost(rect))).min_by(|a, b| a.1.total_cmp(&b.1))?;
+    (cost <= BEARABLE).then_some(rect)
 }
 
 /// How a point is drawn.
@@ -490,9 +615,11 @@ fn families(points: &[Point], styles: &BTreeMap<String, Style>) -> Vec<Entry> {
     families
 }
 
-/// Points that no other beats in both, by growing savings; without the oracle.
+/// Points that no other beats in both, by growing savings. Controls are no way to run an agent, apart
+/// from nothing compressed, which is the corner; what keeps nothing that was needed extends no frontier.
 fn frontier(points: &[Point]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..points.len()).filter(|&i| points[i].family != ORACLE).collect();
+    let counts = |p: &Point| p.family == FULL || (p.y > 0.0 && CONTROLS.iter().all(|c| c.0 != p.family));
+    let mut order: Vec<usize> = (0..points.len()).filter(|&i| counts(&points[i])).collect();
     order.sort_by(|&a, &b| points[b].x.total_cmp(&points[a].x).then(points[b].y.total_cmp(&points[a].y)));
     let mut best = f64::NEG_INFINITY;
     order.retain(|&i| {
@@ -776,7 +903,51 @@ mod tests {
     }
 
     #[test]
-    fn the_frontier_is_what_no_other_point_beats_without_the_oracle() {
+    fn points_that_coincide_share_a_label_and_are_all_seen() {
+        assert_eq!(numbers(&[1, 13]), "2,14");
+        assert_eq!(numbers(&[1, 4, 5, 6, 8, 9]), "2,5-7,9,10");
+        let mut points = band(16, 4);
+        points.push(point("twin", "twin-a", 0.9, 0.9));
+        points.push(point("twin", "twin-b", 0.9, 0.9));
+        let figure = retention_savings(&points, "10");
+        keep(&figure, "twins.png");
+        is_clear(&figure);
+        assert!(figure.labels.iter().any(|(text, _)| text == "18,19"), "{:?}", figure.labels);
+        // The later one lies small on the first.
+        let colours = styles(&points);
+        let drawn = |family: &str| {
+            let colour = colours[family].colour;
+            let last = figure.canvas.marks.iter().rposition(|m| match m {
+                Mark::Polygon { colour: c, .. } | Mark::Circle { colour: c, .. } => *c == colour,
+                _ => false,
+            });
+            last.expect("every family is drawn")
+        };
+        assert!(drawn("twin-b") > drawn("twin-a"));
+        assert_eq!(coinciding(&[(0.0, 0.0), (9.0, 0.0), (1.0, 1.0)]), [vec![0, 2], vec![1]]);
+    }
+
+    #[test]
+    fn many_intervals_are_thin_and_light() {
+        let colours = |n: u32| {
+            let figure = retention_savings(&band(n, 1), "10");
+            let mut widths = Vec::new();
+            for mark in &figure.canvas.marks {
+                if let Mark::Line { width, colour, .. } = mark
+                    && [COLOURS[0], COLOURS[0].lighter(CROWDED_LIGHTER)].contains(colour)
+                {
+                    widths.push((*width < 0.5, *colour == COLOURS[0]));
+                }
+            }
+            widths.dedup();
+            widths
+        };
+        assert_eq!(colours(6), [(false, true)]);
+        assert_eq!(colours(20), [(true, false)]);
+    }
+
+    #[test]
+    fn the_frontier_is_what_no_other_point_beats_without_controls_and_zeros() {
         let points = [
             point("a", "full", 0.0, 1.0),
             point("b", "mask", 0.5, 0.8),
@@ -784,6 +955,10 @@ mod tests {
             point("as b, saves less", "mask", 0.4, 0.8),
             point("c", "truncate", 0.7, 0.3),
             point("d", "oracle", 0.7, 0.95),
+            point("e", "random", 0.6, 0.9),
+            point("f", "atom-bag", 0.6, 0.85),
+            point("g", "drop-all", 0.8, 0.2),
+            point("keeps nothing", "truncate", 0.9, 0.0),
         ];
         assert_eq!(frontier(&points), [0, 1, 4]);
         assert_eq!(
@@ -798,13 +973,15 @@ mod tests {
         for share in [0.4, 0.02, 0.1] {
             for trigger in ["turns(n=1)", "tokens"] {
                 let label = format!("random(kept_share={share}) @ {trigger}");
-                points.push(point(&label, "random", 0.9 - share, 0.2 + share));
+                points.push(point(&label, "random", 0.9 - share, 0.1 + 0.4 * share));
             }
         }
         let figure = retention_savings(&points, "10");
         keep(&figure, "series.png");
         is_clear(&figure);
         assert!(figure.labels.iter().all(|(text, _)| !text.contains("random")));
+        let told = |share: &str| figure.labels.iter().filter(|(text, _)| text == share).count();
+        assert!(told("0.02") >= 1 && told("0.4") >= 1 && told("0.1") == 0, "{:?}", figure.labels);
         shorten_triggers(&mut points);
         let references: Vec<usize> = (12..18).collect();
         assert_eq!(settings("random", &points), "random, kept_share=0.02 to 0.4");
@@ -822,10 +999,7 @@ mod tests {
             point("truncate", "truncate", 0.4, 0.7),
         ];
         let told = shorten_triggers(&mut points);
-        assert_eq!(
-            told,
-            "trigger\u{a0}where\u{a0}no\u{a0}letter\u{a0}says:\u{a0}turns(n=20); @a:\u{a0}tokens"
-        );
+        assert_eq!(told, "trigger:\u{a0}turns(n=20)\u{a0}unless\u{a0}marked; @a\u{a0}tokens");
         let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
         assert_eq!(labels, ["full", "mask(m=5)", "mask(m=9)", "truncate @a", "truncate"]);
         assert_eq!(shorten_triggers(&mut points[..1]), "");

@@ -34,12 +34,12 @@ impl Rect {
         width.max(0.0) * height.max(0.0)
     }
 
-    fn holds(&self, inner: &Rect) -> bool {
+    pub(super) fn holds(&self, inner: &Rect) -> bool {
         inner.x0 >= self.x0 && inner.y0 >= self.y0 && inner.x1 <= self.x1 && inner.y1 <= self.y1
     }
 
     /// Length of the part of a segment that lies inside (Liang and Barsky).
-    fn covers(&self, a: XY, b: XY) -> f64 {
+    pub(super) fn covers(&self, a: XY, b: XY) -> f64 {
         let (dx, dy) = (b.0 - a.0, b.1 - a.1);
         let (mut from, mut to) = (0.0_f64, 1.0_f64);
         for (p, q) in [(-dx, a.0 - self.x0), (dx, self.x1 - a.0), (-dy, a.1 - self.y0), (dy, self.y1 - a.1)] {

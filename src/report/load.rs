@@ -87,9 +87,15 @@ pub(super) type VariantScores = BTreeMap<(String, String), Vec<Score>>;
 impl Run {
     /// Reads everything but the scores.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
-        let mut variants = store::read::<VariantRow>(&file::<VariantRow>(folder)).map_err(|error| {
-            anyhow::anyhow!("{error:#}\nhint: give the folder that `trajpress run --out` wrote")
-        })?;
+        const HINT: &str = "hint: give the folder that `trajpress run --out` wrote";
+        let path = file::<VariantRow>(folder);
+        let (shown, table) = (folder.display(), format!("{}.parquet", VariantRow::TABLE));
+        anyhow::ensure!(
+            path.exists(),
+            "{shown} is not the folder of a finished run: no {table} there\n{HINT}"
+        );
+        let mut variants =
+            store::read::<VariantRow>(&path).map_err(|error| anyhow::anyhow!("{error:#}\n{HINT}"))?;
         variants.sort_by(|a, b| a.variant.cmp(&b.variant));
         anyhow::ensure!(!variants.is_empty(), "{} holds no variant", folder.display());
         let index: BTreeMap<&str, usize> =

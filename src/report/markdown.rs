@@ -25,6 +25,11 @@ impl Summary {
         }
         out += &self.main_table();
         out += "\n";
+        let twins: Vec<String> = self.twins().iter().map(|labels| labels.join(" = ")).collect();
+        if !twins.is_empty() {
+            writeln!(out, "**Note:** these variants made the same compressions: {}.\n", twins.join("; "))
+                .expect("a String takes every write");
+        }
         writeln!(
             out,
             "- `0.412 [0.38, 0.45]` is a value with its 95 % interval: BCa bootstrap over {} clusters at most \
@@ -37,8 +42,12 @@ impl Summary {
              *common* asks every variant the same questions; *exposed* only those that its trigger put at risk.\n\
              - *floor* and *ceiling*: the same score when the same number of tokens is filled, at the same moments, with \
              random lines, and with what a reference that knows the future picks (greedy: a reference, not a limit).\n\
-             - *efficiency*: where the variant stands between them on the exposed needs: 0 is random, 1 the ceiling{}.\n\
-             - *discard lift*: 0 when what was removed was needed as often as what was in scope, 1 when none of it was.\n\
+             - *efficiency*: where the variant stands between them on the exposed needs: 0 is random, 1 the ceiling{}. \
+             Undefined under 30 exposed needs or 10 clusters, where ceiling - floor on them is under 0.05 or its interval \
+             holds 0, and where in a resample it is not above 0 or under a tenth of itself.\n\
+             - *discard lift*: 0 when what was removed was needed as often as what was in scope, 1 when none of it was; \
+             here needs at risk for the shortest reference tail count (3 turns by default), not those of need retention.\n\
+             - *kept*: kept tokens / removable tokens over all compressions; a strategy need not spend all that it may.\n\
              - *break-even*: median decisions until a compression has paid for the prompt cache it broke, and the \
              share that had not when the log ended.\n\
              - *n*: trajectories / clusters / common needs / exposed needs.",
@@ -54,6 +63,7 @@ impl Summary {
             },
         )
         .expect("a String takes every write");
+        out += &self.bridge();
         out += &self.excluded();
         for table in tables {
             write!(out, "\n## Columns of {0}.csv and {0}.parquet\n\n", table.name)
@@ -79,14 +89,14 @@ impl Summary {
             ("efficiency", metric("efficiency"), true),
             ("discard lift", metric("discard_lift"), true),
         ];
-        let mut header = vec!["variant"];
+        let mut header = vec!["variant", "kept"];
         header.extend(columns.iter().map(|c| c.0));
         header.extend(["break-even", "n", "errors"]);
         let rows: Vec<Vec<String>> = self
-            .rows
-            .iter()
+            .main_rows()
             .map(|r| {
-                let mut row = vec![r.label.clone()];
+                let kept = r.events.kept_share.map_or_else(|| "-".to_owned(), |share| fixed(share, 3));
+                let mut row = vec![r.label.clone(), kept];
                 row.extend(columns.iter().map(|&(_, at, interval)| shown(&r.estimates[at], interval)));
                 row.push(match (r.events.break_even_median, r.events.break_even_censored_share) {
                     (_, None) => "-".to_owned(),
@@ -107,6 +117,22 @@ impl Summary {
             })
             .collect();
         markdown(&header, &rows)
+    }
+
+    /// Variants in bridge mode, which compare with nothing above.
+    fn bridge(&self) -> String {
+        let savings = metric("token_savings");
+        let rows: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .filter(|r| r.is_bridge())
+            .map(|r| vec![r.label.clone(), shown(&r.estimates[savings], true)])
+            .collect();
+        if rows.is_empty() {
+            return String::new();
+        }
+        let table = markdown(&["variant", "token savings"], &rows);
+        format!("\n## Bridge mode (selected by the logged summary)\n\n{table}")
     }
 
     /// Which cells failed, and the first error text of each variant.

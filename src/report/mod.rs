@@ -1,8 +1,8 @@
 //! Tables and figures of a run.
 //!
 //! Reads rows and nothing else: a report is redrawn without a model or a log, on another machine,
-//! years later. It knows no strategy or trigger, only what the rows call them. Same rows and same
-//! seed give the same bytes.
+//! years later. Of strategies and triggers it knows the controls and the bridge mode by name; the
+//! rest is only what the rows call it. Same rows and same seed give the same bytes.
 
 pub mod bootstrap;
 mod canvas;
@@ -103,12 +103,12 @@ mod tests {
         let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
         let table: Vec<&str> = text.lines().filter(|l| l.starts_with('|')).collect();
         insta::assert_snapshot!(table.join("\n"), @r"
-        | variant                          |      token savings |       cost savings | need retention, common | floor | ceiling | need retention, exposed |         efficiency |       discard lift |         break-even |             n | errors |
-        | -------------------------------- | -----------------: | -----------------: | ---------------------: | ----: | ------: | ----------------------: | -----------------: | -----------------: | -----------------: | ------------: | -----: |
-        | full @ never                     | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |     1.000 [1.00, 1.00] | 1.000 |   1.000 |      1.000 [1.00, 1.00] |                  - |                  - |                  - | 24/12/254/114 |      0 |
-        | mask(keep_last=10) @ turns(n=10) | 0.451 [0.41, 0.50] | 0.216 [0.19, 0.25] |     0.840 [0.81, 0.87] | 0.686 |   0.940 |      0.671 [0.64, 0.70] | 0.603 [0.57, 0.65] | 0.480 [0.48, 0.48] | 10 (0.50 censored) | 24/12/254/114 |      0 |
-        | random(b=0.2) @ turns(n=10)      | 0.541 [0.49, 0.60] | 0.279 [0.24, 0.32] |     0.662 [0.60, 0.71] | 0.662 |   0.928 |      0.308 [0.27, 0.35] | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |  8 (0.33 censored) | 24/12/254/114 |      0 |
-        | truncate(last=5) @ turns(n=10)   | 0.625 [0.56, 0.70] | 0.337 [0.29, 0.39] |     0.698 [0.64, 0.74] | 0.643 |   0.917 |      0.379 [0.33, 0.42] | 0.202 [0.19, 0.22] | 0.160 [0.16, 0.16] |  9 (0.43 censored) | 23/12/247/110 |      1 |
+        | variant                          |  kept |      token savings |       cost savings | need retention, common | floor | ceiling | need retention, exposed |         efficiency |       discard lift |         break-even |             n | errors |
+        | -------------------------------- | ----: | -----------------: | -----------------: | ---------------------: | ----: | ------: | ----------------------: | -----------------: | -----------------: | -----------------: | ------------: | -----: |
+        | full @ never                     |     - | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |     1.000 [1.00, 1.00] | 1.000 |   1.000 |      1.000 [1.00, 1.00] |                  - |                  - |                  - | 24/12/254/114 |      0 |
+        | mask(keep_last=10) @ turns(n=10) | 0.513 | 0.451 [0.41, 0.50] | 0.216 [0.19, 0.25] |     0.840 [0.81, 0.87] | 0.686 |   0.940 |      0.671 [0.64, 0.70] | 0.603 [0.57, 0.65] | 0.480 [0.48, 0.48] | 10 (0.50 censored) | 24/12/254/114 |      0 |
+        | random(b=0.2) @ turns(n=10)      | 0.415 | 0.541 [0.49, 0.60] | 0.279 [0.24, 0.32] |     0.662 [0.60, 0.71] | 0.662 |   0.928 |      0.308 [0.27, 0.35] | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |  8 (0.33 censored) | 24/12/254/114 |      0 |
+        | truncate(last=5) @ turns(n=10)   | 0.327 | 0.625 [0.56, 0.70] | 0.337 [0.29, 0.39] |     0.698 [0.64, 0.74] | 0.643 |   0.917 |      0.379 [0.33, 0.42] | 0.202 [0.19, 0.22] | 0.160 [0.16, 0.16] |  9 (0.43 censored) | 23/12/247/110 |      1 |
         | variant                        | cells |                                             first error |
         | ------------------------------ | ----: | ------------------------------------------------------: |
         | truncate(last=5) @ turns(n=10) |     1 | 00000000000000000000000000000001: step 7: no such block |
@@ -116,16 +116,83 @@ mod tests {
         let csv = fs::read_to_string(dir.path().join("report/summary.csv")).unwrap();
         let mut lines = csv.lines().map(|l| l.split(',').take(20).collect::<Vec<_>>().join(","));
         insta::assert_snapshot!(lines.by_ref().take(3).collect::<Vec<_>>().join("\n"), @r"
-        variant,label,strategy,trigger,model,n_cells_ok,n_cells_error,n_clusters,n_events,n_needs_common,n_needs_exposed,kept_share,token_savings,token_savings_lo,token_savings_hi,cost_savings,cost_savings_lo,cost_savings_hi,net_savings,net_savings_lo
-        0000000000000000,full @ never,full,never,,24,0,12,0,254,114,,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000
-        0000000000000001,mask(keep_last=10) @ turns(n=10),mask,turns,,24,0,12,48,254,114,0.5126,0.4509,0.4088,0.5038,0.2156,0.1862,0.2527,0.4058,0.3679
+        variant,label,strategy,trigger,model,bridge,n_cells_ok,n_cells_error,n_clusters,n_events,n_needs_common,n_needs_exposed,kept_share,token_savings,token_savings_lo,token_savings_hi,cost_savings,cost_savings_lo,cost_savings_hi,net_savings
+        0000000000000000,full @ never,full,never,,false,24,0,12,0,254,114,,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000
+        0000000000000001,mask(keep_last=10) @ turns(n=10),mask,turns,,false,24,0,12,48,254,114,0.5126,0.4509,0.4088,0.5038,0.2156,0.1862,0.2527,0.4058
         ");
+    }
+
+    /// One under `logged`; `drop-all` and `truncate` make the same compressions.
+    const BRIDGED: [synthetic::Spec; 6] = [
+        ("full", "", "never", 0.0, 1.0),
+        ("mask", "keep_last=5", "logged", 0.9, 0.9),
+        ("mask", "keep_last=10", "turns(n=10)", 0.5, 0.6),
+        ("summary", "", "turns(n=10)", 0.4, 0.4),
+        ("drop-all", "", "turns(n=10)", 0.7, 0.2),
+        ("truncate", "last=5", "turns(n=10)", 0.7, 0.2),
+    ];
+
+    #[test]
+    fn bridge_mode_stands_apart() {
+        let (dir, _) = report(&BRIDGED, 24, 12);
+        let read = |name: &str| fs::read_to_string(dir.path().join("report").join(name)).unwrap();
+        let text = read("summary.md");
+        let (main, rest) = text.split_once("\n## Bridge mode (selected by the logged summary)\n").unwrap();
+        assert!(!main.contains("@ logged"), "{main}");
+        let table: Vec<&str> = rest.lines().filter(|l| l.starts_with('|')).take(3).collect();
+        assert!(table[0].starts_with("| variant ") && table[0].ends_with(" token savings |"), "{table:?}");
+        assert!(table[2].starts_with("| mask(keep_last=5) @ logged |"), "{table:?}");
+        let csv = read("summary.csv");
+        let column = csv.lines().next().unwrap().split(',').position(|c| c == "bridge").unwrap();
+        for line in csv.lines().skip(1) {
+            let bridge = line.contains(",mask(keep_last=5) @ logged,");
+            assert_eq!(line.split(',').nth(column), Some(if bridge { "true" } else { "false" }), "{line}");
+        }
+        let run = load::Run::open(dir.path()).unwrap();
+        let points = summary::summarise(&run, RESAMPLING).unwrap().points();
+        assert!(points.iter().all(|p| !p.label.contains("logged")));
+        assert_eq!(points.len(), 5);
+    }
+
+    #[test]
+    fn variants_that_made_the_same_compressions_are_told() {
+        let (dir, _) = report(&BRIDGED, 24, 12);
+        let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+        let note = "**Note:** these variants made the same compressions: \
+                    drop-all @ turns(n=10) = truncate(last=5) @ turns(n=10).\n";
+        assert!(text.contains(note), "{text}");
+        let (dir, _) = report(&TINY, 24, 12);
+        let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+        assert!(!text.contains("made the same compressions"), "{text}");
+    }
+
+    /// Rules that a reader needs stand both below the table and beside the column.
+    #[test]
+    fn legend_and_columns_say_the_rules() {
+        let (dir, _) = report(&TINY, 24, 12);
+        let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+        for (legend, column) in
+            [("- *efficiency*: ", "- `efficiency`: "), ("- *discard lift*: ", "- `discard_lift`: ")]
+        {
+            for start in [legend, column] {
+                let line = text.lines().find(|l| l.starts_with(start)).unwrap();
+                let rule = if start.contains("lift") { "shortest reference tail" } else { "under 0.05" };
+                assert!(line.contains(rule), "{line}");
+            }
+        }
+        assert!(text.contains("- *kept*: kept tokens / removable tokens"));
     }
 
     #[test]
     fn a_missing_run_is_an_error_with_a_hint() {
         let dir = tempfile::tempdir().unwrap();
         let error = write(dir.path(), &dir.path().join("out"), RESAMPLING).err().unwrap();
-        assert!(format!("{error:#}").contains("variants.parquet"), "{error:#}");
+        let text = format!("{error:#}");
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].ends_with("is not the folder of a finished run: no variants.parquet there"),
+            "{text}"
+        );
+        assert!(lines.len() == 2 && lines[1].starts_with("hint: "), "{text}");
     }
 }

@@ -42,6 +42,9 @@ impl Sets {
 /// Efficiency is null below these.
 const MIN_NEEDS: u64 = 30;
 const MIN_CLUSTERS: usize = 10;
+const MIN_ROOM: f64 = 0.05;
+/// Of the room, in every resample.
+const MIN_RESAMPLED_ROOM: f64 = 0.1;
 
 pub(super) const NEED: &str = "need_retention";
 pub(super) const SURFACE: &str = "surface_retention";
@@ -147,10 +150,22 @@ impl Scores<'_> {
         if room.n_clusters < MIN_CLUSTERS {
             return withheld(format!("{} clusters, fewer than {MIN_CLUSTERS}", room.n_clusters));
         }
-        match room.interval {
-            Some((lo, hi)) if lo > 0.0 || hi < 0.0 => self.estimate(&terms, |s| ratio(s[0], s[1])),
-            _ => withheld("the interval of oracle - random holds 0".to_owned()),
+        let (Some(value), Some((lo, hi)), Some(lowest)) = (room.value, room.interval, room.lowest) else {
+            return withheld("oracle - random has no interval".to_owned());
+        };
+        if lo <= 0.0 && hi >= 0.0 {
+            return withheld("the interval of oracle - random holds 0".to_owned());
         }
+        if value < MIN_ROOM {
+            return withheld(format!("oracle - random is under {MIN_ROOM}"));
+        }
+        if lowest <= 0.0 {
+            return withheld("oracle - random is not above 0 in every resample".to_owned());
+        }
+        if lowest < MIN_RESAMPLED_ROOM * value {
+            return withheld("oracle - random falls under a tenth of itself in a resample".to_owned());
+        }
+        self.estimate(&terms, |s| ratio(s[0], s[1]))
     }
 
     pub(super) fn efficiency_stratum(&self) -> &str {
@@ -296,6 +311,17 @@ mod tests {
         assert_eq!(reason(no_room), "the interval of oracle - random holds 0");
         let equal = (0..20).map(|t| score(t, 0.5, 0.5, 0.5, 3.0)).collect();
         assert_eq!(reason(equal), "the interval of oracle - random holds 0");
+        // Sure of its sign, yet so small that the quotient is noise over nearly nothing.
+        let narrow = (0..20).map(|t| score(t, 0.4, 0.5, 0.54, 3.0)).collect();
+        assert_eq!(reason(narrow), "oracle - random is under 0.05");
+        let below_zero = (0..20).map(|t| score(t, 0.5, 0.8, 0.2, 3.0)).collect();
+        assert_eq!(reason(below_zero), "oracle - random is under 0.05");
+        // All room in few clusters: 5 of 20 at .9, the rest at a hair over 0 or under it.
+        let few = |t: u32, rest: f64| if t < 5 { 0.9 } else { rest };
+        let vanishing = (0..20).map(|t| score(t, 0.1, 0.1, 0.1 + few(t, 1e-6), 3.0)).collect();
+        assert_eq!(reason(vanishing), "oracle - random falls under a tenth of itself in a resample");
+        let crossing = (0..20).map(|t| score(t, 0.1, 0.1, 0.1 + few(t, -0.02), 3.0)).collect();
+        assert_eq!(reason(crossing), "oracle - random is not above 0 in every resample");
     }
 
     #[test]

@@ -112,7 +112,7 @@ static METRICS: [Metric; 26] = [
     }),
     headline(
         "efficiency",
-        "sum w (x - random) / sum w (oracle - random) over exposed needs, each trajectory capped at 20 needs' weight where such rows exist (see efficiency_rows); 0 is random, 1 the oracle, never clipped",
+        "sum w (x - random) / sum w (oracle - random) over exposed needs, each trajectory capped at 20 needs' weight where such rows exist (see efficiency_rows); 0 is random, 1 the oracle, never clipped; null under 30 exposed needs or 10 clusters, where oracle - random is under 0.05 or its interval holds 0, and where in a resample it is not above 0 or under a tenth of itself",
         |s| s.efficiency(NEED, s.efficiency_stratum()),
     ),
     fraction("efficiency_uncapped", "the same without the cap", |s| s.efficiency(NEED, &s.sets.exposed)),
@@ -128,12 +128,14 @@ static METRICS: [Metric; 26] = [
     ),
     headline(
         "discard_lift",
-        "1 - needed share of removed tokens / needed share of scope tokens; 0 is no better than removing at random",
+        "1 - needed share of removed tokens / needed share of scope tokens; 0 is no better than removing at random; needed: a need at risk for the shortest reference tail stands on them (3 turns by default)",
         |s| s.discard_lift(),
     ),
-    fraction("needed_scope_share", "share of the tokens in scope that a later need stands on", |s| {
-        s.pooled("needed_scope_share", "", |r| r.value)
-    }),
+    fraction(
+        "needed_scope_share",
+        "share of the tokens in scope that a later need stands on, for the shortest reference tail (3 turns by default)",
+        |s| s.pooled("needed_scope_share", "", |r| r.value),
+    ),
 ];
 
 /// Place of a metric in [`METRICS`].
@@ -169,6 +171,14 @@ pub(super) struct VariantSummary {
     /// Beside [`METRICS`].
     pub(super) estimates: Vec<Estimate>,
     pub(super) strata: Vec<StratumRow>,
+}
+
+impl VariantSummary {
+    /// Whether a summary that stands in the log decided what goes, and not the variant's strategy alone:
+    /// such a variant keeps other company than those that choose on the original prompts.
+    pub(super) fn is_bridge(&self) -> bool {
+        self.trigger == "logged"
+    }
 }
 
 /// What the events of a variant add up to.
@@ -403,6 +413,11 @@ impl Summary {
         t.text("strategy", "how it compresses", rows.iter().map(|r| Some(r.strategy.clone())));
         t.text("trigger", "when it compresses", rows.iter().map(|r| Some(r.trigger.clone())));
         t.text("model", "model of the compressor; null is model-free", rows.iter().map(|r| r.model.clone()));
+        t.flag(
+            "bridge",
+            "bridge mode: selected by the logged summary (trigger `logged`), so not to be compared with other rows; out of the figure and the main table",
+            rows.iter().map(VariantSummary::is_bridge),
+        );
         t.count("n_cells_ok", "trajectories scored", rows.iter().map(|r| Some(r.n_ok as u64)));
         t.count(
             "n_cells_error",
@@ -521,7 +536,7 @@ impl Summary {
         );
         t.fraction(
             "efficiency",
-            "sum w (x - random) / sum w (oracle - random)",
+            "sum w (x - random) / sum w (oracle - random); null by the rule of efficiency in summary.csv",
             rows.iter().map(|(_, s)| s.efficiency.value),
         );
         t.fraction(
@@ -589,8 +604,7 @@ impl Summary {
     pub(super) fn points(&self) -> Vec<Point> {
         let (x, y) = (metric("token_savings"), metric("need_retention_common"));
         let (floor, ceiling) = (metric("random_common"), metric("oracle_common"));
-        self.rows
-            .iter()
+        self.main_rows()
             .filter_map(|r| {
                 Some(Point {
                     label: r.label.clone(),
@@ -608,7 +622,37 @@ impl Summary {
 
     /// Reference tail of the headline.
     pub(super) fn tail(&self) -> &str {
-        self.rows.first().map_or("10", |r| r.tail.as_str())
+        self.main_rows().chain(&self.rows).next().map_or("10", |r| r.tail.as_str())
+    }
+
+    /// Rows that can be compared: without those in bridge mode.
+    pub(super) fn main_rows(&self) -> impl Iterator<Item = &VariantSummary> {
+        self.rows.iter().filter(|r| !r.is_bridge())
+    }
+
+    /// Labels of variants that saved and kept exactly the same with as many events: other names for
+    /// the same compressions.
+    pub(super) fn twins(&self) -> Vec<Vec<&str>> {
+        let (savings, retention) = (metric("token_savings"), metric("need_retention_common"));
+        let same = |a: &VariantSummary, b: &VariantSummary| {
+            let equal = |at: usize| {
+                let (a, b) = (&a.estimates[at], &b.estimates[at]);
+                (a.value, a.interval, a.n_trajectories) == (b.value, b.interval, b.n_trajectories)
+            };
+            a.estimates[savings].value.is_some()
+                && a.events.n == b.events.n
+                && equal(savings)
+                && equal(retention)
+        };
+        let mut groups: Vec<Vec<&VariantSummary>> = Vec::new();
+        for row in self.main_rows() {
+            match groups.iter_mut().find(|g| same(g[0], row)) {
+                Some(group) => group.push(row),
+                None => groups.push(vec![row]),
+            }
+        }
+        groups.retain(|g| g.len() > 1);
+        groups.into_iter().map(|g| g.into_iter().map(|r| r.label.as_str()).collect()).collect()
     }
 
     pub(super) fn cluster_name(&self) -> &'static str {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -23,6 +23,7 @@ use crate::store::SCHEMA_VERSION;
 pub(super) enum Cells {
     Text(Vec<Option<String>>),
     Count(Vec<Option<u64>>),
+    Flag(Vec<bool>),
     /// Written to text with this many decimals; Parquet keeps all digits.
     Number(Vec<Option<f64>>, usize),
 }
@@ -55,6 +56,11 @@ impl Table {
         self.push(name, doc, Cells::Count(cells.collect()));
     }
 
+    /// `true` or `false`.
+    pub(super) fn flag(&mut self, name: &str, doc: &str, cells: impl Iterator<Item = bool>) {
+        self.push(name, doc, Cells::Flag(cells.collect()));
+    }
+
     /// A fraction: 4 decimals.
     pub(super) fn fraction(&mut self, name: &str, doc: &str, cells: impl Iterator<Item = Option<f64>>) {
         self.push(name, doc, Cells::Number(cells.collect(), 4));
@@ -73,6 +79,7 @@ impl Table {
         self.columns.first().map_or(0, |c| match &c.cells {
             Cells::Text(v) => v.len(),
             Cells::Count(v) => v.len(),
+            Cells::Flag(v) => v.len(),
             Cells::Number(v, _) => v.len(),
         })
     }
@@ -89,6 +96,7 @@ impl Table {
                 match &column.cells {
                     Cells::Text(v) => out += &v[row].as_deref().map_or_else(String::new, csv_field),
                     Cells::Count(v) => out += &v[row].map_or_else(String::new, |n| n.to_string()),
+                    Cells::Flag(v) => out += if v[row] { "true" } else { "false" },
                     Cells::Number(v, decimals) => {
                         out += &v[row].map_or_else(String::new, |x| fixed(x, *decimals));
                     }
@@ -117,6 +125,7 @@ impl Table {
                 let (data_type, array): (DataType, ArrayRef) = match &c.cells {
                     Cells::Text(v) => (DataType::Utf8, Arc::new(StringArray::from(v.clone()))),
                     Cells::Count(v) => (DataType::UInt64, Arc::new(UInt64Array::from(v.clone()))),
+                    Cells::Flag(v) => (DataType::Boolean, Arc::new(BooleanArray::from(v.clone()))),
                     Cells::Number(v, _) => (DataType::Float64, Arc::new(Float64Array::from(v.clone()))),
                 };
                 let metadata = HashMap::from([("doc".to_owned(), c.doc.clone())]);
