@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{ExitStatus, Output, columns, print};
 use crate::experiment::cell::{Shelf, run_unit};
-use crate::experiment::run::{Overview, overview};
+use crate::experiment::run::{Overview, check_out, overview};
 use crate::experiment::{Catalogue, Dataset, Options, Outcome, Plan, run_with};
 use crate::features;
 
@@ -89,6 +89,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         args.data.as_deref().or(plan.data.as_deref()).context(
             "no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment",
         )?;
+    if let (Some(out), false) = (&args.out, args.list) {
+        check_out(out, &options)?;
+    }
     annotate(folder, &plan, args, output)?;
     let data = Dataset::open(folder)?;
     if args.list {

@@ -101,6 +101,7 @@ pub fn run_with(
     unit_fn: &UnitFn,
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
+    check_out(out, options)?;
     let selection = select(plan, data, options)?;
     let units = units::cut(plan, data, &selection)?;
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
@@ -138,6 +139,25 @@ pub fn run_with(
     }
     outcome.seconds = start.elapsed().as_secs_f64();
     Ok(outcome)
+}
+
+/// Refuses a folder that a run must not write into, or that there is nothing to finish in. Changes
+/// nothing.
+pub fn check_out(out: &Path, options: &Options) -> anyhow::Result<()> {
+    // The final tables would take the place of the data's: one of them has the same name.
+    for file in ["ingest.json", "annotate.json", "steps.parquet"] {
+        anyhow::ensure!(
+            !out.join(file).exists(),
+            "{} holds data ({file}), and a run would overwrite them\nhint: choose another folder for `--out`",
+            out.display()
+        );
+    }
+    anyhow::ensure!(
+        !options.finish || out.join("parts").is_dir(),
+        "{} holds no parts of a run, so there is nothing to finish\nhint: run the same command with `--shard I/N` for all shards first, or without `--finish`",
+        out.display()
+    );
+    Ok(())
 }
 
 /// What a run would do.
@@ -1025,6 +1045,34 @@ mod tests {
 
         let nothing = place.run("killed", &options, &|_, _, _, _| panic!("nothing to do")).unwrap();
         assert_eq!((nothing.done, nothing.skipped, nothing.cells_ok), (0, 12, 17 * 7));
+    }
+
+    #[test]
+    fn a_folder_of_data_is_no_folder_for_a_run() {
+        let place = Place::new();
+        let before = tables(&place.out("data"));
+        for shard in [None, Some((0, 2))] {
+            let options = Options { shard, ..Options::default() };
+            let error = place.run("data", &options, &rows).unwrap_err().to_string();
+            assert!(error.contains("holds data (steps.parquet)") && error.contains("hint: "), "{error}");
+        }
+        for note in ["ingest.json", "annotate.json"] {
+            fs::create_dir(place.out(note)).unwrap();
+            fs::write(place.out(note).join(note), "{}").unwrap();
+            place.run(note, &Options::default(), &rows).unwrap_err();
+            assert_eq!(fs::read_dir(place.out(note)).unwrap().count(), 1);
+        }
+        assert!(tables(&place.out("data")) == before);
+        assert!(!place.out("data/parts").exists());
+    }
+
+    #[test]
+    fn nothing_is_finished_where_nothing_was_begun() {
+        let place = Place::new();
+        let options = Options { finish: true, ..Options::default() };
+        let error = place.run("r", &options, &rows).unwrap_err().to_string();
+        assert!(error.contains("holds no parts of a run"), "{error}");
+        assert!(!place.out("r").exists());
     }
 
     #[test]
