@@ -399,17 +399,38 @@ impl Reader<'_> {
             }
             out
         });
-        label(&mut plan.variants, self.catalogue, plan.seed);
-        for ((span, _), _) in excludes.iter().zip(&matched).filter(|(_, matched)| !**matched) {
-            let line = self.source.line(span.start);
-            plan.notes.push(format!("{}:{line}: this exclude matches nothing", self.source.path));
-        }
         anyhow::ensure!(
             !plan.variants.is_empty(),
             "{}: nothing is left of the grid after `exclude`",
             self.source.path
         );
+        if plan.variants.iter().all(|v| v.strategy != FULL) {
+            plan.variants.insert(0, self.baseline(plan.seed));
+            plan.notes.push(format!("{}: full added: every table needs its baseline", self.source.path));
+        }
+        label(&mut plan.variants, self.catalogue, plan.seed);
+        for ((span, _), _) in excludes.iter().zip(&matched).filter(|(_, matched)| !**matched) {
+            let line = self.source.line(span.start);
+            plan.notes.push(format!("{}:{line}: this exclude matches nothing", self.source.path));
+        }
         Ok(plan)
+    }
+
+    /// `full @ never`, as [`cross`] makes it.
+    fn baseline(&self, seed: u64) -> Variant {
+        let full = self.catalogue.strategies.iter().find(|k| k.name == FULL);
+        let mut variant = Variant {
+            id: String::new(),
+            label: String::new(),
+            strategy: FULL.to_owned(),
+            strategy_params: full.map(|k| k.complete(&toml::Table::new())).unwrap_or_default(),
+            trigger: NEVER.to_owned(),
+            trigger_params: toml::Table::new(),
+            model: None,
+            seed,
+        };
+        variant.id = variant_id(&variant);
+        variant
     }
 
     fn prices(&self, section: &Range<usize>, table: &DeTable) -> anyhow::Result<Prices> {
@@ -1008,12 +1029,30 @@ mod tests {
             triggers = [{ name = "turns" }]
         "#;
         insta::assert_snapshot!(labels(text).join("\n"), @r"
+        full @ never
         mask(weights=[1, 2]) @ turns
         mask(weights=[]) @ turns
         mask(weights=[]) @ turns #2
         mask(weights=[3]) @ turns
         mask(weights=[3]) @ turns #2
         ");
+    }
+
+    #[test]
+    fn full_is_always_there() {
+        let rest = "[[strategies]]\nname = \"mask\"\n[[triggers]]\nname = \"turns\"";
+        let plan = parse(&format!("name = \"x\"\nseed = 3\n{rest}")).unwrap();
+        let labels: Vec<&str> = plan.variants.iter().map(|v| v.label.as_str()).collect();
+        assert_eq!(labels, ["full @ never", "mask @ turns"]);
+        assert_eq!(plan.notes, ["experiment.toml: full added: every table needs its baseline"]);
+        // It is the very one that a grid with `full` holds, and is not left out either.
+        let full = "[[strategies]]\nname = \"full\"\n";
+        let named = parse(&format!("name = \"x\"\nseed = 3\n{full}{rest}")).unwrap();
+        assert_eq!(named.variants, plan.variants);
+        assert!(named.notes.is_empty());
+        let exclude = "[[exclude]]\nstrategy = \"full\"\n";
+        let excluded = parse(&format!("name = \"x\"\nseed = 3\n{full}{exclude}{rest}")).unwrap();
+        assert_eq!((excluded.variants, excluded.notes), (plan.variants, plan.notes));
     }
 
     #[test]
@@ -1054,7 +1093,8 @@ mod tests {
             let text = format!(
                 "name = \"x\"\nseed = 1\nstrategies = [{strategy}]\ntriggers = [{{ name = \"turns\" }}]"
             );
-            parse(&text).unwrap().variants.into_iter().map(|v| v.id).collect()
+            let variants = parse(&text).unwrap().variants;
+            variants.into_iter().filter(|v| v.strategy != "full").map(|v| v.id).collect()
         };
         let default = ids(r#"{ name = "mask" }"#);
         insta::assert_snapshot!(default[0], @"0acdf28d8ee743cf");
