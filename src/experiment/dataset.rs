@@ -229,19 +229,36 @@ impl Dataset {
         if let Some(inputs) = self.inputs.get() {
             return Ok(inputs);
         }
+        let inputs = self.digests()?;
+        Ok(self.inputs.get_or_init(|| inputs))
+    }
+
+    /// Whether the files can still be read and hold what they held at the first call of
+    /// [`Self::inputs`]; reads them all.
+    pub fn is_unchanged(&self) -> bool {
+        let before = self.inputs.get();
+        before.is_none_or(|before| self.digests().is_ok_and(|now| now == *before))
+    }
+
+    /// An error's text without the place of the data on this machine, for rows.
+    pub fn placeless(&self, error: &anyhow::Error) -> String {
+        let folder = self.dir.join("").display().to_string();
+        format!("{error:#}").replace(&folder, "")
+    }
+
+    fn digests(&self) -> anyhow::Result<Vec<Input>> {
         let digest = |table: &str| {
             let name = format!("{table}.parquet");
             let (sha256, bytes) = publish::sha256(&self.dir.join(&name))?;
             anyhow::Ok(Input { name, bytes, sha256 })
         };
-        let inputs = std::thread::scope(|s| {
+        std::thread::scope(|s| {
             [TrajectoryRow::TABLE, StepRow::TABLE, FeatureRow::TABLE, PartnerRow::TABLE]
                 .map(|table| s.spawn(move || digest(table)))
                 .into_iter()
                 .map(|t| t.join().map_err(|_| anyhow::anyhow!("digest of the data panicked"))?)
-                .collect::<anyhow::Result<Vec<_>>>()
-        })?;
-        Ok(self.inputs.get_or_init(|| inputs))
+                .collect()
+        })
     }
 
     fn path(&self, table: &str) -> PathBuf {
@@ -250,8 +267,8 @@ impl Dataset {
 
     fn changed(&self, id: &str) -> String {
         format!(
-            "the tables in {} disagree about trajectory {id}\nhint: ingest and annotate again",
-            self.dir.display()
+            "steps.parquet, features.parquet and trajectories.parquet in {} disagree about trajectory {id}\nhint: ingest and annotate again",
+            self.dir.join("").display()
         )
     }
 
