@@ -306,7 +306,8 @@ fn write_manifest(
     differences.truncate(5);
     let mut list = differences.join("\nhint: ");
     if more > 0 {
-        list.push_str(&format!("\nhint: and {more} more differences"));
+        let s = if more == 1 { "" } else { "s" };
+        list.push_str(&format!("\nhint: and {more} more difference{s}"));
     }
     anyhow::bail!(
         "{} holds another run\nhint: choose another folder, or make the two equal:\nhint: {list}",
@@ -929,6 +930,7 @@ mod tests {
         let catalogue = Catalogue {
             strategies: vec![known("full", &[]), known("mask", &[("k", "1")])],
             triggers: vec![known("turns", &[("n", "1")])],
+            formats: Vec::new(),
         };
         let text = format!(
             r#"
