@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{ExitStatus, Output, print};
+use super::{ExitStatus, Output, count, print};
 use crate::features;
 
 /// Compute tokens, atoms, actions and partner trajectories of a dataset
@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = features::tokens::DEFAULT)]
     pub tokenizer: String,
 
-    /// Number of threads; 0 is all cores
+    /// Use N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
 }
@@ -36,17 +36,18 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         let done = if fresh { "annotated" } else { "already annotated:" };
         let n_atoms: u64 = annotated.n_atoms.values().sum();
         eprintln!(
-            "{done} {} trajectories, {} steps, {} tokens ({}), {n_atoms} atoms, {} partners",
-            annotated.n_trajectories,
-            annotated.n_steps,
-            annotated.n_tokens,
+            "{done} {}, {}, {} ({}), {}, {}",
+            count(annotated.n_trajectories, "trajectory"),
+            count(annotated.n_steps, "step"),
+            count(annotated.n_tokens, "token"),
             annotated.tokenizer,
-            annotated.n_partners
+            count(n_atoms, "atom"),
+            count(annotated.n_partners, "partner")
         );
         if annotated.n_tokenizer_failures > 0 {
             eprintln!(
-                "warning: {} texts could not be encoded and count one token a character",
-                annotated.n_tokenizer_failures
+                "warning: {} could not be encoded, counted one token a character",
+                count(annotated.n_tokenizer_failures, "text")
             );
         }
     }

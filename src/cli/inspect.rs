@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::{ExitStatus, Output, print};
+use super::{ExitStatus, Output, catalogue, count, print};
 use crate::context::{Block, Content};
 use crate::experiment::cell::recipe;
 use crate::experiment::replay::{Event, Observer, Run, replay};
-use crate::experiment::{Catalogue, Dataset, Plan};
+use crate::experiment::{Dataset, Plan};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::needs::Needs;
@@ -45,12 +45,18 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    anyhow::ensure!(
+        !args.data.join("_manifest.json").is_file(),
+        "{} is a run, and `inspect` takes the folder of data that it was made from\nhint: trajpress inspect DATA {} --experiment FILE --variant V",
+        args.data.display(),
+        args.trajectory
+    );
     let data = Dataset::open(&args.data)?;
     let log = load(&data, &args.trajectory)?;
     let (Some(file), Some(name)) = (&args.experiment, &args.variant) else {
         return show_steps(&log, args.width, output);
     };
-    let plan = Plan::read(file, &Catalogue::built_in())?;
+    let plan = Plan::read(file, &catalogue())?;
     let variant = plan
         .variants
         .iter()
@@ -143,10 +149,11 @@ fn show_steps(log: &Log, width: usize, output: Output) -> anyhow::Result<ExitSta
     let tokens: u64 = log.tokens.iter().map(|&n| u64::from(n)).sum();
     let mut text = format!("{} {} ({})\n", t.id, line(&t.source, 200), t.format);
     text.push_str(&format!(
-        "{} steps, {} turns, {} segments, {tokens} tokens\n\n",
-        t.steps.len(),
-        t.n_turns(),
-        log.n_segments
+        "{}, {}, {}, {}\n\n",
+        count(t.steps.len() as u64, "step"),
+        count(u64::from(t.n_turns()), "turn"),
+        count(u64::from(log.n_segments), "segment"),
+        count(tokens, "token")
     ));
     for (i, (s, tokens)) in t.steps.iter().zip(&log.tokens).enumerate() {
         let what = log.action_kinds[i].as_deref().unwrap_or(s.kind.name());
@@ -166,7 +173,11 @@ fn show_events(label: &str, run: &Run, output: Output) -> anyhow::Result<ExitSta
         print(&(serde_json::to_string_pretty(&json!({"variant": label, "events": events}))? + "\n"))?;
         return Ok(ExitStatus::Done);
     }
-    let mut text = format!("{label}: {} decisions, {} events\n", run.decisions.len(), run.events.len());
+    let mut text = format!(
+        "{label}: {}, {}\n",
+        count(run.decisions.len() as u64, "decision"),
+        count(run.events.len() as u64, "event")
+    );
     for (i, e) in run.events.iter().enumerate() {
         text.push_str(&format!(
             "{i:>4} before turn {:<5} scope {}..{:<6} prompt {} -> {} tokens {}\n",
@@ -228,6 +239,22 @@ fn how(block: &Block) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_told_from_data() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("_manifest.json"), "{}").unwrap();
+        let args = Args {
+            data: dir.path().to_owned(),
+            trajectory: "3f".to_owned(),
+            experiment: None,
+            variant: None,
+            event: None,
+            width: 9,
+        };
+        let error = run(&args, Output::default()).unwrap_err().to_string();
+        assert!(error.contains("is a run, and `inspect` takes the folder of data"), "{error}");
+    }
 
     #[test]
     fn text_cannot_act_on_a_terminal() {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{ExitStatus, Output, columns, print};
 
-/// List the strategies, triggers or formats that this version knows
+/// List the strategies, triggers, scorers or formats that this version knows
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress list strategies
@@ -20,6 +20,8 @@ enum Catalogue {
     Strategies,
     /// When to compress
     Triggers,
+    /// What is measured
+    Scorers,
     /// Logs that can be read
     Formats,
 }
@@ -31,6 +33,8 @@ struct Item {
     /// Parameters with their defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     params: Option<serde_json::Map<String, serde_json::Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    formula: Option<&'static str>,
     /// Whether there is a reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_read: Option<bool>,
@@ -38,31 +42,37 @@ struct Item {
 
 /// Prints a catalogue.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    print(&match output.json {
+        true => serde_json::to_string_pretty(&items(args.what))? + "\n",
+        false => columns(&items(args.what).iter().map(line).collect::<Vec<_>>()),
+    })?;
+    Ok(ExitStatus::Done)
+}
+
+fn items(what: Catalogue) -> Vec<Item> {
+    let plain = |name, summary| Item { name, summary, params: None, formula: None, is_read: None };
     let with_params = |name, summary, params: &[(&str, &str)]| Item {
-        name,
-        summary,
         params: Some(params.iter().map(|(k, v)| ((*k).to_owned(), (*v).into())).collect()),
-        is_read: None,
+        ..plain(name, summary)
     };
-    let format = |name, summary, is_read| Item { name, summary, params: None, is_read: Some(is_read) };
-    let items: Vec<Item> = match args.what {
+    let format = |name, summary, is_read| Item { is_read: Some(is_read), ..plain(name, summary) };
+    match what {
         Catalogue::Strategies => {
             crate::strategies::ALL.iter().map(|e| with_params(e.name, e.summary, e.params)).collect()
         }
         Catalogue::Triggers => {
             crate::triggers::ALL.iter().map(|e| with_params(e.name, e.summary, e.params)).collect()
         }
+        Catalogue::Scorers => {
+            let all = crate::scorers::ALL.iter().copied().flatten();
+            all.map(|e| Item { formula: Some(e.formula), ..plain(e.name, e.summary) }).collect()
+        }
         Catalogue::Formats => {
             let read = crate::formats::ALL.iter().map(|e| format(e.name, e.summary, true));
             let known = crate::formats::NOT_READ.iter().map(|&(name, s)| format(name, s, false));
             read.chain(known).collect()
         }
-    };
-    match output.json {
-        true => print(&(serde_json::to_string_pretty(&items)? + "\n"))?,
-        false => print(&columns(&items.iter().map(line).collect::<Vec<_>>()))?,
     }
-    Ok(ExitStatus::Done)
 }
 
 fn line(item: &Item) -> Vec<String> {
@@ -78,5 +88,22 @@ fn line(item: &Item) -> Vec<String> {
         Some(false) => format!("{} (recognised, not read yet)", item.summary),
         _ => item.summary.to_owned(),
     });
+    cells.extend(item.formula.map(str::to_owned));
     cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scorers_are_listed_with_their_formulas() {
+        let items = items(Catalogue::Scorers);
+        let known: usize = crate::scorers::ALL.iter().map(|family| family.len()).sum();
+        assert_eq!((items.len(), items.is_empty()), (known, false));
+        assert!(items.iter().all(|i| line(i).len() == 3));
+        let first = serde_json::to_value(&items[0]).unwrap();
+        let keys: Vec<&String> = first.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["name", "summary", "formula"]);
+    }
 }

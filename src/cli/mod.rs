@@ -129,6 +129,24 @@ fn print(text: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
+/// What an experiment may name: the catalogues and the readers.
+fn catalogue() -> crate::experiment::Catalogue<'static> {
+    crate::experiment::Catalogue {
+        formats: crate::formats::ALL.iter().map(|e| e.name).collect(),
+        ..crate::experiment::Catalogue::built_in()
+    }
+}
+
+/// A number with its noun: `1 unit`, `2,000 units`.
+fn count(n: u64, noun: &str) -> String {
+    let noun = match (n, noun.strip_suffix('y')) {
+        (1, _) => noun.to_owned(),
+        (_, Some(stem)) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
+    };
+    format!("{} {noun}", indicatif::HumanCount(n))
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -160,6 +178,13 @@ mod tests {
     #[test]
     fn arguments_are_sound() {
         <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(count(1, "unit"), "1 unit");
+        assert_eq!(count(2000, "trajectory"), "2,000 trajectories");
+        assert_eq!(count(0, "variant"), "0 variants");
     }
 
     #[test]

@@ -8,10 +8,10 @@ use anyhow::Context as _;
 use indicatif::{HumanCount, HumanDuration};
 use serde_json::{Value, json};
 
-use super::{ExitStatus, Output, columns, print};
+use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::experiment::cell::{Shelf, run_unit};
-use crate::experiment::run::{Overview, overview};
-use crate::experiment::{Catalogue, Dataset, Options, Outcome, Plan, run_with};
+use crate::experiment::run::{Overview, check_out, overview};
+use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
 use crate::features;
 
 /// Replay the grid of an experiment over all trajectories
@@ -40,9 +40,9 @@ pub struct Args {
     /// Take the first N trajectories only
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     limit: Option<usize>,
-    /// Use N threads [default: one a core]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    threads: Option<usize>,
+    /// Use N threads; 0 is all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
     /// Compute one of N shares of the work (I from 0) and no final tables
     #[arg(long, value_name = "I/N", conflicts_with = "finish")]
     shard: Option<Shard>,
@@ -74,12 +74,12 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// Runs the command; the tables are in the folder, the summary goes to stderr.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let plan = Plan::read(&args.experiment, &Catalogue::built_in())?;
+    let plan = Plan::read(&args.experiment, &catalogue())?;
     for note in &plan.notes {
         tracing::warn!("{note}");
     }
     let options = Options {
-        threads: args.threads,
+        threads: (args.threads > 0).then_some(args.threads),
         limit: args.limit,
         shard: args.shard.map(|s| (s.0, s.1)),
         finish: args.finish,
@@ -89,6 +89,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         args.data.as_deref().or(plan.data.as_deref()).context(
             "no data given\nhint: add `--data DIR`, or `path` in section `data` of the experiment",
         )?;
+    if let (Some(out), false) = (&args.out, args.list) {
+        check_out(out, &options)?;
+    }
     annotate(folder, &plan, args, output)?;
     let data = Dataset::open(folder)?;
     if args.list {
@@ -140,9 +143,10 @@ fn annotate(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::
             args.experiment.display()
         );
     }
-    let (annotated, fresh) = features::annotate(folder, &plan.tokenizer, args.threads.unwrap_or(0))?;
+    let (annotated, fresh) = features::annotate(folder, &plan.tokenizer, args.threads)?;
     if fresh && !output.quiet {
-        eprintln!("annotated {} trajectories, {} steps", annotated.n_trajectories, annotated.n_steps);
+        let trajectories = count(annotated.n_trajectories, "trajectory");
+        eprintln!("annotated {trajectories}, {}", count(annotated.n_steps, "step"));
     }
     Ok(())
 }
@@ -151,11 +155,11 @@ fn listing(plan: &Plan, size: &Overview) -> String {
     let rows: Vec<Vec<String>> = plan.variants.iter().map(|v| vec![v.id.clone(), v.label.clone()]).collect();
     let mut text = columns(&rows);
     text.push_str(&format!(
-        "\n{} variants x {} trajectories: {} step-variants in {} units\n",
-        size.n_variants,
-        HumanCount(size.n_trajectories as u64),
-        HumanCount(size.step_variants),
-        HumanCount(size.n_units as u64)
+        "\n{} x {}: {} in {}\n",
+        count(size.n_variants as u64, "variant"),
+        count(size.n_trajectories as u64, "trajectory"),
+        count(size.step_variants, "step-variant"),
+        count(size.n_units as u64, "unit")
     ));
     if size.step_variants_left < size.step_variants {
         text.push_str(&format!("{} of them still to do\n", HumanCount(size.step_variants_left)));
@@ -173,28 +177,28 @@ fn listing(plan: &Plan, size: &Overview) -> String {
 fn summary(outcome: &Outcome, out: &str) -> String {
     let rate = outcome.step_variants as f64 / outcome.seconds.max(1e-9);
     let mut lines = vec![format!(
-        "{} variants x {} trajectories: {} cells ok, {} with errors",
-        outcome.n_variants,
-        HumanCount(outcome.n_trajectories as u64),
-        HumanCount(outcome.cells_ok),
+        "{} x {}: {} ok, {} with errors",
+        count(outcome.n_variants as u64, "variant"),
+        count(outcome.n_trajectories as u64, "trajectory"),
+        count(outcome.cells_ok, "cell"),
         HumanCount(outcome.cells_error)
     )];
     lines.push(format!(
-        "{} units: {} done, {} were there; {} step-variants in {:.1} s ({}/s)",
-        HumanCount(outcome.n_units as u64),
+        "{}: {} done, {} there before; {} in {:.1} s ({}/s)",
+        count(outcome.n_units as u64, "unit"),
         HumanCount(outcome.done as u64),
         HumanCount(outcome.skipped as u64),
-        HumanCount(outcome.step_variants),
+        count(outcome.step_variants, "step-variant"),
         outcome.seconds,
         HumanCount(rate as u64)
     ));
     if outcome.lost_races > 0 {
-        let n = outcome.lost_races;
-        lines.push(format!("{n} units had parts by another process or an earlier attempt"));
+        let n = count(outcome.lost_races as u64, "unit");
+        lines.push(format!("{n} had parts by another process or an earlier attempt"));
     }
     if outcome.nondeterministic > 0 {
-        let n = outcome.nondeterministic;
-        lines.push(format!("NONDETERMINISTIC: {n} parts were there with other bytes, see above"));
+        let n = count(outcome.nondeterministic as u64, "part");
+        lines.push(format!("NONDETERMINISTIC: {n} there before with other bytes, see above"));
     }
     for (unit, error) in &outcome.quarantined {
         lines.push(format!("unit {unit} is left out: {error}"));
@@ -202,8 +206,8 @@ fn summary(outcome: &Outcome, out: &str) -> String {
     match (outcome.finished, outcome.missing.first()) {
         (true, _) => lines.push(format!("tables in {out}")),
         (false, Some(first)) => lines.push(format!(
-            "{} units are missing, the first is {first}: no final tables\nhint: run the same command without --finish, or the shards that are left",
-            outcome.missing.len()
+            "{} missing, the first is {first}: no final tables\nhint: run the same command without --finish, or the shards that are left",
+            count(outcome.missing.len() as u64, "unit")
         )),
         (false, None) => {
             lines.push("parts only; join them with --finish when all shards are done".to_owned());
@@ -225,6 +229,38 @@ mod tests {
     }
 
     #[test]
+    fn threads_are_all_cores_by_default_and_by_zero() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: Args,
+        }
+        let threads = |more: &[&str]| {
+            let line = ["run", "x.toml", "--out", "r"].iter().chain(more);
+            <Line as clap::Parser>::try_parse_from(line).map(|l| l.args.threads).ok()
+        };
+        assert_eq!((threads(&[]), threads(&["--threads", "0"])), (Some(0), Some(0)));
+        assert_eq!((threads(&["--threads", "3"]), threads(&["--threads", "x"])), (Some(3), None));
+    }
+
+    #[test]
+    fn readers_are_known_to_experiments() {
+        let plan = |format: &str| {
+            let text =
+                format!("name = \"x\"\n[data]\nformats = [\"{format}\"]\n[[strategies]]\nname = \"full\"");
+            Plan::parse("x.toml", &text, &catalogue())
+        };
+        for reader in crate::formats::ALL {
+            plan(reader.name).unwrap();
+        }
+        let error = plan("swe-agent").unwrap_err().to_string();
+        assert!(
+            error.starts_with("x.toml:3: unknown format `swe-agent`\nhint: did you mean `sweagent`?"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn the_summary_says_what_is_missing() {
         let outcome = Outcome {
             n_trajectories: 1200,
@@ -242,9 +278,9 @@ mod tests {
         };
         insta::assert_snapshot!(summary(&outcome, "RUN"), @r"
         2 variants x 1,200 trajectories: 2,399 cells ok, 1 with errors
-        40 units: 30 done, 8 were there; 100,000 step-variants in 2.0 s (50,000/s)
+        40 units: 30 done, 8 there before; 100,000 step-variants in 2.0 s (50,000/s)
         unit ab is left out: cannot read x
-        2 units are missing, the first is ab: no final tables
+        2 units missing, the first is ab: no final tables
         hint: run the same command without --finish, or the shards that are left
         ");
     }

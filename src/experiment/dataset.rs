@@ -74,6 +74,11 @@ pub struct Dataset {
 
 impl Dataset {
     pub fn open(dir: &Path) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            !dir.join("_manifest.json").is_file(),
+            "{} is a run, not the folder of data that it was made from",
+            dir.display()
+        );
         let path = |table: &str| dir.join(format!("{table}.parquet"));
         for table in [TrajectoryRow::TABLE, StepRow::TABLE] {
             anyhow::ensure!(
@@ -91,15 +96,18 @@ impl Dataset {
                 dir.display()
             );
         }
-        let steps: TableReader<StepRow> = TableReader::open(&path(StepRow::TABLE))?;
-        let features: TableReader<FeatureRow> = TableReader::open(&path(FeatureRow::TABLE))?;
+        let steps: TableReader<StepRow> =
+            TableReader::open(&path(StepRow::TABLE)).map_err(|e| ingest_again(e, dir))?;
+        let features: TableReader<FeatureRow> =
+            TableReader::open(&path(FeatureRow::TABLE)).map_err(|e| annotate_again(e, dir))?;
         anyhow::ensure!(
             steps.row_groups() == features.row_groups(),
             "the features in {} are not those of its steps\nhint: run `trajpress annotate {}` again",
             dir.display(),
             dir.display()
         );
-        let entries = entries(&path(StepRow::TABLE), &path(TrajectoryRow::TABLE))?;
+        let entries =
+            entries(&path(StepRow::TABLE), &path(TrajectoryRow::TABLE)).map_err(|e| ingest_again(e, dir))?;
         let mut by_id: Vec<u32> = (0..entries.len() as u32).collect();
         by_id.sort_unstable_by_key(|&i| &entries[i as usize].id);
         if let Some(twice) = by_id.windows(2).find(|w| entries[w[0] as usize].id == entries[w[1] as usize].id)
@@ -114,14 +122,14 @@ impl Dataset {
             dir: dir.to_owned(),
             steps,
             features,
-            trajectories: TableReader::open(&path(TrajectoryRow::TABLE))?,
+            trajectories: TableReader::open(&path(TrajectoryRow::TABLE)).map_err(|e| ingest_again(e, dir))?,
             entries,
             by_id,
             partner_kinds: Vec::new(),
             partners: Vec::new(),
             inputs: OnceLock::new(),
         };
-        data.read_partners(&path(PartnerRow::TABLE))?;
+        data.read_partners(&path(PartnerRow::TABLE)).map_err(|e| annotate_again(e, dir))?;
         Ok(data)
     }
 
@@ -229,19 +237,36 @@ impl Dataset {
         if let Some(inputs) = self.inputs.get() {
             return Ok(inputs);
         }
+        let inputs = self.digests()?;
+        Ok(self.inputs.get_or_init(|| inputs))
+    }
+
+    /// Whether the files can still be read and hold what they held at the first call of
+    /// [`Self::inputs`]; reads them all.
+    pub fn is_unchanged(&self) -> bool {
+        let before = self.inputs.get();
+        before.is_none_or(|before| self.digests().is_ok_and(|now| now == *before))
+    }
+
+    /// An error's text without the place of the data on this machine, for rows.
+    pub fn placeless(&self, error: &anyhow::Error) -> String {
+        let folder = self.dir.join("").display().to_string();
+        format!("{error:#}").replace(&folder, "")
+    }
+
+    fn digests(&self) -> anyhow::Result<Vec<Input>> {
         let digest = |table: &str| {
             let name = format!("{table}.parquet");
             let (sha256, bytes) = publish::sha256(&self.dir.join(&name))?;
             anyhow::Ok(Input { name, bytes, sha256 })
         };
-        let inputs = std::thread::scope(|s| {
+        std::thread::scope(|s| {
             [TrajectoryRow::TABLE, StepRow::TABLE, FeatureRow::TABLE, PartnerRow::TABLE]
                 .map(|table| s.spawn(move || digest(table)))
                 .into_iter()
                 .map(|t| t.join().map_err(|_| anyhow::anyhow!("digest of the data panicked"))?)
-                .collect::<anyhow::Result<Vec<_>>>()
-        })?;
-        Ok(self.inputs.get_or_init(|| inputs))
+                .collect()
+        })
     }
 
     fn path(&self, table: &str) -> PathBuf {
@@ -250,8 +275,8 @@ impl Dataset {
 
     fn changed(&self, id: &str) -> String {
         format!(
-            "the tables in {} disagree about trajectory {id}\nhint: ingest and annotate again",
-            self.dir.display()
+            "steps.parquet, features.parquet and trajectories.parquet in {} disagree about trajectory {id}\nhint: ingest and annotate again",
+            self.dir.join("").display()
         )
     }
 
@@ -287,6 +312,25 @@ impl Dataset {
         }
         self.partners.sort_unstable();
         Ok(())
+    }
+}
+
+/// Adds how to mend a table of `ingest`, unless the error says so itself.
+fn ingest_again(error: anyhow::Error, dir: &Path) -> anyhow::Error {
+    hinted(error, &format!("make it again with `trajpress ingest LOGS --out {}`", dir.display()))
+}
+
+/// Adds how to mend a table of `annotate`, unless the error says so itself. What is there is not made
+/// again, so it must go first.
+fn annotate_again(error: anyhow::Error, dir: &Path) -> anyhow::Error {
+    let dir = dir.display();
+    hinted(error, &format!("delete annotate.json there and run `trajpress annotate {dir}`"))
+}
+
+fn hinted(error: anyhow::Error, hint: &str) -> anyhow::Error {
+    match format!("{error:#}") {
+        text if text.contains("\nhint: ") => error,
+        text => anyhow::anyhow!("{text}\nhint: {hint}"),
     }
 }
 
@@ -451,6 +495,38 @@ pub(super) mod tests {
         let partners: Vec<(&str, usize)> = data.partners(8).map(|p| (p.kind, p.index)).collect();
         assert_eq!(partners, [("b", 1), ("a", 9), ("a", 0)]);
         assert_eq!(data.inputs().unwrap()[1].name, "steps.parquet");
+    }
+
+    #[test]
+    fn damaged_tables_are_named_with_how_to_mend_them() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), 10);
+        for (table, command) in [
+            ("steps", "trajpress ingest"),
+            ("trajectories", "trajpress ingest"),
+            ("features", "trajpress annotate"),
+            ("partners", "trajpress annotate"),
+        ] {
+            let path = dir.path().join(format!("{table}.parquet"));
+            let good = std::fs::read(&path).unwrap();
+            // Without its end, and without a first page.
+            let mut holed = good.clone();
+            holed[4..80].fill(0);
+            for bad in [&good[..good.len() / 2], &holed[..]] {
+                std::fs::write(&path, bad).unwrap();
+                let Some(error) = Dataset::open(dir.path()).err().map(|e| format!("{e:#}")) else {
+                    // The features are read later.
+                    assert_eq!(table, "features");
+                    continue;
+                };
+                let (what, hint) = error.split_once("\nhint: ").expect(&error);
+                assert!(what.contains(&path.display().to_string()) && hint.contains(command), "{error}");
+            }
+            std::fs::write(&path, good).unwrap();
+        }
+        Dataset::open(dir.path()).unwrap();
+        std::fs::write(dir.path().join("_manifest.json"), "{}").unwrap();
+        assert!(Dataset::open(dir.path()).err().unwrap().to_string().contains("is a run"));
     }
 
     #[test]

@@ -128,6 +128,8 @@ pub struct Known<'a> {
 pub struct Catalogue<'a> {
     pub strategies: Vec<Known<'a>>,
     pub triggers: Vec<Known<'a>>,
+    /// Names of readers that `formats` in section `data` may hold; none takes any name.
+    pub formats: Vec<&'a str>,
 }
 
 impl Known<'_> {
@@ -159,7 +161,7 @@ impl Known<'_> {
 }
 
 impl Catalogue<'static> {
-    /// All strategies and triggers of this version.
+    /// All strategies and triggers of this version; its readers are not known here.
     pub fn built_in() -> Self {
         Catalogue {
             strategies: crate::strategies::ALL
@@ -178,6 +180,7 @@ impl Catalogue<'static> {
                     check: Box::new(|table| (e.build)(table).map(drop)),
                 })
                 .collect(),
+            formats: Vec::new(),
         }
     }
 }
@@ -267,15 +270,19 @@ struct Exclude {
 
 #[derive(Default)]
 struct Side {
-    name: Option<String>,
+    /// Any of these names; none is any name at all.
+    names: Vec<String>,
     /// Any of the values.
     params: Vec<(String, Vec<toml::Value>)>,
 }
 
 impl Side {
+    fn takes(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|n| n == name)
+    }
+
     fn matches(&self, name: &str, params: &toml::Table) -> bool {
-        self.name.as_ref().is_none_or(|n| n == name)
-            && self.params.iter().all(|(k, any)| params.get(k).is_some_and(|v| any.contains(v)))
+        self.takes(name) && self.params.iter().all(|(k, any)| params.get(k).is_some_and(|v| any.contains(v)))
     }
 }
 
@@ -314,13 +321,26 @@ impl Reader<'_> {
                 "name" => plan.name = self.string(key, value)?,
                 "tokenizer" => plan.tokenizer = self.string(key, value)?,
                 "seed" => plan.seed = self.whole(key, value)?,
-                "shadow_seeds" => plan.shadow_seeds = self.whole(key, value)?,
+                "shadow_seeds" => {
+                    plan.shadow_seeds = self.whole(key, value)?;
+                    if plan.shadow_seeds == 0 {
+                        let message = "`shadow_seeds = 0`: the random shadow needs at least 1";
+                        return Err(self.source.error(&value.span(), message));
+                    }
+                }
                 "reference_tails" => {
                     plan.reference_tails = self
                         .array(key, value)?
                         .iter()
                         .map(|v| self.whole(key, v))
                         .collect::<anyhow::Result<_>>()?;
+                    // The order means nothing, and the same tail twice is the same rows twice.
+                    plan.reference_tails.sort_unstable();
+                    plan.reference_tails.dedup();
+                    if plan.reference_tails.is_empty() {
+                        let message = "`reference_tails` has no value, expected at least one number of turns";
+                        return Err(self.source.error(&value.span(), message));
+                    }
                 }
                 "partners" => {
                     plan.partners = self
@@ -328,16 +348,8 @@ impl Reader<'_> {
                         .iter()
                         .map(|v| {
                             let kind = self.string(key, v)?;
-                            match PARTNER_KINDS.contains(&kind.as_str()) {
-                                true => Ok(kind),
-                                false => Err(self.source.error(
-                                    &v.span(),
-                                    format!(
-                                        "unknown kind of partner `{kind}` (known: {})",
-                                        PARTNER_KINDS.join(", ")
-                                    ),
-                                )),
-                            }
+                            self.right_name("kind of partner", &kind, &PARTNER_KINDS, &v.span())?;
+                            Ok(kind)
                         })
                         .collect::<anyhow::Result<_>>()?;
                 }
@@ -399,17 +411,38 @@ impl Reader<'_> {
             }
             out
         });
-        label(&mut plan.variants, self.catalogue, plan.seed);
-        for ((span, _), _) in excludes.iter().zip(&matched).filter(|(_, matched)| !**matched) {
-            let line = self.source.line(span.start);
-            plan.notes.push(format!("{}:{line}: this exclude matches nothing", self.source.path));
-        }
         anyhow::ensure!(
             !plan.variants.is_empty(),
             "{}: nothing is left of the grid after `exclude`",
             self.source.path
         );
+        if plan.variants.iter().all(|v| v.strategy != FULL) {
+            plan.variants.insert(0, self.baseline(plan.seed));
+            plan.notes.push(format!("{}: full added: every table needs its baseline", self.source.path));
+        }
+        label(&mut plan.variants, self.catalogue, plan.seed);
+        for ((span, _), _) in excludes.iter().zip(&matched).filter(|(_, matched)| !**matched) {
+            let line = self.source.line(span.start);
+            plan.notes.push(format!("{}:{line}: this exclude matches nothing", self.source.path));
+        }
         Ok(plan)
+    }
+
+    /// `full @ never`, as [`cross`] makes it.
+    fn baseline(&self, seed: u64) -> Variant {
+        let full = self.catalogue.strategies.iter().find(|k| k.name == FULL);
+        let mut variant = Variant {
+            id: String::new(),
+            label: String::new(),
+            strategy: FULL.to_owned(),
+            strategy_params: full.map(|k| k.complete(&toml::Table::new())).unwrap_or_default(),
+            trigger: NEVER.to_owned(),
+            trigger_params: toml::Table::new(),
+            model: None,
+            seed,
+        };
+        variant.id = variant_id(&variant);
+        variant
     }
 
     fn prices(&self, section: &Range<usize>, table: &DeTable) -> anyhow::Result<Prices> {
@@ -440,7 +473,15 @@ impl Reader<'_> {
         for (key, span, value) in items(table) {
             match key {
                 "path" => path = Some(PathBuf::from(self.string(key, value)?)),
-                "formats" => filter.formats = self.strings(key, value)?,
+                "formats" => {
+                    filter.formats = self.strings(key, value)?;
+                    let known = &self.catalogue.formats;
+                    for (name, v) in filter.formats.iter().zip(self.array(key, value)?) {
+                        if !known.is_empty() {
+                            self.right_name("format", name, known, &v.span())?;
+                        }
+                    }
+                }
                 "ids" => filter.ids = self.strings(key, value)?,
                 "sources" => filter.sources = self.strings(key, value)?,
                 "min_turns" => filter.min_turns = Some(self.whole(key, value)?),
@@ -571,7 +612,19 @@ impl Reader<'_> {
                 "trigger" => (1, &mut exclude.trigger),
                 _ => return Err(self.unknown_key(&span, key, "`exclude`", KEYS)),
             };
+            let (what, known) = match i {
+                0 => ("strategy", &self.catalogue.strategies),
+                _ => ("trigger", &self.catalogue.triggers),
+            };
+            let names = |key: &str, value: &Spanned<DeValue>| {
+                self.one_or_more(key, value, |v| {
+                    let name = self.string(key, v)?;
+                    self.known(what, known, &name, &v.span())?;
+                    Ok(name)
+                })
+            };
             match (param, value.get_ref()) {
+                (Some("name"), _) => side.names = names(key, value)?,
                 (Some(param), _) => {
                     side.params.push((param.to_owned(), self.values(key, value)?));
                     spans[i].push(span);
@@ -579,37 +632,27 @@ impl Reader<'_> {
                 (None, DeValue::Table(table)) => {
                     for (param, span, value) in items(table) {
                         if param == "name" {
-                            side.name = Some(self.string(param, value)?);
+                            side.names = names(param, value)?;
                         } else {
                             side.params.push((param.to_owned(), self.values(param, value)?));
                             spans[i].push(span);
                         }
                     }
                 }
-                (None, _) => side.name = Some(self.string(key, value)?),
-            }
-            let (what, known) = match i {
-                0 => ("strategy", &self.catalogue.strategies),
-                _ => ("trigger", &self.catalogue.triggers),
-            };
-            if let Some(name) = &side.name {
-                self.known(what, known, name, &value.span())?;
+                (None, _) => side.names = names(key, value)?,
             }
         }
         for (side, spans, what, known) in [
             (&exclude.strategy, &spans[0], "strategy", &self.catalogue.strategies),
             (&exclude.trigger, &spans[1], "trigger", &self.catalogue.triggers),
         ] {
-            let mut keys: Vec<&str> = known
-                .iter()
-                .filter(|k| side.name.as_deref().is_none_or(|n| n == k.name))
-                .flat_map(Known::keys)
-                .collect();
+            let mut keys: Vec<&str> =
+                known.iter().filter(|k| side.takes(k.name)).flat_map(Known::keys).collect();
             keys.sort_unstable();
             keys.dedup();
-            let owner = match &side.name {
-                Some(name) => format!("{what} `{name}`"),
-                None => format!("any {what}"),
+            let owner = match side.names.as_slice() {
+                [] => format!("any {what}"),
+                names => format!("{what} `{}`", names.join("` or `")),
             };
             for ((param, _), span) in side.params.iter().zip(spans) {
                 if !keys.contains(&param.as_str()) {
@@ -630,9 +673,20 @@ impl Reader<'_> {
         name: &str,
         span: &Range<usize>,
     ) -> anyhow::Result<&'k Known<'k>> {
-        known.iter().find(|k| k.name == name).ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|k| k.name).collect();
-            let hint = hint(name, &names);
+        let names: Vec<&str> = known.iter().map(|k| k.name).collect();
+        Ok(&known[self.right_name(what, name, &names, span)?])
+    }
+
+    /// Place of a name among the known ones.
+    fn right_name(
+        &self,
+        what: &str,
+        name: &str,
+        known: &[&str],
+        span: &Range<usize>,
+    ) -> anyhow::Result<usize> {
+        known.iter().position(|k| *k == name).ok_or_else(|| {
+            let hint = hint(name, known);
             self.source.error(span, format!("unknown {what} `{name}`\n{hint}"))
         })
     }
@@ -955,6 +1009,7 @@ mod tests {
                 plain("turns", &[("n", "21"), ("keep", "0")]),
                 plain("tokens", &[("window", "32000")]),
             ],
+            formats: vec!["swe-agent", "openai-chat"],
         }
     }
 
@@ -1008,12 +1063,30 @@ mod tests {
             triggers = [{ name = "turns" }]
         "#;
         insta::assert_snapshot!(labels(text).join("\n"), @r"
+        full @ never
         mask(weights=[1, 2]) @ turns
         mask(weights=[]) @ turns
         mask(weights=[]) @ turns #2
         mask(weights=[3]) @ turns
         mask(weights=[3]) @ turns #2
         ");
+    }
+
+    #[test]
+    fn full_is_always_there() {
+        let rest = "[[strategies]]\nname = \"mask\"\n[[triggers]]\nname = \"turns\"";
+        let plan = parse(&format!("name = \"x\"\nseed = 3\n{rest}")).unwrap();
+        let labels: Vec<&str> = plan.variants.iter().map(|v| v.label.as_str()).collect();
+        assert_eq!(labels, ["full @ never", "mask @ turns"]);
+        assert_eq!(plan.notes, ["experiment.toml: full added: every table needs its baseline"]);
+        // It is the very one that a grid with `full` holds, and is not left out either.
+        let full = "[[strategies]]\nname = \"full\"\n";
+        let named = parse(&format!("name = \"x\"\nseed = 3\n{full}{rest}")).unwrap();
+        assert_eq!(named.variants, plan.variants);
+        assert!(named.notes.is_empty());
+        let exclude = "[[exclude]]\nstrategy = \"full\"\n";
+        let excluded = parse(&format!("name = \"x\"\nseed = 3\n{full}{exclude}{rest}")).unwrap();
+        assert_eq!((excluded.variants, excluded.notes), (plan.variants, plan.notes));
     }
 
     #[test]
@@ -1049,12 +1122,52 @@ mod tests {
     }
 
     #[test]
+    fn an_exclude_takes_lists_of_names() {
+        let text = |exclude: &str| {
+            format!(
+                r#"
+                name = "first"
+                strategies = [{{ name = "full" }}, {{ name = "mask" }}, {{ name = "truncate" }}]
+                triggers = [{{ name = "turns" }}, {{ name = "tokens" }}, {{ name = "never" }}]
+                [[exclude]]
+                {exclude}
+                "#
+            )
+        };
+        let some = "strategy = [\"mask\", \"truncate\"]\ntrigger = [\"turns\", \"never\"]";
+        assert_eq!(labels(&text(some)), ["full @ never", "mask @ tokens", "truncate @ tokens"]);
+        let some = "strategy.name = [\"mask\", \"truncate\"]\nstrategy.keep_last = 10";
+        assert_eq!(
+            labels(&text(some)),
+            ["full @ never", "truncate @ turns", "truncate @ tokens", "truncate @ never"]
+        );
+        let mut errors = String::new();
+        for exclude in [
+            "strategy = [\"mask\",\n\"trunkate\"]",
+            "trigger = []",
+            "strategy.name = [\"mask\", \"full\"]\nstrategy.windw = 1",
+        ] {
+            errors.push_str(&error(&text(exclude)));
+            errors.push('\n');
+        }
+        insta::assert_snapshot!(errors, @r"
+        experiment.toml:7: unknown strategy `trunkate`
+        hint: did you mean `truncate`? (known: full, mask, truncate)
+        experiment.toml:6: `trigger` has no value
+        hint: a list is a grid over its values; a list as value is `{ list = [] }`
+        experiment.toml:7: unknown key `windw` of strategy `mask` or `full`
+        hint: known: keep_last, share, weights
+        ");
+    }
+
+    #[test]
     fn ids_hold_what_runs_and_nothing_else() {
         let ids = |strategy: &str| -> Vec<String> {
             let text = format!(
                 "name = \"x\"\nseed = 1\nstrategies = [{strategy}]\ntriggers = [{{ name = \"turns\" }}]"
             );
-            parse(&text).unwrap().variants.into_iter().map(|v| v.id).collect()
+            let variants = parse(&text).unwrap().variants;
+            variants.into_iter().filter(|v| v.strategy != "full").map(|v| v.id).collect()
         };
         let default = ids(r#"{ name = "mask" }"#);
         insta::assert_snapshot!(default[0], @"0acdf28d8ee743cf");
@@ -1081,7 +1194,7 @@ mod tests {
             tokenizer = "cl100k"
             seed = 7
             shadow_seeds = 2
-            reference_tails = [5]
+            reference_tails = [5, 3, 5]
             [prices]
             name = "p"
             fresh = 3
@@ -1098,7 +1211,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!((plan.tokenizer.as_str(), plan.seed, plan.shadow_seeds), ("cl100k", 7, 2));
-        assert_eq!((plan.reference_tails.as_slice(), plan.prices.fresh), (&[5][..], 3.0));
+        assert_eq!((plan.reference_tails.as_slice(), plan.prices.fresh), (&[3, 5][..], 3.0));
         assert_eq!(plan.data, Some(PathBuf::from("d")));
         assert!(plan.filter.takes("id", "swe-agent", "a/b", 5));
         assert!(!plan.filter.takes("id", "swe-agent", "a/b", 4));
@@ -1115,6 +1228,8 @@ mod tests {
             "name = \"x\"\n[prices]\nfresh = 1\ncached_read = 2",
             "name = \"x\"\n[prices]\nfresh = 1",
             "name = \"x\"\n[data]\nformat = [\"a\"]",
+            "name = \"x\"\n[data]\nformats = [\n\"swe-agent\",\n\"open-chat\"]",
+            "name = \"x\"\npartners = [\"other_repo\"]",
             "name = \"x\"\n[[strategies]]\nname = \"msak\"",
             "name = \"x\"\n[[strategies]]\nname = \"mask\"\n# a remark\nkeep_lst = 3",
             "name = \"x\"\n[[strategies]]\nkeep_last = 3",
@@ -1141,6 +1256,12 @@ mod tests {
 
         experiment.toml:3: unknown key `format` of section `data`
         hint: did you mean `formats`? (known: path, formats, ids, sources, min_turns, max_turns)
+
+        experiment.toml:5: unknown format `open-chat`
+        hint: did you mean `openai-chat`? (known: swe-agent, openai-chat)
+
+        experiment.toml:2: unknown kind of partner `other_repo`
+        hint: did you mean `other_repository`? (known: other_repository, same_repository)
 
         experiment.toml:3: unknown strategy `msak`
         hint: did you mean `mask`? (known: full, mask, truncate)
@@ -1174,6 +1295,8 @@ mod tests {
             "seed = -1",
             "seed = 1.5",
             "reference_tails = [3, \"x\"]",
+            "name = \"x\"\nreference_tails = []",
+            "name = \"x\"\nshadow_seeds = 0",
             "prices = 3",
             "[prices]\nfresh = -1",
             "name = \"x\"\nstrategies = 3",
@@ -1202,6 +1325,10 @@ mod tests {
         experiment.toml:1: `seed` is a fraction, expected a whole number
 
         experiment.toml:1: `reference_tails` is a string, expected a whole number
+
+        experiment.toml:2: `reference_tails` has no value, expected at least one number of turns
+
+        experiment.toml:2: `shadow_seeds = 0`: the random shadow needs at least 1
 
         experiment.toml:1: `prices` is a whole number, expected a section `[prices]`
 

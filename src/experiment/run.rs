@@ -6,7 +6,9 @@
 //!
 //! `RUN/_manifest.json` says what the run is and never changes; `RUN/parts/` holds the rows;
 //! `RUN/_attempts/` tells who did what when, and is never read for correctness; `RUN/_quarantine/`
-//! keeps the last error of a unit whose data cannot be read.
+//! keeps the last error of a unit whose data cannot be read. Data that is damaged makes rows with the
+//! error, so that a run comes to its end; data that changed or went away under the run makes none,
+//! since the id of a unit stands for the data that were there at the start.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -71,7 +73,7 @@ pub struct Outcome {
     pub lost_races: usize,
     /// Parts that another process or an earlier attempt wrote with other bytes.
     pub nondeterministic: usize,
-    /// Units whose data cannot be read, with the error.
+    /// Units left out since their data changed or went away during the run, with the error.
     pub quarantined: Vec<(String, String)>,
     /// Units without parts; their final tables are not written.
     pub missing: Vec<String>,
@@ -101,6 +103,7 @@ pub fn run_with(
     unit_fn: &UnitFn,
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
+    check_out(out, options)?;
     let selection = select(plan, data, options)?;
     let units = units::cut(plan, data, &selection)?;
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
@@ -138,6 +141,25 @@ pub fn run_with(
     }
     outcome.seconds = start.elapsed().as_secs_f64();
     Ok(outcome)
+}
+
+/// Refuses a folder that a run must not write into, or that there is nothing to finish in. Changes
+/// nothing.
+pub fn check_out(out: &Path, options: &Options) -> anyhow::Result<()> {
+    // The final tables would take the place of the data's: one of them has the same name.
+    for file in ["ingest.json", "annotate.json", "steps.parquet"] {
+        anyhow::ensure!(
+            !out.join(file).exists(),
+            "{} holds data ({file}), and a run would overwrite them\nhint: choose another folder for `--out`",
+            out.display()
+        );
+    }
+    anyhow::ensure!(
+        !options.finish || out.join("parts").is_dir(),
+        "{} holds no parts of a run, so there is nothing to finish\nhint: run the same command with `--shard I/N` for all shards first, or without `--finish`",
+        out.display()
+    );
+    Ok(())
 }
 
 /// What a run would do.
@@ -284,7 +306,8 @@ fn write_manifest(
     differences.truncate(5);
     let mut list = differences.join("\nhint: ");
     if more > 0 {
-        list.push_str(&format!("\nhint: and {more} more differences"));
+        let s = if more == 1 { "" } else { "s" };
+        list.push_str(&format!("\nhint: and {more} more difference{s}"));
     }
     anyhow::bail!(
         "{} holds another run\nhint: choose another folder, or make the two equal:\nhint: {list}",
@@ -385,6 +408,8 @@ struct Runner<'a> {
     scratch: &'a Scratch,
     unit_fn: &'a UnitFn<'a>,
     options: &'a Options,
+    /// By row group: whether what cannot be read there is damage, and no change during the run.
+    damaged: Mutex<HashMap<usize, bool>>,
 }
 
 /// What became of a unit.
@@ -394,7 +419,7 @@ enum Done {
         differing: usize,
         cells_error: usize,
     },
-    /// Its data cannot be read.
+    /// Its data changed or went away.
     Quarantined(String),
 }
 
@@ -407,7 +432,7 @@ impl<'a> Runner<'a> {
         unit_fn: &'a UnitFn<'a>,
         options: &'a Options,
     ) -> Self {
-        Runner { plan, data, out, scratch, unit_fn, options }
+        Runner { plan, data, out, scratch, unit_fn, options, damaged: Mutex::default() }
     }
 
     fn run(&self, shard: &[&Unit], outcome: &mut Outcome) -> anyhow::Result<()> {
@@ -478,12 +503,14 @@ impl<'a> Runner<'a> {
         let computed = start.elapsed();
         let quarantine = self.out.join("_quarantine").join(format!("{}.json", unit.id));
         let (done, error) = match result {
-            Ok(rows) => {
+            Ok((rows, damage)) => {
                 let cells_error = rows.cells.iter().filter(|c| c.status != "ok").count();
                 let (races, differing) = self.publish(unit, rows)?;
-                // An error of an earlier attempt is no longer true.
-                let _ = fs::remove_file(&quarantine);
-                (Done::Published { races, differing, cells_error }, None)
+                if damage.is_none() {
+                    // An error of an earlier attempt is no longer true.
+                    let _ = fs::remove_file(&quarantine);
+                }
+                (Done::Published { races, differing, cells_error }, damage)
             }
             Err(error) => {
                 let error = format!("{error:#}");
@@ -521,11 +548,11 @@ impl<'a> Runner<'a> {
         Ok(Some(done))
     }
 
-    /// Rows of a unit, checked and sorted. A failure is narrowed to the cells that fail; an error is
-    /// one of reading the data.
-    fn compute(&self, unit: &Unit, progress: &Counted) -> anyhow::Result<UnitRows> {
+    /// Rows of a unit, checked and sorted. A failure is narrowed to the cells that fail, and the
+    /// first one of reading the data is told beside; an error is one of data that changed.
+    fn compute(&self, unit: &Unit, progress: &Counted) -> anyhow::Result<(UnitRows, Option<String>)> {
         let error = match self.attempt(unit, progress) {
-            Ok(rows) => return Ok(rows),
+            Ok(rows) => return Ok((rows, None)),
             Err(error) => error,
         };
         progress.reset();
@@ -534,9 +561,23 @@ impl<'a> Runner<'a> {
             tracing::warn!("unit {} is tried again in pieces: {error:#}", unit.id);
         }
         let mut rows = UnitRows::default();
+        let mut damage = None;
         for &index in &unit.trajectories {
-            // If the data is at fault, it is not the trajectory's: nothing is published.
-            self.data.load(&[index])?;
+            if let Err(error) = self.readable(unit, index) {
+                if !self.is_damage(unit.row_group) {
+                    return Err(error);
+                }
+                // Once more: what could not be read a moment ago may be no damage.
+                if let Err(error) = self.readable(unit, index) {
+                    let trajectory = &self.data.entries()[index].id;
+                    let error = self.data.placeless(&error);
+                    tracing::warn!("trajectory {trajectory}: {error}");
+                    let cell = |v: &Variant| error_cell(&v.id, trajectory, error.clone());
+                    rows.cells.extend(unit.variants.iter().map(cell));
+                    damage.get_or_insert(error);
+                    continue;
+                }
+            }
             let one = |variants: Arc<[Variant]>| Unit {
                 trajectories: vec![index],
                 n_steps: u64::from(self.data.entries()[index].n_steps),
@@ -545,14 +586,14 @@ impl<'a> Runner<'a> {
             };
             let retry = one(Arc::clone(&unit.variants));
             let mut failed = match cells {
-                1 => vec![(unit.variants[0].clone(), format!("{error:#}"))],
+                1 => vec![(unit.variants[0].clone(), self.data.placeless(&error))],
                 _ => match self.attempt(&retry, progress) {
                     Ok(more) => {
                         append(&mut rows, more);
                         continue;
                     }
                     Err(error) if unit.variants.len() == 1 => {
-                        vec![(unit.variants[0].clone(), format!("{error:#}"))]
+                        vec![(unit.variants[0].clone(), self.data.placeless(&error))]
                     }
                     Err(_) => Vec::new(),
                 },
@@ -561,7 +602,7 @@ impl<'a> Runner<'a> {
                 for variant in unit.variants.iter() {
                     match self.attempt(&one(Arc::new([variant.clone()])), progress) {
                         Ok(more) => append(&mut rows, more),
-                        Err(error) => failed.push((variant.clone(), format!("{error:#}"))),
+                        Err(error) => failed.push((variant.clone(), self.data.placeless(&error))),
                     }
                 }
             }
@@ -572,7 +613,24 @@ impl<'a> Runner<'a> {
             }
         }
         sort(unit, self.data, &mut rows)?;
-        Ok(rows)
+        Ok((rows, damage))
+    }
+
+    /// Tries to read a trajectory of a unit; an error names file and row group.
+    fn readable(&self, unit: &Unit, index: usize) -> anyhow::Result<()> {
+        caught(|| self.data.load(&[index]).map(drop)).map_err(|error| match format!("{error:#}") {
+            text if text.contains("row group") => error,
+            text => {
+                anyhow::anyhow!("row group {} of steps.parquet and features.parquet: {text}", unit.row_group)
+            }
+        })
+    }
+
+    /// Whether a row group that cannot be read is damaged: the files are what they were at the start.
+    fn is_damage(&self, row_group: usize) -> bool {
+        // Held while the files are read, which other threads would do as well.
+        let mut damaged = self.damaged.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *damaged.entry(row_group).or_insert_with(|| self.data.is_unchanged())
     }
 
     /// Calls the unit function; a panic is an error like others.
@@ -872,6 +930,7 @@ mod tests {
         let catalogue = Catalogue {
             strategies: vec![known("full", &[]), known("mask", &[("k", "1")])],
             triggers: vec![known("turns", &[("n", "1")])],
+            formats: Vec::new(),
         };
         let text = format!(
             r#"
@@ -1028,6 +1087,34 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_of_data_is_no_folder_for_a_run() {
+        let place = Place::new();
+        let before = tables(&place.out("data"));
+        for shard in [None, Some((0, 2))] {
+            let options = Options { shard, ..Options::default() };
+            let error = place.run("data", &options, &rows).unwrap_err().to_string();
+            assert!(error.contains("holds data (steps.parquet)") && error.contains("hint: "), "{error}");
+        }
+        for note in ["ingest.json", "annotate.json"] {
+            fs::create_dir(place.out(note)).unwrap();
+            fs::write(place.out(note).join(note), "{}").unwrap();
+            place.run(note, &Options::default(), &rows).unwrap_err();
+            assert_eq!(fs::read_dir(place.out(note)).unwrap().count(), 1);
+        }
+        assert!(tables(&place.out("data")) == before);
+        assert!(!place.out("data/parts").exists());
+    }
+
+    #[test]
+    fn nothing_is_finished_where_nothing_was_begun() {
+        let place = Place::new();
+        let options = Options { finish: true, ..Options::default() };
+        let error = place.run("r", &options, &rows).unwrap_err().to_string();
+        assert!(error.contains("holds no parts of a run"), "{error}");
+        assert!(!place.out("r").exists());
+    }
+
+    #[test]
     fn two_processes_on_one_folder_agree() {
         let place = Place::new();
         place.run("whole", &Options::default(), &rows).unwrap();
@@ -1108,7 +1195,44 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_data_is_quarantined_and_then_done() {
+    fn damaged_data_become_rows_with_the_error() {
+        let mut place = Place::new();
+        let path = place.out("data/features.parquet");
+        let good = fs::read(&path).unwrap();
+        let mut bad = good.clone();
+        // Some pages of the first row group.
+        bad[60..120].fill(0);
+        fs::write(&path, &bad).unwrap();
+        place.data = Dataset::open(&place.out("data")).unwrap();
+        let mut outcomes = Vec::new();
+        for (out, threads) in [("one", 1), ("two", 2)] {
+            let options = Options { threads: Some(threads), ..Options::default() };
+            let outcome = place.run(out, &options, &rows).unwrap();
+            assert!(outcome.finished && !outcome.is_clean() && outcome.quarantined.is_empty());
+            assert!(place.out(out).join("_quarantine").read_dir().unwrap().any(|_| true));
+            outcomes.push((outcome.cells_ok, outcome.cells_error));
+        }
+        assert_eq!(outcomes[0], outcomes[1]);
+        assert!(tables(&place.out("one")) == tables(&place.out("two")));
+        let cells: Vec<CellRow> = store::read(&place.out("one/cells.parquet")).unwrap();
+        let errors: Vec<&CellRow> = cells.iter().filter(|c| c.status == "error").collect();
+        // Whole trajectories, all variants.
+        assert!(errors.len() % 7 == 0 && errors.len() < cells.len() && !errors.is_empty());
+        assert_eq!(outcomes[0], ((cells.len() - errors.len()) as u64, errors.len() as u64));
+        let folder = place.dir.path().display().to_string();
+        for cell in errors {
+            let error = cell.error.as_deref().unwrap();
+            let named = error.contains("row group 0 of") || error.contains("row group 1 of");
+            assert!(named && error.contains("features.parquet") && !error.contains(&folder), "{error}");
+        }
+        // Mended, it is other data.
+        fs::write(&path, &good).unwrap();
+        place.data = Dataset::open(&place.out("data")).unwrap();
+        assert!(place.run("mended", &Options::default(), &rows).unwrap().is_clean());
+    }
+
+    #[test]
+    fn data_that_change_under_a_run_are_quarantined_and_then_done() {
         let place = Place::new();
         let good = fs::read(place.out("data/steps.parquet")).unwrap();
         place.data.inputs().unwrap();

@@ -109,7 +109,23 @@ fn digest(path: &Path) -> anyhow::Result<String> {
         hash.update_reader(File::open(path)?)?;
         Ok(hash.finalize().to_hex().to_string())
     };
-    read().with_context(|| format!("cannot read {}\nhint: `ingest` writes it", path.display()))
+    read().map_err(|e| anyhow::anyhow!("cannot read {}: {e}\nhint: `ingest` writes it", path.display()))
+}
+
+fn row_groups<R: store::Row>(path: &Path) -> anyhow::Result<usize> {
+    store::row_groups::<R>(path).map_err(|error| match format!("{error:#}") {
+        text if text.contains("\nhint: ") => error,
+        text => anyhow::anyhow!("{text}\nhint: make it again with `trajpress ingest`"),
+    })
+}
+
+fn read_row_group<R: store::Row>(path: &Path, group: usize) -> anyhow::Result<Vec<R>> {
+    store::read_row_group::<R>(path, group).map_err(|error| {
+        let path = path.display();
+        anyhow::anyhow!(
+            "cannot read row group {group} of {path}: {error:#}\nhint: make it again with `trajpress ingest`"
+        )
+    })
 }
 
 /// What the annotation needs of the trajectories: no texts.
@@ -123,8 +139,8 @@ fn trajectories(path: &Path) -> anyhow::Result<Known> {
     let (mut formats, mut repositories, mut tasks) =
         (Interner::default(), Interner::default(), Interner::default());
     let mut known = Known { candidates: Vec::new(), places: BTreeMap::new(), n_bytes: 0 };
-    for group in 0..store::row_groups::<TrajectoryRow>(path)? {
-        for row in store::read_row_group::<TrajectoryRow>(path, group)? {
+    for group in 0..row_groups::<TrajectoryRow>(path)? {
+        for row in read_row_group::<TrajectoryRow>(path, group)? {
             // A task without a name is known by what it asks for.
             let task = match (&row.task_id, &row.goal) {
                 (Some(task), _) => format!("task {task}"),
@@ -200,8 +216,8 @@ fn write_features(
 
 /// Sends the row groups of the steps in order, until nobody wants them.
 fn read_groups(steps: &Path, read: mpsc::SyncSender<Vec<(String, Vec<Step>)>>) -> anyhow::Result<()> {
-    for group in 0..store::row_groups::<StepRow>(steps)? {
-        let rows = store::read_row_group::<StepRow>(steps, group)?;
+    for group in 0..row_groups::<StepRow>(steps)? {
+        let rows = read_row_group::<StepRow>(steps, group)?;
         if read.send(by_trajectory(rows)?).is_err() {
             break;
         }
@@ -342,6 +358,25 @@ mod tests {
         let partners: Vec<PartnerRow> = store::read(&dir.join("partners.parquet")).unwrap();
         assert_eq!(partners.iter().filter(|p| p.kind == "other_repository").count(), 12 * 5);
         assert!(annotate(dir, "cl100k", 1).unwrap().1, "another tokenizer");
+    }
+
+    #[test]
+    fn a_damaged_table_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["steps.parquet", "trajectories.parquet"] {
+            dataset(dir.path());
+            let path = dir.path().join(name);
+            let good = fs::read(&path).unwrap();
+            let mut holed = good.clone();
+            holed[4..80].fill(0);
+            for bad in [&good[..good.len() / 2], &holed[..]] {
+                fs::write(&path, bad).unwrap();
+                let error = format!("{:#}", annotate(dir.path(), "o200k", 1).unwrap_err());
+                let (what, hint) = error.split_once("\nhint: ").expect(&error);
+                assert!(what.contains(&path.display().to_string()), "{error}");
+                assert!(hint.contains("trajpress ingest"), "{error}");
+            }
+        }
     }
 
     #[test]
