@@ -71,6 +71,8 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let steps = file.trajectory.unwrap_or_default().0;
     let mut entries = file.history.unwrap_or_default().0;
     if steps.is_empty() {
+        // The history is read once more, and what is odd in it told once.
+        fields::forget_odd();
         entries = serde_json::from_slice::<HistoryFile>(bytes)?.history.unwrap_or_default().0;
     }
     let mut draft = Draft::new();
@@ -259,6 +261,16 @@ mod tests {
         assert_eq!(outline(&t)[2..], ["1 thought L", "1 action bash\nls /x", "1 observation a"]);
         assert_eq!(t.steps[4].call_id.as_deref(), Some("t1"));
         assert_eq!(t.steps[3].arguments.as_deref(), Some("{\"command\":\"ls /x\"}"));
+    }
+
+    #[test]
+    fn odd_entries_of_a_history_are_told_once() {
+        let json = r#"{"history":[null,{"role":"user","content":"T"},{"role":"assistant","content":"t","action":"ls"}]}"#;
+        let source = Source::test("demo.traj", "sweagent");
+        let mut sink = Sink::new(&source);
+        crate::formats::read_repaired(json.as_bytes(), &mut sink, read);
+        assert_eq!(sink.trajectories.len(), 1);
+        assert_eq!(sink.losses.0["list item of the wrong type left out"], 1);
     }
 
     #[test]

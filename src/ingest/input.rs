@@ -179,5 +179,7 @@ mod tests {
             find(&[dir.path().to_owned()]).unwrap().into_iter().map(|i| i.name).collect();
         assert_eq!(names, ["a.json", "b/z.json"]);
         assert!(find(&[dir.path().join("none")]).is_err());
+        let named = find(&[dir.path().join(".hidden"), "/dev/null".into()]).unwrap();
+        assert!(named.iter().any(|i| i.problem.is_some()) && named.len() == 2);
     }
 }

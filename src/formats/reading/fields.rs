@@ -118,6 +118,11 @@ pub(crate) fn note_odd(what: &str) {
     ODD.with_borrow_mut(|odd| odd.add(what));
 }
 
+/// Forgets what was told, before a value is read once more.
+pub(crate) fn forget_odd() {
+    ODD.take();
+}
+
 /// Reads a value by itself.
 fn read_alone<T: DeserializeOwned>(text: &str) -> Option<T> {
     let depth = DEPTH.get();
