@@ -566,7 +566,8 @@ fn tiers(points: &[Point], frontier: &[usize], naming: Naming) -> Vec<Tier> {
     points.iter().enumerate().map(tier).collect()
 }
 
-/// Points of one family under one trigger, by savings.
+/// Points of one family under one trigger, by savings. Of equal savings the larger setting, which labels put last, comes
+/// first: where all that can be kept is kept, the end is the largest share.
 fn series(points: &[Point], references: &[usize]) -> Vec<Vec<usize>> {
     let mut series: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for &i in references {
@@ -574,7 +575,7 @@ fn series(points: &[Point], references: &[usize]) -> Vec<Vec<usize>> {
         series.entry((&points[i].family, trigger)).or_default().push(i);
     }
     for one in series.values_mut() {
-        one.sort_by(|&a, &b| points[a].x.total_cmp(&points[b].x).then(a.cmp(&b)));
+        one.sort_by(|&a, &b| points[a].x.total_cmp(&points[b].x).then(b.cmp(&a)));
     }
     series.into_values().collect()
 }
@@ -987,6 +988,9 @@ mod tests {
         assert_eq!(settings("random", &points), "random, kept_share=0.02 to 0.4");
         // Largest share, least savings, first.
         assert_eq!(series(&points, &references), [[13, 17, 15], [12, 16, 14]]);
+        let tied = [("0.2", 0.5), ("0.4", 0.5), ("0.02", 0.6)];
+        let tied = tied.map(|(share, x)| point(&format!("oracle(kept_share={share})"), ORACLE, x, 0.9));
+        assert_eq!(series(&tied, &[0, 1, 2]), [[1, 0, 2]]);
     }
 
     #[test]
