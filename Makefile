@@ -44,7 +44,8 @@ bench: setup ## Run the benchmarks, each beside its reference
 
 figures: build ## Draw the figures of the kept reports again from their rows
 	@for dir in reports/*/; do \
-		if [ -d "$$dir/rows" ]; then $(BIN) report "$$dir/rows" --out "$$dir"; fi; done
+		if [ -d "$$dir/rows" ]; then $(BIN) report "$$dir/rows" --out "$$dir"; \
+		else echo "$$dir keeps no rows: see its README for how they are made"; fi; done
 
 clean: ## Remove what `make run` and the build made
 	$(CARGO) clean
