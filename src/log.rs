@@ -188,20 +188,20 @@ impl Log {
         paths.sort_by_key(|&a| (std::cmp::Reverse(depth(&self.atoms[a as usize].text)), a));
         // Suffix -> the one path that ends so, or None when several do.
         let mut holders: HashMap<&str, Option<AtomId>> = HashMap::new();
+        // Spelling without slashes at its ends -> the atom that it goes by.
+        let mut known: HashMap<&str, AtomId> = HashMap::new();
         let mut root: BTreeMap<AtomId, AtomId> = BTreeMap::new();
         for &path in &paths {
-            let text = self.atoms[path as usize].text.trim_start_matches('/');
-            match holders.get(text) {
-                Some(&Some(holder)) => {
-                    root.insert(path, holder);
-                }
-                _ => {
-                    for (at, _) in text.match_indices('/') {
-                        let suffix = &text[at + 1..];
-                        holders.entry(suffix).and_modify(|h| *h = None).or_insert(Some(path));
-                    }
-                    holders.entry(text).or_insert(Some(path));
-                }
+            let text = self.atoms[path as usize].text.trim_matches('/');
+            let same = known.get(text).copied().or_else(|| holders.get(text).copied().flatten());
+            if let Some(same) = same {
+                root.insert(path, same);
+                continue;
+            }
+            known.insert(text, path);
+            for (at, _) in text.match_indices('/') {
+                let suffix = &text[at + 1..];
+                holders.entry(suffix).and_modify(|h| *h = None).or_insert(Some(path));
             }
         }
         if root.is_empty() {
@@ -273,6 +273,12 @@ impl Log {
         let actions = || (turn.start..observation).rev().filter(|&s| self.kind(s) == Kind::Action);
         let by_id = id.and_then(|id| actions().find(|&s| steps[s as usize].call_id.as_deref() == Some(id)));
         by_id.or_else(|| actions().next())
+    }
+
+    /// Whether an observation can be had again by calling again: not that of an edit or a submission.
+    pub fn is_rerunnable(&self, observation: u32) -> bool {
+        let kind = self.call_of(observation).and_then(|call| self.action_kinds[call as usize].as_deref());
+        kind.is_some_and(|kind| !matches!(kind, "edit_file" | "submit"))
     }
 
     /// Tokens to get an observation again: its call and itself.
@@ -368,6 +374,20 @@ mod tests {
         };
         assert_eq!(name(1), ["src/db/models.py", "conftest.py"]);
         assert_eq!(log.find_atom("models.py"), log.find_atom("src/db/models.py"));
+    }
+
+    /// Slashes at the ends say nothing, whether or not the rest is ambiguous.
+    #[test]
+    fn spellings_with_slashes_at_the_ends_are_one_path() {
+        let log = Log::script(
+            "user: see a/x/y.py and b/x/y.py and /testbed/docs/
+             agent: x/y.py
+             agent: /x/y.py and /testbed/docs and docs/",
+        );
+        assert_eq!(log.find_atom("x/y.py"), log.find_atom("/x/y.py"));
+        assert_ne!(log.find_atom("x/y.py"), log.find_atom("a/x/y.py"));
+        let docs = log.find_atom("/testbed/docs").expect("a path");
+        assert!(["/testbed/docs/", "docs/"].iter().all(|d| log.find_atom(d).is_none_or(|a| a == docs)));
     }
 
     #[test]

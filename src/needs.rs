@@ -64,7 +64,7 @@ pub struct Need {
     /// The cheapest source span in tokens, among binding ones if there are any.
     pub cheapest: u32,
     /// The observation that holds the atom and is cheapest to get again with its call; none if no
-    /// tool output ever held it.
+    /// output of a call that can be made again ever held it.
     pub source: Option<u32>,
 }
 
@@ -245,7 +245,8 @@ fn mention<'a>(
         Some(old) if log.spans[old as usize].tokens <= log.spans[new as usize].tokens => Some(old),
         _ => Some(new),
     };
-    let again = (s.kind == Kind::Observation).then(|| (log.tokens_again(step), step));
+    let again =
+        (s.kind == Kind::Observation && log.is_rerunnable(step)).then(|| (log.tokens_again(step), step));
     for m in log.mentions_of_step(step) {
         let entry = seen.entry(m.atom).or_insert(Seen {
             last_turn: turn,
