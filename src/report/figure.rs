@@ -30,9 +30,9 @@ pub(super) struct Point {
 pub(super) struct Figure {
     canvas: Canvas,
     /// What stands beside the points: text and box.
-    #[cfg_attr(not(test), allow(dead_code))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests look for overlaps in it"))]
     labels: Vec<(String, Rect)>,
-    #[cfg_attr(not(test), allow(dead_code))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests look for overlaps in it"))]
     markers: Vec<Rect>,
 }
 
