@@ -1217,7 +1217,7 @@ mod tests {
         let cells: Vec<CellRow> = store::read(&place.out("one/cells.parquet")).unwrap();
         let errors: Vec<&CellRow> = cells.iter().filter(|c| c.status == "error").collect();
         // Whole trajectories, all variants.
-        assert!(errors.len() % 7 == 0 && errors.len() < cells.len() && !errors.is_empty());
+        assert!(errors.len().is_multiple_of(7) && errors.len() < cells.len() && !errors.is_empty());
         assert_eq!(outcomes[0], ((cells.len() - errors.len()) as u64, errors.len() as u64));
         let folder = place.dir.path().display().to_string();
         for cell in errors {
