@@ -428,7 +428,9 @@ const READ: [(&str, &str); 9] = [
 #[test]
 fn real_logs_have_as_many_trajectories_as_their_manifest() {
     let Some(logs) = std::env::var_os("TRAJPRESS_LOGS").map(PathBuf::from) else {
-        eprintln!("SKIPPED: set TRAJPRESS_LOGS to a folder of logs with a MANIFEST.tsv");
+        // Straight to stderr: what a passing test prints by `eprintln!` is swallowed.
+        let text = "SKIPPED: set TRAJPRESS_LOGS to a folder of logs with a MANIFEST.tsv\n";
+        std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
         return;
     };
     let out = tempfile::tempdir().unwrap();

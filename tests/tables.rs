@@ -29,9 +29,11 @@ fn pandas_and_duckdb_read_every_table() {
     let python = std::env::var("TRAJPRESS_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let ready = Command::new(&python).args(["-c", "import duckdb, pandas, pyarrow"]).output();
     if !ready.is_ok_and(|o| o.status.success()) {
-        eprintln!(
-            "SKIPPED: {python} has no duckdb, pandas and pyarrow\nhint: pip install them, or set TRAJPRESS_PYTHON"
+        // Straight to stderr: what a passing test prints by `eprintln!` is swallowed.
+        let text = format!(
+            "SKIPPED: {python} has no duckdb, pandas and pyarrow\nhint: pip install them, or set TRAJPRESS_PYTHON\n"
         );
+        std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
