@@ -6,6 +6,9 @@ CARGO ?= cargo
 OUT ?= out
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 BIN := $(TARGET)/release/trajpress
+# PORTABLE=1 builds llama.cpp for any x86-64 since Haswell; otherwise for this machine (see tests/native.sh).
+NATIVE := source tests/native.sh &&
+export PORTABLE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test lint bench figures clean
@@ -18,7 +21,7 @@ setup: ## Install what the build needs (through apt, when root), or say exactly 
 
 build: setup ## Build the program
 	@echo "== build: about 430 crates, polars dominates; 12 to 20 minutes on two cores when cold, seconds when warm"
-	$(CARGO) build --release --locked
+	$(NATIVE) $(CARGO) build --release --locked
 
 run: build ## Do the main job on the built-in data: logs -> tables -> grid -> report, into out/
 	@echo "== 1/4 ingest: logs -> $(OUT)/data"
@@ -33,14 +36,14 @@ run: build ## Do the main job on the built-in data: logs -> tables -> grid -> re
 
 test: setup ## Run all tests; set TRAJPRESS_LOGS to a folder of real logs to include them
 	@echo "== test: one build of the program and its tests, 15 to 22 minutes on two cores when cold"
-	$(CARGO) test --release --locked
+	$(NATIVE) $(CARGO) test --release --locked
 
 lint: setup ## Check formatting and lints
 	$(CARGO) fmt --check
-	$(CARGO) clippy --release --all-targets --locked -- -D warnings
+	$(NATIVE) $(CARGO) clippy --release --all-targets --locked -- -D warnings
 
 bench: setup ## Run the benchmarks, each beside its reference
-	$(CARGO) bench --locked
+	$(NATIVE) $(CARGO) bench --locked
 
 figures: build ## Draw the figures of the kept reports again from their rows
 	@for dir in reports/*/; do \

@@ -12,6 +12,7 @@ pub mod features;
 pub mod formats;
 pub mod ingest;
 pub mod log;
+pub mod models;
 pub mod needs;
 pub mod report;
 pub mod scorers;

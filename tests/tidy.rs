@@ -11,6 +11,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("store", vec!["trajectory"]),
         ("formats", vec!["trajectory"]),
         ("ingest", vec!["formats", "store", "trajectory"]),
+        ("models", vec![]),
         ("features", vec!["store", "trajectory"]),
         ("log", vec!["features", "store", "trajectory"]),
         ("needs", vec!["features", "log", "trajectory"]),

@@ -1,0 +1,139 @@
+//! All model work of the program, behind one trait: generate, score a given continuation, embed, tokenize.
+//!
+//! A [`Model`] takes a list of [`Call`]s and gives an [`Outcome`] for each, in order; it blocks, and many
+//! threads may call it at once. Back ends: `llama` (llama.cpp in a child process), `server` (any
+//! OpenAI-compatible server), `scripted` (recorded answers, for unit tests). [`cache::Cached`] is a model that
+//! wraps another.
+
+use serde::{Deserialize, Serialize};
+
+pub mod prompt;
+
+pub use prompt::{Part, Prompt};
+
+/// What a model is, as far as its answers depend on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    /// The name in `models.toml`, or the path of a GGUF, or `URL#model` of a server.
+    pub name: String,
+    /// All that an answer depends on besides the call: hash of the weights, version of the back end,
+    /// instruction set, shape of the batches. Part of the key of the call cache.
+    pub identity: String,
+    /// Tokens that fit one sequence, prompt and answer together.
+    pub window: u32,
+}
+
+/// One piece of work for a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Call {
+    /// Continue the prompt.
+    Generate {
+        prompt: Prompt,
+        /// At most so many tokens of answer.
+        max_tokens: u32,
+        /// GBNF that the answer must match (see `grammar`), root rule `root`.
+        grammar: Option<String>,
+        /// The answer ends before the first of these texts.
+        stop: Vec<String>,
+        /// None is greedy.
+        sampling: Option<Sampling>,
+    },
+    /// Log-likelihood of the prompt's scored parts, and of each continuation after the whole prompt.
+    Score { prompt: Prompt, continuations: Vec<String> },
+    /// The text's unit vector.
+    Embed { text: String },
+    /// The text's tokens under the model's own vocabulary, special tokens not recognised.
+    Tokenize { text: String },
+}
+
+/// How to draw tokens where greedy is not wanted. Same seed, same text.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// Above 0.
+    pub temperature: f32,
+    /// Nucleus, 0 to 1.
+    pub top_p: f32,
+    pub seed: u32,
+}
+
+/// What a model says to a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    Text(Text),
+    Scores(Scores),
+    /// Unit length.
+    Vector(Vec<f32>),
+    Tokens(Vec<u32>),
+}
+
+/// A generated text. It does not repeat the prompt's `prefill`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Text {
+    pub text: String,
+    pub finish: Finish,
+    /// Tokens of the prompt as it was sent, and of the answer.
+    pub prompt_tokens: u32,
+    pub tokens: u32,
+    /// Tokens of the prompt that did not fit the window and were cut (`Prompt::parts` says where).
+    pub cut_tokens: u32,
+}
+
+/// Why a text ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Finish {
+    /// The model ended it, or a stop text was met.
+    Stop,
+    /// `max_tokens` or the window was reached.
+    Length,
+    /// The answer's end repeated itself and was stopped there.
+    Loop,
+    /// The grammar allowed no further token before it was satisfied.
+    NoMatch,
+}
+
+/// Log-likelihoods, natural logarithms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    /// One list for each scored part of the prompt, in order.
+    pub parts: Vec<Vec<TokenScore>>,
+    /// One list for each continuation.
+    pub continuations: Vec<Vec<TokenScore>>,
+    pub prompt_tokens: u32,
+    pub cut_tokens: u32,
+}
+
+/// One token of a scored text.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TokenScore {
+    /// Where the token ends in its text, in bytes.
+    pub end: u32,
+    /// ln P(token | all before it), at most 0.
+    pub logprob: f64,
+}
+
+/// Why a call has no answer. Never a reason to end a run: the caller falls back and flags it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum CallError {
+    #[error("the model's process ended while it worked on this call: {0}")]
+    Aborted(String),
+    #[error("no answer within {0} seconds")]
+    Timeout(u64),
+    #[error("the prompt needs {tokens} tokens beyond what may be cut, the window holds {window}")]
+    TooLong { tokens: u32, window: u32 },
+    #[error("the grammar is not valid GBNF: {0}")]
+    Grammar(String),
+    #[error("this model cannot {0}")]
+    Unsupported(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+pub type Outcome = Result<Answer, CallError>;
+
+/// A model, wherever it runs.
+pub trait Model: Send + Sync {
+    fn card(&self) -> &Card;
+
+    /// Answers all calls, in order. Blocks; what one call meets never costs another its answer.
+    fn answer(&self, calls: &[Call]) -> Vec<Outcome>;
+}
