@@ -13,11 +13,9 @@ command -v cc >/dev/null || missing+=(gcc)
 command -v c++ >/dev/null || missing+=(g++)
 command -v cmake >/dev/null || missing+=(cmake)
 # The bindings to llama.cpp are made by libclang, when they are built.
-if ! ls /usr/lib/llvm-*/lib/libclang.so* /usr/lib/*/libclang*.so* /usr/lib64/libclang*.so* >/dev/null 2>&1 &&
-  [ -z "${LIBCLANG_PATH:-}" ]; then
-  missing+=(libclang-dev)
-fi
-echo 'int main(void){return 0;}' | cc -x c - -o /dev/null 2>/dev/null || missing+=(libc6-dev)
+libclang=$(compgen -G '/usr/lib*/llvm-*/lib*/libclang*.so*' || compgen -G '/usr/lib*/*/libclang*.so*' ||
+  compgen -G '/usr/lib*/libclang*.so*' || echo "${LIBCLANG_PATH:-}")
+[ -n "$libclang" ] || missing+=(libclang-dev)
 
 if [ ${#missing[@]} -eq 0 ]; then
   exit 0
