@@ -6,6 +6,8 @@
 flavour=portable
 if [ -z "${PORTABLE:-}" ] && [ -r /proc/cpuinfo ] && [ "$(uname -m)" = x86_64 ]; then
   flavour=native
+  # The same as the default, but cargo watches this variable: a build without it (plain cargo) is told apart.
+  export LLAMA_LIB_PROFILE=Release
   has() { grep -qm1 "^flags.*[[:space:]]$1\([[:space:]]\|$\)" /proc/cpuinfo; }
   on() { export "$1=ON"; flavour="$flavour $1"; }
   if has avx512f && has avx512bw && has avx512vl && has avx512dq && has avx512cd; then
@@ -24,6 +26,9 @@ if [ -z "${PORTABLE:-}" ] && [ -r /proc/cpuinfo ] && [ "$(uname -m)" = x86_64 ];
     export CXXFLAGS="${CXXFLAGS:+$CXXFLAGS }-include $header"
   fi
 fi
+
+# Part of what every answer of a model is known by.
+export TRAJPRESS_LLAMA_FLAVOUR="$flavour"
 
 # llama.cpp's build does not notice all that changes here, so a new flavour makes it start over.
 stamp="${CARGO_TARGET_DIR:-target}/.llama-flavour"

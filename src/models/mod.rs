@@ -7,6 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
+pub mod cache;
+pub mod grammar;
+pub mod labels;
+#[cfg(feature = "llama")]
+pub mod llama;
 pub mod prompt;
 
 pub use prompt::{Part, Prompt};
@@ -61,8 +66,11 @@ pub struct Sampling {
 pub enum Answer {
     Text(Text),
     Scores(Scores),
-    /// Unit length.
-    Vector(Vec<f32>),
+    /// Unit length. A text longer than the window keeps its beginning: `cut_tokens` says how many it lost.
+    Vector {
+        values: Vec<f32>,
+        cut_tokens: u32,
+    },
     Tokens(Vec<u32>),
 }
 

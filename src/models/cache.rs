@@ -1,0 +1,431 @@
+//! Answers kept on disk: a call that was answered once is not computed again, whoever asks.
+//!
+//! The key is a hash of all that an answer depends on ([`Card::identity`] and the call). The store is SQLite with
+//! a write-ahead log: a `kill -9` loses at most the answers of the last moment, and any number of processes may
+//! share it. Only answers are kept; an error is asked again.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+use serde::Serialize;
+
+use super::{Answer, Call, Card, Model, Outcome};
+
+/// Raised when the form of keys or answers changes: older entries are then never found, and leave by age.
+const VERSION: u32 = 1;
+/// Answers are written after so many calls, so that a killed run keeps what it paid for.
+const GROUP: usize = 64;
+/// An entry's last use is written down again after so many seconds: reading stays reading.
+const AGE: u64 = 3600;
+
+/// What a cache did in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Tally {
+    pub hits: u64,
+    pub misses: u64,
+    /// Seconds that the answers found had cost when they were computed, and that the others cost now. A call's
+    /// seconds are its even share of the time that its group took.
+    pub seconds_saved: f64,
+    pub seconds_spent: f64,
+}
+
+impl std::ops::Add for Tally {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+            seconds_saved: self.seconds_saved + other.seconds_saved,
+            seconds_spent: self.seconds_spent + other.seconds_spent,
+        }
+    }
+}
+
+/// The file with the answers.
+pub struct Store {
+    connection: Mutex<Connection>,
+    path: PathBuf,
+    /// Bytes of answers that are kept at most.
+    cap: u64,
+    /// Said once, when the store stops working in mid-run.
+    failed: Mutex<Option<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl Store {
+    /// Opens the store, or makes it. `cap` is in bytes.
+    pub fn open(path: &Path, cap: u64) -> anyhow::Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make the cache's folder {}", folder.display()))?;
+        }
+        let connection = Self::prepare(path).with_context(|| {
+            format!("cannot use the call cache {}; delete it, or run with --no-cache", path.display())
+        })?;
+        Ok(Self { connection: Mutex::new(connection), path: path.to_owned(), cap, failed: Mutex::new(None) })
+    }
+
+    fn prepare(path: &Path) -> rusqlite::Result<Connection> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(Duration::from_secs(60))?;
+        connection.pragma_update(None, "auto_vacuum", "incremental")?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "normal")?;
+        connection.execute_batch(
+            "CREATE TABLE IF NOT EXISTS answers (
+                 key BLOB PRIMARY KEY, answer BLOB NOT NULL, seconds REAL NOT NULL, used INTEGER NOT NULL
+             ) WITHOUT ROWID;
+             CREATE INDEX IF NOT EXISTS answers_by_use ON answers (used);
+             CREATE TABLE IF NOT EXISTS size (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL);
+             INSERT OR IGNORE INTO size VALUES (1, 0);",
+        )?;
+        Ok(connection)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the answers kept now.
+    pub fn bytes(&self) -> anyhow::Result<u64> {
+        let connection = lock(&self.connection);
+        Ok(connection.query_row("SELECT bytes FROM size", [], |row| row.get(0))?)
+    }
+
+    /// Why the store stopped working during the run, if it did: answers were then computed without it.
+    pub fn failure(&self) -> Option<String> {
+        lock(&self.failed).clone()
+    }
+
+    fn usable<T>(&self, result: rusqlite::Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                lock(&self.failed).get_or_insert_with(|| {
+                    let said = format!("call cache {}: {error}; going on without it", self.path.display());
+                    tracing::warn!("{said}");
+                    said
+                });
+                None
+            }
+        }
+    }
+
+    /// The answers known, with the seconds that they cost.
+    fn find(&self, keys: &[[u8; 32]]) -> Vec<Option<(Answer, f64)>> {
+        let mut connection = lock(&self.connection);
+        let found = (|| {
+            let mut found = Vec::with_capacity(keys.len());
+            let mut old = Vec::new();
+            let now = now();
+            {
+                let mut select = connection.prepare_cached("SELECT answer, seconds, used FROM answers WHERE key = ?")?;
+                for key in keys {
+                    let row: Option<(Vec<u8>, f64, u64)> = select
+                        .query_row(params![key.as_slice()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                        .optional()?;
+                    found.push(row.and_then(|(bytes, seconds, used)| {
+                        if used + AGE < now {
+                            old.push(*key);
+                        }
+                        // What cannot be read is computed again.
+                        postcard::from_bytes(&bytes).ok().map(|answer| (answer, seconds))
+                    }));
+                }
+            }
+            if !old.is_empty() {
+                let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                for key in old {
+                    write.execute("UPDATE answers SET used = ? WHERE key = ?", params![now, key.as_slice()])?;
+                }
+                write.commit()?;
+            }
+            Ok(found)
+        })();
+        self.usable(found).unwrap_or_else(|| keys.iter().map(|_| None).collect())
+    }
+
+    fn keep(&self, entries: &[([u8; 32], Vec<u8>)], seconds: f64) {
+        let mut connection = lock(&self.connection);
+        let kept = (|| {
+            let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut added = 0i64;
+            for (key, bytes) in entries {
+                let before: Option<i64> = write
+                    .query_row("SELECT length(answer) FROM answers WHERE key = ?", params![key.as_slice()], |row| {
+                        row.get(0)
+                    })
+                    .optional()?;
+                write.execute(
+                    "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",
+                    params![key.as_slice(), bytes, seconds, now()],
+                )?;
+                added += bytes.len() as i64 - before.unwrap_or(0);
+            }
+            write.execute("UPDATE size SET bytes = bytes + ?", params![added])?;
+            let bytes: u64 = write.query_row("SELECT bytes FROM size", [], |row| row.get(0))?;
+            if bytes > self.cap {
+                evict(&write, bytes, self.cap / 10 * 9)?;
+            }
+            write.commit()?;
+            if bytes > self.cap {
+                connection.execute_batch("PRAGMA incremental_vacuum")?;
+            }
+            Ok(())
+        })();
+        self.usable(kept);
+    }
+}
+
+/// Deletes what was used longest ago until `room` bytes are left.
+fn evict(write: &Connection, mut bytes: u64, room: u64) -> rusqlite::Result<()> {
+    let mut oldest = Vec::new();
+    {
+        let mut select = write.prepare("SELECT key, length(answer) FROM answers ORDER BY used, key")?;
+        let mut rows = select.query([])?;
+        while bytes > room {
+            let Some(row) = rows.next()? else { break };
+            oldest.push(row.get::<_, Vec<u8>>(0)?);
+            bytes = bytes.saturating_sub(row.get(1)?);
+        }
+    }
+    for key in oldest {
+        write.execute("DELETE FROM answers WHERE key = ?", params![key])?;
+    }
+    write.execute("UPDATE size SET bytes = ?", params![bytes])?;
+    Ok(())
+}
+
+/// A model with a cache before it; without a store it only counts.
+pub struct Cached {
+    inner: Box<dyn Model>,
+    store: Option<Arc<Store>>,
+    tally: Mutex<Tally>,
+}
+
+impl Cached {
+    pub fn new(inner: Box<dyn Model>, store: Option<Arc<Store>>) -> Self {
+        Self { inner, store, tally: Mutex::default() }
+    }
+
+    pub fn tally(&self) -> Tally {
+        *lock(&self.tally)
+    }
+
+    fn key(&self, call: &Call) -> Option<[u8; 32]> {
+        let call = postcard::to_stdvec(call).ok()?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&VERSION.to_le_bytes());
+        let identity = self.inner.card().identity.as_bytes();
+        hasher.update(&(identity.len() as u64).to_le_bytes()).update(identity);
+        Some(hasher.update(&call).finalize().into())
+    }
+}
+
+impl Model for Cached {
+    fn card(&self) -> &Card {
+        self.inner.card()
+    }
+
+    fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
+        let keys: Vec<[u8; 32]> = match calls.iter().map(|call| self.key(call)).collect() {
+            Some(keys) => keys,
+            // Only a call that cannot be written down has no key; there is none.
+            None => return self.inner.answer(calls),
+        };
+        let known = match &self.store {
+            Some(store) => store.find(&keys),
+            None => calls.iter().map(|_| None).collect(),
+        };
+        let mut tally = Tally::default();
+        let mut outcomes: HashMap<[u8; 32], Outcome> = HashMap::new();
+        for (key, found) in keys.iter().zip(known) {
+            if let Some((answer, seconds)) = found {
+                tally.hits += 1;
+                tally.seconds_saved += seconds;
+                outcomes.insert(*key, Ok(answer));
+            }
+        }
+        // Each missing call once, in the order in which it was asked first.
+        let mut asked: Vec<([u8; 32], &Call)> = Vec::new();
+        let mut listed = std::collections::HashSet::new();
+        for (key, call) in keys.iter().zip(calls) {
+            if !outcomes.contains_key(key) && listed.insert(*key) {
+                asked.push((*key, call));
+            }
+        }
+        for group in asked.chunks(GROUP) {
+            let begun = Instant::now();
+            let group_calls: Vec<Call> = group.iter().map(|(_, call)| (*call).clone()).collect();
+            let answers = self.inner.answer(&group_calls);
+            let seconds = begun.elapsed().as_secs_f64();
+            tally.misses += group.len() as u64;
+            tally.seconds_spent += seconds;
+            if let Some(store) = &self.store {
+                let entries: Vec<_> = group
+                    .iter()
+                    .zip(&answers)
+                    .filter_map(|((key, _), outcome)| {
+                        let answer = outcome.as_ref().ok()?;
+                        Some((*key, postcard::to_stdvec(answer).ok()?))
+                    })
+                    .collect();
+                store.keep(&entries, seconds / group.len() as f64);
+            }
+            outcomes.extend(group.iter().map(|(key, _)| *key).zip(answers));
+        }
+        {
+            let mut all = lock(&self.tally);
+            *all = *all + tally;
+        }
+        keys.iter().map(|key| outcomes[key].clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{CallError, Finish, Text};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Answers with the text's own vector of lengths, and counts.
+    struct Counting {
+        card: Card,
+        asked: Arc<AtomicU64>,
+    }
+
+    impl Model for Counting {
+        fn card(&self) -> &Card {
+            &self.card
+        }
+
+        fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
+            self.asked.fetch_add(calls.len() as u64, Ordering::Relaxed);
+            calls
+                .iter()
+                .map(|call| match call {
+                    Call::Embed { text } if text == "bad" => Err(CallError::Failed("bad".into())),
+                    Call::Embed { text } => {
+                        Ok(Answer::Vector { values: vec![text.len() as f32; 100], cut_tokens: 0 })
+                    }
+                    _ => Ok(Answer::Text(Text {
+                        text: "t".into(),
+                        finish: Finish::Stop,
+                        prompt_tokens: 1,
+                        tokens: 1,
+                        cut_tokens: 0,
+                    })),
+                })
+                .collect()
+        }
+    }
+
+    fn model(identity: &str, store: Option<&Arc<Store>>) -> (Cached, Arc<AtomicU64>) {
+        let asked = Arc::new(AtomicU64::new(0));
+        let card = Card { name: "m".into(), identity: identity.into(), window: 10 };
+        let inner = Counting { card, asked: Arc::clone(&asked) };
+        (Cached::new(Box::new(inner), store.cloned()), asked)
+    }
+
+    fn embed(text: &str) -> Call {
+        Call::Embed { text: text.to_owned() }
+    }
+
+    #[test]
+    fn an_answer_is_computed_once_a_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(&folder.path().join("a/calls.sqlite"), 1 << 20).unwrap());
+        let (first, asked) = model("one", Some(&store));
+        let calls = [embed("a"), embed("bb"), embed("a"), embed("bad")];
+        let answers = first.answer(&calls);
+        assert_eq!(asked.load(Ordering::Relaxed), 3, "equal calls of one batch are asked once");
+        assert_eq!(answers[0], answers[2]);
+        assert!(answers[3].is_err());
+        assert_eq!(first.answer(&calls), answers);
+        assert_eq!(asked.load(Ordering::Relaxed), 4, "an error is asked again");
+        let tally = first.tally();
+        assert_eq!((tally.hits, tally.misses), (3, 4));
+
+        let (same, asked) = model("one", Some(&store));
+        same.answer(&calls[..2]);
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        let (other, asked) = model("two", Some(&store));
+        other.answer(&calls[..2]);
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn without_a_store_all_is_computed() {
+        let (cached, asked) = model("one", None);
+        cached.answer(&[embed("a")]);
+        cached.answer(&[embed("a")]);
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_was_not_used_for_long_leaves_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls.sqlite");
+        let store = Arc::new(Store::open(&path, 5_000).unwrap());
+        let (cached, asked) = model("one", Some(&store));
+        let calls: Vec<Call> = (0..10).map(|n| embed(&"x".repeat(n))).collect();
+        cached.answer(&calls);
+        lock(&store.connection).execute("UPDATE answers SET used = used - 100", []).unwrap();
+        let bytes = store.bytes().unwrap();
+        assert!(bytes < 5_000, "{bytes}");
+        // Each vector is some 400 bytes: two more would be over the cap.
+        let more: Vec<Call> = (20..23).map(|n| embed(&"x".repeat(n))).collect();
+        cached.answer(&more);
+        let bytes = store.bytes().unwrap();
+        assert!(bytes <= 4_500, "{bytes}");
+        let asked_before = asked.load(Ordering::Relaxed);
+        cached.answer(&more);
+        assert_eq!(asked.load(Ordering::Relaxed), asked_before, "the newest have stayed");
+        let counted: i64 = lock(&store.connection)
+            .query_row("SELECT sum(length(answer)) FROM answers", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(counted as u64, bytes);
+    }
+
+    #[test]
+    fn two_stores_share_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls.sqlite");
+        let stores: Vec<_> = (0..2).map(|_| Arc::new(Store::open(&path, 1 << 30).unwrap())).collect();
+        std::thread::scope(|scope| {
+            for store in &stores {
+                scope.spawn(move || {
+                    let (cached, _) = model("one", Some(store));
+                    for n in 0..200 {
+                        cached.answer(&[embed(&"y".repeat(n))]);
+                    }
+                    assert_eq!(store.failure(), None);
+                });
+            }
+        });
+        let (cached, asked) = model("one", Some(&stores[0]));
+        cached.answer(&(0..200).map(|n| embed(&"y".repeat(n))).collect::<Vec<_>>());
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_file_that_is_no_store_is_told_with_its_cure() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls.sqlite");
+        std::fs::write(&path, "not a database, but long enough to be taken for one".repeat(100)).unwrap();
+        let error = format!("{:#}", Store::open(&path, 1).err().unwrap());
+        assert!(error.contains("delete it, or run with --no-cache"), "{error}");
+    }
+}

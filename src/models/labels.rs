@@ -1,0 +1,111 @@
+//! Questions answered by likelihood, without generating: choices, yes or no, ratings.
+//!
+//! Small models cannot be trusted to write an answer in form; what they think of each possible answer can be read
+//! off all the same. All questions of a batch should share the beginning of their prompts: it is decoded once.
+
+use super::{Answer, Call, CallError, Model, Prompt};
+
+/// ln P of each label (the sum over its tokens), for each prompt. Not normalised over the labels.
+///
+/// A label is what would follow the prompt directly: mind the space.
+pub fn likelihoods(model: &dyn Model, prompts: &[Prompt], labels: &[&str]) -> Vec<Result<Vec<f64>, CallError>> {
+    let continuations: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+    let calls: Vec<Call> = prompts
+        .iter()
+        .map(|prompt| Call::Score { prompt: prompt.clone(), continuations: continuations.clone() })
+        .collect();
+    model
+        .answer(&calls)
+        .into_iter()
+        .map(|outcome| match outcome? {
+            Answer::Scores(scores) => Ok(scores
+                .continuations
+                .iter()
+                .map(|tokens| tokens.iter().map(|token| token.logprob).sum())
+                .collect()),
+            other => Err(CallError::Failed(format!("asked for scores, was given {other:?}"))),
+        })
+        .collect()
+}
+
+/// Probabilities over the labels alone: softmax of their log-likelihoods. Empty if there are none.
+pub fn normalise(likelihoods: &[f64]) -> Vec<f64> {
+    let top = likelihoods.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let raw: Vec<f64> = likelihoods.iter().map(|l| libm::exp(l - top)).collect();
+    let sum: f64 = raw.iter().sum();
+    raw.into_iter().map(|x| x / sum).collect()
+}
+
+/// Takes from each label its mean over the batch: small models prefer some labels whatever they are asked.
+/// `batch` has one list of log-likelihoods for each question, all equally long.
+pub fn centre(batch: &mut [Vec<f64>]) {
+    let Some(labels) = batch.first().map(Vec::len) else { return };
+    for label in 0..labels {
+        let mean = batch.iter().map(|question| question[label]).sum::<f64>() / batch.len() as f64;
+        for question in batch.iter_mut() {
+            question[label] -= mean;
+        }
+    }
+}
+
+/// The index of the largest, of equal ones the first.
+pub fn largest(values: &[f64]) -> Option<usize> {
+    let mut best: Option<usize> = None;
+    for (index, value) in values.iter().enumerate() {
+        if best.is_none_or(|best| *value > values[best]) {
+            best = Some(index);
+        }
+    }
+    best
+}
+
+/// The ten digits, labels of a rating.
+pub const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
+/// A rating from 1 to 10: one more than the expected digit. The prompt must end where a digit from 0 to 9 is to
+/// follow.
+pub fn ratings(model: &dyn Model, prompts: &[Prompt]) -> Vec<Result<f64, CallError>> {
+    likelihoods(model, prompts, &DIGITS).into_iter().map(|digits| digits.map(|digits| expected(&digits))).collect()
+}
+
+fn expected(digits: &[f64]) -> f64 {
+    normalise(digits).iter().enumerate().map(|(digit, p)| (digit + 1) as f64 * p).sum()
+}
+
+/// P(first) / (P(first) + P(second)), as for " yes" and " no".
+pub fn either(model: &dyn Model, prompts: &[Prompt], first: &str, second: &str) -> Vec<Result<f64, CallError>> {
+    likelihoods(model, prompts, &[first, second])
+        .into_iter()
+        .map(|pair| pair.map(|pair| normalise(&pair)[0]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_hand() {
+        let p = normalise(&[0.25f64.ln(), 0.75f64.ln() - 0.0]);
+        assert!((p[0] - 0.25).abs() < 1e-12 && (p[1] - 0.75).abs() < 1e-12);
+        // Very unlikely labels still compare.
+        let p = normalise(&[-2000.0, -2000.0 + 3f64.ln()]);
+        assert!((p[1] - 0.75).abs() < 1e-9);
+        // Half 0, half 9: the rating is 5.5.
+        let mut digits = [f64::NEG_INFINITY; 10];
+        digits[0] = -1.0;
+        digits[9] = -1.0;
+        assert!((expected(&digits) - 5.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn centring_takes_away_a_favourite() {
+        // Label 0 is likelier everywhere; relative to that, the second question means label 1.
+        let mut batch = vec![vec![-1.0, -9.0], vec![-2.0, -4.0]];
+        centre(&mut batch);
+        assert_eq!(batch, [[0.5, -2.5], [-0.5, 2.5]]);
+        assert_eq!(largest(&batch[1]), Some(1));
+        assert_eq!(largest(&[]), None);
+        centre(&mut []);
+    }
+}

@@ -1,0 +1,575 @@
+//! One llama.cpp context with one thread: prefill, scoring, and many sequences generated side by side.
+//!
+//! Stream 0 holds the prompt decoded last: the next prompt decodes only what differs from it, and a sequence that
+//! is to generate gets a copy in a stream of its own.
+//!
+//! # Answers depend on their call alone, bit for bit
+//!
+//! Floating-point sums depend on their order, so in general a batch changes what is computed for each of its rows.
+//! Four rules keep that out, whatever shares a context and whatever it did before (measured on every flavour and
+//! model of the default set by `tests/models.rs`; with any of them broken, logits differ):
+//!
+//! 1. every sequence has a stream of cells of its own (`kv_unified` off), so its cells stand at the same places
+//!    whoever else is there;
+//! 2. flash attention is off: its sums over cells are cut where the chunk ends;
+//! 3. a token of a prompt is decoded in a chunk of at least two rows, a generated token as the only row of its
+//!    stream: one row and many rows go through different kernels, two and five hundred through the same;
+//! 4. one thread a context.
+
+use std::num::NonZeroU32;
+
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::sampling::LlamaSampler;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token::data::LlamaTokenData;
+use llama_cpp_2::token::data_array::LlamaTokenDataArray;
+
+use crate::models::{Answer, Call, CallError, Finish, Outcome, Prompt, Sampling, Scores, Text, TokenScore};
+
+use super::template::{self, Template};
+
+/// Rows of a prompt decoded at once.
+const CHUNK: usize = 512;
+/// `LLAMA_FLASH_ATTN_TYPE_DISABLED`.
+const NO_FLASH_ATTENTION: i32 = 0;
+
+/// A repeated end is a loop when it has come so many times and is so many tokens long in all.
+const LOOP_TIMES: usize = 4;
+const LOOP_TOKENS: usize = 64;
+/// Longest period that is looked for, in tokens.
+const LOOP_PERIOD: usize = 128;
+
+pub(super) struct Engine<'m> {
+    model: &'m LlamaModel,
+    template: &'m Template,
+    context: LlamaContext<'m>,
+    batch: LlamaBatch<'static>,
+    window: u32,
+    /// What stream 0 holds.
+    held: Vec<LlamaToken>,
+    /// Stream k + 1 belongs to slot k.
+    slots: Vec<Option<Slot>>,
+    alive: &'m (dyn Fn() + Sync),
+}
+
+/// A sequence that is being generated.
+struct Slot {
+    id: u64,
+    prompt: u32,
+    cut: u32,
+    max_tokens: u32,
+    stop: Vec<String>,
+    choose: Chooser,
+    bytes: Vec<u8>,
+    made: Vec<LlamaToken>,
+    repeats: Repeats,
+}
+
+impl<'m> Engine<'m> {
+    /// Contexts must be made one after the other: llama.cpp changes the model while it makes one.
+    pub(super) fn new(
+        backend: &LlamaBackend,
+        model: &'m LlamaModel,
+        template: &'m Template,
+        window: u32,
+        sequences: u32,
+        alive: &'m (dyn Fn() + Sync),
+    ) -> Result<Self, String> {
+        let streams = sequences + 1;
+        let parameters = LlamaContextParams::default()
+            .with_n_ctx(NonZeroU32::new(window * streams))
+            .with_n_batch(CHUNK as u32)
+            .with_n_ubatch(CHUNK as u32)
+            .with_n_seq_max(streams)
+            .with_kv_unified(false)
+            .with_flash_attention_policy(NO_FLASH_ATTENTION)
+            .with_n_threads(1)
+            .with_n_threads_batch(1)
+            .with_swa_full(true);
+        let context = model
+            .new_context(backend, parameters)
+            .map_err(|error| format!("no context of {streams} x {window} tokens: {error}"))?;
+        Ok(Self {
+            model,
+            template,
+            context,
+            batch: LlamaBatch::new(CHUNK, 1),
+            window,
+            held: Vec::new(),
+            slots: (0..sequences).map(|_| None).collect(),
+            alive,
+        })
+    }
+
+    /// Whether a call that generates can be started now.
+    pub(super) fn has_room(&self) -> bool {
+        self.slots.iter().any(Option::is_none)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.slots.iter().all(Option::is_none)
+    }
+
+    /// Does a call, or starts it: None means that [`Engine::step`] will give its outcome.
+    pub(super) fn start(&mut self, id: u64, call: Call) -> Option<Outcome> {
+        match call {
+            Call::Generate { prompt, max_tokens, grammar, stop, sampling } => {
+                match self.open(id, &prompt, max_tokens, grammar.as_deref(), stop, sampling) {
+                    Ok(done) => done.map(Ok),
+                    Err(error) => Some(Err(error)),
+                }
+            }
+            Call::Score { prompt, continuations } => Some(self.score(&prompt, &continuations)),
+            Call::Tokenize { text } => Some(Ok(Answer::Tokens(self.tokenize(&text)))),
+            Call::Embed { .. } => Some(Err(CallError::Unsupported("embed: it is no embedder".to_owned()))),
+        }
+    }
+
+    fn tokenize(&self, text: &str) -> Vec<u32> {
+        self.plain(text).iter().map(|token| token.0 as u32).collect()
+    }
+
+    fn plain(&self, text: &str) -> Vec<LlamaToken> {
+        self.model.vocab().tokenize(text.as_bytes(), false, false)
+    }
+
+    /// Makes stream 0 hold exactly `tokens`, and gives the logits of the rows that `wanted` names (ascending).
+    fn hold(
+        &mut self,
+        tokens: &[LlamaToken],
+        wanted: &[usize],
+        mut row: impl FnMut(usize, &[f32]),
+    ) -> Result<(), CallError> {
+        let common = self.held.iter().zip(tokens).take_while(|(a, b)| a == b).count();
+        // Never a chunk of one row (rule 3), unless that is all there is.
+        let mut at = wanted.first().map_or(common, |first| common.min(*first));
+        if at < tokens.len() {
+            at = at.min(tokens.len().saturating_sub(2));
+        }
+        self.held.truncate(at);
+        self.drop_from(0, at)?;
+        let mut next = wanted.iter().copied().peekable();
+        while at < tokens.len() {
+            let end = match tokens.len() - at {
+                left if left <= CHUNK => tokens.len(),
+                left if left == CHUNK + 1 => at + CHUNK - 1,
+                _ => at + CHUNK,
+            };
+            self.batch.clear();
+            let mut rows = Vec::new();
+            for index in at..end {
+                let logits = next.next_if_eq(&index).is_some();
+                if logits {
+                    rows.push(index);
+                }
+                self.batch.add(tokens[index], index as i32, &[0], logits).map_err(failed)?;
+            }
+            self.decode()?;
+            self.held.extend(&tokens[at..end]);
+            for index in rows {
+                row(index, self.context.get_logits_ith((index - at) as i32));
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Forgets what a stream holds from a position on.
+    fn drop_from(&mut self, stream: i32, position: usize) -> Result<(), CallError> {
+        self.context.kv_cache_seq_rm(stream, Some(position as u32), None);
+        Ok(())
+    }
+
+    fn decode(&mut self) -> Result<(), CallError> {
+        (self.alive)();
+        self.context.decode(&mut self.batch).map_err(|error| {
+            // What the streams hold after a failure is not known.
+            self.held.clear();
+            CallError::Failed(format!("llama.cpp could not decode: {error}"))
+        })
+    }
+
+    fn score(&mut self, prompt: &Prompt, continuations: &[String]) -> Outcome {
+        let answers: Vec<Vec<LlamaToken>> = continuations.iter().map(|text| self.plain(text)).collect();
+        let reserve = answers.iter().map(Vec::len).max().unwrap_or(0) as u32;
+        let asked = template::tokens(&self.model.vocab(), self.template, prompt, self.window, reserve)?;
+        let tokens = asked.tokens;
+        if tokens.is_empty() {
+            return Err(CallError::Failed("the prompt is empty".to_owned()));
+        }
+
+        // Row i tells the likelihood of token i + 1. The first token of all has none.
+        let mut wanted: Vec<usize> =
+            asked.scored.iter().flat_map(|range| range.start.max(1) - 1..range.end.max(1) - 1).collect();
+        if !answers.is_empty() && wanted.last() != Some(&(tokens.len() - 1)) {
+            wanted.push(tokens.len() - 1);
+        }
+        let mut inside = vec![0.0; tokens.len()];
+        let mut last = Vec::new();
+        self.hold(&tokens, &wanted, |row, logits| {
+            if row + 1 < tokens.len() {
+                inside[row + 1] = logprob(logits, tokens[row + 1]);
+            } else {
+                last = logits.to_vec();
+            }
+        })?;
+        let parts = asked
+            .scored
+            .iter()
+            .map(|range| {
+                let first = range.start.max(1).min(range.end);
+                let values: Vec<f64> = inside[first..range.end].to_vec();
+                let skipped = first - range.start;
+                self.token_scores(&tokens[range.clone()], skipped, &values)
+            })
+            .collect();
+
+        let mut scored = Vec::with_capacity(answers.len());
+        for answer in &answers {
+            let mut values = Vec::with_capacity(answer.len());
+            if let Some(first) = answer.first() {
+                values.push(logprob(&last, *first));
+            }
+            if answer.len() > 1 {
+                let mut all = tokens.clone();
+                all.extend(&answer[..answer.len() - 1]);
+                let wanted: Vec<usize> = (tokens.len()..all.len()).collect();
+                self.hold(&all, &wanted, |row, logits| {
+                    values.push(logprob(logits, answer[row + 1 - tokens.len()]));
+                })?;
+            }
+            scored.push(self.token_scores(answer, 0, &values));
+        }
+        Ok(Answer::Scores(Scores {
+            parts,
+            continuations: scored,
+            prompt_tokens: tokens.len() as u32,
+            cut_tokens: asked.cut,
+        }))
+    }
+
+    fn token_scores(&self, tokens: &[LlamaToken], skipped: usize, values: &[f64]) -> Vec<TokenScore> {
+        let mut end = 0;
+        let mut scores = Vec::with_capacity(values.len());
+        for (index, token) in tokens.iter().enumerate() {
+            end += self.piece(*token).len() as u32;
+            if index >= skipped {
+                scores.push(TokenScore { end, logprob: values[index - skipped] });
+            }
+        }
+        scores
+    }
+
+    fn piece(&self, token: LlamaToken) -> Vec<u8> {
+        self.model.vocab().token_to_piece(token, false, None)
+    }
+
+    /// Prefills a prompt and chooses its first token. The text is given if that already ends it.
+    fn open(
+        &mut self,
+        id: u64,
+        prompt: &Prompt,
+        max_tokens: u32,
+        grammar: Option<&str>,
+        stop: Vec<String>,
+        sampling: Option<Sampling>,
+    ) -> Result<Option<Answer>, CallError> {
+        let asked = template::tokens(&self.model.vocab(), self.template, prompt, self.window, max_tokens)?;
+        let tokens = asked.tokens;
+        if tokens.is_empty() {
+            return Err(CallError::Failed("the prompt is empty".to_owned()));
+        }
+        let mut slot = Slot {
+            id,
+            prompt: tokens.len() as u32,
+            cut: asked.cut,
+            max_tokens,
+            stop,
+            choose: Chooser::new(self.model, grammar, sampling)?,
+            bytes: Vec::new(),
+            made: Vec::new(),
+            repeats: Repeats::default(),
+        };
+        let mut last = Vec::new();
+        self.hold(&tokens, &[tokens.len() - 1], |_, logits| last = logits.to_vec())?;
+        if let Some(finish) = self.advance(&mut slot, &last) {
+            return Ok(Some(slot.text(finish)));
+        }
+        let free =
+            self.slots.iter().position(Option::is_none).expect("a call is started only where there is room");
+        self.context.kv_cache_seq_cp(0, free as i32 + 1, None, None).map_err(failed)?;
+        self.slots[free] = Some(slot);
+        Ok(None)
+    }
+
+    /// One more token for every sequence: those that ended, with what they were started for.
+    pub(super) fn step(&mut self) -> Vec<(u64, Outcome)> {
+        let active: Vec<usize> = (0..self.slots.len()).filter(|at| self.slots[*at].is_some()).collect();
+        if active.is_empty() {
+            return Vec::new();
+        }
+        if let Err(error) = self.decode_step(&active) {
+            return active
+                .iter()
+                .filter_map(|at| self.slots[*at].take())
+                .map(|slot| (slot.id, Err(error.clone())))
+                .collect();
+        }
+        let mut ended = Vec::new();
+        for (row, at) in active.into_iter().enumerate() {
+            let mut slot = self.slots[at].take().expect("it is active");
+            let logits = self.context.get_logits_ith(row as i32).to_vec();
+            match self.advance(&mut slot, &logits) {
+                Some(finish) => {
+                    let _ = self.drop_from(at as i32 + 1, 0);
+                    ended.push((slot.id, Ok(slot.text(finish))));
+                }
+                None => self.slots[at] = Some(slot),
+            }
+        }
+        ended
+    }
+
+    fn decode_step(&mut self, active: &[usize]) -> Result<(), CallError> {
+        self.batch.clear();
+        for at in active {
+            let slot = self.slots[*at].as_ref().expect("it is active");
+            let newest = *slot.made.last().expect("a sequence is opened with its first token");
+            let position = slot.prompt as usize + slot.made.len() - 1;
+            self.batch.add(newest, position as i32, &[*at as i32 + 1], true).map_err(failed)?;
+        }
+        self.decode()
+    }
+
+    /// Chooses the next token. Some: the sequence has ended.
+    fn advance(&self, slot: &mut Slot, logits: &[f32]) -> Option<Finish> {
+        if slot.max_tokens == 0 {
+            return Some(Finish::Length);
+        }
+        let Some(token) = slot.choose.next(logits) else { return Some(Finish::NoMatch) };
+        if self.model.vocab().is_eog(token) {
+            return Some(Finish::Stop);
+        }
+        slot.made.push(token);
+        let seen = slot.bytes.len();
+        slot.bytes.extend(self.piece(token));
+        if let Some(at) = first_stop(&slot.bytes, seen, &slot.stop) {
+            slot.bytes.truncate(at);
+            return Some(Finish::Stop);
+        }
+        if slot.repeats.push(&slot.made) {
+            return Some(Finish::Loop);
+        }
+        (slot.made.len() as u32 == slot.max_tokens).then_some(Finish::Length)
+    }
+}
+
+impl Slot {
+    fn text(self, finish: Finish) -> Answer {
+        Answer::Text(Text {
+            text: String::from_utf8_lossy(&self.bytes).into_owned(),
+            finish,
+            prompt_tokens: self.prompt,
+            tokens: self.made.len() as u32,
+            cut_tokens: self.cut,
+        })
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> CallError {
+    CallError::Failed(format!("llama.cpp: {error}"))
+}
+
+/// Where the earliest stop text begins, if one ends in the bytes after `seen`.
+fn first_stop(bytes: &[u8], seen: usize, stop: &[String]) -> Option<usize> {
+    stop.iter()
+        .filter(|text| !text.is_empty())
+        .filter_map(|text| {
+            let from = (seen + 1).saturating_sub(text.len());
+            memchr::memmem::find(&bytes[from..], text.as_bytes()).map(|at| from + at)
+        })
+        .min()
+}
+
+/// ln softmax(logits)[token], in f64.
+fn logprob(logits: &[f32], token: LlamaToken) -> f64 {
+    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|logit| libm::exp(f64::from(logit - top))).sum();
+    f64::from(logits[token.0 as usize] - top) - libm::log(sum)
+}
+
+/// Follows how long the end of a text has repeated itself, for every period at once.
+#[derive(Default)]
+struct Repeats {
+    /// `same[p]`: how many of the last tokens equal the one p + 1 before them.
+    same: Vec<usize>,
+}
+
+impl Repeats {
+    /// Takes the newest token in; true if the text has run into a loop.
+    fn push(&mut self, made: &[LlamaToken]) -> bool {
+        self.same.resize(LOOP_PERIOD, 0);
+        let newest = made.len() - 1;
+        let mut looping = false;
+        for (index, same) in self.same.iter_mut().enumerate() {
+            let period = index + 1;
+            if newest >= period && made[newest] == made[newest - period] {
+                *same += 1;
+                looping |= *same >= period * (LOOP_TIMES - 1) && *same + period >= LOOP_TOKENS;
+            } else {
+                *same = 0;
+            }
+        }
+        looping
+    }
+}
+
+/// Chooses tokens: greedy or sampled, under a grammar or free.
+struct Chooser {
+    grammar: Option<LlamaSampler>,
+    sampler: Option<LlamaSampler>,
+}
+
+impl Chooser {
+    fn new(model: &LlamaModel, grammar: Option<&str>, sampling: Option<Sampling>) -> Result<Self, CallError> {
+        let grammar = grammar
+            .map(|text| {
+                LlamaSampler::grammar(model, text, "root")
+                    .map_err(|error| CallError::Grammar(format!("{error}; it begins {:?}", beginning(text))))
+            })
+            .transpose()?;
+        let sampler = sampling.map(|sampling| {
+            LlamaSampler::chain(
+                [
+                    LlamaSampler::temp(sampling.temperature),
+                    LlamaSampler::top_p(sampling.top_p, 1),
+                    LlamaSampler::dist(sampling.seed),
+                ],
+                true,
+            )
+        });
+        Ok(Self { grammar, sampler })
+    }
+
+    /// None: the grammar allows no token.
+    fn next(&mut self, logits: &[f32]) -> Option<LlamaToken> {
+        let token = match (&mut self.grammar, &mut self.sampler) {
+            (None, None) => best(logits),
+            (Some(grammar), None) => {
+                // Nearly always the best token is allowed: asking for it alone is cheap.
+                let token = best(logits);
+                let mut alone = candidates(&[(token, logits[token.0 as usize])]);
+                grammar.apply(&mut alone);
+                if alone.data[0].logit() > f32::NEG_INFINITY {
+                    token
+                } else {
+                    let mut all = every(logits);
+                    grammar.apply(&mut all);
+                    let best = all.data.iter().fold(None, |best: Option<&LlamaTokenData>, candidate| {
+                        let better = best.is_none_or(|best| candidate.logit() > best.logit());
+                        if better { Some(candidate) } else { best }
+                    })?;
+                    (best.logit() > f32::NEG_INFINITY).then(|| best.id())?
+                }
+            }
+            (grammar, Some(sampler)) => {
+                let mut all = every(logits);
+                if let Some(grammar) = grammar {
+                    grammar.apply(&mut all);
+                    all.data.retain(|candidate| candidate.logit() > f32::NEG_INFINITY);
+                    if all.data.is_empty() {
+                        return None;
+                    }
+                }
+                sampler.apply(&mut all);
+                all.selected_token()?
+            }
+        };
+        if let Some(grammar) = &mut self.grammar {
+            grammar.try_accept(token).ok()?;
+        }
+        Some(token)
+    }
+}
+
+/// The likeliest token, of equal ones the first.
+fn best(logits: &[f32]) -> LlamaToken {
+    let mut best = 0;
+    for (token, logit) in logits.iter().enumerate() {
+        if *logit > logits[best] {
+            best = token;
+        }
+    }
+    LlamaToken(best as i32)
+}
+
+fn every(logits: &[f32]) -> LlamaTokenDataArray {
+    let all = logits.iter().enumerate().map(|(id, logit)| (LlamaToken(id as i32), *logit));
+    LlamaTokenDataArray::from_iter(all.map(|(id, logit)| LlamaTokenData::new(id, logit, 0.0)), false)
+}
+
+fn candidates(pairs: &[(LlamaToken, f32)]) -> LlamaTokenDataArray {
+    LlamaTokenDataArray::from_iter(
+        pairs.iter().map(|(id, logit)| LlamaTokenData::new(*id, *logit, 0.0)),
+        false,
+    )
+}
+
+fn beginning(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_likelihood_by_hand() {
+        // softmax of (0, ln 3) is (1/4, 3/4).
+        let logits = [0.0, 3f32.ln()];
+        assert!((logprob(&logits, LlamaToken(0)) - 0.25f64.ln()).abs() < 1e-7);
+        assert!((logprob(&logits, LlamaToken(1)) - 0.75f64.ln()).abs() < 1e-7);
+        // Large logits do not overflow.
+        assert!((logprob(&[1000.0, 1000.0], LlamaToken(0)) + std::f64::consts::LN_2).abs() < 1e-12);
+    }
+
+    fn looping(tokens: &[i32]) -> Option<usize> {
+        let mut repeats = Repeats::default();
+        let mut made = Vec::new();
+        tokens.iter().position(|token| {
+            made.push(LlamaToken(*token));
+            repeats.push(&made)
+        })
+    }
+
+    #[test]
+    fn a_repeated_end_is_a_loop_and_a_list_is_not() {
+        // One token over and over: 64 of them.
+        assert_eq!(looping(&[7; 100]), Some(63));
+        // A period of 20 tokens: after the fourth time.
+        let sentence: Vec<i32> = (0..20).collect();
+        assert_eq!(looping(&sentence.repeat(10)), Some(79));
+        assert_eq!(looping(&sentence.repeat(3)), None);
+        // Numbered lines share words and differ in numbers.
+        let list: Vec<i32> = (0..100).flat_map(|number| [1, 2, 3, 4, 5, 1000 + number]).collect();
+        assert_eq!(looping(&list), None);
+    }
+
+    #[test]
+    fn a_stop_text_may_span_tokens() {
+        let stop = ["\n\n".to_owned(), "END".to_owned()];
+        assert_eq!(first_stop(b"one\n", 3, &stop), None);
+        assert_eq!(first_stop(b"one\n\nE", 4, &stop), Some(3));
+        assert_eq!(first_stop(b"one END", 6, &stop), Some(4));
+        assert_eq!(first_stop(b"one", 0, &[String::new()]), None);
+    }
+
+    #[test]
+    fn the_first_of_equal_tokens_is_best() {
+        assert_eq!(best(&[1.0, 5.0, 5.0]), LlamaToken(1));
+    }
+}

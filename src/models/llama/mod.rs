@@ -1,0 +1,362 @@
+//! llama.cpp, in child processes of this program: an abort inside it costs one call, not the run.
+//!
+//! The calls of all threads go to one worker, which answers them in any order. Where it dies, each call that it
+//! had not answered is asked again in a worker of its own, one after the other: the one that kills it is told,
+//! the others keep their answers. Answers do not depend on what else a worker does (see `engine`), so they are
+//! the same however calls are spread over time, threads and workers.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Call, CallError, Card, Model, Outcome};
+
+mod embedder;
+mod engine;
+mod template;
+mod wire;
+pub mod worker;
+
+use wire::{Loaded, Reply, Request};
+
+/// The crate that holds llama.cpp's source, and so its version.
+pub const BACKEND: &str = "llama-cpp-sys-2 0.1.161";
+/// Raised when a change of this back end changes what it answers.
+const REVISION: u32 = 1;
+/// What llama.cpp was built for: set by the Makefile, see `tests/native.sh`.
+pub const FLAVOUR: &str = match option_env!("TRAJPRESS_LLAMA_FLAVOUR") {
+    Some(flavour) => flavour,
+    None => "portable",
+};
+
+/// What the weights are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// Generates and scores.
+    Text,
+    /// Embeds.
+    Embedder,
+}
+
+impl Kind {
+    /// The longest window that is used unless more is asked for, in tokens.
+    fn most(self) -> u32 {
+        match self {
+            Self::Text => 131_072,
+            Self::Embedder => 8_192,
+        }
+    }
+}
+
+/// How a model is run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// The GGUF.
+    pub path: PathBuf,
+    /// Its name in messages.
+    pub name: String,
+    /// Hash of the file, in hexadecimal.
+    pub sha256: String,
+    pub kind: Kind,
+    /// Tokens a sequence, prompt and answer; the model's own limit if that is less or none is given.
+    pub window: Option<u32>,
+    /// Contexts, each with a thread of its own: as many as cores.
+    pub contexts: u32,
+    /// Sequences generated side by side in each context; as many as fit `memory` if none is given.
+    pub sequences: Option<u32>,
+    /// MiB for the keys and values of one context.
+    pub memory: u32,
+    /// A worker that has work and says nothing for so many seconds is given up.
+    pub stall: u64,
+}
+
+impl Options {
+    /// What suits most: a context for every core, an 8,192-token window, 1 GiB each.
+    pub fn new(name: &str, path: &Path, sha256: &str, kind: Kind) -> Self {
+        let cores = thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        Self {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            sha256: sha256.to_owned(),
+            kind,
+            window: Some(8192),
+            contexts: cores,
+            sequences: None,
+            memory: 1024,
+            stall: 300,
+        }
+    }
+}
+
+/// A model in a worker.
+pub struct Llama {
+    card: Card,
+    loaded: Loaded,
+    options: Options,
+    /// The program that has the worker in it.
+    program: PathBuf,
+    shared: Mutex<Arc<Worker>>,
+    /// Workers for calls that are asked again, one at a time.
+    alone: Mutex<()>,
+}
+
+/// Why a call has not been answered by its worker.
+struct Lost(CallError);
+
+/// A running child process.
+struct Worker {
+    child: Mutex<Child>,
+    to: Mutex<BufWriter<ChildStdin>>,
+    desk: Mutex<Desk>,
+    stall: Duration,
+}
+
+/// The calls that a worker has not answered yet.
+struct Desk {
+    /// None while it lives.
+    ended: Option<CallError>,
+    next: u64,
+    waiting: HashMap<u64, Sender<Result<Outcome, Lost>>>,
+    heard: Instant,
+    /// Why it is being killed, if it is.
+    killed: Option<CallError>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Llama {
+    /// Starts a worker and loads the weights. `program` is this program: the one with `model-worker` in it.
+    pub fn start(options: Options, program: &Path) -> anyhow::Result<Self> {
+        let (worker, loaded) = Worker::start(&options, program)
+            .map_err(|why| anyhow::anyhow!("model {}: {why}", options.name))?;
+        let card = Card {
+            name: options.name.clone(),
+            identity: format!(
+                "{BACKEND} r{REVISION}, {FLAVOUR}, {}, window {}",
+                options.sha256, loaded.window
+            ),
+            window: loaded.window,
+        };
+        let program = program.to_owned();
+        Ok(Self { card, loaded, options, program, shared: Mutex::new(worker), alone: Mutex::new(()) })
+    }
+
+    /// Sequences generated side by side in each context.
+    pub fn sequences(&self) -> u32 {
+        self.loaded.sequences
+    }
+
+    /// What the weights say they are.
+    pub fn description(&self) -> &str {
+        &self.loaded.description
+    }
+
+    /// The worker of all threads, a new one if the last has died.
+    fn shared(&self) -> Result<Arc<Worker>, CallError> {
+        let mut shared = lock(&self.shared);
+        if lock(&shared.desk).ended.is_some() {
+            *shared = Worker::start(&self.options, &self.program).map_err(CallError::Failed)?.0;
+        }
+        Ok(Arc::clone(&shared))
+    }
+
+    /// Asks one call in a worker of its own.
+    fn alone(&self, call: &Call) -> Outcome {
+        let _one = lock(&self.alone);
+        let options = Options { contexts: 1, ..self.options.clone() };
+        let (worker, _) = Worker::start(&options, &self.program).map_err(CallError::Failed)?;
+        let receiver = worker.submit(call);
+        let outcome = worker.wait(&receiver).unwrap_or_else(|lost| Err(lost.0));
+        worker.kill(CallError::Failed("it is not needed any more".to_owned()));
+        outcome
+    }
+}
+
+impl Model for Llama {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
+        let worker = match self.shared() {
+            Ok(worker) => worker,
+            Err(error) => return calls.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let receivers: Vec<_> = calls.iter().map(|call| worker.submit(call)).collect();
+        let answers: Vec<_> = receivers.iter().map(|receiver| worker.wait(receiver)).collect();
+        calls
+            .iter()
+            .zip(answers)
+            .map(|(call, answer)| answer.unwrap_or_else(|Lost(_)| self.alone(call)))
+            .collect()
+    }
+}
+
+impl Worker {
+    fn start(options: &Options, program: &Path) -> Result<(Arc<Self>, Loaded), String> {
+        let mut child = Command::new(program)
+            .arg("model-worker")
+            .env("GGML_NO_BACKTRACE", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("its worker {} cannot be started: {error}", program.display()))?;
+        let to = BufWriter::new(child.stdin.take().expect("piped"));
+        let mut from = BufReader::new(child.stdout.take().expect("piped"));
+        let said = BufReader::new(child.stderr.take().expect("piped"));
+        let worker = Arc::new(Self {
+            child: Mutex::new(child),
+            to: Mutex::new(to),
+            desk: Mutex::new(Desk {
+                ended: None,
+                next: 0,
+                waiting: HashMap::new(),
+                heard: Instant::now(),
+                killed: None,
+            }),
+            stall: Duration::from_secs(options.stall),
+        });
+        let complaint = Arc::new(Mutex::new(String::new()));
+        let listener = {
+            let complaint = Arc::clone(&complaint);
+            thread::spawn(move || complaints(said, &complaint))
+        };
+        let (ready, loaded) = mpsc::channel();
+        {
+            let worker = Arc::clone(&worker);
+            thread::spawn(move || {
+                worker.listen(&mut from, &ready);
+                let _ = listener.join();
+                worker.bury(&lock(&complaint));
+            });
+        }
+        // A frame that cannot be written shows as a worker that ended.
+        let _ = wire::send(&mut *lock(&worker.to), &Request::Load(options.clone()));
+        match loaded.recv_timeout(worker.stall) {
+            Ok(Ok(loaded)) => Ok((worker, loaded)),
+            Ok(Err(why)) => Err(why),
+            Err(RecvTimeoutError::Timeout) => {
+                worker.kill(CallError::Timeout(options.stall));
+                Err(format!("it was not loaded within {} seconds", options.stall))
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                // The listener buries it in a moment.
+                let patience = Instant::now() + Duration::from_secs(5);
+                while lock(&worker.desk).ended.is_none() && Instant::now() < patience {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                let why = lock(&worker.desk).ended.as_ref().map_or_else(String::new, ToString::to_string);
+                Err(format!("its worker ended while it loaded the weights ({why})"))
+            }
+        }
+    }
+
+    /// Hands replies to those who wait for them, until the worker has nothing more to say.
+    fn listen(&self, from: &mut impl io::Read, ready: &Sender<Result<Loaded, String>>) {
+        // A frame that cannot be read is the end of what can be understood.
+        while let Ok(Some(reply)) = wire::receive::<Reply>(from) {
+            lock(&self.desk).heard = Instant::now();
+            match reply {
+                Reply::Ready(loaded) => drop(ready.send(Ok(loaded))),
+                Reply::Refused(why) => drop(ready.send(Err(why))),
+                Reply::Alive => {}
+                Reply::Done { id, outcome } => {
+                    if let Some(waiting) = lock(&self.desk).waiting.remove(&id) {
+                        // Nobody waits any more: nothing is lost.
+                        let _ = waiting.send(Ok(outcome));
+                    }
+                }
+            }
+        }
+        let _ = lock(&self.child).kill();
+    }
+
+    /// Tells all who still wait that the worker has ended.
+    fn bury(&self, complaint: &str) {
+        let status =
+            lock(&self.child).wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let mut desk = lock(&self.desk);
+        let why = desk.killed.take().unwrap_or_else(|| {
+            let complaint = complaint.trim();
+            CallError::Aborted(if complaint.is_empty() { status } else { format!("{status}: {complaint}") })
+        });
+        for (_, waiting) in desk.waiting.drain() {
+            let _ = waiting.send(Err(Lost(why.clone())));
+        }
+        desk.ended = Some(why);
+    }
+
+    fn submit(&self, call: &Call) -> Receiver<Result<Outcome, Lost>> {
+        let (sender, receiver) = mpsc::channel();
+        let id = {
+            let mut desk = lock(&self.desk);
+            if let Some(why) = &desk.ended {
+                let _ = sender.send(Err(Lost(why.clone())));
+                return receiver;
+            }
+            if desk.waiting.is_empty() {
+                desk.heard = Instant::now();
+            }
+            desk.next += 1;
+            let id = desk.next;
+            desk.waiting.insert(id, sender);
+            id
+        };
+        // If the worker is gone, `bury` answers.
+        let _ = wire::send(&mut *lock(&self.to), &Request::Work { id, call: call.clone() });
+        receiver
+    }
+
+    /// Waits for an answer, as long as the worker shows that it lives.
+    fn wait(&self, receiver: &Receiver<Result<Outcome, Lost>>) -> Result<Outcome, Lost> {
+        loop {
+            match receiver.recv_timeout(Duration::from_millis(500)) {
+                Ok(answer) => return answer,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Lost(CallError::Aborted("its worker was lost".to_owned())));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let silent = lock(&self.desk).heard.elapsed();
+                    if silent > self.stall {
+                        self.kill(CallError::Timeout(self.stall.as_secs()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn kill(&self, why: CallError) {
+        lock(&self.desk).killed.get_or_insert(why);
+        let _ = lock(&self.child).kill();
+    }
+}
+
+impl Drop for Llama {
+    fn drop(&mut self) {
+        lock(&self.shared).kill(CallError::Failed("the model was closed".to_owned()));
+    }
+}
+
+/// Keeps the last line of llama.cpp's log that sounds like a complaint.
+fn complaints(said: impl BufRead, complaint: &Mutex<String>) {
+    for line in said.split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        let lower = line.to_lowercase();
+        if ["error", "assert", "fail", "panicked", "corrupt", "invalid"]
+            .iter()
+            .any(|word| lower.contains(word))
+        {
+            *lock(complaint) = line.trim().chars().take(300).collect();
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! From a prompt to tokens: the chat template of the weights, texts with special tokens off, and the cut.
+
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::vocab::LlamaVocab;
+use minijinja::{Environment, context};
+
+use crate::models::{CallError, Prompt};
+
+/// Stand for the texts while the template is rendered. The texts themselves never enter a template, so
+/// nothing in them can act.
+const SYSTEM: &str = "\u{F8FF}\u{E000}\u{F8FF}";
+const USER: &str = "\u{F8FF}\u{E001}\u{F8FF}";
+
+/// A piece of what stands around the texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    /// The template's own words: control tokens are recognised here and nowhere else.
+    Markup(String),
+    System,
+    User,
+}
+
+/// The chat template of a model.
+pub(super) struct Template {
+    with_system: Result<Vec<Piece>, String>,
+    without: Result<Vec<Piece>, String>,
+}
+
+impl Template {
+    /// `source` is the Jinja text inside the GGUF; `bos` and `eos` the texts of these tokens.
+    pub(super) fn new(source: Option<&str>, bos: &str, eos: &str) -> Self {
+        let render = |system: bool| {
+            let source = source.ok_or("it has no chat template (a base model?)")?;
+            pieces(source, system, bos, eos).map_err(|error| format!("its chat template fails: {error}"))
+        };
+        Self { with_system: render(true), without: render(false) }
+    }
+
+    fn pieces(&self, system: bool) -> Result<&[Piece], CallError> {
+        let pieces = if system { &self.with_system } else { &self.without };
+        match pieces {
+            Ok(pieces) => Ok(pieces),
+            Err(why) => Err(CallError::Unsupported(format!("chat: {why}"))),
+        }
+    }
+}
+
+fn pieces(source: &str, system: bool, bos: &str, eos: &str) -> Result<Vec<Piece>, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.add_function("raise_exception", |why: String| -> Result<String, minijinja::Error> {
+        Err(minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, why))
+    });
+    // A prompt must not depend on the day.
+    environment.add_function("strftime_now", |_format: String| "2024-01-01");
+    let mut messages = Vec::new();
+    if system {
+        messages.push(context! { role => "system", content => SYSTEM });
+    }
+    messages.push(context! { role => "user", content => USER });
+    let rendered = environment.render_str(
+        source,
+        context! { messages, add_generation_prompt => true, bos_token => bos, eos_token => eos },
+    )?;
+    Ok(split(&rendered))
+}
+
+fn split(rendered: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut rest = rendered;
+    loop {
+        let next = [(SYSTEM, Piece::System), (USER, Piece::User)]
+            .into_iter()
+            .filter_map(|(mark, piece)| rest.find(mark).map(|at| (at, mark, piece)))
+            .min_by_key(|(at, ..)| *at);
+        let Some((at, mark, piece)) = next else { break };
+        if at > 0 {
+            pieces.push(Piece::Markup(rest[..at].to_owned()));
+        }
+        pieces.push(piece);
+        rest = &rest[at + mark.len()..];
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Markup(rest.to_owned()));
+    }
+    pieces
+}
+
+/// A prompt as tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tokens {
+    pub tokens: Vec<LlamaToken>,
+    /// Where the scored parts stand in `tokens`, in order of the parts.
+    pub scored: Vec<std::ops::Range<usize>>,
+    /// How many tokens were cut to fit.
+    pub cut: u32,
+}
+
+/// A run of tokens before it is joined to the others.
+struct Run {
+    tokens: Vec<LlamaToken>,
+    may_cut: bool,
+    scored: bool,
+}
+
+/// Tokens of a prompt that leaves `reserve` of `window` free.
+///
+/// Each text is tokenised by itself with special tokens off. Where the whole is too long, the longest part that
+/// may be cut loses its first tokens, then the next longest (of two equal ones the earlier).
+pub(super) fn tokens(
+    vocab: &LlamaVocab<'_>,
+    template: &Template,
+    prompt: &Prompt,
+    window: u32,
+    reserve: u32,
+) -> Result<Tokens, CallError> {
+    let mut runs = Vec::new();
+    let mut text = |runs: &mut Vec<Run>, text: &str, special: bool, may_cut: bool, scored: bool| {
+        let tokens = vocab.tokenize(text.as_bytes(), false, special);
+        runs.push(Run { tokens, may_cut, scored });
+    };
+    let parts = |runs: &mut Vec<Run>, text: &mut dyn FnMut(&mut Vec<Run>, &str, bool, bool, bool)| {
+        for part in &prompt.parts {
+            text(runs, &part.text, false, part.may_cut, part.scored);
+        }
+    };
+    if prompt.chat {
+        for piece in template.pieces(!prompt.system.is_empty())? {
+            match piece {
+                Piece::Markup(markup) => text(&mut runs, markup, true, false, false),
+                Piece::System => text(&mut runs, &prompt.system, false, false, false),
+                Piece::User => parts(&mut runs, &mut text),
+            }
+        }
+    } else {
+        text(&mut runs, &prompt.system, false, false, false);
+        parts(&mut runs, &mut text);
+    }
+    text(&mut runs, &prompt.prefill, false, false, false);
+
+    let bos = vocab.bos();
+    let begins = runs.iter().find_map(|run| run.tokens.first()) == Some(&bos);
+    if vocab.should_add_bos() && !begins {
+        runs.insert(0, Run { tokens: vec![bos], may_cut: false, scored: false });
+    }
+    let cut = cut(&mut runs, window, reserve)?;
+
+    let mut joined = Tokens { cut, ..Tokens::default() };
+    for run in runs {
+        let start = joined.tokens.len();
+        joined.tokens.extend(&run.tokens);
+        if run.scored {
+            joined.scored.push(start..joined.tokens.len());
+        }
+    }
+    Ok(joined)
+}
+
+fn cut(runs: &mut [Run], window: u32, reserve: u32) -> Result<u32, CallError> {
+    let total: usize = runs.iter().map(|run| run.tokens.len()).sum();
+    let room = window.saturating_sub(reserve) as usize;
+    let mut excess = total.saturating_sub(room);
+    let cut = excess;
+    while excess > 0 {
+        let longest = runs.iter_mut().rev().filter(|run| run.may_cut).max_by_key(|run| run.tokens.len());
+        match longest {
+            Some(run) if !run.tokens.is_empty() => {
+                let part = excess.min(run.tokens.len());
+                run.tokens.drain(..part);
+                excess -= part;
+            }
+            _ => {
+                let fixed = total - (cut - excess) + reserve as usize;
+                return Err(CallError::TooLong { tokens: fixed as u32, window });
+            }
+        }
+    }
+    Ok(cut as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHATML: &str = "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}\
+        {{ '<|im_start|>system\nYou help.<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\n' + \
+        message['content'].strip() + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}\
+        {{ '<|im_start|>assistant\n' }}{% endif %}";
+
+    #[test]
+    fn the_template_is_split_around_the_texts() {
+        let markup = |text: &str| Piece::Markup(text.to_owned());
+        assert_eq!(
+            pieces(CHATML, true, "<s>", "</s>").unwrap(),
+            [
+                markup("<|im_start|>system\n"),
+                Piece::System,
+                markup("<|im_end|>\n<|im_start|>user\n"),
+                Piece::User,
+                markup("<|im_end|>\n<|im_start|>assistant\n"),
+            ]
+        );
+        assert_eq!(
+            pieces(CHATML, false, "<s>", "</s>").unwrap(),
+            [
+                markup("<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n"),
+                Piece::User,
+                markup("<|im_end|>\n<|im_start|>assistant\n"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_template_that_raises_is_told_when_it_is_used() {
+        let source = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}\
+            {{ messages[0].content }}";
+        let template = Template::new(Some(source), "", "");
+        assert!(template.pieces(false).is_ok());
+        let error = template.pieces(true).unwrap_err().to_string();
+        assert!(error.contains("no system role"), "{error}");
+        let none = Template::new(None, "", "").pieces(false).unwrap_err().to_string();
+        assert_eq!(none, "this model cannot chat: it has no chat template (a base model?)");
+    }
+
+    fn run(tokens: std::ops::Range<i32>, may_cut: bool) -> Run {
+        Run { tokens: tokens.map(LlamaToken).collect(), may_cut, scored: false }
+    }
+
+    #[test]
+    fn the_longest_part_loses_its_first_tokens() {
+        let mut runs = [run(0..5, false), run(10..30, true), run(40..48, true)];
+        assert_eq!(cut(&mut runs, 40, 10), Ok(3));
+        assert_eq!(runs[1].tokens.first(), Some(&LlamaToken(13)));
+        assert_eq!(runs[2].tokens.len(), 8);
+
+        // The longest goes wholly, then the next.
+        let mut runs = [run(0..5, false), run(10..30, true), run(40..48, true)];
+        assert_eq!(cut(&mut runs, 20, 10), Ok(23));
+        assert_eq!((runs[1].tokens.len(), runs[2].tokens.len()), (0, 5));
+
+        let mut runs = [run(0..5, false), run(10..30, true)];
+        assert_eq!(cut(&mut runs, 12, 10), Err(CallError::TooLong { tokens: 15, window: 12 }));
+        assert_eq!(cut(&mut [run(0..5, false)], 15, 10), Ok(0));
+    }
+}
