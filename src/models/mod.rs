@@ -7,6 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
+pub mod catalogue;
+pub mod fetch;
+pub mod folder;
+pub mod gguf;
 pub mod prompt;
 
 pub use prompt::{Part, Prompt};
