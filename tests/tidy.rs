@@ -62,6 +62,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "formats",
                 "ingest",
                 "log",
+                "models",
                 "needs",
                 "report",
                 "scorers",
