@@ -16,6 +16,7 @@ pub mod models;
 pub mod needs;
 pub mod report;
 pub mod scorers;
+pub mod settings;
 pub mod store;
 pub mod strategies;
 pub mod trajectory;

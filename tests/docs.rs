@@ -30,6 +30,24 @@ fn catalogue() -> String {
     for e in trajpress::formats::ALL {
         writeln!(text, "| `{}` | {} |", e.name, e.summary).unwrap();
     }
+    text.push_str("\n## Built-in models\n\n| name | what | roles | size | context | licence | sets |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
+    let catalogue = trajpress::models::catalogue::Catalogue::load(None).unwrap();
+    for e in &catalogue.entries {
+        let roles: Vec<&str> = e.roles.iter().map(|r| r.name()).collect();
+        writeln!(
+            text,
+            "| `{}` | {} | {} | {} MB | {} | {} | {} |",
+            e.name,
+            e.about,
+            roles.join(", "),
+            e.bytes / 1_000_000,
+            e.context,
+            e.licence,
+            catalogue.sets_of(&e.name).join(", ")
+        )
+        .unwrap();
+    }
     text.push('\n');
     text
 }

@@ -1,17 +1,23 @@
 //! `trajpress list`: what the catalogues hold.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::{ExitStatus, Output, columns, print};
+use super::{ExitStatus, Output, columns, models, print};
 
-/// List the strategies, triggers, scorers or formats that this version knows
+/// List the strategies, triggers, scorers, formats or models that this version knows
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress list strategies
-  trajpress list triggers --json")]
+  trajpress list triggers --json
+  trajpress list models")]
 pub struct Args {
     what: Catalogue,
+    /// File of models that adds to the built-in ones and overrides them
+    #[arg(long, value_name = "FILE")]
+    models: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -24,12 +30,14 @@ enum Catalogue {
     Scorers,
     /// Logs that can be read
     Formats,
+    /// Local models, and whether they are there
+    Models,
 }
 
 #[derive(Serialize)]
 struct Item {
-    name: &'static str,
-    summary: &'static str,
+    name: String,
+    summary: String,
     /// Parameters with their defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     params: Option<serde_json::Map<String, serde_json::Value>>,
@@ -38,25 +46,35 @@ struct Item {
     /// Whether there is a reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_read: Option<bool>,
+    #[serde(flatten)]
+    model: Option<models::Facts>,
 }
 
 /// Prints a catalogue.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let items = items(args)?;
     print(&match output.json {
-        true => serde_json::to_string_pretty(&items(args.what))? + "\n",
-        false => columns(&items(args.what).iter().map(line).collect::<Vec<_>>()),
+        true => serde_json::to_string_pretty(&items)? + "\n",
+        false => columns(&items.iter().map(line).collect::<Vec<_>>()),
     })?;
     Ok(ExitStatus::Done)
 }
 
-fn items(what: Catalogue) -> Vec<Item> {
-    let plain = |name, summary| Item { name, summary, params: None, formula: None, is_read: None };
+fn items(args: &Args) -> anyhow::Result<Vec<Item>> {
+    let plain = |name: &str, summary: &str| Item {
+        name: name.to_owned(),
+        summary: summary.to_owned(),
+        params: None,
+        formula: None,
+        is_read: None,
+        model: None,
+    };
     let with_params = |name, summary, params: &[(&str, &str)]| Item {
         params: Some(params.iter().map(|(k, v)| ((*k).to_owned(), (*v).into())).collect()),
         ..plain(name, summary)
     };
     let format = |name, summary, is_read| Item { is_read: Some(is_read), ..plain(name, summary) };
-    match what {
+    Ok(match args.what {
         Catalogue::Strategies => {
             crate::strategies::ALL.iter().map(|e| with_params(e.name, e.summary, e.params)).collect()
         }
@@ -72,11 +90,15 @@ fn items(what: Catalogue) -> Vec<Item> {
             let known = crate::formats::NOT_READ.iter().map(|&(name, s)| format(name, s, false));
             read.chain(known).collect()
         }
-    }
+        Catalogue::Models => {
+            let all = models::facts(args.models.as_deref())?.into_iter();
+            all.map(|(name, about, facts)| Item { model: Some(facts), ..plain(&name, &about) }).collect()
+        }
+    })
 }
 
 fn line(item: &Item) -> Vec<String> {
-    let mut cells = vec![item.name.to_owned()];
+    let mut cells = vec![item.name.clone()];
     if let Some(params) = &item.params {
         let params = params.iter().map(|(k, v)| match v.as_str() {
             Some(default) if !default.is_empty() => format!("{k}={default}"),
@@ -84,9 +106,10 @@ fn line(item: &Item) -> Vec<String> {
         });
         cells.push(params.collect::<Vec<_>>().join(" "));
     }
+    cells.extend(item.model.iter().flat_map(models::Facts::cells));
     cells.push(match item.is_read {
         Some(false) => format!("{} (recognised, not read yet)", item.summary),
-        _ => item.summary.to_owned(),
+        _ => item.summary.clone(),
     });
     cells.extend(item.formula.map(str::to_owned));
     cells
@@ -98,7 +121,7 @@ mod tests {
 
     #[test]
     fn scorers_are_listed_with_their_formulas() {
-        let items = items(Catalogue::Scorers);
+        let items = items(&Args { what: Catalogue::Scorers, models: None }).unwrap();
         let known: usize = crate::scorers::ALL.iter().map(|family| family.len()).sum();
         assert_eq!((items.len(), items.is_empty()), (known, false));
         assert!(items.iter().all(|i| line(i).len() == 3));

@@ -11,6 +11,7 @@ pub mod annotate;
 pub mod ingest;
 pub mod inspect;
 pub mod list;
+pub mod models;
 pub mod report;
 pub mod run;
 
@@ -72,6 +73,7 @@ enum Command {
     Report(report::Args),
     Inspect(inspect::Args),
     List(list::Args),
+    Models(models::Args),
 }
 
 /// Parses the arguments of the process, runs the command, and says how it ended.
@@ -104,6 +106,7 @@ impl Cli {
             Command::Report(args) => report::run(args).map(|()| ExitStatus::Done),
             Command::Inspect(args) => inspect::run(args, self.output),
             Command::List(args) => list::run(args, self.output),
+            Command::Models(args) => models::run(args, self.output),
         }
     }
 }

@@ -16,6 +16,8 @@ use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::settings::{Source, items};
+
 /// What compresses nothing: it is the same under every trigger and so stands in the grid once.
 const FULL: &str = "full";
 /// A grid beyond this is a slip of the pen: nobody reads so many rows of a table.
@@ -200,10 +202,7 @@ impl Plan {
     /// Reads the text of an experiment file; `path` is for errors.
     pub fn parse(path: &str, text: &str, catalogue: &Catalogue) -> anyhow::Result<Self> {
         let source = Source { path, text };
-        let root = DeTable::parse(text).map_err(|e| {
-            let message = format!("not TOML: {}", e.message());
-            source.error(&e.span().unwrap_or(0..0), message)
-        })?;
+        let root = source.root()?;
         Reader { source, catalogue }.plan(root.get_ref())
     }
 
@@ -220,32 +219,6 @@ impl Plan {
         groups.sort_by_key(|g| g.0.is_some());
         groups
     }
-}
-
-/// The file, for the positions in errors.
-struct Source<'a> {
-    path: &'a str,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    fn line(&self, offset: usize) -> usize {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        1 + before.iter().filter(|&&b| b == b'\n').count()
-    }
-
-    fn error(&self, span: &Range<usize>, message: impl std::fmt::Display) -> anyhow::Error {
-        anyhow::anyhow!("{}:{}: {message}", self.path, self.line(span.start))
-    }
-}
-
-/// A key with its value, in the order of the file.
-type Item<'a> = (&'a str, Range<usize>, &'a Spanned<DeValue<'a>>);
-
-fn items<'a>(table: &'a DeTable<'a>) -> Vec<Item<'a>> {
-    let mut items: Vec<Item> = table.iter().map(|(k, v)| (k.get_ref().as_ref(), k.span(), v)).collect();
-    items.sort_by_key(|item| item.1.start);
-    items
 }
 
 struct Reader<'a> {
@@ -318,11 +291,11 @@ impl Reader<'_> {
         let (mut strategies, mut triggers, mut excludes) = (None, None, Vec::new());
         for (key, span, value) in items(root) {
             match key {
-                "name" => plan.name = self.string(key, value)?,
-                "tokenizer" => plan.tokenizer = self.string(key, value)?,
-                "seed" => plan.seed = self.whole(key, value)?,
+                "name" => plan.name = self.source.string(key, value)?,
+                "tokenizer" => plan.tokenizer = self.source.string(key, value)?,
+                "seed" => plan.seed = self.source.whole(key, value)?,
                 "shadow_seeds" => {
-                    plan.shadow_seeds = self.whole(key, value)?;
+                    plan.shadow_seeds = self.source.whole(key, value)?;
                     if plan.shadow_seeds == 0 {
                         let message = "`shadow_seeds = 0`: the random shadow needs at least 1";
                         return Err(self.source.error(&value.span(), message));
@@ -330,9 +303,10 @@ impl Reader<'_> {
                 }
                 "reference_tails" => {
                     plan.reference_tails = self
+                        .source
                         .array(key, value)?
                         .iter()
-                        .map(|v| self.whole(key, v))
+                        .map(|v| self.source.whole(key, v))
                         .collect::<anyhow::Result<_>>()?;
                     // The order means nothing, and the same tail twice is the same rows twice.
                     plan.reference_tails.sort_unstable();
@@ -344,21 +318,22 @@ impl Reader<'_> {
                 }
                 "partners" => {
                     plan.partners = self
+                        .source
                         .array(key, value)?
                         .iter()
                         .map(|v| {
-                            let kind = self.string(key, v)?;
-                            self.right_name("kind of partner", &kind, &PARTNER_KINDS, &v.span())?;
+                            let kind = self.source.string(key, v)?;
+                            self.source.right_name("kind of partner", &kind, &PARTNER_KINDS, &v.span())?;
                             Ok(kind)
                         })
                         .collect::<anyhow::Result<_>>()?;
                 }
-                "prices" => plan.prices = self.prices(&span, self.table(key, value)?)?,
-                "data" => (plan.filter, plan.data) = self.data(self.table(key, value)?)?,
+                "prices" => plan.prices = self.prices(&span, self.source.table(key, value)?)?,
+                "data" => (plan.filter, plan.data) = self.data(self.source.table(key, value)?)?,
                 "strategies" => strategies = Some((span, value)),
                 "triggers" => triggers = Some((span, value)),
-                "exclude" => excludes = self.tables(key, value)?,
-                _ => return Err(self.unknown_key(&span, key, "the experiment", TOP)),
+                "exclude" => excludes = self.source.tables(key, value)?,
+                _ => return Err(self.source.unknown_key(&span, key, "the experiment", TOP)),
             }
         }
         anyhow::ensure!(
@@ -451,12 +426,12 @@ impl Reader<'_> {
         let mut missing = KEYS.to_vec();
         for (key, span, value) in items(table) {
             match key {
-                "name" => prices.name = self.string(key, value)?,
+                "name" => prices.name = self.source.string(key, value)?,
                 "fresh" => prices.fresh = self.price(key, value)?,
                 "cache_write" => prices.cache_write = self.price(key, value)?,
                 "cache_read" => prices.cache_read = self.price(key, value)?,
                 "output" => prices.output = self.price(key, value)?,
-                _ => return Err(self.unknown_key(&span, key, "section `prices`", KEYS)),
+                _ => return Err(self.source.unknown_key(&span, key, "section `prices`", KEYS)),
             }
             missing.retain(|k| *k != key);
         }
@@ -472,21 +447,21 @@ impl Reader<'_> {
         let (mut filter, mut path) = (Filter::default(), None);
         for (key, span, value) in items(table) {
             match key {
-                "path" => path = Some(PathBuf::from(self.string(key, value)?)),
+                "path" => path = Some(PathBuf::from(self.source.string(key, value)?)),
                 "formats" => {
-                    filter.formats = self.strings(key, value)?;
+                    filter.formats = self.source.strings(key, value)?;
                     let known = &self.catalogue.formats;
-                    for (name, v) in filter.formats.iter().zip(self.array(key, value)?) {
+                    for (name, v) in filter.formats.iter().zip(self.source.array(key, value)?) {
                         if !known.is_empty() {
-                            self.right_name("format", name, known, &v.span())?;
+                            self.source.right_name("format", name, known, &v.span())?;
                         }
                     }
                 }
-                "ids" => filter.ids = self.strings(key, value)?,
-                "sources" => filter.sources = self.strings(key, value)?,
-                "min_turns" => filter.min_turns = Some(self.whole(key, value)?),
-                "max_turns" => filter.max_turns = Some(self.whole(key, value)?),
-                _ => return Err(self.unknown_key(&span, key, "section `data`", KEYS)),
+                "ids" => filter.ids = self.source.strings(key, value)?,
+                "sources" => filter.sources = self.source.strings(key, value)?,
+                "min_turns" => filter.min_turns = Some(self.source.whole(key, value)?),
+                "max_turns" => filter.max_turns = Some(self.source.whole(key, value)?),
+                _ => return Err(self.source.unknown_key(&span, key, "section `data`", KEYS)),
             }
         }
         Ok((filter, path))
@@ -500,13 +475,13 @@ impl Reader<'_> {
             false => ("trigger", &self.catalogue.triggers),
         };
         let mut choices = Vec::new();
-        for (at, table) in self.tables(section, value)? {
+        for (at, table) in self.source.tables(section, value)? {
             let items = items(table);
             let Some((_, _, name)) = items.iter().find(|i| i.0 == "name") else {
                 return Err(self.source.error(&at, format!("a {what} without a name")));
             };
             let name_span = name.span();
-            let name = self.string("name", name)?;
+            let name = self.source.string("name", name)?;
             let entry = self.known(what, known, &name, &name_span)?;
             let mut models = vec![None];
             let mut seeds = vec![seed];
@@ -515,10 +490,10 @@ impl Reader<'_> {
                 match key {
                     "name" => {}
                     "model" if strategy => {
-                        models = self.one_or_more(key, value, |v| Ok(Some(self.string(key, v)?)))?;
+                        models = self.one_or_more(key, value, |v| Ok(Some(self.source.string(key, v)?)))?;
                     }
                     "seed" if strategy => {
-                        seeds = self.one_or_more(key, value, |v| self.whole(key, v))?;
+                        seeds = self.one_or_more(key, value, |v| self.source.whole(key, v))?;
                     }
                     _ if entry.params.iter().any(|p| p.0 == key) => {
                         params.push((key, span, self.values(key, value)?));
@@ -530,7 +505,7 @@ impl Reader<'_> {
                             keys.extend(["model", "seed"]);
                         }
                         let owner = format!("{what} `{name}`");
-                        return Err(self.unknown_key(&span, key, &owner, &keys));
+                        return Err(self.source.unknown_key(&span, key, &owner, &keys));
                     }
                 }
             }
@@ -610,7 +585,7 @@ impl Reader<'_> {
             let (i, side) = match side {
                 "strategy" => (0, &mut exclude.strategy),
                 "trigger" => (1, &mut exclude.trigger),
-                _ => return Err(self.unknown_key(&span, key, "`exclude`", KEYS)),
+                _ => return Err(self.source.unknown_key(&span, key, "`exclude`", KEYS)),
             };
             let (what, known) = match i {
                 0 => ("strategy", &self.catalogue.strategies),
@@ -618,7 +593,7 @@ impl Reader<'_> {
             };
             let names = |key: &str, value: &Spanned<DeValue>| {
                 self.one_or_more(key, value, |v| {
-                    let name = self.string(key, v)?;
+                    let name = self.source.string(key, v)?;
                     self.known(what, known, &name, &v.span())?;
                     Ok(name)
                 })
@@ -656,7 +631,7 @@ impl Reader<'_> {
             };
             for ((param, _), span) in side.params.iter().zip(spans) {
                 if !keys.contains(&param.as_str()) {
-                    return Err(self.unknown_key(span, param, &owner, &keys));
+                    return Err(self.source.unknown_key(span, param, &owner, &keys));
                 }
             }
         }
@@ -674,107 +649,20 @@ impl Reader<'_> {
         span: &Range<usize>,
     ) -> anyhow::Result<&'k Known<'k>> {
         let names: Vec<&str> = known.iter().map(|k| k.name).collect();
-        Ok(&known[self.right_name(what, name, &names, span)?])
-    }
-
-    /// Place of a name among the known ones.
-    fn right_name(
-        &self,
-        what: &str,
-        name: &str,
-        known: &[&str],
-        span: &Range<usize>,
-    ) -> anyhow::Result<usize> {
-        known.iter().position(|k| *k == name).ok_or_else(|| {
-            let hint = hint(name, known);
-            self.source.error(span, format!("unknown {what} `{name}`\n{hint}"))
-        })
-    }
-
-    fn unknown_key(&self, span: &Range<usize>, key: &str, owner: &str, known: &[&str]) -> anyhow::Error {
-        let hint = hint(key, known);
-        self.source.error(span, format!("unknown key `{key}` of {owner}\n{hint}"))
-    }
-
-    fn wrong_type(&self, key: &str, value: &Spanned<DeValue>, expected: &str) -> anyhow::Error {
-        let found = match value.get_ref() {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a fraction",
-            DeValue::Boolean(_) => "a boolean",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
-        };
-        self.source.error(&value.span(), format!("`{key}` is {found}, expected {expected}"))
-    }
-
-    fn string(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<String> {
-        match value.get_ref() {
-            DeValue::String(s) => Ok(s.to_string()),
-            _ => Err(self.wrong_type(key, value, "a string")),
-        }
-    }
-
-    fn strings(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<Vec<String>> {
-        self.array(key, value)?.iter().map(|v| self.string(key, v)).collect()
-    }
-
-    fn whole<T: TryFrom<i64>>(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<T> {
-        match self.value(key, value)? {
-            toml::Value::Integer(i) => T::try_from(i)
-                .map_err(|_| self.source.error(&value.span(), format!("`{key} = {i}` is out of range"))),
-            _ => Err(self.wrong_type(key, value, "a whole number")),
-        }
+        Ok(&known[self.source.right_name(what, name, &names, span)?])
     }
 
     fn price(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<f64> {
-        let price = match self.value(key, value)? {
+        let price = match self.source.value(key, value)? {
             toml::Value::Integer(i) => i as f64,
             toml::Value::Float(f) => f,
-            _ => return Err(self.wrong_type(key, value, "a number")),
+            _ => return Err(self.source.wrong_type(key, value, "a number")),
         };
         if price < 0.0 {
             let span = value.span();
             return Err(self.source.error(&span, format!("`{key} = {price}` is less than 0")));
         }
         Ok(price)
-    }
-
-    fn table<'v>(&self, key: &str, value: &'v Spanned<DeValue<'v>>) -> anyhow::Result<&'v DeTable<'v>> {
-        match value.get_ref() {
-            DeValue::Table(table) => Ok(table),
-            _ => Err(self.wrong_type(key, value, &format!("a section `[{key}]`"))),
-        }
-    }
-
-    fn array<'v>(
-        &self,
-        key: &str,
-        value: &'v Spanned<DeValue<'v>>,
-    ) -> anyhow::Result<&'v [Spanned<DeValue<'v>>]> {
-        match value.get_ref() {
-            DeValue::Array(array) => Ok(array.as_ref()),
-            _ => Err(self.wrong_type(key, value, "a list")),
-        }
-    }
-
-    fn tables<'v>(
-        &self,
-        key: &str,
-        value: &'v Spanned<DeValue<'v>>,
-    ) -> anyhow::Result<Vec<(Range<usize>, &'v DeTable<'v>)>> {
-        let expected = format!("tables, each under `[[{key}]]`");
-        let DeValue::Array(array) = value.get_ref() else {
-            return Err(self.wrong_type(key, value, &expected));
-        };
-        array
-            .iter()
-            .map(|v| match v.get_ref() {
-                DeValue::Table(table) => Ok((v.span(), table)),
-                _ => Err(self.wrong_type(key, v, &expected)),
-            })
-            .collect()
     }
 
     fn one_or_more<T>(
@@ -792,16 +680,16 @@ impl Reader<'_> {
 
     /// The values that a parameter takes in the grid.
     fn values(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<Vec<toml::Value>> {
-        self.one_or_more(key, value, |v| match (v.get_ref(), self.value(key, v)?) {
+        self.one_or_more(key, value, |v| match (v.get_ref(), self.source.value(key, v)?) {
             (DeValue::Table(_), toml::Value::Table(mut table)) if table.len() == 1 => {
                 match table.remove("list") {
                     Some(list @ toml::Value::Array(_)) => Ok(list),
-                    Some(_) => Err(self.wrong_type(key, v, "`{ list = [..] }`")),
-                    None => self.value(key, v),
+                    Some(_) => Err(self.source.wrong_type(key, v, "`{ list = [..] }`")),
+                    None => self.source.value(key, v),
                 }
             }
             (DeValue::Array(_), _) => {
-                Err(self.wrong_type(key, v, "a value (a grid over lists is `[{ list = [..] }, ..]`)"))
+                Err(self.source.wrong_type(key, v, "a value (a grid over lists is `[{ list = [..] }, ..]`)"))
             }
             (_, value) => Ok(value),
         })
@@ -810,56 +698,6 @@ impl Reader<'_> {
     fn empty(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Error {
         let hint = "hint: a list is a grid over its values; a list as value is `{ list = [] }`";
         self.source.error(&value.span(), format!("`{key}` has no value\n{hint}"))
-    }
-
-    /// A plain value: strings, numbers, booleans, and lists and tables of these.
-    fn value(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<toml::Value> {
-        let bad = |expected| self.wrong_type(key, value, expected);
-        Ok(match value.get_ref() {
-            DeValue::String(s) => toml::Value::String(s.to_string()),
-            DeValue::Boolean(b) => toml::Value::Boolean(*b),
-            DeValue::Integer(i) => toml::Value::Integer(
-                i64::from_str_radix(i.as_str(), i.radix()).map_err(|_| bad("a number of 64 bits"))?,
-            ),
-            DeValue::Float(f) => toml::Value::Float(
-                f.as_str()
-                    .parse()
-                    .ok()
-                    .filter(|f: &f64| f.is_finite())
-                    .ok_or_else(|| bad("one that is finite"))?,
-            ),
-            DeValue::Array(array) => {
-                toml::Value::Array(array.iter().map(|v| self.value(key, v)).collect::<anyhow::Result<_>>()?)
-            }
-            DeValue::Table(table) => toml::Value::Table(
-                items(table)
-                    .into_iter()
-                    .map(|(k, _, v)| Ok((k.to_owned(), self.value(k, v)?)))
-                    .collect::<anyhow::Result<_>>()?,
-            ),
-            DeValue::Datetime(_) => return Err(bad("a string, number, boolean or list")),
-        })
-    }
-}
-
-/// The `hint:` line of a wrong name: the nearest right one, where one is near, and all of them.
-fn hint(wrong: &str, known: &[&str]) -> String {
-    let near = known
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, name)| {
-            *distance <= name.chars().count().max(4) / 2
-                || name.starts_with(wrong)
-                || wrong.starts_with(**name)
-        });
-    let all = match known.is_empty() {
-        true => "none".to_owned(),
-        false => known.join(", "),
-    };
-    match near {
-        Some((_, name)) => format!("hint: did you mean `{name}`? (known: {all})"),
-        None => format!("hint: known: {all}"),
     }
 }
 

@@ -8,6 +8,10 @@
 use serde::{Deserialize, Serialize};
 
 pub mod cache;
+pub mod catalogue;
+pub mod fetch;
+pub mod folder;
+pub mod gguf;
 pub mod grammar;
 pub mod labels;
 #[cfg(feature = "llama")]

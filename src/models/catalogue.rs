@@ -1,0 +1,621 @@
+//! The models that can be named: what each is, which bytes it has and where they can be had; and sets of them.
+//!
+//! Reads `models.toml`, which says its own format, and a file of the user's over it. Opens no model.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::settings::{self, Source, items};
+
+/// The set used where none is named.
+pub const DEFAULT_SET: &str = "default";
+
+const BUILT_IN: &str = include_str!("models.toml");
+/// Scripts that make a GGUF of other files: name in `convert`, text.
+const CONVERTERS: [(&str, &str); 1] = [("minilm-to-gguf", include_str!("minilm_to_gguf.py"))];
+
+/// What a model can be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Writes text.
+    Generator,
+    /// Gives likelihoods of given text.
+    Scorer,
+    /// Gives a vector for a text.
+    Embedder,
+    /// Gives the tokens of a text under its own vocabulary.
+    Tokenizer,
+}
+
+impl Role {
+    /// All roles, with their names in files.
+    pub const ALL: [(&'static str, Role); 4] = [
+        ("generator", Role::Generator),
+        ("scorer", Role::Scorer),
+        ("embedder", Role::Embedder),
+        ("tokenizer", Role::Tokenizer),
+    ];
+
+    /// The role's name in files.
+    pub fn name(self) -> &'static str {
+        Role::ALL.iter().find(|r| r.1 == self).map_or("", |r| r.0)
+    }
+}
+
+/// One model: a GGUF with known bytes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    pub name: String,
+    /// What it can be used for, the best first.
+    pub roles: Vec<Role>,
+    /// What it is, and what it is good for.
+    pub about: String,
+    pub licence: String,
+    /// Tokens it was trained to read at once.
+    pub context: u32,
+    /// Size of the file.
+    pub bytes: u64,
+    /// Hash of the file, 64 hex digits.
+    pub sha256: String,
+    /// Ways to get the file, in the order to try them.
+    #[serde(skip)]
+    pub origins: Vec<Origin>,
+}
+
+/// One way to get a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Origin {
+    /// The parts are inputs of this script, which makes the model; else the model is the parts, joined.
+    pub convert: Option<Converter>,
+    /// At least one.
+    pub parts: Vec<Part>,
+}
+
+/// A Python script, called with its inputs and the path to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Converter {
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+/// A file somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    Path(PathBuf),
+    /// A file of a repository of the hub, newest revision.
+    Hub {
+        repository: String,
+        file: String,
+    },
+    /// A file inside the wheel of a Python package, pinned as `name==version`.
+    Package {
+        package: String,
+        file: String,
+    },
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Part::Path(path) => write!(f, "{}", path.display()),
+            Part::Hub { repository, file } => write!(f, "hub {repository}, {file}"),
+            Part::Package { package, .. } => write!(f, "package {package}"),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}", self.parts[0])?;
+        match (&self.convert, self.parts.len()) {
+            (Some(script), _) => write!(f, ", converted by {}", script.name),
+            (None, 1) => Ok(()),
+            (None, n) => write!(f, " and {} more parts", n - 1),
+        }
+    }
+}
+
+impl Origin {
+    /// The path of a file that can be used where it stands.
+    pub fn in_place(&self) -> Option<&Path> {
+        match (self.convert, self.parts.as_slice()) {
+            (None, [Part::Path(path)]) => Some(path),
+            _ => None,
+        }
+    }
+}
+
+/// A model for each role.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Set {
+    pub name: String,
+    /// Roles with names of models.
+    pub models: Vec<(Role, String)>,
+}
+
+impl Set {
+    /// Name of the model for a role.
+    pub fn model(&self, role: Role) -> Option<&str> {
+        self.models.iter().find(|m| m.0 == role).map(|m| m.1.as_str())
+    }
+}
+
+/// All models and sets that can be named.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Catalogue {
+    pub entries: Vec<Entry>,
+    pub sets: Vec<Set>,
+}
+
+impl Catalogue {
+    /// The models that this version knows, and over them those of a user's file.
+    ///
+    /// Fails with file and line where the file is wrong.
+    pub fn load(over: Option<&Path>) -> anyhow::Result<Self> {
+        let mut catalogue = Self { entries: Vec::new(), sets: Vec::new() };
+        catalogue.add("models.toml", BUILT_IN, Path::new(""))?;
+        if let Some(path) = over {
+            let text =
+                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            catalogue.add(
+                &path.display().to_string(),
+                &text,
+                path.parent().unwrap_or_else(|| Path::new("")),
+            )?;
+        }
+        Ok(catalogue)
+    }
+
+    /// The model of this name. Fails with the nearest name.
+    pub fn entry(&self, name: &str) -> anyhow::Result<&Entry> {
+        self.entries.iter().find(|e| e.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.entries.iter().map(|e| e.name.as_str()).collect();
+            anyhow::anyhow!(
+                "unknown model `{name}`\n{}; or the path of a GGUF, with a `/` in it or ending in .gguf",
+                settings::hint(name, &names)
+            )
+        })
+    }
+
+    /// The set of this name. Fails with the nearest name.
+    pub fn set(&self, name: &str) -> anyhow::Result<&Set> {
+        self.sets.iter().find(|s| s.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.sets.iter().map(|s| s.name.as_str()).collect();
+            anyhow::anyhow!("unknown set of models `{name}`\n{}", settings::hint(name, &names))
+        })
+    }
+
+    /// The models of names and of sets, in order, each once. Fails with the nearest name.
+    pub fn pick(&self, names: &[String]) -> anyhow::Result<Vec<&Entry>> {
+        let mut picked: Vec<&Entry> = Vec::new();
+        for name in names {
+            let members = match self.sets.iter().find(|s| s.name == *name) {
+                Some(set) => set.models.iter().map(|m| m.1.as_str()).collect(),
+                None => vec![name.as_str()],
+            };
+            for member in members {
+                let entry = self.entry(member).map_err(|error| {
+                    let sets: Vec<&str> = self.sets.iter().map(|s| s.name.as_str()).collect();
+                    anyhow::anyhow!("{error}; or a set: {}", sets.join(", "))
+                })?;
+                if !picked.iter().any(|p| p.name == entry.name) {
+                    picked.push(entry);
+                }
+            }
+        }
+        Ok(picked)
+    }
+
+    /// Names of the sets that a model is in.
+    pub fn sets_of(&self, name: &str) -> Vec<&str> {
+        let has = |set: &&Set| set.models.iter().any(|m| m.1 == name);
+        self.sets.iter().filter(has).map(|s| s.name.as_str()).collect()
+    }
+
+    /// Adds the models and sets of a file; what has the same name is replaced. `folder` is what paths are
+    /// relative to.
+    fn add(&mut self, path: &str, text: &str, folder: &Path) -> anyhow::Result<()> {
+        let reader = Reader { source: Source { path, text }, folder };
+        let root = reader.source.root()?;
+        let (mut models, mut sets) = (Vec::new(), Vec::new());
+        for (key, span, value) in items(root.get_ref()) {
+            match key {
+                "models" => models = reader.source.tables(key, value)?,
+                "sets" => sets = items(reader.source.table(key, value)?),
+                _ => return Err(reader.source.unknown_key(&span, key, "the file", &["models", "sets"])),
+            }
+        }
+        let mut seen = HashSet::new();
+        for (at, table) in models {
+            let entry = reader.entry(&at, table)?;
+            if !seen.insert(entry.name.clone()) {
+                return Err(reader.source.error(&at, format!("a second model `{}`", entry.name)));
+            }
+            match self.entries.iter_mut().find(|e| e.name == entry.name) {
+                Some(old) => *old = entry,
+                None => self.entries.push(entry),
+            }
+        }
+        for (name, span, value) in sets {
+            let set = reader.set(name, value, &self.entries)?;
+            if self.entries.iter().any(|e| e.name == name) {
+                return Err(reader.source.error(&span, format!("a set and a model are named `{name}`")));
+            }
+            match self.sets.iter_mut().find(|s| s.name == name) {
+                Some(old) => *old = set,
+                None => self.sets.push(set),
+            }
+        }
+        if let Some(both) = self.sets.iter().find(|s| self.entries.iter().any(|e| e.name == s.name)) {
+            anyhow::bail!("{path}: a model has the name of the set `{}`", both.name);
+        }
+        Ok(())
+    }
+}
+
+/// One file of models.
+struct Reader<'a> {
+    source: Source<'a>,
+    folder: &'a Path,
+}
+
+type Table<'a> = toml::de::DeTable<'a>;
+
+impl Reader<'_> {
+    fn entry(&self, at: &Range<usize>, table: &Table) -> anyhow::Result<Entry> {
+        const KEYS: &[&str] = &["name", "roles", "about", "licence", "context", "bytes", "sha256", "sources"];
+        let source = &self.source;
+        let mut entry = Entry {
+            name: String::new(),
+            roles: Vec::new(),
+            about: String::new(),
+            licence: String::new(),
+            context: 0,
+            bytes: 0,
+            sha256: String::new(),
+            origins: Vec::new(),
+        };
+        let mut missing = KEYS.to_vec();
+        for (key, span, value) in items(table) {
+            match key {
+                "name" => {
+                    entry.name = source.string(key, value)?;
+                    if let Err(rule) = check_name(&entry.name) {
+                        return Err(source.error(&span, format!("`name = \"{}\"`: {rule}", entry.name)));
+                    }
+                }
+                "roles" => entry.roles = self.roles(key, value)?,
+                "about" => entry.about = source.string(key, value)?,
+                "licence" => entry.licence = source.string(key, value)?,
+                "context" => entry.context = source.whole(key, value)?,
+                "bytes" => entry.bytes = source.whole(key, value)?,
+                "sha256" => {
+                    entry.sha256 = source.string(key, value)?.to_ascii_lowercase();
+                    if entry.sha256.len() != 64 || !entry.sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
+                        let message = "`sha256` is not 64 hex digits\nhint: `sha256sum FILE` prints it";
+                        return Err(source.error(&span, message));
+                    }
+                }
+                "sources" => {
+                    entry.origins =
+                        source.array(key, value)?.iter().map(|v| self.origin(v)).collect::<Result<_, _>>()?;
+                    if entry.origins.is_empty() {
+                        return Err(source.error(&span, "`sources` has no value, expected at least one"));
+                    }
+                }
+                _ => return Err(source.unknown_key(&span, key, "a model", KEYS)),
+            }
+            missing.retain(|k| *k != key);
+        }
+        // What people need not say of their own models.
+        missing.retain(|k| !["about", "licence"].contains(k));
+        if !missing.is_empty() {
+            let name = if entry.name.is_empty() { "a model".to_owned() } else { format!("`{}`", entry.name) };
+            return Err(source.error(at, format!("{name} lacks {}", missing.join(", "))));
+        }
+        Ok(entry)
+    }
+
+    fn roles(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<Vec<Role>> {
+        let role = |v: &Spanned<DeValue>| {
+            let names = Role::ALL.map(|r| r.0);
+            let place = self.source.right_name("role", &self.source.string(key, v)?, &names, &v.span())?;
+            Ok(Role::ALL[place].1)
+        };
+        let roles: Vec<Role> =
+            self.source.array(key, value)?.iter().map(role).collect::<anyhow::Result<_>>()?;
+        if roles.is_empty() {
+            return Err(self.source.error(&value.span(), "`roles` has no value, expected at least one"));
+        }
+        Ok(roles)
+    }
+
+    fn origin(&self, value: &Spanned<DeValue>) -> anyhow::Result<Origin> {
+        const KEYS: &[&str] = &["path", "hub", "package", "file", "parts", "convert"];
+        let source = &self.source;
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(source.wrong_type("sources", value, "tables such as `{ path = \"x.gguf\" }`"));
+        };
+        let mut convert = None;
+        let mut parts: Option<Vec<Part>> = None;
+        for (key, span, value) in items(table) {
+            match key {
+                "convert" => {
+                    let names = CONVERTERS.map(|c| c.0);
+                    let wanted = source.string(key, value)?;
+                    let (name, text) = CONVERTERS[source.right_name("script", &wanted, &names, &span)?];
+                    convert = Some(Converter { name, text });
+                }
+                "parts" => {
+                    let list = source.array(key, value)?;
+                    if list.is_empty() {
+                        return Err(source.error(&span, "`parts` has no value, expected at least one"));
+                    }
+                    parts = Some(list.iter().map(|v| self.part(v, &[])).collect::<anyhow::Result<_>>()?);
+                }
+                _ if KEYS.contains(&key) => {}
+                _ => return Err(source.unknown_key(&span, key, "a source", KEYS)),
+            }
+        }
+        let parts = match parts {
+            Some(_) if ["path", "hub", "package", "file"].iter().any(|k| table.contains_key(*k)) => {
+                return Err(source.error(&value.span(), "a source has either `parts` or one file"));
+            }
+            Some(parts) => parts,
+            None => vec![self.part(value, &["convert"])?],
+        };
+        Ok(Origin { convert, parts })
+    }
+
+    /// One file; `beside` are keys that are not its own.
+    fn part(&self, value: &Spanned<DeValue>, beside: &[&str]) -> anyhow::Result<Part> {
+        const KEYS: &[&str] = &["path", "hub", "package", "file"];
+        let source = &self.source;
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(source.wrong_type("parts", value, "tables such as `{ path = \"x.gguf\" }`"));
+        };
+        let mut found: [Option<String>; 4] = Default::default();
+        for (key, span, value) in items(table) {
+            match KEYS.iter().position(|k| *k == key) {
+                Some(i) => found[i] = Some(source.string(key, value)?),
+                None if beside.contains(&key) => {}
+                None => return Err(source.unknown_key(&span, key, "a source", KEYS)),
+            }
+        }
+        let wrong = |message: String| source.error(&value.span(), message);
+        match found {
+            [Some(path), None, None, None] => Ok(Part::Path(self.folder.join(path))),
+            [None, Some(repository), None, Some(file)] => {
+                // Both become part of a URL.
+                let plain = |s: &str| {
+                    let sound = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
+                    s.split('/').all(|p| !p.is_empty() && p != ".." && p != "." && p.chars().all(sound))
+                };
+                if !plain(&repository) || repository.matches('/').count() != 1 {
+                    return Err(wrong(format!("`hub = \"{repository}\"` is not `owner/repository`")));
+                }
+                if !plain(&file) {
+                    return Err(wrong(format!("`file = \"{file}\"` is not the path of a file on a hub")));
+                }
+                Ok(Part::Hub { repository, file })
+            }
+            [None, None, Some(package), Some(file)] => {
+                // An argument of pip: a name and a version, never an option or an address.
+                let word = |s: &str| {
+                    s.starts_with(|c: char| c.is_ascii_alphanumeric())
+                        && s.chars().all(|c| c.is_ascii_alphanumeric() || "._-+!".contains(c))
+                };
+                match package.split_once("==") {
+                    Some((name, version)) if word(name) && word(version) => {
+                        Ok(Part::Package { package, file })
+                    }
+                    _ => Err(wrong(format!("`package = \"{package}\"` is not `name==version`"))),
+                }
+            }
+            _ => Err(wrong("a source has `path`, `hub` and `file`, or `package` and `file`".to_owned())),
+        }
+    }
+
+    fn set(&self, name: &str, value: &Spanned<DeValue>, entries: &[Entry]) -> anyhow::Result<Set> {
+        let names: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
+        let roles = Role::ALL.map(|r| r.0);
+        let mut set = Set { name: name.to_owned(), models: Vec::new() };
+        for (key, span, value) in items(self.source.table(name, value)?) {
+            let Some((_, role)) = Role::ALL.into_iter().find(|r| r.0 == key) else {
+                return Err(self.source.unknown_key(&span, key, &format!("set `{name}`"), &roles));
+            };
+            let model = self.source.string(key, value)?;
+            let entry = &entries[self.source.right_name("model", &model, &names, &value.span())?];
+            if !entry.roles.contains(&role) {
+                let can: Vec<&str> = entry.roles.iter().map(|r| r.name()).collect();
+                let message = format!("`{model}` is no {key}\nhint: its roles are {}", can.join(", "));
+                return Err(self.source.error(&value.span(), message));
+            }
+            set.models.push((role, model));
+        }
+        Ok(set)
+    }
+}
+
+/// A name is also the stem of a file, and never mistaken for a path.
+fn check_name(name: &str) -> Result<(), &'static str> {
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return Err("a name begins with a letter or digit");
+    }
+    if !name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
+        return Err("a name is of letters, digits, `.`, `_` and `-`");
+    }
+    if is_path(name) {
+        return Err("a name that ends in .gguf would be a path");
+    }
+    Ok(())
+}
+
+/// Whether a text names a file and not a model of the catalogue.
+pub fn is_path(name: &str) -> bool {
+    name.contains('/') || name.contains(std::path::MAIN_SEPARATOR) || name.ends_with(".gguf")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODEL: &str = "[[models]]\nname = \"own\"\nroles = [\"generator\"]\ncontext = 4096\nbytes = 5\nsha256 = \"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\"\n";
+
+    fn over(text: &str) -> anyhow::Result<Catalogue> {
+        let mut catalogue = Catalogue::load(None).unwrap();
+        catalogue.add("own.toml", text, Path::new("/models"))?;
+        Ok(catalogue)
+    }
+
+    #[test]
+    fn the_built_in_file_is_sound() {
+        let catalogue = Catalogue::load(None).unwrap();
+        let default = catalogue.set(DEFAULT_SET).unwrap();
+        for role in [Role::Scorer, Role::Generator, Role::Embedder] {
+            assert!(default.model(role).is_some(), "{role:?}");
+        }
+        // Small enough for a laptop, free to use, and each with a source that needs pip alone.
+        let all = catalogue.pick(&[DEFAULT_SET.to_owned(), "better".to_owned()]).unwrap();
+        assert!(all.iter().all(|e| e.licence == "Apache-2.0"));
+        let size: u64 = catalogue.pick(&[DEFAULT_SET.to_owned()]).unwrap().iter().map(|e| e.bytes).sum();
+        assert!(size < 700_000_000, "{size}");
+        for entry in &catalogue.entries {
+            let by_pip = |o: &Origin| o.parts.iter().all(|p| matches!(p, Part::Package { .. }));
+            assert!(entry.origins.iter().any(by_pip), "{}", entry.name);
+        }
+        assert_eq!(catalogue.sets_of("smollm2-135m"), ["default", "better"]);
+        assert!(catalogue.sets_of("gemma-3-270m").is_empty());
+    }
+
+    #[test]
+    fn a_file_adds_and_overrides() {
+        let text = format!(
+            "{MODEL}sources = [{{ path = \"x.gguf\" }}, {{ hub = \"a/b\", file = \"c/d.gguf\" }}]\n[sets.default]\ngenerator = \"own\"\n"
+        );
+        let catalogue = over(&text).unwrap();
+        let own = catalogue.entry("own").unwrap();
+        assert_eq!(own.origins[0].in_place(), Some(Path::new("/models/x.gguf")));
+        assert_eq!(own.origins[1].to_string(), "hub a/b, c/d.gguf");
+        assert_eq!(catalogue.pick(&["default".to_owned(), "own".to_owned()]).unwrap(), [own]);
+        let again = text.replace("\"own\"", "\"minilm-l6\"").replace("generator", "embedder");
+        let catalogue = over(&again).unwrap();
+        assert_eq!(catalogue.entry("minilm-l6").unwrap().bytes, 5);
+        assert_eq!(catalogue.entries.len(), Catalogue::load(None).unwrap().entries.len());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_line_and_nearest_name() {
+        let with = |sources: &str| format!("{MODEL}sources = [{sources}]");
+        let replaced = |a: &str, b: &str| with("{ path = \"x\" }").replace(a, b);
+        let mut all = String::new();
+        for text in [
+            "[[model]]".to_owned(),
+            "models = 3".to_owned(),
+            replaced("context", "contxt"),
+            replaced("generator", "generatr"),
+            replaced("[\"generator\"]", "[]"),
+            replaced("2cf2", "2cg2"),
+            replaced("bytes = 5", "bytes = -5"),
+            replaced("\"own\"", "\"own.gguf\""),
+            replaced("\"own\"", "\"../own\""),
+            replaced("\"own\"", "\"better\""),
+            replaced("context = 4096\n", ""),
+            format!("{0}\n{0}", with("{ path = \"x\" }")),
+            with(""),
+            with("\"x.gguf\""),
+            with("{ url = \"x\" }"),
+            with("{ hub = \"a/b\" }"),
+            with("{ hub = \"a\", file = \"x\" }"),
+            with("{ hub = \"a/b\", file = \"../x\" }"),
+            with("{ package = \"a\", file = \"x\" }"),
+            with("{ package = \"--index-url=x==1\", file = \"x\" }"),
+            with("{ convert = \"minilm\", path = \"x\" }"),
+            with("{ parts = [] }"),
+            with("{ parts = [{ path = \"x\" }], path = \"y\" }"),
+            "[sets.mine]\nwriter = \"minilm-l6\"".to_owned(),
+            "[sets.mine]\nembedder = \"minilm-l12\"".to_owned(),
+            "[sets.mine]\ngenerator = \"minilm-l6\"".to_owned(),
+            "[sets.minilm-l6]\nembedder = \"minilm-l6\"".to_owned(),
+        ] {
+            all.push_str(&format!("{:#}\n\n", over(&text).unwrap_err()));
+        }
+        insta::assert_snapshot!(all, @r#"
+        own.toml:1: unknown key `model` of the file
+        hint: did you mean `models`? (known: models, sets)
+
+        own.toml:1: `models` is a whole number, expected tables, each under `[[models]]`
+
+        own.toml:4: unknown key `contxt` of a model
+        hint: did you mean `context`? (known: name, roles, about, licence, context, bytes, sha256, sources)
+
+        own.toml:3: unknown role `generatr`
+        hint: did you mean `generator`? (known: generator, scorer, embedder, tokenizer)
+
+        own.toml:3: `roles` has no value, expected at least one
+
+        own.toml:6: `sha256` is not 64 hex digits
+        hint: `sha256sum FILE` prints it
+
+        own.toml:5: `bytes = -5` is out of range
+
+        own.toml:2: `name = "own.gguf"`: a name that ends in .gguf would be a path
+
+        own.toml:2: `name = "../own"`: a name begins with a letter or digit
+
+        own.toml: a model has the name of the set `better`
+
+        own.toml:1: `own` lacks context
+
+        own.toml:8: a second model `own`
+
+        own.toml:7: `sources` has no value, expected at least one
+
+        own.toml:7: `sources` is a string, expected tables such as `{ path = "x.gguf" }`
+
+        own.toml:7: unknown key `url` of a source
+        hint: known: path, hub, package, file, parts, convert
+
+        own.toml:7: a source has `path`, `hub` and `file`, or `package` and `file`
+
+        own.toml:7: `hub = "a"` is not `owner/repository`
+
+        own.toml:7: `file = "../x"` is not the path of a file on a hub
+
+        own.toml:7: `package = "a"` is not `name==version`
+
+        own.toml:7: `package = "--index-url=x==1"` is not `name==version`
+
+        own.toml:7: unknown script `minilm`
+        hint: did you mean `minilm-to-gguf`? (known: minilm-to-gguf)
+
+        own.toml:7: `parts` has no value, expected at least one
+
+        own.toml:7: a source has either `parts` or one file
+
+        own.toml:2: unknown key `writer` of set `mine`
+        hint: known: generator, scorer, embedder, tokenizer
+
+        own.toml:2: unknown model `minilm-l12`
+        hint: did you mean `minilm-l6`? (known: smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, minilm-l6, gemma-3-270m)
+
+        own.toml:2: `minilm-l6` is no generator
+        hint: its roles are embedder, tokenizer
+
+        own.toml:1: a set and a model are named `minilm-l6`
+        "#);
+        let unknown = Catalogue::load(None).unwrap().pick(&["qwen2.5-coder-15b".to_owned()]).unwrap_err();
+        insta::assert_snapshot!(unknown, @r"
+        unknown model `qwen2.5-coder-15b`
+        hint: did you mean `qwen2.5-coder-1.5b`? (known: smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, minilm-l6, gemma-3-270m); or the path of a GGUF, with a `/` in it or ending in .gguf; or a set: default, better
+        ");
+    }
+}
