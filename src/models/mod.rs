@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub mod disarm;
 pub mod prompt;
 
 pub use prompt::{Part, Prompt};
