@@ -8,7 +8,10 @@
 use serde::{Deserialize, Serialize};
 
 pub mod disarm;
+mod http;
 pub mod prompt;
+pub mod scripted;
+pub mod server;
 
 pub use prompt::{Part, Prompt};
 

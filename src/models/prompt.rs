@@ -30,6 +30,23 @@ pub struct Part {
     pub scored: bool,
 }
 
+/// How many of its oldest tokens each part loses, so that `over` tokens go: the longest part that may be cut
+/// loses them, and the next longest only when that is all gone. `lengths` are in tokens, None for what may not be
+/// cut. None if all that may be cut is not enough.
+pub(super) fn cuts(lengths: &[Option<u32>], over: u32) -> Option<Vec<u32>> {
+    let mut cuts = vec![0; lengths.len()];
+    let mut over = over;
+    while over > 0 {
+        let left = |at: usize| lengths[at].map_or(0, |length| length - cuts[at]);
+        // The first of equally long parts.
+        let longest = (0..lengths.len()).rev().max_by_key(|at| left(*at)).filter(|at| left(*at) > 0)?;
+        let cut = over.min(left(longest));
+        cuts[longest] += cut;
+        over -= cut;
+    }
+    Some(cuts)
+}
+
 /// A value for a variable of a template.
 #[derive(Clone, Debug)]
 pub enum Var<'a> {
@@ -313,6 +330,17 @@ Answer: {{ word }}
             ("b", Data::fenced(b).may_cut().into()),
         ];
         Prompt::render(TEMPLATE, &vars).unwrap()
+    }
+
+    #[test]
+    fn the_longest_part_is_cut_first() {
+        assert_eq!(cuts(&[Some(5), None, Some(9)], 0), Some(vec![0, 0, 0]));
+        assert_eq!(cuts(&[Some(5), None, Some(9)], 8), Some(vec![0, 0, 8]));
+        assert_eq!(cuts(&[Some(5), None, Some(9)], 11), Some(vec![2, 0, 9]));
+        assert_eq!(cuts(&[Some(5), Some(5)], 1), Some(vec![1, 0]));
+        assert_eq!(cuts(&[Some(5), None, Some(9)], 15), None);
+        assert_eq!(cuts(&[None], 1), None);
+        assert_eq!(cuts(&[], 0), Some(vec![]));
     }
 
     #[test]
