@@ -122,7 +122,7 @@ impl Client {
         body: Option<&Value>,
         effort: &mut Effort,
     ) -> Result<T, Failure> {
-        let tries = if self.down.load(Ordering::Relaxed) { 1 } else { 1 + self.retries };
+        let tries = if self.down.load(Ordering::Relaxed) { 1 } else { self.retries.saturating_add(1) };
         for attempt in 1.. {
             let failure = match self.once(path, body, effort) {
                 Ok(answer) => {

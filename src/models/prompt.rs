@@ -272,7 +272,8 @@ fn split(text: &str, vars: &[(&str, Var<'_>)], marks: &[String]) -> Result<Vec<P
         let fence = "`".repeat(longest_run(data.text, '`').max(2) + 1);
         around.push_str(&text[done..from]);
         if data.fenced {
-            if !around.ends_with('\n') && !(around.is_empty() && parts.is_empty()) {
+            let opens_message = around.is_empty() && parts.is_empty();
+            if !(opens_message || around.ends_with('\n')) {
                 around.push('\n');
             }
             around.push_str(&format!("{fence}\n"));

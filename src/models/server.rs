@@ -40,6 +40,9 @@ use super::{
     Answer, Call, CallError, Card, Finish, Model, Outcome, Prompt, Sampling, Scores, Text, TokenScore,
 };
 
+/// A server that does not say who it is for so long is not there.
+const LONGEST_GREETING: Duration = Duration::from_secs(60);
+
 /// Which server, and how patiently it is asked. All times in seconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -180,7 +183,7 @@ impl Server {
         }
         let key = options.api_key_env.as_deref().map(key).transpose().map_err(|what| fail(&what))?;
         let client = Client::new(base.clone(), key, options.retries, timeout, backoff, options.concurrency);
-        let mut effort = Effort::new(deadline, [0; 32]);
+        let mut effort = Effort::new(deadline.min(LONGEST_GREETING), [0; 32]);
         let identity = identify(&client, &options, &mut effort)?;
         let window = match (options.window, identity.window) {
             (Some(a), Some(b)) => a.min(b),
@@ -205,7 +208,7 @@ impl Server {
             structured_outputs,
         };
         if kind == Kind::LlamaServer {
-            server.opening = server.ids("", Reading { opening: true, control: false }, &mut effort)?;
+            server.opening = server.ids("", Reading::OPENING, &mut effort)?;
         }
         Ok(server)
     }
@@ -249,7 +252,7 @@ impl Server {
             embedding: Vec<f32>,
         }
         let input = match self.kind {
-            Kind::LlamaServer => json!(self.ids(text, Reading { opening: true, control: false }, effort)?),
+            Kind::LlamaServer => json!(self.ids(text, Reading::OPENING, effort)?),
             Kind::Vllm | Kind::OpenAi => json!(disarm(text)),
         };
         let body = json!({"model": self.model, "input": input, "encoding_format": "float"});
@@ -396,6 +399,8 @@ struct Reading {
 
 impl Reading {
     const DATA: Self = Self { opening: false, control: false };
+    const OPENING: Self = Self { opening: true, control: false };
+    const TEMPLATE: Self = Self { opening: false, control: true };
 }
 
 /// A token, and where it ends in its text, in bytes.
@@ -499,9 +504,8 @@ impl Server {
             }
         }
         around.push(rest);
-        let control = Reading { opening: false, control: true };
         let frame: Vec<Vec<u32>> =
-            around.iter().map(|text| self.ids(text, control, effort)).collect::<Result<_, _>>()?;
+            around.iter().map(|text| self.ids(text, Reading::TEMPLATE, effort)).collect::<Result<_, _>>()?;
         self.frames.lock().unwrap_or_else(PoisonError::into_inner).insert(system, frame.clone());
         Ok(frame)
     }
@@ -727,6 +731,12 @@ impl Server {
         sampling(&mut body, wish.sampling);
         if !wish.stop.is_empty() {
             body["stop"] = json!(wish.stop);
+        }
+        if self.kind == Kind::Vllm {
+            // It would take them from the model's files.
+            body["top_k"] = json!(-1);
+            body["min_p"] = json!(0);
+            body["repetition_penalty"] = json!(1);
         }
         match (wish.grammar, self.kind, self.structured_outputs) {
             (None, ..) => {}
@@ -1214,7 +1224,8 @@ mod tests {
                 {"role": "assistant", "content": "P"},
             ],
             "continue_final_message": true, "add_generation_prompt": false,
-            "max_tokens": 8, "temperature": 0, "structured_outputs": {"grammar": "root ::= \"x\""},
+            "max_tokens": 8, "temperature": 0, "top_k": -1, "min_p": 0, "repetition_penalty": 1,
+            "structured_outputs": {"grammar": "root ::= \"x\""},
         });
         assert_eq!(stub.asked().pop().unwrap().body, expected);
         let fixed =
