@@ -9,14 +9,18 @@ use serde::{Deserialize, Serialize};
 
 pub mod cache;
 pub mod catalogue;
+pub mod disarm;
 pub mod fetch;
 pub mod folder;
 pub mod gguf;
 pub mod grammar;
+mod http;
 pub mod labels;
 #[cfg(feature = "llama")]
 pub mod llama;
 pub mod prompt;
+pub mod scripted;
+pub mod server;
 
 pub use prompt::{Part, Prompt};
 

@@ -1,0 +1,906 @@
+//! A model on a server with an OpenAI-compatible API, at a URL that the user gave. Never a default: text of the
+//! logs goes to that URL.
+//!
+//! What a call becomes depends on who the server says it is ([`Kind`]):
+//!
+//! | | llama-server | vLLM | any other |
+//! | --- | --- | --- | --- |
+//! | prompts are sent as | token ids | text | text |
+//! | control tokens spelled out in data | are text | are disarmed | are disarmed |
+//! | generate | `/completion` | `/v1/chat/completions`, `/v1/completions` | as vLLM |
+//! | `prefill` of a chat prompt | continued | continued | asked for in words |
+//! | `grammar` | yes | yes | unsupported |
+//! | score | forced by a grammar of tokens | plain prompts, by `echo` | as vLLM |
+//! | embed | `/v1/embeddings` | as llama-server | as llama-server |
+//! | tokenize | yes | text without look-alikes | unsupported |
+//! | too long a prompt | cut | cut | refused, where the server refuses it |
+//!
+//! With llama-server a chat prompt is the server's own template (`/apply-template`) around the tokens of each text,
+//! as `llama` does it in process: text of a log cannot become a control token, and a cut is at a token. The other
+//! servers read text: there [`disarm`](super::disarm) takes the power out of what looks like a control token,
+//! and answers get their spelling back.
+//!
+//! No server stops an answer that repeats itself: that one ends with `Finish::Length`.
+//!
+//! An answer is only as repeatable as the server. Greedy decoding there is repeatable as long as the server
+//! computes the same sums in the same order: requests that it batches together, and prefixes that it has
+//! cached, change the last digits and so, rarely, a token. (llama-server is asked not to use its cache.)
+
+use std::collections::HashMap;
+use std::env;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::tokens::Reading;
+use super::disarm::disarm;
+use super::http::{Client, Effort, Failure};
+use super::{Answer, Call, CallError, Card, Model, Outcome, Sampling};
+
+mod text;
+mod tokens;
+
+/// A server that does not say who it is for so long is not there.
+const LONGEST_GREETING: Duration = Duration::from_secs(60);
+
+/// Which server, and how patiently it is asked. All times in seconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// `http://HOST:PORT`, with or without `/v1`. No password, no query.
+    pub url: String,
+    /// The model's name on the server; None where it has one only.
+    pub model: Option<String>,
+    /// The environment variable that holds the API key. The key is never shown, nor part of the card.
+    pub api_key_env: Option<String>,
+    /// What the server is; None asks it.
+    pub kind: Option<Kind>,
+    /// Tokens of prompt and answer together; None asks the server. The smaller counts.
+    pub window: Option<u32>,
+    /// Calls at work at one time, over all threads; each has at most one request in flight.
+    pub concurrency: usize,
+    /// For one request, from the connection to the last byte.
+    pub timeout: f64,
+    /// For one call with all its requests, tries and waits.
+    pub deadline: f64,
+    /// Further tries of a request (the head of `http` says of which).
+    pub retries: u32,
+    /// The longest wait before the first retry; it doubles with each.
+    pub backoff: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            model: None,
+            api_key_env: None,
+            kind: None,
+            window: None,
+            concurrency: 4,
+            timeout: 300.0,
+            deadline: 900.0,
+            retries: 4,
+            backoff: 0.5,
+        }
+    }
+}
+
+/// The servers whose own ways are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// llama.cpp's, with one model (one that routes between many is `OpenAi`).
+    LlamaServer,
+    /// vLLM's.
+    Vllm,
+    /// Any other, by what OpenAI's API says and no more.
+    OpenAi,
+}
+
+/// A model on a server.
+pub struct Server {
+    card: Card,
+    client: Client,
+    kind: Kind,
+    model: String,
+    deadline: Duration,
+    concurrency: usize,
+    permits: Permits,
+    /// llama-server: the tokens that open every prompt (BOS, if the model has one).
+    opening: Vec<u32>,
+    /// llama-server: the chat template's tokens around the texts, without and with a system prompt.
+    frames: Mutex<HashMap<bool, Vec<Vec<u32>>>>,
+    /// vLLM: the name of the parameter that takes a grammar is that of 0.11 and later.
+    structured_outputs: bool,
+}
+
+/// `/v1/models`.
+#[derive(Deserialize)]
+struct Listing {
+    data: Vec<Listed>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+struct Listed {
+    id: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    #[serde(default)]
+    owned_by: String,
+    max_model_len: Option<u32>,
+    root: Option<String>,
+    #[serde(default)]
+    meta: Value,
+}
+
+/// llama-server's `/props`.
+#[derive(Deserialize)]
+struct Props {
+    default_generation_settings: Settings,
+    model_path: String,
+    build_info: String,
+    #[serde(default)]
+    chat_template: String,
+}
+
+#[derive(Deserialize)]
+struct Settings {
+    n_ctx: u32,
+}
+
+/// vLLM's `/version`.
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+}
+
+/// What a server says of itself.
+struct Identity {
+    kind: Kind,
+    model: String,
+    about: String,
+    window: Option<u32>,
+    structured_outputs: bool,
+}
+
+impl Server {
+    /// Asks the server who it is; it must be there.
+    pub fn new(options: Options) -> Result<Self, CallError> {
+        let fail = |what: &str| CallError::Failed(format!("server {}: {what}", shown(&options.url)));
+        let base = base(&options.url).map_err(|what| fail(&what))?;
+        let seconds = |name: &str, value: f64| {
+            Duration::try_from_secs_f64(value)
+                .ok()
+                .filter(|d| !d.is_zero())
+                .ok_or_else(|| fail(&format!("`{name}` must be more than 0 seconds, not {value}")))
+        };
+        let (timeout, deadline) =
+            (seconds("timeout", options.timeout)?, seconds("deadline", options.deadline)?);
+        let backoff = seconds("backoff", options.backoff)?;
+        if options.concurrency == 0 {
+            return Err(fail("`concurrency` must be at least 1"));
+        }
+        let key = options.api_key_env.as_deref().map(key).transpose().map_err(|what| fail(&what))?;
+        let client = Client::new(base.clone(), key, options.retries, timeout, backoff, options.concurrency);
+        let mut effort = Effort::new(deadline.min(LONGEST_GREETING), [0; 32]);
+        let identity = identify(&client, &options, &mut effort)?;
+        let window = match (options.window, identity.window) {
+            (Some(a), Some(b)) => a.min(b),
+            (Some(window), None) | (None, Some(window)) => window,
+            (None, None) => return Err(fail("it does not say how many tokens it takes: set `window`")),
+        };
+        let Identity { kind, model, about, structured_outputs, .. } = identity;
+        let mut server = Self {
+            card: Card {
+                name: format!("{base}#{model}"),
+                identity: format!("server {base}, model {model}, {about}, window {window}"),
+                window,
+            },
+            client,
+            kind,
+            model,
+            deadline,
+            concurrency: options.concurrency,
+            permits: Permits::new(options.concurrency),
+            opening: Vec::new(),
+            frames: Mutex::default(),
+            structured_outputs,
+        };
+        if kind == Kind::LlamaServer {
+            server.opening = server.ids("", Reading::OPENING, &mut effort)?;
+        }
+        Ok(server)
+    }
+
+    fn call(&self, call: &Call) -> Outcome {
+        let seed = blake3::hash(&serde_json::to_vec(call).expect("a call is plain data"));
+        let effort = &mut Effort::new(self.deadline, seed.into());
+        match (call, self.kind) {
+            (Call::Generate { prompt, max_tokens, grammar, stop, sampling }, kind) => {
+                let wish = Wish { max_tokens: *max_tokens, grammar: grammar.as_deref(), stop, sampling };
+                match kind {
+                    Kind::LlamaServer => self.generate_tokens(prompt, &wish, effort),
+                    Kind::Vllm | Kind::OpenAi => self.generate_text(prompt, &wish, effort),
+                }
+                .map(Answer::Text)
+            }
+            (Call::Score { prompt, continuations }, kind) => match kind {
+                Kind::LlamaServer => self.score_tokens(prompt, continuations, effort),
+                Kind::Vllm | Kind::OpenAi => self.score_text(prompt, continuations, effort),
+            }
+            .map(Answer::Scores),
+            (Call::Embed { text }, _) => self.embed(text, effort).map(|values| Answer::Vector { values, cut_tokens: 0 }),
+            (Call::Tokenize { text }, Kind::LlamaServer) => {
+                self.ids(text, Reading::DATA, effort).map(Answer::Tokens)
+            }
+            (Call::Tokenize { text }, Kind::Vllm) if *disarm(text) == **text => {
+                self.tokens_vllm(text, effort).map(Answer::Tokens)
+            }
+            (Call::Tokenize { .. }, Kind::Vllm) => unsupported("tokenize what looks like a control token"),
+            (Call::Tokenize { .. }, Kind::OpenAi) => unsupported("tokenize"),
+        }
+    }
+
+    fn embed(&self, text: &str, effort: &mut Effort) -> Result<Vec<f32>, CallError> {
+        #[derive(Deserialize)]
+        struct Embeddings {
+            data: [Embedding; 1],
+        }
+        #[derive(Deserialize)]
+        struct Embedding {
+            embedding: Vec<f32>,
+        }
+        let input = match self.kind {
+            Kind::LlamaServer => json!(self.ids(text, Reading::OPENING, effort)?),
+            Kind::Vllm | Kind::OpenAi => json!(disarm(text)),
+        };
+        let body = json!({"model": self.model, "input": input, "encoding_format": "float"});
+        let Embeddings { data: [Embedding { embedding }] } =
+            self.client.post("/v1/embeddings", &body, effort)?;
+        let length = embedding.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+        if !length.is_normal() {
+            return Err(CallError::Failed(format!("the server's vector has the length {length}")));
+        }
+        Ok(embedding.iter().map(|x| (f64::from(*x) / length) as f32).collect())
+    }
+}
+
+impl Model for Server {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(call) = calls.get(at) else { return done };
+                let _permit = self.permits.take();
+                done.push((at, self.call(call)));
+            }
+        };
+        let mut outcomes: Vec<(usize, Outcome)> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.concurrency.min(calls.len())).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().flat_map(|w| w.join().expect("a worker does not panic")).collect()
+        });
+        outcomes.sort_by_key(|(at, _)| *at);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+}
+
+/// The answer of `/tokenize`.
+#[derive(Deserialize)]
+struct Tokens {
+    tokens: Vec<u32>,
+}
+
+/// How a generated text is to be.
+struct Wish<'a> {
+    max_tokens: u32,
+    grammar: Option<&'a str>,
+    stop: &'a [String],
+    sampling: &'a Option<Sampling>,
+}
+
+// Who the server is.
+
+fn identify(client: &Client, options: &Options, effort: &mut Effort) -> Result<Identity, CallError> {
+    let listing: Listing = match client.get("/v1/models", effort) {
+        // A server without the list is known by the user's words alone.
+        Err(Failure { status: Some(404 | 405 | 501), .. }) if options.model.is_some() => {
+            Listing { data: Vec::new() }
+        }
+        other => other?,
+    };
+    let names = || listing.data.iter().map(|m| m.id.as_str()).collect::<Vec<_>>().join(", ");
+    let model = match &options.model {
+        Some(model) => model.clone(),
+        None if listing.data.len() == 1 => listing.data[0].id.clone(),
+        None => {
+            let what =
+                format!("the server has {} models: set `model` to one of: {}", listing.data.len(), names());
+            return Err(CallError::Failed(what));
+        }
+    };
+    let listed = listing.data.iter().find(|m| m.id == model || m.aliases.contains(&model));
+    if listed.is_none() && !listing.data.is_empty() {
+        return Err(CallError::Failed(format!("the server has no model `{model}`, but: {}", names())));
+    }
+    let Listed { owned_by, meta, max_model_len, root, .. } = listed.cloned().unwrap_or_default();
+    let identity = |kind, about, window, structured_outputs| {
+        Ok(Identity { kind, model: model.clone(), about, window, structured_outputs })
+    };
+    let says_llama = options.kind == Some(Kind::LlamaServer);
+    if says_llama || (options.kind.is_none() && owned_by == "llamacpp") {
+        let props: Props = client.get("/props", effort)?;
+        // A router between many models has none of its own.
+        if says_llama || props.model_path != "none" {
+            let about = format!(
+                "llama-server {}, weights {} ({}), template {}",
+                props.build_info,
+                props.model_path,
+                meta,
+                &blake3::hash(props.chat_template.as_bytes()).to_hex()[..16]
+            );
+            return identity(Kind::LlamaServer, about, Some(props.default_generation_settings.n_ctx), false);
+        }
+    }
+    if options.kind == Some(Kind::Vllm) || (options.kind.is_none() && owned_by == "vllm") {
+        let Version { version } = client.get("/version", effort)?;
+        let about = format!("vLLM {version}, weights {}", root.unwrap_or_default());
+        let mut numbers = version.split('.').map(|n| n.parse::<u32>().unwrap_or(0));
+        let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        return identity(Kind::Vllm, about, max_model_len, number >= (0, 11));
+    }
+    identity(Kind::OpenAi, format!("of `{owned_by}`"), max_model_len, false)
+}
+
+/// The URL up to `/v1`.
+fn base(url: &str) -> Result<String, String> {
+    let uri: ureq::http::Uri = url.parse().map_err(|e| format!("not a URL: {e}"))?;
+    let host = uri.authority().map_or("", |a| a.as_str());
+    if !["http", "https"].contains(&uri.scheme_str().unwrap_or("")) || host.is_empty() {
+        return Err("the URL must begin with http:// or https:// and a host".to_owned());
+    }
+    if host.contains('@') {
+        return Err("the URL holds a password: name a variable with it in `api_key_env`".to_owned());
+    }
+    if url.contains(['?', '#']) {
+        return Err("the URL must end with its path".to_owned());
+    }
+    let url = url.trim_end_matches('/');
+    Ok(url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/').to_owned())
+}
+
+/// A URL without the places where people put secrets.
+fn shown(url: &str) -> &str {
+    let url = url.split(['?', '#']).next().unwrap_or(url);
+    url.rsplit('@').next().unwrap_or(url)
+}
+
+fn key(variable: &str) -> Result<String, String> {
+    match env::var(variable) {
+        Ok(key) if !key.is_empty() && key.bytes().all(|b| b.is_ascii_graphic()) => Ok(key),
+        Ok(_) => Err(format!("the environment variable {variable} holds no key that can be sent")),
+        Err(_) => Err(format!("the environment variable {variable} is not set")),
+    }
+}
+
+fn unsupported<T>(what: &str) -> Result<T, CallError> {
+    Err(CallError::Unsupported(what.to_owned()))
+}
+
+fn sampling(body: &mut Value, sampling: &Option<Sampling>) {
+    match sampling {
+        None => body["temperature"] = json!(0),
+        Some(Sampling { temperature, top_p, seed }) => {
+            body["temperature"] = json!(temperature);
+            body["top_p"] = json!(top_p);
+            body["seed"] = json!(seed);
+        }
+    }
+}
+
+/// Places at work. Fair enough: whoever wakes first.
+struct Permits {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+struct Permit<'a>(&'a Permits);
+
+impl Permits {
+    fn new(free: usize) -> Self {
+        Self { free: Mutex::new(free), freed: Condvar::new() }
+    }
+
+    fn take(&self) -> Permit<'_> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.freed.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Permit(self)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
+
+    use super::super::http::stub::{Request, Stub, json as reply, say};
+    use super::super::{Finish, Part, Prompt, Scores, Text, TokenScore};
+    use super::*;
+
+    fn options(url: &str) -> Options {
+        Options {
+            url: url.to_owned(),
+            timeout: 1.0,
+            deadline: 6.0,
+            retries: 1,
+            backoff: 0.01,
+            ..Options::default()
+        }
+    }
+
+    fn models(owner: &str) -> Value {
+        json!({"data": [{"id": "m", "owned_by": owner, "max_model_len": 40}]})
+    }
+
+    /// A server that is asked for its list of models, and else by the handler.
+    fn stub(owner: &'static str, handler: impl Fn(&Request) -> Value + Send + Sync + 'static) -> Stub {
+        Stub::new(move |request, stream| match request.line.as_str() {
+            "GET /v1/models" => reply(stream, &models(owner)),
+            "GET /version" => reply(stream, &json!({"version": "0.12.1"})),
+            _ => reply(stream, &handler(request)),
+        })
+    }
+
+    fn chat(text: &str) -> Value {
+        json!({
+            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 5, "completion_tokens": 2},
+        })
+    }
+
+    fn part(text: &str) -> Part {
+        Part { text: text.to_owned(), ..Part::default() }
+    }
+
+    fn user(text: &str) -> Prompt {
+        Prompt { chat: true, parts: vec![part(text)], ..Prompt::default() }
+    }
+
+    fn generate(prompt: Prompt) -> Call {
+        Call::Generate { prompt, max_tokens: 8, grammar: None, stop: Vec::new(), sampling: None }
+    }
+
+    fn text(outcome: &Outcome) -> &Text {
+        match outcome {
+            Ok(Answer::Text(text)) => text,
+            other => panic!("no text: {other:?}"),
+        }
+    }
+
+    fn one(server: &Server, call: Call) -> Outcome {
+        server.answer(&[call]).pop().unwrap()
+    }
+
+    fn refused(options: Options) -> String {
+        Server::new(options).err().expect("it is refused").to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_a_server_is_refused() {
+        for url in ["", "localhost:80", "ftp://h", "http://", "http://h/?key=1", "http://h/#x", "http:// h"] {
+            assert!(!refused(options(url)).is_empty(), "{url}");
+        }
+        for url in ["http://me:secret@127.0.0.1:1", "http://127.0.0.1:1/?key=secret", "http://h/#secret"] {
+            let message = refused(options(url));
+            assert!(!message.contains("secret"), "{message}");
+        }
+        let stub = stub("x", |_| Value::Null);
+        let with = |change: fn(&mut Options)| {
+            let mut options = options(&stub.url);
+            change(&mut options);
+            refused(options)
+        };
+        assert!(with(|o| o.timeout = 0.0).contains("`timeout`"));
+        assert!(with(|o| o.deadline = f64::NAN).contains("`deadline`"));
+        assert!(with(|o| o.concurrency = 0).contains("`concurrency`"));
+        assert!(with(|o| o.model = Some("other".to_owned())).contains("no model `other`, but: m"));
+        assert!(with(|o| o.api_key_env = Some("TRAJPRESS_NO_SUCH".to_owned())).contains("is not set"));
+        let two = Stub::new(|_, s| reply(s, &json!({"data": [{"id": "a"}, {"id": "b"}]})));
+        assert!(refused(options(&two.url)).contains("one of: a, b"));
+        let windowless = Stub::new(|_, s| reply(s, &json!({"data": [{"id": "a"}]})));
+        assert!(refused(options(&windowless.url)).contains("set `window`"));
+    }
+
+    #[test]
+    fn options_are_read_from_a_table() {
+        let options: Options =
+            toml::from_str("url = 'http://h'\nkind = 'llama-server'\ntimeout = 2.5").unwrap();
+        assert_eq!((options.kind, options.timeout, options.retries), (Some(Kind::LlamaServer), 2.5, 4));
+        assert!(toml::from_str::<Options>("url = 'http://h'\ntimeouts = 1").is_err());
+    }
+
+    #[test]
+    fn the_card_says_what_the_server_says() {
+        let stub = stub("vllm", |_| Value::Null);
+        let card = |url: String| Server::new(options(&url)).unwrap().card().clone();
+        let plain = card(stub.url.clone());
+        assert_eq!(plain.name, format!("{}#m", stub.url));
+        assert!(plain.identity.contains("vLLM 0.12.1") && plain.identity.contains("model m"), "{plain:?}");
+        assert_eq!(plain.window, 40);
+        for more in ["/", "/v1", "/v1/"] {
+            assert_eq!(card(format!("{}{more}", stub.url)), plain);
+        }
+        let smaller = Options { window: Some(30), ..options(&stub.url) };
+        assert_eq!(Server::new(smaller).unwrap().card().window, 30);
+    }
+
+    #[test]
+    fn the_key_is_sent_and_told_nobody() {
+        // Any variable that every process of this test has.
+        let secret = env::var("CARGO_PKG_NAME").unwrap();
+        let stub = stub("x", |_| chat("hi"));
+        let options = Options { api_key_env: Some("CARGO_PKG_NAME".to_owned()), ..options(&stub.url) };
+        assert!(!format!("{options:?}").contains(&secret));
+        let server = Server::new(options).unwrap();
+        one(&server, generate(user("x"))).unwrap();
+        assert!(stub.asked().iter().all(|r| r.headers.contains(&format!("authorization: bearer {secret}"))));
+        assert!(!format!("{:?}", server.card()).contains(&secret));
+    }
+
+    #[test]
+    fn a_chat_prompt_for_any_server() {
+        let stub = stub("x", |_| chat("Answer: is <\u{2060}|im_end|> it"));
+        let server = Server::new(options(&stub.url)).unwrap();
+        let prompt = Prompt {
+            system: "Be brief.".to_owned(),
+            parts: vec![part("Log: "), part("a<|im_end|>\u{0}"), part(".")],
+            prefill: "Answer:".to_owned(),
+            chat: true,
+        };
+        let sampling = Some(Sampling { temperature: 0.5, top_p: 0.25, seed: 3 });
+        let call =
+            Call::Generate { prompt, max_tokens: 7, grammar: None, stop: vec!["\n".to_owned()], sampling };
+        let outcome = one(&server, call);
+        let expected = Text {
+            text: " is <|im_end|> it".to_owned(),
+            finish: Finish::Stop,
+            prompt_tokens: 5,
+            tokens: 2,
+            cut_tokens: 0,
+        };
+        assert_eq!(text(&outcome), &expected);
+        let asked = stub.asked().pop().unwrap();
+        assert_eq!(asked.line, "POST /v1/chat/completions");
+        let content = "Log: a<\u{2060}|im_end|>\u{0}.\n\nBegin your answer with exactly this:\nAnswer:";
+        let expected = json!({
+            "model": "m",
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": content},
+            ],
+            "max_tokens": 7, "temperature": 0.5, "top_p": 0.25, "seed": 3, "stop": ["\n"],
+        });
+        assert_eq!(asked.body, expected);
+    }
+
+    #[test]
+    fn a_prompt_for_vllm_is_continued_and_cut() {
+        // A byte is a token; a chat prompt has three more.
+        let stub = stub("vllm", |request| match request.line.as_str() {
+            "POST /tokenize" => {
+                let texts: Vec<&str> = match &request.body["messages"] {
+                    Value::Array(messages) => {
+                        messages.iter().map(|m| m["content"].as_str().unwrap()).collect()
+                    }
+                    _ => vec![request.body["prompt"].as_str().unwrap()],
+                };
+                let tokens: Vec<u8> = texts.concat().into_bytes();
+                json!({"count": tokens.len() + if texts.len() > 1 { 3 } else { 0 }, "tokens": tokens})
+            }
+            "POST /detokenize" => {
+                let tokens: Vec<u8> = serde_json::from_value(request.body["tokens"].clone()).unwrap();
+                json!({"prompt": String::from_utf8_lossy(&tokens)})
+            }
+            _ => chat("done"),
+        });
+        let server = Server::new(options(&stub.url)).unwrap();
+        let long = Part { may_cut: true, ..part("ééé0123456789012345678901234") };
+        let prompt = Prompt { parts: vec![part("ab"), long, part("c")], prefill: "P".to_owned(), ..user("") };
+        // 3 + 2 + 31 + 1 + 1 tokens, 8 more for the answer: 6 too many.
+        let call = |grammar| Call::Generate {
+            prompt: prompt.clone(),
+            max_tokens: 8,
+            grammar,
+            stop: Vec::new(),
+            sampling: None,
+        };
+        assert_eq!(text(&one(&server, call(Some("root ::= \"x\"".to_owned())))).cut_tokens, 6);
+        let expected = json!({
+            "model": "m",
+            "messages": [
+                {"role": "user", "content": "ab0123456789012345678901234c"},
+                {"role": "assistant", "content": "P"},
+            ],
+            "continue_final_message": true, "add_generation_prompt": false,
+            "max_tokens": 8, "temperature": 0, "top_k": -1, "min_p": 0, "repetition_penalty": 1,
+            "structured_outputs": {"grammar": "root ::= \"x\""},
+        });
+        assert_eq!(stub.asked().pop().unwrap().body, expected);
+        let fixed =
+            Prompt { parts: vec![part("0123456789012345678901234567890123456789")], ..prompt.clone() };
+        let too_long = CallError::TooLong { tokens: 52, window: 40 };
+        assert_eq!(one(&server, generate(fixed)), Err(too_long));
+        let tokenize = |text: &str| Call::Tokenize { text: text.to_owned() };
+        assert_eq!(one(&server, tokenize("ab")), Ok(Answer::Tokens(vec![97, 98])));
+        assert!(matches!(one(&server, tokenize("</s>")), Err(CallError::Unsupported(_))));
+    }
+
+    #[test]
+    fn what_a_server_is_not_known_to_do_is_not_done() {
+        let stub = stub("x", |_| json!({"choices": [{"text": "", "finish_reason": "length"}]}));
+        let server = Server::new(options(&stub.url)).unwrap();
+        let plain = Prompt { chat: false, ..user("x") };
+        let mut with_grammar = generate(plain.clone());
+        if let Call::Generate { grammar, .. } = &mut with_grammar {
+            *grammar = Some("root ::= \"x\"".to_owned());
+        }
+        let score = |prompt, text: &str| Call::Score { prompt, continuations: vec![text.to_owned()] };
+        for call in [
+            with_grammar,
+            Call::Tokenize { text: "x".to_owned() },
+            score(user("x"), "y"),
+            score(plain.clone(), "y"),
+            score(plain.clone(), "</s>"),
+            // It does not count.
+            generate(plain),
+        ] {
+            let outcome = one(&server, call.clone());
+            assert!(matches!(outcome, Err(CallError::Unsupported(_))), "{call:?}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn an_echoed_prompt_is_scored() {
+        let stub = stub("x", |request| {
+            let text = request.body["prompt"].as_str().unwrap();
+            let mut tokens: Vec<String> = text.split_inclusive(' ').map(str::to_owned).collect();
+            tokens.push("more".to_owned());
+            let logprobs: Vec<_> = (0..tokens.len()).map(|n| (n > 0).then_some(-(n as f64))).collect();
+            let logprobs = json!({"tokens": tokens, "token_logprobs": logprobs});
+            json!({"choices": [{"text": text, "finish_reason": "length", "logprobs": logprobs}]})
+        });
+        let server = Server::new(options(&stub.url)).unwrap();
+        let prompt = Prompt {
+            chat: false,
+            parts: vec![part("ab "), Part { scored: true, ..part("cd é ") }],
+            ..Prompt::default()
+        };
+        let score = |end, logprob| TokenScore { end, logprob };
+        let call =
+            Call::Score { prompt, continuations: vec!["x".to_owned(), "y z".to_owned(), String::new()] };
+        let expected = Scores {
+            parts: vec![vec![score(3, -1.0), score(6, -2.0)]],
+            continuations: vec![vec![score(1, -3.0)], vec![score(2, -3.0), score(3, -4.0)], vec![]],
+            prompt_tokens: 3,
+            cut_tokens: 0,
+        };
+        assert_eq!(one(&server, call), Ok(Answer::Scores(expected)));
+    }
+
+    #[test]
+    fn vectors_have_unit_length() {
+        let vector = |embedding: Value| {
+            let stub = stub("x", move |_| json!({"data": [{"embedding": embedding}]}));
+            one(&Server::new(options(&stub.url)).unwrap(), Call::Embed { text: "x".to_owned() })
+        };
+        assert_eq!(vector(json!([3.0, 4.0])), Ok(Answer::Vector { values: vec![0.6, 0.8], cut_tokens: 0 }));
+        assert!(vector(json!([0.0, 0.0])).is_err());
+        assert!(vector(json!([])).is_err());
+    }
+
+    /// A llama-server whose tokens are bytes, with 256 for BOS and 257 for `<|im|>`.
+    fn llama(completion: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Stub {
+        Stub::new(move |request, stream| {
+            let answer = match request.line.as_str() {
+                "GET /v1/models" => models("llamacpp"),
+                "GET /props" => json!({
+                    "default_generation_settings": {"n_ctx": 40}, "model_path": "/m.gguf", "build_info": "b1",
+                }),
+                "POST /apply-template" => {
+                    let messages = request.body["messages"].as_array().unwrap();
+                    let texts = messages.iter().map(|m| m["content"].as_str().unwrap());
+                    json!({"prompt": texts.map(|t| format!("<|im|>{t}")).collect::<String>() + "<|im|>"})
+                }
+                "POST /tokenize" => {
+                    let body = &request.body;
+                    let mut tokens = Vec::new();
+                    if body["add_special"] == true {
+                        tokens.push(256);
+                    }
+                    let mut rest = body["content"].as_str().unwrap();
+                    while let Some(byte) = rest.bytes().next() {
+                        match rest.strip_prefix("<|im|>").filter(|_| body["parse_special"] == true) {
+                            Some(after) => {
+                                tokens.push(257);
+                                rest = after;
+                            }
+                            None => {
+                                tokens.push(u32::from(byte));
+                                rest = &rest[1..];
+                            }
+                        }
+                    }
+                    if body["with_pieces"] == true {
+                        let piece = |t: &u32| json!({"id": t, "piece": char::from(*t as u8).to_string()});
+                        json!({"tokens": tokens.iter().map(piece).collect::<Vec<_>>()})
+                    } else {
+                        json!({"tokens": tokens})
+                    }
+                }
+                "POST /completion" => completion(&request.body),
+                other => panic!("{other}"),
+            };
+            reply(stream, &answer);
+        })
+    }
+
+    /// The bytes of a text as tokens.
+    fn bytes(text: &str) -> Vec<u32> {
+        text.bytes().map(u32::from).collect()
+    }
+
+    #[test]
+    fn llama_server_gets_tokens_and_data_stays_data() {
+        let stub = llama(|_| json!({"content": "hi", "stop_type": "eos", "tokens_predicted": 3}));
+        let server = Server::new(options(&stub.url)).unwrap();
+        let prompt = Prompt {
+            system: "S".to_owned(),
+            parts: vec![part("<|im|>"), Part { may_cut: true, ..part("0123456789012345678901234") }],
+            prefill: "P".to_owned(),
+            chat: true,
+        };
+        // 1 + 1 + 1 + 1 + 6 + 25 + 1 + 1 tokens, 8 more for the answer: 5 too many.
+        let outcome = one(&server, generate(prompt.clone()));
+        let expected =
+            Text { text: "hi".to_owned(), finish: Finish::Stop, prompt_tokens: 32, tokens: 3, cut_tokens: 5 };
+        assert_eq!(text(&outcome), &expected);
+        let sent = [
+            vec![256, 257],
+            bytes("S"),
+            vec![257],
+            bytes("<|im|>"),
+            bytes("56789012345678901234"),
+            vec![257],
+            bytes("P"),
+        ]
+        .concat();
+        assert_eq!(stub.asked().pop().unwrap().body["prompt"], json!(sent));
+        let fixed = Prompt { parts: vec![part("0123456789012345678901234567890123456789")], ..prompt };
+        assert_eq!(one(&server, generate(fixed)), Err(CallError::TooLong { tokens: 54, window: 40 }));
+        let tokens = one(&server, Call::Tokenize { text: "<|im|>".to_owned() });
+        assert_eq!(tokens, Ok(Answer::Tokens(bytes("<|im|>"))));
+    }
+
+    /// The tokens that a grammar forces.
+    fn forced(body: &Value) -> Vec<u32> {
+        let grammar = body["grammar"].as_str().unwrap();
+        grammar.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
+    }
+
+    #[test]
+    fn llama_server_scores_given_tokens() {
+        let stub = llama(|body| {
+            let before = body["prompt"].as_array().unwrap().len();
+            let score = |(n, id): (usize, &u32)| json!({"id": id, "logprob": -((before + n) as f64)});
+            json!({"completion_probabilities": forced(body).iter().enumerate().map(score).collect::<Vec<_>>()})
+        });
+        let server = Server::new(options(&stub.url)).unwrap();
+        let prompt = Prompt {
+            chat: false,
+            parts: vec![part("ab"), Part { scored: true, ..part("cd") }],
+            ..Prompt::default()
+        };
+        let call = Call::Score { prompt, continuations: vec!["xyz".to_owned(), String::new()] };
+        let score = |end, logprob| TokenScore { end, logprob };
+        let expected = Scores {
+            parts: vec![vec![score(1, -3.0), score(2, -4.0)]],
+            continuations: vec![vec![score(1, -5.0), score(2, -6.0), score(3, -7.0)], vec![]],
+            prompt_tokens: 5,
+            cut_tokens: 0,
+        };
+        assert_eq!(one(&server, call), Ok(Answer::Scores(expected)));
+    }
+
+    #[test]
+    fn a_score_of_other_tokens_or_out_of_range_is_none() {
+        for (id, logprob) in [(98, -1.0), (97, -3.4e38), (97, 0.5)] {
+            let stub = llama(move |_| json!({"completion_probabilities": [{"id": id, "logprob": logprob}]}));
+            let server = Server::new(options(&stub.url)).unwrap();
+            let call = Call::Score { prompt: Prompt::default(), continuations: vec!["a".to_owned()] };
+            assert!(matches!(one(&server, call), Err(CallError::Unsupported(_))));
+        }
+    }
+
+    #[test]
+    fn no_more_calls_at_work_than_allowed() {
+        let (busy, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let peak = Arc::clone(&most);
+        let stub = stub("x", move |_| {
+            most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(30));
+            busy.fetch_sub(1, Ordering::SeqCst);
+            chat("done")
+        });
+        let server = Server::new(Options { concurrency: 3, ..options(&stub.url) }).unwrap();
+        let calls: Vec<Call> = (0..6).map(|n| generate(user(&n.to_string()))).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| assert!(server.answer(&calls).iter().all(Result::is_ok)));
+            }
+        });
+        assert_eq!(peak.load(Ordering::SeqCst), 3);
+        assert_eq!(stub.asked().len(), 1 + 18);
+        assert!(server.answer(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_one_call_meets_costs_no_other_its_answer() {
+        let stub = Stub::new(|request, stream| {
+            let content = request.body["messages"][0]["content"].as_str().unwrap_or("").to_owned();
+            match (request.line.as_str(), content.as_str()) {
+                ("GET /v1/models", _) => reply(stream, &models("x")),
+                (_, "hang") => std::thread::sleep(Duration::from_secs(9)),
+                (_, "drop") => (),
+                (_, "refuse") => say(stream, "400 x", "", "no"),
+                (_, "page") => say(stream, "200 OK", "", "<html>"),
+                _ => reply(stream, &chat(&content)),
+            }
+        });
+        let server = Server::new(options(&stub.url)).unwrap();
+        let texts = ["a", "hang", "b", "drop", "refuse", "c", "page", "d"];
+        let begin = Instant::now();
+        let outcomes = server.answer(&texts.map(|t| generate(user(t))));
+        assert!(begin.elapsed() < Duration::from_secs(6));
+        for (sent, outcome) in texts.iter().zip(&outcomes) {
+            match *sent {
+                "hang" => assert!(matches!(outcome, Err(CallError::Timeout(_)))),
+                "drop" | "refuse" | "page" => assert!(matches!(outcome, Err(CallError::Failed(_)))),
+                sent => assert_eq!(text(outcome).text, sent),
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_dies_and_comes_back() {
+        let up = Arc::new(AtomicBool::new(true));
+        let state = Arc::clone(&up);
+        let stub = Stub::new(move |request, stream| match request.line.as_str() {
+            "GET /v1/models" => reply(stream, &models("x")),
+            _ if state.load(Ordering::SeqCst) => reply(stream, &chat("up")),
+            _ => (),
+        });
+        let server = Server::new(options(&stub.url)).unwrap();
+        for up_now in [true, false, false, true, true] {
+            up.store(up_now, Ordering::SeqCst);
+            assert_eq!(one(&server, generate(user("x"))).is_ok(), up_now);
+        }
+    }
+}
