@@ -19,7 +19,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("context", vec!["features", "log", "trajectory"]),
         ("watch", vec!["context", "features", "log"]),
         ("triggers", vec!["features", "log", "trajectory"]),
-        ("strategies", vec!["context", "features", "log", "needs", "trajectory"]),
+        ("strategies", vec!["context", "features", "log", "models", "needs", "trajectory"]),
         // Scorers read what a replay and its shadows recorded, and the prices of the plan.
         (
             "scorers",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use serde_json::json;
 
+use super::using::Using;
 use super::{ExitStatus, Output, catalogue, count, print};
 use crate::context::{Block, Content};
 use crate::experiment::cell::recipe;
@@ -41,6 +42,8 @@ pub struct Args {
     /// Characters shown of each block
     #[arg(long, value_name = "N", default_value_t = 160)]
     width: usize,
+    #[command(flatten)]
+    using: Using,
 }
 
 /// Runs the command.
@@ -68,7 +71,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let needs = Needs::of(&log, plan.reference_tails.iter().copied().min().unwrap_or(0));
     let mut camera = Camera::default();
-    let run = replay(&log, &recipe(variant)?, &tokenizer, &needs, &mut camera)?;
+    let models = args.using.open(variant.model.as_deref(), 1)?.models();
+    let run = replay(&log, &recipe(variant, &models)?, &tokenizer, &needs, &mut camera)?;
     match args.event {
         None => show_events(&variant.label, &run, output),
         Some(k) => {

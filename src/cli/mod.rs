@@ -14,6 +14,7 @@ pub mod list;
 pub mod models;
 pub mod report;
 pub mod run;
+mod using;
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,10 @@ enum Command {
     Inspect(inspect::Args),
     List(list::Args),
     Models(models::Args),
+    /// Serve a model to this program over standard input and output
+    #[cfg(feature = "llama")]
+    #[command(hide = true)]
+    ModelWorker,
 }
 
 /// Parses the arguments of the process, runs the command, and says how it ended.
@@ -107,6 +112,8 @@ impl Cli {
             Command::Inspect(args) => inspect::run(args, self.output),
             Command::List(args) => list::run(args, self.output),
             Command::Models(args) => models::run(args, self.output),
+            #[cfg(feature = "llama")]
+            Command::ModelWorker => crate::models::llama::worker::run().map(|()| ExitStatus::Done),
         }
     }
 }

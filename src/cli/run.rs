@@ -8,11 +8,15 @@ use anyhow::Context as _;
 use indicatif::{HumanCount, HumanDuration};
 use serde_json::{Value, json};
 
+use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::run::{Overview, check_out, overview};
 use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
 use crate::features;
+
+/// Replays a thread of a model's, as many as its context generates side by side.
+const REPLAYS: usize = 8;
 
 /// Replay the grid of an experiment over all trajectories
 ///
@@ -46,6 +50,8 @@ pub struct Args {
     /// Compute one of N shares of the work (I from 0) and no final tables
     #[arg(long, value_name = "I/N", conflicts_with = "finish")]
     shard: Option<Shard>,
+    #[command(flatten)]
+    using: Using,
     /// Compute nothing; join what the shards have done into the final tables
     #[arg(long)]
     finish: bool,
@@ -72,14 +78,23 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
+fn threads(args: &Args) -> usize {
+    match args.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    }
+}
+
 /// Runs the command; the tables are in the folder, the summary goes to stderr.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let plan = Plan::read(&args.experiment, &catalogue())?;
+    let mut plan = Plan::read(&args.experiment, &catalogue())?;
     for note in &plan.notes {
         tracing::warn!("{note}");
     }
+    // With a model, replay waits and the model's contexts compute: more replays keep them full.
+    let waiting = if plan.variants.iter().any(|v| v.model.is_some()) { REPLAYS } else { 1 };
     let options = Options {
-        threads: (args.threads > 0).then_some(args.threads),
+        threads: Some(threads(args) * waiting),
         limit: args.limit,
         shard: args.shard.map(|s| (s.0, s.1)),
         finish: args.finish,
@@ -109,11 +124,17 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     }
     let out = args.out.as_deref().context("no folder given\nhint: add `--out RUN`")?;
     let shelf = Shelf::default();
+    let opened = args.using.open(plan.variants.iter().filter_map(|v| v.model.as_deref()), threads(args))?;
+    plan.models = opened.identities();
+    let models = opened.models();
     let outcome = run_with(&plan, &data, out, &options, &|data, unit, plan, progress| {
-        run_unit(data, unit, plan, &shelf, progress)
+        run_unit(data, unit, plan, &shelf, &models, progress)
     })?;
     if !output.quiet {
         eprintln!("{}", summary(&outcome, &out.display().to_string()));
+        for line in opened.summary() {
+            eprintln!("{line}");
+        }
     }
     if output.json {
         print(&(serde_json::to_string_pretty(&outcome)? + "\n"))?;

@@ -15,6 +15,7 @@ use super::shadow::Caster;
 use super::units::{Unit, UnitRows};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
+use crate::models::Model;
 use crate::scorers::chance::{Journal, Partner};
 use crate::scorers::retention::{Ledger, Questions};
 use crate::scorers::{Rows, discard, money, retention};
@@ -44,10 +45,12 @@ pub fn run_unit(
     unit: &Unit,
     plan: &Plan,
     shelf: &Shelf,
+    models: &Models,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<UnitRows> {
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
-    let recipes: Vec<anyhow::Result<Recipe>> = unit.variants.iter().map(recipe).collect();
+    let recipes: Vec<anyhow::Result<Recipe>> =
+        unit.variants.iter().map(|variant| recipe(variant, models)).collect();
     let mut rows = UnitRows::default();
     for &index in &unit.trajectories {
         let own = shelf.get(data, plan, index)?;
@@ -79,9 +82,16 @@ pub fn run_unit(
     Ok(rows)
 }
 
-/// Builds a variant's strategy and trigger.
-pub fn recipe(variant: &Variant) -> anyhow::Result<Recipe> {
+/// The models of a plan, by name.
+pub type Models = HashMap<String, Arc<dyn Model>>;
+
+/// Builds a variant's strategy and trigger, and gives it its model.
+pub fn recipe(variant: &Variant, models: &Models) -> anyhow::Result<Recipe> {
+    let model = variant.model.as_ref().map(|name| {
+        models.get(name).cloned().with_context(|| format!("model `{name}` of the variant was not opened"))
+    });
     Ok(Recipe {
+        model: model.transpose()?,
         strategy: strategies::build(&variant.strategy, variant.strategy_params.clone())?,
         trigger: triggers::build(&variant.trigger, variant.trigger_params.clone())?,
         seed: variant.seed,
@@ -263,11 +273,11 @@ fn event_rows(variant: &Variant, log: &Log, run: &Run, plan: &Plan) -> Vec<Event
             removable_tokens: e.removable_tokens,
             kept_tokens: e.kept_tokens,
             generated_tokens: e.generated_tokens,
-            model_calls: 0,
-            model_tokens_in: 0,
-            model_tokens_out: 0,
-            fallback: None,
-            degenerate: Vec::new(),
+            model_calls: e.work.calls,
+            model_tokens_in: e.work.tokens_in,
+            model_tokens_out: e.work.tokens_out,
+            fallback: e.work.fallback.map(str::to_owned),
+            degenerate: e.work.degenerate.iter().map(|flag| (*flag).to_owned()).collect(),
             violations: e.violations.iter().map(|v| format!("{}: {v}", variant.strategy)).collect(),
             break_even_turns,
             decisions_left,
@@ -332,12 +342,13 @@ mod tests {
             reference_tails: vec![3],
             filter: Default::default(),
             variants: Vec::new(),
+            models: Default::default(),
             data: None,
             notes: Vec::new(),
         };
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let scene = Scene::new(&own, &partners);
-        scene.cell(&variant, &recipe(&variant).unwrap(), &plan, &tokenizer).unwrap().scores
+        scene.cell(&variant, &recipe(&variant, &Models::new()).unwrap(), &plan, &tokenizer).unwrap().scores
     }
 
     fn row<'a>(rows: &'a [ScoreRow], metric: &str, stratum: &str) -> &'a ScoreRow {

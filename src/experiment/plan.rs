@@ -7,7 +7,7 @@
 //! value *is* a list is written `{ list = [1, 2] }`; a grid over such values is
 //! `[{ list = [1] }, { list = [1, 2] }]`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +43,10 @@ pub struct Plan {
     pub reference_tails: Vec<u32>,
     pub filter: Filter,
     pub variants: Vec<Variant>,
+    /// What the answers of each model depend on besides the call, by the model's name: rows are kept and found by
+    /// it. Filled in where models are opened.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, String>,
     /// Folder of the data, where the file names one; no part of what is computed.
     #[serde(skip)]
     pub data: Option<PathBuf>,
@@ -122,6 +126,8 @@ pub struct Known<'a> {
     /// Names of the parameters with their defaults as TOML. A default that is no TOML value stands
     /// for none: then the parameter is absent unless it is set.
     pub params: &'a [(&'a str, &'a str)],
+    /// Whether it cannot do without a model.
+    pub needs_model: bool,
     /// Whether these parameters make a working one.
     pub check: Box<dyn Fn(toml::Table) -> anyhow::Result<()> + 'a>,
 }
@@ -171,6 +177,7 @@ impl Catalogue<'static> {
                 .map(|e| Known {
                     name: e.name,
                     params: e.params,
+                    needs_model: e.needs_model,
                     check: Box::new(|table| (e.build)(table).map(drop)),
                 })
                 .collect(),
@@ -179,6 +186,7 @@ impl Catalogue<'static> {
                 .map(|e| Known {
                     name: e.name,
                     params: e.params,
+                    needs_model: false,
                     check: Box::new(|table| (e.build)(table).map(drop)),
                 })
                 .collect(),
@@ -285,6 +293,7 @@ impl Reader<'_> {
             reference_tails: vec![3, 10],
             filter: Filter::default(),
             variants: Vec::new(),
+            models: BTreeMap::new(),
             data: None,
             notes: Vec::new(),
         };
@@ -508,6 +517,11 @@ impl Reader<'_> {
                         return Err(self.source.unknown_key(&span, key, &owner, &keys));
                     }
                 }
+            }
+            if entry.needs_model && models.contains(&None) {
+                let hint = "add `model = \"NAME\"` to it; `trajpress list models` names them";
+                let message = format!("{what} `{name}` needs a model\nhint: {hint}");
+                return Err(self.source.error(&name_span, message));
             }
             let size = params.iter().map(|p| p.2.len()).fold(1, usize::saturating_mul);
             if size > MAX_VARIANTS {

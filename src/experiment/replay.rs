@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
@@ -13,8 +14,9 @@ use rand_chacha::ChaCha8Rng;
 use crate::context::{Block, Content, Context, ORPHAN};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
+use crate::models::Model;
 use crate::needs::Needs;
-use crate::strategies::{Env, Scope, Strategy};
+use crate::strategies::{Env, Scope, Strategy, Work};
 use crate::trajectory::Kind;
 use crate::triggers::{Moment, Trigger};
 
@@ -23,6 +25,7 @@ pub struct Recipe {
     pub strategy: Box<dyn Strategy>,
     pub trigger: Box<dyn Trigger>,
     pub seed: u64,
+    pub model: Option<Arc<dyn Model>>,
 }
 
 /// What one decision was sent.
@@ -66,6 +69,8 @@ pub struct Event {
     pub kept_tokens: u64,
     pub generated_tokens: u64,
     pub violations: Vec<&'static str>,
+    /// What was asked of the model.
+    pub work: Work,
 }
 
 impl Event {
@@ -275,8 +280,8 @@ impl Replayer<'_> {
         let number = self.run.events.len() as u64;
         let blocks = self.context.range(turns.clone());
         let tokens_before = self.context.tokens;
-        let mut env =
-            Env { tokenizer: self.tokenizer, rng: rng(self.recipe.seed, "strategy", log.id(), number, 0) };
+        let rng = rng(self.recipe.seed, "strategy", log.id(), number, 0);
+        let mut env = Env::new(self.tokenizer, rng, self.recipe.model.as_deref());
         let scope = Scope {
             log,
             context: &self.context,
@@ -327,6 +332,7 @@ impl Replayer<'_> {
             removable_tokens: sum(&mut applied.before.iter().filter(removable)),
             kept_tokens: sum(&mut after.iter().filter(removable)),
             generated_tokens: after.iter().map(|b| u64::from(b.generated_tokens())).sum(),
+            work: env.work,
             after,
             violations: applied.violations,
         };
@@ -356,6 +362,7 @@ mod tests {
             strategy: strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
             trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
             seed: 1,
+            model: None,
         };
         struct Nobody;
         impl Observer for Nobody {}
@@ -476,6 +483,25 @@ mod tests {
         })
     }
 
+    /// A model that answers some calls, fails at some, and loops at some.
+    fn fickle() -> Arc<dyn Model> {
+        use crate::models::scripted::Scripted;
+        use crate::models::{Answer, Call, CallError, Card, Finish, Text};
+        let card = Card { name: "fickle".to_owned(), identity: "test".to_owned(), window: 4096 };
+        Arc::new(Scripted::rule(card, |call| {
+            let Call::Generate { prompt, .. } = call else { return None };
+            let length: usize = prompt.parts.iter().map(|part| part.text.len()).sum();
+            let (text, finish) = match length % 4 {
+                0 => return Some(Err(CallError::Timeout(1))),
+                1 => ("again again again", Finish::Loop),
+                2 => (" ", Finish::Stop),
+                _ => ("It went on.", Finish::Stop),
+            };
+            let text = text.to_owned();
+            Some(Ok(Answer::Text(Text { text, finish, prompt_tokens: 9, tokens: 3, cut_tokens: 0 })))
+        }))
+    }
+
     use proptest::strategy::Strategy as Strategy_;
 
     proptest! {
@@ -498,6 +524,7 @@ mod tests {
                         strategy: strategies::build(entry.name, toml::Table::new()).unwrap(),
                         trigger: triggers::build(trigger, toml::from_str(params).unwrap()).unwrap(),
                         seed: 1,
+                        model: entry.needs_model.then(fickle),
                     };
                     let run = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
                     let n = log.turns.iter().skip(1).filter(|t| t.decision.is_some()).count();

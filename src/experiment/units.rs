@@ -145,8 +145,9 @@ fn unit_id(
     variants: &[Variant],
 ) -> anyhow::Result<String> {
     let inputs: Vec<&str> = data.inputs()?.iter().map(|i| i.sha256.as_str()).collect();
+    let model = variants.first().and_then(|v| v.model.as_deref());
     let variants: Vec<&str> = variants.iter().map(|v| v.id.as_str()).collect();
-    let all = serde_json::json!({
+    let mut all = serde_json::json!({
         "format": FORMAT,
         "semantics": SEMANTICS_VERSION,
         "schema": store::SCHEMA_VERSION,
@@ -161,6 +162,9 @@ fn unit_id(
         "partners": plan.partners,
         "reference_tails": plan.reference_tails,
     });
+    if let Some(identity) = model.and_then(|model| plan.models.get(model)) {
+        all["model"] = identity.as_str().into();
+    }
     Ok(blake3::hash(all.to_string().as_bytes()).to_hex()[..32].to_owned())
 }
 

@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 /// Answers are written after so many calls, so that a killed run keeps what it paid for.
 const GROUP: usize = 64;
 /// An entry's last use is written down again after so many seconds: reading stays reading.
-const AGE: u64 = 3600;
+const AGE: i64 = 3600;
 
 /// What a cache did in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -51,7 +51,7 @@ pub struct Store {
     connection: Mutex<Connection>,
     path: PathBuf,
     /// Bytes of answers that are kept at most.
-    cap: u64,
+    cap: i64,
     /// Said once, when the store stops working in mid-run.
     failed: Mutex<Option<String>>,
 }
@@ -60,8 +60,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// Seconds since 1970, as SQLite counts them: signed.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }
 
 impl Store {
@@ -74,7 +75,12 @@ impl Store {
         let connection = Self::prepare(path).with_context(|| {
             format!("cannot use the call cache {}; delete it, or run with --no-cache", path.display())
         })?;
-        Ok(Self { connection: Mutex::new(connection), path: path.to_owned(), cap, failed: Mutex::new(None) })
+        Ok(Self {
+            connection: Mutex::new(connection),
+            path: path.to_owned(),
+            cap: cap.min(i64::MAX as u64) as i64,
+            failed: Mutex::new(None),
+        })
     }
 
     fn prepare(path: &Path) -> rusqlite::Result<Connection> {
@@ -99,7 +105,7 @@ impl Store {
     }
 
     /// Bytes of the answers kept now.
-    pub fn bytes(&self) -> anyhow::Result<u64> {
+    pub fn bytes(&self) -> anyhow::Result<i64> {
         let connection = lock(&self.connection);
         Ok(connection.query_row("SELECT bytes FROM size", [], |row| row.get(0))?)
     }
@@ -131,9 +137,10 @@ impl Store {
             let mut old = Vec::new();
             let now = now();
             {
-                let mut select = connection.prepare_cached("SELECT answer, seconds, used FROM answers WHERE key = ?")?;
+                let mut select =
+                    connection.prepare_cached("SELECT answer, seconds, used FROM answers WHERE key = ?")?;
                 for key in keys {
-                    let row: Option<(Vec<u8>, f64, u64)> = select
+                    let row: Option<(Vec<u8>, f64, i64)> = select
                         .query_row(params![key.as_slice()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
                         .optional()?;
                     found.push(row.and_then(|(bytes, seconds, used)| {
@@ -148,7 +155,8 @@ impl Store {
             if !old.is_empty() {
                 let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 for key in old {
-                    write.execute("UPDATE answers SET used = ? WHERE key = ?", params![now, key.as_slice()])?;
+                    write
+                        .execute("UPDATE answers SET used = ? WHERE key = ?", params![now, key.as_slice()])?;
                 }
                 write.commit()?;
             }
@@ -164,9 +172,11 @@ impl Store {
             let mut added = 0i64;
             for (key, bytes) in entries {
                 let before: Option<i64> = write
-                    .query_row("SELECT length(answer) FROM answers WHERE key = ?", params![key.as_slice()], |row| {
-                        row.get(0)
-                    })
+                    .query_row(
+                        "SELECT length(answer) FROM answers WHERE key = ?",
+                        params![key.as_slice()],
+                        |row| row.get(0),
+                    )
                     .optional()?;
                 write.execute(
                     "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",
@@ -175,7 +185,7 @@ impl Store {
                 added += bytes.len() as i64 - before.unwrap_or(0);
             }
             write.execute("UPDATE size SET bytes = bytes + ?", params![added])?;
-            let bytes: u64 = write.query_row("SELECT bytes FROM size", [], |row| row.get(0))?;
+            let bytes: i64 = write.query_row("SELECT bytes FROM size", [], |row| row.get(0))?;
             if bytes > self.cap {
                 evict(&write, bytes, self.cap / 10 * 9)?;
             }
@@ -190,7 +200,7 @@ impl Store {
 }
 
 /// Deletes what was used longest ago until `room` bytes are left.
-fn evict(write: &Connection, mut bytes: u64, room: u64) -> rusqlite::Result<()> {
+fn evict(write: &Connection, mut bytes: i64, room: i64) -> rusqlite::Result<()> {
     let mut oldest = Vec::new();
     {
         let mut select = write.prepare("SELECT key, length(answer) FROM answers ORDER BY used, key")?;
@@ -198,7 +208,7 @@ fn evict(write: &Connection, mut bytes: u64, room: u64) -> rusqlite::Result<()> 
         while bytes > room {
             let Some(row) = rows.next()? else { break };
             oldest.push(row.get::<_, Vec<u8>>(0)?);
-            bytes = bytes.saturating_sub(row.get(1)?);
+            bytes -= row.get::<_, i64>(1)?;
         }
     }
     for key in oldest {
@@ -396,7 +406,7 @@ mod tests {
         let counted: i64 = lock(&store.connection)
             .query_row("SELECT sum(length(answer)) FROM answers", [], |row| row.get(0))
             .unwrap();
-        assert_eq!(counted as u64, bytes);
+        assert_eq!(counted, bytes);
     }
 
     #[test]

@@ -8,7 +8,11 @@ use super::{Answer, Call, CallError, Model, Prompt};
 /// ln P of each label (the sum over its tokens), for each prompt. Not normalised over the labels.
 ///
 /// A label is what would follow the prompt directly: mind the space.
-pub fn likelihoods(model: &dyn Model, prompts: &[Prompt], labels: &[&str]) -> Vec<Result<Vec<f64>, CallError>> {
+pub fn likelihoods(
+    model: &dyn Model,
+    prompts: &[Prompt],
+    labels: &[&str],
+) -> Vec<Result<Vec<f64>, CallError>> {
     let continuations: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
     let calls: Vec<Call> = prompts
         .iter()
@@ -65,7 +69,10 @@ pub const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"
 /// A rating from 1 to 10: one more than the expected digit. The prompt must end where a digit from 0 to 9 is to
 /// follow.
 pub fn ratings(model: &dyn Model, prompts: &[Prompt]) -> Vec<Result<f64, CallError>> {
-    likelihoods(model, prompts, &DIGITS).into_iter().map(|digits| digits.map(|digits| expected(&digits))).collect()
+    likelihoods(model, prompts, &DIGITS)
+        .into_iter()
+        .map(|digits| digits.map(|digits| expected(&digits)))
+        .collect()
 }
 
 fn expected(digits: &[f64]) -> f64 {
@@ -73,7 +80,12 @@ fn expected(digits: &[f64]) -> f64 {
 }
 
 /// P(first) / (P(first) + P(second)), as for " yes" and " no".
-pub fn either(model: &dyn Model, prompts: &[Prompt], first: &str, second: &str) -> Vec<Result<f64, CallError>> {
+pub fn either(
+    model: &dyn Model,
+    prompts: &[Prompt],
+    first: &str,
+    second: &str,
+) -> Vec<Result<f64, CallError>> {
     likelihoods(model, prompts, &[first, second])
         .into_iter()
         .map(|pair| pair.map(|pair| normalise(&pair)[0]))

@@ -18,6 +18,7 @@ mod http;
 pub mod labels;
 #[cfg(feature = "llama")]
 pub mod llama;
+pub mod open;
 pub mod prompt;
 pub mod scripted;
 pub mod server;

@@ -193,7 +193,10 @@ mod tests {
                     cut_tokens: 0,
                 })),
             ),
-            (Call::Embed { text: "e".to_owned() }, Ok(Answer::Vector { values: vec![0.6, 0.8], cut_tokens: 0 })),
+            (
+                Call::Embed { text: "e".to_owned() },
+                Ok(Answer::Vector { values: vec![0.6, 0.8], cut_tokens: 0 }),
+            ),
             (tokenize("t"), Ok(Answer::Tokens(vec![1, 2]))),
             (tokenize("u"), Err(CallError::TooLong { tokens: 5, window: 4 })),
         ]

@@ -74,7 +74,8 @@ pub fn score(run: &Run, prices: &Prices, rework: u64, rows: &mut Rows<'_>) {
     let cost_full = total(&|d| prices.fresh * d.tokens_full as f64 + output(d));
     let cost_sent = total(&|d| prices.fresh * d.tokens_sent as f64 + output(d));
     rows.push("cost_savings_uncached", "", saved(cost_sent, cost_full), cost_full, n);
-    rows.push("net_savings", "", saved(sent + rework as f64, full), full, n);
+    let compressor: u64 = run.events.iter().map(|e| e.work.tokens_in + e.work.tokens_out).sum();
+    rows.push("net_savings", "", saved(sent + (compressor + rework) as f64, full), full, n);
 }
 
 /// Tokens to get hard misses back: the call and the result of each observation that would bring
@@ -143,6 +144,7 @@ mod tests {
             kept_tokens: 0,
             generated_tokens: 0,
             violations: Vec::new(),
+            work: Default::default(),
         };
         let decision = |sent, cached| Decision {
             turn: 9,

@@ -12,6 +12,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "atom-bag",
     summary: "Keep the scope's atoms without prose, newest first.",
     params: Budget::PARAMS,
+    needs_model: false,
     build: |params| Ok(Box::new(AtomBag(Budget::of(params)?))),
 };
 

@@ -13,6 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "mask",
     summary: "Keep the last turns' observations and mask the older ones.",
     params: &[("keep_last", "10")],
+    needs_model: false,
     build: |params| Ok(Box::new(params.try_into::<Mask>()?)),
 };
 

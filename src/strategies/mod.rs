@@ -5,11 +5,13 @@
 
 use std::ops::Range;
 
+use anyhow::Context as _;
 use rand_chacha::ChaCha8Rng;
 
 use crate::context::{Context, Edit};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
+use crate::models::{Answer, Call, Model, Outcome};
 use crate::needs::Needs;
 use crate::trajectory::Kind;
 
@@ -19,6 +21,7 @@ mod full;
 mod mask;
 pub mod oracle;
 pub mod random;
+mod summary;
 mod truncate;
 
 /// What is to be compressed.
@@ -40,6 +43,47 @@ pub struct Env<'a> {
     pub tokenizer: &'a Tokenizer,
     /// Seeded by variant, trajectory and event.
     pub rng: ChaCha8Rng,
+    /// The variant's model; none if it has none.
+    pub model: Option<&'a dyn Model>,
+    /// What the event has asked of the model so far.
+    pub work: Work,
+}
+
+/// What an event asked of a model, and how that went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    pub calls: u32,
+    pub tokens_in: u64,
+    pub tokens_out: u64,
+    /// What stood in for the model, if it had to.
+    pub fallback: Option<&'static str>,
+    /// One word for each answer that could not be used.
+    pub degenerate: Vec<&'static str>,
+}
+
+impl<'a> Env<'a> {
+    pub fn new(tokenizer: &'a Tokenizer, rng: ChaCha8Rng, model: Option<&'a dyn Model>) -> Self {
+        Env { tokenizer, rng, model, work: Work::default() }
+    }
+
+    /// Asks the variant's model, and keeps count.
+    ///
+    /// # Errors
+    /// The variant has no model. That a model cannot answer is no error but an outcome.
+    fn ask(&mut self, call: &Call) -> anyhow::Result<Outcome> {
+        let model = self.model.context("this strategy needs a model\nhint: add `model = \"NAME\"` to it")?;
+        let outcome = model.answer(std::slice::from_ref(call)).pop().context("the model gave no outcome")?;
+        self.work.calls += 1;
+        match &outcome {
+            Ok(Answer::Text(text)) => {
+                self.work.tokens_in += u64::from(text.prompt_tokens);
+                self.work.tokens_out += u64::from(text.tokens);
+            }
+            Ok(Answer::Scores(scores)) => self.work.tokens_in += u64::from(scores.prompt_tokens),
+            Ok(Answer::Vector { .. } | Answer::Tokens(_)) | Err(_) => {}
+        }
+        Ok(outcome)
+    }
 }
 
 /// A way to compress, with its parameters.
@@ -69,6 +113,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// Names of the parameters, with their defaults.
     pub params: &'static [(&'static str, &'static str)],
+    /// Whether it cannot do without a model.
+    pub needs_model: bool,
     pub build: fn(toml::Table) -> anyhow::Result<Box<dyn Strategy>>,
 }
 
@@ -80,6 +126,7 @@ pub static ALL: &[Entry] = &[
     mask::ENTRY,
     oracle::ENTRY,
     random::ENTRY,
+    summary::ENTRY,
     truncate::ENTRY,
 ];
 

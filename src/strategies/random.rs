@@ -11,6 +11,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "random",
     summary: "Keep lines drawn at random to a share of the scope's tokens.",
     params: Budget::PARAMS,
+    needs_model: false,
     build: |params| Ok(Box::new(Random(Budget::of(params)?))),
 };
 

@@ -56,6 +56,7 @@ fn recipe(strategy: &str, params: &str) -> Recipe {
         strategy: strategies::build(strategy, toml::from_str(params).expect("parameters")).expect("strategy"),
         trigger: triggers::build("turns", toml::from_str("n = 1").expect("parameters")).expect("trigger"),
         seed: 1,
+        model: None,
     }
 }
 

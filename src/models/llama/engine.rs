@@ -180,7 +180,7 @@ impl<'m> Engine<'m> {
 
     /// Forgets what a stream holds from a position on.
     fn drop_from(&mut self, stream: i32, position: usize) -> Result<(), CallError> {
-        self.context.kv_cache_seq_rm(stream, Some(position as u32), None);
+        self.context.kv_cache_seq_rm(stream, Some(position as u32), None).map_err(failed)?;
         Ok(())
     }
 

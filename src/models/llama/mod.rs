@@ -24,7 +24,8 @@ mod template;
 mod wire;
 pub mod worker;
 
-use wire::{Loaded, Reply, Request};
+pub use wire::Loaded;
+use wire::{Reply, Request};
 
 /// The crate that holds llama.cpp's source, and so its version.
 pub const BACKEND: &str = "llama-cpp-sys-2 0.1.161";
@@ -45,16 +46,6 @@ pub enum Kind {
     Embedder,
 }
 
-impl Kind {
-    /// The longest window that is used unless more is asked for, in tokens.
-    fn most(self) -> u32 {
-        match self {
-            Self::Text => 131_072,
-            Self::Embedder => 8_192,
-        }
-    }
-}
-
 /// How a model is run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
@@ -65,8 +56,8 @@ pub struct Options {
     /// Hash of the file, in hexadecimal.
     pub sha256: String,
     pub kind: Kind,
-    /// Tokens a sequence, prompt and answer; the model's own limit if that is less or none is given.
-    pub window: Option<u32>,
+    /// Tokens a sequence, prompt and answer: at most what the weights were made for.
+    pub window: u32,
     /// Contexts, each with a thread of its own: as many as cores.
     pub contexts: u32,
     /// Sequences generated side by side in each context; as many as fit `memory` if none is given.
@@ -78,15 +69,16 @@ pub struct Options {
 }
 
 impl Options {
-    /// What suits most: a context for every core, an 8,192-token window, 1 GiB each.
-    pub fn new(name: &str, path: &Path, sha256: &str, kind: Kind) -> Self {
+    /// What suits most: a context for every core, 1 GiB each, a window of 8,192 tokens or the `most` that the
+    /// weights were made for.
+    pub fn new(name: &str, path: &Path, sha256: &str, kind: Kind, most: u32) -> Self {
         let cores = thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Self {
             path: path.to_owned(),
             name: name.to_owned(),
             sha256: sha256.to_owned(),
             kind,
-            window: Some(8192),
+            window: most.min(8192),
             contexts: cores,
             sequences: None,
             memory: 1024,
@@ -95,14 +87,13 @@ impl Options {
     }
 }
 
-/// A model in a worker.
+/// A model in a worker, which is started when it is asked something.
 pub struct Llama {
     card: Card,
-    loaded: Loaded,
     options: Options,
     /// The program that has the worker in it.
     program: PathBuf,
-    shared: Mutex<Arc<Worker>>,
+    shared: Mutex<Option<(Arc<Worker>, Loaded)>>,
     /// Workers for calls that are asked again, one at a time.
     alone: Mutex<()>,
 }
@@ -134,39 +125,43 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Llama {
-    /// Starts a worker and loads the weights. `program` is this program: the one with `model-worker` in it.
-    pub fn start(options: Options, program: &Path) -> anyhow::Result<Self> {
-        let (worker, loaded) = Worker::start(&options, program)
-            .map_err(|why| anyhow::anyhow!("model {}: {why}", options.name))?;
+    /// A model that loads its weights at the first call. `program` is this program: the one with `model-worker`.
+    pub fn new(options: Options, program: &Path) -> Self {
         let card = Card {
             name: options.name.clone(),
             identity: format!(
-                "{BACKEND} r{REVISION}, {FLAVOUR}, {}, window {}",
-                options.sha256, loaded.window
+                "{BACKEND} r{REVISION}, {FLAVOUR}, sha256 {}, window {}",
+                options.sha256, options.window
             ),
-            window: loaded.window,
+            window: options.window,
         };
-        let program = program.to_owned();
-        Ok(Self { card, loaded, options, program, shared: Mutex::new(worker), alone: Mutex::new(()) })
+        Self { card, options, program: program.to_owned(), shared: Mutex::default(), alone: Mutex::new(()) }
     }
 
-    /// Sequences generated side by side in each context.
-    pub fn sequences(&self) -> u32 {
-        self.loaded.sequences
+    /// Loads the weights now; what the worker says of them.
+    ///
+    /// # Errors
+    /// The model cannot be loaded, with its name and why.
+    pub fn load(&self) -> anyhow::Result<Loaded> {
+        let (_, loaded) =
+            self.shared().map_err(|why| anyhow::anyhow!("model {}: {why}", self.options.name))?;
+        Ok(loaded)
     }
 
-    /// What the weights say they are.
-    pub fn description(&self) -> &str {
-        &self.loaded.description
-    }
-
-    /// The worker of all threads, a new one if the last has died.
-    fn shared(&self) -> Result<Arc<Worker>, CallError> {
+    /// The worker of all threads, a new one if there is none or the last has died.
+    fn shared(&self) -> Result<(Arc<Worker>, Loaded), CallError> {
         let mut shared = lock(&self.shared);
-        if lock(&shared.desk).ended.is_some() {
-            *shared = Worker::start(&self.options, &self.program).map_err(CallError::Failed)?.0;
+        match &*shared {
+            Some((worker, loaded)) if lock(&worker.desk).ended.is_none() => {
+                Ok((Arc::clone(worker), loaded.clone()))
+            }
+            _ => {
+                let (worker, loaded) =
+                    Worker::start(&self.options, &self.program).map_err(CallError::Failed)?;
+                *shared = Some((Arc::clone(&worker), loaded.clone()));
+                Ok((worker, loaded))
+            }
         }
-        Ok(Arc::clone(&shared))
     }
 
     /// Asks one call in a worker of its own.
@@ -188,7 +183,7 @@ impl Model for Llama {
 
     fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
         let worker = match self.shared() {
-            Ok(worker) => worker,
+            Ok((worker, _)) => worker,
             Err(error) => return calls.iter().map(|_| Err(error.clone())).collect(),
         };
         let receivers: Vec<_> = calls.iter().map(|call| worker.submit(call)).collect();
@@ -343,7 +338,9 @@ impl Worker {
 
 impl Drop for Llama {
     fn drop(&mut self) {
-        lock(&self.shared).kill(CallError::Failed("the model was closed".to_owned()));
+        if let Some((worker, _)) = &*lock(&self.shared) {
+            worker.kill(CallError::Failed("the model was closed".to_owned()));
+        }
     }
 }
 

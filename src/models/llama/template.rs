@@ -4,6 +4,7 @@ use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::vocab::LlamaVocab;
 use minijinja::{Environment, context};
 
+use crate::models::prompt::cuts;
 use crate::models::{CallError, Prompt};
 
 /// Stand for the texts while the template is rendered. The texts themselves never enter a template, so
@@ -105,8 +106,8 @@ struct Run {
 
 /// Tokens of a prompt that leaves `reserve` of `window` free.
 ///
-/// Each text is tokenised by itself with special tokens off. Where the whole is too long, the longest part that
-/// may be cut loses its first tokens, then the next longest (of two equal ones the earlier).
+/// Each text is tokenised by itself with special tokens off. Where the whole is too long, parts that may be cut
+/// lose their first tokens (`prompt::cuts`).
 pub(super) fn tokens(
     vocab: &LlamaVocab<'_>,
     template: &Template,
@@ -158,24 +159,16 @@ pub(super) fn tokens(
 
 fn cut(runs: &mut [Run], window: u32, reserve: u32) -> Result<u32, CallError> {
     let total: usize = runs.iter().map(|run| run.tokens.len()).sum();
-    let room = window.saturating_sub(reserve) as usize;
-    let mut excess = total.saturating_sub(room);
-    let cut = excess;
-    while excess > 0 {
-        let longest = runs.iter_mut().rev().filter(|run| run.may_cut).max_by_key(|run| run.tokens.len());
-        match longest {
-            Some(run) if !run.tokens.is_empty() => {
-                let part = excess.min(run.tokens.len());
-                run.tokens.drain(..part);
-                excess -= part;
-            }
-            _ => {
-                let fixed = total - (cut - excess) + reserve as usize;
-                return Err(CallError::TooLong { tokens: fixed as u32, window });
-            }
-        }
+    let excess = (total as u32 + reserve).saturating_sub(window);
+    let lengths: Vec<_> = runs.iter().map(|run| run.may_cut.then_some(run.tokens.len() as u32)).collect();
+    let Some(cuts) = cuts(&lengths, excess) else {
+        let fixed: usize = runs.iter().filter(|run| !run.may_cut).map(|run| run.tokens.len()).sum();
+        return Err(CallError::TooLong { tokens: fixed as u32 + reserve, window });
+    };
+    for (run, cut) in runs.iter_mut().zip(cuts) {
+        run.tokens.drain(..cut as usize);
     }
-    Ok(cut as u32)
+    Ok(excess)
 }
 
 #[cfg(test)]
@@ -227,17 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_part_loses_its_first_tokens() {
+    fn what_is_cut_goes_from_the_front() {
         let mut runs = [run(0..5, false), run(10..30, true), run(40..48, true)];
         assert_eq!(cut(&mut runs, 40, 10), Ok(3));
         assert_eq!(runs[1].tokens.first(), Some(&LlamaToken(13)));
         assert_eq!(runs[2].tokens.len(), 8);
-
-        // The longest goes wholly, then the next.
-        let mut runs = [run(0..5, false), run(10..30, true), run(40..48, true)];
-        assert_eq!(cut(&mut runs, 20, 10), Ok(23));
-        assert_eq!((runs[1].tokens.len(), runs[2].tokens.len()), (0, 5));
-
         let mut runs = [run(0..5, false), run(10..30, true)];
         assert_eq!(cut(&mut runs, 12, 10), Err(CallError::TooLong { tokens: 15, window: 12 }));
         assert_eq!(cut(&mut [run(0..5, false)], 15, 10), Ok(0));

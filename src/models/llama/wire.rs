@@ -35,14 +35,10 @@ pub(super) enum Reply {
 
 /// What only a loaded model tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Loaded {
-    /// Tokens a sequence, after the model's own limit.
-    pub window: u32,
+pub struct Loaded {
     /// Sequences generated side by side in each context.
     pub sequences: u32,
-    /// llama.cpp's description of the instruction sets it was built for.
-    pub system: String,
-    /// "llama 135M Q4_1" and the like.
+    /// The name that the weights carry.
     pub description: String,
 }
 

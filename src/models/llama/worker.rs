@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,25 +19,18 @@ use super::wire::{Loaded, Reply, Request, receive, send};
 use super::{Kind, Options};
 
 /// Serves calls from standard input until it ends. What `trajpress model-worker` does.
-pub fn main() -> ExitCode {
+///
+/// # Errors
+/// The model cannot be loaded (the program is told), or nobody asks.
+pub fn run() -> anyhow::Result<()> {
     let mut from = io::stdin().lock();
-    let options = match receive(&mut from) {
-        Ok(Some(Request::Load(options))) => options,
-        _ => {
-            eprintln!(
-                "error: this command serves models to trajpress itself and is not meant to be run by hand"
-            );
-            return ExitCode::from(2);
-        }
+    let Ok(Some(Request::Load(options))) = receive(&mut from) else {
+        anyhow::bail!("this command serves models to trajpress itself and is not meant to be run by hand");
     };
     let desk = Desk::default();
-    match serve(&options, &desk, &mut from) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            desk.reply(&Reply::Refused(why));
-            ExitCode::from(2)
-        }
-    }
+    serve(&options, &desk, &mut from)
+        .inspect_err(|why| desk.reply(&Reply::Refused(why.clone())))
+        .map_err(anyhow::Error::msg)
 }
 
 /// What the threads of a worker share.
@@ -92,7 +84,13 @@ fn serve(options: &Options, desk: &Desk, from: &mut impl io::Read) -> Result<(),
     let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
     let model = LlamaModel::load_from_file(&backend, &options.path, &LlamaModelParams::default())
         .map_err(|error| format!("{}: {error}", options.path.display()))?;
-    let window = options.window.unwrap_or(u32::MAX).min(model.n_ctx_train()).min(options.kind.most());
+    let window = options.window;
+    if window == 0 || window > model.n_ctx_train() {
+        return Err(format!(
+            "a window of {window} tokens, the weights were made for {}",
+            model.n_ctx_train()
+        ));
+    }
     let sequences = match options.kind {
         Kind::Embedder => 1,
         Kind::Text => options.sequences.unwrap_or_else(|| sequences(&model, window, options.memory)),
@@ -117,7 +115,7 @@ fn serve(options: &Options, desk: &Desk, from: &mut impl io::Read) -> Result<(),
             }
         }
         let description = model.meta_val_str("general.name").unwrap_or_default();
-        desk.reply(&Reply::Ready(Loaded { window, sequences, description }));
+        desk.reply(&Reply::Ready(Loaded { sequences, description }));
         for engine in engines {
             scope.spawn(move || generate(engine, desk));
         }

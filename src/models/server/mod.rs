@@ -233,7 +233,9 @@ impl Server {
                 Kind::Vllm | Kind::OpenAi => self.score_text(prompt, continuations, effort),
             }
             .map(Answer::Scores),
-            (Call::Embed { text }, _) => self.embed(text, effort).map(|values| Answer::Vector { values, cut_tokens: 0 }),
+            (Call::Embed { text }, _) => {
+                self.embed(text, effort).map(|values| Answer::Vector { values, cut_tokens: 0 })
+            }
             (Call::Tokenize { text }, Kind::LlamaServer) => {
                 self.ids(text, Reading::DATA, effort).map(Answer::Tokens)
             }
