@@ -311,7 +311,7 @@ fn many_at_once(server: &Server) {
 /// The server dies while it works: what is done is kept, all else is an error soon.
 fn ends(llama: Llama, server: &Server) {
     let begin = Instant::now();
-    let calls: Vec<Call> = (0..40).map(|_| generate(plain("Once upon a time"), 200)).collect();
+    let calls: Vec<Call> = (0..100).map(|_| generate(plain("Once upon a time"), 32)).collect();
     let outcomes = std::thread::scope(|scope| {
         let work = scope.spawn(|| server.answer(&calls));
         std::thread::sleep(Duration::from_secs(5));
@@ -319,8 +319,8 @@ fn ends(llama: Llama, server: &Server) {
         work.join().unwrap()
     });
     let done = outcomes.iter().filter(|o| o.is_ok()).count();
-    eprintln!("{done} of 40 done when the server was killed; all over after {:?}", begin.elapsed());
-    assert!(0 < done && done < 40);
+    eprintln!("{done} of 100 done when the server was killed; all over after {:?}", begin.elapsed());
+    assert!(0 < done && done < 100);
     assert!(outcomes.iter().all(|o| o.is_ok() || matches!(o, Err(CallError::Failed(_)))));
     assert!(begin.elapsed() < Duration::from_secs(60));
 }

@@ -737,21 +737,24 @@ mod tests {
                     if body["add_special"] == true {
                         tokens.push(256);
                     }
-                    let mut rest = body["content"].as_str().unwrap();
-                    while let Some(byte) = rest.bytes().next() {
-                        match rest.strip_prefix("<|im|>").filter(|_| body["parse_special"] == true) {
+                    let mut rest = body["content"].as_str().unwrap().as_bytes();
+                    while let [byte, ..] = rest {
+                        match rest.strip_prefix(b"<|im|>").filter(|_| body["parse_special"] == true) {
                             Some(after) => {
                                 tokens.push(257);
                                 rest = after;
                             }
                             None => {
-                                tokens.push(u32::from(byte));
+                                tokens.push(u32::from(*byte));
                                 rest = &rest[1..];
                             }
                         }
                     }
                     if body["with_pieces"] == true {
-                        let piece = |t: &u32| json!({"id": t, "piece": char::from(*t as u8).to_string()});
+                        let piece = |t: &u32| match *t {
+                            0..128 => json!({"id": t, "piece": char::from(*t as u8).to_string()}),
+                            _ => json!({"id": t, "piece": [t]}),
+                        };
                         json!({"tokens": tokens.iter().map(piece).collect::<Vec<_>>()})
                     } else {
                         json!({"tokens": tokens})
@@ -829,6 +832,41 @@ mod tests {
             cut_tokens: 0,
         };
         assert_eq!(one(&server, call), Ok(Answer::Scores(expected)));
+    }
+
+    /// Of tokens that end within a character llama-server reports nothing.
+    #[test]
+    fn llama_server_scores_broken_characters() {
+        let stub = llama(|body| {
+            let before = body["prompt"].as_array().unwrap().len();
+            let most = body["n_probs"].as_u64().unwrap();
+            let top = |id: u32| json!({"id": id, "logprob": -f64::from(id) / 10.0});
+            let first = if most > 100 { 0 } else { 0xC4 };
+            let top: Vec<Value> = (first..=0xFF).map(top).collect();
+            let score = |(n, id): (usize, &u32)| json!({"id": id, "logprob": -((before + n) as f64), "top_logprobs": top});
+            let reported = forced(body).into_iter().filter(|id| *id < 0xC0).collect::<Vec<_>>();
+            json!({"completion_probabilities": reported.iter().enumerate().map(score).collect::<Vec<_>>()})
+        });
+        let server = Server::new(options(&stub.url)).unwrap();
+        // C3 A9, C5 93, "x".
+        let call = Call::Score { prompt: Prompt::default(), continuations: vec!["éœx".to_owned()] };
+        let score = |end, logprob| TokenScore { end, logprob };
+        let expected = vec![
+            score(1, -f64::from(0xC3) / 10.0),
+            score(2, -2.0),
+            score(3, -f64::from(0xC5) / 10.0),
+            score(4, -4.0),
+            score(5, -5.0),
+        ];
+        let Ok(Answer::Scores(scores)) = one(&server, call) else { panic!("no scores") };
+        assert_eq!(scores.continuations, [expected]);
+        let asked: Vec<Value> = stub
+            .asked()
+            .iter()
+            .filter(|r| r.line == "POST /completion")
+            .map(|r| r.body["n_probs"].clone())
+            .collect();
+        assert_eq!(asked, [json!(100), json!(i32::MAX), json!(1), json!(100), json!(1)]);
     }
 
     #[test]

@@ -26,16 +26,19 @@ impl Reading {
     const TEMPLATE: Self = Self { opening: false, control: true };
 }
 
-/// A token, and where it ends in its text, in bytes.
+/// A token, and where it ends in its text.
 #[derive(Clone, Copy)]
 struct Token {
     id: u32,
+    /// In bytes.
     end: u32,
+    /// It does not end within a character.
+    whole: bool,
 }
 
 /// Tokens whose places nobody asks for.
 fn placeless(ids: Vec<u32>) -> Vec<Token> {
-    ids.into_iter().map(|id| Token { id, end: 0 }).collect()
+    ids.into_iter().map(|id| Token { id, end: 0, whole: true }).collect()
 }
 
 /// A stretch of a prompt.
@@ -89,8 +92,11 @@ impl Server {
         if before > 1 || spelled[..before] != b" "[..before] || spelled[before..] != *text.as_bytes() {
             return unsupported("score this text: its tokens do not spell it");
         }
-        let end = |end: usize| end.saturating_sub(before) as u32;
-        Ok(tokens.iter().zip(ends).map(|(token, at)| Token { id: token.id, end: end(at) }).collect())
+        let place = |(token, end): (&Spelled, usize)| {
+            let end = end.saturating_sub(before);
+            Token { id: token.id, end: end as u32, whole: text.is_char_boundary(end) }
+        };
+        Ok(tokens.iter().zip(ends).map(place).collect())
     }
 
     /// The chat template's tokens around the texts.
@@ -242,55 +248,104 @@ impl Server {
         Ok(Scores { parts, continuations, prompt_tokens: before.len() as u32, cut_tokens })
     }
 
-    /// Log-likelihoods of given tokens. A grammar of just these tokens leaves the model no choice, while the
-    /// probabilities that llama-server reports are those before the grammar, of the whole vocabulary.
+    /// Log-likelihoods of given tokens.
     fn forced(
         &self,
         before: &[u32],
         tokens: &[Token],
         effort: &mut Effort,
     ) -> Result<Vec<TokenScore>, CallError> {
+        let mut before = before.to_vec();
+        let mut rest = tokens;
+        if let ([first, others @ ..], true) = (tokens, before.is_empty()) {
+            before.push(first.id);
+            rest = others;
+        }
+        let mut scores = Vec::new();
+        while let [first, ..] = rest {
+            let whole = rest.iter().take_while(|t| t.whole).count();
+            let (run, after) = rest.split_at(whole.max(1));
+            let logprobs = match whole {
+                0 => vec![self.listed(&before, first.id, effort)?],
+                _ => self.followed(&before, run, effort)?,
+            };
+            // The server's probabilities are floats of 32 bits: the logarithm of one near their smallest is no measure.
+            if let Some(logprob) = logprobs.iter().find(|l| !(-80.0..=0.0).contains(*l)) {
+                return unsupported(&format!("score: its server's log-likelihood {logprob} is out of range"));
+            }
+            scores.extend(run.iter().zip(logprobs).map(|(t, logprob)| TokenScore { end: t.end, logprob }));
+            before.extend(run.iter().map(|t| t.id));
+            rest = after;
+        }
+        Ok(scores)
+    }
+
+    /// A grammar of just these tokens leaves the model no choice, while the probabilities that llama-server reports
+    /// are those before the grammar, of the whole vocabulary. It reports none of a token that ends within a
+    /// character.
+    fn followed(&self, before: &[u32], tokens: &[Token], effort: &mut Effort) -> Result<Vec<f64>, CallError> {
+        let ids: Vec<u32> = tokens.iter().map(|t| t.id).collect();
+        let given = self.probabilities(before, &ids, 1, effort)?;
+        if !given.iter().map(|p| p.id).eq(ids) {
+            return unsupported("score: its server left the tokens that it was to follow");
+        }
+        Ok(given.iter().map(|p| p.logprob).collect())
+    }
+
+    /// The log-likelihood of a token that ends within a character: another is forced in its place, and this one looked
+    /// up among those that might have stood there.
+    fn listed(&self, before: &[u32], id: u32, effort: &mut Effort) -> Result<f64, CallError> {
+        let other = self.ids("a", Reading::DATA, effort)?;
+        // Mostly it is among the likeliest; the list of all is long.
+        for most in [100, i32::MAX] {
+            let given = self.probabilities(before, &other[..1.min(other.len())], most, effort)?;
+            if let Some(found) = given.iter().flat_map(|p| &p.top_logprobs).find(|p| p.id == id) {
+                return Ok(found.logprob);
+            }
+        }
+        unsupported("score: its server does not list all tokens")
+    }
+
+    /// What llama-server says of each forced token, and of the `most` likeliest in its place.
+    fn probabilities(
+        &self,
+        before: &[u32],
+        forced: &[u32],
+        most: i32,
+        effort: &mut Effort,
+    ) -> Result<Vec<Probability>, CallError> {
         #[derive(Deserialize)]
         struct Completion {
             completion_probabilities: Vec<Probability>,
         }
-        #[derive(Deserialize)]
-        struct Probability {
-            id: u32,
-            logprob: f64,
-        }
-        let (before, tokens) = match tokens {
-            [first, rest @ ..] if before.is_empty() => (vec![first.id], rest),
-            tokens => (before.to_vec(), tokens),
-        };
-        if tokens.is_empty() {
-            return Ok(Vec::new());
-        }
-        let grammar: String = tokens.iter().map(|t| format!(" <[{}]>", t.id)).collect();
+        let grammar: String = forced.iter().map(|id| format!(" <[{id}]>")).collect();
         let body = json!({
             "model": self.model,
             "prompt": before,
-            "n_predict": tokens.len(),
+            "n_predict": forced.len(),
             "cache_prompt": false,
             "samplers": ["temperature"],
             "temperature": 0,
-            "n_probs": 1,
+            "n_probs": most,
             "grammar": format!("root ::={grammar}"),
         });
-        let answer: Completion = match self.client.post("/completion", &body, effort) {
+        match self.client.post("/completion", &body, effort) {
             Err(Failure { error: CallError::Grammar(why), .. }) => {
-                return unsupported(&format!("score: its server knows no grammar of tokens ({why})"));
+                unsupported(&format!("score: its server knows no grammar of tokens ({why})"))
             }
-            other => other?,
-        };
-        let given = answer.completion_probabilities;
-        if !given.iter().map(|p| p.id).eq(tokens.iter().map(|t| t.id)) {
-            return unsupported("score: its server left the tokens that it was to follow");
+            Err(other) => Err(other.into()),
+            Ok(Completion { completion_probabilities }) => Ok(completion_probabilities),
         }
-        // The server's probabilities are floats of 32 bits: the logarithm of one near its smallest is no measure.
-        if let Some(p) = given.iter().find(|p| !(-80.0..=0.0).contains(&p.logprob)) {
-            return unsupported(&format!("score: its server's log-likelihood {} is out of range", p.logprob));
-        }
-        Ok(given.iter().zip(tokens).map(|(p, t)| TokenScore { end: t.end, logprob: p.logprob }).collect())
     }
+}
+
+/// What llama-server says of a token.
+#[derive(Deserialize)]
+struct Probability {
+    id: u32,
+    /// Natural, of the whole vocabulary before any sampling.
+    logprob: f64,
+    /// Of those that might have stood in its place, the likeliest first.
+    #[serde(default)]
+    top_logprobs: Vec<Probability>,
 }
