@@ -255,6 +255,7 @@ mod tests {
             variant: None,
             event: None,
             width: 9,
+            using: Default::default(),
         };
         let error = run(&args, Output::default()).unwrap_err().to_string();
         assert!(error.contains("is a run, and `inspect` takes the folder of data"), "{error}");

@@ -14,7 +14,7 @@ use crate::models::folder::Folder;
 use crate::models::open::{Opener, cache_path};
 
 /// Options of the commands that ask models.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct Using {
     /// Ask models anew: neither read nor write the call cache
     #[arg(long)]

@@ -840,11 +840,12 @@ mod tests {
     }
 
     fn catalogue() -> Catalogue<'static> {
-        let plain = |name, params| Known { name, params, check: Box::new(|_| Ok(())) };
+        let plain = |name, params| Known { name, params, needs_model: false, check: Box::new(|_| Ok(())) };
         Catalogue {
             strategies: vec![
                 plain("full", &[]),
                 Known {
+                    needs_model: false,
                     name: "mask",
                     params: &[("keep_last", "10"), ("share", "0.5"), ("weights", "[]")],
                     check: Box::new(|table| {

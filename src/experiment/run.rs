@@ -926,7 +926,7 @@ mod tests {
     use super::*;
 
     fn plan(change: &str) -> Plan {
-        let known = |name, params| Known { name, params, check: Box::new(|_| Ok(())) };
+        let known = |name, params| Known { name, params, needs_model: false, check: Box::new(|_| Ok(())) };
         let catalogue = Catalogue {
             strategies: vec![known("full", &[]), known("mask", &[("k", "1")])],
             triggers: vec![known("turns", &[("n", "1")])],
