@@ -22,8 +22,9 @@ use crate::store::{CellRow, EventRow, TimelineRow};
 use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
 
-/// Bytes of prepared trajectories kept for reuse: partners are asked for again and again.
-const SHELF_BYTES: usize = 128 << 20;
+/// Bytes of prepared trajectories kept for reuse. Partners stand near in the data and units are done in
+/// the order of the data, so that those of a few hundred trajectories serve nearly always.
+const SHELF_BYTES: usize = 32 << 20;
 
 /// A trajectory ready for replay.
 pub struct Prepared {

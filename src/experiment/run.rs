@@ -1,8 +1,7 @@
 //! Drives the units of a run on one machine: resume, threads, shards, failures, progress.
 //!
 //! What is right is decided by the files alone: a unit is done when its `cells` part is published,
-//! and any process may do any unit at any time, be killed, or do it twice. Longest first, so that no
-//! thread is left with the largest unit at the end.
+//! and any process may do any unit at any time, be killed, or do it twice.
 //!
 //! `RUN/_manifest.json` says what the run is and never changes; `RUN/parts/` holds the rows;
 //! `RUN/_attempts/` tells who did what when, and is never read for correctness; `RUN/_quarantine/`
@@ -215,12 +214,15 @@ fn threads(options: &Options) -> usize {
     options.threads.unwrap_or_else(cores).max(1)
 }
 
-/// Units of this process, longest first.
+/// Units of this process in the order of the data, in which partners stand near; but those that cost
+/// far more than others (long trajectories) come first, so that no thread is left with one at the end.
 fn shard(units: &[Unit], shard: Option<(usize, usize)>) -> Vec<&Unit> {
+    let total: u64 = units.iter().map(Unit::step_variants).sum();
+    let usual = 2 * total / units.len().max(1) as u64;
     let mut sorted: Vec<&Unit> = units.iter().collect();
-    sorted.sort_by_key(|u| Reverse(u.step_variants()));
+    sorted.sort_by_key(|u| Reverse(u.step_variants().max(usual)));
     match shard {
-        // In turn, so that every shard gets its share of the long ones.
+        // In turn, so that every shard gets its share of the costly ones.
         Some((i, n)) => sorted.into_iter().skip(i).step_by(n).collect(),
         None => sorted,
     }
@@ -449,7 +451,7 @@ impl<'a> Runner<'a> {
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
         let tally = Mutex::new((&mut *outcome, None));
-        // A queue instead of a parallel iterator: that one would hand out halves, not the longest.
+        // A queue instead of a parallel iterator: that one would hand out halves, not neighbours.
         pool.broadcast(|_| {
             while !stop.load(Ordering::Relaxed) {
                 let Some(unit) = todo.get(next.fetch_add(1, Ordering::Relaxed)) else {
