@@ -5,6 +5,7 @@
 //! metadata `doc`. Every file carries `table` and `schema_version`. A trajectory never straddles a
 //! row group: [`TableWriter::push`] takes all rows of a trajectory at once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::marker::PhantomData;
@@ -84,6 +85,44 @@ impl Column for String {
     fn read(array: &ArrayRef) -> Option<Vec<Self>> {
         let array = array.as_any().downcast_ref::<StringArray>()?;
         Some((0..array.len()).map(|i| array.value(i).to_owned()).collect())
+    }
+    fn weight(&self) -> usize {
+        self.len() + 8
+    }
+}
+
+/// A text that many rows share.
+impl Column for Arc<str> {
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(values))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<StringArray>()?;
+        let mut values: Vec<Self> = Vec::with_capacity(array.len());
+        for i in 0..array.len() {
+            let value = values.last().filter(|last| ***last == *array.value(i)).cloned();
+            values.push(value.unwrap_or_else(|| array.value(i).into()));
+        }
+        Some(values)
+    }
+    fn weight(&self) -> usize {
+        self.len() + 8
+    }
+}
+
+/// A text that is mostly one of the program's own.
+impl Column for Cow<'static, str> {
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(values))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        Some(String::read(array)?.into_iter().map(Cow::Owned).collect())
     }
     fn weight(&self) -> usize {
         self.len() + 8
@@ -404,9 +443,9 @@ table! {
     /// One trajectory under one variant.
     pub struct CellRow in "cells" {
         /// Variant id.
-        pub variant: String,
+        pub variant: Arc<str>,
         /// Trajectory id.
-        pub trajectory: String,
+        pub trajectory: Arc<str>,
         /// ok or error.
         pub status: String,
         /// Error text; null when ok.
@@ -428,15 +467,15 @@ table! {
     /// One compression inside a cell.
     pub struct EventRow in "events" {
         /// Variant id.
-        pub variant: String,
+        pub variant: Arc<str>,
         /// Trajectory id.
-        pub trajectory: String,
+        pub trajectory: Arc<str>,
         /// Number of the event in its cell, from 0.
         pub event: u32,
         /// Turn whose decision came next.
         pub turn: u32,
         /// What fired, in the trigger's own words.
-        pub trigger_kind: String,
+        pub trigger_kind: Cow<'static, str>,
         /// Confidence of the trigger, 0 to 1.
         pub confidence: f64,
         /// First turn of the scope.
@@ -476,9 +515,9 @@ table! {
     /// One decision of a cell.
     pub struct TimelineRow in "timeline" {
         /// Variant id.
-        pub variant: String,
+        pub variant: Arc<str>,
         /// Trajectory id.
-        pub trajectory: String,
+        pub trajectory: Arc<str>,
         /// Number of the decision, from 0.
         pub decision: u32,
         /// Turn of the decision.
@@ -502,15 +541,15 @@ table! {
     /// Scores in tidy form.
     pub struct ScoreRow in "scores" {
         /// Variant id.
-        pub variant: String,
+        pub variant: Arc<str>,
         /// Trajectory id.
-        pub trajectory: String,
+        pub trajectory: Arc<str>,
         /// Number of the event; null for the whole cell.
         pub event: Option<u32>,
         /// Name of the score.
-        pub metric: String,
+        pub metric: Cow<'static, str>,
         /// Stratum: `set=.. tail=.. class=.. kind=.. horizon=..`, empty for all.
-        pub stratum: String,
+        pub stratum: Arc<str>,
         /// The score, raw; null is undefined, never 0.
         pub value: Option<f64>,
         /// The same for the matched random shadow, or the do-nothing floor.

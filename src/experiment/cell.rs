@@ -17,14 +17,15 @@ use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::Model;
 use crate::scorers::chance::{Journal, Partner};
-use crate::scorers::retention::{Ledger, Questions};
-use crate::scorers::{Rows, discard, money, retention};
+use crate::scorers::retention::{Ledger, Questions, Strata};
+use crate::scorers::{CellIds, Rows, discard, money, retention};
 use crate::store::{CellRow, EventRow, TimelineRow};
 use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
 
-/// Bytes of prepared trajectories kept for reuse: partners are asked for again and again.
-const SHELF_BYTES: usize = 128 << 20;
+/// Bytes of prepared trajectories kept for reuse. Partners stand near in the data and units are done in
+/// the order of the data, so that those of a few hundred trajectories serve nearly always.
+const SHELF_BYTES: usize = 32 << 20;
 
 /// A trajectory ready for replay.
 pub struct Prepared {
@@ -61,10 +62,10 @@ pub fn run_unit(
                 partners.push((kind, shelf.get(data, plan, partner.index)?));
             }
         }
-        let scene = Scene::new(&own, &partners);
+        let scene = Scene::new(&own, &partners, plan);
         for (variant, recipe) in unit.variants.iter().zip(&recipes) {
             let cell = match recipe {
-                Ok(recipe) => scene.cell(variant, recipe, plan, &tokenizer),
+                Ok(recipe) => scene.cell(variant, recipe, &tokenizer),
                 Err(error) => Err(anyhow::anyhow!("{error:#}")),
             };
             match cell {
@@ -100,8 +101,8 @@ pub fn recipe(variant: &Variant, models: &Models) -> anyhow::Result<Recipe> {
 
 fn failed(variant: &Variant, trajectory: &str, error: &anyhow::Error) -> CellRow {
     CellRow {
-        variant: variant.id.clone(),
-        trajectory: trajectory.to_owned(),
+        variant: variant.id.as_str().into(),
+        trajectory: trajectory.into(),
         status: "error".to_owned(),
         error: Some(format!("{error:#}")),
         n_decisions: 0,
@@ -112,7 +113,7 @@ fn failed(variant: &Variant, trajectory: &str, error: &anyhow::Error) -> CellRow
     }
 }
 
-/// Prepared trajectories, shared by the units of a run; the longest unused one goes first, so memory
+/// Prepared trajectories, shared by the units of a run; the one unused the longest goes first, so memory
 /// stays bounded whatever the number of trajectories.
 #[derive(Default)]
 pub struct Shelf {
@@ -170,10 +171,12 @@ pub struct Scene<'a> {
     watch: Watch<'a>,
     /// Kind of the partner (index in [`Plan::partners`]), and what it mentions of ours.
     partners: Vec<(usize, &'a Prepared, Watch<'a>)>,
+    plan: &'a Plan,
+    strata: Strata,
 }
 
 impl<'a> Scene<'a> {
-    pub fn new(own: &'a Prepared, partners: &'a [(usize, Arc<Prepared>)]) -> Self {
+    pub fn new(own: &'a Prepared, partners: &'a [(usize, Arc<Prepared>)], plan: &'a Plan) -> Self {
         let log = &own.log;
         let ids = &own.questions.needs.atoms;
         let atoms: Vec<&str> = ids.iter().map(|&a| log.atoms[a as usize].text.as_str()).collect();
@@ -183,7 +186,8 @@ impl<'a> Scene<'a> {
             .iter()
             .map(|(kind, p)| (*kind, &**p, Watch::foreign(&p.log, &atoms, &mut cues)))
             .collect();
-        Scene { own, watch: Watch::own(log, ids), partners }
+        let strata = Strata::new(&plan.reference_tails, &plan.partners);
+        Scene { own, watch: Watch::own(log, ids), partners, plan, strata }
     }
 
     /// Replays and scores the trajectory under one variant.
@@ -191,10 +195,9 @@ impl<'a> Scene<'a> {
         &self,
         variant: &Variant,
         recipe: &Recipe,
-        plan: &Plan,
         tokenizer: &Tokenizer,
     ) -> anyhow::Result<UnitRows> {
-        let Prepared { log, questions } = self.own;
+        let (Prepared { log, questions }, plan) = (self.own, self.plan);
         let mut ledger = Ledger::new(log, &self.watch, questions);
         let run = replay(log, recipe, tokenizer, &questions.needs, &mut ledger)?;
         let partners = self.partner_runs(recipe, tokenizer)?;
@@ -206,18 +209,23 @@ impl<'a> Scene<'a> {
             seed: plan.seed,
             n_random: plan.shadow_seeds,
         };
-        let mut rows = Rows { variant: &variant.id, trajectory: log.id(), rows: Vec::new() };
-        let misses =
-            retention::score(&caster, questions, ledger, &run, (&plan.partners, &partners), &mut rows);
+        let ids = (variant.id.as_str().into(), log.id().into());
+        let mut rows = Rows { ids, rows: Vec::new() };
+        let misses = retention::score(&caster, questions, ledger, &run, &partners, &self.strata, &mut rows);
         discard::score(log, &run, &misses.needed, &mut rows);
         money::score(&run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
         if variant.strategy == "full" {
             retention::census(questions, &mut rows);
         }
         Ok(UnitRows {
-            cells: vec![cell_row(variant, log, &run)],
-            events: event_rows(variant, log, &run, plan),
-            timeline: timeline_rows(variant, log, &run),
+            cells: vec![cell_row(&rows.ids, &run)],
+            events: event_rows(
+                &rows.ids,
+                &variant.strategy,
+                money::break_even(log, &run, &plan.prices),
+                &run,
+            ),
+            timeline: timeline_rows(&rows.ids, &run),
             scores: rows.rows,
         })
     }
@@ -239,10 +247,10 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn cell_row(variant: &Variant, log: &Log, run: &Run) -> CellRow {
+fn cell_row((variant, trajectory): &CellIds, run: &Run) -> CellRow {
     CellRow {
-        variant: variant.id.clone(),
-        trajectory: log.id().to_owned(),
+        variant: Arc::clone(variant),
+        trajectory: Arc::clone(trajectory),
         status: "ok".to_owned(),
         error: None,
         n_decisions: run.decisions.len() as u32,
@@ -253,18 +261,22 @@ fn cell_row(variant: &Variant, log: &Log, run: &Run) -> CellRow {
     }
 }
 
-fn event_rows(variant: &Variant, log: &Log, run: &Run, plan: &Plan) -> Vec<EventRow> {
-    let break_even = money::break_even(log, run, &plan.prices);
+fn event_rows(
+    (variant, trajectory): &CellIds,
+    strategy: &str,
+    break_even: Vec<(Option<u32>, u32)>,
+    run: &Run,
+) -> Vec<EventRow> {
     run.events
         .iter()
         .zip(break_even)
         .enumerate()
         .map(|(i, (e, (break_even_turns, decisions_left)))| EventRow {
-            variant: variant.id.clone(),
-            trajectory: log.id().to_owned(),
+            variant: Arc::clone(variant),
+            trajectory: Arc::clone(trajectory),
             event: i as u32,
             turn: e.turn,
-            trigger_kind: e.kind.to_owned(),
+            trigger_kind: e.kind.into(),
             confidence: e.confidence,
             scope_start: e.turns.start,
             scope_end: e.turns.end,
@@ -278,20 +290,20 @@ fn event_rows(variant: &Variant, log: &Log, run: &Run, plan: &Plan) -> Vec<Event
             model_tokens_out: e.work.tokens_out,
             fallback: e.work.fallback.map(str::to_owned),
             degenerate: e.work.degenerate.iter().map(|flag| (*flag).to_owned()).collect(),
-            violations: e.violations.iter().map(|v| format!("{}: {v}", variant.strategy)).collect(),
+            violations: e.violations.iter().map(|v| format!("{strategy}: {v}")).collect(),
             break_even_turns,
             decisions_left,
         })
         .collect()
 }
 
-fn timeline_rows(variant: &Variant, log: &Log, run: &Run) -> Vec<TimelineRow> {
+fn timeline_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<TimelineRow> {
     run.decisions
         .iter()
         .enumerate()
         .map(|(i, d)| TimelineRow {
-            variant: variant.id.clone(),
-            trajectory: log.id().to_owned(),
+            variant: Arc::clone(variant),
+            trajectory: Arc::clone(trajectory),
             decision: i as u32,
             turn: d.turn,
             n_events: d.n_events,
@@ -347,12 +359,12 @@ mod tests {
             notes: Vec::new(),
         };
         let tokenizer = Tokenizer::load("o200k").unwrap();
-        let scene = Scene::new(&own, &partners);
-        scene.cell(&variant, &recipe(&variant, &Models::new()).unwrap(), &plan, &tokenizer).unwrap().scores
+        let scene = Scene::new(&own, &partners, &plan);
+        scene.cell(&variant, &recipe(&variant, &Models::new()).unwrap(), &tokenizer).unwrap().scores
     }
 
     fn row<'a>(rows: &'a [ScoreRow], metric: &str, stratum: &str) -> &'a ScoreRow {
-        rows.iter().find(|r| r.metric == metric && r.stratum == stratum).unwrap()
+        rows.iter().find(|r| r.metric == metric && *r.stratum == *stratum).unwrap()
     }
 
     /// A path seen at turn 1 among 30 other lines, and used again at turn 8.

@@ -21,7 +21,7 @@ use crate::store::{
 };
 
 /// In-memory bytes of a row group of a final table.
-const ROW_GROUP: usize = 64 << 20;
+const ROW_GROUP: usize = 16 << 20;
 
 /// The file that says that a run is complete; readers take its list of tables, never a glob.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

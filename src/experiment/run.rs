@@ -1,8 +1,7 @@
 //! Drives the units of a run on one machine: resume, threads, shards, failures, progress.
 //!
 //! What is right is decided by the files alone: a unit is done when its `cells` part is published,
-//! and any process may do any unit at any time, be killed, or do it twice. Longest first, so that no
-//! thread is left with the largest unit at the end.
+//! and any process may do any unit at any time, be killed, or do it twice.
 //!
 //! `RUN/_manifest.json` says what the run is and never changes; `RUN/parts/` holds the rows;
 //! `RUN/_attempts/` tells who did what when, and is never read for correctness; `RUN/_quarantine/`
@@ -215,12 +214,15 @@ fn threads(options: &Options) -> usize {
     options.threads.unwrap_or_else(cores).max(1)
 }
 
-/// Units of this process, longest first.
+/// Units of this process in the order of the data, in which partners stand near; but those that cost
+/// far more than others (long trajectories) come first, so that no thread is left with one at the end.
 fn shard(units: &[Unit], shard: Option<(usize, usize)>) -> Vec<&Unit> {
+    let total: u64 = units.iter().map(Unit::step_variants).sum();
+    let usual = 2 * total / units.len().max(1) as u64;
     let mut sorted: Vec<&Unit> = units.iter().collect();
-    sorted.sort_by_key(|u| Reverse(u.step_variants()));
+    sorted.sort_by_key(|u| Reverse(u.step_variants().max(usual)));
     match shard {
-        // In turn, so that every shard gets its share of the long ones.
+        // In turn, so that every shard gets its share of the costly ones.
         Some((i, n)) => sorted.into_iter().skip(i).step_by(n).collect(),
         None => sorted,
     }
@@ -449,7 +451,7 @@ impl<'a> Runner<'a> {
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
         let tally = Mutex::new((&mut *outcome, None));
-        // A queue instead of a parallel iterator: that one would hand out halves, not the longest.
+        // A queue instead of a parallel iterator: that one would hand out halves, not neighbours.
         pool.broadcast(|_| {
             while !stop.load(Ordering::Relaxed) {
                 let Some(unit) = todo.get(next.fetch_add(1, Ordering::Relaxed)) else {
@@ -738,8 +740,8 @@ fn append(rows: &mut UnitRows, more: UnitRows) {
 
 fn error_cell(variant: &str, trajectory: &str, error: String) -> CellRow {
     CellRow {
-        variant: variant.to_owned(),
-        trajectory: trajectory.to_owned(),
+        variant: variant.into(),
+        trajectory: trajectory.into(),
         status: "error".to_owned(),
         error: Some(error),
         n_decisions: 0,
@@ -779,16 +781,21 @@ fn sort(unit: &Unit, data: &Dataset, rows: &mut UnitRows) -> anyhow::Result<()> 
 type Place<'a> = dyn Fn(&str, &str) -> Option<(usize, usize)> + 'a;
 
 fn sort_table<R: CellPart>(rows: &mut [R], place: &Place<'_>) -> anyhow::Result<()> {
-    for row in rows.iter() {
-        anyhow::ensure!(
-            place(row.trajectory(), row.variant()).is_some(),
-            "a row of `{}` for variant {} of trajectory {}, which was not asked for",
-            R::TABLE,
-            row.variant(),
-            row.trajectory()
-        );
+    let is_one_cell = |a: &R, b: &R| (a.trajectory(), a.variant()) == (b.trajectory(), b.variant());
+    let mut places = Vec::new();
+    for cell in rows.chunk_by(is_one_cell) {
+        let (trajectory, variant) = (cell[0].trajectory(), cell[0].variant());
+        places.push(place(trajectory, variant).with_context(|| {
+            let table = R::TABLE;
+            format!(
+                "a row of `{table}` for variant {variant} of trajectory {trajectory}, which was not asked for"
+            )
+        })?);
     }
-    rows.sort_by_cached_key(|r| place(r.trajectory(), r.variant()));
+    // As a rule the cells come in order.
+    if !places.is_sorted() {
+        rows.sort_by_cached_key(|r| place(r.trajectory(), r.variant()));
+    }
     Ok(())
 }
 
@@ -956,8 +963,8 @@ mod tests {
                 let t = &loaded.trajectory;
                 for step in 0..t.steps.len() as u32 {
                     rows.timeline.push(TimelineRow {
-                        variant: variant.id.clone(),
-                        trajectory: t.id.clone(),
+                        variant: variant.id.as_str().into(),
+                        trajectory: t.id.as_str().into(),
                         decision: step,
                         turn: step,
                         n_events: 0,
@@ -1023,7 +1030,8 @@ mod tests {
         let free: Vec<&Variant> = place.plan.groups().into_iter().flat_map(|g| g.1).collect();
         let expected: Vec<(String, String)> =
             (0..17).flat_map(|t| free.iter().map(move |v| (format!("t{t:02}"), v.id.clone()))).collect();
-        let found: Vec<(String, String)> = cells.into_iter().map(|c| (c.trajectory, c.variant)).collect();
+        let found: Vec<(String, String)> =
+            cells.iter().map(|c| (c.trajectory.to_string(), c.variant.to_string())).collect();
         assert_eq!(found, expected);
         let success: finish::Success =
             serde_json::from_slice(&fs::read(place.out("r").join("_SUCCESS")).unwrap()).unwrap();
@@ -1146,7 +1154,7 @@ mod tests {
         let errors: Vec<(&str, &str)> = cells
             .iter()
             .filter(|c| c.status == "error")
-            .map(|c| (c.trajectory.as_str(), c.error.as_deref().unwrap()))
+            .map(|c| (&*c.trajectory, c.error.as_deref().unwrap()))
             .collect();
         assert_eq!(errors[..7], [("t04", "no good"); 7]);
         assert_eq!(errors[7].0, "t11");
@@ -1169,7 +1177,7 @@ mod tests {
         assert_eq!(outcome.cells_ok, 0);
         let stray = |d: &Dataset, u: &Unit, p: &Plan, f: &(dyn Fn(u64) + Sync)| {
             let mut all = rows(d, u, p, f)?;
-            all.timeline[0].trajectory = "elsewhere".to_owned();
+            all.timeline[0].trajectory = "elsewhere".into();
             Ok(all)
         };
         let outcome = place.run("stray", &Options::default(), &stray).unwrap();

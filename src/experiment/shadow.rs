@@ -161,8 +161,11 @@ impl Caster<'_> {
     }
 
     fn random(&self, event: &Event, spans: &mut [u32], budget: u32, replicate: u64) -> Vec<(u32, bool)> {
-        let mut rng = rng(self.seed, "shadow", self.log.id(), u64::from(event.turn), replicate);
         let mut kept = Vec::new();
+        if spans.is_empty() {
+            return kept;
+        }
+        let mut rng = rng(self.seed, "shadow", self.log.id(), u64::from(event.turn), replicate);
         random::draw(self.log, spans, budget, &mut rng, &mut |span, left| {
             let sightings = self.watch.in_span(span);
             if sightings.is_empty() {

@@ -13,14 +13,12 @@ use crate::store::{self, CellRow, EventRow, ScoreRow, TimelineRow, UnitRow};
 /// Raised when the layout of a run's folder or the make of ids changes.
 pub const FORMAT: u32 = 1;
 
-/// A run is cut into about so many units, to keep a large machine busy to the end ...
-const UNITS: u64 = 1024;
-/// ... but a unit costs at least this many step-variants (half a second or so), since publishing
-/// its four tables safely takes some 30 milliseconds ...
-const MIN_COST: u64 = 20_000;
-/// ... and at most this many, which bounds the memory of its rows and what a kill can lose. One
-/// trajectory that costs more is a unit of its own.
-const MAX_COST: u64 = 1_000_000;
+/// Step-variants of a unit (half a second or so), unless it is one trajectory that costs more. Less
+/// would not pay for publishing its four tables safely, which takes some 30 milliseconds; more would
+/// hold more rows in memory, and lose more by a kill.
+const COST: u64 = 20_000;
+/// A trajectory counts as at least so many steps: even the shortest has a hundred scores a variant.
+const MIN_STEPS: u64 = 50;
 
 /// A piece of work. Same id, same rows.
 ///
@@ -78,14 +76,11 @@ pub struct UnitRows {
 
 /// Cuts a run into units: by group of variants, then in the order of the data.
 pub fn cut(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<Vec<Unit>> {
-    let total: u64 = selection.iter().map(|&i| u64::from(data.entries()[i].n_steps)).sum();
     let mut units = Vec::new();
     for (model, variants) in plan.groups() {
         let group = group_name(model);
         let variants: Arc<[Variant]> = variants.into_iter().cloned().collect();
-        let n_variants = variants.len() as u64;
-        let cost = (total * n_variants / UNITS).clamp(MIN_COST, MAX_COST);
-        for (row_group, trajectories) in pieces(data, selection, cost / n_variants) {
+        for (row_group, trajectories) in pieces(data, selection, COST / variants.len() as u64) {
             let ids: Vec<&str> = trajectories.iter().map(|&i| data.entries()[i].id.as_str()).collect();
             units.push(Unit {
                 id: unit_id(plan, data, row_group, &ids, &variants)?,
@@ -106,7 +101,7 @@ fn pieces(data: &Dataset, selection: &[usize], max_steps: u64) -> Vec<(usize, Ve
     let mut steps = 0;
     for &index in selection {
         let entry = &data.entries()[index];
-        let n = u64::from(entry.n_steps);
+        let n = u64::from(entry.n_steps).max(MIN_STEPS);
         match pieces.last_mut() {
             Some((row_group, piece)) if *row_group == entry.row_group && steps + n <= max_steps => {
                 piece.push(index);

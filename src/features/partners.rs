@@ -1,9 +1,12 @@
 //! Chooses partner trajectories, in whose contexts chance is measured.
 //!
 //! A partner has the same format, another task, and (as `other_repository`) another repository or
-//! (as `same_repository`) the same. It should have at least as many tokens, so that its context can
-//! be cut to equal length, and be near in size. Near linear: each kind sorts once by size and looks
-//! at a few neighbours; runs of neighbours that cannot be partners are skipped by one jump.
+//! (as `same_repository`) the same. It should have at least as many tokens, so that a prompt of any
+//! length meets one as long; be at most twice the size, which is what it costs; and stand near in the
+//! data, so that a run which goes through the data in order still has it in memory. So of the
+//! neighbours that can be partners, the nearest of such a size come first, then the smallest of the
+//! larger ones, then the largest of the smaller ones. Linear: a fixed number of neighbours is looked
+//! at, and a run of those that cannot be partners is skipped by one jump.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +14,8 @@ use crate::store::PartnerRow;
 
 /// Partners of each kind.
 pub const N_PARTNERS: usize = 5;
-/// From how many neighbours of larger or equal size the partners are drawn.
-const N_CANDIDATES: usize = 15;
+/// From how many neighbours on either side the partners are chosen.
+const N_NEIGHBOURS: usize = 32;
 
 /// What the choice depends on. Strings are interned by [`Interner`], so that memory is a few words a
 /// trajectory.
@@ -43,7 +46,7 @@ impl Interner {
     }
 }
 
-/// The partners of all trajectories, in the order of `candidates`, kinds apart.
+/// The partners of all trajectories, in the order of `candidates`, which is that of the data.
 pub fn partners(candidates: &[Candidate]) -> Vec<PartnerRow> {
     let known: Vec<usize> = (0..candidates.len()).filter(|&i| candidates[i].repository.is_some()).collect();
     let other = choose(candidates, &known, |c| c.format, |c| c.repository);
@@ -74,12 +77,14 @@ fn choose<P: Ord>(
     for &i in known {
         pools.entry(pool(&all[i])).or_default().push(i);
     }
-    for (_, mut members) in pools {
-        members.sort_by(|&a, &b| (all[a].tokens, &all[a].id).cmp(&(all[b].tokens, &all[b].id)));
+    for members in pools.into_values() {
         let keys: Vec<Option<u32>> = members.iter().map(|&i| avoid(&all[i])).collect();
         let (before, after) = jumps(&keys);
-        for at in 0..members.len() {
-            chosen[members[at]] = choose_one(all, &members, &keys, at, &before, &after);
+        for (at, &member) in members.iter().enumerate() {
+            let before = neighbours(at, &keys, &before, usize::MAX);
+            let after = neighbours(at, &keys, &after, 1);
+            let places = after.enumerate().chain(before.enumerate());
+            chosen[member] = choose_one(all, member, places.map(|(distance, at)| (distance, members[at])));
         }
     }
     chosen
@@ -100,42 +105,38 @@ fn jumps(keys: &[Option<u32>]) -> (Vec<usize>, Vec<usize>) {
     (before, after)
 }
 
-fn choose_one(
-    all: &[Candidate],
-    members: &[usize],
-    keys: &[Option<u32>],
+/// The nearest places to one side of `at` with another key; `step` is the way to the next place, modulo 2^64.
+fn neighbours<'a>(
     at: usize,
-    before: &[usize],
-    after: &[usize],
-) -> Vec<usize> {
-    let me = &all[members[at]];
-    let fits = |place: usize| {
-        let other = &all[members[place]];
-        (other.task != me.task && other.id != me.id).then_some(members[place])
+    keys: &'a [Option<u32>],
+    jump: &'a [usize],
+    step: usize,
+) -> impl Iterator<Item = usize> + 'a {
+    let skip = move |place: usize| match keys.get(place) {
+        Some(key) if *key == keys[at] => jump[place],
+        _ => place,
     };
-    let mut larger = Vec::new();
-    let mut place = after[at];
-    while place < members.len() && larger.len() < N_CANDIDATES {
-        if keys[place] == keys[at] {
-            place = after[place];
-            continue;
-        }
-        larger.extend(fits(place));
-        place += 1;
-    }
-    let seed = |i: usize| *blake3::hash(format!("{} {}", me.id, all[i].id).as_bytes()).as_bytes();
-    larger.sort_by_cached_key(|&i| seed(i));
-    let mut chosen = distinct_tasks_first(all, larger);
+    let first = Some(skip(at));
+    std::iter::successors(first, move |&place| Some(skip(place.wrapping_add(step))))
+        .take_while(|&place| place < keys.len())
+        .take(N_NEIGHBOURS)
+}
+
+/// Chooses among neighbours, given with their distance.
+fn choose_one(all: &[Candidate], me: usize, neighbours: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
+    let me = &all[me];
+    let rank = |distance: usize, tokens: u64| match tokens {
+        _ if tokens < me.tokens => (2, u64::MAX - tokens),
+        _ if tokens > me.tokens.saturating_mul(2) => (1, tokens),
+        _ => (0, distance as u64),
+    };
+    let mut fitting: Vec<((u8, u64), usize)> = neighbours
+        .filter(|&(_, i)| all[i].task != me.task && all[i].id != me.id)
+        .map(|(distance, i)| (rank(distance, all[i].tokens), i))
+        .collect();
+    fitting.sort_by_key(|&(rank, _)| rank);
+    let mut chosen = distinct_tasks_first(all, fitting.into_iter().map(|(_, i)| i).collect());
     chosen.truncate(N_PARTNERS);
-    let mut place = before[at];
-    while place != usize::MAX && chosen.len() < N_PARTNERS {
-        if keys[place] == keys[at] {
-            place = before[place];
-            continue;
-        }
-        chosen.extend(fits(place));
-        place = place.wrapping_sub(1);
-    }
     chosen
 }
 
@@ -173,7 +174,7 @@ mod tests {
         // Two repositories by turns, two runs of each task.
         let all: Vec<Candidate> = (1..=40).map(|n| candidate(n, Some(n as u32 % 2), n as u32 / 4)).collect();
         let rows = partners(&all);
-        for n in 1..=20u64 {
+        for n in 1..=19u64 {
             for (kind, same) in [("other_repository", false), ("same_repository", true)] {
                 let chosen = of(&rows, n, kind);
                 assert_eq!(chosen.len(), N_PARTNERS);
@@ -183,9 +184,25 @@ mod tests {
                 }
             }
         }
-        // The largest has only smaller ones to choose from: the nearest.
-        assert_eq!(of(&rows, 40, "other_repository"), ["27", "25", "23", "21", "1f"]);
+        // The largest has only smaller ones to choose from: the nearest in size, of five tasks.
+        assert_eq!(of(&rows, 40, "other_repository"), ["27", "23", "1f", "1b", "17"]);
         assert_eq!(rows, partners(&all));
+    }
+
+    #[test]
+    fn near_ones_of_similar_size_come_first() {
+        // Two repositories, one after the other.
+        let sizes = [100, 900, 150, 90, 100, 250, 120, 130, 101, 102];
+        let all: Vec<Candidate> = sizes
+            .iter()
+            .enumerate()
+            .map(|(i, &tokens)| Candidate { tokens, ..candidate(i as u64, Some(u32::from(i > 4)), i as u32) })
+            .collect();
+        let rows = partners(&all);
+        // Of at least 100 and at most 200 tokens by distance, then the larger one.
+        assert_eq!(of(&rows, 0, "other_repository"), ["6", "7", "8", "9", "5"]);
+        // At least 130, at most 260; then the larger; then the smaller, the largest first.
+        assert_eq!(of(&rows, 7, "other_repository"), ["2", "1", "4", "", "3"]);
     }
 
     #[test]

@@ -100,8 +100,8 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             let failed = v == 3 && t == 1;
             let saved = (saved * scale).min(0.95);
             cells.push(CellRow {
-                variant: variant(v),
-                trajectory: id(t),
+                variant: variant(v).into(),
+                trajectory: id(t).into(),
                 status: if failed { "error" } else { "ok" }.to_owned(),
                 error: failed.then(|| "step 7: no such block".to_owned()),
                 n_decisions: 30,
@@ -115,11 +115,11 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             }
             let mut score = |metric: &str, stratum: &str, value: [Option<f64>; 5], weight: f64, n: u64| {
                 scores.push(ScoreRow {
-                    variant: variant(v),
-                    trajectory: id(t),
+                    variant: variant(v).into(),
+                    trajectory: id(t).into(),
                     event: None,
-                    metric: metric.to_owned(),
-                    stratum: stratum.to_owned(),
+                    metric: metric.to_owned().into(),
+                    stratum: stratum.into(),
                     value: value[0],
                     floor: value[1],
                     ceiling: value[2],
@@ -187,11 +187,11 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             }
             for event in 0..u32::from(strategy != "full") * 2 {
                 events.push(EventRow {
-                    variant: variant(v),
-                    trajectory: id(t),
+                    variant: variant(v).into(),
+                    trajectory: id(t).into(),
                     event,
                     turn: 10 * (event + 1),
-                    trigger_kind: "turns".to_owned(),
+                    trigger_kind: "turns".into(),
                     confidence: 1.0,
                     scope_start: 1,
                     scope_end: 10,

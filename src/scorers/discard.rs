@@ -30,7 +30,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 /// `needed`: (cheapest source span, turn of the need) of each exposed headline need.
-pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows<'_>) {
+pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
     let mut event_of_turn = vec![u32::MAX; log.turns.len()];
     let (mut scope, mut copied) = (0u64, 0u64);
     for (i, event) in run.events.iter().enumerate() {

@@ -8,6 +8,8 @@ pub mod discard;
 pub mod money;
 pub mod retention;
 
+use std::sync::Arc;
+
 use crate::store::ScoreRow;
 
 /// A score in the catalogue.
@@ -20,29 +22,31 @@ pub struct Entry {
 /// All scores, by name.
 pub static ALL: &[&[Entry]] = &[discard::ENTRIES, money::ENTRIES, retention::ENTRIES];
 
+/// Ids of the variant and the trajectory of a cell.
+pub type CellIds = (Arc<str>, Arc<str>);
+
 /// Rows of one cell.
-pub struct Rows<'a> {
-    pub variant: &'a str,
-    pub trajectory: &'a str,
+pub struct Rows {
+    pub ids: CellIds,
     pub rows: Vec<ScoreRow>,
 }
 
-impl Rows<'_> {
+impl Rows {
     /// Adds a row of the whole cell without shadows; the caller fills in what it knows.
     pub fn push(
         &mut self,
-        metric: &str,
-        stratum: &str,
+        metric: &'static str,
+        stratum: impl Into<Arc<str>>,
         value: Option<f64>,
         weight: f64,
         n: u64,
     ) -> &mut ScoreRow {
         self.rows.push(ScoreRow {
-            variant: self.variant.to_owned(),
-            trajectory: self.trajectory.to_owned(),
+            variant: Arc::clone(&self.ids.0),
+            trajectory: Arc::clone(&self.ids.1),
             event: None,
-            metric: metric.to_owned(),
-            stratum: stratum.to_owned(),
+            metric: metric.into(),
+            stratum: stratum.into(),
             value,
             floor: None,
             ceiling: None,

@@ -47,7 +47,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 /// Scores a cell. `rework` is what getting hard misses back would cost, see [`rework`].
-pub fn score(run: &Run, prices: &Prices, rework: u64, rows: &mut Rows<'_>) {
+pub fn score(run: &Run, prices: &Prices, rework: u64, rows: &mut Rows) {
     let n = run.decisions.len() as u64;
     let sum = |f: &dyn Fn(&Decision) -> u64| run.decisions.iter().map(f).sum::<u64>() as f64;
     let full = sum(&|d| d.tokens_full);

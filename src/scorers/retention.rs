@@ -10,6 +10,7 @@
 //! log and trigger). Source: DESIGN section 8, ours.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::chance::Partner;
 use super::{Entry, Rows, ratio};
@@ -69,8 +70,7 @@ pub struct Questions {
 
 impl Questions {
     pub fn of(log: &Log, tails: &[u32]) -> Self {
-        let mut tails = tails.to_vec();
-        tails.sort_unstable();
+        let tails = sorted(tails);
         let needs = Needs::of(log, tails.first().copied().unwrap_or(0));
         let mut shares: HashMap<(u32, Group, usize, usize), f64> = HashMap::new();
         let eligible = |need: &Need, tail: u32, level: usize| need.gap > tail && (level == 0 || need.bound);
@@ -99,6 +99,13 @@ impl Questions {
             .collect();
         Questions { needs, tails, weights }
     }
+}
+
+/// Reference tails are counted in ascending order.
+fn sorted(tails: &[u32]) -> Vec<u32> {
+    let mut tails = tails.to_vec();
+    tails.sort_unstable();
+    tails
 }
 
 /// What was so when a need arose.
@@ -224,10 +231,11 @@ pub fn score(
     questions: &Questions,
     ledger: Ledger<'_>,
     run: &Run,
-    partners: (&[String], &[Partner<'_>]),
-    rows: &mut Rows<'_>,
+    partners: &[Partner<'_>],
+    strata: &Strata,
+    rows: &mut Rows,
 ) -> Misses {
-    let tested = test(caster, questions, &ledger, run, partners);
+    let tested = test(caster, questions, &ledger, run, (strata.n_partner_kinds, partners));
     let mut misses = Misses::default();
     for t in &tested {
         if t.state.exposed && t.need.group == Group::Headline {
@@ -238,7 +246,7 @@ pub fn score(
             }
         }
     }
-    for stratum in strata(&questions.tails, partners.0) {
+    for stratum in &strata.list {
         stratum.score(&tested, rows);
     }
     misses
@@ -249,7 +257,7 @@ fn test<'a>(
     questions: &'a Questions,
     ledger: &Ledger<'_>,
     run: &Run,
-    partners: (&[String], &[Partner<'_>]),
+    partners: (usize, &[Partner<'_>]),
 ) -> Vec<Tested<'a>> {
     let list = &questions.needs.list;
     let mut tested = Vec::with_capacity(list.len());
@@ -297,7 +305,7 @@ fn answer<'a>(
     weights: &'a [[f64; 2]],
     w: u32,
     shadows: Option<&Shadows>,
-    partners: (&[String], &[Partner<'_>]),
+    partners: (usize, &[Partner<'_>]),
     tokens: u64,
 ) -> Tested<'a> {
     let base = state.base.map(|b| f64::from(u8::from(b)));
@@ -312,9 +320,9 @@ fn answer<'a>(
         random_local: base,
         oracle_local: base,
         atom_bag_local: base,
-        chance: Vec::with_capacity(partners.0.len()),
+        chance: Vec::with_capacity(partners.0),
     };
-    for kind in 0..partners.0.len() {
+    for kind in 0..partners.0 {
         let (mut n, mut met) = (0, [0.0; 2]);
         for partner in partners.1.iter().filter(|p| p.kind == kind) {
             let (surface, bound) = partner.meets(w, tokens);
@@ -351,7 +359,7 @@ fn answer<'a>(
 
 /// A selection of needs, named by its keys.
 struct Stratum {
-    name: String,
+    name: Arc<str>,
     tail: usize,
     exposed: bool,
     of: Of,
@@ -376,38 +384,46 @@ enum Of {
 const HORIZONS: [u32; 3] = [1, 5, 20];
 const POINTS: u32 = 3;
 
-fn strata(tails: &[u32], partners: &[String]) -> Vec<Stratum> {
-    let mut strata = Vec::new();
-    for (tail, turns) in tails.iter().enumerate() {
-        for exposed in [false, true] {
-            let set = format!("set={} tail={turns}", if exposed { "exposed" } else { "common" });
-            let mut add = |suffix: String, of: Of, always: bool| {
-                strata.push(Stratum { name: format!("{set}{suffix}"), tail, exposed, of, always });
-            };
-            add(String::new(), Of::Headline, true);
-            for (kind, name) in partners.iter().enumerate().skip(1) {
-                add(format!(" partners={name}"), Of::Partners(kind), false);
-            }
-            for class in [Class::Observed, Class::User, Class::Authored] {
-                add(format!(" class={}", class.name()), Of::Class(class), false);
-            }
-            add(" body=1".to_owned(), Of::Body, false);
-            if exposed {
-                add(" cap=20".to_owned(), Of::Capped, true);
-                add(" shadow=local".to_owned(), Of::Local, false);
-                for kind in atoms::NAMES {
-                    add(format!(" kind={kind}"), Of::Kind(kind), false);
+/// All selections of an experiment: made once for all its cells.
+pub struct Strata {
+    list: Vec<Stratum>,
+    n_partner_kinds: usize,
+}
+
+impl Strata {
+    pub fn new(tails: &[u32], partners: &[String]) -> Self {
+        let mut list = Vec::new();
+        for (tail, turns) in sorted(tails).into_iter().enumerate() {
+            for exposed in [false, true] {
+                let set = format!("set={} tail={turns}", if exposed { "exposed" } else { "common" });
+                let mut add = |suffix: String, of: Of, always: bool| {
+                    list.push(Stratum { name: format!("{set}{suffix}").into(), tail, exposed, of, always });
+                };
+                add(String::new(), Of::Headline, true);
+                for (kind, name) in partners.iter().enumerate().skip(1) {
+                    add(format!(" partners={name}"), Of::Partners(kind), false);
                 }
-                for horizon in HORIZONS {
-                    add(format!(" horizon={horizon}"), Of::Horizon(horizon), false);
+                for class in [Class::Observed, Class::User, Class::Authored] {
+                    add(format!(" class={}", class.name()), Of::Class(class), false);
                 }
-                for point in 1..=POINTS {
-                    add(format!(" point={point}"), Of::Point(point), false);
+                add(" body=1".to_owned(), Of::Body, false);
+                if exposed {
+                    add(" cap=20".to_owned(), Of::Capped, true);
+                    add(" shadow=local".to_owned(), Of::Local, false);
+                    for kind in atoms::NAMES {
+                        add(format!(" kind={kind}"), Of::Kind(kind), false);
+                    }
+                    for horizon in HORIZONS {
+                        add(format!(" horizon={horizon}"), Of::Horizon(horizon), false);
+                    }
+                    for point in 1..=POINTS {
+                        add(format!(" point={point}"), Of::Point(point), false);
+                    }
                 }
             }
         }
+        Strata { list, n_partner_kinds: partners.len() }
     }
-    strata
 }
 
 impl Stratum {
@@ -425,7 +441,7 @@ impl Stratum {
             }
     }
 
-    fn score(&self, tested: &[Tested<'_>], rows: &mut Rows<'_>) {
+    fn score(&self, tested: &[Tested<'_>], rows: &mut Rows) {
         let local = matches!(self.of, Of::Local);
         let partners = if let Of::Partners(kind) = self.of { kind } else { 0 };
         let mut soft = (0.0, 0.0, 0u64);
@@ -473,7 +489,7 @@ impl Stratum {
             } else {
                 1.0
             };
-            let row = rows.push(metric, &self.name, mean(sums[0]), weight * scale, n);
+            let row = rows.push(metric, Arc::clone(&self.name), mean(sums[0]), weight * scale, n);
             row.floor = mean(sums[1]);
             row.ceiling = mean(sums[2]);
             row.atom_bag = mean(sums[3]);
@@ -481,23 +497,23 @@ impl Stratum {
         }
         if matches!(self.of, Of::Headline) {
             let coverage = ratio(covered[1], n_all as f64);
-            rows.push("need_coverage", &self.name, coverage, n_all as f64, n_all);
+            rows.push("need_coverage", Arc::clone(&self.name), coverage, n_all as f64, n_all);
             if self.exposed {
-                rows.push("soft_miss_share", &self.name, ratio(soft.0, soft.1), soft.1, soft.2);
+                rows.push("soft_miss_share", Arc::clone(&self.name), ratio(soft.0, soft.1), soft.1, soft.2);
             }
         }
     }
 }
 
 /// How many needs there are in all, and how many of them are at risk: the same for every variant.
-pub fn census(questions: &Questions, rows: &mut Rows<'_>) {
+pub fn census(questions: &Questions, rows: &mut Rows) {
     for (class, &all) in &questions.needs.census.all {
         for &tail in &questions.tails {
             let at_risk =
                 questions.needs.list.iter().filter(|n| n.class.name() == *class && n.gap > tail).count();
             rows.push(
                 "at_risk_share",
-                &format!("tail={tail} class={class}"),
+                format!("tail={tail} class={class}"),
                 ratio(at_risk as f64, all as f64),
                 all as f64,
                 all,

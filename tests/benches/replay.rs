@@ -16,6 +16,7 @@ use trajpress::watch::Watch;
 use trajpress::{features, strategies, triggers};
 
 const STEPS: [u32; 3] = [50, 500, 5_000];
+const STRATEGIES: [&str; 7] = ["full", "drop-all", "random", "oracle", "atom-bag", "truncate", "mask"];
 
 fn main() {
     divan::main();
@@ -73,29 +74,23 @@ fn replays(bencher: Bencher<'_, '_>, n_steps: u32, recipe: &Recipe) {
 }
 
 /// A whole cell: replay, eleven shadows, all scores and rows; no partners.
-fn cells(bencher: Bencher<'_, '_>, n_steps: u32, strategy: &str) {
+#[divan::bench(args = STRATEGIES.iter().flat_map(|&s| STEPS.map(|n| (s, n))))]
+fn cell(bencher: Bencher<'_, '_>, (strategy, n_steps): (&str, u32)) {
+    let keeps = ["mask", "truncate"].contains(&strategy);
     let text = format!(
-        "name = \"bench\"\nstrategies = [{{ name = \"{strategy}\", keep_last = 3 }}]\ntriggers = [{{ name = \"turns\", n = 1 }}]"
+        "name = \"bench\"\nstrategies = [{{ name = \"{strategy}\"{} }}]\ntriggers = [{{ name = \"turns\", n = 1 }}]",
+        if keeps { ", keep_last = 3" } else { "" }
     );
     let plan = Plan::parse("bench.toml", &text, &Catalogue::built_in()).expect("a plan");
-    let variant = &plan.variants[0];
+    // The baseline is always there, and comes first.
+    let variant = plan.variants.iter().find(|v| v.strategy == strategy).expect("the variant");
     let recipe = cell::recipe(variant).expect("a recipe");
     let prepared = Prepared::new(log(n_steps), &plan.reference_tails);
-    let scene = Scene::new(&prepared, &[]);
+    let scene = Scene::new(&prepared, &[], &plan);
     let tokenizer = Tokenizer::load("o200k").expect("o200k travels with the build");
     bencher
         .counter(ItemsCount::new(n_steps))
-        .bench_local(|| black_box(scene.cell(variant, &recipe, &plan, &tokenizer).expect("a cell")));
-}
-
-#[divan::bench(args = STEPS)]
-fn mask_cell(bencher: Bencher<'_, '_>, n_steps: u32) {
-    cells(bencher, n_steps, "mask");
-}
-
-#[divan::bench(args = STEPS)]
-fn truncate_cell(bencher: Bencher<'_, '_>, n_steps: u32) {
-    cells(bencher, n_steps, "truncate");
+        .bench_local(|| black_box(scene.cell(variant, &recipe, &tokenizer).expect("a cell")));
 }
 
 #[divan::bench(args = STEPS)]
