@@ -20,7 +20,7 @@ setup: ## Install what the build needs (through apt, when root), or say exactly 
 	@bash tests/setup.sh
 
 build: setup ## Build the program
-	@echo "== build: about 430 crates, polars dominates; 12 to 20 minutes on two cores when cold, seconds when warm"
+	@echo "== build: about 460 crates, polars and llama.cpp dominate; 15 to 25 minutes on two cores when cold, seconds when warm"
 	$(NATIVE) $(CARGO) build --release --locked
 
 run: build ## Do the main job on the built-in data: logs -> tables -> grid -> report, into out/
@@ -35,7 +35,7 @@ run: build ## Do the main job on the built-in data: logs -> tables -> grid -> re
 	@echo "== done: read $(OUT)/report/summary.md, look at $(OUT)/report/retention_savings.png"
 
 test: setup ## Run all tests; set TRAJPRESS_LOGS to a folder of real logs to include them
-	@echo "== test: one build of the program and its tests, 15 to 22 minutes on two cores when cold"
+	@echo "== test: one build of the program and its tests, 15 to 25 minutes on two cores when cold"
 	$(NATIVE) $(CARGO) test --release --locked
 
 lint: setup ## Check formatting and lints

@@ -51,6 +51,35 @@ Exit codes: 0 all are there; 1 some could not be fetched; 2 wrong usage")]
 
 Exit codes: 0 all are whole; 1 some are missing or wrong; 2 wrong usage")]
     Check(Which),
+    /// Measure how fast models read and write on this machine
+    ///
+    /// One line a model: tokens a second read (prefill), written by one sequence alone, and by all sequences side
+    /// by side; for an embedder, texts of some 20 tokens a second. Nothing is taken from the call cache.
+    #[cfg(feature = "llama")]
+    #[command(after_help = "Examples:
+  trajpress models bench
+  trajpress models bench smollm2-135m --threads 1 --sequences 8
+  trajpress models bench ./any.gguf --prompt 2048")]
+    Bench(Bench),
+}
+
+#[cfg(feature = "llama")]
+#[derive(Debug, clap::Args)]
+struct Bench {
+    #[command(flatten)]
+    which: Which,
+    /// Contexts, each with a thread of its own; 0 is one a core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: u32,
+    /// Sequences side by side in each context; 0 is as many as fit its memory
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    sequences: u32,
+    /// Tokens of each prompt
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    prompt: u32,
+    /// Tokens written after each prompt
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    answer: u32,
 }
 
 #[derive(Debug, clap::Args)]
@@ -81,6 +110,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     match &args.action {
         Action::Fetch(which) => fetch_all(&catalogue.pick(&which.names(&catalogue))?, &folder, output),
         Action::Check(which) => check_all(&which.names(&catalogue), &catalogue, &folder, output),
+        #[cfg(feature = "llama")]
+        Action::Bench(bench) => bench_all(bench, &catalogue, &folder, output),
     }
 }
 
@@ -222,6 +253,81 @@ pub(super) struct Facts {
     pub(super) sets: Vec<String>,
     /// Whether its verified file is there.
     pub(super) is_there: bool,
+}
+
+/// A line of `models bench`.
+#[cfg(feature = "llama")]
+#[derive(Serialize)]
+struct Measured {
+    model: String,
+    /// Back end, instruction set and weights.
+    identity: String,
+    contexts: u32,
+    #[serde(flatten)]
+    speed: crate::models::bench::Speed,
+}
+
+#[cfg(feature = "llama")]
+fn bench_all(
+    args: &Bench,
+    catalogue: &Catalogue,
+    folder: &Folder,
+    output: Output,
+) -> anyhow::Result<ExitStatus> {
+    use crate::models::Model as _;
+    use crate::models::bench::{embedding_speed, text_speed};
+    use crate::models::llama::{Kind, Llama, Options};
+
+    let program = std::env::current_exe()?;
+    let mut lines = Vec::new();
+    let (paths, names): (Vec<String>, Vec<String>) =
+        args.which.names(catalogue).into_iter().partition(|name| is_path(name));
+    let names = catalogue.pick(&names)?.into_iter().map(|entry| entry.name.clone());
+    for name in paths.into_iter().chain(names) {
+        let found = folder.resolve(catalogue, &name)?;
+        let kind = if found.is_embedder() { Kind::Embedder } else { Kind::Text };
+        let mut options = Options::new(&name, &found.path, &found.sha256, kind, found.context);
+        if args.threads > 0 {
+            options.contexts = args.threads;
+        }
+        options.sequences = (args.sequences > 0).then_some(args.sequences);
+        let contexts = options.contexts;
+        if !output.quiet {
+            eprintln!("{name}: measuring ...");
+        }
+        let model = Llama::new(options, &program);
+        let sequences = contexts * model.load()?.sequences;
+        let speed = match kind {
+            Kind::Text => text_speed(&model, sequences, args.prompt, args.answer)?,
+            Kind::Embedder => embedding_speed(&model, 100)?,
+        };
+        lines.push(Measured { model: name, identity: model.card().identity.clone(), contexts, speed });
+    }
+    print(&match output.json {
+        true => serde_json::to_string_pretty(&lines)? + "\n",
+        false => bench_table(&lines),
+    })?;
+    Ok(ExitStatus::Done)
+}
+
+#[cfg(feature = "llama")]
+fn bench_table(lines: &[Measured]) -> String {
+    let rate = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.0}"));
+    let head = ["model", "contexts", "sequences", "read/s", "write/s x1", "write/s all", "texts/s"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(lines.iter().map(|line| {
+        let speed = &line.speed;
+        vec![
+            line.model.clone(),
+            line.contexts.to_string(),
+            speed.sequences.to_string(),
+            rate(speed.prefill),
+            rate(speed.generate_one),
+            rate(speed.generate_all),
+            rate(speed.texts),
+        ]
+    }));
+    columns(&rows)
 }
 
 /// All models with their names and what they are, in the order of the catalogue.

@@ -37,6 +37,14 @@ pub struct Resolved {
     pub context: u32,
 }
 
+impl Resolved {
+    /// Whether it gives vectors and no text.
+    pub fn is_embedder(&self) -> bool {
+        self.roles.contains(&Role::Embedder)
+            && !self.roles.iter().any(|role| matches!(role, Role::Generator | Role::Scorer))
+    }
+}
+
 /// What a look at a model found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub mod bench;
 pub mod cache;
 pub mod catalogue;
 pub mod disarm;

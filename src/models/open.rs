@@ -50,11 +50,10 @@ impl Opener {
 
     #[cfg(feature = "llama")]
     fn local(&self, name: &str) -> anyhow::Result<Box<dyn Model>> {
-        use super::catalogue::Role;
         use super::llama::{Kind, Llama, Options};
 
         let resolved = self.folder.resolve(&self.catalogue, name)?;
-        let kind = if resolved.roles == [Role::Embedder] { Kind::Embedder } else { Kind::Text };
+        let kind = if resolved.is_embedder() { Kind::Embedder } else { Kind::Text };
         let options = Options::new(name, &resolved.path, &resolved.sha256, kind, resolved.context);
         let options = Options { contexts: self.contexts, ..options };
         Ok(Box::new(Llama::new(options, &self.program)))

@@ -1,7 +1,8 @@
 //! One llama.cpp context with one thread: prefill, scoring, and many sequences generated side by side.
 //!
-//! Stream 0 holds the prompt decoded last: the next prompt decodes only what differs from it, and a sequence that
-//! is to generate gets a copy in a stream of its own.
+//! A context has as many streams as sequences. A stream keeps what it holds when its call is done, and the next call
+//! goes where most of its prompt stands already: only the rest is decoded. What stands in a stream that is at work
+//! is copied, if that is worth it.
 //!
 //! # Answers depend on their call alone, bit for bit
 //!
@@ -34,6 +35,8 @@ use super::template::{self, Template};
 
 /// Rows of a prompt decoded at once.
 const CHUNK: usize = 512;
+/// So many tokens must be spared by a copy of a stream, which costs as much as its whole window, to be made.
+const WORTH_A_COPY: usize = 256;
 /// `LLAMA_FLASH_ATTN_TYPE_DISABLED`.
 const NO_FLASH_ATTENTION: i32 = 0;
 
@@ -49,11 +52,21 @@ pub(super) struct Engine<'m> {
     context: LlamaContext<'m>,
     batch: LlamaBatch<'static>,
     window: u32,
-    /// What stream 0 holds.
-    held: Vec<LlamaToken>,
-    /// Stream k + 1 belongs to slot k.
-    slots: Vec<Option<Slot>>,
+    streams: Vec<Stream>,
+    /// Counts the calls.
+    clock: u64,
     alive: &'m (dyn Fn() + Sync),
+}
+
+/// The cells of one sequence.
+#[derive(Default)]
+struct Stream {
+    /// The tokens that it holds.
+    held: Vec<LlamaToken>,
+    /// When it was last given a call.
+    used: u64,
+    /// What is generated in it now.
+    slot: Option<Slot>,
 }
 
 /// A sequence that is being generated.
@@ -79,12 +92,11 @@ impl<'m> Engine<'m> {
         sequences: u32,
         alive: &'m (dyn Fn() + Sync),
     ) -> Result<Self, String> {
-        let streams = sequences + 1;
         let parameters = LlamaContextParams::default()
-            .with_n_ctx(NonZeroU32::new(window * streams))
+            .with_n_ctx(NonZeroU32::new(window * sequences))
             .with_n_batch(CHUNK as u32)
             .with_n_ubatch(CHUNK as u32)
-            .with_n_seq_max(streams)
+            .with_n_seq_max(sequences)
             .with_kv_unified(false)
             .with_flash_attention_policy(NO_FLASH_ATTENTION)
             .with_n_threads(1)
@@ -92,26 +104,26 @@ impl<'m> Engine<'m> {
             .with_swa_full(true);
         let context = model
             .new_context(backend, parameters)
-            .map_err(|error| format!("no context of {streams} x {window} tokens: {error}"))?;
+            .map_err(|error| format!("no context of {sequences} x {window} tokens: {error}"))?;
         Ok(Self {
             model,
             template,
             context,
             batch: LlamaBatch::new(CHUNK, 1),
             window,
-            held: Vec::new(),
-            slots: (0..sequences).map(|_| None).collect(),
+            streams: (0..sequences).map(|_| Stream::default()).collect(),
+            clock: 0,
             alive,
         })
     }
 
-    /// Whether a call that generates can be started now.
+    /// Whether a call can be started now.
     pub(super) fn has_room(&self) -> bool {
-        self.slots.iter().any(Option::is_none)
+        self.streams.iter().any(|stream| stream.slot.is_none())
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.slots.iter().all(Option::is_none)
+        self.streams.iter().all(|stream| stream.slot.is_none())
     }
 
     /// Does a call, or starts it: None means that [`Engine::step`] will give its outcome.
@@ -137,21 +149,52 @@ impl<'m> Engine<'m> {
         self.model.vocab().tokenize(text.as_bytes(), false, false)
     }
 
-    /// Makes stream 0 hold exactly `tokens`, and gives the logits of the rows that `wanted` names (ascending).
+    /// The free stream where most of a prompt stands already, or is put.
+    fn place(&mut self, tokens: &[LlamaToken]) -> Result<usize, CallError> {
+        let common = |stream: &Stream| stream.held.iter().zip(tokens).take_while(|(a, b)| a == b).count();
+        let all = || self.streams.iter().enumerate();
+        let free = all()
+            .filter(|(_, stream)| stream.slot.is_none())
+            .max_by_key(|(_, stream)| (common(stream), std::cmp::Reverse(stream.used)))
+            .map(|(at, stream)| (at, common(stream)));
+        let busy = all()
+            .filter(|(_, stream)| stream.slot.is_some())
+            .map(|(at, stream)| (at, common(stream)))
+            .max_by_key(|(_, common)| *common);
+        let oldest = all().filter(|(_, s)| s.slot.is_none()).min_by_key(|(_, s)| s.used).map(|(at, _)| at);
+        let (mut at, spared) = free.expect("a call is started only where there is room");
+        if let (Some((from, more)), Some(oldest)) = (busy, oldest)
+            && more >= spared + WORTH_A_COPY
+        {
+            at = oldest;
+            self.streams[at].held.clear();
+            self.context.kv_cache_seq_cp(from as i32, at as i32, None, None).map_err(failed)?;
+            self.streams[at].held = self.streams[from].held.clone();
+        }
+        self.clock += 1;
+        self.streams[at].used = self.clock;
+        Ok(at)
+    }
+
+    /// Makes a stream hold exactly `tokens`, and gives the logits of the rows that `wanted` names (ascending).
     fn hold(
         &mut self,
+        stream: usize,
         tokens: &[LlamaToken],
         wanted: &[usize],
         mut row: impl FnMut(usize, &[f32]),
     ) -> Result<(), CallError> {
-        let common = self.held.iter().zip(tokens).take_while(|(a, b)| a == b).count();
+        let held = &mut self.streams[stream].held;
+        let common = held.iter().zip(tokens).take_while(|(a, b)| a == b).count();
         // Never a chunk of one row (rule 3), unless that is all there is.
         let mut at = wanted.first().map_or(common, |first| common.min(*first));
         if at < tokens.len() {
             at = at.min(tokens.len().saturating_sub(2));
         }
-        self.held.truncate(at);
-        self.drop_from(0, at)?;
+        if at < held.len() {
+            held.truncate(at);
+            self.context.kv_cache_seq_rm(stream as i32, Some(at as u32), None).map_err(failed)?;
+        }
         let mut next = wanted.iter().copied().peekable();
         while at < tokens.len() {
             let end = match tokens.len() - at {
@@ -166,10 +209,10 @@ impl<'m> Engine<'m> {
                 if logits {
                     rows.push(index);
                 }
-                self.batch.add(tokens[index], index as i32, &[0], logits).map_err(failed)?;
+                self.batch.add(tokens[index], index as i32, &[stream as i32], logits).map_err(failed)?;
             }
             self.decode()?;
-            self.held.extend(&tokens[at..end]);
+            self.streams[stream].held.extend(&tokens[at..end]);
             for index in rows {
                 row(index, self.context.get_logits_ith((index - at) as i32));
             }
@@ -178,17 +221,14 @@ impl<'m> Engine<'m> {
         Ok(())
     }
 
-    /// Forgets what a stream holds from a position on.
-    fn drop_from(&mut self, stream: i32, position: usize) -> Result<(), CallError> {
-        self.context.kv_cache_seq_rm(stream, Some(position as u32), None).map_err(failed)?;
-        Ok(())
-    }
-
     fn decode(&mut self) -> Result<(), CallError> {
         (self.alive)();
         self.context.decode(&mut self.batch).map_err(|error| {
-            // What the streams hold after a failure is not known.
-            self.held.clear();
+            // What the streams hold after a failure is not known, so they are to start over.
+            self.context.clear_kv_cache();
+            for stream in &mut self.streams {
+                stream.held.clear();
+            }
             CallError::Failed(format!("llama.cpp could not decode: {error}"))
         })
     }
@@ -210,7 +250,8 @@ impl<'m> Engine<'m> {
         }
         let mut inside = vec![0.0; tokens.len()];
         let mut last = Vec::new();
-        self.hold(&tokens, &wanted, |row, logits| {
+        let stream = self.place(&tokens)?;
+        self.hold(stream, &tokens, &wanted, |row, logits| {
             if row + 1 < tokens.len() {
                 inside[row + 1] = logprob(logits, tokens[row + 1]);
             } else {
@@ -238,7 +279,7 @@ impl<'m> Engine<'m> {
                 let mut all = tokens.clone();
                 all.extend(&answer[..answer.len() - 1]);
                 let wanted: Vec<usize> = (tokens.len()..all.len()).collect();
-                self.hold(&all, &wanted, |row, logits| {
+                self.hold(stream, &all, &wanted, |row, logits| {
                     values.push(logprob(logits, answer[row + 1 - tokens.len()]));
                 })?;
             }
@@ -256,16 +297,12 @@ impl<'m> Engine<'m> {
         let mut end = 0;
         let mut scores = Vec::with_capacity(values.len());
         for (index, token) in tokens.iter().enumerate() {
-            end += self.piece(*token).len() as u32;
+            end += piece(self.model, *token).len() as u32;
             if index >= skipped {
                 scores.push(TokenScore { end, logprob: values[index - skipped] });
             }
         }
         scores
-    }
-
-    fn piece(&self, token: LlamaToken) -> Vec<u8> {
-        self.model.vocab().token_to_piece(token, false, None)
     }
 
     /// Prefills a prompt and chooses its first token. The text is given if that already ends it.
@@ -295,40 +332,36 @@ impl<'m> Engine<'m> {
             repeats: Repeats::default(),
         };
         let mut last = Vec::new();
-        self.hold(&tokens, &[tokens.len() - 1], |_, logits| last = logits.to_vec())?;
-        if let Some(finish) = self.advance(&mut slot, &last) {
+        let stream = self.place(&tokens)?;
+        self.hold(stream, &tokens, &[tokens.len() - 1], |_, logits| last = logits.to_vec())?;
+        if let Some(finish) = advance(self.model, &mut slot, &last) {
             return Ok(Some(slot.text(finish)));
         }
-        let free =
-            self.slots.iter().position(Option::is_none).expect("a call is started only where there is room");
-        self.context.kv_cache_seq_cp(0, free as i32 + 1, None, None).map_err(failed)?;
-        self.slots[free] = Some(slot);
+        self.streams[stream].slot = Some(slot);
         Ok(None)
     }
 
     /// One more token for every sequence: those that ended, with what they were started for.
     pub(super) fn step(&mut self) -> Vec<(u64, Outcome)> {
-        let active: Vec<usize> = (0..self.slots.len()).filter(|at| self.slots[*at].is_some()).collect();
+        let active: Vec<usize> =
+            (0..self.streams.len()).filter(|at| self.streams[*at].slot.is_some()).collect();
         if active.is_empty() {
             return Vec::new();
         }
         if let Err(error) = self.decode_step(&active) {
             return active
                 .iter()
-                .filter_map(|at| self.slots[*at].take())
+                .filter_map(|at| self.streams[*at].slot.take())
                 .map(|slot| (slot.id, Err(error.clone())))
                 .collect();
         }
         let mut ended = Vec::new();
         for (row, at) in active.into_iter().enumerate() {
-            let mut slot = self.slots[at].take().expect("it is active");
-            let logits = self.context.get_logits_ith(row as i32).to_vec();
-            match self.advance(&mut slot, &logits) {
-                Some(finish) => {
-                    let _ = self.drop_from(at as i32 + 1, 0);
-                    ended.push((slot.id, Ok(slot.text(finish))));
-                }
-                None => self.slots[at] = Some(slot),
+            let mut slot = self.streams[at].slot.take().expect("it is active");
+            let logits = self.context.get_logits_ith(row as i32);
+            match advance(self.model, &mut slot, logits) {
+                Some(finish) => ended.push((slot.id, Ok(slot.text(finish)))),
+                None => self.streams[at].slot = Some(slot),
             }
         }
         ended
@@ -337,35 +370,41 @@ impl<'m> Engine<'m> {
     fn decode_step(&mut self, active: &[usize]) -> Result<(), CallError> {
         self.batch.clear();
         for at in active {
-            let slot = self.slots[*at].as_ref().expect("it is active");
+            let stream = &mut self.streams[*at];
+            let slot = stream.slot.as_ref().expect("it is active");
             let newest = *slot.made.last().expect("a sequence is opened with its first token");
-            let position = slot.prompt as usize + slot.made.len() - 1;
-            self.batch.add(newest, position as i32, &[*at as i32 + 1], true).map_err(failed)?;
+            self.batch.add(newest, stream.held.len() as i32, &[*at as i32], true).map_err(failed)?;
+            stream.held.push(newest);
         }
         self.decode()
     }
+}
 
-    /// Chooses the next token. Some: the sequence has ended.
-    fn advance(&self, slot: &mut Slot, logits: &[f32]) -> Option<Finish> {
-        if slot.max_tokens == 0 {
-            return Some(Finish::Length);
-        }
-        let Some(token) = slot.choose.next(logits) else { return Some(Finish::NoMatch) };
-        if self.model.vocab().is_eog(token) {
-            return Some(Finish::Stop);
-        }
-        slot.made.push(token);
-        let seen = slot.bytes.len();
-        slot.bytes.extend(self.piece(token));
-        if let Some(at) = first_stop(&slot.bytes, seen, &slot.stop) {
-            slot.bytes.truncate(at);
-            return Some(Finish::Stop);
-        }
-        if slot.repeats.push(&slot.made) {
-            return Some(Finish::Loop);
-        }
-        (slot.made.len() as u32 == slot.max_tokens).then_some(Finish::Length)
+/// The bytes of a token.
+fn piece(model: &LlamaModel, token: LlamaToken) -> Vec<u8> {
+    model.vocab().token_to_piece(token, false, None)
+}
+
+/// Chooses the next token of a sequence. Some: it has ended.
+fn advance(model: &LlamaModel, slot: &mut Slot, logits: &[f32]) -> Option<Finish> {
+    if slot.max_tokens == 0 {
+        return Some(Finish::Length);
     }
+    let Some(token) = slot.choose.next(logits) else { return Some(Finish::NoMatch) };
+    if model.vocab().is_eog(token) {
+        return Some(Finish::Stop);
+    }
+    slot.made.push(token);
+    let seen = slot.bytes.len();
+    slot.bytes.extend(piece(model, token));
+    if let Some(at) = first_stop(&slot.bytes, seen, &slot.stop) {
+        slot.bytes.truncate(at);
+        return Some(Finish::Stop);
+    }
+    if slot.repeats.push(&slot.made) {
+        return Some(Finish::Loop);
+    }
+    (slot.made.len() as u32 == slot.max_tokens).then_some(Finish::Length)
 }
 
 impl Slot {

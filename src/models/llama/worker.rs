@@ -162,6 +162,5 @@ fn sequences(model: &LlamaModel, window: u32, memory: u32) -> u32 {
     let head = (model.n_embd() as u64) / u64::from(model.n_head().max(1));
     let token = 2 * 2 * head * u64::from(model.n_head_kv()) * u64::from(model.n_layer());
     let fit = (u64::from(memory) << 20) / (token * u64::from(window)).max(1);
-    // One stream is the prompt's.
-    fit.saturating_sub(1).clamp(1, 16) as u32
+    fit.clamp(1, 16) as u32
 }

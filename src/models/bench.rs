@@ -1,0 +1,114 @@
+//! How fast a model answers: prefill, generation with one and with many sequences, embedding.
+//!
+//! The prompts differ from their first word on, so that none is served by the beginning of another. Times are wall
+//! times of the calls as a run makes them, worker and pipes included.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::{Answer, Call, CallError, Model, Outcome, Part, Prompt, Sampling};
+
+/// Tokens a second of wall time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Speed {
+    /// Tokens of each prompt, and tokens written to each, at most.
+    pub prompt_tokens: u32,
+    pub answer_tokens: u32,
+    /// Sequences side by side, over all contexts.
+    pub sequences: u32,
+    /// Prompt tokens read, all sequences in turn.
+    pub prefill: Option<f64>,
+    /// Tokens written by one sequence alone, after its prompt.
+    pub generate_one: Option<f64>,
+    /// Tokens written by all sequences together.
+    pub generate_all: Option<f64>,
+    /// Texts of some 20 tokens embedded.
+    pub texts: Option<f64>,
+}
+
+/// Words enough for a text of about `tokens` tokens, other ones for each `n`.
+fn text(n: usize, tokens: u32) -> String {
+    const WORDS: [&str; 16] = [
+        "parser", "error", "file", "test", "line", "header", "value", "branch", "fix", "module", "buffer",
+        "path", "token", "agent", "build", "run",
+    ];
+    let mut state = n as u64 + 1;
+    let mut words = Vec::new();
+    for _ in 0..tokens {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        words.push(WORDS[(state >> 59) as usize % WORDS.len()]);
+    }
+    words.join(" ")
+}
+
+fn prompt(n: usize, tokens: u32) -> Prompt {
+    Prompt { parts: vec![Part { text: text(n, tokens), ..Part::default() }], ..Prompt::default() }
+}
+
+fn generate(n: usize, prompt_tokens: u32, max_tokens: u32) -> Call {
+    // Sampled, since greedy texts of nonsense soon run into loops, which are stopped.
+    let sampling = Some(Sampling { temperature: 1.5, top_p: 1.0, seed: n as u32 });
+    Call::Generate { prompt: prompt(n, prompt_tokens), max_tokens, grammar: None, stop: Vec::new(), sampling }
+}
+
+/// Tokens that the calls read and wrote, and the seconds that they took.
+fn ask(model: &dyn Model, calls: &[Call]) -> Result<(u64, u64, f64), CallError> {
+    let begun = Instant::now();
+    let outcomes: Vec<Outcome> = model.answer(calls);
+    let seconds = begun.elapsed().as_secs_f64();
+    let (mut read, mut written) = (0, 0);
+    for outcome in outcomes {
+        if let Answer::Text(text) = outcome? {
+            read += u64::from(text.prompt_tokens);
+            written += u64::from(text.tokens);
+        }
+    }
+    Ok((read, written, seconds))
+}
+
+/// Measures a model that generates, with so many sequences side by side.
+///
+/// # Errors
+/// What the model cannot answer.
+pub fn text_speed(
+    model: &dyn Model,
+    sequences: u32,
+    prompt_tokens: u32,
+    answer_tokens: u32,
+) -> Result<Speed, CallError> {
+    let batch = |first: usize, n: u32, prompt: u32, answer: u32| -> Vec<Call> {
+        (0..n as usize).map(|i| generate(first + i, prompt, answer)).collect()
+    };
+    // Loads the weights and warms the pages.
+    ask(model, &batch(0, 2, 16, 2))?;
+    let (read, _, prefill) = ask(model, &batch(100, sequences, prompt_tokens, 1))?;
+    // Short prompts: what is left of the time is generation, less a prefill that is taken off at the rate just met.
+    let rate = read as f64 / prefill;
+    let generated = |first, n| -> Result<f64, CallError> {
+        let (read, written, seconds) = ask(model, &batch(first, n, 16, answer_tokens))?;
+        Ok((written.saturating_sub(u64::from(n))) as f64 / (seconds - read as f64 / rate).max(1e-9))
+    };
+    Ok(Speed {
+        prompt_tokens,
+        answer_tokens,
+        sequences,
+        prefill: Some(rate),
+        generate_one: Some(generated(200, 1)?),
+        generate_all: Some(generated(300, sequences)?),
+        texts: None,
+    })
+}
+
+/// Measures an embedder with so many texts.
+///
+/// # Errors
+/// What the model cannot answer.
+pub fn embedding_speed(model: &dyn Model, texts: u32) -> Result<Speed, CallError> {
+    let calls = |first: usize, n: u32| -> Vec<Call> {
+        (0..n as usize).map(|i| Call::Embed { text: text(first + i, 18) }).collect()
+    };
+    ask(model, &calls(0, 2))?;
+    let (_, _, seconds) = ask(model, &calls(100, texts))?;
+    Ok(Speed { prompt_tokens: 20, texts: Some(f64::from(texts) / seconds), ..Speed::default() })
+}
