@@ -41,6 +41,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "context",
                 "features",
                 "log",
+                "models",
                 "needs",
                 "scorers",
                 "settings",

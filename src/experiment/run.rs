@@ -1022,8 +1022,8 @@ mod tests {
     fn tables_are_complete_and_sorted() {
         let place = Place::new();
         let outcome = place.run("r", &Options::default(), &rows).unwrap();
-        // Two groups of variants (5 model-free, 2 under `m`) x six row groups.
-        assert_eq!((outcome.n_units, outcome.done, outcome.skipped), (12, 12, 0));
+        // 5 variants without a model over six row groups, 2 under `m` over 17 trajectories.
+        assert_eq!((outcome.n_units, outcome.done, outcome.skipped), (23, 23, 0));
         assert_eq!((outcome.cells_ok, outcome.cells_error), (17 * 7, 0));
         assert!(outcome.finished && outcome.is_clean());
         let cells: Vec<CellRow> = store::read(&place.out("r").join("cells.parquet")).unwrap();
@@ -1057,7 +1057,7 @@ mod tests {
         for i in [2, 0, 1] {
             let shard = Options { shard: Some((i, 3)), ..Options::default() };
             let outcome = place.run("shards", &shard, &rows).unwrap();
-            assert_eq!((outcome.n_units, outcome.finished), (4, false));
+            assert_eq!((outcome.n_units, outcome.finished), ([8, 8, 7][i], false));
             let early = Options { finish: true, ..Options::default() };
             let early = place.run("shards", &early, &rows).unwrap();
             assert_eq!(early.finished, i == 1, "{early:?}");
@@ -1091,7 +1091,7 @@ mod tests {
         assert!(tables(&place.out("killed")) == whole);
 
         let nothing = place.run("killed", &options, &|_, _, _, _| panic!("nothing to do")).unwrap();
-        assert_eq!((nothing.done, nothing.skipped, nothing.cells_ok), (0, 12, 17 * 7));
+        assert_eq!((nothing.done, nothing.skipped, nothing.cells_ok), (0, 23, 17 * 7));
     }
 
     #[test]
@@ -1198,7 +1198,7 @@ mod tests {
             Ok(all)
         };
         let outcome = place.run("r", &Options::default(), &other).unwrap();
-        assert_eq!((outcome.nondeterministic, outcome.lost_races), (12, 12));
+        assert_eq!((outcome.nondeterministic, outcome.lost_races), (23, 23));
         assert!(outcome.finished);
     }
 
@@ -1302,7 +1302,7 @@ mod tests {
         let place = Place::new();
         let size = overview(&place.plan, &place.data, None, &Options::default()).unwrap();
         let steps: u64 = (0..17).map(|i| i % 5 + 1).sum();
-        assert_eq!((size.n_units, size.step_variants), (12, steps * 7));
+        assert_eq!((size.n_units, size.step_variants), (23, steps * 7));
         assert_eq!(size.seconds_left, None);
         place.run("r", &Options::default(), &rows).unwrap();
         let size = overview(&place.plan, &place.data, Some(&place.out("r")), &Options::default()).unwrap();

@@ -13,7 +13,7 @@ use crate::store::{self, CellRow, EventRow, ScoreRow, TimelineRow, UnitRow};
 /// Raised when the layout of a run's folder or the make of ids changes.
 pub const FORMAT: u32 = 1;
 
-/// Step-variants of a unit (half a second or so), unless it is one trajectory that costs more. Less
+/// Step-variants of a unit without a model (half a second or so), unless it is one trajectory that costs more. Less
 /// would not pay for publishing its four tables safely, which takes some 30 milliseconds; more would
 /// hold more rows in memory, and lose more by a kill.
 const COST: u64 = 20_000;
@@ -80,7 +80,9 @@ pub fn cut(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<V
     for (model, variants) in plan.groups() {
         let group = group_name(model);
         let variants: Arc<[Variant]> = variants.into_iter().cloned().collect();
-        for (row_group, trajectories) in pieces(data, selection, COST / variants.len() as u64) {
+        // A model's work is long and waits for its answers: many small units keep its contexts full.
+        let cost = if model.is_some() { 1 } else { COST };
+        for (row_group, trajectories) in pieces(data, selection, cost / variants.len() as u64) {
             let ids: Vec<&str> = trajectories.iter().map(|&i| data.entries()[i].id.as_str()).collect();
             units.push(Unit {
                 id: unit_id(plan, data, row_group, &ids, &variants)?,

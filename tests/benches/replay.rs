@@ -84,7 +84,7 @@ fn cell(bencher: Bencher<'_, '_>, (strategy, n_steps): (&str, u32)) {
     let plan = Plan::parse("bench.toml", &text, &Catalogue::built_in()).expect("a plan");
     // The baseline is always there, and comes first.
     let variant = plan.variants.iter().find(|v| v.strategy == strategy).expect("the variant");
-    let recipe = cell::recipe(variant).expect("a recipe");
+    let recipe = cell::recipe(variant, &cell::Models::new()).expect("a recipe");
     let prepared = Prepared::new(log(n_steps), &plan.reference_tails);
     let scene = Scene::new(&prepared, &[], &plan);
     let tokenizer = Tokenizer::load("o200k").expect("o200k travels with the build");

@@ -5,7 +5,7 @@ use llama_cpp_2::vocab::LlamaVocab;
 use minijinja::{Environment, context};
 
 use crate::models::prompt::cuts;
-use crate::models::{CallError, Prompt};
+use crate::models::{CallError, Part, Prompt};
 
 /// Stand for the texts while the template is rendered. The texts themselves never enter a template, so
 /// nothing in them can act.
@@ -115,29 +115,29 @@ pub(super) fn tokens(
     window: u32,
     reserve: u32,
 ) -> Result<Tokens, CallError> {
+    let run = |text: &str, special| Run {
+        tokens: vocab.tokenize(text.as_bytes(), false, special),
+        may_cut: false,
+        scored: false,
+    };
+    let parts = || {
+        let part = |part: &Part| Run { may_cut: part.may_cut, scored: part.scored, ..run(&part.text, false) };
+        prompt.parts.iter().map(part)
+    };
     let mut runs = Vec::new();
-    let mut text = |runs: &mut Vec<Run>, text: &str, special: bool, may_cut: bool, scored: bool| {
-        let tokens = vocab.tokenize(text.as_bytes(), false, special);
-        runs.push(Run { tokens, may_cut, scored });
-    };
-    let parts = |runs: &mut Vec<Run>, text: &mut dyn FnMut(&mut Vec<Run>, &str, bool, bool, bool)| {
-        for part in &prompt.parts {
-            text(runs, &part.text, false, part.may_cut, part.scored);
-        }
-    };
     if prompt.chat {
         for piece in template.pieces(!prompt.system.is_empty())? {
             match piece {
-                Piece::Markup(markup) => text(&mut runs, markup, true, false, false),
-                Piece::System => text(&mut runs, &prompt.system, false, false, false),
-                Piece::User => parts(&mut runs, &mut text),
+                Piece::Markup(markup) => runs.push(run(markup, true)),
+                Piece::System => runs.push(run(&prompt.system, false)),
+                Piece::User => runs.extend(parts()),
             }
         }
     } else {
-        text(&mut runs, &prompt.system, false, false, false);
-        parts(&mut runs, &mut text);
+        runs.push(run(&prompt.system, false));
+        runs.extend(parts());
     }
-    text(&mut runs, &prompt.prefill, false, false, false);
+    runs.push(run(&prompt.prefill, false));
 
     let bos = vocab.bos();
     let begins = runs.iter().find_map(|run| run.tokens.first()) == Some(&bos);
