@@ -18,7 +18,11 @@ if [ -z "${PORTABLE:-}" ] && [ -r /proc/cpuinfo ] && [ "$(uname -m)" = x86_64 ];
   fi
   has avx_vnni && on GGML_AVX_VNNI
   # AMX crashes when llama.cpp is compiled by an older GCC, unless this header mends it (it says why).
-  header="$PWD/src/models/amx_tile_config.h"
+  # It is taken from the build's own folder, so that clones that share one do not build llama.cpp anew.
+  mkdir -p "${CARGO_TARGET_DIR:-target}"
+  cmp -s src/models/amx_tile_config.h "${CARGO_TARGET_DIR:-target}/amx_tile_config.h" ||
+    cp src/models/amx_tile_config.h "${CARGO_TARGET_DIR:-target}/"
+  header="$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/amx_tile_config.h"
   if has amx_tile && has amx_int8 && [ -r "$header" ] && [ "${header#* }" = "$header" ]; then
     on GGML_AMX_TILE
     on GGML_AMX_INT8
