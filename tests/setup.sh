@@ -12,10 +12,14 @@ missing=()
 command -v cc >/dev/null || missing+=(gcc)
 command -v c++ >/dev/null || missing+=(g++)
 command -v cmake >/dev/null || missing+=(cmake)
-# The bindings to llama.cpp are made by libclang, when they are built.
-libclang=$(compgen -G '/usr/lib*/llvm-*/lib*/libclang*.so*' || compgen -G '/usr/lib*/*/libclang*.so*' ||
-  compgen -G '/usr/lib*/libclang*.so*' || echo "${LIBCLANG_PATH:-}")
-[ -n "$libclang" ] || missing+=(libclang-dev)
+# The bindings to llama.cpp are made by libclang, when they are built. libclang-cpp is another library.
+libclang() {
+  local folder
+  for folder in "${LIBCLANG_PATH:-/nowhere}" /usr/lib*/llvm-*/lib* /usr/lib*/*-linux-gnu /usr/lib* /usr/local/lib*; do
+    compgen -G "$folder/libclang.so*" || compgen -G "$folder/libclang-[0-9]*.so*"
+  done
+}
+[ -n "$(libclang)" ] || missing+=(libclang-dev)
 
 if [ ${#missing[@]} -eq 0 ]; then
   exit 0
