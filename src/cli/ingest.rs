@@ -1,12 +1,13 @@
 //! `trajpress ingest`: logs into the tables of a dataset.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::formats;
 use crate::ingest::{self, Options, Progress, Report};
 
+use super::meter::Meter;
 use super::{ExitStatus, Output};
 
 /// Read logs into DATA/trajectories.parquet and DATA/steps.parquet
@@ -44,7 +45,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     };
     let start = Instant::now();
     let mut meter = Meter::new(output.quiet);
-    let report = ingest::ingest(&options, &mut |progress| meter.show(progress))?;
+    let report = ingest::ingest(&options, &mut |p| meter.show(|| reading(&p), p.bytes_done, p.bytes))?;
     meter.clear();
     if output.json {
         let mut out = std::io::stdout().lock();
@@ -76,53 +77,10 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     Ok(if is_done { ExitStatus::Done } else { ExitStatus::Failed })
 }
 
-/// Shows how far it is: a bar on a terminal, else a line now and then.
-struct Meter {
-    bar: Option<indicatif::ProgressBar>,
-    quiet: bool,
-    start: Instant,
-    last: Instant,
-}
-
-impl Meter {
-    fn new(quiet: bool) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let style = "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} eta {eta} {msg}";
-            let style =
-                indicatif::ProgressStyle::with_template(style).expect("the template is fixed and valid");
-            indicatif::ProgressBar::new(0).with_style(style)
-        });
-        Meter { bar, quiet, start: Instant::now(), last: Instant::now() }
-    }
-
-    fn show(&mut self, progress: Progress) {
-        if let Some(bar) = &self.bar {
-            bar.set_length(progress.bytes);
-            bar.set_position(progress.bytes_done);
-            bar.set_message(format!("{} trajectories", progress.trajectories));
-            return;
-        }
-        if self.quiet || self.last.elapsed() < Duration::from_secs(10) {
-            return;
-        }
-        self.last = Instant::now();
-        let seconds = self.start.elapsed().as_secs_f64();
-        let rate = progress.bytes_done as f64 / seconds;
-        let left = (progress.bytes - progress.bytes_done) as f64 / rate.max(1.0);
-        eprintln!(
-            "ingest: {}/{} files, {} trajectories, {:.1} MB/s stored, about {left:.0} s left",
-            progress.files_done,
-            progress.files,
-            progress.trajectories,
-            rate / 1e6
-        );
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
+/// Where the reading is.
+fn reading(progress: &Progress) -> String {
+    let Progress { files_done, files, trajectories, .. } = progress;
+    format!("ingest: {files_done}/{files} files, {trajectories} trajectories")
 }
 
 /// The report as a table for people.

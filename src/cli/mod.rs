@@ -11,6 +11,7 @@ pub mod annotate;
 pub mod ingest;
 pub mod inspect;
 pub mod list;
+mod meter;
 pub mod models;
 pub mod report;
 pub mod run;

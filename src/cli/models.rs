@@ -1,13 +1,12 @@
 //! `trajpress models`: gets the local models, and tells whether they are whole.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use indicatif::DecimalBytes;
 use serde::Serialize;
 
+use super::meter::Meter;
 use super::{ExitStatus, Output, columns, print};
 use crate::models::catalogue::{Catalogue, DEFAULT_SET, Entry, Role, is_path};
 use crate::models::fetch::{self, Progress};
@@ -170,7 +169,9 @@ fn fetch_all(entries: &[&Entry], folder: &Folder, output: Output) -> anyhow::Res
     let mut rows = Vec::new();
     for entry in entries {
         let mut meter = Meter::new(output.quiet);
-        let fetched = fetch::fetch(folder, entry, &options, &mut |p| meter.show(&p));
+        let fetched = fetch::fetch(folder, entry, &options, &mut |p| {
+            meter.show(|| format!("{}: {}", p.model, p.doing), p.done, p.total);
+        });
         meter.clear();
         let licence = Some(entry.licence.clone());
         rows.push(match fetched {
@@ -211,14 +212,14 @@ fn check_all(
     let mut rows = Vec::new();
     for entry in entries {
         let mut meter = Meter::new(output.quiet);
-        let state = folder.check(entry, &mut meter.reading(&entry.name, entry.bytes));
+        let state = folder.check(entry, &mut reading(&mut meter, &entry.name, entry.bytes));
         meter.clear();
         rows.push(Row::new(&entry.name, state));
     }
     for path in &paths {
         let total = std::fs::metadata(path).map_or(0, |m| m.len());
         let mut meter = Meter::new(output.quiet);
-        let checked = folder.check_path(path, &mut meter.reading(path, total));
+        let checked = folder.check_path(path, &mut reading(&mut meter, path, total));
         meter.clear();
         let state = match checked {
             Ok(model) => State::Ok(model),
@@ -360,61 +361,11 @@ impl Facts {
     }
 }
 
-/// Shows how far it is: a bar on a terminal, else a line now and then.
-struct Meter {
-    bar: Option<indicatif::ProgressBar>,
-    quiet: bool,
-    start: Instant,
-    last: Instant,
-}
-
-impl Meter {
-    fn new(quiet: bool) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let style =
-                "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} eta {eta}";
-            let style =
-                indicatif::ProgressStyle::with_template(style).expect("the template is fixed and valid");
-            indicatif::ProgressBar::new(0).with_style(style)
-        });
-        Meter { bar, quiet, start: Instant::now(), last: Instant::now() }
-    }
-
-    /// Shows how much of a file was read, when told of each piece.
-    fn reading(&mut self, model: &str, total: u64) -> impl FnMut(u64) {
-        let mut progress = Progress { model: model.to_owned(), doing: "reading".to_owned(), done: 0, total };
-        move |n| {
-            progress.done = (progress.done + n).min(total);
-            self.show(&progress);
-        }
-    }
-
-    fn show(&mut self, progress: &Progress) {
-        if let Some(bar) = &self.bar {
-            bar.set_length(progress.total);
-            bar.set_position(progress.done);
-            bar.set_message(format!("{}: {}", progress.model, progress.doing));
-            return;
-        }
-        if self.quiet || self.last.elapsed() < Duration::from_secs(10) {
-            return;
-        }
-        self.last = Instant::now();
-        let rate = progress.done as f64 / self.start.elapsed().as_secs_f64();
-        let left = (progress.total - progress.done) as f64 / rate.max(1.0);
-        eprintln!(
-            "{}: {}, {}/{}, {:.1} MB/s, about {left:.0} s left",
-            progress.model,
-            progress.doing,
-            DecimalBytes(progress.done),
-            DecimalBytes(progress.total),
-            rate / 1e6
-        );
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+/// Shows how much of a model's file was read, when told of each piece.
+fn reading(meter: &mut Meter, model: &str, total: u64) -> impl FnMut(u64) {
+    let mut done = 0;
+    move |n| {
+        done = total.min(done + n);
+        meter.show(|| format!("{model}: reading"), done, total);
     }
 }
