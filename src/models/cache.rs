@@ -430,6 +430,69 @@ mod tests {
         assert_eq!(asked.load(Ordering::Relaxed), 0);
     }
 
+    const CHILD: &str = "TRAJPRESS_TEST_CACHE";
+
+    /// Calls that a child makes, group by group.
+    fn calls_of_a_child() -> impl Iterator<Item = Vec<Call>> {
+        (0..400).map(|group| (0..10).map(|n| embed(&"z".repeat(group * 10 + n))).collect())
+    }
+
+    /// The other process of the next test, which starts it; without that, nothing.
+    #[test]
+    #[ignore = "run by `processes_share_a_file_and_survive_a_kill`"]
+    fn child() {
+        let store = Arc::new(Store::open(Path::new(&std::env::var_os(CHILD).unwrap()), 1 << 30).unwrap());
+        let (cached, _) = model("one", Some(&store));
+        for calls in calls_of_a_child() {
+            cached.answer(&calls);
+        }
+        assert_eq!(store.failure(), None);
+    }
+
+    #[test]
+    fn processes_share_a_file_and_survive_a_kill() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls.sqlite");
+        let start = || {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["models::cache::tests::child", "--exact", "--ignored"])
+                .env(CHILD, &path)
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        let store = Arc::new(Store::open(&path, 1 << 30).unwrap());
+        let rows = |store: &Store| -> u64 {
+            lock(&store.connection).query_row("SELECT count(*) FROM answers", [], |row| row.get(0)).unwrap()
+        };
+        // Alone and killed while it writes, three times; then two at once, to their ends.
+        for at in [20, 500, 1_000] {
+            let mut killed = start();
+            while rows(&store) < at {
+                assert_eq!(killed.try_wait().unwrap(), None, "it writes more than that");
+                std::thread::yield_now();
+            }
+            killed.kill().unwrap();
+            killed.wait().unwrap();
+        }
+        let mut two = [start(), start()];
+        assert!(two.iter_mut().all(|child| child.wait().unwrap().success()));
+
+        let connection = lock(&store.connection);
+        let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(sound, "ok");
+        let counted: i64 =
+            connection.query_row("SELECT sum(length(answer)) FROM answers", [], |row| row.get(0)).unwrap();
+        drop(connection);
+        assert_eq!(counted, store.bytes().unwrap(), "the size goes with the answers, killed or not");
+        let (cached, _) = model("one", Some(&store));
+        let (fresh, _) = model("one", None);
+        for calls in calls_of_a_child() {
+            assert_eq!(cached.answer(&calls), fresh.answer(&calls));
+        }
+        assert_eq!(cached.tally().misses, 0);
+    }
+
     #[test]
     fn a_file_that_is_no_store_is_told_with_its_cure() {
         let folder = tempfile::tempdir().unwrap();
