@@ -32,13 +32,14 @@ struct Token {
     id: u32,
     /// In bytes.
     end: u32,
-    /// It does not end within a character.
-    whole: bool,
+    /// A grammar can force it: it does not end within a character, nor begin with NUL, which llama.cpp's grammars
+    /// take for an empty text.
+    forcible: bool,
 }
 
 /// Tokens whose places nobody asks for.
 fn placeless(ids: Vec<u32>) -> Vec<Token> {
-    ids.into_iter().map(|id| Token { id, end: 0, whole: true }).collect()
+    ids.into_iter().map(|id| Token { id, end: 0, forcible: true }).collect()
 }
 
 /// A stretch of a prompt.
@@ -92,11 +93,12 @@ impl Server {
         if before > 1 || spelled[..before] != b" "[..before] || spelled[before..] != *text.as_bytes() {
             return unsupported("score this text: its tokens do not spell it");
         }
-        let place = |(token, end): (&Spelled, usize)| {
-            let end = end.saturating_sub(before);
-            Token { id: token.id, end: end as u32, whole: text.is_char_boundary(end) }
+        let place = |(i, token): (usize, &Spelled)| {
+            let nul = spelled.get(i.checked_sub(1).map_or(0, |i| ends[i])) == Some(&0);
+            let end = ends[i].saturating_sub(before);
+            Token { id: token.id, end: end as u32, forcible: !nul && text.is_char_boundary(end) }
         };
-        Ok(tokens.iter().zip(ends).map(place).collect())
+        Ok(tokens.iter().enumerate().map(place).collect())
     }
 
     /// The chat template's tokens around the texts.
@@ -263,9 +265,9 @@ impl Server {
         }
         let mut scores = Vec::new();
         while let [first, ..] = rest {
-            let whole = rest.iter().take_while(|t| t.whole).count();
-            let (run, after) = rest.split_at(whole.max(1));
-            let logprobs = match whole {
+            let forcible = rest.iter().take_while(|t| t.forcible).count();
+            let (run, after) = rest.split_at(forcible.max(1));
+            let logprobs = match forcible {
                 0 => vec![self.listed(&before, first.id, effort)?],
                 _ => self.followed(&before, run, effort)?,
             };
@@ -281,8 +283,7 @@ impl Server {
     }
 
     /// A grammar of just these tokens leaves the model no choice, while the probabilities that llama-server reports
-    /// are those before the grammar, of the whole vocabulary. It reports none of a token that ends within a
-    /// character.
+    /// are those before the grammar, of the whole vocabulary.
     fn followed(&self, before: &[u32], tokens: &[Token], effort: &mut Effort) -> Result<Vec<f64>, CallError> {
         let ids: Vec<u32> = tokens.iter().map(|t| t.id).collect();
         let given = self.probabilities(before, &ids, 1, effort)?;
@@ -292,8 +293,8 @@ impl Server {
         Ok(given.iter().map(|p| p.logprob).collect())
     }
 
-    /// The log-likelihood of a token that ends within a character: another is forced in its place, and this one looked
-    /// up among those that might have stood there.
+    /// The log-likelihood of a token that cannot be forced: another is forced in its place, and this one looked up
+    /// among those that might have stood there.
     fn listed(&self, before: &[u32], id: u32, effort: &mut Effort) -> Result<f64, CallError> {
         let other = self.ids("a", Reading::DATA, effort)?;
         // Mostly it is among the likeliest; the list of all is long.
