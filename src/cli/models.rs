@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::meter::Meter;
 use super::{ExitStatus, Output, columns, print};
 use crate::models::catalogue::{Catalogue, DEFAULT_SET, Entry, Role, is_path};
-use crate::models::fetch::{self, Progress};
+use crate::models::fetch;
 use crate::models::folder::{Folder, State};
 
 /// Get the local models, and check them

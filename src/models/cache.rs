@@ -462,7 +462,7 @@ mod tests {
                 .unwrap()
         };
         let store = Arc::new(Store::open(&path, 1 << 30).unwrap());
-        let rows = |store: &Store| -> u64 {
+        let rows = |store: &Store| -> i64 {
             lock(&store.connection).query_row("SELECT count(*) FROM answers", [], |row| row.get(0)).unwrap()
         };
         // Alone and killed while it writes, three times; then two at once, to their ends.
