@@ -2,17 +2,21 @@
 
 use std::path::PathBuf;
 
+use crate::report::Options;
 use crate::report::bootstrap::Resampling;
 
 /// Make the tables and figures of a run
 ///
 /// Reads the rows of the run and nothing else: no log, no model. Writes summary.csv, summary.md,
 /// summary.parquet (one row a variant), strata.csv and strata.parquet (every score by stratum),
-/// by_format.csv and by_format.parquet, and the figure retention_savings.svg and .png.
+/// by_format.csv and by_format.parquet, and the figure retention_savings.svg and .png. Where the rows
+/// allow, also as .md, .csv and .parquet: differences (paired, with p-values), pareto, areas (across
+/// budgets), agreement (of the scores of retention), validity (against logged outcomes), replicates.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress report runs/night
-  trajpress report runs/night --out reports/night --resamples 10000")]
+  trajpress report runs/night --out reports/night --resamples 10000
+  trajpress report runs/night --baseline mask")]
 pub struct Args {
     /// Folder of the run
     run: PathBuf,
@@ -25,13 +29,18 @@ pub struct Args {
     /// Resamples of the bootstrap
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     resamples: u32,
+    /// Strategy or label that the others are compared with in `differences` [default: all pairs
+    /// under a trigger where they are few, else mask]
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
 }
 
 /// Runs the command: paths of the files written go to stdout, remarks to stderr.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| args.run.join("report"));
     let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
-    let written = crate::report::write(&args.run, &out, resampling)?;
+    let options = Options { resampling, baseline: args.baseline.clone() };
+    let written = crate::report::write(&args.run, &out, &options)?;
     for remark in &written.remarks {
         eprintln!("{remark}");
     }

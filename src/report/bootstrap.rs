@@ -85,32 +85,123 @@ pub fn estimate<const K: usize>(
     if n_clusters == 1 {
         return without_interval(Some(value), "1 cluster");
     }
-    let jackknife: Vec<f64> = leave_one_out(clusters).iter().filter_map(&statistic).collect();
-    let mut rng = ChaCha8Rng::seed_from_u64(resampling.seed);
-    let mut draws: Vec<f64> = (0..resampling.resamples)
-        .filter_map(|_| {
+    let jackknife: Vec<f64> =
+        leave_one_out(clusters).iter().map(|rest| statistic(rest).unwrap_or(f64::NAN)).collect();
+    let mut drawn = Drawn::new(resampling, n_clusters);
+    let draws: Vec<f64> = (0..resampling.resamples)
+        .map(|_| {
             let mut sums = [0.0; K];
-            for _ in 0..n_clusters {
-                // Multiply and shift: the bias is under n / 2^32.
-                let drawn = (u64::from(rng.next_u32()) * n_clusters as u64) >> 32;
-                add(&mut sums, &clusters[drawn as usize]);
+            for cluster in drawn.resample() {
+                add(&mut sums, &clusters[cluster]);
             }
-            statistic(&sums)
+            statistic(&sums).unwrap_or(f64::NAN)
         })
         .collect();
-    let undefined = resampling.resamples - draws.len();
-    if draws.is_empty() || undefined as f64 > UNDEFINED_SHARE * resampling.resamples as f64 {
-        let reason = format!("undefined in {undefined} of {} resamples", resampling.resamples);
-        return without_interval(Some(value), &reason);
+    Estimate { n_clusters, ..bca_estimate(value, &draws, &jackknife) }
+}
+
+/// The stream of draws: each item is a resample, as the numbers of the clusters drawn.
+pub(super) struct Drawn {
+    rng: ChaCha8Rng,
+    n_clusters: usize,
+}
+
+impl Drawn {
+    pub(super) fn new(resampling: Resampling, n_clusters: usize) -> Self {
+        Drawn { rng: ChaCha8Rng::seed_from_u64(resampling.seed), n_clusters }
     }
-    draws.sort_by(f64::total_cmp);
-    Estimate {
-        value: Some(value),
-        interval: Some(bca(value, &draws, &jackknife)),
-        lowest: draws.first().copied(),
-        n_clusters,
-        ..Estimate::default()
+
+    /// The next resample.
+    pub(super) fn resample(&mut self) -> impl Iterator<Item = usize> {
+        (0..self.n_clusters).map(|_| below(&mut self.rng, self.n_clusters))
     }
+}
+
+/// A number under `n`. Multiply and shift: the bias is under n / 2^32.
+pub(super) fn below(rng: &mut ChaCha8Rng, n: usize) -> usize {
+    ((u64::from(rng.next_u32()) * n as u64) >> 32) as usize
+}
+
+/// A value with its BCa interval, from resampled and leave-one-out values; those that are undefined
+/// are NaN. Counts are left to the caller.
+pub(super) fn bca_estimate(value: f64, draws: &[f64], jackknife: &[f64]) -> Estimate {
+    match defined(draws) {
+        Err(reason) => Estimate { value: Some(value), reason: Some(reason), ..Estimate::default() },
+        Ok(draws) => Estimate {
+            value: Some(value),
+            interval: Some(bca(value, &draws, jackknife)),
+            lowest: draws.first().copied(),
+            ..Estimate::default()
+        },
+    }
+}
+
+/// A value with its percentile interval, widened to hold the value: for rank correlations, which
+/// cannot pass 1, and of which most resamples fall short, because resampling shuffles what is near.
+pub(super) fn percentile_estimate(value: f64, draws: &[f64]) -> Estimate {
+    match defined(draws) {
+        Err(reason) => Estimate { value: Some(value), reason: Some(reason), ..Estimate::default() },
+        Ok(draws) => {
+            let (lo, hi) = (percentile(&draws, 0.025), percentile(&draws, 0.975));
+            Estimate {
+                value: Some(value),
+                interval: Some((lo.min(value), hi.max(value))),
+                lowest: draws.first().copied(),
+                ..Estimate::default()
+            }
+        }
+    }
+}
+
+/// The resampled values in order; an error where too many are undefined.
+fn defined(draws: &[f64]) -> Result<Vec<f64>, String> {
+    let mut kept: Vec<f64> = draws.iter().copied().filter(|d| d.is_finite()).collect();
+    let undefined = draws.len() - kept.len();
+    if kept.is_empty() || undefined as f64 > UNDEFINED_SHARE * draws.len() as f64 {
+        return Err(format!("undefined in {undefined} of {} resamples", draws.len()));
+    }
+    kept.sort_by(f64::total_cmp);
+    Ok(kept)
+}
+
+/// Differences of fractions nearer than this are rounding.
+const SAME: f64 = 1e-12;
+
+/// Smallest p that is told: beyond it lies nothing but the assumption of a normal tail.
+pub(super) const MIN_P: f64 = 1e-6;
+
+/// Two-sided p-value of "the truth is 0", by inversion of the BCa interval: the level at which one of
+/// its ends is 0, so that p is under 0.05 where the 95 % interval leaves 0 out. Resampled values of 0
+/// count as on the other side, and one more is added there.
+///
+/// Where none lies on the other side, counting could not tell a distance of 4 standard errors from one of
+/// 40, and Holm's adjustment would drown both: the tail is then that of a normal distribution with their
+/// mean and standard deviation. Never under 2^(1 - clusters), the least that a sign test of as many
+/// clusters can give, nor under [`MIN_P`]. `None` where the interval is null.
+pub(super) fn p_value(value: f64, draws: &[f64], jackknife: &[f64], n_clusters: usize) -> Option<f64> {
+    let snapped = |x: f64| if x.abs() <= SAME { 0.0 } else { x };
+    let draws: Vec<f64> = defined(draws).ok()?.into_iter().map(snapped).collect();
+    let n = draws.len() as f64;
+    let bias = bias(snapped(value), &draws);
+    let acceleration = acceleration(jackknife);
+    // Solves cdf(w) = cdf(bias + z / (1 - acceleration z)) for z = bias + quantile(tail).
+    let tail = |w: f64| {
+        let w = w - bias;
+        let shrink = 1.0 + acceleration * w;
+        if shrink <= 0.0 { f64::from(u8::from(w > 0.0)) } else { normal_cdf(w / shrink - bias) }
+    };
+    let counted = |n_below: usize| normal_quantile((n_below as f64 + 1.0) / (n + 2.0));
+    // 0 in standard deviations from the mean of the draws; far enough where they do not vary.
+    let mean = draws.iter().sum::<f64>() / n;
+    let deviation = (draws.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / n).sqrt();
+    let standardised = (-mean / deviation.max(SAME)).clamp(-30.0, 30.0);
+    let below = draws.partition_point(|&d| d < 0.0);
+    let not_above = draws.partition_point(|&d| d <= 0.0);
+    let low = tail(if not_above == 0 { standardised.min(counted(0)) } else { counted(not_above) });
+    let all_below = below == draws.len();
+    let high = 1.0 - tail(if all_below { standardised.max(counted(below)) } else { counted(below) });
+    let least = MIN_P.max(2.0_f64.powf(1.0 - n_clusters as f64));
+    Some((2.0 * low.min(high)).max(least).min(1.0))
 }
 
 fn add<const K: usize>(sums: &mut [f64; K], more: &[f64; K]) {
@@ -127,7 +218,7 @@ fn sum<'a, const K: usize>(clusters: impl Iterator<Item = &'a [f64; K]>) -> [f64
 
 /// For each cluster the sums over all others: sums from the left plus sums from the right, since
 /// subtracting from the total would leave rounding where nothing should be left.
-fn leave_one_out<const K: usize>(clusters: &[[f64; K]]) -> Vec<[f64; K]> {
+pub(super) fn leave_one_out<const K: usize>(clusters: &[[f64; K]]) -> Vec<[f64; K]> {
     let mut rest = Vec::with_capacity(clusters.len());
     let mut left = [0.0; K];
     for cluster in clusters {
@@ -144,14 +235,7 @@ fn leave_one_out<const K: usize>(clusters: &[[f64; K]]) -> Vec<[f64; K]> {
 
 /// The BCa interval of `value` from the sorted resampled values and the jackknife's values.
 fn bca(value: f64, draws: &[f64], jackknife: &[f64]) -> (f64, f64) {
-    let n = draws.len() as f64;
-    // Rounding differs between orders of summation; ties must count as ties.
-    let slack = 1e-12 * value.abs().max(1e-300);
-    let below = draws.partition_point(|&d| d < value - slack) as f64;
-    let not_above = draws.partition_point(|&d| d <= value + slack) as f64;
-    // Kept off 0 and 1, where the correction would be infinite.
-    let share = ((below + not_above) / (2.0 * n)).clamp(0.5 / n, 1.0 - 0.5 / n);
-    let bias = normal_quantile(share);
+    let bias = bias(value, draws);
     let acceleration = acceleration(jackknife);
     let level = |tail: f64| {
         let z = bias + normal_quantile(tail);
@@ -162,11 +246,24 @@ fn bca(value: f64, draws: &[f64], jackknife: &[f64]) -> (f64, f64) {
     (percentile(draws, level(0.025)), percentile(draws, level(0.975)))
 }
 
-/// Skewness of the jackknife influences over 6; 0 where all agree.
+/// How far the value stands from the middle of the sorted resampled ones, as a normal quantile.
+fn bias(value: f64, draws: &[f64]) -> f64 {
+    let n = draws.len() as f64;
+    // Rounding differs between orders of summation; ties must count as ties.
+    let slack = SAME * value.abs().max(1e-300);
+    let below = draws.partition_point(|&d| d < value - slack) as f64;
+    let not_above = draws.partition_point(|&d| d <= value + slack) as f64;
+    // Kept off 0 and 1, where the correction would be infinite.
+    normal_quantile(((below + not_above) / (2.0 * n)).clamp(0.5 / n, 1.0 - 0.5 / n))
+}
+
+/// Skewness of the jackknife influences over 6; 0 where all agree. Values that are undefined are NaN
+/// and left out.
 fn acceleration(jackknife: &[f64]) -> f64 {
-    let mean = jackknife.iter().sum::<f64>() / jackknife.len().max(1) as f64;
+    let defined = || jackknife.iter().filter(|value| value.is_finite());
+    let mean = defined().sum::<f64>() / defined().count().max(1) as f64;
     let (mut squares, mut cubes) = (0.0, 0.0);
-    for value in jackknife {
+    for value in defined() {
         let d = mean - value;
         squares += d * d;
         cubes += d * d * d;
@@ -385,6 +482,35 @@ mod tests {
         let (lo, hi) = e.interval.unwrap();
         close(lo, 0.180_85, 0.006);
         close(hi, 0.598_45, 0.006);
+    }
+
+    #[test]
+    fn p_is_small_where_the_interval_leaves_zero_out() {
+        let p = |value, draws: &[f64]| p_value(value, draws, &[], 50).unwrap();
+        // 2 of 98 are below 0, half below the value: 2 (2 + 1) / (98 + 2).
+        let draws: Vec<f64> = (0..98).map(|i| f64::from(i) - 1.5).collect();
+        close(p(47.0, &draws), 0.06, 1e-3);
+        // The other side of it: the same p.
+        let mirrored: Vec<f64> = draws.iter().map(|d| -d).collect();
+        close(p(-47.0, &mirrored), 0.06, 1e-3);
+        // 9 and 11: 10 standard deviations off.
+        let far: Vec<f64> = (0..98).map(|i| if i < 49 { 9.0 } else { 11.0 }).collect();
+        close(p(10.0, &far), MIN_P, 1e-12);
+        // 5 clusters can all agree by chance once in 2^4, whatever the draws say.
+        assert_eq!(p_value(10.0, &far, &[], 5), Some(0.0625));
+        // Twins differ nowhere.
+        close(p(0.0, &[0.0; 98]), 1.0, 1e-12);
+        close(p(1e-15, &[1e-16; 98]), 1.0, 1e-12);
+        assert_eq!(p_value(1.0, &[f64::NAN; 98], &[], 5), None);
+    }
+
+    #[test]
+    fn correlations_of_resamples_may_all_fall_short_of_the_value() {
+        let draws: Vec<f64> = (0..=100).map(|i| f64::from(i) / 200.0).collect();
+        let e = percentile_estimate(1.0, &draws);
+        assert_eq!((e.value, e.interval), (Some(1.0), Some((0.0125, 1.0))));
+        let null = percentile_estimate(1.0, &[0.1, f64::NAN]);
+        assert_eq!(null.reason.as_deref(), Some("undefined in 1 of 2 resamples"));
     }
 
     /// 200 simulated studies of 25 clusters: needs a cluster 1 to 20, share of hits 0.6 with spread

@@ -36,6 +36,10 @@ pub(super) struct Trajectory {
     pub(super) format: String,
     /// Number of its cluster.
     pub(super) cluster: u32,
+    /// Whether the task was solved, as logged or labelled; null is unknown.
+    pub(super) resolved: Option<bool>,
+    /// Reward as logged; null is unknown.
+    pub(super) reward: Option<f64>,
 }
 
 /// What a cluster of the bootstrap is.
@@ -43,6 +47,8 @@ pub(super) struct Trajectory {
 pub(super) enum ClusterKind {
     Repository,
     Task,
+    /// Neither is known.
+    Trajectory,
 }
 
 /// Repositories are the clusters from this many on; fewer would make a poor sample.
@@ -237,17 +243,24 @@ impl std::fmt::Display for Stratum {
 
 fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)> {
     let columns = ["trajectory", "format", "task_id", "repository"];
+    let outcomes = ["resolved", "reward"];
     let rows = collect(
         scan::<TrajectoryRow>(folder)?
-            .select(columns.map(col))
+            .select(columns.into_iter().chain(outcomes).map(col).collect::<Vec<_>>())
             .unique_stable(Some(by_name(["trajectory"], true, false)), UniqueKeepStrategy::First)
             .sort(["trajectory"], SortMultipleOptions::default()),
     )?;
     let [id, format, task, repository] = columns.map(|name| rows.column(name).and_then(|c| c.str()));
     let (id, format, task, repository) = (id?, format?, task?, repository?);
+    let (resolved, reward) = (rows.column("resolved")?.bool()?, rows.column("reward")?.f64()?);
     let distinct: BTreeSet<&str> = repository.iter().flatten().collect();
-    let cluster =
-        if distinct.len() >= MIN_REPOSITORIES { ClusterKind::Repository } else { ClusterKind::Task };
+    let cluster = if distinct.len() >= MIN_REPOSITORIES {
+        ClusterKind::Repository
+    } else if task.null_count() < task.len() {
+        ClusterKind::Task
+    } else {
+        ClusterKind::Trajectory
+    };
     // Task ids such as `17` repeat between repositories, so both make the name of a task.
     let name = |row: usize| -> [&str; 3] {
         let (repository, task) = (repository.get(row), task.get(row));
@@ -264,6 +277,8 @@ fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)>
             id: id.get(row).unwrap_or("").to_owned(),
             format: format.get(row).unwrap_or("").to_owned(),
             cluster: numbers[&name(row)],
+            resolved: resolved.get(row),
+            reward: reward.get(row).filter(|r| r.is_finite()),
         })
         .collect();
     Ok((trajectories, cluster))

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::bootstrap::Estimate;
+use super::pages::{Page, shown};
 use super::summary::{Summary, VariantSummary, metric};
 use super::tables::{Table, fixed, markdown};
 
 impl Summary {
     /// The tables for a reader who has seen nothing else of the project.
-    pub(super) fn markdown(&self, tables: &[Table]) -> String {
+    pub(super) fn markdown(&self, tables: &[Table], pages: &[(&str, Result<Page, String>)]) -> String {
         let mut out = String::from("# Summary\n\n");
         writeln!(
             out,
@@ -65,6 +65,7 @@ impl Summary {
         .expect("a String takes every write");
         out += &self.bridge();
         out += &self.excluded();
+        out += &other_tables(pages);
         for table in tables {
             write!(out, "\n## Columns of {0}.csv and {0}.parquet\n\n", table.name)
                 .expect("a String takes every write");
@@ -162,13 +163,17 @@ impl Summary {
     }
 }
 
-/// `0.412 [0.38, 0.45]`.
-fn shown(estimate: &Estimate, interval: bool) -> String {
-    match (estimate.value, estimate.interval) {
-        (None, _) => "-".to_owned(),
-        (Some(value), Some((lo, hi))) if interval => {
-            format!("{} [{}, {}]", fixed(value, 3), fixed(lo, 2), fixed(hi, 2))
+/// Where to read on.
+fn other_tables(pages: &[(&str, Result<Page, String>)]) -> String {
+    let mut out = String::from("\n## Other tables\n\nEach as .md to read, .csv and .parquet.\n\n");
+    for (name, page) in pages {
+        match page {
+            Ok(page) => writeln!(out, "- [{name}]({name}.md): {}", page.gist),
+            Err(reason) => writeln!(out, "- {name}: not written, because {reason}"),
         }
-        (Some(value), _) => fixed(value, 3),
+        .expect("a String takes every write");
     }
+    out += "- strata: every score by stratum, as .csv and .parquet; columns below\n";
+    out += "- by_format: the headline by format of log, as .csv and .parquet; columns below\n";
+    out
 }

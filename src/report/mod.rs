@@ -4,17 +4,30 @@
 //! years later. Of strategies and triggers it knows the controls and the bridge mode by name; the
 //! rest is only what the rows call it. Same rows and same seed give the same bytes.
 
+mod agreement;
+mod areas;
 pub mod bootstrap;
 mod canvas;
+mod differences;
+mod effects;
 mod figure;
 mod labels;
+mod lines;
 mod load;
 mod markdown;
+mod pages;
+mod pareto;
 mod pooled;
+mod ranks;
+#[cfg(test)]
+mod reference;
+mod replicates;
+mod series;
 mod summary;
 #[cfg(test)]
 mod synthetic;
 mod tables;
+mod validity;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +35,16 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use bootstrap::Resampling;
+use lines::{Gathered, Lines};
+use pages::Page;
+
+/// How a report is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub resampling: Resampling,
+    /// Label or strategy that the others are compared with; `None` compares all pairs where they are few.
+    pub baseline: Option<String>,
+}
 
 /// What a report left behind.
 pub struct Written {
@@ -31,10 +54,16 @@ pub struct Written {
 }
 
 /// Writes all tables and figures of the run in `run` into `out`.
-pub fn write(run: &Path, out: &Path, resampling: Resampling) -> anyhow::Result<Written> {
+pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Written> {
     let run = load::Run::open(run)?;
+    let mut gathered = Gathered::default();
+    let summary = summary::summarise(&run, options.resampling, &mut gathered)?;
+    let lines = Lines::new(&run, gathered, options.resampling);
+    if let Some(name) = &options.baseline {
+        check_baseline(&lines, name)?;
+    }
+    let pages = pages(&run, &lines, options);
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let summary = summary::summarise(&run, resampling)?;
 
     let mut files = Vec::new();
     let mut text = |name: &str, content: &str| -> anyhow::Result<()> {
@@ -43,13 +72,17 @@ pub fn write(run: &Path, out: &Path, resampling: Resampling) -> anyhow::Result<W
         files.push(path);
         Ok(())
     };
-    let tables = [summary.table(), summary.strata(), summary.by_format()];
-    text("summary.md", &summary.markdown(&tables))?;
+    let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
+    text("summary.md", &summary.markdown(&tables, &pages))?;
+    let figure = figure::retention_savings(&summary.points(), summary.tail());
+    text("retention_savings.svg", &figure.svg()?)?;
+    for page in pages.into_iter().filter_map(|(_, page)| page.ok()) {
+        text(&format!("{}.md", page.table.name), &page.markdown())?;
+        tables.push(page.table);
+    }
     for table in &tables {
         text(&format!("{}.csv", table.name), &table.csv())?;
     }
-    let figure = figure::retention_savings(&summary.points(), summary.tail());
-    text("retention_savings.svg", &figure.svg()?)?;
     for table in &tables {
         let path = out.join(format!("{}.parquet", table.name));
         table.write_parquet(&path)?;
@@ -61,17 +94,43 @@ pub fn write(run: &Path, out: &Path, resampling: Resampling) -> anyhow::Result<W
     Ok(Written { files, remarks: summary.remarks })
 }
 
+/// The tables beside the summary: name, and the page or why there is none.
+fn pages(run: &load::Run, lines: &Lines, options: &Options) -> Vec<(&'static str, Result<Page, String>)> {
+    vec![
+        ("differences", differences::page(lines, options.baseline.as_deref())),
+        ("pareto", pareto::page(lines)),
+        ("areas", areas::page(lines)),
+        ("agreement", agreement::page(lines)),
+        ("validity", validity::page(&run.trajectories, lines)),
+        ("replicates", replicates::page(lines)),
+    ]
+}
+
+fn check_baseline(lines: &Lines, name: &str) -> anyhow::Result<()> {
+    let main: Vec<_> = lines.main().collect();
+    let mut strategies: Vec<&str> = main.iter().map(|l| l.strategy.as_str()).collect();
+    strategies.sort_unstable();
+    strategies.dedup();
+    anyhow::ensure!(
+        differences::find(&main, name).is_some(),
+        "no variant of the run is called or uses `{name}`\nhint: give a label of summary.csv, or one of {}",
+        strategies.join(", ")
+    );
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use synthetic::{GRID, TINY, write_run};
+    use synthetic::{BUDGETS, GRID, TINY, write_run};
 
     const RESAMPLING: Resampling = Resampling { seed: 1, resamples: 500 };
+    const OPTIONS: Options = Options { resampling: RESAMPLING, baseline: None };
 
     fn report(specs: &[synthetic::Spec], n: usize, repositories: usize) -> (tempfile::TempDir, Written) {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), specs, n, repositories);
-        let written = write(dir.path(), &dir.path().join("report"), RESAMPLING).unwrap();
+        let written = write(dir.path(), &dir.path().join("report"), &OPTIONS).unwrap();
         (dir, written)
     }
 
@@ -81,7 +140,7 @@ mod tests {
         let (_a, first) = report(&GRID, 60, 12);
         let (_b, second) = report(&GRID, 60, 12);
         let names: Vec<_> = first.files.iter().map(|f| f.file_name().unwrap().to_owned()).collect();
-        assert_eq!(names.len(), 9);
+        assert_eq!(names.len(), 9 + 4 * 3, "{names:?}");
         for (a, b) in first.files.iter().zip(&second.files) {
             assert_eq!(fs::read(a).unwrap(), fs::read(b).unwrap(), "{}", a.display());
         }
@@ -94,7 +153,53 @@ mod tests {
             for file in &tiny.files {
                 fs::copy(file, Path::new(&out).join("few").join(file.file_name().unwrap())).unwrap();
             }
+            let (_dir, budgets) = report(&BUDGETS, 60, 30);
+            for file in &budgets.files {
+                fs::copy(file, Path::new(&out).join("budgets").join(file.file_name().unwrap())).unwrap();
+            }
         }
+    }
+
+    #[test]
+    fn every_table_has_a_page_that_the_summary_names() {
+        let (dir, written) = report(&BUDGETS, 60, 30);
+        let names: Vec<String> =
+            written.files.iter().map(|f| f.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+        let read = |name: &str| fs::read_to_string(dir.path().join("report").join(name)).unwrap();
+        let summary = read("summary.md");
+        for table in ["differences", "pareto", "areas", "agreement", "validity", "replicates"] {
+            for kind in ["md", "csv", "parquet"] {
+                assert!(names.contains(&format!("{table}.{kind}")), "{table}.{kind}: {names:?}");
+            }
+            assert!(summary.contains(&format!("- [{table}]({table}.md): ")), "{summary}");
+            let page = read(&format!("{table}.md"));
+            let columns = page.lines().filter(|l| l.starts_with("- `")).count();
+            assert_eq!(columns, read(&format!("{table}.csv")).lines().next().unwrap().split(',').count());
+        }
+        // Two of the three seeds have no line of their own but in the summary.
+        assert!(summary.contains("#3") && !read("pareto.csv").contains("#3"));
+        let (_, tiny) = report(&TINY, 24, 12);
+        assert!(tiny.files.iter().all(|f| !f.ends_with("areas.md")));
+    }
+
+    #[test]
+    fn a_baseline_is_a_strategy_or_a_label_of_the_run() {
+        let dir = tempfile::tempdir().unwrap();
+        write_run(dir.path(), &TINY, 24, 12);
+        let out = dir.path().join("out");
+        let with = |name: &str| {
+            write(dir.path(), &out, &Options { resampling: RESAMPLING, baseline: Some(name.to_owned()) })
+        };
+        let error = format!("{:#}", with("oracle").err().unwrap());
+        insta::assert_snapshot!(error, @r"
+        no variant of the run is called or uses `oracle`
+        hint: give a label of summary.csv, or one of full, mask, random, truncate
+        ");
+        with("random").unwrap();
+        let csv = fs::read_to_string(out.join("differences.csv")).unwrap();
+        let baselines =
+            csv.lines().filter(|l| l.starts_with("token_savings")).map(|l| l.matches("random").count());
+        assert_eq!(baselines.collect::<Vec<_>>(), [1, 1], "{csv}");
     }
 
     #[test]
@@ -149,7 +254,7 @@ mod tests {
             assert_eq!(line.split(',').nth(column), Some(if bridge { "true" } else { "false" }), "{line}");
         }
         let run = load::Run::open(dir.path()).unwrap();
-        let points = summary::summarise(&run, RESAMPLING).unwrap().points();
+        let points = summary::summarise(&run, RESAMPLING, &mut Gathered::default()).unwrap().points();
         assert!(points.iter().all(|p| !p.label.contains("logged")));
         assert_eq!(points.len(), 5);
     }
@@ -186,7 +291,7 @@ mod tests {
     #[test]
     fn a_missing_run_is_an_error_with_a_hint() {
         let dir = tempfile::tempdir().unwrap();
-        let error = write(dir.path(), &dir.path().join("out"), RESAMPLING).err().unwrap();
+        let error = write(dir.path(), &dir.path().join("out"), &OPTIONS).err().unwrap();
         let text = format!("{error:#}");
         let lines: Vec<&str> = text.lines().collect();
         assert!(

@@ -142,28 +142,8 @@ impl Scores<'_> {
             Some([x - floor, ceiling - floor, s.weight])
         });
         let room = self.estimate(&terms, |s| ratio(s[1], s[2]));
-        let withheld =
-            |reason: String| Estimate { value: None, interval: None, reason: Some(reason), ..room.clone() };
-        if room.n_items < MIN_NEEDS {
-            return withheld(format!("{} needs, fewer than {MIN_NEEDS}", room.n_items));
-        }
-        if room.n_clusters < MIN_CLUSTERS {
-            return withheld(format!("{} clusters, fewer than {MIN_CLUSTERS}", room.n_clusters));
-        }
-        let (Some(value), Some((lo, hi)), Some(lowest)) = (room.value, room.interval, room.lowest) else {
-            return withheld("oracle - random has no interval".to_owned());
-        };
-        if lo <= 0.0 && hi >= 0.0 {
-            return withheld("the interval of oracle - random holds 0".to_owned());
-        }
-        if value < MIN_ROOM {
-            return withheld(format!("oracle - random is under {MIN_ROOM}"));
-        }
-        if lowest <= 0.0 {
-            return withheld("oracle - random is not above 0 in every resample".to_owned());
-        }
-        if lowest < MIN_RESAMPLED_ROOM * value {
-            return withheld("oracle - random falls under a tenth of itself in a resample".to_owned());
+        if let Some(reason) = efficiency_withheld(&room) {
+            return Estimate { value: None, interval: None, reason: Some(reason), ..room };
         }
         self.estimate(&terms, |s| ratio(s[0], s[1]))
     }
@@ -195,6 +175,32 @@ impl Scores<'_> {
             Some(_) => lift,
         }
     }
+}
+
+/// Why an efficiency means nothing where oracle - random is this, if so.
+pub(super) fn efficiency_withheld(room: &Estimate) -> Option<String> {
+    if room.n_items < MIN_NEEDS {
+        return Some(format!("{} needs, fewer than {MIN_NEEDS}", room.n_items));
+    }
+    if room.n_clusters < MIN_CLUSTERS {
+        return Some(format!("{} clusters, fewer than {MIN_CLUSTERS}", room.n_clusters));
+    }
+    let (Some(value), Some((lo, hi)), Some(lowest)) = (room.value, room.interval, room.lowest) else {
+        return Some("oracle - random has no interval".to_owned());
+    };
+    if lo <= 0.0 && hi >= 0.0 {
+        return Some("the interval of oracle - random holds 0".to_owned());
+    }
+    if value < MIN_ROOM {
+        return Some(format!("oracle - random is under {MIN_ROOM}"));
+    }
+    if lowest <= 0.0 {
+        return Some("oracle - random is not above 0 in every resample".to_owned());
+    }
+    if lowest < MIN_RESAMPLED_ROOM * value {
+        return Some("oracle - random falls under a tenth of itself in a resample".to_owned());
+    }
+    None
 }
 
 pub(super) fn ratio(top: f64, bottom: f64) -> Option<f64> {

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::bootstrap::{Estimate, Resampling};
 use super::figure::Point;
+use super::lines::Gathered;
 use super::load::{ClusterKind, Event, Run, STRATUM_KEYS, Stratum};
 use super::pooled::{NEED, SURFACE, Scores, Sets, ratio};
 use super::tables::Table;
@@ -210,11 +211,17 @@ pub(super) struct FormatRow {
     estimates: Vec<Estimate>,
 }
 
-pub(super) fn summarise(run: &Run, resampling: Resampling) -> anyhow::Result<Summary> {
+/// Reads the scores once: for the summary, and into `gathered` what the comparing tables need of them.
+pub(super) fn summarise(
+    run: &Run,
+    resampling: Resampling,
+    gathered: &mut Gathered,
+) -> anyhow::Result<Summary> {
     let clusters: Vec<u32> = run.trajectories.iter().map(|t| t.cluster).collect();
     let formats = formats(run);
     let mut rows = Vec::new();
     run.scores(|batch| {
+        gathered.take(run, &batch);
         rows.par_extend(batch.par_iter().map(|(i, scores)| {
             let sets = Sets::of(scores);
             let scores = Scores { sets: &sets, rows: scores, clusters: &clusters, only: None, resampling };
@@ -659,6 +666,7 @@ impl Summary {
         match self.cluster {
             ClusterKind::Repository => "repository",
             ClusterKind::Task => "task with all its runs",
+            ClusterKind::Trajectory => "trajectory: no repository or task is known",
         }
     }
 }

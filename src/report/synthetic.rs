@@ -7,8 +7,8 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::store::{CellRow, EventRow, Row, ScoreRow, TableWriter, TimelineRow, TrajectoryRow, VariantRow};
 
-/// Strategy, its setting, trigger, share of tokens saved while it acts, and how good it is between
-/// floor (0) and ceiling (1).
+/// Strategy, its setting (`key=value`, and ` #2` for seed 2), trigger, share of tokens saved while it acts,
+/// and how good it is between floor (0) and ceiling (1).
 pub(super) type Spec = (&'static str, &'static str, &'static str, f64, f64);
 
 pub(super) const TINY: [Spec; 4] = [
@@ -45,6 +45,26 @@ pub(super) const GRID: [Spec; 24] = [
     ("tiered", "2k/4k/4k", "turns(n=20)", 0.47, 0.44),
 ];
 
+/// Five budgets of two strategies, and a sampled strategy under three seeds.
+pub(super) const BUDGETS: [Spec; 16] = [
+    ("full", "", "never", 0.0, 1.0),
+    ("drop-all", "", "turns(n=20)", 0.66, -0.3),
+    ("mask", "keep_last=10", "turns(n=20)", 0.41, 0.60),
+    ("random", "kept_share=0.02", "turns(n=20)", 0.65, 0.0),
+    ("random", "kept_share=0.05", "turns(n=20)", 0.63, 0.0),
+    ("random", "kept_share=0.1", "turns(n=20)", 0.60, 0.0),
+    ("random", "kept_share=0.2", "turns(n=20)", 0.53, 0.0),
+    ("random", "kept_share=0.4", "turns(n=20)", 0.40, 0.0),
+    ("salience", "kept_share=0.02", "turns(n=20)", 0.65, 0.3),
+    ("salience", "kept_share=0.05", "turns(n=20)", 0.63, 0.4),
+    ("salience", "kept_share=0.1", "turns(n=20)", 0.60, 0.5),
+    ("salience", "kept_share=0.2", "turns(n=20)", 0.53, 0.6),
+    ("salience", "kept_share=0.4", "turns(n=20)", 0.40, 0.7),
+    ("summary", "style=short", "turns(n=20)", 0.55, 0.30),
+    ("summary", "style=short #2", "turns(n=20)", 0.54, 0.35),
+    ("summary", "style=short #3", "turns(n=20)", 0.56, 0.40),
+];
+
 /// Writes a run of these variants over `n_trajectories`; the fourth variant fails on one of them.
 pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_repositories: usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
@@ -64,7 +84,7 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             constraints: vec![],
             outcome: None,
             reward: None,
-            resolved: None,
+            resolved: Some(t.is_multiple_of(3)),
             label_source: None,
             n_steps: 60,
             n_turns: 30,
@@ -76,18 +96,31 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
     let variants: Vec<VariantRow> = specs
         .iter()
         .enumerate()
-        .map(|(v, (strategy, setting, trigger, ..))| VariantRow {
-            variant: variant(v),
-            label: match *setting {
+        .map(|(v, (strategy, setting, trigger, ..))| {
+            let (setting, seed) = setting.split_once(" #").unwrap_or((setting, "0"));
+            let mut label = match setting {
                 "" => format!("{strategy} @ {trigger}"),
                 _ => format!("{strategy}({setting}) @ {trigger}"),
-            },
-            strategy: (*strategy).to_owned(),
-            strategy_params: format!("{{\"setting\":\"{setting}\"}}"),
-            trigger: trigger.split('(').next().unwrap_or_default().to_owned(),
-            trigger_params: "{}".to_owned(),
-            model: None,
-            seed: 0,
+            };
+            if seed != "0" {
+                label += &format!(" #{seed}");
+            }
+            VariantRow {
+                variant: variant(v),
+                label,
+                strategy: (*strategy).to_owned(),
+                strategy_params: setting.split_once('=').map_or_else(
+                    || format!("{{\"setting\":\"{setting}\"}}"),
+                    |(key, value)| match value.parse::<f64>() {
+                        Ok(number) => format!("{{\"{key}\":{number}}}"),
+                        Err(_) => format!("{{\"{key}\":\"{value}\"}}"),
+                    },
+                ),
+                trigger: trigger.split('(').next().unwrap_or_default().to_owned(),
+                trigger_params: "{}".to_owned(),
+                model: None,
+                seed: seed.parse().unwrap(),
+            }
         })
         .collect();
 

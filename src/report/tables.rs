@@ -66,6 +66,11 @@ impl Table {
         self.push(name, doc, Cells::Number(cells.collect(), 4));
     }
 
+    /// A probability that may be small: 6 decimals.
+    pub(super) fn probability(&mut self, name: &str, doc: &str, cells: impl Iterator<Item = Option<f64>>) {
+        self.push(name, doc, Cells::Number(cells.collect(), 6));
+    }
+
     /// An amount, such as tokens or turns: 1 decimal.
     pub(super) fn amount(&mut self, name: &str, doc: &str, cells: impl Iterator<Item = Option<f64>>) {
         self.push(name, doc, Cells::Number(cells.collect(), 1));

@@ -1,0 +1,457 @@
+//! What the comparing tables compare: a variant, or a sampled variant with all its seeds.
+//!
+//! Variants that differ in nothing but their seed are replicates: they are pooled as one line, each
+//! seed with equal weight, over the trajectories that all of them were scored on, and their seeds are
+//! resampled within each cluster. Seeds are few, so this understates their spread by a factor of
+//! (seeds - 1) / seeds in variance; `replicates` shows the raw spread.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bootstrap::{Estimate, Resampling};
+use super::load::{Run, Score, VariantScores};
+use super::pooled::{self, NEED, SURFACE, Sets};
+use super::series::{Draws, Series};
+use super::summary::natural;
+use crate::store::VariantRow;
+
+/// A score that is pooled: sum of tops / sum of bottoms over trajectories.
+pub(super) struct Measure {
+    pub(super) name: &'static str,
+    metric: &'static str,
+    set: Set,
+    terms: fn(&Score) -> Option<[f64; 2]>,
+}
+
+/// The rows of a metric that a measure reads.
+#[derive(Clone, Copy)]
+enum Set {
+    Common,
+    Exposed,
+    /// Each trajectory's weight capped, where there are such rows; else all exposed.
+    Capped,
+    /// Over the whole cell, or where there are no such rows the common set.
+    Whole,
+}
+
+/// Value with its weight.
+fn value(s: &Score) -> Option<[f64; 2]> {
+    s.value.map(|x| [x * s.weight, s.weight])
+}
+
+/// Matched random shadow.
+fn random(s: &Score) -> Option<[f64; 2]> {
+    s.floor.map(|x| [x * s.weight, s.weight])
+}
+
+/// Matched oracle shadow.
+fn oracle(s: &Score) -> Option<[f64; 2]> {
+    s.ceiling.map(|x| [x * s.weight, s.weight])
+}
+
+/// Between floor and ceiling.
+fn efficiency(s: &Score) -> Option<[f64; 2]> {
+    let [x, floor, ceiling] = [s.value?, s.floor?, s.ceiling?];
+    Some([(x - floor) * s.weight, (ceiling - floor) * s.weight])
+}
+
+/// Room between floor and ceiling.
+fn room(s: &Score) -> Option<[f64; 2]> {
+    s.value?;
+    Some([(s.ceiling? - s.floor?) * s.weight, s.weight])
+}
+
+const fn measure(
+    name: &'static str,
+    metric: &'static str,
+    set: Set,
+    terms: fn(&Score) -> Option<[f64; 2]>,
+) -> Measure {
+    Measure { name, metric, set, terms }
+}
+
+static MEASURES: [Measure; 16] = [
+    measure("token_savings", "token_savings", Set::Whole, value),
+    measure("cost_savings", "cost_savings", Set::Whole, value),
+    measure("need_retention", NEED, Set::Common, value),
+    measure("need_retention_random", NEED, Set::Common, random),
+    measure("need_retention_oracle", NEED, Set::Common, oracle),
+    measure("need_retention_exposed", NEED, Set::Exposed, value),
+    measure("need_retention_exposed_random", NEED, Set::Exposed, random),
+    measure("need_retention_exposed_oracle", NEED, Set::Exposed, oracle),
+    measure("efficiency", NEED, Set::Capped, efficiency),
+    measure("room", NEED, Set::Capped, room),
+    measure("surface_retention", SURFACE, Set::Common, value),
+    measure("likelihood_retention", "likelihood_retention", Set::Whole, value),
+    measure("probe_accuracy", "probe_accuracy", Set::Whole, value),
+    measure("constraint_retention", "constraint_retention", Set::Whole, value),
+    measure("salience_recall", "salience_recall", Set::Whole, value),
+    measure("goal_coherence", "goal_coherence", Set::Whole, value),
+];
+
+/// Scores that all say how much was kept, each in its way. Not every run has all of them.
+pub(super) const RETENTIONS: [&str; 7] = [
+    "need_retention",
+    "surface_retention",
+    "likelihood_retention",
+    "probe_accuracy",
+    "constraint_retention",
+    "salience_recall",
+    "goal_coherence",
+];
+
+/// What a trajectory adds to a measure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Term {
+    pub(super) trajectory: u32,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+    n: u32,
+}
+
+/// The terms of a variant by the name of the measure, and which trajectories it was scored on.
+struct Terms {
+    by_measure: BTreeMap<&'static str, Vec<Term>>,
+    cells: Vec<bool>,
+}
+
+impl Terms {
+    fn of(scores: &VariantScores, n_trajectories: usize) -> Self {
+        let sets = Sets::of(scores);
+        let rows = |metric: &str, set: Set| {
+            let get = |stratum: &str| scores.get(&(metric.to_owned(), stratum.to_owned()));
+            match set {
+                Set::Common => get(&sets.common),
+                Set::Exposed => get(&sets.exposed),
+                Set::Capped => get(&sets.capped).or_else(|| get(&sets.exposed)),
+                Set::Whole => get("").or_else(|| get(&sets.common)),
+            }
+        };
+        let terms = |m: &Measure| -> Vec<Term> {
+            let rows = rows(m.metric, m.set).into_iter().flatten().filter(|s| s.weight > 0.0);
+            rows.filter_map(|s| {
+                let [top, bottom] = (m.terms)(s)?;
+                Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
+            })
+            .collect()
+        };
+        let mut cells = vec![false; n_trajectories];
+        scores.values().flatten().for_each(|s| cells[s.trajectory as usize] = true);
+        Terms { by_measure: MEASURES.iter().map(|m| (m.name, terms(m))).collect(), cells }
+    }
+}
+
+/// A variant, or all seeds of a sampled one.
+pub(super) struct Line {
+    /// Label of the variant, without the seed.
+    pub(super) label: String,
+    pub(super) strategy: String,
+    pub(super) params: serde_json::Map<String, serde_json::Value>,
+    pub(super) model: Option<String>,
+    /// The trigger with its parameters, as labels have it.
+    pub(super) trigger: String,
+    trigger_name: String,
+    pub(super) seeds: Vec<u64>,
+    /// Trajectories that it was scored on, under every seed.
+    pub(super) cells: Vec<bool>,
+    /// Beside `seeds`.
+    terms: Vec<Terms>,
+    /// Of the random numbers that draw its seeds.
+    stream: u64,
+}
+
+impl Line {
+    /// The label without its trigger, for tables under one trigger.
+    pub(super) fn short(&self) -> String {
+        let strategy = self.label.rsplit_once(" @ ").map_or(self.label.as_str(), |(strategy, _)| strategy);
+        self.model.as_ref().map_or_else(|| strategy.to_owned(), |model| format!("{strategy} [{model}]"))
+    }
+
+    /// Whether a summary that stands in the log decided what goes: no company for the others.
+    pub(super) fn is_bridge(&self) -> bool {
+        self.trigger_name == "logged"
+    }
+
+    /// Whether it knows the future, so that it is a reference and no strategy.
+    pub(super) fn sees_future(&self) -> bool {
+        self.strategy == "oracle"
+    }
+
+    fn n_cells(&self) -> usize {
+        self.cells.iter().filter(|c| **c).count()
+    }
+
+    /// Value of a measure on each trajectory that has one, mean over seeds, in order of trajectories.
+    pub(super) fn by_trajectory(&self, measure: &str) -> Vec<(u32, f64)> {
+        let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        for term in self.terms.iter().flat_map(|t| &t.by_measure[measure]) {
+            if self.cells[term.trajectory as usize] && term.bottom != 0.0 {
+                let sum = sums.entry(term.trajectory).or_default();
+                *sum = (sum.0 + term.top / term.bottom, sum.1 + 1.0);
+            }
+        }
+        sums.into_iter().map(|(t, (sum, n))| (t, sum / n)).collect()
+    }
+}
+
+/// Collects the terms of variants while their scores are read.
+#[derive(Default)]
+pub(super) struct Gathered(BTreeMap<usize, Terms>);
+
+impl Gathered {
+    pub(super) fn take(&mut self, run: &Run, batch: &[(usize, VariantScores)]) {
+        self.0.extend(batch.iter().map(|(i, scores)| (*i, Terms::of(scores, run.trajectories.len()))));
+    }
+}
+
+/// All lines of a run, and the draws that they share.
+pub(super) struct Lines {
+    /// In order of triggers and labels.
+    pub(super) all: Vec<Line>,
+    pub(super) draws: Draws,
+    /// Cluster of each trajectory.
+    pub(super) clusters: Vec<u32>,
+    pub(super) resampling: Resampling,
+}
+
+impl Lines {
+    pub(super) fn new(run: &Run, gathered: Gathered, resampling: Resampling) -> Self {
+        let key = |v: &VariantRow| {
+            let [strategy, params] = [&v.strategy, &v.strategy_params].map(String::clone);
+            let [trigger, trigger_params] = [&v.trigger, &v.trigger_params].map(String::clone);
+            (strategy, params, trigger, trigger_params, v.model.clone())
+        };
+        let mut groups: BTreeMap<_, Vec<(&VariantRow, Terms)>> = BTreeMap::new();
+        for (i, terms) in gathered.0 {
+            groups.entry(key(&run.variants[i])).or_default().push((&run.variants[i], terms));
+        }
+        let mut all: Vec<Line> = groups.into_values().map(line).collect();
+        all.sort_by(|a, b| natural(&a.trigger, &b.trigger).then_with(|| natural(&a.label, &b.label)));
+        let clusters: Vec<u32> = run.trajectories.iter().map(|t| t.cluster).collect();
+        let n_clusters = clusters.iter().max().map_or(0, |c| *c as usize + 1);
+        Lines { all, draws: Draws::new(resampling, n_clusters), clusters, resampling }
+    }
+
+    /// Lines that can be compared with one another: all but those in bridge mode.
+    pub(super) fn main(&self) -> impl Iterator<Item = &Line> {
+        self.all.iter().filter(|l| !l.is_bridge())
+    }
+
+    /// A measure of a line, on those of its trajectories that `only` has.
+    pub(super) fn series(&self, line: &Line, measure: &str, only: Option<&[bool]>) -> Series {
+        let counts = |t: &&Term| {
+            let trajectory = t.trajectory as usize;
+            line.cells[trajectory] && only.is_none_or(|only| only[trajectory])
+        };
+        let mut trajectories = BTreeSet::new();
+        let mut n_items = 0;
+        let seeds: Vec<Vec<[f64; 2]>> = line
+            .terms
+            .iter()
+            .map(|terms| {
+                let mut sums = vec![[0.0; 2]; self.draws.n_clusters];
+                for term in terms.by_measure[measure].iter().filter(counts) {
+                    let sum = &mut sums[self.clusters[term.trajectory as usize] as usize];
+                    *sum = [sum[0] + term.top, sum[1] + term.bottom];
+                    trajectories.insert(term.trajectory);
+                    n_items += u64::from(term.n);
+                }
+                sums
+            })
+            .collect();
+        let n_items = n_items / seeds.len() as u64;
+        Series { n_trajectories: trajectories.len(), n_items, ..Series::of(&self.draws, seeds, line.stream) }
+    }
+
+    /// A measure of one seed of a line alone.
+    pub(super) fn of_seed(&self, line: &Line, seed: usize, measure: &str) -> Option<f64> {
+        let terms = line.terms[seed].by_measure[measure].iter().filter(|t| line.cells[t.trajectory as usize]);
+        let (top, bottom) = terms.fold((0.0, 0.0), |(a, b), t| (a + t.top, b + t.bottom));
+        pooled::ratio(top, bottom)
+    }
+
+    /// Why the efficiency of a line means nothing, if so: the rule of the summary.
+    pub(super) fn efficiency_withheld(&self, line: &Line) -> Option<String> {
+        let room: Estimate = self.series(line, "room", None).estimate();
+        pooled::efficiency_withheld(&room)
+    }
+
+    /// The trajectories that all these lines were scored on.
+    pub(super) fn shared(&self, lines: &[&Line]) -> Vec<bool> {
+        (0..self.clusters.len()).map(|t| lines.iter().all(|l| l.cells[t])).collect()
+    }
+
+    /// Lines to set side by side, and the trajectories that they share. A line scored on fewer than half
+    /// as many trajectories as the fullest is left out, so that one that failed does not empty the rest.
+    pub(super) fn side_by_side<'a>(&self, lines: impl Iterator<Item = &'a Line>) -> SideBySide<'a> {
+        let lines: Vec<&Line> = lines.collect();
+        let most = lines.iter().map(|l| l.n_cells()).max().unwrap_or(0);
+        let (lines, left_out): (Vec<_>, Vec<_>) = lines.into_iter().partition(|l| 2 * l.n_cells() >= most);
+        let only = self.shared(&lines);
+        SideBySide { n_trajectories: only.iter().filter(|t| **t).count(), lines, only, left_out }
+    }
+}
+
+pub(super) struct SideBySide<'a> {
+    pub(super) lines: Vec<&'a Line>,
+    /// Which trajectories count.
+    pub(super) only: Vec<bool>,
+    pub(super) n_trajectories: usize,
+    pub(super) left_out: Vec<&'a Line>,
+}
+
+impl SideBySide<'_> {
+    /// A sentence on what was left out, or nothing.
+    pub(super) fn remark(&self) -> String {
+        if self.left_out.is_empty() {
+            return String::new();
+        }
+        let labels: Vec<&str> = self.left_out.iter().map(|l| l.label.as_str()).collect();
+        format!(" Left out, because scored on fewer than half of the trajectories: {}.", labels.join(", "))
+    }
+}
+
+/// Replicates, in order of their seeds, as one line.
+fn line(mut replicates: Vec<(&VariantRow, Terms)>) -> Line {
+    replicates.sort_by_key(|(v, _)| v.seed);
+    let variant = replicates[0].0;
+    let (label, trigger) = names(variant);
+    let n_trajectories = replicates[0].1.cells.len();
+    let cells = (0..n_trajectories).map(|t| replicates.iter().all(|(_, terms)| terms.cells[t])).collect();
+    let hash = blake3::hash(label.as_bytes());
+    let stream = u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes"));
+    Line {
+        label,
+        strategy: variant.strategy.clone(),
+        params: serde_json::from_str(&variant.strategy_params).unwrap_or_default(),
+        model: variant.model.clone(),
+        trigger,
+        trigger_name: variant.trigger.clone(),
+        seeds: replicates.iter().map(|(v, _)| v.seed).collect(),
+        cells,
+        terms: replicates.into_iter().map(|(_, terms)| terms).collect(),
+        stream,
+    }
+}
+
+/// Label without the seed, and the trigger in it: `strategy(..) @ trigger(..) [model] #seed`.
+fn names(variant: &VariantRow) -> (String, String) {
+    let label = variant.label.strip_suffix(&format!(" #{}", variant.seed)).unwrap_or(&variant.label);
+    let trigger = label.rsplit_once(" @ ").map_or(variant.trigger.as_str(), |(_, trigger)| trigger);
+    let model = variant.model.as_ref().map(|m| format!(" [{m}]"));
+    let trigger = model.and_then(|m| trigger.strip_suffix(&m)).unwrap_or(trigger);
+    (label.to_owned(), trigger.to_owned())
+}
+
+#[cfg(test)]
+impl Line {
+    /// A line with the value and weight of measures on each trajectory, named like
+    /// `strategy(key=number) @ trigger`.
+    pub(super) fn by_hand(label: &str, scores: &[(&'static str, &[(f64, f64)])]) -> Self {
+        let (name, trigger) = label.split_once(" @ ").unwrap();
+        let (strategy, params) = name.trim_end_matches(')').split_once('(').unwrap_or((name, ""));
+        let param = params.split_once('=').map(|(key, x)| (key.to_owned(), x.parse::<f64>().unwrap().into()));
+        let terms = |scores: &[(f64, f64)]| -> Vec<Term> {
+            let term = |(t, (value, weight)): (usize, &(f64, f64))| Term {
+                trajectory: t as u32,
+                top: value * weight,
+                bottom: *weight,
+                n: *weight as u32,
+            };
+            scores.iter().enumerate().map(term).collect()
+        };
+        let mut by_measure: BTreeMap<_, _> = MEASURES.iter().map(|m| (m.name, Vec::new())).collect();
+        by_measure.extend(scores.iter().map(|(name, scores)| (*name, terms(scores))));
+        let cells = vec![true; scores[0].1.len()];
+        Line {
+            label: label.to_owned(),
+            strategy: strategy.to_owned(),
+            params: param.into_iter().collect(),
+            model: None,
+            trigger: trigger.to_owned(),
+            trigger_name: trigger.to_owned(),
+            seeds: vec![1],
+            cells: cells.clone(),
+            terms: vec![Terms { by_measure, cells }],
+            stream: 1,
+        }
+    }
+
+    /// The same without a trajectory.
+    pub(super) fn without(mut self, trajectory: usize) -> Self {
+        self.cells[trajectory] = false;
+        self
+    }
+}
+
+#[cfg(test)]
+impl Lines {
+    /// Each trajectory is a cluster of its own.
+    pub(super) fn by_hand(all: Vec<Line>, n_trajectories: usize) -> Self {
+        let resampling = Resampling { seed: 1, resamples: 400 };
+        let clusters = (0..n_trajectories as u32).collect();
+        Lines { all, draws: Draws::new(resampling, n_trajectories), clusters, resampling }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic::{BUDGETS, write_run};
+    use super::*;
+
+    #[test]
+    fn seeds_are_one_line_and_failed_cells_are_known() {
+        let dir = tempfile::tempdir().unwrap();
+        write_run(dir.path(), &BUDGETS, 24, 12);
+        let run = Run::open(dir.path()).unwrap();
+        let mut gathered = Gathered::default();
+        run.scores(|batch| {
+            gathered.take(&run, &batch);
+            Ok(())
+        })
+        .unwrap();
+        let lines = Lines::new(&run, gathered, Resampling { seed: 1, resamples: 200 });
+        assert_eq!(lines.all.len(), BUDGETS.len() - 2);
+        let sampled = lines.all.iter().find(|l| l.strategy == "summary").unwrap();
+        assert_eq!(
+            (sampled.label.as_str(), &sampled.seeds[..]),
+            ("summary(style=short) @ turns(n=20)", &[0, 2, 3][..])
+        );
+        let of_seeds: Vec<f64> =
+            (0..3).map(|s| lines.of_seed(sampled, s, "need_retention").unwrap()).collect();
+        let pooled = lines.series(sampled, "need_retention", None).pooled.value.unwrap();
+        // Every seed answers the same questions, so that pooling is a mean.
+        assert!((of_seeds.iter().sum::<f64>() / 3.0 - pooled).abs() < 1e-12);
+        // The fourth variant failed on the second trajectory.
+        let side = lines.side_by_side(lines.main());
+        assert_eq!((side.n_trajectories, side.only[1], side.left_out.len()), (23, false, 0));
+    }
+
+    #[test]
+    fn a_line_that_mostly_failed_does_not_empty_the_rest() {
+        let line = |label: &str| Line::by_hand(label, &[("need_retention", &[(1.0, 1.0); 4])]);
+        let failed = line("b @ t").without(0).without(1).without(2);
+        let lines = Lines::by_hand(vec![line("a @ t"), failed, line("c @ t").without(3)], 4);
+        let side = lines.side_by_side(lines.main());
+        assert_eq!(side.only, [true, true, true, false]);
+        assert!(side.remark().ends_with("trajectories: b @ t."), "{}", side.remark());
+    }
+
+    #[test]
+    fn a_label_is_taken_apart() {
+        let row = |label: &str, model: Option<&str>, seed| VariantRow {
+            variant: String::new(),
+            label: label.to_owned(),
+            strategy: "summary".to_owned(),
+            strategy_params: "{}".to_owned(),
+            trigger: "turns".to_owned(),
+            trigger_params: "{}".to_owned(),
+            model: model.map(str::to_owned),
+            seed,
+        };
+        let both = |label, model, seed| names(&row(label, model, seed));
+        let whole = both("summary(a=1) @ turns(n=2) [m] #3", Some("m"), 3);
+        assert_eq!(whole, ("summary(a=1) @ turns(n=2) [m]".to_owned(), "turns(n=2)".to_owned()));
+        let plain = both("mask @ turns", None, 1);
+        assert_eq!(plain, ("mask @ turns".to_owned(), "turns".to_owned()));
+    }
+}

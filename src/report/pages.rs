@@ -1,0 +1,90 @@
+//! A table of its own page: csv and Parquet for programs, Markdown for a reader who has seen nothing else.
+
+use super::bootstrap::Estimate;
+use super::tables::{Table, fixed, markdown};
+
+/// A table with the words that belong to it.
+pub(super) struct Page {
+    pub(super) table: Table,
+    pub(super) title: &'static str,
+    /// One sentence for a list of pages.
+    pub(super) gist: &'static str,
+    /// What it is and how it is computed, in Markdown.
+    pub(super) about: String,
+    /// What of the table stands on the page.
+    pub(super) parts: Vec<Part>,
+    /// How to read it, in Markdown.
+    pub(super) notes: String,
+}
+
+/// A Markdown table, under a heading where there are several.
+pub(super) struct Part {
+    pub(super) heading: Option<String>,
+    pub(super) header: Vec<&'static str>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+/// Rows of a page; the rest stands in the csv.
+const SHOWN: usize = 400;
+
+impl Page {
+    pub(super) fn markdown(&self) -> String {
+        let name = self.table.name;
+        let mut out = format!("# {}\n\n{}\n", self.title, self.about);
+        let mut room = SHOWN;
+        for part in self.parts.iter().filter(|p| !p.rows.is_empty()) {
+            if room == 0 {
+                break;
+            }
+            if let Some(heading) = &part.heading {
+                out += &format!("\n## {heading}\n");
+            }
+            let shown = &part.rows[..part.rows.len().min(room)];
+            out += &format!("\n{}", markdown(&part.header, shown));
+            room -= shown.len();
+        }
+        let n_rows: usize = self.parts.iter().map(|p| p.rows.len()).sum();
+        if n_rows > SHOWN {
+            out += &format!("\nThe first {SHOWN} of {n_rows} rows; all are in {name}.csv.\n");
+        }
+        out += &format!("\n{}\n\n## Columns of {name}.csv and {name}.parquet\n\n", self.notes);
+        out + &self.table.docs()
+    }
+}
+
+/// `0.412 [0.38, 0.45]`, or `-`.
+pub(super) fn shown(estimate: &Estimate, interval: bool) -> String {
+    match (estimate.value, estimate.interval) {
+        (None, _) => "-".to_owned(),
+        (Some(value), Some((lo, hi))) if interval => {
+            format!("{} [{}, {}]", fixed(value, 3), fixed(lo, 2), fixed(hi, 2))
+        }
+        (Some(value), _) => fixed(value, 3),
+    }
+}
+
+/// `0.412`, or `-`.
+pub(super) fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| fixed(value, decimals))
+}
+
+/// A value with its interval as three columns `name`, `name_lo`, `name_hi`.
+pub(super) fn estimate_columns<'a>(
+    t: &mut Table,
+    name: &str,
+    doc: &str,
+    cells: impl Iterator<Item = &'a Estimate> + Clone,
+) {
+    t.fraction(name, doc, cells.clone().map(|e| e.value));
+    let end = |which: &str| format!("{which} end of the 95 % interval of {name}");
+    t.fraction(&format!("{name}_lo"), &end("lower"), cells.clone().map(Estimate::lo));
+    t.fraction(&format!("{name}_hi"), &end("upper"), cells.map(Estimate::hi));
+}
+
+/// A p-value: `0.012`, `<0.001`, or `-`.
+pub(super) fn p_shown(p: Option<f64>) -> String {
+    match p {
+        Some(p) if p < 0.001 => "<0.001".to_owned(),
+        p => number(p, 3),
+    }
+}
