@@ -44,6 +44,12 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
     if rows.is_empty() {
         return Err(format!("no strategy was run with several values of `{BUDGET}`"));
     }
+    if rows.iter().all(|r| r.area.value.is_none()) {
+        return Err(format!(
+            "no strategy has {MIN_BUDGETS} values of `{BUDGET}` from {} to {}, both included",
+            RANGE.0, RANGE.1
+        ));
+    }
     Ok(Page {
         table: table(&rows),
         title: "Area under retention over budgets",

@@ -86,7 +86,8 @@ fn about(lines: &Lines, baseline: Option<&str>) -> String {
         Some(name) => format!("each variant is compared with the first one called or using `{name}`"),
         None => format!(
             "every two variants are compared where that makes at most {MAX_PAIRS} pairs; else each with one \
-             baseline, the first `mask` (or, where there is none, the first variant)"
+             baseline, the first `mask` (or, where there is none, the first variant); `oracle` is left out, because it \
+             knows the future"
         ),
     };
     format!(
@@ -102,7 +103,9 @@ fn about(lines: &Lines, baseline: Option<&str>) -> String {
 }
 
 fn rows<'a>(lines: &'a Lines, baseline: Option<&str>) -> Vec<Row<'a>> {
-    let main: Vec<&Line> = lines.main().collect();
+    // The oracle is a reference and no choice, unless it is asked for.
+    let asked = |l: &Line| baseline.is_some_and(|name| l.label == name || l.strategy == name);
+    let main: Vec<&Line> = lines.main().filter(|l| !l.sees_future() || asked(l)).collect();
     let series: Vec<Vec<Series>> =
         main.par_iter().map(|l| METRICS.iter().map(|m| lines.series(l, m, None)).collect()).collect();
     let withheld: Vec<Option<String>> = main.par_iter().map(|l| lines.efficiency_withheld(l)).collect();

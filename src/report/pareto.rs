@@ -71,7 +71,8 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
         notes: "- A frequency of 1 says that the variant is on the frontier whichever clusters are drawn; 0.5 says that it \
                 depends on them.\n\
                 - Variants that score exactly alike do not beat one another: all of them are on the frontier, or none.\n\
-                - Nothing compressed (`full`) is always on it: nothing retains more."
+                - Nothing compressed (`full`) is beaten only where another retains everything as well.\n\
+                - Intervals may differ a little from those of the summary: here all clusters are drawn for every score, also those that have none of it."
             .to_owned(),
     })
 }
