@@ -62,7 +62,10 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     if let Some(name) = &options.baseline {
         check_baseline(&lines, name)?;
     }
-    let pages = pages(&run, &lines, options);
+    let mut pages = pages(&run, &lines, options);
+    for page in pages.iter_mut().filter_map(|(_, page)| page.as_mut().ok()) {
+        page.notes += &format!("\n- A cluster is a {}.", summary.cluster_name());
+    }
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
 
     let mut files = Vec::new();
