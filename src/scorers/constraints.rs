@@ -18,7 +18,21 @@
 //! The worst statement of a text counts. Only where the constraint has less than two words to be
 //! recognised by ("at most 90 euros") does a right copy outweigh one that may be about something else.
 //!
-//! Source: DESIGN section 8, ours. Figures and limits stand beside the tests.
+//! Measured on `datasets/golden/constraint_pairs.toml`, written by one hand: all 107 open pairs (before
+//! any tuning 67 of the first 87, then 17 of the next 20), 18 of the 20 held out, none of the 12 hard
+//! ones, which need synonyms or knowledge of the world (10 come out as dropped, 2 as preserved). The
+//! held-out pairs were written before the rules and by their author, so expect less on texts of others.
+//! Of shuffled contexts 19 % still hold when one context is shuffled by itself (few words have few
+//! orders), 3 % when all are shuffled together.
+//!
+//! Limits: English only; a constraint in another language, or of content words alone, is preserved or
+//! dropped. No synonyms but change, break and leave against keep and stay. An exception behind the exact
+//! words ("on average") is not seen. A date agrees with a weekday if it falls on one. A bound may be left
+//! out ("budget: $500"). A statement longer than 60 words is cut. A constraint of a bound and nothing else
+//! ("at most 90 euros"), lost, takes another limit of that dimension for its own: mutated, not dropped.
+//! Newer constraints that supersede this one are for the caller to leave out.
+//!
+//! Source: DESIGN section 8, ours.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -37,8 +51,7 @@ pub enum Outcome {
 }
 
 /// Names of the outcomes, by index.
-pub const NAMES: [&str; 6] =
-    ["contradicted", "mutated", "weakened", "preserved", "paraphrased", "dropped"];
+pub const NAMES: [&str; 6] = ["contradicted", "mutated", "weakened", "preserved", "paraphrased", "dropped"];
 
 impl Outcome {
     pub fn name(self) -> &'static str {
@@ -88,7 +101,12 @@ impl<'a> Piece<'a> {
                     piece.plain.push(' ');
                 }
                 let text = &sentence[chunk[0].start..chunk[chunk.len() - 1].end];
-                piece.statements.push(Statement { text, at, is_question: sentence.ends_with('?'), tokens: read(chunk) });
+                piece.statements.push(Statement {
+                    text,
+                    at,
+                    is_question: sentence.ends_with('?'),
+                    tokens: read(chunk),
+                });
             }
         }
         piece
@@ -159,7 +177,10 @@ pub fn outcome<'a>(constraint: &Constraint, prepared: &Prepared<'a>) -> Verdict<
         }
     }
     let is_held = found.iter().any(|(f, _)| f.outcome.held());
-    let worst = found.into_iter().filter(|(f, _)| f.is_sure || !is_held || f.outcome.held()).min_by_key(|(f, _)| f.outcome);
+    let worst = found
+        .into_iter()
+        .filter(|(f, _)| f.is_sure || !is_held || f.outcome.held())
+        .min_by_key(|(f, _)| f.outcome);
     match worst {
         Some((finding, text)) => Verdict { outcome: finding.outcome, evidence: Some(text) },
         None => Verdict { outcome: Outcome::Dropped, evidence: None },
@@ -255,9 +276,21 @@ impl<'c, 's> Compared<'c, 's> {
         let enough = if is_equal { 2 * m >= n } else { 3 * m >= 2 * n };
         let framed = match (n, self.constraint.values.len()) {
             (0, 0) => false,
-            (1, 0) => !self.is_narrowed() && !self.force.is_report && (self.force.is_directive || self.force.only || self.force.level == 1 || self.is_on_topic()),
+            (1, 0) => {
+                !self.is_narrowed()
+                    && !self.force.is_report
+                    && (self.force.is_directive
+                        || self.force.only
+                        || self.force.level == 1
+                        || self.is_on_topic())
+            }
             (0, _) => self.has_same_bound() || self.is_on_topic() && is_equal,
-            (1, _) => is_equal || self.has_same_bound() || self.is_on_topic() || self.force.is_vague && self.force.level == 3,
+            (1, _) => {
+                is_equal
+                    || self.has_same_bound()
+                    || self.is_on_topic()
+                    || self.force.is_vague && self.force.level == 3
+            }
             _ => true,
         };
         enough && framed
@@ -266,7 +299,8 @@ impl<'c, 's> Compared<'c, 's> {
     /// Whether less is forbidden: "no paid plug-ins" where the constraint says "no plug-ins".
     fn is_narrowed(&self) -> bool {
         let theirs = &self.statement.tokens;
-        let is_new = |i: usize| theirs[i].is_unit() && theirs[i].is_negated && !self.shared.iter().any(|s| s.1 == i);
+        let is_new =
+            |i: usize| theirs[i].is_unit() && theirs[i].is_negated && !self.shared.iter().any(|s| s.1 == i);
         self.shared.iter().any(|&(u, i)| self.constraint.tokens[u].is_negated && i > 0 && is_new(i - 1))
     }
 
@@ -280,7 +314,9 @@ impl<'c, 's> Compared<'c, 's> {
         let ours = self.constraint.values.first().and_then(|&v| self.constraint.tokens[v].value());
         let theirs = || self.statement.tokens.iter().filter_map(Token::value);
         self.constraint.force.only && self.force.only
-            || ours.is_some_and(|o| o.bound.is_some() && theirs().any(|t| t.dim.is_kin(o.dim) && t.bound == o.bound))
+            || ours.is_some_and(|o| {
+                o.bound.is_some() && theirs().any(|t| t.dim.is_kin(o.dim) && t.bound == o.bound)
+            })
     }
 
     /// Whether a third of the neighbouring words of the constraint stand near each other in order: a
@@ -380,7 +416,8 @@ impl<'c, 's> Compared<'c, 's> {
         let is_file = |t: &Token| t.stem.contains(['/', '.', '_']);
         let in_place = |u: usize, i: usize| {
             let ((before, after), (b, a)) = (beside(ours, u), beside(theirs, i));
-            is_file(&ours[u]) == is_file(&theirs[i]) && (before.is_some() && before == b || after.is_some() && after == a)
+            is_file(&ours[u]) == is_file(&theirs[i])
+                && (before.is_some() && before == b || after.is_some() && after == a)
         };
         let mut names = self.missing.iter().filter(|&&u| ours[u].role == Role::Name);
         let same = self.fates.iter().filter(|f| matches!(f, Fate::Same(_))).count();
@@ -435,8 +472,10 @@ fn is_prose(tokens: &[Token]) -> bool {
     let is_joint = |t: &Token| [ARTICLES, MODALS, JOINTS].iter().any(|list| is(list, t));
     let broken = |i: usize| {
         let (a, b) = (&tokens[i], &tokens[i + 1]);
-        let is_verb = is(MODALS, b) || is(AUXILIARIES, b) && !(a.word == "to" && is(&["be", "do", "have"], b));
-        let bare_be = b.word == "be" && !tokens[i.saturating_sub(1)..=i].iter().any(|t| is(BEFORE_BE, t) || is(MODALS, t));
+        let is_verb =
+            is(MODALS, b) || is(AUXILIARIES, b) && !(a.word == "to" && is(&["be", "do", "have"], b));
+        let bare_be = b.word == "be"
+            && !tokens[i.saturating_sub(1)..=i].iter().any(|t| is(BEFORE_BE, t) || is(MODALS, t));
         is(ARTICLES, a) && (is_verb || is(ARTICLES, b) || is(PREPOSITIONS, b) || b.word == "not")
             || is(PREPOSITIONS, a) && (is_verb || b.stem == CHANGE && b.role == Role::Light && a.word != "to")
             || is(MODALS, a) && (is(MODALS, b) || is(PREPOSITIONS, b) || is(&["has", "is", "are", "was"], b))
@@ -445,7 +484,8 @@ fn is_prose(tokens: &[Token]) -> bool {
     };
     let commas = tokens.iter().filter(|t| t.opens_clause).count();
     let starts_with_verb = tokens.first().is_some_and(|t| is(&["is", "are", "of"], t));
-    tokens.len() >= 3 && 2 * commas < tokens.len()
+    tokens.len() >= 3
+        && 2 * commas < tokens.len()
         && !starts_with_verb
         && !tokens.iter().any(|t| t.is_astray)
         && !tokens.last().is_some_and(is_joint)
@@ -499,7 +539,10 @@ impl Force {
             3
         };
         let directs = |t: &Token| match t.role {
-            Role::Mark(mark) => !matches!(mark, Mark::Bound(_) | Mark::Soft | Mark::Only | Mark::Report | Mark::Vague | Mark::All),
+            Role::Mark(mark) => !matches!(
+                mark,
+                Mark::Bound(_) | Mark::Soft | Mark::Only | Mark::Report | Mark::Vague | Mark::All
+            ),
             _ => IMPERATIVES.contains(&t.word.as_str()),
         };
         Force {
@@ -531,7 +574,8 @@ impl Statement<'_> {
     fn around(&self, first: usize, last: usize) -> &[Token] {
         let opens = |i: usize| self.tokens[i].opens_clause;
         let back = |from: usize| (1..from).rev().find(|&i| opens(i)).unwrap_or(0);
-        let ahead = |from: usize| (from + 1..self.tokens.len()).find(|&i| opens(i)).unwrap_or(self.tokens.len());
+        let ahead =
+            |from: usize| (from + 1..self.tokens.len()).find(|&i| opens(i)).unwrap_or(self.tokens.len());
         let (mut start, mut end) = (back(first + 1), ahead(last));
         if start > 0 && start - back(start) <= SHORT_CLAUSE {
             start = back(start);
@@ -576,7 +620,6 @@ impl Token {
     fn is_unit(&self) -> bool {
         matches!(self.role, Role::Cue | Role::Name)
     }
-
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -677,11 +720,9 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 /// Where the first sentence ends: behind a mark that a blank follows, but not behind `e.g.`
 fn sentence_end(text: &str) -> Option<usize> {
     let ends = |&(i, c): &(usize, char)| {
-        let follows = text[i + c.len_utf8()..].chars().next();
-        let word = text[..i].rsplit(char::is_whitespace).next().unwrap_or("");
-        matches!(c, '.' | '?' | '!')
-            && follows.is_some_and(char::is_whitespace)
-            && !(c == '.' && ABBREVIATIONS.contains(&word.trim_start_matches('(')))
+        let is_end = matches!(c, '.' | '?' | '!') && text[i + 1..].starts_with(char::is_whitespace);
+        let word = || text[..i].rsplit([' ', '(']).next().unwrap_or("");
+        is_end && !(c == '.' && ABBREVIATIONS.contains(&word()))
     };
     let end = text.char_indices().find(ends).map_or(text.len(), |(i, c)| i + c.len_utf8());
     (!text.is_empty()).then_some(end)
@@ -711,7 +752,15 @@ fn split(sentence: &str) -> Vec<Word> {
             let opens_clause = opens_clause(&sentence[from..atom.start], words.is_empty());
             let text = atom.norm.to_lowercase();
             let (start, end) = (atom.start, atom.end);
-            words.push(Word { text, start, end, opens_clause, is_name: true, is_capital: false, goes_on: false });
+            words.push(Word {
+                text,
+                start,
+                end,
+                opens_clause,
+                is_name: true,
+                is_capital: false,
+                goes_on: false,
+            });
             from = atom.end;
         }
     }
@@ -752,7 +801,7 @@ fn run(text: &str, is_inner: impl Fn(char) -> bool, joiners: &[char]) -> usize {
     let mut chars = text.char_indices().peekable();
     while let Some((i, c)) = chars.next() {
         let goes_on = chars.peek().is_some_and(|&(_, next)| is_inner(next));
-        if !is_inner(c) && !(joiners.contains(&c) && goes_on) {
+        if !(is_inner(c) || joiners.contains(&c) && goes_on) {
             return i;
         }
     }
@@ -761,7 +810,8 @@ fn run(text: &str, is_inner: impl Fn(char) -> bool, joiners: &[char]) -> usize {
 
 fn push_word(raw: &str, start: usize, opens_clause: bool, goes_on: bool, words: &mut Vec<Word>) {
     let end = start + raw.len();
-    let text = raw.to_lowercase().replace('-', if raw.starts_with(|c: char| c.is_ascii_digit()) { "-" } else { "" });
+    let text =
+        raw.to_lowercase().replace('-', if raw.starts_with(|c: char| c.is_ascii_digit()) { "-" } else { "" });
     let text = text.replace('\u{2019}', "'");
     let text = text.strip_suffix("'s").unwrap_or(&text);
     let uppers = raw.chars().filter(|c| c.is_uppercase()).count();
@@ -772,7 +822,15 @@ fn push_word(raw: &str, start: usize, opens_clause: bool, goes_on: bool, words: 
     };
     match text.strip_suffix("n't").or_else(|| text.strip_suffix("not").filter(|&t| t == "can")) {
         Some(verb) => {
-            push(match verb { "ca" => "can", "wo" => "will", "sha" => "shall", verb => verb }, opens_clause);
+            push(
+                match verb {
+                    "ca" => "can",
+                    "wo" => "will",
+                    "sha" => "shall",
+                    verb => verb,
+                },
+                opens_clause,
+            );
             push("not", false);
         }
         None => push(text, opens_clause),
@@ -847,7 +905,8 @@ fn value(words: &[Word], i: usize) -> Option<(Dim, f64, usize, usize)> {
     if let (Some(month), Some(day)) = (month(i), number(text(i + 1)).filter(|d| *d <= 31.0)) {
         return Some((Dim::Date, month + day, i, 2 + usize::from(ORDINALS.contains(&text(i + 2)))));
     }
-    let currency = |k: usize| CURRENCIES.iter().find(|(s, _)| *s == text(k)).map(|(_, c)| *c);
+    let is = |k: usize, spellings: &str| spellings.split(' ').any(|s| s == text(k));
+    let currency = |k: usize| CURRENCIES.iter().find(|(_, s)| is(k, s)).map(|(c, _)| *c);
     if let (Some(currency), Some((amount, n))) = (currency(i), scaled(words, i + 1)) {
         return Some((Dim::Money(currency), amount, i + 1, 1 + n));
     }
@@ -859,22 +918,20 @@ fn value(words: &[Word], i: usize) -> Option<(Dim, f64, usize, usize)> {
     let (amount, n) = scaled(words, i)?;
     let unit = i + n;
     let skip = usize::from(ORDINALS.contains(&text(unit))) + usize::from(text(unit + 1) == "of");
-    Some(match text(unit) {
-        "am" => (Dim::Clock, amount % 12.0 * 60.0, i, n + 1),
-        "pm" => (Dim::Clock, (amount % 12.0 + 12.0) * 60.0, i, n + 1),
-        "%" | "percent" => (Dim::Percent, amount, i, n + 1),
-        name => {
-            if let Some(&(_, dim, factor)) = UNITS.iter().find(|(unit, ..)| *unit == name) {
-                (dim, amount * factor, i, n + 1)
-            } else if let Some(currency) = currency(unit) {
-                (Dim::Money(currency), amount, i, n + 1)
-            } else if let Some(month) = month(unit + skip).filter(|_| amount <= 31.0) {
-                (Dim::Date, month + amount, i, n + skip + 1)
-            } else {
-                (Dim::Count, amount, i, n)
-            }
-        }
-    })
+    if matches!(text(unit), "am" | "pm") {
+        let noon = if text(unit) == "pm" { 720.0 } else { 0.0 };
+        return Some((Dim::Clock, amount % 12.0 * 60.0 + noon, i, n + 1));
+    }
+    if let Some((dim, factor, _)) = UNITS.iter().find(|(.., s)| is(unit, s)) {
+        return Some((*dim, amount * factor, i, n + 1));
+    }
+    if let Some(currency) = currency(unit) {
+        return Some((Dim::Money(currency), amount, i, n + 1));
+    }
+    match month(unit + skip).filter(|_| amount <= 31.0) {
+        Some(month) => Some((Dim::Date, month + amount, i, n + skip + 1)),
+        None => Some((Dim::Count, amount, i, n)),
+    }
 }
 
 /// A number with the words that multiply it, and how many words that takes.
@@ -979,7 +1036,8 @@ fn bind_values(tokens: &mut [Token]) {
     for i in 0..tokens.len() {
         let Some(value) = tokens[i].value().copied() else { continue };
         let Some((at, bound)) = bound_of(tokens, i, value.dim) else { continue };
-        let not = (at.saturating_sub(NEGATED_BOUND)..at).rev().find(|&k| tokens[k].role == Role::Mark(Mark::Not));
+        let not =
+            (at.saturating_sub(NEGATED_BOUND)..at).rev().find(|&k| tokens[k].role == Role::Mark(Mark::Not));
         let is_inside = |not: &usize| !tokens[not + 1..=at].iter().any(|t| t.opens_clause);
         let bound = match not.filter(is_inside) {
             Some(not) if bound != Bound::About => {
@@ -995,13 +1053,16 @@ fn bind_values(tokens: &mut [Token]) {
 /// The mark that bounds a value: the nearest before it, or a trailing one ("600 words at most").
 fn bound_of(tokens: &[Token], i: usize, dim: Dim) -> Option<(usize, Bound)> {
     let bound = |k: usize| match tokens[k].role {
-        Role::Mark(Mark::Bound(bound)) if tokens[k].word != "by" || dim.is_kin(Dim::Date) || dim == Dim::Clock => {
+        Role::Mark(Mark::Bound(bound))
+            if tokens[k].word != "by" || dim.is_kin(Dim::Date) || dim == Dim::Clock =>
+        {
             Some((k, bound))
         }
         _ => None,
     };
     let is_stop = |k: usize| tokens[k].value().is_some();
-    let before = (i.saturating_sub(BOUND_BEFORE)..i).rev().take_while(|&k| !is_stop(k) && !tokens[k + 1].opens_clause);
+    let before =
+        (i.saturating_sub(BOUND_BEFORE)..i).rev().take_while(|&k| !is_stop(k) && !tokens[k + 1].opens_clause);
     let after = (i + 1..tokens.len().min(i + 1 + BOUND_AFTER)).take_while(|&k| !is_stop(k));
     let trails = |k: &usize| TRAILING.contains(&tokens[*k].word.as_str());
     before.filter_map(bound).next().or_else(|| after.filter(trails).filter_map(bound).next())
@@ -1065,10 +1126,9 @@ fn stem(word: &str) -> String {
     }
     let _ = strip(&mut word, "ing", 6, "") || strip(&mut word, "ed", 5, "");
     let mut last = word.chars().rev();
-    if let (Some(a), Some(b)) = (last.next(), last.next()) {
-        if a == b && a.is_ascii_lowercase() && word.len() > 3 {
-            word.pop();
-        }
+    let doubled = last.next() == last.next() && word.ends_with(|c: char| c.is_ascii_lowercase());
+    if doubled && word.len() > 3 {
+        word.pop();
     }
     strip(&mut word, "e", 4, "");
     strip(&mut word, "y", 4, "i");
@@ -1098,56 +1158,103 @@ const ABBREVIATIONS: &[&str] = &["e.g", "i.e", "ca", "approx", "max", "min", "vs
 const ORDINALS: &[&str] = &["th", "st", "nd", "rd"];
 const WEEKDAYS: &[&str] = &["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 const MONTHS: &[&str] = &[
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-    "november", "december",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 const NUMBERS: &[&str] = &[
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
 ];
 const CURRENCIES: &[(&str, &str)] = &[
-    ("$", "usd"), ("usd", "usd"), ("dollar", "usd"), ("dollars", "usd"), ("bucks", "usd"),
-    ("\u{20ac}", "eur"), ("eur", "eur"), ("euro", "eur"), ("euros", "eur"),
-    ("\u{a3}", "gbp"), ("gbp", "gbp"), ("pound", "gbp"), ("pounds", "gbp"), ("chf", "chf"), ("francs", "chf"),
+    ("usd", "$ usd dollar dollars bucks"),
+    ("eur", "\u{20ac} eur euro euros"),
+    ("gbp", "\u{a3} gbp pound pounds"),
+    ("chf", "chf francs"),
 ];
-/// Bytes are counted in powers of two: 4 GB is 4096 MB.
-const UNITS: &[(&str, Dim, f64)] = &[
-    ("ns", Dim::Seconds, 1e-9), ("us", Dim::Seconds, 1e-6), ("microseconds", Dim::Seconds, 1e-6),
-    ("ms", Dim::Seconds, 1e-3), ("millisecond", Dim::Seconds, 1e-3), ("milliseconds", Dim::Seconds, 1e-3),
-    ("s", Dim::Seconds, 1.0), ("sec", Dim::Seconds, 1.0), ("secs", Dim::Seconds, 1.0),
-    ("second", Dim::Seconds, 1.0), ("seconds", Dim::Seconds, 1.0),
-    ("min", Dim::Seconds, 60.0), ("mins", Dim::Seconds, 60.0), ("minute", Dim::Seconds, 60.0),
-    ("minutes", Dim::Seconds, 60.0), ("h", Dim::Seconds, 3600.0), ("hour", Dim::Seconds, 3600.0),
-    ("hours", Dim::Seconds, 3600.0), ("day", Dim::Seconds, 86_400.0), ("days", Dim::Seconds, 86_400.0),
-    ("week", Dim::Seconds, 604_800.0), ("weeks", Dim::Seconds, 604_800.0),
-    ("bytes", Dim::Bytes, 1.0), ("kb", Dim::Bytes, 1024.0), ("kib", Dim::Bytes, 1024.0),
-    ("mb", Dim::Bytes, 1_048_576.0), ("mib", Dim::Bytes, 1_048_576.0),
-    ("gb", Dim::Bytes, 1_073_741_824.0), ("gib", Dim::Bytes, 1_073_741_824.0),
-    ("tb", Dim::Bytes, 1_099_511_627_776.0), ("tib", Dim::Bytes, 1_099_511_627_776.0),
+/// Dimension, factor and spellings. Bytes go by powers of two: 4 GB is 4096 MB.
+const UNITS: &[(Dim, f64, &str)] = &[
+    (Dim::Percent, 1.0, "% percent"),
+    (Dim::Seconds, 1e-9, "ns"),
+    (Dim::Seconds, 1e-6, "us microseconds"),
+    (Dim::Seconds, 1e-3, "ms millisecond milliseconds"),
+    (Dim::Seconds, 1.0, "s sec secs second seconds"),
+    (Dim::Seconds, 60.0, "min mins minute minutes"),
+    (Dim::Seconds, 3600.0, "h hour hours"),
+    (Dim::Seconds, 86_400.0, "day days"),
+    (Dim::Seconds, 604_800.0, "week weeks"),
+    (Dim::Bytes, 1.0, "bytes"),
+    (Dim::Bytes, 1024.0, "kb kib"),
+    (Dim::Bytes, 1_048_576.0, "mb mib"),
+    (Dim::Bytes, 1_073_741_824.0, "gb gib"),
+    (Dim::Bytes, 1_099_511_627_776.0, "tb tib"),
 ];
 const ARTICLES: &[&str] = &["the", "a", "an"];
 /// No sentence ends with these, nor with an article or a modal verb.
-const JOINTS: &[&str] = &["of", "by", "and", "or", "to", "at", "from", "per", "than", "no", "not", "every", "be", "with"];
+const JOINTS: &[&str] =
+    &["of", "by", "and", "or", "to", "at", "from", "per", "than", "no", "not", "every", "be", "with"];
 const BEFORE_BE: &[&str] = &["to", "not", "never"];
 const FOREIGN: &[&str] = &[
     "der", "die", "das", "und", "nicht", "kein", "keine", "bitte", "auf", "mit", "nur", "bis", "ist", "muss",
-    "le", "la", "les", "une", "est", "pas", "dans", "avec", "el", "los", "las", "una", "que", "por", "para", "con",
-    "il", "che", "non", "di",
+    "le", "la", "les", "une", "est", "pas", "dans", "avec", "el", "los", "las", "una", "que", "por", "para",
+    "con", "il", "che", "non", "di",
 ];
-const PREPOSITIONS: &[&str] = &["of", "on", "in", "at", "for", "from", "to", "with", "by", "into", "before", "after", "per"];
+const PREPOSITIONS: &[&str] =
+    &["of", "on", "in", "at", "for", "from", "to", "with", "by", "into", "before", "after", "per"];
 const MODALS: &[&str] = &["must", "should", "shall", "may", "can", "could", "might", "will", "would"];
 const AUXILIARIES: &[&str] = &["do", "does", "did", "is", "are", "was", "were", "be", "has", "have", "had"];
 /// Said to whoever works, so that a sentence with one asks for something.
 const IMPERATIVES: &[&str] = &["use", "add", "keep", "make", "ensure", "please", "let", "constraint"];
 const LIGHT: &[&str] = &[
-    "use", "uses", "used", "using", "add", "adds", "added", "ensure", "make", "makes", "sure", "please", "user",
-    "users", "want", "wants", "constraint", "constraints", "requirement", "note", "able", "go", "goes",
-    "going", "put", "everything", "anything", "something", "thing", "let", "get", "new", "become", "also", "alone",
+    "use",
+    "uses",
+    "used",
+    "using",
+    "add",
+    "adds",
+    "added",
+    "ensure",
+    "make",
+    "makes",
+    "sure",
+    "please",
+    "user",
+    "users",
+    "want",
+    "wants",
+    "constraint",
+    "constraints",
+    "requirement",
+    "note",
+    "able",
+    "go",
+    "goes",
+    "going",
+    "put",
+    "everything",
+    "anything",
+    "something",
+    "thing",
+    "let",
+    "get",
+    "new",
+    "become",
+    "also",
+    "alone",
 ];
 /// Stop words of code that mean something in a constraint.
 const CODE_WORDS: &[&str] = &[
-    "public", "private", "static", "import", "list", "string", "function", "print", "float", "class", "return",
-    "async", "last", "raise", "throw", "break", "continue", "const", "null", "pass",
+    "public", "private", "static", "import", "list", "string", "function", "print", "float", "class",
+    "return", "async", "last", "raise", "throw", "break", "continue", "const", "null", "pass",
 ];
 const CHANGING: &[&str] = &["chang", "modifi", "edit", "alter", "touch", "break", "broken", "leav"];
 const KEEPING: &[&str] = &["keep", "kept", "stai", "remain", "preserv"];
@@ -1155,9 +1262,12 @@ const KEPT: &[&str] = &["unchanged", "unmodified", "unaltered", "untouched", "un
 const ALONE: &[&str] = &["alone", "as", "unchanged", "untouched", "intact"];
 const TRAILING: &[&str] = &["at", "max", "maximum", "or", "tops", "minimum"];
 
+/// The words of a mark.
+type Phrase = (Vec<&'static str>, Mark);
+
 /// Phrases by their first word, the longest first.
-static MARKS: LazyLock<HashMap<&str, Vec<(Vec<&str>, Mark)>>> = LazyLock::new(|| {
-    let mut marks: HashMap<&str, Vec<(Vec<&str>, Mark)>> = HashMap::new();
+static MARKS: LazyLock<HashMap<&str, Vec<Phrase>>> = LazyLock::new(|| {
+    let mut marks: HashMap<&str, Vec<Phrase>> = HashMap::new();
     for &(mark, phrases) in PHRASES {
         for phrase in phrases.split('|') {
             let words: Vec<&str> = phrase.split(' ').collect();
@@ -1172,26 +1282,58 @@ static MARKS: LazyLock<HashMap<&str, Vec<(Vec<&str>, Mark)>>> = LazyLock::new(||
 
 const PHRASES: &[(Mark, &str)] = &[
     (Mark::Not, "not|never|no|without|nothing|nobody|neither|nor|instead of|rather than|refrain from"),
-    (Mark::Forbidden, "not allowed|not permitted|not acceptable|not ok|not okay|forbidden|prohibited|banned|disallowed|off limits|out of the question|unacceptable|none|not be allowed|not be permitted|excluded"),
+    (
+        Mark::Forbidden,
+        "not allowed|not permitted|not acceptable|not ok|not okay|forbidden|prohibited|banned|disallowed|off limits|out of the question|unacceptable|none|not be allowed|not be permitted|excluded",
+    ),
     (Mark::Avoid, "avoid|avoids|avoided|avoiding"),
     (Mark::Rarely, "rarely|seldom|hardly ever|try not to|tries not to"),
-    (Mark::Cancel, "no longer need|no longer needs|no longer needed|no longer required|no longer applies|no longer apply|no longer has to|no longer have to|no longer necessary|no longer matters|not required|not necessary|not needed|not mandatory|need not|needs not|not need|not have to|no need|waived|lifted"),
-    (Mark::Permit, "may|can|could|might|allowed|permitted|fine|ok|okay|acceptable|optional|optionally|free to|welcome to"),
-    (Mark::Soft, "ideally|preferably|prefer|prefers|preferred|preference|try|tries|if possible|where possible|when possible|if feasible|where feasible|nice|nicetohave|hopefully|mostly|mainly|usually|generally|normally|typically|often|sometimes|best effort|recommended|primarily|largely"),
+    (
+        Mark::Cancel,
+        "no longer need|no longer needs|no longer needed|no longer required|no longer applies|no longer apply|no longer has to|no longer have to|no longer necessary|no longer matters|not required|not necessary|not needed|not mandatory|need not|needs not|not need|not have to|no need|waived|lifted",
+    ),
+    (
+        Mark::Permit,
+        "may|can|could|might|allowed|permitted|fine|ok|okay|acceptable|optional|optionally|free to|welcome to",
+    ),
+    (
+        Mark::Soft,
+        "ideally|preferably|prefer|prefers|preferred|preference|try|tries|if possible|where possible|when possible|if feasible|where feasible|nice|nicetohave|hopefully|mostly|mainly|usually|generally|normally|typically|often|sometimes|best effort|recommended|primarily|largely",
+    ),
     (Mark::Advice, "should|ought|advised|suggested|advisable"),
-    (Mark::Must, "must|shall|has to|have to|required|requires|mandatory|strictly|needs to|need to|obligatory|compulsory"),
-    (Mark::Only, "only|solely|exclusively|nothing but|nothing outside|nothing except|nothing other than|no other|confined to|restricted to"),
+    (
+        Mark::Must,
+        "must|shall|has to|have to|required|requires|mandatory|strictly|needs to|need to|obligatory|compulsory",
+    ),
+    (
+        Mark::Only,
+        "only|solely|exclusively|nothing but|nothing outside|nothing except|nothing other than|no other|confined to|restricted to",
+    ),
     (Mark::All, "all|every|each|always"),
-    (Mark::Vague, "soon|soonish|eventually|sometime|at some point|reasonable|reasonably|quickly|fast|cheap|cheaply|low|limited|small|a few"),
+    (
+        Mark::Vague,
+        "soon|soonish|eventually|sometime|at some point|reasonable|reasonably|quickly|fast|cheap|cheaply|low|limited|small|a few",
+    ),
     (Mark::Report, "took|measured|was|were|found|got|reached|reported|currently|yesterday|spent"),
-    (Mark::Bound(Bound::AtMost), "at most|up to|less than|fewer than|lower than|shorter than|earlier than|smaller than|cheaper than|under|below|within|maximum|max|capped at|limited to|limit of|cap of|before|by|until|<|\u{2264}|or less|or fewer|or lower|tops|at the latest"),
-    (Mark::Bound(Bound::AtLeast), "at least|more than|greater than|higher than|longer than|larger than|bigger than|later than|over|above|exceed|exceeds|exceeding|beyond|minimum|min|after|>|\u{2265}|or more|or higher"),
-    (Mark::Bound(Bound::About), "about|around|roughly|approximately|approx|circa|ca|nearly|almost|~|\u{2248}"),
+    (
+        Mark::Bound(Bound::AtMost),
+        "at most|up to|less than|fewer than|lower than|shorter than|earlier than|smaller than|cheaper than|under|below|within|maximum|max|capped at|limited to|limit of|cap of|before|by|until|<|\u{2264}|or less|or fewer|or lower|tops|at the latest",
+    ),
+    (
+        Mark::Bound(Bound::AtLeast),
+        "at least|more than|greater than|higher than|longer than|larger than|bigger than|later than|over|above|exceed|exceeds|exceeding|beyond|minimum|min|after|>|\u{2265}|or more|or higher",
+    ),
+    (
+        Mark::Bound(Bound::About),
+        "about|around|roughly|approximately|approx|circa|ca|nearly|almost|~|\u{2248}",
+    ),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     #[derive(serde::Deserialize)]
     struct Pairs {
@@ -1214,13 +1356,14 @@ mod tests {
     }
 
     impl Pair {
-        fn found(&self) -> &'static str {
-            judge(&self.constraint, &self.category, &self.context).name()
+        fn found(&self) -> Outcome {
+            judge(&self.constraint, &self.category, &self.context)
         }
     }
 
     fn pairs() -> Vec<Pair> {
-        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/datasets/golden/constraint_pairs.toml"));
+        let text =
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/datasets/golden/constraint_pairs.toml"));
         toml::from_str::<Pairs>(text).unwrap().pair
     }
 
@@ -1228,107 +1371,124 @@ mod tests {
         outcome(&Constraint::new(constraint, category), &Prepared::new([context])).outcome
     }
 
-    /// How many of the pairs come out as written; prints the others.
-    fn right<'a>(pairs: impl Iterator<Item = &'a Pair>) -> (usize, usize) {
-        let (mut right, mut n) = (0, 0);
-        for pair in pairs {
+    /// How many of the pairs come out as written, of how many; prints the confusions.
+    fn right(wanted: impl Fn(&Pair) -> bool) -> (usize, usize) {
+        let (mut table, mut right, mut n) = (BTreeMap::<_, u32>::new(), 0, 0);
+        for pair in pairs().into_iter().filter(wanted) {
+            let found = pair.found().name();
             n += 1;
-            let found = pair.found();
             right += usize::from(found == pair.outcome);
             if found != pair.outcome {
-                println!("{} for {}: {:?} in {:?}", found, pair.outcome, pair.constraint, pair.context);
+                println!("{:?} in {:?}: {found}, not {}", pair.constraint, pair.context, pair.outcome);
             }
+            *table.entry((pair.outcome, found)).or_default() += 1;
+        }
+        for ((wanted, found), count) in table {
+            println!("{wanted:>12} -> {found:<12} {count}");
         }
         (right, n)
     }
 
     #[test]
-    fn crossed() {
+    fn golden_pairs() {
+        assert_eq!(right(|p| !p.hard && !p.held_out), (107, 107), "tuned");
+        assert_eq!(right(|p| p.held_out), (18, 20), "held out");
+        assert_eq!(right(|p| p.hard), (0, 12), "beyond rules");
+    }
+
+    #[test]
+    fn contexts_of_other_categories_say_nothing() {
         let pairs = pairs();
-        let (mut n, mut wrong) = (0, 0);
-        for a in pairs.iter().filter(|p| !p.constraint.is_empty() && !p.held_out) {
-            for b in pairs.iter().filter(|b| b.category != a.category && !b.held_out) {
-                let o = judge(&a.constraint, &a.category, &b.context);
-                n += 1;
-                if o != Outcome::Dropped { wrong += 1; println!("X {} {:?} in {:?}", o.name(), a.constraint, b.context); }
+        for a in &pairs {
+            let others = pairs.iter().filter(|b| b.category != a.category && !a.constraint.is_empty());
+            for b in others {
+                let found = judge(&a.constraint, &a.category, &b.context);
+                assert_eq!(found, Outcome::Dropped, "{:?} in {:?}", a.constraint, b.context);
             }
         }
-        println!("crossed {wrong} of {n}");
+    }
+
+    /// Puts the words of a text in another order.
+    fn shuffled(text: &str, seed: &mut u64) -> String {
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        for i in (1..words.len()).rev() {
+            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            words.swap(i, (*seed >> 33) as usize % (i + 1));
+        }
+        words.join(" ")
     }
 
     #[test]
-    fn shuffled() {
-        let mut seed = 7u64;
-        let mut next = move |n: usize| { seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407); (seed >> 33) as usize % n };
-        let pairs = pairs();
-        let (mut n, mut held) = (0, 0);
-        for p in pairs.iter().filter(|p| judge(&p.constraint, &p.category, &p.context).held()) {
-            for _ in 0..20 {
-                let mut w: Vec<&str> = p.context.split_whitespace().collect();
-                for i in (1..w.len()).rev() { w.swap(i, next(i + 1)); }
-                let text = w.join(" ");
-                n += 1;
-                if judge(&p.constraint, &p.category, &text).held() { held += 1; if next(8) == 0 {println!("S {:?} in {:?}", p.constraint, text); }}
+    fn shuffled_words_hold_little() {
+        let (pairs, mut seed) = (pairs(), 7);
+        let held: Vec<&Pair> = pairs.iter().filter(|p| p.found().held()).collect();
+        let all = pairs.iter().map(|p| p.context.as_str()).collect::<Vec<_>>().join("\n");
+        let (mut alone, mut together) = (0, 0);
+        for _ in 0..20 {
+            let mixed = shuffled(&all, &mut seed);
+            let mixed = Prepared::new([mixed.as_str()]);
+            for p in &held {
+                let constraint = Constraint::new(&p.constraint, &p.category);
+                together += usize::from(outcome(&constraint, &mixed).outcome.held());
+                alone +=
+                    usize::from(judge(&p.constraint, &p.category, &shuffled(&p.context, &mut seed)).held());
             }
         }
-        println!("shuffled held {held} of {n}");
-        let all: Vec<&str> = pairs.iter().map(|p| p.context.as_str()).collect();
-        let all = all.join("\n");
-        let mut w: Vec<&str> = all.split_whitespace().collect();
-        for i in (1..w.len()).rev() { w.swap(i, next(i + 1)); }
-        let text = w.join(" ");
-        let prep = Prepared::new([text.as_str()]);
-        for p in pairs.iter() { let v = outcome(&Constraint::new(&p.constraint, &p.category), &prep); if v.outcome != Outcome::Dropped { println!("ALL {} {:?} {:?}", v.outcome.name(), p.constraint, v.evidence); } }
+        println!("of {}: {alone} alone, {together} together", 20 * held.len());
+        assert!(4 * alone < 20 * held.len() && 20 * together < 20 * held.len());
     }
 
     #[test]
-    fn real() {
-        let mut texts = Vec::new();
-        for f in std::fs::read_dir("/tmp/real").unwrap() { texts.push(std::fs::read_to_string(f.unwrap().path()).unwrap()); }
-        let n: usize = texts.iter().map(String::len).sum();
-        let t = std::time::Instant::now();
-        let prep = Prepared::new(texts.iter().map(String::as_str));
-        println!("R prepared {n} bytes {:?}", t.elapsed());
-        let t = std::time::Instant::now();
-        let mut seen = std::collections::BTreeSet::new();
-        for p in pairs().iter().filter(|p| !p.held_out) {
-            if !seen.insert(p.constraint.clone()) { continue; }
-            let v = outcome(&Constraint::new(&p.constraint, &p.category), &prep);
-            if v.outcome != Outcome::Dropped { println!("R {} {:?} {:?}", v.outcome.name(), p.constraint, v.evidence); }
+    fn values_written_otherwise_are_equal() {
+        for (a, b) in [
+            ("$500", "USD 500"),
+            ("$1,200", "1200 dollars"),
+            ("80 ms", "0.08 s"),
+            ("4 GB", "4096 MB"),
+            ("two seconds", "2 s"),
+            ("5k", "5000"),
+            ("14:00", "2 pm"),
+            ("15 March", "March 15th"),
+            ("Friday", "2026-03-06"),
+            ("50 percent", "50%"),
+            ("two hundred", "200"),
+        ] {
+            let read =
+                |text: &str| read(&split(text)).iter().find_map(|t| t.value().copied()).expect("a value");
+            assert!(read(a).is_same(&read(b)), "{a} is {b}: {:?} {:?}", read(a), read(b));
         }
-        println!("R asked {} in {:?}", seen.len(), t.elapsed());
     }
 
     #[test]
-    fn hard_pairs() {
-        let pairs = pairs();
-        println!("hard {:?}", right(pairs.iter().filter(|p| p.hard)));
+    fn evidence_is_the_worst_statement() {
+        let context =
+            ["We talked about lookups.", "Lookups must stay under 80 ms. Lookups must stay under 800 ms."];
+        let verdict = outcome(&Constraint::new("Lookups must stay under 80 ms", ""), &Prepared::new(context));
+        let evidence = Some("Lookups must stay under 800 ms");
+        assert_eq!(verdict, Verdict { outcome: Outcome::Mutated, evidence });
     }
 
     #[test]
-    fn open_pairs() {
-        let pairs = pairs();
-        assert_eq!(right(pairs.iter().filter(|p| !p.hard && !p.held_out)), (107, 107));
+    fn exact_words_may_go_over_sentences() {
+        let said = "No. Our data must not leave Germany.";
+        assert_eq!(judge(said, "", "She said: No.  Our data must not leave Germany!"), Outcome::Preserved);
     }
-}
 
-#[cfg(test)]
-mod debug {
-    use super::*;
     #[test]
-    fn debug() {
-        for line in std::fs::read_to_string("/tmp/dbg.txt").unwrap_or_default().lines() {
-            let (c, x) = line.split_once(" | ").unwrap();
-            let c = Constraint::new(c, "");
-            let p = Prepared::new([x]);
-            for s in &p.pieces[0].statements {
-                let m = Compared::new(&c, s);
-                println!("== {}", s.text);
-                for t in &s.tokens { print!("{}/{:?}{} ", t.stem, t.role, if t.is_negated {"-"} else {""}); }
-                println!();
-                if let Some(m) = m { println!("about {} prose {} order {} shared {:?} missing {:?} outcome {:?} level {} {}", m.is_about(), is_prose(&s.tokens), m.keeps_order(), m.shared, m.missing, m.outcome(), m.force.level, m.force.is_vague); }
-            }
-            println!();
+    fn hostile_texts() {
+        let long = "a".repeat(100_000) + &"0".repeat(100_000) + &"\u{e4}\u{20ac}".repeat(50_000);
+        for text in ["", " ", ".", "$", "\u{20ac}", "not", "n't", "May 9", "99:99", "0000-01-01", &long] {
+            assert_eq!(judge("Spend at most $500", "", text), Outcome::Dropped);
+            judge(text, text, text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(a in "(\\PC|[a-z]{1,6}|[ .,;:$%'-]|must not|n't|2026-0|at most |[0-9]{1,9}| ms|Friday ){0,40}", b in "\\PC*") {
+            judge(&a, &b, &b);
+            judge(&a, &b, &a);
+            judge(&b, "", &a);
         }
     }
 }
