@@ -166,7 +166,7 @@ pub fn outcome<'a>(constraint: &Constraint, prepared: &Prepared<'a>) -> Verdict<
     for piece in &prepared.pieces {
         let copies = piece.copies(&constraint.plain);
         for (i, statement) in piece.statements.iter().enumerate() {
-            let finding = if copies.contains(&i) {
+            let finding = if copies.binary_search(&i).is_ok() {
                 Some(constraint.copied(statement))
             } else if constraint.is_english && !statement.is_question {
                 Compared::new(constraint, statement).and_then(|c| c.finding())
