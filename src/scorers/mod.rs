@@ -4,6 +4,7 @@
 //! strategy. Every row carries its raw value, floor and ceiling from the same run, and its weight.
 
 pub mod chance;
+pub mod constraints;
 pub mod discard;
 pub mod money;
 pub mod retention;
