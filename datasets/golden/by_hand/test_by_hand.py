@@ -106,6 +106,20 @@ class ByHand(unittest.TestCase):
                     self.assertTrue(s["step"] <= step < len(messages))
                     self.assertEqual(messages[step]["role"], "assistant")
 
+    def test_no_idle_fact(self):
+        """A fact or an output is salient because the agent uses it or a probe asks for it."""
+        for _, _, notes in self.each():
+            asked = {tuple(need) for p in notes["probes"] for need in p["needs"]}
+            for s in notes["salient"]:
+                if s["type"] in ("fact", "tool_output"):
+                    self.assertTrue(s.get("used") or (s["step"], s["start"], s["end"]) in asked, s["text"])
+
+    def test_turns_are_told_apart(self):
+        """After an answer without calls comes a person."""
+        for _, messages, _ in self.each():
+            for a, b in zip(messages, messages[1:]):
+                self.assertFalse(a["role"] == b["role"] == "assistant", b["content"][:60])
+
     def test_observed_facts_reach_later_calls(self):
         """Every talk with calls has facts from a tool or a user whose literals stand in a call at least five messages later."""
         for run, messages, notes in self.each():
