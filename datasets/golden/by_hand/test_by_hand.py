@@ -61,10 +61,10 @@ class ByHand(unittest.TestCase):
         self.assertGreaterEqual(len(set(names)), 10)
         self.assertEqual(len(set(names)), len(names))
         readme = (HERE / "README.md").read_text(encoding="utf-8")
-        for run, _, _ in self.each():
+        for run, messages, _ in self.each():
             self.assertEqual(run["repository"], "golden-by-hand/" + run["task_id"])
             self.assertEqual((run["agent"], run["model"]), ("trajpress-golden", None))
-            self.assertIn("| %s |" % run["task_id"], readme)
+            self.assertIn("| %s | %d |" % (run["task_id"], sum(m["role"] == "assistant" for m in messages)), readme)
 
     def test_no_mark_is_left(self):
         for _, messages, _ in self.each():
