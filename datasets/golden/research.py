@@ -1,0 +1,151 @@
+"""The world of inquiry: sources, stations, archives and markets, read by an agent with tools."""
+
+SYSTEM = [
+    "You are a research assistant for {p0}. Tools: search, read_file, run, edit_file, submit. Cite where a statement comes from.",
+    "You help with a study in the project {repo}. Look things up, never guess, and keep notes as you go.",
+    "You are an analyst. Your sources are in the project folder of {repo}; everything you claim must have a source there.",
+]
+TOOLS = [("search", "Search the collection.", ["query"]), ("read_file", "Open a source or a note.", ["path"]), ("run", "Run a command on the data.", ["command"]),
+         ("edit_file", "Change a note or the draft.", ["path", "old", "new"]), ("submit", "Hand in the report.", ["message"])]
+OPENING = [
+    "Please {goal}. «I need it for a talk.|{p1} will read it first.|The folder {repo} has all we collected.»",
+    "Our question is simple to ask: {goal}. «I hope the sources agree.|The sources are a mess, be warned.»",
+    "For the report I would like you to {goal}. «Be thorough.|Do not trust the summaries.»",
+]
+CHANGE = ["I talked to {p1}: what we really need is that you {goal}. «Leave the first question.|The first question is too broad.»",
+          "The commission changed its mind. Please {goal} from here on.", "New focus, sorry: {goal}. «The rest can rest.|Nobody asks for the other one now.»"]
+BACK = ["The commission changed its mind again, so back to the start: {goal}.", "We return to the first question after all: {goal}. «Keep what you have learned.|Your notes on the other stay in the drawer.»"]
+
+PLOTS = [
+    {"name": "review", "families": "source sample effect data person price", "thing": "the review",
+     "goals": ["find out whether {c0} training helps beginners", "settle what {c1} exercises do to memory", "compare the trials of {c2} diets",
+               "judge how solid the case for {c0} lamps is", "explain why studies on {c1} disagree", "date the first use of {c3} in schools", "list who paid for the {c2} trials"],
+     "plan": ["collect the trials on {c0}", "weed out those without a control group", "extract the effects for {c1}", "check the outliers",
+              "pool what can be pooled", "write the part on {c2}", "draw up the open questions"]},
+    {"name": "stations", "families": "station data source sample effect person", "thing": "the survey",
+     "goals": ["explain the drop in the {c0} series", "estimate the loss of {c1} along the coast", "find which {c2} sensors drift", "link the {c0} peaks to the tides",
+               "fill the gaps of the {c3} record", "compare {c1} north and south of the strait", "check the claim that {c2} came back"],
+     "plan": ["list the stations with {c0}", "remove the broken sensors", "align the clocks", "fit the season of {c1}", "test the change in spring",
+              "map the {c2} results", "write the note on methods"]},
+    {"name": "market", "families": "price person source data sample shelf", "thing": "the study",
+     "goals": ["find out who could buy the {c0} branch", "estimate the market for {c1} repairs", "explain why {c2} lost its customers", "compare the prices of {c0} rentals",
+               "judge whether {c3} can grow in {place0}", "list the risks of entering {c1}", "trace where {c2} gets its parts"],
+     "plan": ["collect the filings on {c0}", "call up the price lists", "sort the interviews by trade", "size the demand for {c1}", "check the export figures",
+              "sketch three scenarios", "draft the letter to the board"]},
+    {"name": "archive", "families": "shelf source person price data effect", "thing": "the provenance report",
+     "goals": ["trace the {c0} painting through the war years", "find who wrote the {c1} letters", "date the {c2} map", "prove that the {c0} bell came from {place0}",
+               "identify the people in the {c3} photograph", "find the lost page of the {c1} diary", "tell the two {c2} copyists apart"],
+     "plan": ["list the boxes on {c0}", "compare the hands", "follow the auction of {c1}", "check the watermarks", "ask the parish of {place1}",
+              "order the owners in time", "write the statement for the museum"]},
+    {"name": "outage", "families": "source person data station shelf price", "thing": "the inquiry",
+     "goals": ["find what started the {c0} outage", "tell why the {c1} alarm stayed silent", "reconstruct the night of the {c2} leak", "judge whether the {c0} drill worked",
+               "find out who knew of the {c3} fault", "explain the delay at the {c1} gate", "compare the {c2} leak with earlier ones"],
+     "plan": ["order the reports on {c0} by time", "read the shift book", "listen to the calls about {c1}", "check the maintenance of {c2}", "draw the chain of causes",
+              "test it against the meter readings", "write the finding"]},
+]
+
+FAMILIES = [
+    {"key": "source", "gen": "docid", "noun": "document",
+     "ents": ["the largest trial", "the retracted study", "the minutes of the board", "the field manual", "the dissent of {p2}", "the earliest account"],
+     "says": ["{e} is filed as {v}, with two appendices", "the catalogue lists {e} under {v} and a wrong title", "a footnote gives {v} as the number of {e}",
+              "librarian's remark: {e} was scanned as {v}, page order uncertain"],
+     "ask": "Under which number is {e} filed?", "anew": "The library has renumbered: {e} is {v} now.",
+     "uses": [("I open {e}.", "read_file", {"path": "sources/{v}.txt"}, "{page}"), ("Who cites {e}?", "search", {"query": "cites {v}"}, "{n1} documents, all of them later"),
+              ("The draft needs {e} as its reference.", "edit_file", {"path": "draft.md", "old": "[ref]", "new": "[{v}]"}, "edited, 1 replacement")]},
+    {"key": "sample", "gen": "count", "noun": "number of cases",
+     "ents": ["the Danish cohort", "the night-shift group", "the second wave", "the rural sample", "the school panel", "the clinic series"],
+     "says": ["{e} has {v} cases after cleaning, says the methods section", "for {e} they report {v} participants at the start", "{v} persons make up {e}, children excluded",
+              "a correction puts {e} at {v} cases in the final count"],
+     "ask": "How many cases does {e} have?", "anew": "An erratum came out: {e} has {v} cases.",
+     "uses": [("I weigh {e} by its size.", "run", {"command": "python3 pool.py --add 'n={v} cases'"}, "pooled, heterogeneity {n1} %"),
+              ("The table needs the size of {e}.", "edit_file", {"path": "draft.md", "old": "| n |", "new": "| {v} cases |"}, "edited, 1 replacement")]},
+    {"key": "effect", "gen": "effect", "noun": "effect",
+     "ents": ["the morning group", "the sham treatment", "the combined therapy", "the delayed group", "the online course", "the older half"],
+     "says": ["{e} shows a standardised effect of {v} after six weeks", "figure caption: effect {v} for {e}, whiskers omitted", "for {e} the model gives an effect of {v}, adjusted for age",
+              "the abstract claims an effect of {v} in {e}"],
+     "ask": "Which effect is reported for {e}?", "anew": "The authors corrected themselves: the effect in {e} is {v}.",
+     "uses": [("I enter what {e} showed.", "run", {"command": "python3 pool.py --effect {v}"}, "pooled, heterogeneity {n1} %"),
+              ("Into the table with {e}.", "edit_file", {"path": "draft.md", "old": "| d |", "new": "| effect {v} |"}, "edited, 1 replacement")]},
+    {"key": "data", "gen": "datafile", "noun": "data file",
+     "ents": ["the hourly readings", "the hand-made counts", "the tide tables", "the corrected weights", "the interview codes", "the price index"],
+     "says": ["{e} are in {v}, the header spans two rows", "use {v} for {e}, the older copy is truncated", "{p2} put {e} into {v} and locked the folder",
+              "README: {v} holds {e}, decimal commas throughout"],
+     "ask": "Which file holds {e}?", "anew": "{p2} re-exported {e}, they are in {v} now.",
+     "uses": [("I load {e}.", "run", {"command": "python3 -c \"import table; print(table.load('{v}').shape)\""}, "({n3}, {n1})"),
+              ("A first look at {e}.", "run", {"command": "head -n 4 {v}"}, "{csv}")]},
+    {"key": "station", "gen": "station", "noun": "station",
+     "ents": ["the buoy off {place0}", "the mast on the dyke", "the gauge at the lock", "the drifting float", "the harbour camera", "the lighthouse thermometer"],
+     "says": ["{e} carries the code {v} in the network", "records of {e} appear as station {v}, gaps in winter", "{v} is {e}, last serviced two years ago",
+              "mind the mix-up: {e} was relabelled {v} when the cable was renewed"],
+     "ask": "Which code has {e}?", "anew": "The network was recoded: {e} is {v} now.",
+     "uses": [("I pull the series of {e}.", "run", {"command": "fetch-series --station {v} --monthly"}, "{csv}"),
+              ("Any remark about {e}?", "search", {"query": "station {v} maintenance"}, "{n1} remarks, newest about algae")]},
+    {"key": "person", "gen": "person", "noun": "code",
+     "ents": ["the retired pilot", "the harbour master", "the night nurse", "the youngest buyer", "the auctioneer", "the whistle-blower"],
+     "says": ["{e} was interviewed as {v}, recording of poor quality", "transcript index: {v} is {e}, two sessions", "{e} asked for anonymity and became {v}",
+              "in the code book {v} stands for {e}, since the second round"],
+     "ask": "Under which code was {e} interviewed?", "anew": "For more privacy {e} was given a new code, {v}.",
+     "uses": [("I reread what {e} said.", "read_file", {"path": "interviews/{v}.txt"}, "{page}"), ("I quote {e} here.", "edit_file", {"path": "draft.md", "old": "[who]", "new": "({v})"}, "edited, 1 replacement")]},
+    {"key": "shelf", "gen": "shelf", "noun": "shelf mark",
+     "ents": ["the customs ledger", "the bundle of letters", "the glass negatives", "the parish register", "the sale catalogue", "the torn map"],
+     "says": ["{e} is kept under {v} in the cellar", "finding aid: {v} contains {e}, water damage at the edges", "the reading room brings {e} if one orders {v}",
+              "{e} came back from the restorer and stands at {v}"],
+     "ask": "Under which shelf mark is {e} kept?", "anew": "After the move of the archive {e} is kept under {v}.",
+     "uses": [("I order {e}.", "run", {"command": "archive-order '{v}' --scan"}, "ordered, ready in {n1} hours"), ("I note where {e} is.", "edit_file", {"path": "notes/boxes.md", "old": "- ?", "new": "- {v}"}, "edited, 1 replacement")]},
+    {"key": "price", "gen": "money", "noun": "price",
+     "ents": ["the {vendor1} licence", "the used vessel", "the yearly service", "the {c1} spare set", "the corner shop", "the winter lease"],
+     "says": ["the price list puts {e} at {v}, taxes included", "{e} changed hands for {v} according to the filing", "an advert asked {v} for {e}, firm",
+              "{v} was paid for {e}, so the ledger says"],
+     "ask": "Which price is given for {e}?", "anew": "A newer list is out: {e} is at {v}.",
+     "uses": [("I put the price of {e} into the model.", "run", {"command": "python3 model.py --set price={v}"}, "margin {n1} %, pays off in {n2} months"),
+              ("The table gets the figure of {e}.", "edit_file", {"path": "draft.md", "old": "| $ |", "new": "| {v} |"}, "edited, 1 replacement")]},
+]
+
+DECISIONS = [
+    {"topic": "treating the missing values", "options": [("multiple imputation", "a fifth of the rows has holes"), ("complete cases only", "the holes are few and random"), ("a missing flag", "silence itself means something here"),
+     ("the last known value", "the sensors are slow anyway"), ("a bound from both sides", "nobody can then accuse us of guessing")]},
+    {"topic": "pooling the results", "options": [("a random-effects model", "the populations differ"), ("a vote count", "half of the papers give no variance"), ("a Bayesian pool", "there is an earlier estimate"),
+     ("no pooling at all", "the measures do not compare"), ("the median of medians", "one giant study would swamp the rest")]},
+    {"topic": "ordering the evidence", "options": [("by date", "the later writers copied the earlier"), ("by place", "the dialect gives them away"), ("by witness", "two of them lied before"),
+     ("by kind of paper", "the watermarks are datable"), ("by owner", "the stamps form a chain")]},
+    {"topic": "choosing the comparison", "options": [("the neighbouring town", "the weather is the same"), ("the year before", "the staff was the same"), ("a synthetic twin", "no real place is like it"),
+     ("the national mean", "readers know it"), ("the same group at rest", "people differ more than days")]},
+    {"topic": "presenting the outcome", "options": [("one map", "the board thinks in places"), ("a short table", "figures will be checked"), ("three scenarios", "nobody believes one number"),
+     ("a time line", "the order is the argument"), ("a question list", "the answer is not in yet")]},
+]
+WEIGH = ["Ways of {topic}, as far as I see:", "I have to settle on {topic}:", "Before writing, a choice about {topic}:"]
+DECIDE = ["I choose {o}, because {r}.", "Decision: {o}; {r}.", "It will be {o}, since {r}."]
+DECIDE_ODD = ["All things weighed, {o} wins on one count: {r}.", "{o}, then. The argument that carries it: {r}."]
+
+PLANT = [
+    ("I search the collection.", "search", {"query": "{w0} {a0} {w1}"}, "hits"),
+    ("I read the next document.", "read_file", {"path": "sources/{w1}-{n3}.txt"}, "page"),
+    ("The notes of the last round may say it.", "read_file", {"path": "notes/{w0}.md"}, "doc"),
+    ("What do the remarks in the table say?", "run", {"command": "csvtool remarks data/{w2}.csv"}, "log"),
+    ("I go through the letters in that folder.", "run", {"command": "cat letters/{w0}/*.txt | head -n {n2}"}, "page"),
+    ("The code book should help.", "read_file", {"path": "codebook/{w1}.md"}, "doc"),
+]
+WORK = {
+    "explore": [("I search more widely.", "search", {"query": "{w1} {a0} overview"}, "hits"), ("I skim the next source.", "read_file", {"path": "sources/{w0}-{n3}.txt"}, "page"),
+                ("What is in the folder?", "run", {"command": "ls -l sources/{w2}"}, "listing"), ("A look at the raw table.", "run", {"command": "head -n {n1} data/{w1}.csv"}, "csv"),
+                ("Another source on the {w1}, a {a0} one.", "read_file", {"path": "sources/{w1}-{n3}.txt"}, "page"), ("I try other words.", "search", {"query": "{a0} {w2} {w0}"}, "hits"),
+                ("Which scans came in last week?", "run", {"command": "ls -l scans/{w1}"}, "listing"), ("Does the catalogue know more?", "run", {"command": "catalogue --json {w0}"}, "json")],
+    "implement": [("I write the first paragraph of this part.", "edit_file", {"path": "draft.md", "old": "TODO", "new": "The {a0} {w0} calls for care, as the {w1} shows."}, "edited"),
+                  ("A script does the counting.", "edit_file", {"path": "count.py", "old": "pass", "new": "print(sum({w1} for {w1} in {w2}))"}, "edited"),
+                  ("I fill in the table.", "edit_file", {"path": "draft.md", "old": "| ? |", "new": "| {a0} |"}, "edited_failed")],
+    "refactor": [("The section has the wrong order, I move two paragraphs.", "edit_file", {"path": "draft.md", "old": "## {w0}", "new": "## {w2}"}, "edited")],
+    "debug": [("The figures do not add up, I look where it breaks.", "run", {"command": "python3 count.py --check"}, "trace"), ("Something is off with the {w1} rows.", "run", {"command": "grep -n {a0} data/{w1}.csv"}, "csv")],
+    "verify": [("I check the sums against the appendix.", "run", {"command": "python3 count.py --compare {w0}"}, "counts"), ("A second reading of the source, to be sure.", "read_file", {"path": "sources/{w2}-{n3}.txt"}, "page"),
+               ("I count the {w1} by hand and compare.", "run", {"command": "python3 count.py --only {w1}"}, "counts"), ("Do the scripts still pass?", "run", {"command": "pytest -q analysis"}, "pytest")],
+    "document": [("I put this into the notes.", "edit_file", {"path": "notes/diary.md", "old": "---", "new": "--- {w0}: {a0}, see {w1}"}, "edited"), ("The methods section gets a line.", "edit_file", {"path": "draft.md", "old": "## Methods", "new": "## Methods\nThe {w1} were read twice."}, "edited")],
+}
+DONE = ["Part done: {item}. «The notes are in order.|What is left is small.»", "That settles one point of the plan, {item}.", "«Finished|Through» with this: {item}."]
+FINISH = ("The report is complete, I hand it in.", "submit", "received")
+PLAN = ["write to {p1} for the raw tables",
+        "read the reviews of {vendor1}",
+        "check the translation",
+        "redraw the main figure",
+        "have {p2} read the draft",
+        "set up the list of references",
+        "recount the doubtful cases",
+        "shorten the introduction"]
