@@ -114,7 +114,7 @@ MAKERS = {
     "mm": lambda c, r: "%d mm" % (c.int(2, 30) * 10) if r == "low" else "%d.%d mm" % (c.int(11, 390), c.int(1, 9)),
     "px": lambda c, r: "%d px" % (c.int(2, 120) * (8 if r == "low" else 1) + (0 if r == "low" else 301)),
     "ms": lambda c, r: "%d ms" % (c.int(2, 18) * 50 if r == "low" else c.int(41, 997)),
-    "gb": lambda c, r: "%d GB" % c.int(2, 63) if r != "high" else "%d.%d GB" % (c.int(1, 38), c.int(1, 9)),
+    "gb": lambda c, r: "%d GB" % c.int(2, 19 if r == "low" else 39) if r != "high" else "%d.%d GB" % (c.int(1, 38), c.int(1, 9)),
     "minutes": lambda c, r: "%d minutes" % (c.int(2, 12) * 5 if r == "low" else c.int(7, 89)),
     "ratio": lambda c, r: "%d.%d:1" % (c.int(3, 11), c.int(1, 9)),
     "words": lambda c, r: "%d words" % (c.int(3, 40) * 50 if r == "low" else c.int(121, 1989)),

@@ -112,8 +112,9 @@ def ask(story):
         pool = candidates(story, snapshot, step, guessers)
         # An answer that the messages in between say aloud asks nothing; nor may they change it.
         pool = [x for x in pool if len(x[3]) >= 3 and not places(said, x[2]) and (x[1], x[2]) not in asked]
-        if changes_between(log, snapshot["last"], step):
-            pool = [x for x in pool if x[0] in ("decision", "continuation")] if not goal_between(log, snapshot["last"], step) else [x for x in pool if x[0] == "decision"]
+        moved = {x["old"] for x in log.superseded if snapshot["last"] < x["step"] <= step}
+        turned = any(snapshot["last"] < g["step"] <= step for g in log.goal_changes)
+        pool = [x for x in pool if x[2] not in moved and not (turned and x[0] in ("goal", "continuation"))]
         want = 3 if n_points <= 4 or snapshot["is_end"] else 2
         for _ in range(want):
             counts = {k: sum(p["kind"] == k for p in probes) for k in ("goal", "constraint", "artifact", "continuation", "decision")}
@@ -147,11 +148,3 @@ def ask(story):
                 asked.add((x[1], x[2]))
             pool = [y for y in pool if y[1] != x[1] and y[4] != x[4]]
     return probes
-
-
-def changes_between(log, last, step):
-    return any(last < s["step"] <= step for s in log.superseded) or goal_between(log, last, step)
-
-
-def goal_between(log, last, step):
-    return any(last < g["step"] <= step for g in log.goal_changes)

@@ -54,7 +54,7 @@ class Story:
         self.goal_list, self.goal_step = [], 0
         self.snapshots, self.owed = [], None
         self.hostile, self.goals = hostile, goals
-        self.sayings, self.seen = [], []
+        self.sayings, self.seen, self.strays = [], [], []
 
     # ---- words
 
@@ -94,6 +94,11 @@ class Story:
                 self.facts[key] = {"key": key, "family": family, "entity": self.tell(entity), "old": [], "said": None, "busy": -1,
                                    "value": names.value(c, family["gen"], rarity, self.taken), "span": key}
 
+        # Values of the same kinds that belong to nothing anybody asks about.
+        for family in families:
+            self.strays += [(family["noun"], names.value(c, family["gen"], rarity, self.taken)) for _ in range(2 if self.n_turns < 50 else 4)]
+        self.strays = c.shuffled(self.strays)
+
     def sentence(self, fact, value=None):
         """A line that gives a fact its value, new or in the words of the first time."""
         says = fact["family"]["says"]
@@ -126,6 +131,7 @@ class Story:
             lead = self.tell(c.choice(self.tale.ASK))
             reply = c.choice(chatter.ACKS) + " " + self.tell(c.choice(
                 ["I come back to it when it is needed.", "That helps.", "I put it with the rest.", "Let us go on, then.", "", "That may be useful later.", "I file it.", "Then I have a fuller picture."]))
+            lines = ". ".join([lines] + [capital(r) for r in self.due_rumours(1)])
             return self.answer(lead + " " + lines + ".", reply.strip(), "explore")
         thought, tool, arguments, kind = c.choice(self.tale.PLANT)
         result = self.outputs.around(kind, [self.marked(f, "tool_output") for f in group] + self.due_rumours(1),
@@ -210,6 +216,9 @@ class Story:
             f = c.choice(loose)
             extra.append(self.marked(f, "fact" if self.is_talk else "tool_output"))
         extra += rumours
+        if self.strays and c.chance(0.25):
+            noun, stray = self.strays.pop()
+            extra.append(noise(self.tell(c.choice(["an old {noun} in the {w0} archive was {v}", "{v} is a {noun} of the {a0} {w1}, long gone", "the {a0} {w2} had {v} as its {noun}", "crossed out: {noun} {v} of the {w0}"]), noun=noun, v=stray)))
         aside = " " + c.choice(chatter.ASIDES) if c.chance(0.15) else ""
         if self.is_talk:
             return self.talk_filler(intent, extra)
@@ -242,8 +251,10 @@ class Story:
             return self.answer(said, reply, intent if intent in ("explore", "verify") else "explore")
         cue, thought, tool, arguments, kind = c.choice(self.tale.WORK[intent])
         more = "policy" if self.domain == "support" else "spec"
-        result = self.outputs.around(c.choice(["doc", "records"]), extra, more) if extra else self.outputs.blob(kind)
-        self.work(cue, thought, tool, arguments, result, intent, ())
+        if extra:
+            thought, tool, arguments, kind = c.choice(self.tale.PLANT)
+            return self.work("What do you have there?|Could you look again?|Anything new in the papers?", thought, tool, arguments, self.outputs.around(kind, extra, more), "explore", ())
+        self.work(cue, thought, tool, arguments, self.outputs.blob(kind), intent, ())
 
     # ---- what the user says
 
@@ -259,7 +270,7 @@ class Story:
         """First statement of a constraint, marked, as the words of the user."""
         sentences = item["odd"] if self.is_odd() else item["plain"]
         template = self.c.choice(item["implicit"] if item["hinted"] and item["implicit"] else sentences)
-        item["was_implicit"] = template in item["odd"] and not any(x in template for x in limits.SAID_PLAINLY)
+        item["was_implicit"] = template in item["odd"] and template not in item["plain"] and not any(x in template for x in limits.SAID_PLAINLY)
         text = capital(self.tell(template, v=item["value"]))
         return salient("constraint", item["id"], text)
 
@@ -385,8 +396,11 @@ class Story:
         lead = self.tell(c.choice(self.tale.WEIGH), topic=topic["topic"])
         form = c.choice(self.tale.DECIDE_ODD if self.is_odd() else self.tale.DECIDE)
         decision = salient("decision", key, capital(self.tell(form, o=chosen[0], r=chosen[1])))
-        against = " ".join(capital(place("%s.%d" % (key, i), self.tell(c.choice(["for {o} one could say that {r}", "{o} has its friends, for {r}", "{r}, which speaks for {o}", "{o} would do, and {r}"]), o=o, r=r))) + "."
-                           for i, (o, r) in enumerate(rest))
+        forms = ["for {o} one could say that {r}", "{o} has its friends, for {r}", "{r}, which speaks for {o}", "{o} would do, and {r}", "the good side of {o}: {r}", "with {o} there is this, {r}",
+                 "{p3} would take {o}, as {r}"]
+        lines = [capital(place("%s.%d" % (key, i), self.tell(c.choice(forms), o=o, r=r))) + "." for i, (o, r) in enumerate(rest)]
+        lines.append(self.tell(c.choice(["There is also {o}.", "Nor should we forget {o}.", "{p1} mentioned {o} too."]), o=chosen[0]))
+        against = " ".join(c.shuffled(lines))
         self.choices.append({"id": key, "topic": topic["topic"], "answer": chosen[0], "reason": chosen[1], "options": rest})
         for o, r in rest:
             if c.chance(0.75):
@@ -600,6 +614,10 @@ class Story:
         self.log.spans[key]["used"].append(self.log.last + 1 + bool(self.queue or self.is_talk))
         self.heard("That is all from me, thank you." if self.is_talk else None)
         self.settle_changes()
+        plan = self.plans[self.plan_now]
+        left = plan["items"][plan["at"] + 1:]
+        if left:
+            thought += self.tell(" What was left of the plan ({x}) «is for {p3}|turned out not to be needed|can follow later|somebody else has done meanwhile».", x="; ".join(left))
         self.log.call(thought, [(tool, arguments, self.outputs.blob(kind))], "document")
         self.log.subtask_ends.append(self.log.last)
 
