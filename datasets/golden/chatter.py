@@ -67,7 +67,7 @@ LISTING = ["-rw-r--r-- 1 dev dev {n3} {w0}_{w1}.py", "drwxr-xr-x 2 dev dev 4096 
 CSV = ["{n3},{w0},{a0},{n1}.{n2}", "{n3},{w1},{a0},{n2}.{n1}", "{n3},{w2},,{n1}.{n2}", "{n3},{w0},{a0},nan"]
 TRACE = ["  File \"/srv/{w0}/{w1}.py\", line {n2}, in {w2}_{a0}", "    self.{w1}.{w2}({a0}_{w0})",
          "  File \"/srv/lib/{w2}.py\", line {n3}, in __call__", "    return self._{w0}(*args)"]
-HITS = ["{w0}/{w1}.md:{n2}: the {a0} {w2} is described in the appendix", "{w2}/{w0}.md:{n1}: see also the {a0} {w1}",
+HITS = ["{w0}/{w1}.md:{n2}: the {a0} {w2} is described further down", "{w2}/{w0}.md:{n1}: see also the {a0} {w1}",
         "{w1}/{w2}.md:{n3}: open question about {a0} {w0} entries"]
 JSON_ROWS = ["  {\"id\": {n3}, \"name\": \"{w0}\", \"state\": \"{a0}\", \"weight\": {n1}.{n2},"]
 PAGES = [
@@ -96,6 +96,17 @@ OPENERS = ["Hm.", "Let me think.", "Step by step.", "One thing at a time.", "Nex
            "The {a0} part remains.", "I am not convinced yet.", "This should be quick.", "Slowly now.", "A small step.", "I want to be sure.", "Another look, then.", "The {w2} can wait.", "I have a suspicion.",
            "Before I forget it:", "For completeness:", "Just in case:", "It is about the {w0} again."]
 
+MANUAL = [
+    "The {a0} {w0} is started by the {w1} and needs no care of its own.",
+    "To restart the {w2}, stop it first; a {a0} stop takes {n1} seconds.",
+    "Do not confuse the {w0} with the {a0} {w1}, which was removed {n1} releases ago.",
+    "This section is about the {a0} {w2} and was last reviewed by {p4}.",
+    "Known trouble: the {w1} complains about {a0} input. It can be ignored.",
+    "The {w0} writes {n2} lines an hour at most, older ones are thrown away.",
+    "TODO ({p4}): describe the {a0} {w1}.",
+    "If the {w2} is {a0}, wait for {n1} minutes and look again.",
+    "History: the {w1} was written in {place0} and has grown {a0} since.",
+]
 ADJECTIVES = ("empty late stale pending partial round narrow quiet nested broad spare mixed plain shallow weekly remote brittle odd "
               "faded loose early minor double curved silent local").split()
 REPLIES = ["I see.", "That is no trouble.", "Then we leave it at that.", "I do not think that it touches us.", "It makes no difference here.", "We shall see.", "I only listen, go on.",

@@ -149,7 +149,7 @@ PLANT = [
     ("The journal may know more.", "run", {"command": "journalctl -u {w0} --since yesterday | tail -n {n2}"}, "log"),
     ("I look at the comments in the configuration.", "read_file", {"path": "config/{w0}.toml"}, "config"),
     ("What does the runbook say?", "run", {"command": "sed -n '{n1},{n2}p' runbook/{w1}.txt"}, "doc"),
-    ("The board may have something on it.", "run", {"command": "tracker list --label {w0}"}, "log"),
+    ("The board may have something on it.", "run", {"command": "tracker list --label {w0}"}, "records"),
     ("I look through the last commit messages.", "run", {"command": "git log --format=%s%n%b -n {n1}"}, "commitlog"),
 ]
 WORK = {

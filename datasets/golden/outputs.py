@@ -4,7 +4,7 @@ from kit import capital, expand, noise
 
 LENGTHS = {"low": (2, 4), "mid": (5, 10), "high": (11, 24)}
 TABLES = {"log": chatter.LOG_LINES, "pytest": chatter.PYTEST, "cargo": chatter.CARGO, "jest": chatter.JEST, "listing": chatter.LISTING,
-          "csv": chatter.CSV, "trace": chatter.TRACE, "hits": chatter.HITS, "page": chatter.PAGES, "policy": chatter.POLICY, "spec": chatter.SPECS}
+          "csv": chatter.CSV, "trace": chatter.TRACE, "hits": chatter.HITS, "page": chatter.PAGES, "manual": chatter.MANUAL, "policy": chatter.POLICY, "spec": chatter.SPECS}
 CODE = ["def {w0}_{a0}({w1}):", "    for {w2} in {w1}:", "        if not {w2}.{a0}:", "            continue", "        {w0}.append({w2})",
         "    return {w0}", "", "class {w1}Mixin:", "    {a0} = None", "    # {w0} before {w1}, see the manual"]
 

@@ -54,6 +54,7 @@ class Story:
         self.goal_list, self.goal_step = [], 0
         self.snapshots, self.owed = [], None
         self.hostile, self.goals = hostile, goals
+        self.prose = {"coding": "manual", "research": "page", "support": "policy", "design": "spec"}[domain]
         self.sayings, self.seen, self.strays = [], [], []
 
     # ---- words
@@ -135,7 +136,7 @@ class Story:
             return self.answer(lead + " " + lines + ".", reply.strip(), "explore")
         thought, tool, arguments, kind = c.choice(self.tale.PLANT)
         result = self.outputs.around(kind, [self.marked(f, "tool_output") for f in group] + self.due_rumours(1),
-                                     "policy" if self.domain == "support" else "spec" if self.domain == "design" else "page")
+                                     self.prose)
         self.work("Could you look that up?|What do you have on it?|Please check on your side.", thought, tool, arguments, result, "explore", ())
 
     def use(self, fact):
@@ -172,9 +173,11 @@ class Story:
     def work(self, cue, thought, tool, arguments, result, intent, uses, prefix="", more=None):
         acknowledged = self.heard(self.tell(self.c.choice(cue.split("|"))) if self.is_talk else None)
         opener = self.tell(self.c.choice(chatter.OPENERS)) + " " if not prefix and self.c.chance(0.4) else ""
-        text = (self.c.choice(chatter.ACKS) + " " if acknowledged and self.c.chance(0.6) else opener) + prefix + self.tell(thought)
-        told = {k: self.tell(v) for k, v in arguments.items()}
-        calls = [(tool, told, self.tell(result) if result else result)]
+        text = (self.c.choice(chatter.ACKS) + " " if acknowledged and self.c.chance(0.6) else opener) + prefix
+        words = self.words()
+        text += expand(self.c, thought, words)
+        told = {k: expand(self.c, v, words) for k, v in arguments.items()}
+        calls = [(tool, told, expand(self.c, result, words))]
         if more:
             calls.append((more[1], {k: self.tell(v) for k, v in more[2].items()}, self.outputs.blob(more[3])))
         self.log.call(text.strip(), calls, intent, uses)
@@ -225,13 +228,15 @@ class Story:
         if extra:
             # Somebody's remark: it stands where people write, not in the output of a test.
             thought, tool, arguments, kind = c.choice(self.tale.PLANT + [w for w in self.tale.WORK["explore"] if w[3] in ("hits", "page")])
-            return self.work("", thought, tool, arguments, self.outputs.around(kind, extra), "explore", ())
+            return self.work("", thought, tool, arguments, self.outputs.around(kind, extra, self.prose), "explore", ())
         if self.seen and c.chance({"low": 0.03, "mid": 0.08, "high": 0.15}[self.knobs["noise"]]):
             tool, arguments, result = c.choice(self.seen)
             again_ = c.choice(["I look at that once more.", "Again, to be sure.", "What did that say? I read it again.", "The same once more, I lost the thread."])
             return self.work("", again_, tool, arguments, result, "explore", ())
         thought, tool, arguments, kind = c.choice(self.tale.WORK[intent])
-        result, told = self.outputs.blob(kind), {k: self.tell(v) for k, v in arguments.items()}
+        words = self.words()
+        thought = expand(c, thought, words)
+        result, told = self.outputs.blob(kind), {k: expand(c, v, words) for k, v in arguments.items()}
         if intent == "explore":
             self.seen.append((tool, told, result))
         more = c.choice(self.tale.WORK[intent]) if c.chance(0.08) else None
@@ -250,10 +255,9 @@ class Story:
                 reply = noise(expand(c, reply, words))
             return self.answer(said, reply, intent if intent in ("explore", "verify") else "explore")
         cue, thought, tool, arguments, kind = c.choice(self.tale.WORK[intent])
-        more = "policy" if self.domain == "support" else "spec"
         if extra:
             thought, tool, arguments, kind = c.choice(self.tale.PLANT)
-            return self.work("What do you have there?|Could you look again?|Anything new in the papers?", thought, tool, arguments, self.outputs.around(kind, extra, more), "explore", ())
+            return self.work("What do you have there?|Could you look again?|Anything new in the papers?", thought, tool, arguments, self.outputs.around(kind, extra, self.prose), "explore", ())
         self.work(cue, thought, tool, arguments, self.outputs.blob(kind), intent, ())
 
     # ---- what the user says
