@@ -57,7 +57,7 @@ def make(seed, only=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True, help="folder for coding.jsonl and the others")
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent, help="folder for coding.jsonl and the others")
     parser.add_argument("--only", help="a task id: print this run alone to stdout, write nothing")
     parser.add_argument("--seed", type=int, default=SEED, help="default %(default)s, that of the files in the repository")
     args = parser.parse_args()

@@ -466,7 +466,7 @@ class Story:
         self.log.add("system", self.tell(c.choice(self.tale.SYSTEM)))
         goal = salient("goal", "G1", self.tell(self.goal_list[0]))
         parts = [self.tell(c.choice(self.tale.OPENING), goal=goal)]
-        for item in self.limits[:2 if c.chance(0.6) else 1]:
+        for item in self.limits[:2 if c.chance(0.4) else 1]:
             parts.append(self.state_limit(item))
             self.rumour(item, 5)
         self.log.user(" ".join(parts))
@@ -476,13 +476,15 @@ class Story:
 
     def time_table(self):
         c, n = self.c, self.n_turns
+        soon = True
         for item in self.limits:
             if item["id"] not in self.log.spans:
-                turn = c.int(3, max(5, int(n * 0.55)))
+                turn = c.int(3, max(4, int(n * (0.18 if soon else 0.5))))
+                soon = False
                 self.at(turn, 3, "say", lambda item=item: self.say(self.state_limit(item)))
                 self.rumour(item, turn)
         order = c.shuffled(list(self.facts.values()))
-        want = max(3, n // 5)
+        want = max(4, int(n * 0.3))
         t_first = {}
         for k in range(want):
             fact = order[k % len(order)]
@@ -505,7 +507,7 @@ class Story:
             self.at(c.int(int(n * 0.35), int(n * 0.75)), 3, "say", self.change_limit)
         for k in range(max(1, n // 18)):
             self.at(c.int(6, n - 3), 3, "say", self.restate_limit)
-        for k in range(max(2, n // 12)):
+        for k in range(max(2, n // 10)):
             self.at(c.int(6, n - 3), 2, "turn", self.respect)
         for k in range(n // TALK_EVERY[self.knobs["noise"]]):
             self.at(c.int(2, n - 2), 4, "say", self.small_talk)
