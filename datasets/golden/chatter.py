@@ -68,7 +68,7 @@ CSV = ["{n3},{w0},{a0},{n1}.{n2}", "{n3},{w1},{a0},{n2}.{n1}", "{n3},{w2},,{n1}.
 TRACE = ["  File \"/srv/{w0}/{w1}.py\", line {n2}, in {w2}_{a0}", "    self.{w1}.{w2}({a0}_{w0})",
          "  File \"/srv/lib/{w2}.py\", line {n3}, in __call__", "    return self._{w0}(*args)"]
 HITS = ["{w0}/{w1}.md:{n2}: the {a0} {w2} is described further down", "{w2}/{w0}.md:{n1}: see also the {a0} {w1}",
-        "{w1}/{w2}.md:{n3}: open question about {a0} {w0} entries"]
+        "{w1}/{w2}.md:{n1}: open question about {a0} {w0} entries"]
 JSON_ROWS = ["  {\"id\": {n3}, \"name\": \"{w0}\", \"state\": \"{a0}\", \"weight\": {n1}.{n2},"]
 PAGES = [
     "The {a0} {w0} was discussed at length, but the authors reach no conclusion on {w1}.",

@@ -105,7 +105,7 @@ MAKERS = {
     "serial": lambda c, r: letters(c, 2) + "-" + digits(c, 4) + ("" if r == "low" else "-" + letters(c, 1) + digits(c, 2)),
     "money": money,
     "cents": lambda c, r: "$%d.%02d" % (c.int(11, 89), c.int(11, 99)) if r != "low" else "$%d.50" % c.int(11, 99),
-    "date": lambda c, r: "%d %s" % (c.int(2, 28), c.choice(MONTHS)),
+    "date": lambda c, r: "%d %s" % (c.int(2, 28), c.choice(MONTHS)) if r != "high" else "2031-%02d-%02d" % (c.int(1, 12), c.int(1, 28)),
     "room": lambda c, r: "%s-%d" % (letters(c, 1), c.int(101, 989)),
     "flight": lambda c, r: letters(c, 2) + digits(c, {"low": 3, "mid": 4, "high": 4}[r]),
     "colour": lambda c, r: "#" + hexa(c, 6),
