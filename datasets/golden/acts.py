@@ -112,7 +112,7 @@ class Acts:
         thought, tool, arguments, kind = c.choice(self.tale.PLANT)
         result = self.outputs.around(kind, [self.marked(f, "tool_output") for f in group] + self.due_rumours(1),
                                      self.prose)
-        self.work("Could you look that up?|What do you have on it?|Please check on your side.", thought, tool, arguments, result, "explore", ())
+        self.work("Could you look that up?|What do you have on it?|Please check on your side.|Is there something in your files?|I have lost the paper, have you got it?|Who would know that?|Where does it say so?|Have a look, would you?", thought, tool, arguments, result, "explore", ())
 
     def use(self, fact):
         c = self.c
@@ -418,7 +418,7 @@ class Acts:
         if left and self.c.chance(0.7):
             text += " " + self.tell(self.c.choice(["Still open, among others: {x}.", "Not forgotten: {x}.", "Later there is also this: {x}."]), x=self.c.choice(left))
         if self.is_talk:
-            self.answer(self.tell(self.c.choice(["Is that part through?", "How far are we?", "Can we tick that off?"])), text, "verify")
+            self.answer(self.tell(self.c.choice(["Is that part through?", "How far are we?", "Can we tick that off?", "Is one thing at least finished?", "And, is it done?", "What is behind us by now?", "Tell me something good.", "Did that work out?"])), text, "verify")
         else:
             self.heard()
             result = self.outputs.blob(self.c.choice(["pytest", "cargo", "make"]) if self.domain == "coding" else "counts")

@@ -149,6 +149,13 @@ PLANT = [
     ("The journal may know more.", "run", {"command": "journalctl -u {w0} --since yesterday | tail -n {n2}"}, "log"),
     ("I look at the comments in the configuration.", "read_file", {"path": "config/{w0}.toml"}, "config"),
     ("What does the runbook say?", "run", {"command": "sed -n '{n1},{n2}p' runbook/{w1}.txt"}, "doc"),
+    ("Somebody kept a diary of the incidents, I read it.", "run", {"command": "cat diary/{w2}.txt"}, "doc"),
+    ("The {w1} folder has a README of its own.", "read_file", {"path": "{w1}/README.md"}, "doc"),
+    ("I ask the wiki about the {a0} {w0}.", "search", {"query": "wiki {a0} {w0}"}, "hits"),
+    ("The settings of {w2} carry remarks, I read those.", "read_file", {"path": "config/{w2}.yaml"}, "config"),
+    ("What did the machine note down last week?", "run", {"command": "journalctl -u {w1} --since -7d"}, "log"),
+    ("Old merge requests often explain such things.", "run", {"command": "git log --merges --format=%b -n {n2}"}, "commitlog"),
+    ("I list what was handed over by the last team.", "run", {"command": "handover list {w0}"}, "records"),
     ("The board may have something on it.", "run", {"command": "tracker list --label {w0}"}, "records"),
     ("I look through the last commit messages.", "run", {"command": "git log --format=%s%n%b -n {n1}"}, "commitlog"),
 ]

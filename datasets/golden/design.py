@@ -93,7 +93,8 @@ DECIDE = ["Let us take {o}, because {r}.", "Decided: {o}, since {r}.", "I choose
 DECIDE_ODD = ["I slept on it and woke up with {o}: {r}.", "My vote, and mine counts double here, goes to {o}; {r}."]
 
 ASK = ["I went through my notes:", "From the visit I brought this home.", "Here is what the others say.", "You asked for facts.", "The binder on my desk says the following.", "I made some calls.", "Some figures for you:"]
-PLANT = [("I look at the board.", "board", {"topic": "{w0} notes"}, "doc"), ("The board may have it.", "board", {"topic": "{w1}"}, "records"), ("I look through the comments.", "board", {"topic": "comments on {w2}"}, "doc")]
+PLANT = [("I look at the board.", "board", {"topic": "{w0} notes"}, "doc"), ("The board may have it.", "board", {"topic": "{w1}"}, "records"), ("I look through the comments.", "board", {"topic": "comments on {w2}"}, "doc"),
+         ("The workshop left a protocol, I open it.", "board", {"topic": "protocol {w1}"}, "doc"), ("I look at the cards in the {a0} column.", "board", {"topic": "{a0} column"}, "records"), ("There is a list from the suppliers.", "board", {"topic": "suppliers {w0}"}, "records")]
 WORK = {
     "explore": [("What do others do in such a case?", "I look at earlier work.", "board", {"topic": "{w0} examples"}, "spec"), ("Show me what we have.", "Here is the board.", "board", {"topic": "{w1} drafts"}, "spec")],
     "implement": [("Draw it, please.", "A first drawing.", "render", {"what": "{a0} {w0}"}, "preview"), ("Write that down for the crew.", "Into the specification.", "write_spec", {"section": "{w2}", "text": "{a0} {w1}, as discussed"}, "ok")],

@@ -137,7 +137,7 @@ def ask(story):
                         cost += (h - 0.25 * (len(probes) + 1)) ** 2
                     # Better: what changed, what the agent uses later. Worse: arguments that lost.
                     later = any(u > snapshot["last"] for k in x[4] if k in log.spans for u in log.spans[k]["used"])
-                    cost += c.real() * 0.2 - 0.3 * bool(x[5]) - 0.2 * later + 0.3 * (x[0] != kinds[0]) + 0.6 * ("." in x[4][0] and x[0] == "decision")
+                    cost += c.real() * 0.2 - 0.3 * bool(x[5]) - 0.2 * later + 0.3 * (x[0] != kinds[0]) + 1.5 * ("." in x[4][0] and x[0] == "decision")
                     if best is None or cost < best[0]:
                         best = (cost, x, choices, hits, at)
             _, x, choices, hits, at = best

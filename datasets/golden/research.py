@@ -121,8 +121,14 @@ PLANT = [
     ("I search the collection.", "search", {"query": "{w0} {a0} {w1}"}, "hits"),
     ("I read the next document.", "read_file", {"path": "sources/{w1}-{n3}.txt"}, "page"),
     ("The notes of the last round may say it.", "read_file", {"path": "notes/{w0}.md"}, "doc"),
-    ("What do the remarks in the table say?", "run", {"command": "csvtool remarks data/{w2}.csv"}, "log"),
+    ("What do the remarks in the table say?", "run", {"command": "csvtool remarks data/{w2}.csv"}, "records"),
     ("I go through the letters in that folder.", "run", {"command": "cat letters/{w0}/*.txt | head -n {n2}"}, "page"),
+    ("I listen to what the {w0} office wrote back.", "run", {"command": "cat replies/{w0}.txt"}, "page"),
+    ("The index cards on the {w1} are transcribed, I read them.", "read_file", {"path": "cards/{w1}.txt"}, "doc"),
+    ("I look for the {a0} {w2} in the finding aids.", "search", {"query": "finding aid {a0} {w2}"}, "hits"),
+    ("The log of the last season may help.", "run", {"command": "tail -n {n2} logs/{w1}.log"}, "log"),
+    ("There is a folder of margin notes.", "read_file", {"path": "margins/{w2}.md"}, "doc"),
+    ("What did the others enter in the register?", "run", {"command": "register show {w0}"}, "records"),
     ("The code book should help.", "read_file", {"path": "codebook/{w1}.md"}, "doc"),
 ]
 WORK = {

@@ -131,7 +131,7 @@ class Story(Acts):
             if self.owed:
                 intent, self.owed = self.owed, None
                 self.log.agent(self.tell(c.choice(["I have it now. «Shall I go on?|Let us go on.|Anything else about this?»", "Thank you for waiting. «It looks {a0}, but fine.|That is all I see there.»",
-                                                   "So far, so good. «Next, please.|I note it.|What else is on your mind?»", "That is what the {w0} says.", "Here we are. The {w1} is {a0}, as expected."])), intent)
+                                                   "So far, so good. «Next, please.|I note it.|What else is on your mind?»", "That is what the {w0} says.", "There you are. «More than I thought.|Not much, but something.»", "I have read it. Let me know when to go on.", "The answer has come, {a0} as ever.", "Here we are. The {w1} is {a0}, as expected."])), intent)
             else:
                 if change and now >= change:
                     change = None

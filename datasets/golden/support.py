@@ -94,7 +94,9 @@ DECIDE = ["Then I take {o}, because {r}.", "{o}, please, since {r}.", "We do it 
 DECIDE_ODD = ["Hm. My heart says {o}, and so does my head, {r}.", "Let it be {o}; you see, {r}."]
 
 ASK = ["What else do you need from me?", "Here is what I found:", "I looked it up for you.", "This may matter:", "My papers say the following.", "I am reading this from the slips in front of me.", "Since you asked:"]
-PLANT = [("I check our records.", "lookup", {"query": "{w0} history"}, "records"), ("Let me see the file.", "lookup", {"query": "file {w1}"}, "doc"), ("I ask the handbook.", "search_policy", {"query": "{w0} {a0}"}, "doc")]
+PLANT = [("I check our records.", "lookup", {"query": "{w0} history"}, "records"), ("Let me see the file.", "lookup", {"query": "file {w1}"}, "doc"), ("I ask the handbook.", "search_policy", {"query": "{w0} {a0}"}, "doc"),
+         ("I go through the messages of the last weeks.", "lookup", {"query": "messages {w2}"}, "records"), ("The night desk left notes, I read them.", "lookup", {"query": "night desk {w1}"}, "log"),
+         ("My colleague kept a file on the {w0} matter.", "lookup", {"query": "colleague {w0}"}, "doc")]
 WORK = {
     "explore": [("Could you tell me how this usually goes?", "I look that up in the handbook.", "search_policy", {"query": "{w0} {w1}"}, "policy"),
                 ("Is there anything in my file about it?", "I open your file.", "lookup", {"query": "file {w2}"}, "json"), ("What happened on your side yesterday?", "I check the event log.", "lookup", {"query": "events {w1}"}, "log")],
