@@ -39,8 +39,9 @@ def runs():
         repositories = REPOSITORIES[domain]
         for i, n in enumerate(LENGTHS[domain]):
             where = i % len(repositories)
-            reachable = [k for k in range(3) if (k < 1 or n >= 26) and (k < 2 or n >= 50)]
-            knobs = {"distance": LEVELS[reachable[-1 - (i + d) % min(2, len(reachable))] if i % 3 else reachable[(i // 3 + d) % len(reachable)]],
+            # A far use needs a long run.
+            far = ("high", "mid", "high", "low") if n >= 50 else ("mid", "low") if n >= 26 else ("low",)
+            knobs = {"distance": far[(i + 2 * d + i // 3) % len(far)],
                      "noise": LEVELS[(i + i // 3 + d) % 3], "paraphrase": LEVELS[(i // 2 + d) % 3], "rarity": LEVELS[(where + d) % 3]}
             yield "golden-%s-%02d" % (domain, i + 1), domain, tale, {
                 "repo": "golden/" + repositories[where], "knobs": knobs, "n_turns": n, "plot": i + d, "shift": i * 3 + d,
