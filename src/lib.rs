@@ -5,6 +5,7 @@
 //! logs -> `formats` -> `trajectory` -> `features` -> `replay` (trigger x strategy) -> edits
 //! -> context -> scorers -> rows (`store`) -> `report`.
 
+pub mod annotations;
 pub mod cli;
 pub mod context;
 pub mod experiment;

@@ -296,7 +296,8 @@ fn scores_given_texts(server: &Server, unknown: &Server) {
     assert!(answer.cut_tokens > 4000 && answer.parts[0].len() > 900);
     // llama-server does not echo prompts, and so one that is not known to be llama-server scores nothing.
     let call = Call::Score { prompt: plain("a"), continuations: vec!["b".to_owned()] };
-    assert!(matches!(one(unknown, call), Err(CallError::Unsupported(_))));
+    let outcome = one(unknown, call);
+    assert!(matches!(outcome, Err(CallError::Unsupported(_))), "{outcome:?}");
 }
 
 fn many_at_once(server: &Server) {

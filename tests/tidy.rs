@@ -16,6 +16,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("features", vec!["store", "trajectory"]),
         ("log", vec!["features", "store", "trajectory"]),
         ("needs", vec!["features", "log", "trajectory"]),
+        ("annotations", vec!["log", "trajectory"]),
         ("context", vec!["features", "log", "trajectory"]),
         ("watch", vec!["context", "features", "log"]),
         ("triggers", vec!["features", "log", "trajectory"]),
@@ -24,6 +25,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         (
             "scorers",
             vec![
+                "annotations",
                 "context",
                 "experiment",
                 "features",

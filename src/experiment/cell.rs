@@ -18,7 +18,8 @@ use crate::log::Log;
 use crate::models::Model;
 use crate::scorers::chance::{Journal, Partner};
 use crate::scorers::retention::{Ledger, Questions, Strata};
-use crate::scorers::{CellIds, Rows, discard, money, retention};
+use crate::scorers::truth::{self, Truth};
+use crate::scorers::{CellIds, Rows, discard, honesty, money, retention};
 use crate::store::{CellRow, EventRow, TimelineRow};
 use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
@@ -173,6 +174,8 @@ pub struct Scene<'a> {
     partners: Vec<(usize, &'a Prepared, Watch<'a>)>,
     plan: &'a Plan,
     strata: Strata,
+    /// None where the trajectory is not annotated.
+    truth: Option<Truth>,
 }
 
 impl<'a> Scene<'a> {
@@ -187,7 +190,7 @@ impl<'a> Scene<'a> {
             .map(|(kind, p)| (*kind, &**p, Watch::foreign(&p.log, &atoms, &mut cues)))
             .collect();
         let strata = Strata::new(&plan.reference_tails, &plan.partners);
-        Scene { own, watch: Watch::own(log, ids), partners, plan, strata }
+        Scene { own, watch: Watch::own(log, ids), partners, plan, strata, truth: Truth::of(log) }
     }
 
     /// Replays and scores the trajectory under one variant.
@@ -214,6 +217,10 @@ impl<'a> Scene<'a> {
         let misses = retention::score(&caster, questions, ledger, &run, &partners, &self.strata, &mut rows);
         discard::score(log, &run, &misses.needed, &mut rows);
         money::score(&run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
+        honesty::score(log, &run, &mut rows);
+        if let Some(truth) = &self.truth {
+            truth::score(truth, log, &run, plan.seed, &mut rows);
+        }
         if variant.strategy == "full" {
             retention::census(questions, &mut rows);
         }

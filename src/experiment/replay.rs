@@ -343,6 +343,32 @@ impl Replayer<'_> {
 }
 
 #[cfg(test)]
+impl Event {
+    /// An event before the decision of `turn` that left nothing of these turns.
+    pub(crate) fn test(turn: u32, turns: Range<u32>) -> Self {
+        Event {
+            segment: 0,
+            turn,
+            decision: turn - 1,
+            kind: "test",
+            confidence: 1.0,
+            turns,
+            tokens_before: 0,
+            tokens_after: 0,
+            cached_before: 0,
+            scope_tokens: 0,
+            removable: Vec::new(),
+            removable_tokens: 0,
+            after: Vec::new(),
+            kept_tokens: 0,
+            generated_tokens: 0,
+            violations: Vec::new(),
+            work: Work::default(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::{strategies, triggers};

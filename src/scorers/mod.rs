@@ -4,9 +4,18 @@
 //! strategy. Every row carries its raw value, floor and ceiling from the same run, and its weight.
 
 pub mod chance;
+pub mod constraints;
 pub mod discard;
+pub mod honesty;
 pub mod money;
+mod outcomes;
+mod points;
+mod probes;
 pub mod retention;
+mod runs;
+mod salience;
+mod superseded;
+pub mod truth;
 
 use std::sync::Arc;
 
@@ -20,7 +29,16 @@ pub struct Entry {
 }
 
 /// All scores, by name.
-pub static ALL: &[&[Entry]] = &[discard::ENTRIES, money::ENTRIES, retention::ENTRIES];
+pub static ALL: &[&[Entry]] = &[
+    discard::ENTRIES,
+    honesty::ENTRIES,
+    money::ENTRIES,
+    outcomes::ENTRIES,
+    probes::ENTRIES,
+    retention::ENTRIES,
+    salience::ENTRIES,
+    superseded::ENTRIES,
+];
 
 /// Ids of the variant and the trajectory of a cell.
 pub type CellIds = (Arc<str>, Arc<str>);

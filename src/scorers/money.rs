@@ -128,23 +128,10 @@ mod tests {
         let prices =
             Prices { name: String::new(), fresh: 3.0, cache_write: 3.75, cache_read: 0.3, output: 15.0 };
         let event = |after| Event {
-            segment: 0,
-            turn: 9,
-            decision: 8,
-            kind: "turns",
-            confidence: 1.0,
-            turns: 1..5,
             tokens_before: 11_000,
             tokens_after: after,
             cached_before: 10_000,
-            scope_tokens: 0,
-            removable: Vec::new(),
-            removable_tokens: 0,
-            after: Vec::new(),
-            kept_tokens: 0,
-            generated_tokens: 0,
-            violations: Vec::new(),
-            work: Default::default(),
+            ..Event::test(9, 1..5)
         };
         let decision = |sent, cached| Decision {
             turn: 9,

@@ -43,7 +43,9 @@ struct Usage {
     completion_tokens: u32,
 }
 
-#[derive(Deserialize)]
+/// Empty where a server speaks of the tokens that it wrote in another form, and echoes none.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Logprobs {
     tokens: Vec<String>,
     token_logprobs: Vec<Option<f64>>,

@@ -32,8 +32,8 @@ struct Token {
     id: u32,
     /// In bytes.
     end: u32,
-    /// A grammar can force it: it does not end within a character, nor begin with NUL, which llama.cpp's grammars
-    /// take for an empty text.
+    /// A grammar can force it: it neither begins nor ends within a character, nor begins with NUL, which llama.cpp's
+    /// grammars take for an empty text.
     forcible: bool,
 }
 
@@ -94,9 +94,11 @@ impl Server {
             return unsupported("score this text: its tokens do not spell it");
         }
         let place = |(i, token): (usize, &Spelled)| {
-            let nul = spelled.get(i.checked_sub(1).map_or(0, |i| ends[i])) == Some(&0);
-            let end = ends[i].saturating_sub(before);
-            Token { id: token.id, end: end as u32, forcible: !nul && text.is_char_boundary(end) }
+            let start = i.checked_sub(1).map_or(0, |previous| ends[previous]);
+            let is_nul = spelled.get(start) == Some(&0);
+            let [start, end] = [start, ends[i]].map(|at| at.saturating_sub(before));
+            let is_whole = text.is_char_boundary(start) && text.is_char_boundary(end);
+            Token { id: token.id, end: end as u32, forcible: is_whole && !is_nul }
         };
         Ok(tokens.iter().enumerate().map(place).collect())
     }
