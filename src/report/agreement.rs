@@ -90,6 +90,8 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
             "- *where they differ most*: the variant whose two ranks (1 is best) are farthest apart.\n\
              - Over all triggers, agreement is partly that of how much is kept: `full` is first and `drop-all` near the \
              end by any score. Within a trigger it says more.\n\
+             - Scores of annotated truth ask about what was compressed, which depends on the trigger: they compare within a \
+             trigger. A score with fewer variants than another is undefined for the rest, such as `full`.\n\
              - The interval is of percentiles, widened to hold the value. Resampling shuffles variants that score nearly \
              alike, so most of it lies below the value.\n\
              - Under {MIN_LINES} variants no correlation is given."

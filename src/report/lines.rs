@@ -29,9 +29,12 @@ enum Set {
     Exposed,
     /// Each trajectory's weight capped, where there are such rows; else all exposed.
     Capped,
-    /// Over the whole cell, or where there are no such rows the common set.
+    /// Over the whole cell, or what is left at its end.
     Whole,
 }
+
+/// Stratum of the scores that look at the context when the log ends.
+const AT_END: &str = "point=end";
 
 /// Value with its weight.
 fn value(s: &Score) -> Option<[f64; 2]> {
@@ -69,7 +72,7 @@ const fn measure(
     Measure { name, metric, set, terms }
 }
 
-static MEASURES: [Measure; 16] = [
+static MEASURES: [Measure; 17] = [
     measure("token_savings", "token_savings", Set::Whole, value),
     measure("cost_savings", "cost_savings", Set::Whole, value),
     measure("need_retention", NEED, Set::Common, value),
@@ -83,17 +86,19 @@ static MEASURES: [Measure; 16] = [
     measure("surface_retention", SURFACE, Set::Common, value),
     measure("likelihood_retention", "likelihood_retention", Set::Whole, value),
     measure("probe_accuracy", "probe_accuracy", Set::Whole, value),
+    measure("probe_support", "probe_support", Set::Whole, value),
     measure("constraint_retention", "constraint_retention", Set::Whole, value),
     measure("salience_recall", "salience_recall", Set::Whole, value),
     measure("goal_coherence", "goal_coherence", Set::Whole, value),
 ];
 
 /// Scores that all say how much was kept, each in its way. Not every run has all of them.
-pub(super) const RETENTIONS: [&str; 7] = [
+pub(super) const RETENTIONS: [&str; 8] = [
     "need_retention",
     "surface_retention",
     "likelihood_retention",
     "probe_accuracy",
+    "probe_support",
     "constraint_retention",
     "salience_recall",
     "goal_coherence",
@@ -123,7 +128,7 @@ impl Terms {
                 Set::Common => get(&sets.common),
                 Set::Exposed => get(&sets.exposed),
                 Set::Capped => get(&sets.capped).or_else(|| get(&sets.exposed)),
-                Set::Whole => get("").or_else(|| get(&sets.common)),
+                Set::Whole => get("").or_else(|| get(AT_END)),
             }
         };
         let terms = |m: &Measure| -> Vec<Term> {
