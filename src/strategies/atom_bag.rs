@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Budget, Entry, Env, Scope, Strategy, spans_in};
+use super::{Budget, Entry, Env, Scope, Strategy, put, spans_in};
 use crate::context::Edit;
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
@@ -21,12 +21,7 @@ struct AtomBag(Budget);
 impl Strategy for AtomBag {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let text = bag(scope.log, env.tokenizer, &spans_in(scope), self.0.tokens(scope));
-        let mut edits: Vec<Edit> = Vec::new();
-        if !text.is_empty() {
-            edits.push(Edit::Insert { before: scope.blocks.start, text });
-        }
-        edits.extend(scope.blocks.clone().map(|block| Edit::Drop { block }));
-        Ok(edits)
+        Ok(put(scope, text))
     }
 }
 

@@ -17,10 +17,12 @@ use crate::trajectory::Kind;
 
 pub mod atom_bag;
 mod drop_all;
+mod echo;
 mod full;
 mod mask;
 pub mod oracle;
 pub mod random;
+mod shuffle;
 mod summary;
 mod truncate;
 
@@ -122,10 +124,12 @@ pub struct Entry {
 pub static ALL: &[Entry] = &[
     atom_bag::ENTRY,
     drop_all::ENTRY,
+    echo::ENTRY,
     full::ENTRY,
     mask::ENTRY,
     oracle::ENTRY,
     random::ENTRY,
+    shuffle::ENTRY,
     summary::ENTRY,
     truncate::ENTRY,
 ];
@@ -170,6 +174,17 @@ impl Budget {
         let all: u64 = scope.context.blocks[scope.blocks.clone()].iter().map(|b| u64::from(b.tokens)).sum();
         (all as f64 * self.kept_share).round() as u32
     }
+}
+
+/// The texts of the scope's blocks.
+fn texts(scope: &Scope<'_>) -> Vec<String> {
+    scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.text(scope.log)).collect()
+}
+
+/// Edits that put one text in the place of the whole scope; none in the place if it is empty.
+fn put(scope: &Scope<'_>, text: String) -> Vec<Edit> {
+    let insert = (!text.is_empty()).then_some(Edit::Insert { before: scope.blocks.start, text });
+    insert.into_iter().chain(scope.blocks.clone().map(|block| Edit::Drop { block })).collect()
 }
 
 /// Spans of the steps that stand whole in the scope: what can be copied from.

@@ -4,7 +4,7 @@
 //! degenerate answer is asked for once more with a seed of its own; if that fails too, a line that says how many
 //! turns are left out stands in its place (fallback `omit`).
 
-use super::{Entry, Env, Scope, Strategy};
+use super::{Entry, Env, Scope, Strategy, put, texts};
 use crate::context::Edit;
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Answer, Call, Finish, Sampling, Text};
@@ -36,11 +36,7 @@ impl Default for Summary {
 
 impl Strategy for Summary {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
-        let source: String = scope.context.blocks[scope.blocks.clone()]
-            .iter()
-            .map(|block| block.text(scope.log))
-            .collect::<Vec<_>>()
-            .join("\n");
+        let source = texts(scope).join("\n");
         let vars = [
             ("log", Data::fenced(&source).may_cut().into()),
             ("sentences", Var::ours(self.sentences.as_str())),
@@ -52,9 +48,7 @@ impl Strategy for Summary {
             env.work.fallback = Some("omit");
             format!("({} earlier turns are left out)", scope.turns.len())
         });
-        let mut edits = vec![Edit::Insert { before: scope.blocks.start, text }];
-        edits.extend(scope.blocks.clone().map(|block| Edit::Drop { block }));
-        Ok(edits)
+        Ok(put(scope, text))
     }
 }
 

@@ -1,0 +1,132 @@
+//! The annotated data, and what its scores say of compressors that understand nothing: none of them may win.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use trajpress::store::{self, ScoreRow, VariantRow};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn trajpress(args: &[&str]) {
+    let status = Command::new(env!("CARGO_BIN_EXE_trajpress")).args(args).arg("--quiet").status().unwrap();
+    assert!(status.success(), "trajpress {args:?}: {status}");
+}
+
+/// The rows of reports/golden, with their variants.
+struct Run {
+    scores: Vec<ScoreRow>,
+    variants: Vec<VariantRow>,
+}
+
+impl Run {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        let from = |name: &str| root().join(name).display().to_string();
+        trajpress(&["ingest", &from("datasets/golden"), "--out", &at("data")]);
+        trajpress(&["annotate", &at("data")]);
+        let experiment = from("reports/golden/experiment.toml");
+        trajpress(&["run", &experiment, "--data", &at("data"), "--out", &at("run")]);
+        let run = dir.path().join("run");
+        Run {
+            scores: store::read(&run.join("scores.parquet")).unwrap(),
+            variants: store::read(&run.join("variants.parquet")).unwrap(),
+        }
+    }
+
+    fn rows<'a>(
+        &'a self,
+        strategy: &'a str,
+        share: Option<f64>,
+        metric: &'a str,
+        stratum: &'a str,
+    ) -> impl Iterator<Item = &'a ScoreRow> {
+        let wanted = move |v: &&VariantRow| {
+            let params: serde_json::Value = serde_json::from_str(&v.strategy_params).unwrap();
+            v.strategy == strategy && share.is_none_or(|share| params["kept_share"] == share)
+        };
+        let mut variants = self.variants.iter().filter(wanted);
+        let variant = variants.next().unwrap_or_else(|| panic!("no {strategy}"));
+        assert!(variants.next().is_none(), "several {strategy}");
+        self.scores.iter().filter(move |row| {
+            *row.variant == *variant.variant && row.metric == metric && &*row.stratum == stratum
+        })
+    }
+
+    /// Value, floor and ceiling, pooled.
+    fn pooled(&self, strategy: &str, share: Option<f64>, metric: &str) -> [f64; 3] {
+        let (mut sums, mut weights) = ([0.0; 3], 0.0);
+        for row in self.rows(strategy, share, metric, "point=end").filter(|row| row.value.is_some()) {
+            weights += row.weight;
+            for (sum, value) in sums.iter_mut().zip([row.value, row.floor, row.ceiling]) {
+                *sum += row.weight * value.unwrap();
+            }
+        }
+        assert!(weights > 0.0, "{strategy} has no {metric}");
+        sums.map(|sum| sum / weights)
+    }
+
+    /// Pooled and placed between floor and ceiling.
+    fn corrected(&self, strategy: &str, share: Option<f64>, metric: &str) -> f64 {
+        let [value, floor, ceiling] = self.pooled(strategy, share, metric);
+        assert!(ceiling - floor > 0.5, "{metric} has room: {floor} to {ceiling}");
+        (value - floor) / (ceiling - floor)
+    }
+}
+
+#[test]
+fn what_understands_nothing_wins_nothing() {
+    let run = Run::new();
+    let shares = [0.02, 0.05, 0.1, 0.2, 0.4];
+    for metric in ["salience_recall", "constraint_retention", "probe_support"] {
+        assert_eq!(run.corrected("drop-all", None, metric), 0.0, "{metric}");
+        for share in [0.1, 0.4] {
+            let shuffled = run.corrected("shuffle", Some(share), metric);
+            assert!(shuffled.abs() < 0.02, "{metric}: shuffled words reach {shuffled}");
+        }
+        let bags = shares.map(|share| run.corrected("atom-bag", Some(share), metric));
+        assert!(bags.iter().all(|bag| *bag < 0.05), "{metric}: bags of atoms reach {bags:?}");
+        // Lines that are really kept count, and more of them count more.
+        let random = shares.map(|share| run.corrected("random", Some(share), metric));
+        assert!(random.is_sorted() && random[4] > 0.2, "{metric}: random lines {random:?}");
+    }
+    // Saying everything recalls all and is precise about nothing.
+    let echo = |metric| run.pooled("echo", None, metric);
+    assert!(run.corrected("echo", None, "salience_recall") > 0.99);
+    let [precision, base, _] = echo("salience_precision");
+    assert!((precision - base).abs() < 0.01, "{precision} is the share of the scope itself, {base}");
+    assert!(echo("salience_f1")[0] < 0.3);
+    for (strategy, share) in [("drop-all", None), ("shuffle", Some(0.4)), ("atom-bag", Some(0.4))] {
+        assert!(run.pooled(strategy, share, "salience_f1")[0] < 0.05, "{strategy}");
+    }
+}
+
+/// Sum of w (x - random) over sum of w (oracle - random), needs of a trajectory capped.
+#[test]
+fn a_bag_of_atoms_is_not_efficient() {
+    let run = Run::new();
+    for share in [0.02, 0.05, 0.1, 0.2, 0.4] {
+        let (mut gained, mut room, mut n) = (0.0, 0.0, 0);
+        for row in run.rows("atom-bag", Some(share), "need_retention", "set=exposed tail=10 cap=20") {
+            if let (Some(value), Some(random), Some(oracle)) = (row.value, row.floor, row.ceiling) {
+                gained += row.weight * (value - random);
+                room += row.weight * (oracle - random);
+                n += row.n;
+            }
+        }
+        assert!(n > 300 && gained / room < 0.2, "efficiency {} at {share}, n {n}", gained / room);
+    }
+}
+
+#[test]
+fn the_data_are_what_their_generators_make() {
+    let python = std::env::var("TRAJPRESS_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    for test in ["test_golden.py", "by_hand/test_by_hand.py"] {
+        let path = root().join("datasets/golden").join(test);
+        let folder: &Path = path.parent().unwrap();
+        let output = Command::new(&python).arg("-B").arg(&path).current_dir(folder).output().unwrap();
+        assert!(output.status.success(), "{test}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
