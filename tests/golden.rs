@@ -18,6 +18,8 @@ fn trajpress(args: &[&str]) {
 struct Run {
     scores: Vec<ScoreRow>,
     variants: Vec<VariantRow>,
+    /// The report's table of the annotated truth, as csv.
+    truth: String,
 }
 
 impl Run {
@@ -29,8 +31,10 @@ impl Run {
         trajpress(&["annotate", &at("data")]);
         let experiment = from("reports/golden/experiment.toml");
         trajpress(&["run", &experiment, "--data", &at("data"), "--out", &at("run")]);
+        trajpress(&["report", &at("run"), "--out", &at("report")]);
         let run = dir.path().join("run");
         Run {
+            truth: std::fs::read_to_string(dir.path().join("report/truth.csv")).unwrap(),
             scores: store::read(&run.join("scores.parquet")).unwrap(),
             variants: store::read(&run.join("variants.parquet")).unwrap(),
         }
@@ -100,6 +104,30 @@ fn what_understands_nothing_wins_nothing() {
     assert!(echo("salience_f1")[0] < 0.3);
     for (strategy, share) in [("drop-all", None), ("shuffle", Some(0.4)), ("atom-bag", Some(0.4))] {
         assert!(run.pooled(strategy, share, "salience_f1")[0] < 0.05, "{strategy}");
+    }
+}
+
+/// The report pools as the rows say: value, floor, ceiling, and the place between them.
+#[test]
+fn the_report_places_scores_between_floor_and_ceiling() {
+    let run = Run::new();
+    let mut lines = run.truth.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| header.iter().position(|c| *c == name).unwrap();
+    let columns = ["value", "floor", "ceiling", "placed"].map(column);
+    for (strategy, label) in
+        [("echo", "echo @ marked"), ("mask", "mask @ marked"), ("drop-all", "drop-all @ marked")]
+    {
+        for metric in ["salience_recall", "constraint_retention", "probe_support", "stale_value_share"] {
+            let line = run.truth.lines().find(|l| l.starts_with(&format!("{label},{metric},"))).unwrap();
+            let cells: Vec<&str> = line.split(',').collect();
+            let [value, floor, ceiling] = run.pooled(strategy, None, metric);
+            let expected = [value, floor, ceiling, (value - floor) / (ceiling - floor)];
+            for (at, expected) in columns.iter().zip(expected) {
+                let got: f64 = cells[*at].parse().unwrap();
+                assert!((got - expected).abs() < 1e-4, "{label} {metric}: {line}, expected {expected}");
+            }
+        }
     }
 }
 

@@ -31,6 +31,8 @@ enum Set {
     Capped,
     /// Over the whole cell, or what is left at its end.
     Whole,
+    /// This one.
+    Stratum(&'static str),
 }
 
 /// Stratum of the scores that look at the context when the log ends.
@@ -72,7 +74,52 @@ const fn measure(
     Measure { name, metric, set, terms }
 }
 
-static MEASURES: [Measure; 17] = [
+/// The pooled value of a score, its floor, its ceiling, and where it stands between them, 0 to 1.
+pub(super) struct Placed {
+    pub(super) value: &'static str,
+    pub(super) floor: &'static str,
+    pub(super) ceiling: &'static str,
+    pub(super) between: &'static str,
+    pub(super) room: &'static str,
+}
+
+macro_rules! placed {
+    ($($name:ident = $metric:literal, $set:expr;)+) => {
+        /// Scores of the annotated truth at the end of a run.
+        pub(super) mod placed {
+            $(pub(in super::super) const $name: super::Placed = super::Placed {
+                value: $metric,
+                floor: concat!($metric, " floor"),
+                ceiling: concat!($metric, " ceiling"),
+                between: concat!($metric, " between"),
+                room: concat!($metric, " room"),
+            };)+
+        }
+
+        static PLACED: &[Measure] = &[$(
+            measure($metric, $metric, $set, value),
+            measure(concat!($metric, " floor"), $metric, $set, random),
+            measure(concat!($metric, " ceiling"), $metric, $set, oracle),
+            measure(concat!($metric, " between"), $metric, $set, efficiency),
+            measure(concat!($metric, " room"), $metric, $set, room),
+        )+];
+    };
+}
+
+placed! {
+    SALIENCE_RECALL = "salience_recall", Set::Whole;
+    SALIENCE_PRECISION = "salience_precision", Set::Whole;
+    SALIENCE_F1 = "salience_f1", Set::Whole;
+    CONSTRAINT_RETENTION = "constraint_retention", Set::Whole;
+    PROBE_SUPPORT = "probe_support", Set::Whole;
+    STALE_VALUE_SHARE = "stale_value_share", Set::Whole;
+}
+
+const fn outcome(name: &'static str, stratum: &'static str) -> Measure {
+    measure(name, "constraint_outcome", Set::Stratum(stratum), value)
+}
+
+static MEASURES: &[Measure] = &[
     measure("token_savings", "token_savings", Set::Whole, value),
     measure("cost_savings", "cost_savings", Set::Whole, value),
     measure("need_retention", NEED, Set::Common, value),
@@ -86,11 +133,31 @@ static MEASURES: [Measure; 17] = [
     measure("surface_retention", SURFACE, Set::Common, value),
     measure("likelihood_retention", "likelihood_retention", Set::Whole, value),
     measure("probe_accuracy", "probe_accuracy", Set::Whole, value),
-    measure("probe_support", "probe_support", Set::Whole, value),
-    measure("constraint_retention", "constraint_retention", Set::Whole, value),
-    measure("salience_recall", "salience_recall", Set::Whole, value),
     measure("goal_coherence", "goal_coherence", Set::Whole, value),
+    outcome("preserved", "point=end outcome=preserved"),
+    outcome("paraphrased", "point=end outcome=paraphrased"),
+    outcome("weakened", "point=end outcome=weakened"),
+    outcome("mutated", "point=end outcome=mutated"),
+    outcome("contradicted", "point=end outcome=contradicted"),
+    outcome("dropped", "point=end outcome=dropped"),
+    measure("salience_recall 1", "salience_recall", Set::Stratum("point=1"), value),
+    measure("salience_recall 2", "salience_recall", Set::Stratum("point=2"), value),
+    measure("salience_recall 3", "salience_recall", Set::Stratum("point=3"), value),
+    measure("constraint_retention 1", "constraint_retention", Set::Stratum("point=1"), value),
+    measure("constraint_retention 2", "constraint_retention", Set::Stratum("point=2"), value),
+    measure("constraint_retention 3", "constraint_retention", Set::Stratum("point=3"), value),
+    measure("probe_support 1", "probe_support", Set::Stratum("point=1"), value),
+    measure("probe_support 2", "probe_support", Set::Stratum("point=2"), value),
+    measure("probe_support 3", "probe_support", Set::Stratum("point=3"), value),
+    measure("fabrication_rate", "fabrication_rate", Set::Whole, value),
+    measure("quote_fidelity", "quote_fidelity", Set::Whole, value),
+    measure("degenerate_rate", "degenerate_rate", Set::Whole, value),
+    measure("violation_rate", "violation_rate", Set::Whole, value),
 ];
+
+fn measures() -> impl Iterator<Item = &'static Measure> {
+    MEASURES.iter().chain(PLACED)
+}
 
 /// Scores that all say how much was kept, each in its way. Not every run has all of them.
 pub(super) const RETENTIONS: [&str; 8] = [
@@ -129,6 +196,7 @@ impl Terms {
                 Set::Exposed => get(&sets.exposed),
                 Set::Capped => get(&sets.capped).or_else(|| get(&sets.exposed)),
                 Set::Whole => get("").or_else(|| get(AT_END)),
+                Set::Stratum(stratum) => get(stratum),
             }
         };
         let terms = |m: &Measure| -> Vec<Term> {
@@ -141,7 +209,7 @@ impl Terms {
         };
         let mut cells = vec![false; n_trajectories];
         scores.values().flatten().for_each(|s| cells[s.trajectory as usize] = true);
-        Terms { by_measure: MEASURES.iter().map(|m| (m.name, terms(m))).collect(), cells }
+        Terms { by_measure: measures().map(|m| (m.name, terms(m))).collect(), cells }
     }
 }
 
@@ -364,7 +432,7 @@ impl Line {
             };
             scores.iter().enumerate().map(term).collect()
         };
-        let mut by_measure: BTreeMap<_, _> = MEASURES.iter().map(|m| (m.name, Vec::new())).collect();
+        let mut by_measure: BTreeMap<_, _> = measures().map(|m| (m.name, Vec::new())).collect();
         by_measure.extend(scores.iter().map(|(name, scores)| (*name, terms(scores))));
         let cells = vec![true; scores[0].1.len()];
         Line {

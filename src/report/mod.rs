@@ -27,6 +27,7 @@ mod summary;
 #[cfg(test)]
 mod synthetic;
 mod tables;
+mod truth;
 mod validity;
 
 use std::fs;
@@ -104,6 +105,7 @@ fn pages(run: &load::Run, lines: &Lines, options: &Options) -> Vec<(&'static str
         ("pareto", pareto::page(lines)),
         ("areas", areas::page(lines)),
         ("agreement", agreement::page(lines)),
+        ("truth", truth::page(lines)),
         ("validity", validity::page(&run.trajectories, lines)),
         ("replicates", replicates::page(lines)),
     ]

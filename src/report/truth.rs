@@ -1,0 +1,190 @@
+//! `truth`: the scores that rest on annotations, each raw and placed between its floor and its ceiling.
+//!
+//! Placed = (value - floor) / (ceiling - floor), as a ratio of sums over trajectories: 0 is what dropping everything (or
+//! the variant's own words in random order, whichever is more) reaches, 1 is what compressing nothing reaches. Null
+//! where floor and ceiling differ by less than 0.02. What has no floor (outcomes, honesty) stands raw.
+
+use super::bootstrap::Estimate;
+use super::lines::{Line, Lines, Placed, placed};
+use super::pages::{Page, Part, estimate_columns, number, shown};
+use super::tables::Table;
+
+/// Below this difference of floor and ceiling there is nothing to be placed between.
+const MIN_ROOM: f64 = 0.02;
+
+/// Scores with a floor and a ceiling, with their headings.
+const PLACED: [(&str, Placed); 6] = [
+    ("Salience recall: annotated spans that still stand in the context verbatim", placed::SALIENCE_RECALL),
+    ("Salience precision: words kept that belong to such spans", placed::SALIENCE_PRECISION),
+    ("Salience F1", placed::SALIENCE_F1),
+    ("Constraints held: preserved or paraphrased", placed::CONSTRAINT_RETENTION),
+    ("Probes supported: questions that can still be answered from the context", placed::PROBE_SUPPORT),
+    ("Stale values: superseded, and still presented as current; lower is better", placed::STALE_VALUE_SHARE),
+];
+
+/// What became of constraints, from the best to the worst.
+const OUTCOMES: [&str; 6] = ["preserved", "paraphrased", "weakened", "mutated", "contradicted", "dropped"];
+
+/// The same scores after the first, second and third compression.
+const BY_POINT: [&str; 9] = [
+    "salience_recall 1",
+    "salience_recall 2",
+    "salience_recall 3",
+    "constraint_retention 1",
+    "constraint_retention 2",
+    "constraint_retention 3",
+    "probe_support 1",
+    "probe_support 2",
+    "probe_support 3",
+];
+
+const HONESTY: [&str; 4] = ["fabrication_rate", "quote_fidelity", "degenerate_rate", "violation_rate"];
+
+/// A score of a variant.
+struct Row {
+    label: String,
+    measure: &'static str,
+    value: Estimate,
+    floor: Option<f64>,
+    ceiling: Option<f64>,
+    between: Estimate,
+}
+
+/// The page, or why there is none.
+pub(super) fn page(lines: &Lines) -> Result<Page, String> {
+    let main: Vec<&Line> = lines.main().collect();
+    let scored = |rows: &[Row]| rows.iter().any(|row| row.value.value.is_some());
+    let sections: Vec<(&str, Vec<Row>)> = PLACED
+        .iter()
+        .map(|(heading, score)| (*heading, main.iter().map(|line| placed_row(lines, line, score)).collect()))
+        .filter(|(_, rows): &(&str, Vec<Row>)| scored(rows))
+        .collect();
+    let grids: Vec<(&str, &[&'static str], Vec<Row>)> = [
+        ("What became of the constraints", &OUTCOMES[..]),
+        ("By compression point: the first, second and third", &BY_POINT[..]),
+        ("Honesty of generated text", &HONESTY[..]),
+    ]
+    .into_iter()
+    .map(|(heading, measures)| {
+        let raw = |line: &&Line| measures.iter().map(|m| raw_row(lines, line, m)).collect::<Vec<_>>();
+        (heading, measures, main.iter().flat_map(raw).collect())
+    })
+    .filter(|(_, _, rows): &(_, _, Vec<Row>)| scored(rows))
+    .collect();
+    if sections.is_empty() {
+        return Err("no trajectory of the run is annotated, or nothing annotated was compressed".to_owned());
+    }
+    let mut parts: Vec<Part> = sections.iter().map(|(heading, rows)| placed_part(heading, rows)).collect();
+    parts.extend(grids.iter().map(|(heading, measures, rows)| grid_part(heading, measures, rows)));
+    let rows: Vec<Row> =
+        sections.into_iter().flat_map(|s| s.1).chain(grids.into_iter().flat_map(|g| g.2)).collect();
+    Ok(Page {
+        table: table(&rows),
+        title: "Annotated truth",
+        gist: "what became of the annotated facts, constraints and questions, between dropping all and keeping all",
+        about: format!(
+            "What people (or a generator) annotated as worth keeping, and what of it still stood in the context when each \
+             run ended. Only what had been compressed counts: the rest cannot be lost. *value* is raw; *floor* is what \
+             the same contexts hold when everything compressed is dropped, or when the variant's own words stand there \
+             in random order (the larger); *ceiling* is what they hold when nothing is compressed; *placed* = (value - \
+             floor) / (ceiling - floor), 0 to 1, undefined where they differ by less than {MIN_ROOM}. Intervals: 95 %, \
+             BCa bootstrap over clusters ({} resamples, seed {}).",
+            lines.draws.n_resamples(),
+            lines.resampling.seed
+        ),
+        parts,
+        notes: "- Spans and answers count when their words stand there one after the other, whatever their case and \
+             punctuation; what was said in other words counts as lost. Constraints are judged by rules that know other \
+             words, too. How often the rules are mistaken shows in `echo`, where it was run: it repeats everything, so \
+             what it seems to lose there is their error.\n\
+             - *n*: items / trajectories / clusters. Items are spans, constraints, questions, values; words for precision."
+            .to_owned(),
+    })
+}
+
+fn placed_row(lines: &Lines, line: &Line, score: &Placed) -> Row {
+    let pooled = |measure| lines.series(line, measure, None).pooled.value;
+    let between = match pooled(score.room) {
+        Some(room) if room.abs() >= MIN_ROOM => lines.series(line, score.between, None).estimate(),
+        Some(room) => Estimate::null(format!("floor and ceiling differ by {room:.3}")),
+        None => Estimate::null("no data"),
+    };
+    Row {
+        floor: pooled(score.floor),
+        ceiling: pooled(score.ceiling),
+        between,
+        ..raw_row(lines, line, score.value)
+    }
+}
+
+fn raw_row(lines: &Lines, line: &Line, measure: &'static str) -> Row {
+    let value = lines.series(line, measure, None).estimate();
+    Row {
+        label: line.label.clone(),
+        measure,
+        value,
+        floor: None,
+        ceiling: None,
+        between: Estimate::null("no floor and ceiling"),
+    }
+}
+
+fn placed_part(heading: &str, rows: &[Row]) -> Part {
+    let cells = |row: &Row| {
+        let counts = format!("{}/{}/{}", row.value.n_items, row.value.n_trajectories, row.value.n_clusters);
+        vec![
+            row.label.clone(),
+            shown(&row.value, true),
+            number(row.floor, 3),
+            number(row.ceiling, 3),
+            shown(&row.between, true),
+            counts,
+        ]
+    };
+    Part {
+        heading: Some(heading.to_owned()),
+        header: vec!["variant", "value", "floor", "ceiling", "placed", "n"],
+        rows: rows.iter().filter(|row| row.value.value.is_some()).map(cells).collect(),
+    }
+}
+
+fn grid_part(heading: &str, measures: &[&'static str], rows: &[Row]) -> Part {
+    let cells = |rows: &[Row]| {
+        let values = rows.iter().map(|row| shown(&row.value, true));
+        std::iter::once(rows[0].label.clone()).chain(values).collect()
+    };
+    Part {
+        heading: Some(heading.to_owned()),
+        header: std::iter::once("variant").chain(measures.iter().copied()).collect(),
+        rows: rows
+            .chunks(measures.len())
+            .filter(|rows| rows.iter().any(|row| row.value.value.is_some()))
+            .map(cells)
+            .collect(),
+    }
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut t = Table::new("truth");
+    t.text("label", "the variant", rows.iter().map(|r| Some(r.label.clone())));
+    t.text(
+        "measure",
+        "the score; with a number, after that compression; an outcome of constraints by its name",
+        rows.iter().map(|r| Some(r.measure.to_owned())),
+    );
+    estimate_columns(&mut t, "value", "pooled over trajectories, raw, 0 to 1", rows.iter().map(|r| &r.value));
+    t.fraction("floor", "the larger of drop-all and the shuffled text", rows.iter().map(|r| r.floor));
+    t.fraction("ceiling", "nothing compressed; 1 for precision and F1", rows.iter().map(|r| r.ceiling));
+    let placed = "(value - floor) / (ceiling - floor); null where they differ by less than 0.02";
+    estimate_columns(&mut t, "placed", placed, rows.iter().map(|r| &r.between));
+    t.count("n_items", "annotated items behind the value", rows.iter().map(|r| Some(r.value.n_items)));
+    t.count(
+        "n_trajectories",
+        "trajectories behind the value",
+        rows.iter().map(|r| Some(r.value.n_trajectories as u64)),
+    );
+    t.count("n_clusters", "clusters behind the value", rows.iter().map(|r| Some(r.value.n_clusters as u64)));
+    let reason = |r: &Row| r.value.reason.clone().or_else(|| r.floor.and(r.between.reason.clone()));
+    t.text("nulls", "why a value is null", rows.iter().map(reason));
+    t
+}
