@@ -99,7 +99,7 @@ class Golden(unittest.TestCase):
     def test_no_order_of_hashes_gets_in(self):
         """Another process, with another seed for the hashes of strings."""
         name = "golden-coding-09"
-        made = [subprocess.run([sys.executable, str(HERE / "generate.py"), "--out", ".", "--only", name], capture_output=True, check=True,
+        made = [subprocess.run([sys.executable, "-B", str(HERE / "generate.py"), "--out", ".", "--only", name], capture_output=True, check=True,
                                env={"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
         self.assertEqual(made[0], made[1])
 
