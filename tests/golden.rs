@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use trajpress::store::{self, ScoreRow, VariantRow};
 
@@ -23,6 +24,12 @@ struct Run {
 }
 
 impl Run {
+    /// Made once for all tests.
+    fn get() -> &'static Self {
+        static RUN: OnceLock<Run> = OnceLock::new();
+        RUN.get_or_init(Run::new)
+    }
+
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name).display().to_string();
@@ -82,7 +89,7 @@ impl Run {
 
 #[test]
 fn what_understands_nothing_wins_nothing() {
-    let run = Run::new();
+    let run = Run::get();
     let shares = [0.02, 0.05, 0.1, 0.2, 0.4];
     for metric in ["salience_recall", "constraint_retention", "probe_support"] {
         assert_eq!(run.corrected("drop-all", None, metric), 0.0, "{metric}");
@@ -110,7 +117,7 @@ fn what_understands_nothing_wins_nothing() {
 /// The report pools as the rows say: value, floor, ceiling, and the place between them.
 #[test]
 fn the_report_places_scores_between_floor_and_ceiling() {
-    let run = Run::new();
+    let run = Run::get();
     let mut lines = run.truth.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
     let column = |name: &str| header.iter().position(|c| *c == name).unwrap();
@@ -134,7 +141,7 @@ fn the_report_places_scores_between_floor_and_ceiling() {
 /// Sum of w (x - random) over sum of w (oracle - random), needs of a trajectory capped.
 #[test]
 fn a_bag_of_atoms_is_not_efficient() {
-    let run = Run::new();
+    let run = Run::get();
     for share in [0.02, 0.05, 0.1, 0.2, 0.4] {
         let (mut gained, mut room, mut n) = (0.0, 0.0, 0);
         for row in run.rows("atom-bag", Some(share), "need_retention", "set=exposed tail=10 cap=20") {
