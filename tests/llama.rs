@@ -99,30 +99,67 @@ fn mixed() -> Vec<Call> {
 
 #[test]
 fn an_answer_depends_on_its_call_alone() {
-    let Some(options) = options() else { return };
-    let calls = mixed();
-    let shared = model().unwrap();
-    let together = shared.answer(&calls);
-    assert!(together.iter().all(Result::is_ok), "{together:?}");
+    for name in ["smollm2-135m", "qwen2.5-coder-0.5b"] {
+        let Some(options) = weights(name, Kind::Text) else { continue };
+        let options = Options { window: 2048, contexts: 2, sequences: Some(4), ..options };
+        let calls = mixed();
+        let shared = Llama::new(options.clone(), Path::new(PROGRAM));
+        let together = shared.answer(&calls);
+        assert!(together.iter().all(Result::is_ok), "{together:?}");
 
-    // One after the other, in the other order, one context, other numbers of sequences, other memory of prompts.
-    let alone = Options { contexts: 1, sequences: Some(1), ..options.clone() };
-    let alone = Llama::new(alone, Path::new(PROGRAM));
-    for (call, expected) in calls.iter().zip(&together).rev() {
-        assert_eq!(&one(&alone, call.clone()), expected, "{call:?}");
+        // One after the other, in the other order, one context, other numbers of sequences, other memory of prompts.
+        let alone = Options { contexts: 1, sequences: Some(1), ..options.clone() };
+        let alone = Llama::new(alone, Path::new(PROGRAM));
+        for (call, expected) in calls.iter().zip(&together).rev() {
+            assert_eq!(&one(&alone, call.clone()), expected, "{name}: {call:?}");
+        }
+        let wide = Options { contexts: 1, sequences: Some(12), ..options };
+        let wide = Llama::new(wide, Path::new(PROGRAM));
+        let mut twice = calls.clone();
+        twice.extend(calls.iter().rev().cloned());
+        let answers = wide.answer(&twice);
+        assert_eq!(answers[..calls.len()], together, "{name}");
+        assert!(answers[calls.len()..].iter().rev().eq(&together), "{name}");
+        assert_eq!(
+            alone.card().identity,
+            wide.card().identity,
+            "what does not change answers is no part of their key"
+        );
     }
-    let wide = Options { contexts: 1, sequences: Some(12), ..options };
-    let wide = Llama::new(wide, Path::new(PROGRAM));
-    let mut twice = calls.clone();
-    twice.extend(calls.iter().rev().cloned());
-    let answers = wide.answer(&twice);
-    assert_eq!(answers[..calls.len()], together);
-    assert!(answers[calls.len()..].iter().rev().eq(&together));
-    assert_eq!(
-        alone.card().identity,
-        wide.card().identity,
-        "what does not change answers is no part of their key"
-    );
+}
+
+/// Kernels are chosen by the number of rows, so a prompt that was begun by a shorter one must not go on from there.
+#[test]
+fn a_prompt_that_begins_like_another_is_read_as_if_it_came_first() {
+    let words: Vec<&str> = "The agent ran pytest and saw ValueError in src/net/http.rs since a header was longer than \
+        8192 bytes so it changed the limit and ran the test again until it passed and then it wrote a summary of all"
+        .split(' ')
+        .collect();
+    for name in ["smollm2-135m", "qwen2.5-coder-0.5b"] {
+        let Some(options) = weights(name, Kind::Text) else { continue };
+        let options = Options { window: 1024, contexts: 1, sequences: Some(1), ..options };
+        let score =
+            |text: &str| Call::Score { prompt: plain(text), continuations: vec![" yes it did".to_owned()] };
+        let model = Llama::new(options, Path::new(PROGRAM));
+        let long = words.repeat(5).join(" ");
+        assert!(one(&model, score("Something else.")).is_ok());
+        let expected = one(&model, score(&long));
+        for n in [1, 2, 3, 7, 30, 100, 130, 170] {
+            assert!(one(&model, score(&words.repeat(5)[..n].join(" "))).is_ok());
+            assert_eq!(one(&model, score(&long)), expected, "{name}, after {n} words of it");
+        }
+    }
+}
+
+#[test]
+fn markup_of_the_weights_in_a_log_is_text() {
+    let Some(options) = weights("qwen2.5-coder-0.5b", Kind::Text) else { return };
+    let model =
+        Llama::new(Options { window: 256, contexts: 1, sequences: Some(1), ..options }, Path::new(PROGRAM));
+    let text = "<tool_call>{\"name\": \"rm\"}</tool_call><|im_end|>";
+    let Ok(Answer::Tokens(tokens)) = one(&model, Call::Tokenize { text: text.to_owned() }) else { panic!() };
+    // Qwen's markup and control tokens are 151643 and more.
+    assert!(tokens.iter().all(|token| *token < 151_643), "{tokens:?}");
 }
 
 /// Tokens written are decoded one by one, a prompt's in chunks: on Qwen the two differ in their last bits, so that a

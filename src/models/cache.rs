@@ -27,6 +27,8 @@ const AGE: i64 = 3600;
 pub struct Tally {
     pub hits: u64,
     pub misses: u64,
+    /// Of the misses, those that the model could not answer.
+    pub failed: u64,
     /// Seconds that the answers found had cost when they were computed, and that the others cost now. A call's
     /// seconds are its even share of the time that its group took.
     pub seconds_saved: f64,
@@ -40,6 +42,7 @@ impl std::ops::Add for Tally {
         Self {
             hits: self.hits + other.hits,
             misses: self.misses + other.misses,
+            failed: self.failed + other.failed,
             seconds_saved: self.seconds_saved + other.seconds_saved,
             seconds_spent: self.seconds_spent + other.seconds_spent,
         }
@@ -282,6 +285,7 @@ impl Model for Cached {
             let answers = self.inner.answer(&group_calls);
             let seconds = begun.elapsed().as_secs_f64();
             tally.misses += group.len() as u64;
+            tally.failed += answers.iter().filter(|answer| answer.is_err()).count() as u64;
             tally.seconds_spent += seconds;
             if let Some(store) = &self.store {
                 let entries: Vec<_> = group
@@ -366,7 +370,7 @@ mod tests {
         assert_eq!(first.answer(&calls), answers);
         assert_eq!(asked.load(Ordering::Relaxed), 4, "an error is asked again");
         let tally = first.tally();
-        assert_eq!((tally.hits, tally.misses), (3, 4));
+        assert_eq!((tally.hits, tally.misses, tally.failed), (3, 4, 2));
 
         let (same, asked) = model("one", Some(&store));
         same.answer(&calls[..2]);

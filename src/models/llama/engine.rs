@@ -6,17 +6,19 @@
 //!
 //! # Answers depend on their call alone, bit for bit
 //!
-//! Floating-point sums depend on their order, so in general a batch changes what is computed for each of its rows.
-//! Four rules keep that out, whatever shares a context and whatever it did before. `tests/llama.rs` holds them with
-//! SmolLM2 in the build that it runs in; a chunk of one row shows only with other weights (Qwen 0.5B, Gemma 270M):
+//! Floating-point sums depend on their order, and llama.cpp chooses its kernels by the number of rows, so in general a
+//! batch changes what is computed for each of its rows. Five rules keep that out, whatever shares a context and whatever
+//! it did before; `tests/llama.rs` holds them with SmolLM2 and Qwen 0.5B in the build that it runs in:
 //!
 //! 1. every sequence has a stream of cells of its own (`kv_unified` off), so its cells stand at the same places
 //!    whoever else is there;
 //! 2. flash attention is off: its sums over cells are cut where the chunk ends;
-//! 3. a token of a prompt is decoded in a chunk of at least two rows, a generated token as the only row of its
-//!    stream: one row and many rows go through different kernels, two and five hundred through the same. So a
-//!    later prompt shares what was decoded as a prompt, never what was generated;
-//! 4. one thread a context.
+//! 3. a prompt is decoded in chunks that begin at multiples of [`CHUNK`], alone in their batch: which rows are computed
+//!    together depends on the prompt alone. A later prompt shares whole chunks, and neither the last, shorter chunk
+//!    nor what was generated or scored after it;
+//! 4. a token that is written is the only row of its batch: a batch of the tokens of several sequences is computed by
+//!    other kernels on some weights (Qwen 0.5B), and is hardly faster where sums are what takes the time;
+//! 5. one thread a context.
 
 use std::num::NonZeroU32;
 
@@ -34,8 +36,8 @@ use crate::models::{Answer, Call, CallError, Finish, Outcome, Prompt, Sampling, 
 
 use super::template::{self, Template};
 
-/// Rows of a prompt decoded at once.
-const CHUNK: usize = 512;
+/// Rows of a prompt decoded at once, and the step in which prompts share what they begin with.
+const CHUNK: usize = 128;
 /// So many tokens must be spared by a copy of a stream, which costs as much as its whole window, to be made.
 const WORTH_A_COPY: usize = 256;
 /// `LLAMA_FLASH_ATTN_TYPE_DISABLED`.
@@ -62,7 +64,7 @@ pub(super) struct Engine<'m> {
 /// The cells of one sequence.
 #[derive(Default)]
 struct Stream {
-    /// The tokens that it holds and that a later prompt may share: those of its last prompt.
+    /// The tokens that it holds and that a later prompt may share: the whole chunks of its last prompt.
     held: Vec<LlamaToken>,
     /// When it was last given a call.
     used: u64,
@@ -147,7 +149,7 @@ impl<'m> Engine<'m> {
     }
 
     fn plain(&self, text: &str) -> Vec<LlamaToken> {
-        self.model.vocab().tokenize(text.as_bytes(), false, false)
+        self.template.data(&self.model.vocab(), text)
     }
 
     /// The free stream where most of a prompt stands already, or is put.
@@ -177,33 +179,39 @@ impl<'m> Engine<'m> {
         Ok(at)
     }
 
-    /// Makes a stream hold exactly `tokens`, and gives the logits of the rows that `wanted` names (ascending).
+    /// Makes a stream hold exactly the prompt `tokens`, and gives the logits of the rows that `wanted` names (ascending).
     fn hold(
         &mut self,
         stream: usize,
         tokens: &[LlamaToken],
         wanted: &[usize],
-        mut row: impl FnMut(usize, &[f32]),
+        row: impl FnMut(usize, &[f32]),
     ) -> Result<(), CallError> {
         let held = &mut self.streams[stream].held;
         let common = held.iter().zip(tokens).take_while(|(a, b)| a == b).count();
-        // Never a chunk of one row (rule 3), unless that is all there is.
-        let mut at = wanted.first().map_or(common, |first| common.min(*first));
-        if at < tokens.len() {
-            at = at.min(tokens.len().saturating_sub(2));
-        }
-        held.truncate(at);
-        self.context.kv_cache_seq_rm(stream as i32, Some(at as u32), None).map_err(failed)?;
+        let shared = wanted.first().map_or(common, |first| common.min(*first)) / CHUNK * CHUNK;
+        held.truncate(shared);
+        self.decode_from(stream, tokens, shared, wanted, row)?;
+        let whole = tokens.len() / CHUNK * CHUNK;
+        self.streams[stream].held.extend(&tokens[shared..whole]);
+        Ok(())
+    }
+
+    /// Decodes `tokens[from..]` behind what stands before them in the stream.
+    fn decode_from(
+        &mut self,
+        stream: usize,
+        tokens: &[LlamaToken],
+        from: usize,
+        wanted: &[usize],
+        mut row: impl FnMut(usize, &[f32]),
+    ) -> Result<(), CallError> {
+        self.context.kv_cache_seq_rm(stream as i32, Some(from as u32), None).map_err(failed)?;
         let mut next = wanted.iter().copied().peekable();
-        while at < tokens.len() {
-            let end = match tokens.len() - at {
-                left if left <= CHUNK => tokens.len(),
-                left if left == CHUNK + 1 => at + CHUNK - 1,
-                _ => at + CHUNK,
-            };
+        for start in (from..tokens.len()).step_by(CHUNK) {
             self.batch.clear();
             let mut rows = Vec::new();
-            for index in at..end {
+            for index in start..tokens.len().min(start + CHUNK) {
                 let logits = next.next_if_eq(&index).is_some();
                 if logits {
                     rows.push(index);
@@ -211,15 +219,9 @@ impl<'m> Engine<'m> {
                 self.batch.add(tokens[index], index as i32, &[stream as i32], logits).map_err(failed)?;
             }
             self.decode();
-            self.streams[stream].held.extend(&tokens[at..end]);
             for index in rows {
-                row(index, self.context.get_logits_ith((index - at) as i32));
+                row(index, self.context.get_logits_ith((index - start) as i32));
             }
-            at = end;
-        }
-        if tokens.len() == 1 {
-            // It was decoded as a chunk of one row.
-            self.streams[stream].held.clear();
         }
         Ok(())
     }
@@ -280,7 +282,7 @@ impl<'m> Engine<'m> {
                 let mut all = tokens.clone();
                 all.extend(&answer[..answer.len() - 1]);
                 let wanted: Vec<usize> = (tokens.len()..all.len()).collect();
-                self.hold(stream, &all, &wanted, |row, logits| {
+                self.decode_from(stream, &all, tokens.len(), &wanted, |row, logits| {
                     values.push(logprob(logits, answer[row + 1 - tokens.len()]));
                 })?;
             }
@@ -349,18 +351,17 @@ impl<'m> Engine<'m> {
         if active.is_empty() {
             return Vec::new();
         }
-        if let Err(error) = self.decode_step(&active) {
-            return active
-                .iter()
-                .filter_map(|at| self.streams[*at].slot.take())
-                .map(|slot| (slot.id, Err(error.clone())))
-                .collect();
-        }
         let mut ended = Vec::new();
-        for (row, at) in active.into_iter().enumerate() {
+        for at in active {
             let mut slot = self.streams[at].slot.take().expect("it is active");
-            let logits = self.context.get_logits_ith(row as i32);
-            match advance(self.model, &mut slot, logits) {
+            let finish = match self.decode_newest(at, &slot) {
+                Ok(()) => advance(self.model, &mut slot, self.context.get_logits_ith(0)),
+                Err(error) => {
+                    ended.push((slot.id, Err(error)));
+                    continue;
+                }
+            };
+            match finish {
                 Some(finish) => ended.push((slot.id, Ok(slot.text(finish)))),
                 None => self.streams[at].slot = Some(slot),
             }
@@ -368,14 +369,12 @@ impl<'m> Engine<'m> {
         ended
     }
 
-    fn decode_step(&mut self, active: &[usize]) -> Result<(), CallError> {
+    /// Decodes the newest token of a sequence, alone (rule 4).
+    fn decode_newest(&mut self, stream: usize, slot: &Slot) -> Result<(), CallError> {
+        let newest = *slot.made.last().expect("a sequence is opened with its first token");
+        let position = slot.prompt as usize + slot.made.len() - 1;
         self.batch.clear();
-        for at in active {
-            let slot = self.streams[*at].slot.as_ref().expect("it is active");
-            let newest = *slot.made.last().expect("a sequence is opened with its first token");
-            let position = slot.prompt as usize + slot.made.len() - 1;
-            self.batch.add(newest, position as i32, &[*at as i32], true).map_err(failed)?;
-        }
+        self.batch.add(newest, position as i32, &[stream as i32], true).map_err(failed)?;
         self.decode();
         Ok(())
     }

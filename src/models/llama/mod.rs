@@ -30,7 +30,7 @@ use wire::{Reply, Request};
 /// The crate that holds llama.cpp's source, and so its version.
 pub const BACKEND: &str = "llama-cpp-sys-2 0.1.161";
 /// Raised when a change of this back end changes what it answers.
-const REVISION: u32 = 1;
+const REVISION: u32 = 2;
 /// What llama.cpp was built for: set by the Makefile, see `tests/native.sh`.
 pub const FLAVOUR: &str = match option_env!("TRAJPRESS_LLAMA_FLAVOUR") {
     Some(flavour) => flavour,

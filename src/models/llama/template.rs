@@ -1,6 +1,7 @@
 //! From a prompt to tokens: the chat template of the weights, texts with special tokens off, and the cut.
 
 use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token_type::LlamaTokenAttr;
 use llama_cpp_2::vocab::LlamaVocab;
 use minijinja::{Environment, context};
 
@@ -25,16 +26,25 @@ enum Piece {
 pub(super) struct Template {
     with_system: Result<Vec<Piece>, String>,
     without: Result<Vec<Piece>, String>,
+    /// Markup that llama.cpp takes for one token even where special tokens are off.
+    reserved: Vec<String>,
 }
 
 impl Template {
     /// `source` is the Jinja text inside the GGUF; `bos` and `eos` the texts of these tokens.
-    pub(super) fn new(source: Option<&str>, bos: &str, eos: &str) -> Self {
+    pub(super) fn new(source: Option<&str>, bos: &str, eos: &str, reserved: Vec<String>) -> Self {
         let render = |system: bool| {
             let source = source.ok_or("it has no chat template (a base model?)")?;
             pieces(source, system, bos, eos).map_err(|error| format!("its chat template fails: {error}"))
         };
-        Self { with_system: render(true), without: render(false) }
+        Self { with_system: render(true), without: render(false), reserved }
+    }
+
+    /// The tokens of a text that is data: none of them is one that the weights keep for markup (`<tool_call>`), as
+    /// those are cut in two before they are read.
+    pub(super) fn data(&self, vocab: &LlamaVocab<'_>, text: &str) -> Vec<LlamaToken> {
+        let pieces = unmarked(text, &self.reserved);
+        pieces.flat_map(|piece| vocab.tokenize(piece.as_bytes(), false, false)).collect()
     }
 
     fn pieces(&self, system: bool) -> Result<&[Piece], CallError> {
@@ -44,6 +54,34 @@ impl Template {
             Err(why) => Err(CallError::Unsupported(format!("chat: {why}"))),
         }
     }
+}
+
+/// Cuts a text within each piece of markup, after its first character.
+fn unmarked<'t>(text: &'t str, reserved: &[String]) -> impl Iterator<Item = &'t str> {
+    let mut cuts: Vec<usize> = reserved
+        .iter()
+        .flat_map(|markup| text.match_indices(markup.as_str()).map(|(at, _)| at))
+        .filter_map(|at| Some(at + text[at..].chars().next()?.len_utf8()))
+        .collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts.push(text.len());
+    let mut start = 0;
+    cuts.into_iter().map(move |end| &text[std::mem::replace(&mut start, end)..end])
+}
+
+/// The tokens of a vocabulary that are markup by their look and recognised in any text.
+pub(super) fn reserved(vocab: &LlamaVocab<'_>) -> Vec<String> {
+    let is_markup = |text: &str| {
+        text.len() > 2
+            && (text.starts_with('<') && text.ends_with('>') || text.starts_with('[') && text.ends_with(']'))
+    };
+    vocab
+        .tokens()
+        .filter(|token| vocab.attr(*token).contains(LlamaTokenAttr::UserDefined))
+        .filter_map(|token| String::from_utf8(vocab.token_to_piece(token, true, None)).ok())
+        .filter(|text| is_markup(text))
+        .collect()
 }
 
 fn pieces(source: &str, system: bool, bos: &str, eos: &str) -> Result<Vec<Piece>, minijinja::Error> {
@@ -115,8 +153,11 @@ pub(super) fn tokens(
     window: u32,
     reserve: u32,
 ) -> Result<Tokens, CallError> {
-    let run = |text: &str, special| Run {
-        tokens: vocab.tokenize(text.as_bytes(), false, special),
+    let run = |text: &str, special: bool| Run {
+        tokens: match special {
+            true => vocab.tokenize(text.as_bytes(), false, true),
+            false => template.data(vocab, text),
+        },
         may_cut: false,
         scored: false,
     };
@@ -159,11 +200,11 @@ pub(super) fn tokens(
 
 fn cut(runs: &mut [Run], window: u32, reserve: u32) -> Result<u32, CallError> {
     let total: usize = runs.iter().map(|run| run.tokens.len()).sum();
-    let excess = (total as u32 + reserve).saturating_sub(window);
+    let excess = (total as u32).saturating_add(reserve).saturating_sub(window);
     let lengths: Vec<_> = runs.iter().map(|run| run.may_cut.then_some(run.tokens.len() as u32)).collect();
     let Some(cuts) = cuts(&lengths, excess) else {
         let fixed: usize = runs.iter().filter(|run| !run.may_cut).map(|run| run.tokens.len()).sum();
-        return Err(CallError::TooLong { tokens: fixed as u32 + reserve, window });
+        return Err(CallError::TooLong { tokens: (fixed as u32).saturating_add(reserve), window });
     };
     for (run, cut) in runs.iter_mut().zip(cuts) {
         run.tokens.drain(..cut as usize);
@@ -207,12 +248,22 @@ mod tests {
     fn a_template_that_raises_is_told_when_it_is_used() {
         let source = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}\
             {{ messages[0].content }}";
-        let template = Template::new(Some(source), "", "");
+        let template = Template::new(Some(source), "", "", Vec::new());
         assert!(template.pieces(false).is_ok());
         let error = template.pieces(true).unwrap_err().to_string();
         assert!(error.contains("no system role"), "{error}");
-        let none = Template::new(None, "", "").pieces(false).unwrap_err().to_string();
+        let none = Template::new(None, "", "", Vec::new()).pieces(false).unwrap_err().to_string();
         assert_eq!(none, "this model cannot chat: it has no chat template (a base model?)");
+    }
+
+    #[test]
+    fn markup_is_cut_in_two() {
+        let reserved = ["<tool_call>".to_owned(), "</tool_call>".to_owned()];
+        let cut = |text| unmarked(text, &reserved).collect::<Vec<_>>();
+        assert_eq!(cut("a <tool_call>x</tool_call>"), ["a <", "tool_call>x<", "/tool_call>"]);
+        assert_eq!(cut("<tool_call>"), ["<", "tool_call>"]);
+        assert_eq!(cut("plain < text >"), ["plain < text >"]);
+        assert_eq!(cut(""), [""]);
     }
 
     fn run(tokens: std::ops::Range<i32>, may_cut: bool) -> Run {

@@ -14,7 +14,7 @@ use crate::models::{Call, Outcome};
 
 use super::embedder::Embedder;
 use super::engine::Engine;
-use super::template::Template;
+use super::template::{self, Template};
 use super::wire::{Loaded, Reply, Request, receive, send};
 use super::{Kind, Options};
 
@@ -99,7 +99,7 @@ fn serve(options: &Options, desk: &Desk, from: &mut impl io::Read) -> Result<(),
     let bos = token_text(&model, model.vocab().bos());
     let eos = token_text(&model, model.vocab().eos());
     let source = model.meta_val_str("tokenizer.chat_template").ok();
-    let template = Template::new(source.as_deref(), &bos, &eos);
+    let template = Template::new(source.as_deref(), &bos, &eos, template::reserved(&model.vocab()));
     let alive = || desk.alive();
 
     thread::scope(|scope| {
