@@ -498,6 +498,8 @@ table! {
         pub model_tokens_in: u64,
         /// Tokens written by the compressor's model.
         pub model_tokens_out: u64,
+        /// Tokens of its prompts that were cut to fit the model's window.
+        pub model_tokens_cut: u64,
         /// Name of the fallback strategy used; null when none.
         pub fallback: Option<String>,
         /// Degenerate-output flags.

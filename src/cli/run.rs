@@ -126,6 +126,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let shelf = Shelf::default();
     let opened = args.using.open(plan.variants.iter().filter_map(|v| v.model.as_deref()), threads(args))?;
     plan.models = opened.identities();
+    opened.check()?;
     let models = opened.models();
     let outcome = run_with(&plan, &data, out, &options, &|data, unit, plan, progress| {
         run_unit(data, unit, plan, &shelf, &models, progress)
@@ -139,7 +140,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     if output.json {
         print(&(serde_json::to_string_pretty(&outcome)? + "\n"))?;
     }
-    Ok(match outcome.is_clean() {
+    Ok(match outcome.is_clean() && opened.failed() == 0 {
         true => ExitStatus::Done,
         false => ExitStatus::Failed,
     })

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::experiment::cell::Models;
-use crate::models::Model;
 use crate::models::cache::{Cached, Store};
 use crate::models::catalogue::Catalogue;
 use crate::models::folder::Folder;
 use crate::models::open::{Opener, cache_path};
+use crate::models::{Call, Model, Part, Prompt};
 
 /// Options of the commands that ask models.
 #[derive(Debug, Default, clap::Args)]
@@ -52,14 +52,39 @@ impl Opened {
         self.0.iter().map(|(name, model)| (name.clone(), model.card().identity.clone())).collect()
     }
 
+    /// Has each model write a token, so that one that cannot is told before any work is done.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let part = Part { text: "Hello".to_owned(), ..Part::default() };
+        let prompt = Prompt { parts: vec![part], ..Prompt::default() };
+        let call = Call::Generate { prompt, max_tokens: 1, grammar: None, stop: Vec::new(), sampling: None };
+        for (name, model) in &self.0 {
+            if let Some(Err(error)) = model.answer(std::slice::from_ref(&call)).pop() {
+                anyhow::bail!(
+                    "model {name} cannot write: {error}\nhint: strategies need a model that generates text; \
+                     `trajpress models check` and `trajpress list models` tell which there are"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls that no answer came to.
+    pub(super) fn failed(&self) -> u64 {
+        self.0.iter().map(|(_, model)| model.tally().failed).sum()
+    }
+
     /// A line a model: what was computed, and what the call cache saved.
     pub(super) fn summary(&self) -> Vec<String> {
         let line = |(name, model): (&String, &Arc<Cached>)| {
             let tally = model.tally();
             format!(
-                "model {name}: {} answered in {:.1} s, {} found in the call cache ({:.1} s saved)",
+                "model {name}: {} in {:.1} s{}, {} found in the call cache ({:.1} s saved)",
                 super::count(tally.misses, "call"),
                 tally.seconds_spent,
+                match tally.failed {
+                    0 => String::new(),
+                    failed => format!(", {failed} of them without an answer"),
+                },
                 tally.hits,
                 tally.seconds_saved
             )

@@ -295,6 +295,7 @@ fn event_rows(
             model_calls: e.work.calls,
             model_tokens_in: e.work.tokens_in,
             model_tokens_out: e.work.tokens_out,
+            model_tokens_cut: e.work.tokens_cut,
             fallback: e.work.fallback.map(str::to_owned),
             degenerate: e.work.degenerate.iter().map(|flag| (*flag).to_owned()).collect(),
             violations: e.violations.iter().map(|v| format!("{strategy}: {v}")).collect(),

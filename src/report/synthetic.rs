@@ -236,6 +236,7 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                     model_calls: 0,
                     model_tokens_in: 0,
                     model_tokens_out: 0,
+                    model_tokens_cut: 0,
                     fallback: None,
                     degenerate: vec![],
                     violations: vec![],

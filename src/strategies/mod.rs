@@ -57,6 +57,8 @@ pub struct Work {
     pub calls: u32,
     pub tokens_in: u64,
     pub tokens_out: u64,
+    /// Tokens of prompts that were cut to fit the model's window.
+    pub tokens_cut: u64,
     /// What stood in for the model, if it had to.
     pub fallback: Option<&'static str>,
     /// One word for each answer that could not be used.
@@ -80,9 +82,14 @@ impl<'a> Env<'a> {
             Ok(Answer::Text(text)) => {
                 self.work.tokens_in += u64::from(text.prompt_tokens);
                 self.work.tokens_out += u64::from(text.tokens);
+                self.work.tokens_cut += u64::from(text.cut_tokens);
             }
-            Ok(Answer::Scores(scores)) => self.work.tokens_in += u64::from(scores.prompt_tokens),
-            Ok(Answer::Vector { .. } | Answer::Tokens(_)) | Err(_) => {}
+            Ok(Answer::Scores(scores)) => {
+                self.work.tokens_in += u64::from(scores.prompt_tokens);
+                self.work.tokens_cut += u64::from(scores.cut_tokens);
+            }
+            Ok(Answer::Vector { cut_tokens, .. }) => self.work.tokens_cut += u64::from(*cut_tokens),
+            Ok(Answer::Tokens(_)) | Err(_) => {}
         }
         Ok(outcome)
     }
