@@ -80,6 +80,8 @@ pub struct Annotations {
     pub salient: Vec<Salient>,
     pub probes: Vec<Probe>,
     pub superseded: Vec<Superseded>,
+    /// Steps with which a subtask ends, ascending.
+    pub subtask_ends: Vec<u32>,
     /// Entries that could not be read or placed.
     pub n_unusable: usize,
 }
@@ -166,6 +168,9 @@ impl Annotations {
         all.superseded = entries(&value["superseded"], &mut unusable, |raw: RawSuperseded| {
             Some(Superseded { key: raw.key, old: raw.old, new: raw.new, step: steps.first(raw.step)? })
         });
+        all.subtask_ends =
+            entries(&value["subtask_ends"], &mut unusable, |message: u32| steps.first(message));
+        all.subtask_ends.sort_unstable();
         all.n_unusable = unusable;
         Some(all)
     }
@@ -241,7 +246,7 @@ mod tests {
                         {"step": 3, "start": 0, "end": 6, "type": "fact"}],
             "probes": [{"step": 4, "kind": "artifact", "question": "Which?", "choices": ["trip 6", "trip 7"],
                         "answer": "trip 7", "needs": [[3, 0, 6]]}],
-            "superseded": [{"key": "k", "old": "a", "new": "b", "step": 3}]}"#);
+            "superseded": [{"key": "k", "old": "a", "new": "b", "step": 3}], "subtask_ends": [4, 3]}"#);
         let a = Annotations::of(&log).unwrap();
         assert_eq!(a.n_unusable, 0);
         let goals: Vec<_> = a.goals.iter().map(|g| (g.step, g.text.as_str())).collect();
@@ -251,6 +256,7 @@ mod tests {
         assert_eq!(texts, ["under $500", "trip 7"]);
         assert_eq!((a.probes[0].answer, a.probes[0].needs[0].text(&log)), (1, "trip 7"));
         assert_eq!(a.superseded[0].step, 3);
+        assert_eq!(a.subtask_ends, [3, 4]);
     }
 
     #[test]

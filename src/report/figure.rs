@@ -105,12 +105,14 @@ const SHAPES: [Shape; 7] = [
 ];
 
 /// The controls that every run has, in black.
-const CONTROLS: [(&str, Shape, bool); 5] = [
+const CONTROLS: [(&str, Shape, bool); 7] = [
     (FULL, Shape::Circle, true),
     ("drop-all", Shape::Cross, true),
     ("random", Shape::Circle, false),
     (ORACLE, Shape::Diamond, false),
     ("atom-bag", Shape::Square, false),
+    ("echo", Shape::Triangle, false),
+    ("shuffle", Shape::TriangleDown, false),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]

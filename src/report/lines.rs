@@ -113,6 +113,8 @@ placed! {
     CONSTRAINT_RETENTION = "constraint_retention", Set::Whole;
     PROBE_SUPPORT = "probe_support", Set::Whole;
     STALE_VALUE_SHARE = "stale_value_share", Set::Whole;
+    BOUNDARY_F1 = "boundary_f1", Set::Whole;
+    MID_SUBTASK_SHARE = "mid_subtask_share", Set::Whole;
 }
 
 const fn outcome(name: &'static str, stratum: &'static str) -> Measure {

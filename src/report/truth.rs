@@ -13,13 +13,15 @@ use super::tables::Table;
 const MIN_ROOM: f64 = 0.02;
 
 /// Scores with a floor and a ceiling, with their headings.
-const PLACED: [(&str, Placed); 6] = [
+const PLACED: [(&str, Placed); 8] = [
     ("Salience recall: annotated spans that still stand in the context verbatim", placed::SALIENCE_RECALL),
     ("Salience precision: words kept that belong to such spans", placed::SALIENCE_PRECISION),
     ("Salience F1", placed::SALIENCE_F1),
     ("Constraints held: preserved or paraphrased", placed::CONSTRAINT_RETENTION),
     ("Probes supported: questions that can still be answered from the context", placed::PROBE_SUPPORT),
     ("Stale values: superseded, and still presented as current; lower is better", placed::STALE_VALUE_SHARE),
+    ("Boundary F1: cuts at the annotated ends of subtasks; floor: random placements", placed::BOUNDARY_F1),
+    ("Cuts in mid-subtask; lower is better; floor: random placements", placed::MID_SUBTASK_SHARE),
 ];
 
 /// What became of constraints, from the best to the worst.

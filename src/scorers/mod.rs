@@ -3,6 +3,7 @@
 //! A scorer turns what a replay and its shadows recorded into rows; it runs no model and no
 //! strategy. Every row carries its raw value, floor and ceiling from the same run, and its weight.
 
+mod boundaries;
 pub mod chance;
 pub mod constraints;
 pub mod discard;
@@ -30,6 +31,7 @@ pub struct Entry {
 
 /// All scores, by name.
 pub static ALL: &[&[Entry]] = &[
+    boundaries::ENTRIES,
     discard::ENTRIES,
     honesty::ENTRIES,
     money::ENTRIES,

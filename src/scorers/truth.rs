@@ -8,7 +8,7 @@
 use super::outcomes::{self, Known};
 use super::points::{Point, points};
 use super::runs::{Runs, words};
-use super::{Rows, probes, salience, superseded};
+use super::{Rows, boundaries, probes, salience, superseded};
 use crate::annotations::Annotations;
 use crate::experiment::replay::Run;
 use crate::log::Log;
@@ -37,6 +37,7 @@ impl Truth {
 
 /// Scores a replay against the annotations.
 pub fn score(truth: &Truth, log: &Log, run: &Run, seed: u64, rows: &mut Rows) {
+    boundaries::score(truth, log, run, seed, rows);
     for point in points(log, run) {
         let ground = Ground::new(log, point, seed);
         salience::score(truth, &ground, rows);
