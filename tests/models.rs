@@ -286,3 +286,63 @@ fn the_converter_makes_the_same_whole_gguf_everywhere() {
 
 const TINY_BYTES: u64 = 11744;
 const TINY_SHA256: &str = "37fbb4019d5125e097b43786345b00cc6a90a2e5b4917b2e2e834de6ec54ae36";
+
+/// A GGUF of a vector of 3 floats and a row of two blocks: type of tensors, their bytes, type of file.
+fn two_tensors(kind: u32, row: &[u8], file_type: u32) -> Vec<u8> {
+    let string = |s: &str| [&(s.len() as u64).to_le_bytes()[..], s.as_bytes()].concat();
+    let mut bytes = [&b"GGUF"[..], &3u32.to_le_bytes(), &2u64.to_le_bytes(), &2u64.to_le_bytes()].concat();
+    bytes.extend([string("general.file_type"), [4u32, file_type].map(u32::to_le_bytes).concat()].concat());
+    bytes.extend([string("x.context_length"), [4u32, 512].map(u32::to_le_bytes).concat()].concat());
+    let room = row.len().next_multiple_of(32) as u64;
+    for (name, size, kind, offset) in [("row", 64u64, kind, 0u64), ("floats", 3, 0, room)] {
+        bytes.extend([string(name), 1u32.to_le_bytes().to_vec(), size.to_le_bytes().to_vec()].concat());
+        bytes.extend([kind.to_le_bytes().to_vec(), offset.to_le_bytes().to_vec()].concat());
+    }
+    for part in [row, &[1.0f32, -2.0, 0.5].map(f32::to_le_bytes).concat()] {
+        bytes.resize(bytes.len().next_multiple_of(32), 0);
+        bytes.extend(part);
+    }
+    bytes.resize(bytes.len().next_multiple_of(32), 0);
+    bytes
+}
+
+#[test]
+fn a_model_made_of_another_is_verified_like_it() {
+    let place = Place::new();
+    // Scale 8.5, least value -0.5, values 0 and 15 in turns: -0.5 and 127.
+    let old = [[0x40, 0x48, 0x00, 0xb8].to_vec(), [0xf0; 16].to_vec()].concat().repeat(2);
+    let new = [[0x00, 0x3c].to_vec(), [0xff; 16].to_vec(), [127; 16].to_vec()].concat().repeat(2);
+    let (old, new) = (two_tensors(3, &old, 3), two_tensors(8, &new, 7));
+    let made = "{ convert = \"q4_1-to-q8_0\", model = \"base\" }";
+    let halves = place.halves("base", &old);
+    let gone = halves.replace("base", "gone");
+    let hub = |other: &str| format!("{{ hub = \"a/b\", file = \"c\" }}, {other}");
+    place.own(&[("base", &old, &hub(&gone)), ("own", &new, made)]);
+    let error = text(&place.run(&["models", "fetch", "own"]));
+    assert!(error.contains("model base, converted by q4_1-to-q8_0: hub a/b, c:"), "{error}");
+    assert!(error.contains("gone.1"), "{error}");
+    assert!(error.contains(&format!("put by hand: {}", place.at("models/own.gguf").display())), "{error}");
+
+    // What it is made of is fetched for it alone, and nothing of it stays.
+    place.own(&[("base", &old, &hub(&halves)), ("own", &new, made)]);
+    assert_eq!(place.states(&["models", "fetch", "own"], 0), ["own fetched"]);
+    assert_eq!(fs::read(place.at("models/own.gguf")).unwrap(), new);
+    assert_eq!(place.states(&["models", "check", "own", "base"], 1), ["own ok", "base missing"]);
+    let left = fs::read_dir(place.at("models")).unwrap().flatten();
+    assert_eq!(left.filter(|f| f.file_name().to_string_lossy().contains(".part-")).count(), 0);
+
+    // No source is asked where it stands in the folder, under its own name or under that of what it becomes.
+    place.own(&[("base", &old, &hub(&gone)), ("own", &new, made)]);
+    for name in ["base", "own"] {
+        fs::remove_file(place.at("models/own.gguf")).unwrap();
+        fs::write(place.at(&format!("models/{name}.gguf")), &old).unwrap();
+        assert_eq!(place.states(&["models", "fetch", "own"], 0), ["own fetched"], "{name}");
+        assert_eq!(fs::read(place.at("models/own.gguf")).unwrap(), new);
+        fs::remove_file(place.at("models/base.gguf")).unwrap_or_default();
+    }
+
+    // Another result than the one that is known is refused.
+    place.own(&[("base", &old, &hub(&halves)), ("own", &old, made)]);
+    let error = text(&place.run(&["models", "fetch", "own"]));
+    assert!(error.contains("longer than the") || error.contains("wrong bytes, refused"), "{error}");
+}

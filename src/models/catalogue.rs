@@ -18,8 +18,11 @@ use crate::settings::{self, Source, items};
 pub const DEFAULT_SET: &str = "default";
 
 const BUILT_IN: &str = include_str!("models.toml");
-/// Scripts that make a GGUF of other files: name in `convert`, text.
-const CONVERTERS: [(&str, &str); 1] = [("minilm-to-gguf", include_str!("minilm_to_gguf.py"))];
+/// What `convert` may name.
+const CONVERTERS: [Converter; 2] = [
+    Converter::Script { name: "minilm-to-gguf", text: include_str!("minilm_to_gguf.py") },
+    Converter::Requantise,
+];
 
 /// What a model can be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,7 +54,7 @@ impl Role {
 }
 
 /// One model: a GGUF with known bytes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
     pub name: String,
     /// What it can be used for, the best first.
@@ -71,19 +74,31 @@ pub struct Entry {
 }
 
 /// One way to get a model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The parts are inputs of this script, which makes the model; else the model is the parts, joined.
+    /// The parts are inputs of this, which makes the model; else the model is the parts, joined.
     pub convert: Option<Converter>,
     /// At least one.
     pub parts: Vec<Part>,
 }
 
-/// A Python script, called with its inputs and the path to write.
+/// What makes a GGUF of other files, always the same bytes of the same inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Converter {
-    pub name: &'static str,
-    pub text: &'static str,
+pub enum Converter {
+    /// A Python script, called with its inputs and the path to write.
+    Script { name: &'static str, text: &'static str },
+    /// The tensors of one GGUF that are Q4_1, as Q8_0.
+    Requantise,
+}
+
+impl Converter {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Converter::Script { name, .. } => name,
+            Converter::Requantise => "q4_1-to-q8_0",
+        }
+    }
 }
 
 /// A file somewhere.
@@ -100,6 +115,8 @@ pub enum Part {
         package: String,
         file: String,
     },
+    /// Another model, whose bytes are known too.
+    Model(Box<Entry>),
 }
 
 impl fmt::Display for Part {
@@ -108,6 +125,7 @@ impl fmt::Display for Part {
             Part::Path(path) => write!(f, "{}", path.display()),
             Part::Hub { repository, file } => write!(f, "hub {repository}, {file}"),
             Part::Package { package, .. } => write!(f, "package {package}"),
+            Part::Model(model) => write!(f, "model {}", model.name),
         }
     }
 }
@@ -116,7 +134,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{}", self.parts[0])?;
         match (&self.convert, self.parts.len()) {
-            (Some(script), _) => write!(f, ", converted by {}", script.name),
+            (Some(converter), _) => write!(f, ", converted by {}", converter.name()),
             (None, 1) => Ok(()),
             (None, n) => write!(f, " and {} more parts", n - 1),
         }
@@ -235,7 +253,7 @@ impl Catalogue {
         }
         let mut seen = HashSet::new();
         for (at, table) in models {
-            let entry = reader.entry(&at, table)?;
+            let entry = reader.entry(&at, table, &self.entries)?;
             if !seen.insert(entry.name.clone()) {
                 return Err(reader.source.error(&at, format!("a second model `{}`", entry.name)));
             }
@@ -269,8 +287,12 @@ struct Reader<'a> {
 
 type Table<'a> = toml::de::DeTable<'a>;
 
+/// Keys of one file of a source.
+const PART_KEYS: [&str; 5] = ["path", "hub", "package", "file", "model"];
+
 impl Reader<'_> {
-    fn entry(&self, at: &Range<usize>, table: &Table) -> anyhow::Result<Entry> {
+    /// One model; `known` are those that its sources may name.
+    fn entry(&self, at: &Range<usize>, table: &Table, known: &[Entry]) -> anyhow::Result<Entry> {
         const KEYS: &[&str] = &["name", "roles", "about", "licence", "context", "bytes", "sha256", "sources"];
         let source = &self.source;
         let mut entry = Entry {
@@ -305,8 +327,8 @@ impl Reader<'_> {
                     }
                 }
                 "sources" => {
-                    entry.origins =
-                        source.array(key, value)?.iter().map(|v| self.origin(v)).collect::<Result<_, _>>()?;
+                    let origins = source.array(key, value)?.iter().map(|v| self.origin(v, known));
+                    entry.origins = origins.collect::<Result<_, _>>()?;
                     if entry.origins.is_empty() {
                         return Err(source.error(&span, "`sources` has no value, expected at least one"));
                     }
@@ -338,8 +360,8 @@ impl Reader<'_> {
         Ok(roles)
     }
 
-    fn origin(&self, value: &Spanned<DeValue>) -> anyhow::Result<Origin> {
-        const KEYS: &[&str] = &["path", "hub", "package", "file", "parts", "convert"];
+    fn origin(&self, value: &Spanned<DeValue>, known: &[Entry]) -> anyhow::Result<Origin> {
+        const KEYS: &[&str] = &["path", "hub", "package", "file", "model", "parts", "convert"];
         let source = &self.source;
         let DeValue::Table(table) = value.get_ref() else {
             return Err(source.wrong_type("sources", value, "tables such as `{ path = \"x.gguf\" }`"));
@@ -349,51 +371,50 @@ impl Reader<'_> {
         for (key, span, value) in items(table) {
             match key {
                 "convert" => {
-                    let names = CONVERTERS.map(|c| c.0);
+                    let names = CONVERTERS.map(Converter::name);
                     let wanted = source.string(key, value)?;
-                    let (name, text) = CONVERTERS[source.right_name("script", &wanted, &names, &span)?];
-                    convert = Some(Converter { name, text });
+                    convert = Some(CONVERTERS[source.right_name("converter", &wanted, &names, &span)?]);
                 }
                 "parts" => {
                     let list = source.array(key, value)?;
                     if list.is_empty() {
                         return Err(source.error(&span, "`parts` has no value, expected at least one"));
                     }
-                    parts = Some(list.iter().map(|v| self.part(v, &[])).collect::<anyhow::Result<_>>()?);
+                    parts =
+                        Some(list.iter().map(|v| self.part(v, known, &[])).collect::<anyhow::Result<_>>()?);
                 }
                 _ if KEYS.contains(&key) => {}
                 _ => return Err(source.unknown_key(&span, key, "a source", KEYS)),
             }
         }
         let parts = match parts {
-            Some(_) if ["path", "hub", "package", "file"].iter().any(|k| table.contains_key(*k)) => {
+            Some(_) if PART_KEYS.iter().any(|k| table.contains_key(*k)) => {
                 return Err(source.error(&value.span(), "a source has either `parts` or one file"));
             }
             Some(parts) => parts,
-            None => vec![self.part(value, &["convert"])?],
+            None => vec![self.part(value, known, &["convert"])?],
         };
         Ok(Origin { convert, parts })
     }
 
     /// One file; `beside` are keys that are not its own.
-    fn part(&self, value: &Spanned<DeValue>, beside: &[&str]) -> anyhow::Result<Part> {
-        const KEYS: &[&str] = &["path", "hub", "package", "file"];
+    fn part(&self, value: &Spanned<DeValue>, known: &[Entry], beside: &[&str]) -> anyhow::Result<Part> {
         let source = &self.source;
         let DeValue::Table(table) = value.get_ref() else {
             return Err(source.wrong_type("parts", value, "tables such as `{ path = \"x.gguf\" }`"));
         };
-        let mut found: [Option<String>; 4] = Default::default();
+        let mut found: [Option<String>; PART_KEYS.len()] = Default::default();
         for (key, span, value) in items(table) {
-            match KEYS.iter().position(|k| *k == key) {
+            match PART_KEYS.iter().position(|k| *k == key) {
                 Some(i) => found[i] = Some(source.string(key, value)?),
                 None if beside.contains(&key) => {}
-                None => return Err(source.unknown_key(&span, key, "a source", KEYS)),
+                None => return Err(source.unknown_key(&span, key, "a source", &PART_KEYS)),
             }
         }
         let wrong = |message: String| source.error(&value.span(), message);
         match found {
-            [Some(path), None, None, None] => Ok(Part::Path(self.folder.join(path))),
-            [None, Some(repository), None, Some(file)] => {
+            [Some(path), None, None, None, None] => Ok(Part::Path(self.folder.join(path))),
+            [None, Some(repository), None, Some(file), None] => {
                 // Both become part of a URL.
                 let plain = |s: &str| {
                     let sound = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
@@ -407,7 +428,7 @@ impl Reader<'_> {
                 }
                 Ok(Part::Hub { repository, file })
             }
-            [None, None, Some(package), Some(file)] => {
+            [None, None, Some(package), Some(file), None] => {
                 // An argument of pip: a name and a version, never an option or an address.
                 let word = |s: &str| {
                     s.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -420,7 +441,14 @@ impl Reader<'_> {
                     _ => Err(wrong(format!("`package = \"{package}\"` is not `name==version`"))),
                 }
             }
-            _ => Err(wrong("a source has `path`, `hub` and `file`, or `package` and `file`".to_owned())),
+            [None, None, None, None, Some(model)] => {
+                let names: Vec<&str> = known.iter().map(|e| e.name.as_str()).collect();
+                let place = source.right_name("model", &model, &names, &value.span())?;
+                Ok(Part::Model(Box::new(known[place].clone())))
+            }
+            _ => Err(wrong(
+                "a source has `path`, `hub` and `file`, `package` and `file`, or `model`".to_owned(),
+            )),
         }
     }
 
@@ -489,11 +517,19 @@ mod tests {
         let size: u64 = catalogue.pick(&[DEFAULT_SET.to_owned()]).unwrap().iter().map(|e| e.bytes).sum();
         assert!(size < 700_000_000, "{size}");
         for entry in &catalogue.entries {
-            let by_pip = |o: &Origin| o.parts.iter().all(|p| matches!(p, Part::Package { .. }));
-            assert!(entry.origins.iter().any(by_pip), "{}", entry.name);
+            assert!(is_by_pip(entry), "{}", entry.name);
         }
         assert_eq!(catalogue.sets_of("smollm2-135m"), ["default", "better"]);
         assert!(catalogue.sets_of("gemma-3-270m").is_empty());
+    }
+
+    fn is_by_pip(entry: &Entry) -> bool {
+        let part = |p: &Part| match p {
+            Part::Package { .. } => true,
+            Part::Model(model) => is_by_pip(model),
+            _ => false,
+        };
+        entry.origins.iter().any(|o| o.parts.iter().all(part))
     }
 
     #[test]
@@ -538,6 +574,8 @@ mod tests {
             with("{ hub = \"a/b\", file = \"../x\" }"),
             with("{ package = \"a\", file = \"x\" }"),
             with("{ package = \"--index-url=x==1\", file = \"x\" }"),
+            with("{ model = \"own\" }"),
+            with("{ model = \"minilm-l6\", file = \"x\" }"),
             with("{ convert = \"minilm\", path = \"x\" }"),
             with("{ parts = [] }"),
             with("{ parts = [{ path = \"x\" }], path = \"y\" }"),
@@ -582,9 +620,9 @@ mod tests {
         own.toml:7: `sources` is a string, expected tables such as `{ path = "x.gguf" }`
 
         own.toml:7: unknown key `url` of a source
-        hint: known: path, hub, package, file, parts, convert
+        hint: known: path, hub, package, file, model, parts, convert
 
-        own.toml:7: a source has `path`, `hub` and `file`, or `package` and `file`
+        own.toml:7: a source has `path`, `hub` and `file`, `package` and `file`, or `model`
 
         own.toml:7: `hub = "a"` is not `owner/repository`
 
@@ -594,8 +632,13 @@ mod tests {
 
         own.toml:7: `package = "--index-url=x==1"` is not `name==version`
 
-        own.toml:7: unknown script `minilm`
-        hint: did you mean `minilm-to-gguf`? (known: minilm-to-gguf)
+        own.toml:7: unknown model `own`
+        hint: known: smollm2-135m-q4_1, smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, minilm-l6, gemma-3-270m
+
+        own.toml:7: a source has `path`, `hub` and `file`, `package` and `file`, or `model`
+
+        own.toml:7: unknown converter `minilm`
+        hint: did you mean `minilm-to-gguf`? (known: minilm-to-gguf, q4_1-to-q8_0)
 
         own.toml:7: `parts` has no value, expected at least one
 
@@ -605,7 +648,7 @@ mod tests {
         hint: known: generator, scorer, embedder, tokenizer
 
         own.toml:2: unknown model `minilm-l12`
-        hint: did you mean `minilm-l6`? (known: smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, minilm-l6, gemma-3-270m)
+        hint: did you mean `minilm-l6`? (known: smollm2-135m-q4_1, smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, minilm-l6, gemma-3-270m)
 
         own.toml:2: `minilm-l6` is no generator
         hint: its roles are embedder, tokenizer
@@ -615,7 +658,7 @@ mod tests {
         let unknown = Catalogue::load(None).unwrap().pick(&["qwen2.5-coder-15b".to_owned()]).unwrap_err();
         insta::assert_snapshot!(unknown, @r"
         unknown model `qwen2.5-coder-15b`
-        hint: did you mean `qwen2.5-coder-1.5b`? (known: smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, minilm-l6, gemma-3-270m); or the path of a GGUF, with a `/` in it or ending in .gguf; or a set: default, better
+        hint: did you mean `qwen2.5-coder-1.5b`? (known: smollm2-135m-q4_1, smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, minilm-l6, gemma-3-270m); or the path of a GGUF, with a `/` in it or ending in .gguf; or a set: default, better
         ");
     }
 }

@@ -5,7 +5,7 @@
 //! from doing the same work at the same time; it ends with its process.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufReader, ErrorKind, Read, Write as _};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::catalogue::{Converter, Entry, Origin, Part};
 use super::folder::{Folder, Resolved, State, hex, resolved};
+use super::requantise;
 
 /// What may differ between machines.
 #[derive(Clone, Debug)]
@@ -97,7 +98,7 @@ pub fn fetch(
             Some(place) => folder.verify(place, entry),
             None => {
                 let work = Work::open(dir, &entry.name)?;
-                let mut attempt = Attempt { work: &work.0, entry, options, tell, done: 0 };
+                let mut attempt = Attempt { folder, work: &work.0, entry, options, tell, done: 0 };
                 attempt.get(origin).and_then(|draft| {
                     publish(&draft, &path, dir)?;
                     folder.note(&path, &entry.sha256);
@@ -204,6 +205,7 @@ fn publish(draft: &Path, path: &Path, dir: &Path) -> anyhow::Result<()> {
 
 /// One source at work.
 struct Attempt<'a> {
+    folder: &'a Folder,
     /// Folder for all that is written.
     work: &'a Path,
     entry: &'a Entry,
@@ -230,16 +232,30 @@ impl Attempt<'_> {
                 }
                 sink.finish(self.entry)?;
             }
-            Some(script) => {
+            Some(converter) => {
                 let mut inputs = Vec::new();
                 for (i, part) in origin.parts.iter().enumerate() {
+                    if let Part::Model(model) = part {
+                        inputs.push(self.model(model)?);
+                        continue;
+                    }
                     inputs.push(self.work.join(format!("input-{i}")));
                     // An input may be larger than what it becomes, but not without end.
                     let limit = self.entry.bytes.saturating_mul(8).max(1 << 24);
                     self.copy(part, &mut wheel, &mut Sink::create(&inputs[i], limit)?)?;
                 }
                 let made = self.work.join("made");
-                self.convert(script, &inputs, &made)?;
+                match converter {
+                    Converter::Script { name, text } => self.convert(name, text, &inputs, &made)?,
+                    Converter::Requantise => {
+                        ensure!(inputs.len() == 1, "{} takes one file", converter.name());
+                        self.told("converting", self.done);
+                        let cannot = || format!("cannot write {}", made.display());
+                        let mut to = BufWriter::new(File::create(&made).with_context(cannot)?);
+                        requantise::q4_1_to_q8_0(&inputs[0], &mut to)?;
+                        to.flush().with_context(cannot)?;
+                    }
+                }
                 let mut sink = Sink::create(&draft, self.entry.bytes)?;
                 sink.copy(&mut open(&made)?, &mut |_| {})?;
                 sink.finish(self.entry)?;
@@ -248,10 +264,60 @@ impl Attempt<'_> {
         Ok(draft)
     }
 
+    /// The verified file of another model: the one in the folder, else one fetched for this attempt alone.
+    fn model(&mut self, model: &Entry) -> anyhow::Result<PathBuf> {
+        if let State::Ok(there) = self.folder.find(model) {
+            return Ok(there.path);
+        }
+        // Models that are converted now were once kept unconverted, under the same name.
+        let before = self.folder.path(self.entry);
+        if self.folder.verify(&before, model).is_ok() {
+            return Ok(before);
+        }
+        let mut refused = Vec::new();
+        for origin in &model.origins {
+            let work = Work::open(self.work, &model.name)?;
+            let total = self.entry.bytes;
+            let mut attempt = Attempt {
+                folder: self.folder,
+                work: &work.0,
+                entry: model,
+                options: self.options,
+                tell: &mut |p: Progress| {
+                    let model = self.entry.name.clone();
+                    (self.tell)(Progress { model, done: p.done.min(total), total, ..p });
+                },
+                done: self.done,
+            };
+            let got = attempt.get(origin);
+            self.done = attempt.done.min(total);
+            match got {
+                Ok(draft) => {
+                    let path = self.work.join(&model.name);
+                    fs::rename(draft, &path).with_context(|| format!("cannot write {}", path.display()))?;
+                    return Ok(path);
+                }
+                Err(error) => {
+                    let error = explained(&error, self.folder.dir());
+                    let is_hopeless = error.contains(DISK_FULL);
+                    refuse(&mut refused, model, format!("{origin}: {error}"));
+                    if is_hopeless {
+                        break;
+                    }
+                }
+            }
+        }
+        bail!("{}", refused.join("\n"))
+    }
+
     /// Appends a part.
     fn copy(&mut self, part: &Part, wheel: &mut Wheel, sink: &mut Sink) -> anyhow::Result<()> {
         match part {
             Part::Path(path) => self.pour(&mut open(path)?, "copying", sink),
+            Part::Model(model) => {
+                let path = self.model(model)?;
+                self.pour(&mut open(&path)?, "copying", sink)
+            }
             Part::Hub { repository, file } => {
                 let url = format!("{}/{repository}/resolve/main/{file}", self.options.hub);
                 let (mut body, length) = request(&url, self.options.patience)?;
@@ -337,14 +403,14 @@ impl Attempt<'_> {
     }
 
     /// Runs a script of ours over the inputs.
-    fn convert(&mut self, script: &Converter, inputs: &[PathBuf], out: &Path) -> anyhow::Result<()> {
+    fn convert(&mut self, name: &str, text: &str, inputs: &[PathBuf], out: &Path) -> anyhow::Result<()> {
         let path = self.work.join("convert.py");
-        fs::write(&path, script.text).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         let mut command = self.python();
         command.arg("-I").arg(&path).args(inputs).arg(out);
         // It computes long before it writes.
         let (status, said) = self.watched(command, "converting", self.options.patience * 5, self.work, 0)?;
-        ensure!(status, "{} failed: {said}", script.name);
+        ensure!(status, "{name} failed: {said}");
         Ok(())
     }
 
@@ -770,7 +836,7 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             Part::Path(path)
         };
-        let script = Converter { name: "join", text: "" };
+        let script = Converter::Script { name: "join", text: "" };
         let of = |second: Part| Origin { convert: Some(script), parts: vec![path("1", &MODEL[..5]), second] };
         let error = place.error(vec![of(path("2", b"something else"))]);
         assert!(error.contains("DIR/1, converted by join: ended after 19 bytes of 27"), "{error}");

@@ -57,24 +57,54 @@ const BLOCKS: [(u32, u64, u64); 32] = [
 const STRING: u32 = 8;
 const ARRAY: u32 = 9;
 
+/// Where things stand in a GGUF.
+pub(super) struct Layout {
+    header: Header,
+    /// Where the tensors' bytes begin.
+    pub(super) data: u64,
+    /// Every tensor begins at a multiple of it.
+    pub(super) alignment: u64,
+    /// Where the value of `general.file_type` stands.
+    pub(super) file_type_at: Option<u64>,
+    pub(super) tensors: Vec<Tensor>,
+}
+
+/// One tensor of a GGUF.
+pub(super) struct Tensor {
+    pub(super) name: String,
+    pub(super) elements: u64,
+    pub(super) kind: u32,
+    /// Where its type stands in the file, 4 bytes, and after it its offset, 8 bytes.
+    pub(super) kind_at: u64,
+    /// Where its bytes begin, counted from those of all tensors.
+    pub(super) offset: u64,
+    /// None where the type is newer than this program.
+    pub(super) bytes: Option<u64>,
+}
+
 /// Reads the header and compares the file's length with what its tensors need.
 ///
 /// Fails, with the cure, if the file cannot be read, is no GGUF of version 2 or 3, or is truncated.
 pub fn read(path: &Path) -> anyhow::Result<Header> {
+    layout(path).map(|layout| layout.header)
+}
+
+/// Like [`read`], with the places of all that it read.
+pub(super) fn layout(path: &Path) -> anyhow::Result<Layout> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let length = file.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
     let mut cursor = Cursor { file: BufReader::with_capacity(1 << 16, file), at: 0, length };
-    let header = header(&mut cursor).with_context(|| format!("{} is not usable", path.display()))?;
+    let layout = walk(&mut cursor).with_context(|| format!("{} is not usable", path.display()))?;
     ensure!(
-        length >= header.needed,
+        length >= layout.header.needed,
         "{} is truncated: {length} bytes, its tensors need {}\nhint: get it again",
         path.display(),
-        header.needed
+        layout.header.needed
     );
-    Ok(header)
+    Ok(layout)
 }
 
-fn header(cursor: &mut Cursor) -> anyhow::Result<Header> {
+fn walk(cursor: &mut Cursor) -> anyhow::Result<Layout> {
     let magic = cursor.bytes::<4>()?;
     ensure!(
         &magic == b"GGUF",
@@ -88,13 +118,17 @@ fn header(cursor: &mut Cursor) -> anyhow::Result<Header> {
     );
     let (n_tensors, n_fields) = (cursor.u64()?, cursor.u64()?);
     let mut header = Header { architecture: String::new(), context: None, is_embedder: false, needed: 0 };
-    let mut alignment = 32;
+    let (mut alignment, mut file_type_at) = (32, None);
     for _ in 0..n_fields {
         let key = cursor.string()?;
         let kind = cursor.u32()?;
         match (key.as_str(), kind) {
             ("general.architecture", STRING) => header.architecture = cursor.string()?,
             ("general.alignment", 4) => alignment = u64::from(cursor.u32()?).max(1),
+            ("general.file_type", 4) => {
+                file_type_at = Some(cursor.at);
+                cursor.skip(4)?;
+            }
             (key, 4) if key.ends_with(".context_length") => header.context = Some(cursor.u32()?),
             (key, kind) => {
                 // Only models that give vectors say how they pool.
@@ -103,22 +137,26 @@ fn header(cursor: &mut Cursor) -> anyhow::Result<Header> {
             }
         }
     }
-    let mut end = 0;
+    let (mut end, mut tensors) = (0, Vec::new());
     for _ in 0..n_tensors {
         let name = cursor.string()?;
         let mut elements: u64 = 1;
         for _ in 0..cursor.u32()? {
             elements = elements.saturating_mul(cursor.u64()?);
         }
+        let kind_at = cursor.at;
         let kind = cursor.u32()?;
         let offset = cursor.u64()?;
+        let bytes = BLOCKS.iter().find(|b| b.0 == kind).map(|b| elements.div_ceil(b.1).saturating_mul(b.2));
         // A type newer than this table counts for nothing: only its beginning must be there.
-        let size =
-            BLOCKS.iter().find(|b| b.0 == kind).map_or(0, |b| elements.div_ceil(b.1).saturating_mul(b.2));
-        end = end.max(offset.checked_add(size).with_context(|| format!("tensor `{name}` has no end"))?);
+        end = end.max(
+            offset.checked_add(bytes.unwrap_or(0)).with_context(|| format!("tensor `{name}` has no end"))?,
+        );
+        tensors.push(Tensor { name, elements, kind, kind_at, offset, bytes });
     }
-    header.needed = cursor.at.next_multiple_of(alignment).saturating_add(end);
-    Ok(header)
+    let data = cursor.at.next_multiple_of(alignment);
+    header.needed = data.saturating_add(end);
+    Ok(Layout { header, data, alignment, file_type_at, tensors })
 }
 
 /// Reads forward, and knows where the file ends, so that a length in it is never believed unchecked.

@@ -21,6 +21,7 @@ pub mod labels;
 pub mod llama;
 pub mod open;
 pub mod prompt;
+mod requantise;
 pub mod scripted;
 pub mod server;
 
