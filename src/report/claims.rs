@@ -49,8 +49,8 @@ pub(super) struct Claims {
     pub(super) hash: String,
     pub(super) claims: Vec<Claim>,
     pub(super) questions: Vec<Question>,
-    /// Names of strategies, triggers and scores that are planned but not built.
-    planned: Vec<String>,
+    /// What is planned but not built: `strategies`, `triggers` or `metrics`, and a name.
+    planned: Vec<(String, String)>,
 }
 
 /// What somebody said.
@@ -223,8 +223,9 @@ impl Claims {
         asked
     }
 
-    pub(super) fn is_planned(&self, name: &str) -> bool {
-        self.planned.iter().any(|p| p == name)
+    /// `list` is `strategies`, `triggers` or `metrics`.
+    pub(super) fn is_planned(&self, list: &str, name: &str) -> bool {
+        self.planned.iter().any(|(l, n)| l == list && n == name)
     }
 }
 
@@ -344,10 +345,6 @@ fn read(source: &Source, names: &Names) -> anyhow::Result<Claims> {
             }
         }
     }
-    // A name that has been built since is not planned any more.
-    planned.retain(|name| {
-        ![&names.strategies, &names.triggers, &names.metrics].iter().any(|known| known.contains(name))
-    });
     for (key, _, value) in all.iter().filter(|(key, ..)| *key == "claims") {
         for (span, table) in source.tables(key, value)? {
             let claim: Claim = reader.claim(&span, table)?;
@@ -379,7 +376,7 @@ const TEST: [&str; 9] =
     ["kind", "than", "points", "direction", "claimed", "margin", "bound", "possible", "matched"];
 
 impl Reader<'_> {
-    fn not_yet(&mut self, table: &DeTable) -> anyhow::Result<Vec<String>> {
+    fn not_yet(&mut self, table: &DeTable) -> anyhow::Result<Vec<(String, String)>> {
         let mut planned = Vec::new();
         for (key, span, value) in items(table) {
             let list = self.source.strings(key, value)?;
@@ -392,8 +389,10 @@ impl Reader<'_> {
                     return Err(self.source.unknown_key(&span, key, "`not_yet`", &known));
                 }
             };
-            known.extend(list.iter().cloned());
-            planned.extend(list);
+            // A name that has been built since is not planned any more.
+            let new = list.into_iter().filter(|name| !known.contains(name)).collect::<Vec<_>>();
+            planned.extend(new.iter().map(|name| (key.to_owned(), name.clone())));
+            known.extend(new);
         }
         Ok(planned)
     }
@@ -785,6 +784,6 @@ margin = 0.05
         let future = ONE.replace("\"mask\"", "\"hindsight\"");
         assert!(error(&future).contains("unknown strategy `hindsight`"));
         let claims = parse(&format!("[not_yet]\nstrategies = [\"hindsight\", \"mask\"]\n{future}")).unwrap();
-        assert!(claims.is_planned("hindsight") && !claims.is_planned("mask"));
+        assert!(claims.is_planned("strategies", "hindsight") && !claims.is_planned("strategies", "mask"));
     }
 }

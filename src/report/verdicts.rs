@@ -162,7 +162,7 @@ fn rows_of<'a>(claims: &Claims, claim: &'a Claim, ground: &Ground) -> Vec<Row<'a
     if measured.is_empty() {
         let asked = sides().map(|side| &side.asked);
         let names: Vec<String> = asked.clone().map(|a| format!("`{a}`")).collect();
-        let unbuilt = asked.clone().find(|a| claims.is_planned(&a.metric));
+        let unbuilt = asked.clone().find(|a| claims.is_planned("metrics", &a.metric));
         let reason = unbuilt.map_or("these logs or variants have none".to_owned(), |a| {
             format!("`{}` is not built yet", a.metric)
         });
@@ -206,12 +206,13 @@ fn no_variant(claims: &Claims, test: &Test, lines: &Lines) -> String {
     };
     let at =
         if side.trigger.names.is_empty() { String::new() } else { format!(" @ {}", side.trigger.words()) };
-    let unbuilt: Vec<&str> = [&side.strategy.names, &side.trigger.names]
+    let asked = vec![side.asked.metric.clone()];
+    let lists =
+        [("strategies", &side.strategy.names), ("triggers", &side.trigger.names), ("metrics", &asked)];
+    let unbuilt: Vec<&str> = lists
         .into_iter()
-        .filter(|names| !names.is_empty() && names.iter().all(|n| claims.is_planned(n)))
-        .flatten()
-        .map(String::as_str)
-        .chain(claims.is_planned(&side.asked.metric).then_some(side.asked.metric.as_str()))
+        .filter(|(list, names)| !names.is_empty() && names.iter().all(|n| claims.is_planned(list, n)))
+        .flat_map(|(_, names)| names.iter().map(String::as_str))
         .collect();
     let unbuilt = match &unbuilt[..] {
         [] => String::new(),
