@@ -194,7 +194,7 @@ fn fits(side: &Side, line: &Line) -> bool {
     side.strategy.fits(&line.strategy, &line.params)
         && side.trigger.fits(&line.trigger_name, &line.trigger_params)
         // What the log's own summary selected keeps other company.
-        && (!line.is_bridge() || side.trigger.names.iter().any(|n| *n == line.trigger_name))
+        && (!line.is_bridge() || side.trigger.names.contains(&line.trigger_name))
 }
 
 /// Which variant the run lacks.
