@@ -54,8 +54,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "watch",
             ],
         ),
-        // A report reads rows and nothing else: it is drawn again years later, without a model.
-        ("report", vec!["store"]),
+        // A report reads rows, and the claims that they are held against: it is drawn again years later, without a model.
+        ("report", vec!["settings", "store"]),
         (
             "cli",
             vec![

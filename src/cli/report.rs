@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::report::Options;
 use crate::report::bootstrap::Resampling;
+use crate::report::{Names, Options};
 
 /// Make the tables and figures of a run
 ///
@@ -12,11 +12,13 @@ use crate::report::bootstrap::Resampling;
 /// by_format.csv and by_format.parquet, and the figure retention_savings.svg and .png. Where the rows
 /// allow, also as .md, .csv and .parquet: differences (paired, with p-values), pareto, areas (across
 /// budgets), agreement (of the scores of retention), validity (against logged outcomes), replicates.
+/// And claims: what others say of compression, registered as data, held against the run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress report runs/night
   trajpress report runs/night --out reports/night --resamples 10000
-  trajpress report runs/night --baseline mask")]
+  trajpress report runs/night --baseline mask
+  trajpress report runs/night --claims my_claims.toml")]
 pub struct Args {
     /// Folder of the run
     run: PathBuf,
@@ -33,17 +35,34 @@ pub struct Args {
     /// under a trigger where they are few, else mask]
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
+    /// File of claims to hold against the run [default: those that come with the program,
+    /// datasets/claims.toml]
+    #[arg(long, value_name = "FILE")]
+    claims: Option<PathBuf>,
 }
 
 /// Runs the command: paths of the files written go to stdout, remarks to stderr.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| args.run.join("report"));
     let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
-    let options = Options { resampling, baseline: args.baseline.clone() };
+    let options =
+        Options { resampling, baseline: args.baseline.clone(), claims: args.claims.clone(), names: names() };
     let written = crate::report::write(&args.run, &out, &options)?;
     for remark in &written.remarks {
         eprintln!("{remark}");
     }
     let paths: String = written.files.iter().map(|path| format!("{}\n", path.display())).collect();
     super::print(&paths)
+}
+
+/// What the catalogues hold, for claims to name.
+fn names() -> Names {
+    let owned = |names: &mut dyn Iterator<Item = &'static str>| names.map(str::to_owned).collect();
+    let read = crate::formats::ALL.iter().map(|e| e.name);
+    Names {
+        strategies: owned(&mut crate::strategies::ALL.iter().map(|e| e.name)),
+        triggers: owned(&mut crate::triggers::ALL.iter().map(|e| e.name)),
+        metrics: owned(&mut crate::scorers::ALL.iter().copied().flatten().map(|e| e.name)),
+        formats: owned(&mut read.chain(crate::formats::NOT_READ.iter().map(|(name, _)| *name))),
+    }
 }

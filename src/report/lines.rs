@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bootstrap::{Estimate, Resampling};
-use super::load::{Run, Score, VariantScores};
+use super::claims::{Asked, Claims};
+use super::load::{Event, Run, Score, VariantScores};
 use super::pooled::{self, NEED, SURFACE, Sets};
 use super::series::{Draws, Series};
 use super::summary::natural;
@@ -184,7 +185,7 @@ pub(super) struct Term {
 
 /// The terms of a variant by the name of the measure, and which trajectories it was scored on.
 struct Terms {
-    by_measure: BTreeMap<&'static str, Vec<Term>>,
+    by_measure: BTreeMap<String, Vec<Term>>,
     cells: Vec<bool>,
 }
 
@@ -211,7 +212,29 @@ impl Terms {
         };
         let mut cells = vec![false; n_trajectories];
         scores.values().flatten().for_each(|s| cells[s.trajectory as usize] = true);
-        Terms { by_measure: measures().map(|m| (m.name, terms(m))).collect(), cells }
+        Terms { by_measure: measures().map(|m| (m.name.to_owned(), terms(m))).collect(), cells }
+    }
+
+    /// Adds what a claim asks for.
+    fn ask(&mut self, asked: &Asked, scores: &VariantScores, events: &[Event]) {
+        let terms = if asked.is_of_events() {
+            let mut sums: BTreeMap<u32, Term> = BTreeMap::new();
+            for event in events {
+                let Some([top, bottom]) = asked.terms_of(event) else { continue };
+                let trajectory = event.trajectory;
+                let sum = sums.entry(trajectory).or_insert(Term { trajectory, top: 0.0, bottom: 0.0, n: 0 });
+                *sum = Term { top: sum.top + top, bottom: sum.bottom + bottom, n: sum.n + 1, ..*sum };
+            }
+            sums.into_values().collect()
+        } else {
+            let rows = scores.get(&(asked.metric.clone(), asked.stratum.clone())).into_iter().flatten();
+            let term = |s: &Score| {
+                let [top, bottom] = asked.terms(s)?;
+                Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
+            };
+            rows.filter(|s| s.weight > 0.0).filter_map(term).collect()
+        };
+        self.by_measure.insert(asked.key(), terms);
     }
 }
 
@@ -224,7 +247,10 @@ pub(super) struct Line {
     pub(super) model: Option<String>,
     /// The trigger with its parameters, as labels have it.
     pub(super) trigger: String,
-    trigger_name: String,
+    pub(super) trigger_name: String,
+    pub(super) trigger_params: serde_json::Map<String, serde_json::Value>,
+    /// Indices into [`Run::variants`], beside `seeds`.
+    pub(super) members: Vec<usize>,
     pub(super) seeds: Vec<u64>,
     /// Trajectories that it was scored on, under every seed.
     pub(super) cells: Vec<bool>,
@@ -270,11 +296,24 @@ impl Line {
 
 /// Collects the terms of variants while their scores are read.
 #[derive(Default)]
-pub(super) struct Gathered(BTreeMap<usize, Terms>);
+pub(super) struct Gathered<'a> {
+    terms: BTreeMap<usize, Terms>,
+    /// What they ask for is collected as well.
+    claims: Option<&'a Claims>,
+}
 
-impl Gathered {
+impl<'a> Gathered<'a> {
+    pub(super) fn with(claims: &'a Claims) -> Self {
+        Gathered { claims: Some(claims), ..Gathered::default() }
+    }
+
     pub(super) fn take(&mut self, run: &Run, batch: &[(usize, VariantScores)]) {
-        self.0.extend(batch.iter().map(|(i, scores)| (*i, Terms::of(scores, run.trajectories.len()))));
+        for (i, scores) in batch {
+            let mut terms = Terms::of(scores, run.trajectories.len());
+            let asked = self.claims.map_or_else(Vec::new, |c| c.asked_of(&run.variants[*i]));
+            asked.iter().for_each(|asked| terms.ask(asked, scores, &run.events[*i]));
+            self.terms.insert(*i, terms);
+        }
     }
 }
 
@@ -295,9 +334,9 @@ impl Lines {
             let [trigger, trigger_params] = [&v.trigger, &v.trigger_params].map(String::clone);
             (strategy, params, trigger, trigger_params, v.model.clone())
         };
-        let mut groups: BTreeMap<_, Vec<(&VariantRow, Terms)>> = BTreeMap::new();
-        for (i, terms) in gathered.0 {
-            groups.entry(key(&run.variants[i])).or_default().push((&run.variants[i], terms));
+        let mut groups: BTreeMap<_, Vec<(usize, &VariantRow, Terms)>> = BTreeMap::new();
+        for (i, terms) in gathered.terms {
+            groups.entry(key(&run.variants[i])).or_default().push((i, &run.variants[i], terms));
         }
         let mut all: Vec<Line> = groups.into_values().map(line).collect();
         all.sort_by(|a, b| natural(&a.trigger, &b.trigger).then_with(|| natural(&a.label, &b.label)));
@@ -386,12 +425,12 @@ impl SideBySide<'_> {
 }
 
 /// Replicates, in order of their seeds, as one line.
-fn line(mut replicates: Vec<(&VariantRow, Terms)>) -> Line {
-    replicates.sort_by_key(|(v, _)| v.seed);
-    let variant = replicates[0].0;
+fn line(mut replicates: Vec<(usize, &VariantRow, Terms)>) -> Line {
+    replicates.sort_by_key(|(_, v, _)| v.seed);
+    let variant = replicates[0].1;
     let (label, trigger) = names(variant);
-    let n_trajectories = replicates[0].1.cells.len();
-    let cells = (0..n_trajectories).map(|t| replicates.iter().all(|(_, terms)| terms.cells[t])).collect();
+    let n_trajectories = replicates[0].2.cells.len();
+    let cells = (0..n_trajectories).map(|t| replicates.iter().all(|(.., terms)| terms.cells[t])).collect();
     let hash = blake3::hash(label.as_bytes());
     let stream = u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes"));
     Line {
@@ -401,9 +440,11 @@ fn line(mut replicates: Vec<(&VariantRow, Terms)>) -> Line {
         model: variant.model.clone(),
         trigger,
         trigger_name: variant.trigger.clone(),
-        seeds: replicates.iter().map(|(v, _)| v.seed).collect(),
+        trigger_params: serde_json::from_str(&variant.trigger_params).unwrap_or_default(),
+        members: replicates.iter().map(|(i, ..)| *i).collect(),
+        seeds: replicates.iter().map(|(_, v, _)| v.seed).collect(),
         cells,
-        terms: replicates.into_iter().map(|(_, terms)| terms).collect(),
+        terms: replicates.into_iter().map(|(.., terms)| terms).collect(),
         stream,
     }
 }
@@ -421,7 +462,7 @@ fn names(variant: &VariantRow) -> (String, String) {
 impl Line {
     /// A line with the value and weight of measures on each trajectory, named like
     /// `strategy(key=number) @ trigger`.
-    pub(super) fn by_hand(label: &str, scores: &[(&'static str, &[(f64, f64)])]) -> Self {
+    pub(super) fn by_hand(label: &str, scores: &[(&str, &[(f64, f64)])]) -> Self {
         let (name, trigger) = label.split_once(" @ ").unwrap();
         let (strategy, params) = name.trim_end_matches(')').split_once('(').unwrap_or((name, ""));
         let param = params.split_once('=').map(|(key, x)| (key.to_owned(), x.parse::<f64>().unwrap().into()));
@@ -434,8 +475,8 @@ impl Line {
             };
             scores.iter().enumerate().map(term).collect()
         };
-        let mut by_measure: BTreeMap<_, _> = measures().map(|m| (m.name, Vec::new())).collect();
-        by_measure.extend(scores.iter().map(|(name, scores)| (*name, terms(scores))));
+        let mut by_measure: BTreeMap<_, _> = measures().map(|m| (m.name.to_owned(), Vec::new())).collect();
+        by_measure.extend(scores.iter().map(|(name, scores)| ((*name).to_owned(), terms(scores))));
         let cells = vec![true; scores[0].1.len()];
         Line {
             label: label.to_owned(),
@@ -444,6 +485,8 @@ impl Line {
             model: None,
             trigger: trigger.to_owned(),
             trigger_name: trigger.to_owned(),
+            trigger_params: serde_json::Map::new(),
+            members: vec![],
             seeds: vec![1],
             cells: cells.clone(),
             terms: vec![Terms { by_measure, cells }],

@@ -34,6 +34,7 @@ pub(super) struct Run {
 pub(super) struct Trajectory {
     pub(super) id: String,
     pub(super) format: String,
+    pub(super) n_turns: u32,
     /// Number of its cluster.
     pub(super) cluster: u32,
     /// Whether the task was solved, as logged or labelled; null is unknown.
@@ -66,6 +67,9 @@ pub(super) struct Cells {
 /// One compression.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
+    /// Index into [`Run::trajectories`].
+    pub(super) trajectory: u32,
+    pub(super) tokens_before: u64,
     pub(super) break_even_turns: Option<u32>,
     pub(super) decisions_left: u32,
     pub(super) removable_tokens: u64,
@@ -109,7 +113,7 @@ impl Run {
 
         let (trajectories, cluster) = trajectories(folder)?;
         let (cells, n_ok_everywhere) = cells(folder, &index)?;
-        let events = events(folder, &index)?;
+        let events = events(folder, &index, &trajectories)?;
         Ok(Run { folder: folder.to_owned(), trajectories, cluster, cells, events, n_ok_everywhere, variants })
     }
 
@@ -243,16 +247,17 @@ impl std::fmt::Display for Stratum {
 
 fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)> {
     let columns = ["trajectory", "format", "task_id", "repository"];
-    let outcomes = ["resolved", "reward"];
+    let numbers = ["n_turns", "resolved", "reward"];
     let rows = collect(
         scan::<TrajectoryRow>(folder)?
-            .select(columns.into_iter().chain(outcomes).map(col).collect::<Vec<_>>())
+            .select(columns.into_iter().chain(numbers).map(col).collect::<Vec<_>>())
             .unique_stable(Some(by_name(["trajectory"], true, false)), UniqueKeepStrategy::First)
             .sort(["trajectory"], SortMultipleOptions::default()),
     )?;
     let [id, format, task, repository] = columns.map(|name| rows.column(name).and_then(|c| c.str()));
     let (id, format, task, repository) = (id?, format?, task?, repository?);
     let (resolved, reward) = (rows.column("resolved")?.bool()?, rows.column("reward")?.f64()?);
+    let n_turns = rows.column("n_turns")?.u32()?;
     let distinct: BTreeSet<&str> = repository.iter().flatten().collect();
     let cluster = if distinct.len() >= MIN_REPOSITORIES {
         ClusterKind::Repository
@@ -271,12 +276,13 @@ fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)>
         }
     };
     let names: BTreeSet<[&str; 3]> = (0..rows.height()).map(name).collect();
-    let numbers: BTreeMap<[&str; 3], u32> = names.into_iter().zip(0..).collect();
+    let clusters: BTreeMap<[&str; 3], u32> = names.into_iter().zip(0..).collect();
     let trajectories = (0..rows.height())
         .map(|row| Trajectory {
             id: id.get(row).unwrap_or("").to_owned(),
             format: format.get(row).unwrap_or("").to_owned(),
-            cluster: numbers[&name(row)],
+            n_turns: n_turns.get(row).unwrap_or(0),
+            cluster: clusters[&name(row)],
             resolved: resolved.get(row),
             reward: reward.get(row).filter(|r| r.is_finite()),
         })
@@ -331,7 +337,12 @@ fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Ce
     Ok((cells, n_ok_everywhere))
 }
 
-fn events(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<Vec<Vec<Event>>> {
+fn events(
+    folder: &Path,
+    index: &BTreeMap<&str, usize>,
+    trajectories: &[Trajectory],
+) -> anyhow::Result<Vec<Vec<Event>>> {
+    let position: BTreeMap<&str, u32> = trajectories.iter().map(|t| t.id.as_str()).zip(0..).collect();
     let keys = || [col("variant"), col("trajectory")];
     let rows = collect(
         scan::<EventRow>(folder)?
@@ -341,6 +352,7 @@ fn events(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<Vec<Ve
                     "trajectory",
                     "break_even_turns",
                     "decisions_left",
+                    "tokens_before",
                     "removable_tokens",
                     "kept_tokens",
                     "fallback",
@@ -349,7 +361,8 @@ fn events(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<Vec<Ve
             )
             .join(failed(folder)?, keys(), keys(), JoinArgs::new(JoinType::Anti)),
     )?;
-    let variant = rows.column("variant")?.str()?;
+    let (variant, trajectory) = (rows.column("variant")?.str()?, rows.column("trajectory")?.str()?);
+    let before = rows.column("tokens_before")?.u64()?;
     let break_even = rows.column("break_even_turns")?.u32()?;
     let left = rows.column("decisions_left")?.u32()?;
     let removable = rows.column("removable_tokens")?.u64()?;
@@ -357,8 +370,11 @@ fn events(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<Vec<Ve
     let fallback = rows.column("fallback")?.str()?;
     let mut events = vec![Vec::new(); index.len()];
     for row in 0..rows.height() {
-        if let Some(&i) = variant.get(row).and_then(|v| index.get(v)) {
+        let place = trajectory.get(row).and_then(|t| position.get(t));
+        if let (Some(&i), Some(&trajectory)) = (variant.get(row).and_then(|v| index.get(v)), place) {
             events[i].push(Event {
+                trajectory,
+                tokens_before: before.get(row).unwrap_or(0),
                 break_even_turns: break_even.get(row),
                 decisions_left: left.get(row).unwrap_or(0),
                 removable_tokens: removable.get(row).unwrap_or(0),

@@ -8,6 +8,7 @@ mod agreement;
 mod areas;
 pub mod bootstrap;
 mod canvas;
+mod claims;
 mod differences;
 mod effects;
 mod figure;
@@ -29,6 +30,7 @@ mod synthetic;
 mod tables;
 mod truth;
 mod validity;
+mod verdicts;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,8 +38,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use bootstrap::Resampling;
+use claims::Claims;
 use lines::{Gathered, Lines};
 use pages::Page;
+
+pub use claims::Names;
 
 /// How a report is made.
 #[derive(Clone, Debug)]
@@ -45,6 +50,10 @@ pub struct Options {
     pub resampling: Resampling,
     /// Label or strategy that the others are compared with; `None` compares all pairs where they are few.
     pub baseline: Option<String>,
+    /// File of claims to hold against the run; `None` takes those that come with the program.
+    pub claims: Option<PathBuf>,
+    /// What claims may name.
+    pub names: Names,
 }
 
 /// What a report left behind.
@@ -56,14 +65,15 @@ pub struct Written {
 
 /// Writes all tables and figures of the run in `run` into `out`.
 pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Written> {
+    let claims = Claims::load(options.claims.as_deref(), &options.names)?;
     let run = load::Run::open(run)?;
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered::with(&claims);
     let summary = summary::summarise(&run, options.resampling, &mut gathered)?;
     let lines = Lines::new(&run, gathered, options.resampling);
     if let Some(name) = &options.baseline {
         check_baseline(&lines, name)?;
     }
-    let mut pages = pages(&run, &lines, options);
+    let mut pages = pages(&run, &lines, &claims, options);
     for page in pages.iter_mut().filter_map(|(_, page)| page.as_mut().ok()) {
         page.notes += &format!("\n- A cluster is a {}.", summary.cluster_name());
     }
@@ -99,7 +109,12 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
 }
 
 /// The tables beside the summary: name, and the page or why there is none.
-fn pages(run: &load::Run, lines: &Lines, options: &Options) -> Vec<(&'static str, Result<Page, String>)> {
+fn pages(
+    run: &load::Run,
+    lines: &Lines,
+    claims: &Claims,
+    options: &Options,
+) -> Vec<(&'static str, Result<Page, String>)> {
     vec![
         ("differences", differences::page(lines, options.baseline.as_deref())),
         ("pareto", pareto::page(lines)),
@@ -108,6 +123,7 @@ fn pages(run: &load::Run, lines: &Lines, options: &Options) -> Vec<(&'static str
         ("truth", truth::page(lines)),
         ("validity", validity::page(&run.trajectories, lines)),
         ("replicates", replicates::page(lines)),
+        ("claims", Ok(verdicts::page(claims, run, lines))),
     ]
 }
 
@@ -130,12 +146,14 @@ mod tests {
     use synthetic::{BUDGETS, GRID, TINY, write_run};
 
     const RESAMPLING: Resampling = Resampling { seed: 1, resamples: 500 };
-    const OPTIONS: Options = Options { resampling: RESAMPLING, baseline: None };
+    fn options() -> Options {
+        Options { resampling: RESAMPLING, baseline: None, claims: None, names: claims::tests::names() }
+    }
 
     fn report(specs: &[synthetic::Spec], n: usize, repositories: usize) -> (tempfile::TempDir, Written) {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), specs, n, repositories);
-        let written = write(dir.path(), &dir.path().join("report"), &OPTIONS).unwrap();
+        let written = write(dir.path(), &dir.path().join("report"), &options()).unwrap();
         (dir, written)
     }
 
@@ -145,7 +163,7 @@ mod tests {
         let (_a, first) = report(&GRID, 60, 12);
         let (_b, second) = report(&GRID, 60, 12);
         let names: Vec<_> = first.files.iter().map(|f| f.file_name().unwrap().to_owned()).collect();
-        assert_eq!(names.len(), 9 + 4 * 3, "{names:?}");
+        assert_eq!(names.len(), 9 + 5 * 3, "{names:?}");
         for (a, b) in first.files.iter().zip(&second.files) {
             assert_eq!(fs::read(a).unwrap(), fs::read(b).unwrap(), "{}", a.display());
         }
@@ -172,12 +190,13 @@ mod tests {
             written.files.iter().map(|f| f.file_name().unwrap().to_str().unwrap().to_owned()).collect();
         let read = |name: &str| fs::read_to_string(dir.path().join("report").join(name)).unwrap();
         let summary = read("summary.md");
-        for table in ["differences", "pareto", "areas", "agreement", "validity", "replicates"] {
+        for table in ["differences", "pareto", "areas", "agreement", "validity", "replicates", "claims"] {
             for kind in ["md", "csv", "parquet"] {
                 assert!(names.contains(&format!("{table}.{kind}")), "{table}.{kind}: {names:?}");
             }
             assert!(summary.contains(&format!("- [{table}]({table}.md): ")), "{summary}");
             let page = read(&format!("{table}.md"));
+            let page = page.rsplit("\n## Columns of ").next().unwrap();
             let columns = page.lines().filter(|l| l.starts_with("- `")).count();
             assert_eq!(columns, read(&format!("{table}.csv")).lines().next().unwrap().split(',').count());
         }
@@ -192,9 +211,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), &TINY, 24, 12);
         let out = dir.path().join("out");
-        let with = |name: &str| {
-            write(dir.path(), &out, &Options { resampling: RESAMPLING, baseline: Some(name.to_owned()) })
-        };
+        let with =
+            |name: &str| write(dir.path(), &out, &Options { baseline: Some(name.to_owned()), ..options() });
         let error = format!("{:#}", with("oracle").err().unwrap());
         insta::assert_snapshot!(error, @r"
         no variant of the run is called or uses `oracle`
@@ -296,7 +314,7 @@ mod tests {
     #[test]
     fn a_missing_run_is_an_error_with_a_hint() {
         let dir = tempfile::tempdir().unwrap();
-        let error = write(dir.path(), &dir.path().join("out"), &OPTIONS).err().unwrap();
+        let error = write(dir.path(), &dir.path().join("out"), &options()).err().unwrap();
         let text = format!("{error:#}");
         let lines: Vec<&str> = text.lines().collect();
         assert!(

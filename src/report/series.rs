@@ -102,6 +102,23 @@ impl Resampled {
         Resampled::combine(&[(1.0, self), (-1.0, other)])
     }
 
+    /// One over the other, undefined where that is 0.
+    pub(super) fn over(&self, other: &Resampled) -> Self {
+        let quotients =
+            |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| ratio(*a, *b).unwrap_or(f64::NAN)).collect();
+        Resampled {
+            value: self.value.zip(other.value).and_then(|(a, b)| ratio(a, b)),
+            draws: quotients(&self.draws, &other.draws),
+            jackknife: quotients(&self.jackknife, &other.jackknife),
+        }
+    }
+
+    /// Two-sided, of "the truth is `x`".
+    pub(super) fn p_value_of(&self, x: f64, n_clusters: usize) -> Option<f64> {
+        let draws: Vec<f64> = self.draws.iter().map(|d| d - x).collect();
+        bootstrap::p_value(self.value? - x, &draws, &self.jackknife, n_clusters)
+    }
+
     /// The value with its BCa interval.
     pub(super) fn estimate(&self) -> Estimate {
         match self.value {

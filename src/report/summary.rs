@@ -725,6 +725,8 @@ mod tests {
     #[test]
     fn events_add_up() {
         let event = |break_even_turns, kept_tokens| Event {
+            trajectory: 0,
+            tokens_before: 0,
             break_even_turns,
             decisions_left: 9,
             removable_tokens: 100,

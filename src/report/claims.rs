@@ -1,0 +1,789 @@
+//! Claims as data: what somebody said, and how rows could support or contradict it, registered before a run.
+//!
+//! Reads the file of claims and checks it; [`super::verdicts`] holds the claims against the rows of a run.
+//! A claim says which score of which variants over which logs is meant, and in which region it would
+//! have to lie:
+//!
+//! - region = `claimed` (a figure or a range) widened by `margin`, and open above (`at_least`), below
+//!   (`at_most`), or closed (`near`).
+//!
+//! The shipped claims are `datasets/claims.toml`; its head explains every key.
+
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::Context as _;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::load::{Event, STRATUM_KEYS, Score, Stratum};
+use crate::settings::{Source, items};
+use crate::store::VariantRow;
+
+/// The claims that come with the program.
+const SHIPPED: (&str, &str) = ("datasets/claims.toml", include_str!("../../datasets/claims.toml"));
+
+/// Scores that are made from the rows of events, beside those of the catalogue.
+const OF_EVENTS: [&str; 3] = ["compression_ratio", "event_tokens_before", PAID_BACK];
+
+/// Share of the compressions that have paid for the prompt cache they broke, `within=` so many decisions.
+pub(super) const PAID_BACK: &str = "paid_back_share";
+
+/// Keys of strata that only scores on annotated data, or claims, have.
+const MORE_STRATUM_KEYS: [&str; 6] = ["outcome", "category", "type", "within", "tier", "partners"];
+
+/// What the program's catalogues hold: a report itself knows no strategy.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    pub strategies: Vec<String>,
+    pub triggers: Vec<String>,
+    pub metrics: Vec<String>,
+    pub formats: Vec<String>,
+}
+
+/// A checked file of claims.
+pub(super) struct Claims {
+    /// Name of the file, without its folder.
+    pub(super) file: String,
+    /// First digits of its hash: claims that were changed after a run have another.
+    pub(super) hash: String,
+    pub(super) claims: Vec<Claim>,
+    pub(super) questions: Vec<Question>,
+    /// What is planned but not built: `strategies`, `triggers` or `metrics`, and a name.
+    planned: Vec<(String, String)>,
+}
+
+/// What somebody said.
+pub(super) struct Claim {
+    pub(super) id: String,
+    /// In their words, short.
+    pub(super) claim: String,
+    pub(super) source: String,
+    /// Their figure, as it was printed.
+    pub(super) figure: String,
+    /// Claims that are adjusted together.
+    pub(super) family: String,
+    /// How it is measured here, in words.
+    pub(super) how: String,
+    /// Or why logs cannot tell.
+    pub(super) test: Result<Test, String>,
+}
+
+/// A question that claims answer together.
+pub(super) struct Question {
+    pub(super) question: String,
+    pub(super) source: String,
+    /// What to run for an answer.
+    pub(super) recipe: String,
+    /// Ids of claims.
+    pub(super) claims: Vec<String>,
+}
+
+/// A claim in figures.
+pub(super) struct Test {
+    pub(super) kind: Kind,
+    pub(super) of: Side,
+    /// What it is compared with.
+    pub(super) than: Option<Side>,
+    /// Compressions between the two sides of a trend.
+    pub(super) steps: f64,
+    pub(super) region: Region,
+    /// The figure is no more than a bound of what the claim speaks of.
+    pub(super) bound: Option<Bound>,
+    /// The claim is that it can happen: one variant supports it, none contradicts it.
+    pub(super) possible: bool,
+    /// A score in which both sides may differ by no more than this.
+    pub(super) matched: Option<(Asked, f64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Value,
+    Difference,
+    Ratio,
+    /// Difference a compression.
+    Trend,
+}
+
+const KINDS: [(&str, Kind); 4] = [
+    ("value", Kind::Value),
+    ("difference", Kind::Difference),
+    ("ratio", Kind::Ratio),
+    ("trend", Kind::Trend),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// What the claim speaks of is at most our figure.
+    Upper,
+    /// It is at least our figure.
+    Lower,
+}
+
+const BOUNDS: [(&str, Bound); 2] = [("upper", Bound::Upper), ("lower", Bound::Lower)];
+
+/// Where the figure has to lie.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Region {
+    /// Ends; infinite where open.
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// As registered, in words.
+    pub(super) words: String,
+}
+
+/// A score of some variants over some logs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Side {
+    pub(super) asked: Asked,
+    pub(super) strategy: Pick,
+    pub(super) trigger: Pick,
+    pub(super) logs: Logs,
+}
+
+/// Which strategies, or which triggers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Pick {
+    /// Any of these; empty is any at all.
+    pub(super) names: Vec<String>,
+    params: Vec<(String, toml::Value)>,
+}
+
+/// Which logs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Logs {
+    /// Empty is all.
+    pub(super) formats: Vec<String>,
+    pub(super) min_turns: Option<u32>,
+    pub(super) max_turns: Option<u32>,
+}
+
+/// A score by metric, stratum and column of the rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) metric: String,
+    pub(super) stratum: String,
+    pub(super) field: Field,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Field {
+    #[default]
+    Value,
+    Floor,
+    Ceiling,
+    Chance,
+    /// (value - chance) / (1 - chance).
+    Corrected,
+    /// (value - floor) / (ceiling - floor).
+    Efficiency,
+    /// Ceiling - floor: whether efficiency means anything.
+    Room,
+}
+
+const FIELDS: [(&str, Field); 7] = [
+    ("value", Field::Value),
+    ("floor", Field::Floor),
+    ("ceiling", Field::Ceiling),
+    ("chance", Field::Chance),
+    ("corrected", Field::Corrected),
+    ("efficiency", Field::Efficiency),
+    ("room", Field::Room),
+];
+
+impl Claims {
+    /// The claims of a file, or those shipped. Fails with line and nearest right name.
+    pub(super) fn load(path: Option<&Path>, names: &Names) -> anyhow::Result<Claims> {
+        let Some(path) = path else {
+            return read(&Source { path: SHIPPED.0, text: SHIPPED.1 }, names);
+        };
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        read(&Source { path: &path.display().to_string(), text: &text }, names)
+    }
+
+    /// All that claims want to know of a variant.
+    pub(super) fn asked_of(&self, variant: &VariantRow) -> Vec<Asked> {
+        let params = |json: &str| serde_json::from_str(json).unwrap_or_default();
+        let (strategy, trigger) = (params(&variant.strategy_params), params(&variant.trigger_params));
+        let mut asked = Vec::new();
+        for test in self.claims.iter().filter_map(|c| c.test.as_ref().ok()) {
+            for side in [Some(&test.of), test.than.as_ref()].into_iter().flatten() {
+                let fits = side.strategy.fits(&variant.strategy, &strategy)
+                    && side.trigger.fits(&variant.trigger, &trigger);
+                if fits {
+                    asked.push(side.asked.clone());
+                    if side.asked.field == Field::Efficiency {
+                        asked.push(side.asked.room());
+                    }
+                    asked.extend(test.matched.iter().map(|(asked, _)| asked.clone()));
+                }
+            }
+        }
+        asked
+    }
+
+    /// `list` is `strategies`, `triggers` or `metrics`.
+    pub(super) fn is_planned(&self, list: &str, name: &str) -> bool {
+        self.planned.iter().any(|(l, n)| l == list && n == name)
+    }
+}
+
+impl Pick {
+    pub(super) fn fits(&self, name: &str, params: &serde_json::Map<String, serde_json::Value>) -> bool {
+        let same = |(key, wanted): &(String, toml::Value)| {
+            params.get(key).is_some_and(|found| match wanted {
+                toml::Value::Integer(i) => found.as_f64() == Some(*i as f64),
+                toml::Value::Float(x) => found.as_f64() == Some(*x),
+                toml::Value::String(s) => found.as_str() == Some(s),
+                toml::Value::Boolean(b) => found.as_bool() == Some(*b),
+                _ => false,
+            })
+        };
+        (self.names.is_empty() || self.names.iter().any(|n| n == name)) && self.params.iter().all(same)
+    }
+
+    /// `mask(keep_last=10)`, `subtask or intent`.
+    pub(super) fn words(&self) -> String {
+        let params: Vec<String> = self.params.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let names = self.names.join(" or ");
+        if params.is_empty() { names } else { format!("{names}({})", params.join(",")) }
+    }
+}
+
+impl Logs {
+    pub(super) fn holds(&self, format: &str, n_turns: u32) -> bool {
+        (self.formats.is_empty() || self.formats.iter().any(|f| f == format))
+            && self.min_turns.is_none_or(|min| n_turns >= min)
+            && self.max_turns.is_none_or(|max| n_turns <= max)
+    }
+
+    /// `sweagent, 60 to 250 turns`.
+    pub(super) fn words(&self) -> String {
+        let formats =
+            if self.formats.is_empty() { "all formats".to_owned() } else { self.formats.join(", ") };
+        match (self.min_turns, self.max_turns) {
+            (None, None) => formats,
+            (Some(min), None) => format!("{formats}, {min} turns and more"),
+            (None, Some(max)) => format!("{formats}, up to {max} turns"),
+            (Some(min), Some(max)) => format!("{formats}, {min} to {max} turns"),
+        }
+    }
+}
+
+impl Asked {
+    /// Its name among the measures of a line.
+    pub(super) fn key(&self) -> String {
+        format!("{self}")
+    }
+
+    pub(super) fn room(&self) -> Asked {
+        Asked { field: Field::Room, ..self.clone() }
+    }
+
+    /// Numerator and denominator of a trajectory's part.
+    pub(super) fn terms(&self, s: &Score) -> Option<[f64; 2]> {
+        let w = s.weight;
+        let of = |x: Option<f64>| x.map(|x| [x * w, w]);
+        match self.field {
+            Field::Value => of(s.value),
+            Field::Floor => of(s.floor),
+            Field::Ceiling => of(s.ceiling),
+            Field::Chance => of(s.chance),
+            Field::Corrected => Some([(s.value? - s.chance?) * w, (1.0 - s.chance?) * w]),
+            Field::Efficiency => Some([(s.value? - s.floor?) * w, (s.ceiling? - s.floor?) * w]),
+            Field::Room => s.value.and(Some([(s.ceiling? - s.floor?) * w, w])),
+        }
+    }
+
+    /// The same of an event, for scores that are made from events.
+    pub(super) fn terms_of(&self, e: &Event) -> Option<[f64; 2]> {
+        match self.metric.as_str() {
+            _ if !self.stratum.is_empty() => None,
+            "compression_ratio" => Some([e.removable_tokens as f64, e.kept_tokens as f64]),
+            "event_tokens_before" => Some([e.tokens_before as f64, 1.0]),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_of_events(&self) -> bool {
+        OF_EVENTS.contains(&self.metric.as_str())
+    }
+}
+
+impl std::fmt::Display for Asked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.metric)?;
+        if !self.stratum.is_empty() {
+            write!(f, " {}", self.stratum)?;
+        }
+        match FIELDS.iter().find(|(_, field)| *field == self.field) {
+            Some((name, field)) if *field != Field::Value => write!(f, ", {name}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads a file with the names that it may use.
+struct Reader<'a> {
+    source: &'a Source<'a>,
+    known: Names,
+}
+
+fn read(source: &Source, names: &Names) -> anyhow::Result<Claims> {
+    let root = source.root()?;
+    let mut reader = Reader { source, known: names.clone() };
+    reader.known.metrics.extend(OF_EVENTS.map(str::to_owned));
+    let (mut claims, mut questions, mut planned) = (Vec::new(), Vec::new(), Vec::new());
+    let all = items(root.get_ref());
+    for (key, span, value) in &all {
+        match *key {
+            "not_yet" => planned = reader.not_yet(source.table(key, value)?)?,
+            "claims" | "questions" => {}
+            key => {
+                return Err(source.unknown_key(span, key, "the file", &["not_yet", "claims", "questions"]));
+            }
+        }
+    }
+    for (key, _, value) in all.iter().filter(|(key, ..)| *key == "claims") {
+        for (span, table) in source.tables(key, value)? {
+            let claim: Claim = reader.claim(&span, table)?;
+            if claims.iter().any(|c: &Claim| c.id == claim.id) {
+                return Err(source.error(&span, format!("a second claim with the id `{}`", claim.id)));
+            }
+            claims.push(claim);
+        }
+    }
+    let ids: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
+    for (key, _, value) in all.iter().filter(|(key, ..)| *key == "questions") {
+        for (span, table) in source.tables(key, value)? {
+            questions.push(reader.question(&span, table, &ids)?);
+        }
+    }
+    Ok(Claims {
+        file: source.path.rsplit('/').next().unwrap_or_default().to_owned(),
+        hash: blake3::hash(source.text.as_bytes()).to_hex()[..16].to_owned(),
+        claims,
+        questions,
+        planned,
+    })
+}
+
+const PROSE: [&str; 7] = ["id", "claim", "source", "figure", "family", "how", "not_testable"];
+const SIDE: [&str; 8] =
+    ["metric", "stratum", "field", "strategy", "trigger", "formats", "min_turns", "max_turns"];
+const TEST: [&str; 9] =
+    ["kind", "than", "points", "direction", "claimed", "margin", "bound", "possible", "matched"];
+
+impl Reader<'_> {
+    fn not_yet(&mut self, table: &DeTable) -> anyhow::Result<Vec<(String, String)>> {
+        let mut planned = Vec::new();
+        for (key, span, value) in items(table) {
+            let list = self.source.strings(key, value)?;
+            let known = match key {
+                "strategies" => &mut self.known.strategies,
+                "triggers" => &mut self.known.triggers,
+                "metrics" => &mut self.known.metrics,
+                _ => {
+                    let known = ["strategies", "triggers", "metrics"];
+                    return Err(self.source.unknown_key(&span, key, "`not_yet`", &known));
+                }
+            };
+            // A name that has been built since is not planned any more.
+            let new = list.into_iter().filter(|name| !known.contains(name)).collect::<Vec<_>>();
+            planned.extend(new.iter().map(|name| (key.to_owned(), name.clone())));
+            known.extend(new);
+        }
+        Ok(planned)
+    }
+
+    fn claim(&self, span: &Range<usize>, table: &DeTable) -> anyhow::Result<Claim> {
+        let source = self.source;
+        let known: Vec<&str> = PROSE.into_iter().chain(SIDE).chain(TEST).collect();
+        let mut prose: [Option<String>; PROSE.len()] = Default::default();
+        let mut is_test = false;
+        for (key, span, value) in items(table) {
+            match PROSE.iter().position(|k| *k == key) {
+                Some(i) => prose[i] = Some(source.string(key, value)?),
+                None if known.contains(&key) => is_test = true,
+                None => return Err(source.unknown_key(&span, key, "a claim", &known)),
+            }
+        }
+        let [id, claim, from, figure, family, how, not_testable] = prose;
+        let needed = |name: &str, value: Option<String>| {
+            value.ok_or_else(|| source.error(span, format!("a claim without `{name}`")))
+        };
+        let id = needed("id", id)?;
+        let test = match not_testable {
+            Some(_) if is_test => {
+                let message = format!("claim `{id}` is `not_testable` and has a test as well");
+                return Err(source.error(span, message));
+            }
+            Some(why) => Err(why),
+            None => Ok(self.test(span, &id, table)?),
+        };
+        Ok(Claim {
+            claim: needed("claim", claim)?,
+            source: needed("source", from)?,
+            figure: figure.unwrap_or_else(|| "-".to_owned()),
+            family: needed("family", family)?,
+            how: if test.is_err() { how.unwrap_or_default() } else { needed("how", how)? },
+            test,
+            id,
+        })
+    }
+
+    fn test(&self, span: &Range<usize>, id: &str, table: &DeTable) -> anyhow::Result<Test> {
+        let source = self.source;
+        let get = |key: &str| items(table).into_iter().find(|(k, ..)| *k == key).map(|(.., v)| v);
+        let needed =
+            |key: &str| get(key).ok_or_else(|| source.error(span, format!("claim `{id}` has no `{key}`")));
+        let kind = self.choice("kind", needed("kind")?, &KINDS)?;
+        let mut of = self.side(table, Side::default(), &[&PROSE[..], &TEST[..]].concat())?;
+        for (key, missing) in
+            [("metric", of.asked.metric.is_empty()), ("strategy", of.strategy.names.is_empty())]
+        {
+            if missing {
+                needed(key)?;
+            }
+        }
+        let (mut than, mut steps) = (None, 1.0);
+        match (kind, get("than"), get("points")) {
+            (Kind::Value, None, None) => {}
+            (Kind::Difference | Kind::Ratio, Some(value), None) => {
+                let table = source.table("than", value)?;
+                let mut base = of.clone();
+                // A range of turns is one thing.
+                if items(table).iter().any(|(key, ..)| ["min_turns", "max_turns"].contains(key)) {
+                    (base.logs.min_turns, base.logs.max_turns) = (None, None);
+                }
+                than = Some(self.side(table, base, &[])?);
+            }
+            (Kind::Trend, None, Some(value)) => {
+                let points: Vec<u32> = source
+                    .array("points", value)?
+                    .iter()
+                    .map(|v| source.whole("points", v))
+                    .collect::<anyhow::Result<_>>()?;
+                let &[first, last] = &points[..] else {
+                    return Err(source.wrong_type("points", value, "two compression points"));
+                };
+                if first >= last {
+                    return Err(source.error(&value.span(), "`points` do not rise"));
+                }
+                let at = |point: u32| {
+                    let stratum = Stratum::parse(&format!("{} point={point}", of.asked.stratum)).to_string();
+                    Side { asked: Asked { stratum, ..of.asked.clone() }, ..of.clone() }
+                };
+                (than, steps) = (Some(at(first)), f64::from(last - first));
+                of = at(last);
+            }
+            _ => {
+                let message = "a `value` has neither `than` nor `points`, a `difference` or `ratio` has `than`, \
+                               a `trend` has `points`";
+                return Err(source.error(span, format!("claim `{id}`: {message}")));
+            }
+        }
+        let possible = match get("possible").map(|value| (value, value.get_ref())) {
+            None => false,
+            Some((_, DeValue::Boolean(possible))) => *possible,
+            Some((value, _)) => return Err(source.wrong_type("possible", value, "a boolean")),
+        };
+        let matched = match get("matched") {
+            None => None,
+            Some(value) => Some(self.matched(span, source.table("matched", value)?)?),
+        };
+        Ok(Test {
+            kind,
+            of,
+            than,
+            steps,
+            region: self.region(needed("direction")?, needed("claimed")?, needed("margin")?)?,
+            bound: get("bound").map(|value| self.choice("bound", value, &BOUNDS)).transpose()?,
+            possible,
+            matched,
+        })
+    }
+
+    /// The keys of a side over those of another; `others` belong to somebody else.
+    fn side(&self, table: &DeTable, mut side: Side, others: &[&str]) -> anyhow::Result<Side> {
+        let source = self.source;
+        for (key, span, value) in items(table) {
+            match key {
+                "metric" => {
+                    side.asked.metric = self.names("score", key, value, &self.known.metrics)?.swap_remove(0);
+                }
+                "stratum" => side.asked.stratum = self.stratum(value)?,
+                "field" => side.asked.field = self.choice(key, value, &FIELDS)?,
+                "strategy" => side.strategy = self.pick(key, value, &self.known.strategies)?,
+                "trigger" => side.trigger = self.pick(key, value, &self.known.triggers)?,
+                "formats" => side.logs.formats = self.names("format", key, value, &self.known.formats)?,
+                "min_turns" => side.logs.min_turns = Some(source.whole(key, value)?),
+                "max_turns" => side.logs.max_turns = Some(source.whole(key, value)?),
+                _ if others.contains(&key) => {}
+                _ => return Err(source.unknown_key(&span, key, "a side", &SIDE)),
+            }
+        }
+        Ok(side)
+    }
+
+    /// A name, or a list of names, out of those that are known.
+    fn names(
+        &self,
+        what: &str,
+        key: &str,
+        value: &Spanned<DeValue>,
+        known: &[String],
+    ) -> anyhow::Result<Vec<String>> {
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let one = |v: &Spanned<DeValue>| {
+            let name = self.source.string(key, v)?;
+            self.source.right_name(what, &name, &known, &v.span())?;
+            anyhow::Ok(name)
+        };
+        match value.get_ref() {
+            DeValue::Array(list) if !list.is_empty() && key != "metric" => list.iter().map(one).collect(),
+            _ => Ok(vec![one(value)?]),
+        }
+    }
+
+    /// `"mask"`, `["mask", "truncate"]` or `{ name = .., keep_last = 10 }`.
+    fn pick(&self, key: &str, value: &Spanned<DeValue>, known: &[String]) -> anyhow::Result<Pick> {
+        let DeValue::Table(table) = value.get_ref() else {
+            return Ok(Pick { names: self.names(key, key, value, known)?, params: Vec::new() });
+        };
+        let mut pick = Pick::default();
+        for (param, _, value) in items(table) {
+            match param {
+                "name" => pick.names = self.names(key, param, value, known)?,
+                _ => pick.params.push((param.to_owned(), self.source.value(param, value)?)),
+            }
+        }
+        if pick.names.is_empty() {
+            return Err(self.source.error(&value.span(), format!("`{key}` without `name`")));
+        }
+        Ok(pick)
+    }
+
+    fn stratum(&self, value: &Spanned<DeValue>) -> anyhow::Result<String> {
+        let text = self.source.string("stratum", value)?;
+        let known: Vec<&str> = STRATUM_KEYS.into_iter().chain(MORE_STRATUM_KEYS).collect();
+        for part in text.split_whitespace() {
+            let key = part.split('=').next().unwrap_or_default();
+            self.source.right_name("key of a stratum", key, &known, &value.span())?;
+        }
+        Ok(Stratum::parse(&text).to_string())
+    }
+
+    fn choice<T: Copy>(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue>,
+        choices: &[(&str, T)],
+    ) -> anyhow::Result<T> {
+        let known: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let name = self.source.string(key, value)?;
+        Ok(choices[self.source.right_name(key, &name, &known, &value.span())?].1)
+    }
+
+    fn number(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<f64> {
+        match self.source.value(key, value)? {
+            toml::Value::Integer(i) => Ok(i as f64),
+            toml::Value::Float(x) => Ok(x),
+            _ => Err(self.source.wrong_type(key, value, "a number")),
+        }
+    }
+
+    fn region(
+        &self,
+        direction: &Spanned<DeValue>,
+        claimed: &Spanned<DeValue>,
+        margin: &Spanned<DeValue>,
+    ) -> anyhow::Result<Region> {
+        let source = self.source;
+        let choices = [("near", 0), ("at_least", 1), ("at_most", -1)];
+        let towards = self.choice("direction", direction, &choices)?;
+        let m = self.number("margin", margin)?;
+        if m < 0.0 {
+            return Err(source.error(&margin.span(), "`margin` is below 0"));
+        }
+        let (from, to) = match claimed.get_ref() {
+            DeValue::Array(range) if towards == 0 && range.len() == 2 => {
+                (self.number("claimed", &range[0])?, self.number("claimed", &range[1])?)
+            }
+            DeValue::Array(_) => {
+                let expected = "a number, or for `near` a list of two";
+                return Err(source.wrong_type("claimed", claimed, expected));
+            }
+            _ => {
+                let x = self.number("claimed", claimed)?;
+                (x, x)
+            }
+        };
+        if from > to {
+            return Err(source.error(&claimed.span(), "`claimed` does not rise"));
+        }
+        let given = |sign: &str| if m > 0.0 { format!(" {sign} {m}") } else { String::new() };
+        Ok(match towards {
+            1 => {
+                Region { low: from - m, high: f64::INFINITY, words: format!("at least {from}{}", given("-")) }
+            }
+            -1 => {
+                Region { low: f64::NEG_INFINITY, high: to + m, words: format!("at most {to}{}", given("+")) }
+            }
+            _ if from < to => {
+                Region { low: from - m, high: to + m, words: format!("{from} to {to}{}", given("±")) }
+            }
+            _ => Region { low: from - m, high: to + m, words: format!("{from}{}", given("±")) },
+        })
+    }
+
+    fn matched(&self, span: &Range<usize>, table: &DeTable) -> anyhow::Result<(Asked, f64)> {
+        let (mut asked, mut within) = (None, None);
+        for (key, span, value) in items(table) {
+            match key {
+                "metric" => {
+                    let metric = self.names("score", key, value, &self.known.metrics)?.swap_remove(0);
+                    asked = Some(Asked { metric, ..Asked::default() });
+                }
+                "within" => within = Some(self.number(key, value)?),
+                _ => return Err(self.source.unknown_key(&span, key, "`matched`", &["metric", "within"])),
+            }
+        }
+        asked.zip(within).ok_or_else(|| self.source.error(span, "`matched` needs `metric` and `within`"))
+    }
+
+    fn question(&self, span: &Range<usize>, table: &DeTable, ids: &[&str]) -> anyhow::Result<Question> {
+        const KEYS: [&str; 4] = ["question", "source", "recipe", "claims"];
+        let source = self.source;
+        let mut prose: [Option<String>; 3] = Default::default();
+        let mut claims = Vec::new();
+        for (key, span, value) in items(table) {
+            match KEYS.iter().position(|k| *k == key) {
+                Some(3) => {
+                    claims = source.strings(key, value)?;
+                    for id in &claims {
+                        source.right_name("claim", id, ids, &value.span())?;
+                    }
+                }
+                Some(i) => prose[i] = Some(source.string(key, value)?),
+                None => return Err(source.unknown_key(&span, key, "a question", &KEYS)),
+            }
+        }
+        let [Some(question), Some(from), Some(recipe)] = prose else {
+            return Err(source.error(span, "a question needs `question`, `source` and `recipe`"));
+        };
+        Ok(Question { question, source: from, recipe, claims })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// What this version of the program knows.
+    pub(in super::super) fn names() -> Names {
+        let formats = crate::formats::ALL.iter().map(|e| e.name);
+        let not_read = crate::formats::NOT_READ.iter().map(|(name, _)| *name);
+        Names {
+            strategies: crate::strategies::ALL.iter().map(|e| e.name.to_owned()).collect(),
+            triggers: crate::triggers::ALL.iter().map(|e| e.name.to_owned()).collect(),
+            metrics: crate::scorers::ALL.iter().copied().flatten().map(|e| e.name.to_owned()).collect(),
+            formats: formats.chain(not_read).map(str::to_owned).collect(),
+        }
+    }
+
+    pub(in super::super) fn parse(text: &str) -> anyhow::Result<Claims> {
+        read(&Source { path: "claims.toml", text }, &names())
+    }
+
+    fn error(text: &str) -> String {
+        format!("{:#}", parse(text).err().expect("an error"))
+    }
+
+    pub(in super::super) const ONE: &str = r#"
+[[claims]]
+id = "cut"
+claim = "masking cuts"
+source = "a paper"
+figure = "52 %"
+family = "savings"
+how = "token savings"
+kind = "value"
+metric = "token_savings"
+strategy = { name = "mask", keep_last = 10 }
+trigger = { name = "turns", n = 1 }
+formats = ["sweagent"]
+min_turns = 60
+direction = "near"
+claimed = 0.52
+margin = 0.05
+"#;
+
+    /// Every name is known to this version or on the list of those not built yet.
+    #[test]
+    fn the_shipped_claims_are_right() {
+        let claims = Claims::load(None, &names()).unwrap();
+        assert!(claims.claims.len() >= 30, "{}", claims.claims.len());
+        assert_eq!(claims.questions.len(), 4);
+        for question in &claims.questions {
+            assert!(!question.claims.is_empty(), "{}", question.question);
+        }
+    }
+
+    #[test]
+    fn a_claim_is_a_region_for_a_score_of_some_variants_over_some_logs() {
+        let claims = parse(ONE).unwrap();
+        let test = claims.claims[0].test.as_ref().unwrap();
+        assert!((test.region.low - 0.47).abs() < 1e-12 && (test.region.high - 0.57).abs() < 1e-12);
+        assert_eq!(test.region.words, "0.52 ± 0.05");
+        assert_eq!(test.of.logs.words(), "sweagent, 60 turns and more");
+        let params = |json| serde_json::from_str(json).unwrap();
+        assert!(test.of.strategy.fits("mask", &params(r#"{"keep_last":10,"x":1}"#)));
+        assert!(!test.of.strategy.fits("mask", &params(r#"{"keep_last":5}"#)));
+        assert!(!test.of.strategy.fits("truncate", &params(r#"{"keep_last":10}"#)));
+        let at_least = ONE.replace("near", "at_least").replace("margin = 0.05", "margin = 0");
+        let region = parse(&at_least).unwrap().claims.remove(0).test.ok().unwrap().region;
+        assert_eq!((region.low, region.high, region.words.as_str()), (0.52, f64::INFINITY, "at least 0.52"));
+    }
+
+    #[test]
+    fn a_trend_is_a_difference_of_points() {
+        let trend = ONE.replace("kind = \"value\"", "kind = \"trend\"\npoints = [1, 3]");
+        let test = parse(&trend).unwrap().claims.remove(0).test.ok().unwrap();
+        assert_eq!(test.of.asked.to_string(), "token_savings point=3");
+        assert_eq!(test.than.unwrap().asked.to_string(), "token_savings point=1");
+        assert!((test.steps - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_nearest_name() {
+        insta::assert_snapshot!(error(&ONE.replace("metric = \"token_savings\"", "metric = \"token_saving\"")).lines().next().unwrap(), @"claims.toml:10: unknown score `token_saving`");
+        assert!(error(&ONE.replace("\"mask\"", "\"msak\"")).contains("did you mean `mask`?"));
+        insta::assert_snapshot!(error(&ONE.replace("margin = 0.05", "margin = -1")), @"claims.toml:17: `margin` is below 0");
+        insta::assert_snapshot!(error(&ONE.replace("margin = 0.05", "")), @"claims.toml:2: claim `cut` has no `margin`");
+        insta::assert_snapshot!(error(&ONE.replace("direction", "directon")).lines().next().unwrap(), @"claims.toml:15: unknown key `directon` of a claim");
+        insta::assert_snapshot!(error(&ONE.replace("\"near\"", "\"nearly\"")), @r"
+        claims.toml:15: unknown direction `nearly`
+        hint: did you mean `near`? (known: near, at_least, at_most)
+        ");
+        insta::assert_snapshot!(error(&format!("{ONE}{ONE}")), @"claims.toml:19: a second claim with the id `cut`");
+        insta::assert_snapshot!(error(&format!("{ONE}not_testable = \"why\"")), @"claims.toml:2: claim `cut` is `not_testable` and has a test as well");
+        insta::assert_snapshot!(error(&ONE.replace("\"value\"", "\"ratio\"")), @"claims.toml:2: claim `cut`: a `value` has neither `than` nor `points`, a `difference` or `ratio` has `than`, a `trend` has `points`");
+        let question = "[[questions]]\nquestion = \"?\"\nsource = \"s\"\nrecipe = \"r\"\nclaims = [\"cat\"]";
+        insta::assert_snapshot!(error(&format!("{ONE}{question}")), @r"
+        claims.toml:22: unknown claim `cat`
+        hint: did you mean `cut`? (known: cut)
+        ");
+        let stratum = ONE.replace("margin = 0.05", "margin = 0.05\nstratum = \"tial=10\"");
+        assert!(error(&stratum).contains("did you mean `tail`?"));
+    }
+
+    #[test]
+    fn a_name_of_the_future_must_be_listed() {
+        let future = ONE.replace("\"mask\"", "\"hindsight\"");
+        assert!(error(&future).contains("unknown strategy `hindsight`"));
+        let claims = parse(&format!("[not_yet]\nstrategies = [\"hindsight\", \"mask\"]\n{future}")).unwrap();
+        assert!(claims.is_planned("strategies", "hindsight") && !claims.is_planned("strategies", "mask"));
+    }
+}
