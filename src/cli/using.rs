@@ -70,7 +70,7 @@ impl Opened {
 
     /// Calls that no answer came to.
     pub(super) fn failed(&self) -> u64 {
-        self.0.iter().map(|(_, model)| model.tally().failed).sum()
+        self.0.values().map(|model| model.tally().failed).sum()
     }
 
     /// A line a model: what was computed, and what the call cache saved.
