@@ -15,7 +15,7 @@ use super::shadow::Caster;
 use super::units::{Unit, UnitRows};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
-use crate::models::Model;
+use crate::models::{Model, Outage};
 use crate::scorers::chance::{Journal, Partner};
 use crate::scorers::retention::{Ledger, Questions, Strata};
 use crate::scorers::truth::{self, Truth};
@@ -76,6 +76,7 @@ pub fn run_unit(
                     rows.timeline.extend(cell.timeline);
                     rows.scores.extend(cell.scores);
                 }
+                Err(error) if error.is::<Outage>() => return Err(error),
                 Err(error) => rows.cells.push(failed(variant, own.log.id(), &error)),
             }
             progress(own.log.n_steps() as u64);

@@ -31,6 +31,7 @@ use super::finish;
 use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::units::{self, Unit, UnitRows};
+use crate::models::Outage;
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow};
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
@@ -421,9 +422,15 @@ enum Done {
         differing: usize,
         cells_error: usize,
     },
-    /// Its data changed or went away.
-    Quarantined(String),
+    /// Its data changed or went away, or its model answers nothing any more.
+    Quarantined {
+        error: String,
+        is_outage: bool,
+    },
 }
+
+/// Units in a row whose model was gone, after which the rest is left for another time.
+const MOST_OUTAGES: usize = 3;
 
 impl<'a> Runner<'a> {
     fn new(
@@ -450,7 +457,8 @@ impl<'a> Runner<'a> {
             rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
-        let tally = Mutex::new((&mut *outcome, None));
+        // With the error that ends the run, and the units in a row whose model was gone.
+        let tally = Mutex::new((&mut *outcome, None, 0));
         // A queue instead of a parallel iterator: that one would hand out halves, not neighbours.
         pool.broadcast(|_| {
             while !stop.load(Ordering::Relaxed) {
@@ -459,10 +467,11 @@ impl<'a> Runner<'a> {
                 };
                 let result = self.unit(unit, &progress);
                 let mut tally = tally.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                let (outcome, fatal) = &mut *tally;
+                let (outcome, fatal, outages) = &mut *tally;
                 match result {
                     Ok(None) => outcome.skipped += 1,
                     Ok(Some(Done::Published { races, differing, cells_error })) => {
+                        *outages = 0;
                         outcome.done += 1;
                         outcome.lost_races += usize::from(races > 0);
                         outcome.nondeterministic += differing;
@@ -470,8 +479,12 @@ impl<'a> Runner<'a> {
                         outcome.cells_ok += (unit.n_cells() - cells_error) as u64;
                         outcome.step_variants += unit.step_variants();
                     }
-                    Ok(Some(Done::Quarantined(error))) => {
+                    Ok(Some(Done::Quarantined { error, is_outage })) => {
                         outcome.quarantined.push((unit.id.clone(), error));
+                        *outages = if is_outage { *outages + 1 } else { 0 };
+                        if *outages == MOST_OUTAGES {
+                            stop.store(true, Ordering::Relaxed);
+                        }
                     }
                     // What cannot be written now can hardly be written later: hours of work
                     // would go nowhere.
@@ -483,7 +496,7 @@ impl<'a> Runner<'a> {
             }
         });
         progress.finish();
-        let (outcome, fatal) = tally.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (outcome, fatal, _) = tally.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         outcome.quarantined.sort();
         match fatal {
             Some(error) => Err(error),
@@ -515,9 +528,11 @@ impl<'a> Runner<'a> {
                 (Done::Published { races, differing, cells_error }, damage)
             }
             Err(error) => {
+                let is_outage = error.is::<Outage>();
                 let error = format!("{error:#}");
-                tracing::warn!("unit {} cannot be read and is left out: {error}", unit.id);
-                (Done::Quarantined(error.clone()), Some(error))
+                let why = if is_outage { "is left out" } else { "cannot be read and is left out" };
+                tracing::warn!("unit {} {why}: {error}", unit.id);
+                (Done::Quarantined { error: error.clone(), is_outage }, Some(error))
             }
         };
         let note = json!({
@@ -526,7 +541,7 @@ impl<'a> Runner<'a> {
                 Done::Published { races: 0, .. } => "published",
                 Done::Published { differing: 0, .. } => "lost_race",
                 Done::Published { .. } => "nondeterministic",
-                Done::Quarantined(_) => "quarantined",
+                Done::Quarantined { .. } => "quarantined",
             },
             "error": error,
             "step_variants": unit.step_variants(),
@@ -551,10 +566,12 @@ impl<'a> Runner<'a> {
     }
 
     /// Rows of a unit, checked and sorted. A failure is narrowed to the cells that fail, and the
-    /// first one of reading the data is told beside; an error is one of data that changed.
+    /// first one of reading the data is told beside; an error is one of data that changed, or of a model that answers
+    /// nothing any more.
     fn compute(&self, unit: &Unit, progress: &Counted) -> anyhow::Result<(UnitRows, Option<String>)> {
         let error = match self.attempt(unit, progress) {
             Ok(rows) => return Ok((rows, None)),
+            Err(error) if error.is::<Outage>() => return Err(error),
             Err(error) => error,
         };
         progress.reset();
@@ -1256,6 +1273,24 @@ mod tests {
         let outcome = place.run("r", &Options::default(), &rows).unwrap();
         assert!(outcome.finished && outcome.is_clean());
         assert!(!place.out("r/_quarantine").read_dir().unwrap().any(|_| true));
+    }
+
+    #[test]
+    fn units_whose_model_is_gone_are_left_for_another_time() {
+        let place = Place::new();
+        let gone = |_: &Dataset, _: &Unit, _: &Plan, _: &(dyn Fn(u64) + Sync)| {
+            let error = crate::models::CallError::Failed("connection refused".to_owned());
+            Err(Outage { model: "m".to_owned(), error }.into())
+        };
+        let one = Options { threads: Some(1), ..Options::default() };
+        let outcome = place.run("r", &one, &gone).unwrap();
+        assert!(!outcome.finished && !outcome.is_clean() && outcome.done == 0);
+        assert_eq!(outcome.quarantined.len(), MOST_OUTAGES, "the rest is not even tried");
+        assert!(outcome.quarantined[0].1.contains("connection refused"), "{:?}", outcome.quarantined);
+        let outcome = place.run("r", &one, &rows).unwrap();
+        assert!(outcome.finished && outcome.is_clean());
+        let undisturbed = place.run("s", &one, &rows).unwrap();
+        assert!(undisturbed.is_clean() && tables(&place.out("r")) == tables(&place.out("s")));
     }
 
     #[test]

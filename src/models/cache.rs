@@ -252,6 +252,10 @@ impl Model for Cached {
         self.inner.card()
     }
 
+    fn is_alive(&self, kind: &Call) -> bool {
+        self.inner.is_alive(kind)
+    }
+
     fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
         let keys: Vec<[u8; 32]> = match calls.iter().map(|call| self.key(call)).collect() {
             Some(keys) => keys,

@@ -149,10 +149,36 @@ pub enum CallError {
 
 pub type Outcome = Result<Answer, CallError>;
 
+/// A model that answers nothing any more: what could not be asked is to be done another time.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "model {model} answers nothing any more: {error}\nhint: start the same command again when it does; what is done is kept"
+)]
+pub struct Outage {
+    pub model: String,
+    pub error: CallError,
+}
+
 /// A model, wherever it runs.
 pub trait Model: Send + Sync {
     fn card(&self) -> &Card;
 
     /// Answers all calls, in order. Blocks; what one call meets never costs another its answer.
     fn answer(&self, calls: &[Call]) -> Vec<Outcome>;
+
+    /// Whether it answers anything: a short call of the same kind, never from a cache.
+    fn is_alive(&self, kind: &Call) -> bool {
+        let text = "Hello".to_owned();
+        let call = match kind {
+            Call::Embed { .. } => Call::Embed { text },
+            _ => Call::Generate {
+                prompt: Prompt { parts: vec![Part { text, ..Part::default() }], ..Prompt::default() },
+                max_tokens: 1,
+                grammar: None,
+                stop: Vec::new(),
+                sampling: None,
+            },
+        };
+        self.answer(std::slice::from_ref(&call)).iter().all(Result::is_ok)
+    }
 }

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::context::{Context, Edit};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
-use crate::models::{Answer, Call, Model, Outcome};
+use crate::models::{Answer, Call, CallError, Model, Outage, Outcome};
 use crate::needs::Needs;
 use crate::trajectory::Kind;
 
@@ -73,7 +73,8 @@ impl<'a> Env<'a> {
     /// Asks the variant's model, and keeps count.
     ///
     /// # Errors
-    /// The variant has no model. That a model cannot answer is no error but an outcome.
+    /// The variant has no model, or one that answers nothing any more ([`Outage`]). That a model cannot answer this
+    /// call is no error but an outcome.
     fn ask(&mut self, call: &Call) -> anyhow::Result<Outcome> {
         let model = self.model.context("this strategy needs a model\nhint: add `model = \"NAME\"` to it")?;
         let outcome = model.answer(std::slice::from_ref(call)).pop().context("the model gave no outcome")?;
@@ -89,7 +90,13 @@ impl<'a> Env<'a> {
                 self.work.tokens_cut += u64::from(scores.cut_tokens);
             }
             Ok(Answer::Vector { cut_tokens, .. }) => self.work.tokens_cut += u64::from(*cut_tokens),
-            Ok(Answer::Tokens(_)) | Err(_) => {}
+            Ok(Answer::Tokens(_)) | Err(CallError::TooLong { .. } | CallError::Grammar(_)) => {}
+            Err(error) => {
+                if !model.is_alive(call) {
+                    let model = model.card().name.clone();
+                    return Err(Outage { model, error: error.clone() }.into());
+                }
+            }
         }
         Ok(outcome)
     }
