@@ -45,7 +45,9 @@ pub(super) fn points<'a>(log: &Log, run: &'a Run) -> Vec<Point<'a>> {
     let mut kept: Vec<(Range<u32>, &[Block])> = Vec::new();
     let last = run.events.len();
     for (number, event) in (1..).zip(&run.events) {
-        kept.retain(|(turns, _)| turns.start < event.turns.start);
+        while kept.last().is_some_and(|(turns, _)| turns.start >= event.turns.start) {
+            kept.pop();
+        }
         kept.push((event.turns.clone(), &event.after));
         let until = log.turns[event.turn as usize].decision.unwrap_or(0);
         if number <= EACH || usize::is_power_of_two(number) {
