@@ -16,8 +16,8 @@
 //! 3. a prompt is decoded in chunks that begin at multiples of [`CHUNK`], alone in their batch: which rows are computed
 //!    together depends on the prompt alone. A later prompt shares whole chunks, and neither the last, shorter chunk
 //!    nor what was generated or scored after it;
-//! 4. a token that is written is the only row of its batch: a batch of the tokens of several sequences is computed by
-//!    other kernels on some weights (Qwen 0.5B), and is hardly faster where sums are what takes the time;
+//! 4. a token that is written is the only row of its batch. Whether the tokens of several sequences in one batch would
+//!    keep the bits on Qwen was not measured; llama.cpp's own batches of four were no faster on AVX-512;
 //! 5. one thread a context.
 
 use std::num::NonZeroU32;
