@@ -11,7 +11,7 @@ use crate::models::cache::{Cached, Store};
 use crate::models::catalogue::Catalogue;
 use crate::models::folder::Folder;
 use crate::models::open::{Opener, cache_path};
-use crate::models::{Call, Model, Part, Prompt};
+use crate::models::{Call, Model};
 
 /// Options of the commands that ask models.
 #[derive(Debug, Default, clap::Args)]
@@ -54,11 +54,8 @@ impl Opened {
 
     /// Has each model write a token, so that one that cannot is told before any work is done.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        let part = Part { text: "Hello".to_owned(), ..Part::default() };
-        let prompt = Prompt { parts: vec![part], ..Prompt::default() };
-        let call = Call::Generate { prompt, max_tokens: 1, grammar: None, stop: Vec::new(), sampling: None };
         for (name, model) in &self.0 {
-            if let Some(Err(error)) = model.answer(std::slice::from_ref(&call)).pop() {
+            if let Some(Err(error)) = model.answer(&[Call::hello()]).pop() {
                 anyhow::bail!(
                     "model {name} cannot write: {error}\nhint: strategies need a model that generates text; \
                      `trajpress models check` and `trajpress list models` tell which there are"

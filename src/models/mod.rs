@@ -149,6 +149,15 @@ pub enum CallError {
 
 pub type Outcome = Result<Answer, CallError>;
 
+impl Call {
+    /// The shortest call for a text: whoever writes can answer it.
+    pub fn hello() -> Self {
+        let part = Part { text: "Hello".to_owned(), ..Part::default() };
+        let prompt = Prompt { parts: vec![part], ..Prompt::default() };
+        Call::Generate { prompt, max_tokens: 1, grammar: None, stop: Vec::new(), sampling: None }
+    }
+}
+
 /// A model that answers nothing any more: what could not be asked is to be done another time.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -168,16 +177,9 @@ pub trait Model: Send + Sync {
 
     /// Whether it answers anything: a short call of the same kind, never from a cache.
     fn is_alive(&self, kind: &Call) -> bool {
-        let text = "Hello".to_owned();
         let call = match kind {
-            Call::Embed { .. } => Call::Embed { text },
-            _ => Call::Generate {
-                prompt: Prompt { parts: vec![Part { text, ..Part::default() }], ..Prompt::default() },
-                max_tokens: 1,
-                grammar: None,
-                stop: Vec::new(),
-                sampling: None,
-            },
+            Call::Embed { .. } => Call::Embed { text: "Hello".to_owned() },
+            _ => Call::hello(),
         };
         self.answer(std::slice::from_ref(&call)).iter().all(Result::is_ok)
     }
