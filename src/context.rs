@@ -50,13 +50,13 @@ impl Piece {
         Piece { span, end: s.end, tokens: s.tokens }
     }
 
-    /// The beginning of a span with at most `tokens` tokens; none if nothing fits.
-    pub fn cut(log: &Log, tokenizer: &Tokenizer, span: u32, tokens: u32) -> Option<Self> {
-        let s = log.spans[span as usize];
-        if s.tokens <= tokens {
-            return Some(Piece::whole(log, span));
+    /// Its beginning with at most `tokens` tokens; none if nothing fits.
+    pub fn cut(self, log: &Log, tokenizer: &Tokenizer, tokens: u32) -> Option<Self> {
+        if self.tokens <= tokens {
+            return Some(self);
         }
-        let text = log.span_text(span);
+        let start = log.spans[self.span as usize].start;
+        let text = self.text(log);
         let (mut fits, mut over) = (0, text.len());
         let mut best = None;
         // Binary search on the byte length: a longer prefix has at least about as many tokens.
@@ -71,7 +71,7 @@ impl Piece {
             let n = tokenizer.count(&text[..mid]);
             if n <= tokens {
                 fits = mid;
-                best = Some(Piece { span, end: s.start + mid as u32, tokens: n });
+                best = Some(Piece { end: start + mid as u32, tokens: n, ..self });
                 if n == tokens {
                     break;
                 }
@@ -377,7 +377,7 @@ mod tests {
         let log = log();
         let span = log.spans_of(3).start;
         for budget in 0..8 {
-            match Piece::cut(&log, &tokenizer(), span, budget) {
+            match Piece::whole(&log, span).cut(&log, &tokenizer(), budget) {
                 None => assert_eq!(budget, 0),
                 Some(piece) => {
                     assert_eq!(piece.tokens, budget.min(log.spans[span as usize].tokens));

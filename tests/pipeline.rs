@@ -12,7 +12,7 @@ use trajpress::store::{self, ScoreRow};
 /// Hash of the scores of the built-in experiment, and the semantics version that they belong to.
 const GOLDEN: (u32, &str) = (3, "40120bba2e82500b3d362ab37d223bf0");
 
-const TABLES: [&str; 6] = ["trajectories", "variants", "cells", "events", "timeline", "scores"];
+const TABLES: [&str; 7] = ["trajectories", "variants", "cells", "events", "items", "timeline", "scores"];
 
 struct Place {
     dir: tempfile::TempDir,

@@ -71,7 +71,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let needs = Needs::of(&log, plan.reference_tails.iter().copied().min().unwrap_or(0));
     let mut camera = Camera::default();
-    let models = args.using.open(variant.model.as_deref(), 1)?.models();
+    let models = args.using.open([variant], 1)?.models();
     let run = replay(&log, &recipe(variant, &models)?, &tokenizer, &needs, &mut camera)?;
     match args.event {
         None => show_events(&variant.label, &run, output),

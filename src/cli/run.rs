@@ -11,9 +11,12 @@ use serde_json::{Value, json};
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::experiment::cell::{Shelf, run_unit};
-use crate::experiment::run::{Overview, check_out, overview};
+use crate::experiment::demand::demand;
+use crate::experiment::run::{Overview, check_out, overview, select};
 use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
 use crate::features;
+use crate::models::bench::Speed;
+use crate::models::dry::Demand;
 
 /// Replays a thread of a model's, as many as its context generates side by side.
 const REPLAYS: usize = 8;
@@ -38,7 +41,7 @@ pub struct Args {
     /// Folder of the run
     #[arg(long, value_name = "RUN", required_unless_present = "list")]
     out: Option<PathBuf>,
-    /// Print the grid and its size, run nothing
+    /// Print the grid, its size and what it would ask of its models; run nothing
     #[arg(long)]
     list: bool,
     /// Take the first N trajectories only
@@ -92,7 +95,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         tracing::warn!("{note}");
     }
     // With a model, replay waits and the model's contexts compute: more replays keep them full.
-    let waiting = if plan.variants.iter().any(|v| v.model.is_some()) { REPLAYS } else { 1 };
+    let waiting =
+        if plan.variants.iter().any(|v| v.model.is_some() || v.embedder().is_some()) { REPLAYS } else { 1 };
     let options = Options {
         threads: Some(threads(args) * waiting),
         limit: args.limit,
@@ -111,20 +115,22 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let data = Dataset::open(folder)?;
     if args.list {
         let size = overview(&plan, &data, args.out.as_deref(), &options)?;
+        let asked = demands(&plan, &data, args, &options)?;
         print(&match output.json {
             true => {
                 serde_json::to_string_pretty(&json!({
                     "variants": plan.variants,
                     "size": size,
+                    "models": asked,
                 }))? + "\n"
             }
-            false => listing(&plan, &size),
+            false => listing(&plan, &size) + &asked.iter().map(Asked::line).collect::<String>(),
         })?;
         return Ok(ExitStatus::Done);
     }
     let out = args.out.as_deref().context("no folder given\nhint: add `--out RUN`")?;
     let shelf = Shelf::default();
-    let opened = args.using.open(plan.variants.iter().filter_map(|v| v.model.as_deref()), threads(args))?;
+    let opened = args.using.open(&plan.variants, threads(args))?;
     plan.models = opened.identities();
     opened.check()?;
     let models = opened.models();
@@ -194,6 +200,60 @@ fn listing(plan: &Plan, size: &Overview) -> String {
         ));
     }
     text
+}
+
+/// What a run would ask of a model, and how long that takes here.
+#[derive(serde::Serialize)]
+struct Asked {
+    model: String,
+    demand: Demand,
+    /// As measured just now; null where the model cannot be asked.
+    speed: Option<Speed>,
+    seconds: Option<f64>,
+}
+
+/// Counts what the plan's models would be asked, and measures how fast each answers.
+fn demands(plan: &Plan, data: &Dataset, args: &Args, options: &Options) -> anyhow::Result<Vec<Asked>> {
+    let opened = args.using.uncached().open(&plan.variants, threads(args))?;
+    let windows = opened.windows();
+    if windows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let demands = demand(plan, data, &select(plan, data, options)?, &windows)?;
+    let sequences = 4 * threads(args) as u32;
+    let asked = demands.into_iter().map(|(model, demand)| {
+        let speed = opened.speed(&model, sequences).and_then(|speed| {
+            speed.inspect_err(|error| tracing::warn!("the speed of {model} cannot be measured: {error}")).ok()
+        });
+        let time =
+            |amount: u64, rate: Option<f64>| rate.filter(|_| amount > 0).map(|rate| amount as f64 / rate);
+        let seconds = speed.as_ref().map(|speed| {
+            let parts = [
+                (demand.read, speed.prefill),
+                (demand.written, speed.generate_all),
+                (demand.texts, speed.texts),
+            ];
+            parts.into_iter().filter_map(|(amount, rate)| time(amount, rate)).sum()
+        });
+        Asked { model, demand, speed, seconds }
+    });
+    Ok(asked.collect())
+}
+
+impl Asked {
+    fn line(&self) -> String {
+        let Demand { calls, read, written, texts } = self.demand;
+        let texts = if texts > 0 { format!(", {} to embed", count(texts, "text")) } else { String::new() };
+        let time =
+            self.seconds.map_or("unknown".to_owned(), |seconds| format!("{:.2} hours", seconds / 3600.0));
+        format!(
+            "model {}: {}, about {} tokens to read and at most {} to write{texts}: {time}\n",
+            self.model,
+            count(calls, "call"),
+            HumanCount(read),
+            HumanCount(written)
+        )
+    }
 }
 
 fn summary(outcome: &Outcome, out: &str) -> String {

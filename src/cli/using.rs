@@ -1,20 +1,22 @@
 //! The models of a command: where they come from, and the cache before them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 
 use crate::experiment::cell::Models;
+use crate::experiment::plan::Variant;
+use crate::models::bench::{self, Speed};
 use crate::models::cache::{Cached, Store};
 use crate::models::catalogue::Catalogue;
 use crate::models::folder::Folder;
 use crate::models::open::{Opener, cache_path};
-use crate::models::{Call, Model};
+use crate::models::{Call, CallError, Model};
 
 /// Options of the commands that ask models.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Using {
     /// Ask models anew: neither read nor write the call cache
     #[arg(long)]
@@ -37,27 +39,31 @@ fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Models that were opened, by name.
+/// Models that were opened, by name, each with the shortest call of the kind that it is for.
 #[derive(Default)]
-pub(super) struct Opened(BTreeMap<String, Arc<Cached>>);
+pub(super) struct Opened(BTreeMap<String, (Arc<Cached>, Call)>);
 
 impl Opened {
     /// The models themselves, for the variants that name them.
     pub(super) fn models(&self) -> Models {
-        self.0.iter().map(|(name, model)| (name.clone(), Arc::clone(model) as Arc<dyn Model>)).collect()
+        self.0.iter().map(|(name, (model, _))| (name.clone(), Arc::clone(model) as Arc<dyn Model>)).collect()
     }
 
     /// What the answers of each model depend on besides the call.
     pub(super) fn identities(&self) -> BTreeMap<String, String> {
-        self.0.iter().map(|(name, model)| (name.clone(), model.card().identity.clone())).collect()
+        self.0.iter().map(|(name, (model, _))| (name.clone(), model.card().identity.clone())).collect()
     }
 
-    /// Has each model write a token, so that one that cannot is told before any work is done.
+    /// Has each model answer the shortest call, so that one that cannot is told before any work is done.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        for (name, model) in &self.0 {
-            if let Some(Err(error)) = model.answer(&[Call::hello()]).pop() {
+        for (name, (model, call)) in &self.0 {
+            if let Some(Err(error)) = model.answer(std::slice::from_ref(call)).pop() {
+                let (cannot, key, role) = match call {
+                    Call::Embed { .. } => ("embed", "embedder", "an embedder"),
+                    _ => ("write", "model", "a model that generates text"),
+                };
                 anyhow::bail!(
-                    "model {name} cannot write: {error}\nhint: strategies need a model that generates text; \
+                    "model {name} cannot {cannot}: {error}\nhint: `{key}` needs {role}; \
                      `trajpress models check` and `trajpress list models` tell which there are"
                 );
             }
@@ -65,14 +71,28 @@ impl Opened {
         Ok(())
     }
 
+    /// Tokens that fit each model.
+    pub(super) fn windows(&self) -> BTreeMap<String, u32> {
+        self.0.iter().map(|(name, (model, _))| (name.clone(), model.card().window)).collect()
+    }
+
+    /// How fast a model answers here, with so many sequences side by side. Ask it without a cache.
+    pub(super) fn speed(&self, name: &str, sequences: u32) -> Option<Result<Speed, CallError>> {
+        let (model, call) = self.0.get(name)?;
+        Some(match call {
+            Call::Embed { .. } => bench::embedding_speed(&**model, 64),
+            _ => bench::text_speed(&**model, sequences, 256, 32),
+        })
+    }
+
     /// Calls that no answer came to.
     pub(super) fn failed(&self) -> u64 {
-        self.0.values().map(|model| model.tally().failed).sum()
+        self.0.values().map(|(model, _)| model.tally().failed).sum()
     }
 
     /// A line a model: what was computed, and what the call cache saved.
     pub(super) fn summary(&self) -> Vec<String> {
-        let line = |(name, model): (&String, &Arc<Cached>)| {
+        let line = |(name, (model, _)): (&String, &(Arc<Cached>, Call))| {
             let tally = model.tally();
             format!(
                 "model {name}: {} in {:.1} s{}, {} found in the call cache ({:.1} s saved)",
@@ -91,13 +111,22 @@ impl Opened {
 }
 
 impl Using {
-    /// Opens models without loading them; each is to have so many contexts.
+    /// The same without the call cache.
+    pub(super) fn uncached(&self) -> Self {
+        Using { no_cache: true, ..self.clone() }
+    }
+
+    /// Opens the models of some variants without loading them; each is to have so many contexts.
     pub(super) fn open<'a>(
         &self,
-        names: impl IntoIterator<Item = &'a str>,
+        variants: impl IntoIterator<Item = &'a Variant>,
         contexts: usize,
     ) -> anyhow::Result<Opened> {
-        let names: BTreeSet<&str> = names.into_iter().collect();
+        let mut names: BTreeMap<&str, Call> = BTreeMap::new();
+        for variant in variants {
+            names.extend(variant.embedder().map(|name| (name, Call::hello_embedder())));
+            names.extend(variant.model.as_deref().map(|name| (name, Call::hello())));
+        }
         if names.is_empty() {
             return Ok(Opened::default());
         }
@@ -114,7 +143,7 @@ impl Using {
             store,
             contexts: contexts as u32,
         };
-        let open = |name: &str| Ok((name.to_owned(), Arc::new(opener.open(name)?)));
+        let open = |(name, call): (&str, Call)| Ok((name.to_owned(), (Arc::new(opener.open(name)?), call)));
         Ok(Opened(names.into_iter().map(open).collect::<anyhow::Result<_>>()?))
     }
 }

@@ -20,7 +20,7 @@ use crate::scorers::chance::{Journal, Partner};
 use crate::scorers::retention::{Ledger, Questions, Strata};
 use crate::scorers::truth::{self, Truth};
 use crate::scorers::{CellIds, Rows, discard, honesty, money, retention};
-use crate::store::{CellRow, EventRow, TimelineRow};
+use crate::store::{CellRow, EventRow, ItemRow, TimelineRow};
 use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
 
@@ -73,6 +73,7 @@ pub fn run_unit(
                 Ok(cell) => {
                     rows.cells.extend(cell.cells);
                     rows.events.extend(cell.events);
+                    rows.items.extend(cell.items);
                     rows.timeline.extend(cell.timeline);
                     rows.scores.extend(cell.scores);
                 }
@@ -90,11 +91,12 @@ pub type Models = HashMap<String, Arc<dyn Model>>;
 
 /// Builds a variant's strategy and trigger, and gives it its model.
 pub fn recipe(variant: &Variant, models: &Models) -> anyhow::Result<Recipe> {
-    let model = variant.model.as_ref().map(|name| {
+    let opened = |name: &str| {
         models.get(name).cloned().with_context(|| format!("model `{name}` of the variant was not opened"))
-    });
+    };
     Ok(Recipe {
-        model: model.transpose()?,
+        model: variant.model.as_deref().map(opened).transpose()?,
+        embedder: variant.embedder().map(opened).transpose()?,
         strategy: strategies::build(&variant.strategy, variant.strategy_params.clone())?,
         trigger: triggers::build(&variant.trigger, variant.trigger_params.clone())?,
         seed: variant.seed,
@@ -233,6 +235,7 @@ impl<'a> Scene<'a> {
                 money::break_even(log, &run, &plan.prices),
                 &run,
             ),
+            items: item_rows(&rows.ids, &run),
             timeline: timeline_rows(&rows.ids, &run),
             scores: rows.rows,
         })
@@ -302,6 +305,29 @@ fn event_rows(
             violations: e.violations.iter().map(|v| format!("{strategy}: {v}")).collect(),
             break_even_turns,
             decisions_left,
+        })
+        .collect()
+}
+
+fn item_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<ItemRow> {
+    let items =
+        run.events.iter().zip(0..).flat_map(|(e, event)| {
+            e.work.items.iter().zip(0..).map(move |(item, number)| (event, number, item))
+        });
+    items
+        .map(|(event, number, item)| ItemRow {
+            variant: Arc::clone(variant),
+            trajectory: Arc::clone(trajectory),
+            event,
+            item: number,
+            text: item.text.clone(),
+            kind: item.kind.into(),
+            step: item.source.as_ref().map(|s| s.0),
+            start: item.source.as_ref().map(|s| s.1.start),
+            end: item.source.as_ref().map(|s| s.1.end),
+            score: item.score,
+            fate: item.fate.into(),
+            of: item.of,
         })
         .collect()
 }

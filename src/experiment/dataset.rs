@@ -3,7 +3,7 @@
 //! Knows which trajectories there are and where their rows stand; loads the rows of the ones asked
 //! for. What stays in memory is a small entry a trajectory. Replays nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -156,22 +156,42 @@ impl Dataset {
             .map(|p| Partner { kind: &self.partner_kinds[usize::from(p.1)], index: p.3 as usize })
     }
 
-    /// Indices of the first `limit` trajectories that the filter takes.
-    pub fn select(&self, filter: &Filter, limit: Option<usize>) -> anyhow::Result<Vec<usize>> {
+    /// Indices of the first `limit` trajectories that the filter takes; its sample is drawn by the seed.
+    pub fn select(&self, filter: &Filter, seed: u64, limit: Option<usize>) -> anyhow::Result<Vec<usize>> {
         let keys: TableReader<TrajectoryKey> = TableReader::open(&self.path(TrajectoryKey::TABLE))?;
-        let mut taken = Vec::new();
+        let mut formats: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for row_group in 0..keys.row_groups().len() {
             keys.scan(row_group, |rows| {
-                taken.extend(
-                    rows.iter()
-                        .filter(|r| filter.takes(&r.trajectory, &r.format, &r.source, r.n_turns))
-                        .filter_map(|r| self.find(&r.trajectory)),
-                );
+                let takes = |r: &TrajectoryKey| filter.takes(&r.trajectory, &r.format, &r.source, r.n_turns);
+                for row in rows.into_iter().filter(takes) {
+                    formats.entry(row.format).or_default().extend(self.find(&row.trajectory));
+                }
             })?;
         }
+        let mut taken = match filter.sample {
+            Some(n) => self.sample(formats.into_values(), seed, n as usize),
+            None => formats.into_values().flatten().collect(),
+        };
         taken.sort_unstable();
         taken.truncate(limit.unwrap_or(usize::MAX));
         Ok(taken)
+    }
+
+    /// Draws from each stratum in turn until there are `n`. What stands in a stratum's place is decided by its
+    /// trajectories' ids alone, so that more data of one format do not change what is drawn of another.
+    fn sample(&self, strata: impl Iterator<Item = Vec<usize>>, seed: u64, n: usize) -> Vec<usize> {
+        let lot = |index: usize| {
+            let mut hash = blake3::Hasher::new();
+            hash.update(b"sample").update(&seed.to_le_bytes()).update(self.entries[index].id.as_bytes());
+            *hash.finalize().as_bytes()
+        };
+        let mut drawn: Vec<(usize, usize, usize)> = Vec::new();
+        for (stratum, mut indices) in strata.enumerate() {
+            indices.sort_by_cached_key(|&index| lot(index));
+            drawn.extend(indices.into_iter().enumerate().map(|(place, index)| (place, stratum, index)));
+        }
+        drawn.sort_unstable();
+        drawn.into_iter().take(n).map(|(.., index)| index).collect()
     }
 
     /// Rows of the table `trajectories`, without steps, in the order asked for.
@@ -486,10 +506,17 @@ pub(super) mod tests {
         write(dir.path(), 10);
         let data = Dataset::open(dir.path()).unwrap();
         let odd = Filter { formats: vec!["odd".to_owned()], ..Filter::default() };
-        assert_eq!(data.select(&odd, None).unwrap(), [1, 3, 5, 7, 9]);
-        assert_eq!(data.select(&odd, Some(2)).unwrap(), [1, 3]);
+        assert_eq!(data.select(&odd, 1, None).unwrap(), [1, 3, 5, 7, 9]);
+        assert_eq!(data.select(&odd, 1, Some(2)).unwrap(), [1, 3]);
         let some = Filter { sources: vec!["logs/0".to_owned()], ..Filter::default() };
-        assert_eq!(data.select(&some, None).unwrap(), [0, 2, 4, 6, 8]);
+        assert_eq!(data.select(&some, 1, None).unwrap(), [0, 2, 4, 6, 8]);
+        let three = Filter { sample: Some(3), ..Filter::default() };
+        let drawn = data.select(&three, 1, None).unwrap();
+        assert_eq!(drawn.len(), 3);
+        assert!(drawn.iter().any(|i| i % 2 == 0) && drawn.iter().any(|i| i % 2 == 1), "{drawn:?}");
+        assert!((2..9).any(|seed| data.select(&three, seed, None).unwrap() != drawn));
+        let most = Filter { sample: Some(9), ..odd };
+        assert_eq!(data.select(&most, 1, None).unwrap(), [1, 3, 5, 7, 9]);
         assert_eq!(data.find("t07"), Some(7));
         assert_eq!(data.find("t7"), None);
         let partners: Vec<(&str, usize)> = data.partners(8).map(|p| (p.kind, p.index)).collect();

@@ -16,8 +16,8 @@ use super::publish::{self, Published, Scratch};
 use super::run::{CellPart, part};
 use super::units::Unit;
 use crate::store::{
-    CellRow, CellStatus, EventRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow, TrajectoryRow,
-    VariantRow,
+    CellRow, CellStatus, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
+    TrajectoryRow, VariantRow,
 };
 
 /// In-memory bytes of a row group of a final table.
@@ -81,6 +81,7 @@ pub(super) fn finish(
     let mut tables = vec![
         join.table::<CellRow>()?,
         join.table::<EventRow>()?,
+        join.table::<ItemRow>()?,
         join.table::<TimelineRow>()?,
         join.table::<ScoreRow>()?,
     ];

@@ -6,6 +6,7 @@
 
 pub mod cell;
 pub mod dataset;
+pub mod demand;
 pub mod finish;
 pub mod plan;
 pub mod publish;
@@ -21,4 +22,4 @@ pub use units::{Unit, UnitRows};
 
 /// Raised by any change of code that can change a row, so that parts of an older meaning are never
 /// joined with new ones.
-pub const SEMANTICS_VERSION: u32 = 3;
+pub const SEMANTICS_VERSION: u32 = 4;

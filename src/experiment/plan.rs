@@ -26,6 +26,10 @@ const MAX_VARIANTS: usize = 10_000;
 const PARTNER_KINDS: [&str; 2] = ["other_repository", "same_repository"];
 /// The trigger that never fires.
 const NEVER: &str = "never";
+/// In a list of models: the form that asks none.
+const NO_MODEL: &str = "none";
+/// The parameter that names a model of embeddings; empty for none.
+const EMBEDDER: &str = "embedder";
 
 /// A checked experiment: what to replay, under which variants, with which constants.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -87,6 +91,9 @@ pub struct Filter {
     pub sources: Vec<String>,
     pub min_turns: Option<u32>,
     pub max_turns: Option<u32>,
+    /// So many of them, drawn by the plan's seed, from each format in turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u32>,
 }
 
 impl Filter {
@@ -120,14 +127,21 @@ pub struct Variant {
     pub seed: u64,
 }
 
+impl Variant {
+    /// Name of its model of embeddings.
+    pub fn embedder(&self) -> Option<&str> {
+        self.strategy_params.get(EMBEDDER)?.as_str().filter(|name| !name.is_empty())
+    }
+}
+
 /// What the plan needs to know of one strategy or trigger.
 pub struct Known<'a> {
     pub name: &'a str,
     /// Names of the parameters with their defaults as TOML. A default that is no TOML value stands
     /// for none: then the parameter is absent unless it is set.
     pub params: &'a [(&'a str, &'a str)],
-    /// Whether it cannot do without a model.
-    pub needs_model: bool,
+    /// Whether it works with a model; it does without one, too.
+    pub takes_model: bool,
     /// Whether these parameters make a working one.
     pub check: Box<dyn Fn(toml::Table) -> anyhow::Result<()> + 'a>,
 }
@@ -177,7 +191,7 @@ impl Catalogue<'static> {
                 .map(|e| Known {
                     name: e.name,
                     params: e.params,
-                    needs_model: e.needs_model,
+                    takes_model: e.takes_model,
                     check: Box::new(|table| (e.build)(table).map(drop)),
                 })
                 .collect(),
@@ -186,7 +200,7 @@ impl Catalogue<'static> {
                 .map(|e| Known {
                     name: e.name,
                     params: e.params,
-                    needs_model: false,
+                    takes_model: false,
                     check: Box::new(|table| (e.build)(table).map(drop)),
                 })
                 .collect(),
@@ -452,7 +466,7 @@ impl Reader<'_> {
     }
 
     fn data(&self, table: &DeTable) -> anyhow::Result<(Filter, Option<PathBuf>)> {
-        const KEYS: &[&str] = &["path", "formats", "ids", "sources", "min_turns", "max_turns"];
+        const KEYS: &[&str] = &["path", "formats", "ids", "sources", "min_turns", "max_turns", "sample"];
         let (mut filter, mut path) = (Filter::default(), None);
         for (key, span, value) in items(table) {
             match key {
@@ -470,6 +484,7 @@ impl Reader<'_> {
                 "sources" => filter.sources = self.source.strings(key, value)?,
                 "min_turns" => filter.min_turns = Some(self.source.whole(key, value)?),
                 "max_turns" => filter.max_turns = Some(self.source.whole(key, value)?),
+                "sample" => filter.sample = Some(self.source.whole(key, value)?),
                 _ => return Err(self.source.unknown_key(&span, key, "section `data`", KEYS)),
             }
         }
@@ -499,7 +514,9 @@ impl Reader<'_> {
                 match key {
                     "name" => {}
                     "model" if strategy => {
-                        models = self.one_or_more(key, value, |v| Ok(Some(self.source.string(key, v)?)))?;
+                        models = self.one_or_more(key, value, |v| {
+                            Ok(Some(self.source.string(key, v)?).filter(|name| name != NO_MODEL))
+                        })?;
                     }
                     "seed" if strategy => {
                         seeds = self.one_or_more(key, value, |v| self.source.whole(key, v))?;
@@ -511,16 +528,16 @@ impl Reader<'_> {
                         let mut keys = entry.keys();
                         keys.push("name");
                         if strategy {
-                            keys.extend(["model", "seed"]);
+                            keys.extend(entry.takes_model.then_some("model"));
+                            keys.push("seed");
                         }
                         let owner = format!("{what} `{name}`");
                         return Err(self.source.unknown_key(&span, key, &owner, &keys));
                     }
                 }
             }
-            if entry.needs_model && models.contains(&None) {
-                let hint = "add `model = \"NAME\"` to it; `trajpress list models` names them";
-                let message = format!("{what} `{name}` needs a model\nhint: {hint}");
+            if !entry.takes_model && models.iter().any(Option::is_some) {
+                let message = format!("{what} `{name}` asks no model\nhint: leave `model` out");
                 return Err(self.source.error(&name_span, message));
             }
             let size = params.iter().map(|p| p.2.len()).fold(1, usize::saturating_mul);
@@ -804,10 +821,13 @@ fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
     let both = |of: fn(&Variant) -> (&str, &toml::Table)| variants.iter().map(of).collect::<Vec<_>>();
     let strategies = name(&catalogue.strategies, &both(|v| (&v.strategy, &v.strategy_params)));
     let triggers = name(&catalogue.triggers, &both(|v| (&v.trigger, &v.trigger_params)));
+    let takes_model = |name: &str| catalogue.strategies.iter().any(|k| k.name == name && k.takes_model);
     for ((variant, strategy), trigger) in variants.iter_mut().zip(strategies).zip(triggers) {
         variant.label = format!("{strategy} @ {trigger}");
-        if let Some(model) = &variant.model {
-            variant.label.push_str(&format!(" [{model}]"));
+        match &variant.model {
+            Some(model) => variant.label.push_str(&format!(" [{model}]")),
+            None if takes_model(&variant.strategy) => variant.label.push_str(" [model-free]"),
+            None => {}
         }
         if variant.seed != seed {
             variant.label.push_str(&format!(" #{}", variant.seed));
@@ -840,12 +860,12 @@ mod tests {
     }
 
     fn catalogue() -> Catalogue<'static> {
-        let plain = |name, params| Known { name, params, needs_model: false, check: Box::new(|_| Ok(())) };
+        let plain = |name, params| Known { name, params, takes_model: false, check: Box::new(|_| Ok(())) };
         Catalogue {
             strategies: vec![
                 plain("full", &[]),
                 Known {
-                    needs_model: false,
+                    takes_model: false,
                     name: "mask",
                     params: &[("keep_last", "10"), ("share", "0.5"), ("weights", "[]")],
                     check: Box::new(|table| {
@@ -856,6 +876,7 @@ mod tests {
                     }),
                 },
                 plain("truncate", &[("keep_last", "3")]),
+                Known { takes_model: true, ..plain("summary", &[]) },
             ],
             triggers: vec![
                 plain("never", &[]),
@@ -1005,7 +1026,7 @@ mod tests {
         }
         insta::assert_snapshot!(errors, @r"
         experiment.toml:7: unknown strategy `trunkate`
-        hint: did you mean `truncate`? (known: full, mask, truncate)
+        hint: did you mean `truncate`? (known: full, mask, truncate, summary)
         experiment.toml:6: `trigger` has no value
         hint: a list is a grid over its values; a list as value is `{ list = [] }`
         experiment.toml:7: unknown key `windw` of strategy `mask` or `full`
@@ -1030,13 +1051,15 @@ mod tests {
         let others = [
             r#"{ name = "mask", keep_last = 11 }"#,
             r#"{ name = "mask", seed = 2 }"#,
-            r#"{ name = "mask", model = "m" }"#,
             r#"{ name = "truncate" }"#,
         ];
         for other in others {
             assert_ne!(ids(other), default, "{other}");
         }
         assert_eq!(default[0].len(), 16);
+        let models = ids(r#"{ name = "summary", model = ["none", "m"] }"#);
+        assert_eq!(models[0], ids(r#"{ name = "summary" }"#)[0]);
+        assert_ne!(models[0], models[1]);
     }
 
     #[test]
@@ -1108,7 +1131,7 @@ mod tests {
         experiment.toml:2: section `prices` lacks name, cache_write, cache_read, output
 
         experiment.toml:3: unknown key `format` of section `data`
-        hint: did you mean `formats`? (known: path, formats, ids, sources, min_turns, max_turns)
+        hint: did you mean `formats`? (known: path, formats, ids, sources, min_turns, max_turns, sample)
 
         experiment.toml:5: unknown format `open-chat`
         hint: did you mean `openai-chat`? (known: swe-agent, openai-chat)
@@ -1117,10 +1140,10 @@ mod tests {
         hint: did you mean `other_repository`? (known: other_repository, same_repository)
 
         experiment.toml:3: unknown strategy `msak`
-        hint: did you mean `mask`? (known: full, mask, truncate)
+        hint: did you mean `mask`? (known: full, mask, truncate, summary)
 
         experiment.toml:5: unknown key `keep_lst` of strategy `mask`
-        hint: did you mean `keep_last`? (known: keep_last, share, weights, name, model, seed)
+        hint: did you mean `keep_last`? (known: keep_last, share, weights, name, seed)
 
         experiment.toml:2: a strategy without a name
 

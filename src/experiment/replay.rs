@@ -2,7 +2,8 @@
 //!
 //! For each decision: append the steps logged since the last one; ask the trigger; if it fires, ask
 //! the strategy for edits and apply them; the context is then what would have been sent. Work is
-//! linear in the number of steps: an event touches only the turns that became its scope.
+//! linear in the number of steps: an event touches only the turns that became its scope, and, where the
+//! strategy is recursive, what it left of those before.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -16,7 +17,7 @@ use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::Model;
 use crate::needs::Needs;
-use crate::strategies::{Env, Scope, Strategy, Work};
+use crate::strategies::{Env, Scope, State, Strategy, Work};
 use crate::trajectory::Kind;
 use crate::triggers::{Moment, Trigger};
 
@@ -26,6 +27,7 @@ pub struct Recipe {
     pub trigger: Box<dyn Trigger>,
     pub seed: u64,
     pub model: Option<Arc<dyn Model>>,
+    pub embedder: Option<Arc<dyn Model>>,
 }
 
 /// What one decision was sent.
@@ -53,15 +55,19 @@ pub struct Event {
     pub decision: u32,
     pub kind: &'static str,
     pub confidence: f64,
+    /// Turns of the scope.
     pub turns: Range<u32>,
+    /// The last of them, from this turn on, are compressed for the first time: all, unless the strategy is recursive.
+    pub fresh: u32,
     pub tokens_before: u64,
     pub tokens_after: u64,
     /// Prefix that the prompt shared with the previous one before the event.
     pub cached_before: u64,
-    /// Tokens of all blocks of the scope before.
-    pub scope_tokens: u64,
-    /// Whole steps of the scope that the strategy may remove, in order.
+    /// Tokens of the fresh blocks of the scope before.
+    pub fresh_tokens: u64,
+    /// Fresh steps that the strategy may remove, in order.
     pub removable: Vec<u32>,
+    /// Tokens of all blocks of the scope that it may remove.
     pub removable_tokens: u64,
     /// The blocks that stand for the scope after.
     pub after: Vec<Block>,
@@ -74,6 +80,11 @@ pub struct Event {
 }
 
 impl Event {
+    /// Whether a block of the scope had not been compressed before.
+    pub fn is_fresh(&self, block: &Block) -> bool {
+        block.turn >= self.fresh
+    }
+
     /// Whether a block of the scope stands for removable ones.
     pub fn is_kept(log: &Log, strategy: &dyn Strategy, block: &Block) -> bool {
         block.kind(log).is_none_or(|kind| strategy.may_remove(kind))
@@ -173,10 +184,14 @@ struct Replayer<'a> {
 
 /// What one segment hands to the next.
 struct Carry {
+    /// First turn after the head.
+    begin: u32,
     compressed_until: u32,
     kept_tokens: u64,
     previous_sent: u64,
     tokens_full_head: u64,
+    /// What the strategy remembers.
+    state: State,
 }
 
 impl Replayer<'_> {
@@ -198,12 +213,14 @@ impl Replayer<'_> {
         let log = self.log;
         let bridge = self.recipe.trigger.bridges() && carry.is_some();
         let head_tokens: u64 = log.turns[0].steps.clone().map(|s| u64::from(log.tokens[s as usize])).sum();
-        let mut carry = carry.filter(|_| bridge).unwrap_or(Carry {
+        let mut carry = carry.filter(|_| bridge).unwrap_or_else(|| Carry {
+            begin: turns.start,
             compressed_until: turns.start,
             kept_tokens: 0,
             // The head of a later segment is that of the one before, and so still in the cache.
             previous_sent: if turns.start > 1 { head_tokens } else { 0 },
             tokens_full_head: head_tokens,
+            state: State::default(),
         });
         if !bridge {
             self.context = Context::default();
@@ -238,10 +255,8 @@ impl Replayer<'_> {
             if let Some(firing) = detector.advance(&moment) {
                 let end = firing.scope_end.min(turn.saturating_sub(self.recipe.strategy.keep_last()));
                 if end > carry.compressed_until {
-                    let prefix = self.event(turn, decision, carry.compressed_until..end, &firing, cached)?;
+                    let prefix = self.event((turn, decision), end, &firing, cached, &mut carry)?;
                     cached = cached.min(prefix.unwrap_or(cached));
-                    carry.compressed_until = end;
-                    carry.kept_tokens += self.run.events.last().map_or(0, |e| e.kept_tokens);
                 }
             }
             self.observer.decided(self.run.decisions.len() as u32, turn);
@@ -266,31 +281,39 @@ impl Replayer<'_> {
         Ok(carry)
     }
 
-    /// Compresses these turns; returns the tokens before the first change, if anything changed.
+    /// Compresses the turns before `end`; returns the tokens before the first change, if anything changed.
     fn event(
         &mut self,
-        turn: u32,
-        until: u32,
-        turns: Range<u32>,
+        (turn, until): (u32, u32),
+        end: u32,
         firing: &crate::triggers::Firing,
         cached_before: u64,
+        carry: &mut Carry,
     ) -> anyhow::Result<Option<u64>> {
         let log = self.log;
         let strategy = &*self.recipe.strategy;
+        let fresh = carry.compressed_until;
+        let turns = if strategy.is_recursive() { carry.begin } else { fresh }..end;
         let number = self.run.events.len() as u64;
         let blocks = self.context.range(turns.clone());
         let tokens_before = self.context.tokens;
         let rng = rng(self.recipe.seed, "strategy", log.id(), number, 0);
-        let mut env = Env::new(self.tokenizer, rng, self.recipe.model.as_deref());
+        let mut env = Env {
+            embedder: self.recipe.embedder.as_deref(),
+            state: std::mem::take(&mut carry.state),
+            ..Env::new(self.tokenizer, rng, self.recipe.model.as_deref())
+        };
         let scope = Scope {
             log,
             context: &self.context,
             blocks: blocks.clone(),
             turns: turns.clone(),
+            fresh,
             turn,
             needs: self.needs,
         };
         let edits = strategy.compress(&scope, &mut env)?;
+        carry.state = env.state;
         let applied = self.context.apply(log, self.tokenizer, blocks, edits)?;
         let after = self.context.blocks[applied.after].to_vec();
         let whole = |b: &Block| match b.content {
@@ -316,14 +339,15 @@ impl Replayer<'_> {
             kind: firing.kind,
             confidence: firing.confidence,
             turns,
+            fresh,
             tokens_before,
             tokens_after: self.context.tokens,
             cached_before,
-            scope_tokens: sum(&mut applied.before.iter()),
+            fresh_tokens: sum(&mut applied.before.iter().filter(|b| b.turn >= fresh)),
             removable: applied
                 .before
                 .iter()
-                .filter(removable)
+                .filter(|b| b.turn >= fresh && removable(b))
                 .filter_map(|b| match b.content {
                     Content::Step(step) => Some(step),
                     _ => None,
@@ -337,6 +361,8 @@ impl Replayer<'_> {
             violations: applied.violations,
         };
         self.observer.compressed(strategy, &applied.before, &event, until);
+        carry.compressed_until = end;
+        carry.kept_tokens = event.kept_tokens + if strategy.is_recursive() { 0 } else { carry.kept_tokens };
         self.run.events.push(event);
         Ok(applied.unchanged_prefix)
     }
@@ -352,11 +378,12 @@ impl Event {
             decision: turn - 1,
             kind: "test",
             confidence: 1.0,
+            fresh: turns.start,
             turns,
             tokens_before: 0,
             tokens_after: 0,
             cached_before: 0,
-            scope_tokens: 0,
+            fresh_tokens: 0,
             removable: Vec::new(),
             removable_tokens: 0,
             after: Vec::new(),
@@ -389,6 +416,7 @@ mod tests {
             trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
             seed: 1,
             model: None,
+            embedder: None,
         };
         struct Nobody;
         impl Observer for Nobody {}
@@ -550,7 +578,8 @@ mod tests {
                         strategy: strategies::build(entry.name, toml::Table::new()).unwrap(),
                         trigger: triggers::build(trigger, toml::from_str(params).unwrap()).unwrap(),
                         seed: 1,
-                        model: entry.needs_model.then(fickle),
+                        model: entry.takes_model.then(fickle),
+                        embedder: None,
                     };
                     let run = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
                     let n = log.turns.iter().skip(1).filter(|t| t.decision.is_some()).count();

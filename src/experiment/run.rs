@@ -32,7 +32,7 @@ use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::units::{self, Unit, UnitRows};
 use crate::models::Outage;
-use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow};
+use crate::store::{self, CellRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow};
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
 pub type UnitFn<'a> =
@@ -200,8 +200,12 @@ pub fn overview(
     })
 }
 
-fn select(plan: &Plan, data: &Dataset, options: &Options) -> anyhow::Result<Vec<usize>> {
-    let selection = data.select(&plan.filter, options.limit)?;
+/// The trajectories of a run, in the order of the data.
+///
+/// # Errors
+/// There are none.
+pub fn select(plan: &Plan, data: &Dataset, options: &Options) -> anyhow::Result<Vec<usize>> {
+    let selection = data.select(&plan.filter, plan.seed, options.limit)?;
     anyhow::ensure!(
         !selection.is_empty(),
         "no trajectory to replay: the data has {}, and the section `data` of the experiment takes none of them",
@@ -402,7 +406,7 @@ macro_rules! cell_part {
         }
     )+};
 }
-cell_part!(CellRow, EventRow, TimelineRow, ScoreRow);
+cell_part!(CellRow, EventRow, ItemRow, TimelineRow, ScoreRow);
 
 struct Runner<'a> {
     plan: &'a Plan,
@@ -660,11 +664,12 @@ impl<'a> Runner<'a> {
         Ok(rows)
     }
 
-    /// Publishes the four tables, `cells` last. Says how many were there already, and how many of
+    /// Publishes the five tables, `cells` last. Says how many were there already, and how many of
     /// these differ.
     fn publish(&self, unit: &Unit, rows: UnitRows) -> anyhow::Result<(usize, usize)> {
         let outcomes = [
             self.publish_table(unit, rows.events)?,
+            self.publish_table(unit, rows.items)?,
             self.publish_table(unit, rows.timeline)?,
             self.publish_table(unit, rows.scores)?,
             self.publish_table(unit, rows.cells)?,
@@ -751,6 +756,7 @@ fn caught<T>(call: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
 fn append(rows: &mut UnitRows, more: UnitRows) {
     rows.cells.extend(more.cells);
     rows.events.extend(more.events);
+    rows.items.extend(more.items);
     rows.timeline.extend(more.timeline);
     rows.scores.extend(more.scores);
 }
@@ -779,6 +785,7 @@ fn sort(unit: &Unit, data: &Dataset, rows: &mut UnitRows) -> anyhow::Result<()> 
         |trajectory: &str, variant: &str| Some((*trajectories.get(trajectory)?, *variants.get(variant)?));
     sort_table(&mut rows.cells, &place)?;
     sort_table(&mut rows.events, &place)?;
+    sort_table(&mut rows.items, &place)?;
     sort_table(&mut rows.timeline, &place)?;
     sort_table(&mut rows.scores, &place)?;
     let once = rows
@@ -950,7 +957,10 @@ mod tests {
     use super::*;
 
     fn plan(change: &str) -> Plan {
-        let known = |name, params| Known { name, params, needs_model: false, check: Box::new(|_| Ok(())) };
+        let known = |name, params| {
+            let takes_model = name == "mask";
+            Known { name, params, takes_model, check: Box::new(|_| Ok(())) }
+        };
         let catalogue = Catalogue {
             strategies: vec![known("full", &[]), known("mask", &[("k", "1")])],
             triggers: vec![known("turns", &[("n", "1")])],
@@ -1054,7 +1064,7 @@ mod tests {
             serde_json::from_slice(&fs::read(place.out("r").join("_SUCCESS")).unwrap()).unwrap();
         let sizes: Vec<(&str, u64)> = success.tables.iter().map(|t| (t.path.as_str(), t.rows)).collect();
         assert_eq!(sizes[0], ("cells.parquet", 17 * 7));
-        assert_eq!(sizes[5], ("trajectories.parquet", 17));
+        assert_eq!(sizes[6], ("trajectories.parquet", 17));
         for table in &success.tables {
             let (sha256, bytes) = publish::sha256(&place.out("r").join(&table.path)).unwrap();
             assert_eq!((sha256, bytes), (table.sha256.clone(), table.bytes));

@@ -3,8 +3,13 @@
 //!
 //! The variant runs first; its schedule (scopes and tokens kept at each event) is data. Shadows
 //! replay it and never ask the trigger. A *chain* shadow lives on what it kept itself; a *local*
-//! shadow starts at each event from the variant's own state. Every turn is compressed once, so what
-//! is kept only grows within a segment, and a need is served if an event before it kept the atom.
+//! shadow starts at each event from the variant's own state.
+//!
+//! Mostly every turn is compressed once, so what is kept only grows within a segment, and a need is served if an event
+//! before it kept the atom. A recursive strategy compresses again what it kept: there each event takes the place of all
+//! before it, and a chain shadow chooses from what it still holds and the fresh turns, to the tokens that the
+//! strategy kept in all. (What a recursive strategy holds is largely its own text, from which nothing can be drawn: it has
+//! no local shadows.)
 
 use std::ops::Range;
 
@@ -20,18 +25,22 @@ const NEVER: u32 = u32::MAX;
 /// Which watched atoms were kept by which event of a segment.
 pub struct Kept {
     n_before: usize,
-    /// Per event: (watched, bound), in no order.
+    /// Whether an event takes the place of those before it.
+    replaces: bool,
+    /// Per event: (watched, bound), sorted.
     by_event: Vec<Vec<(u32, bool)>>,
     /// Per level (surface, bound) and watched atom: the first event that kept it.
     first: [Vec<u32>; 2],
 }
 
 impl Kept {
-    fn new(n: usize, events: &Range<usize>) -> Self {
-        Kept { n_before: events.start, by_event: Vec::new(), first: [vec![NEVER; n], vec![NEVER; n]] }
+    fn new(n: usize, events: &Range<usize>, replaces: bool) -> Self {
+        let first = [vec![NEVER; n], vec![NEVER; n]];
+        Kept { n_before: events.start, replaces, by_event: Vec::new(), first }
     }
 
-    fn push(&mut self, kept: Vec<(u32, bool)>) {
+    fn push(&mut self, mut kept: Vec<(u32, bool)>) {
+        kept.sort_unstable();
         let event = (self.n_before + self.by_event.len()) as u32;
         for &(watched, bound) in &kept {
             for level in 0..=usize::from(bound) {
@@ -42,9 +51,12 @@ impl Kept {
         self.by_event.push(kept);
     }
 
-    /// Whether one of the first `n_events` events of the run (within the segment) kept the atom.
+    /// Whether the atom stands in what the first `n_events` events of the run (within the segment) kept.
     pub fn by(&self, n_events: u32, watched: u32, bound: bool) -> bool {
-        self.first[usize::from(bound)][watched as usize] < n_events
+        match self.replaces {
+            true => n_events.checked_sub(1).is_some_and(|last| self.at(last, watched, bound)),
+            false => self.first[usize::from(bound)][watched as usize] < n_events,
+        }
     }
 
     /// Whether this very event kept the atom.
@@ -52,7 +64,8 @@ impl Kept {
         (event as usize)
             .checked_sub(self.n_before)
             .and_then(|i| self.by_event.get(i))
-            .is_some_and(|kept| kept.iter().any(|&(w, b)| w == watched && (b || !bound)))
+            .and_then(|kept| kept.get(kept.partition_point(|&sighting| sighting < (watched, bound))))
+            .is_some_and(|&(next, _)| next == watched)
     }
 }
 
@@ -93,8 +106,16 @@ pub struct Shadows {
     pub random: Vec<Kept>,
     /// Oracles for surface and for bound retention.
     pub oracle: [Kept; 2],
+    /// Empty where the strategy is recursive.
     pub oracle_local: [Kept; 2],
     pub atom_bag: Kept,
+}
+
+/// What the chain shadows of a recursive strategy still hold.
+struct Held {
+    random: Vec<Vec<Piece>>,
+    oracle: [Vec<u32>; 2],
+    atom_bag: Vec<AtomId>,
 }
 
 /// What casting shadows needs to know.
@@ -110,7 +131,8 @@ pub struct Caster<'a> {
 impl Caster<'_> {
     /// Casts the shadows of these events, which lie in one segment.
     pub fn cast(&self, run: &Run, events: Range<usize>, open: &OpenNeeds) -> Shadows {
-        let new = || Kept::new(self.watch.len(), &events);
+        let recursive = self.strategy.is_recursive();
+        let new = || Kept::new(self.watch.len(), &events, recursive);
         let mut shadows = Shadows {
             variant: new(),
             random: (0..self.n_random).map(|_| new()).collect(),
@@ -118,29 +140,51 @@ impl Caster<'_> {
             oracle_local: [new(), new()],
             atom_bag: new(),
         };
+        let mut held = Held {
+            random: vec![Vec::new(); self.n_random as usize],
+            oracle: [Vec::new(), Vec::new()],
+            atom_bag: Vec::new(),
+        };
         for number in events.clone() {
             let event = &run.events[number];
             let until = self.log.turns[event.turn as usize].decision.unwrap_or(0);
             let budget = u32::try_from(event.kept_tokens).unwrap_or(u32::MAX);
             for level in [false, true] {
                 let l = usize::from(level);
-                for local in [true, false] {
-                    let served = if local { &shadows.variant } else { &shadows.oracle[l] };
-                    let pieces = self.oracle(event, number as u32, budget, level, served, open);
-                    let kept = self.sightings(&pieces);
-                    if local { &mut shadows.oracle_local[l] } else { &mut shadows.oracle[l] }.push(kept);
+                if !recursive {
+                    let served = |w| shadows.variant.by(number as u32, w, level);
+                    let pieces = self.oracle(event, &[], budget, level, &served, open);
+                    shadows.oracle_local[l].push(self.sightings(&pieces));
+                }
+                let served = |w| !recursive && shadows.oracle[l].by(number as u32, w, level);
+                let pieces = self.oracle(event, &held.oracle[l], budget, level, &served, open);
+                shadows.oracle[l].push(self.sightings(&pieces));
+                if recursive {
+                    held.oracle[l] = pieces.iter().map(|piece| piece.span).collect();
                 }
             }
             shadows.variant.push(self.kept_by_variant(event, until));
             // Nothing kept is nothing to draw.
             let steps = if budget == 0 { &[][..] } else { &event.removable };
-            let mut spans: Vec<u32> = steps.iter().flat_map(|&s| self.log.spans_of(s)).collect();
-            let bag = atom_bag::bag(self.log, self.tokenizer, &spans, budget);
+            let spans: Vec<u32> = steps.iter().flat_map(|&s| self.log.spans_of(s)).collect();
+            let atoms = atom_bag::newest_first(self.log, &spans).chain(held.atom_bag.iter().copied());
+            let bag = atom_bag::bag(self.log, self.tokenizer, atoms, budget);
             let mut kept = Vec::new();
-            self.watch.in_text(&bag, until, &mut |w, b| kept.push((w, b)));
+            let text = atom_bag::text(self.log, &bag);
+            self.watch.in_text(&text, until, &mut |w, b| kept.push((w, b)));
             shadows.atom_bag.push(kept);
+            let fresh: Vec<Piece> = spans.iter().map(|&span| Piece::whole(self.log, span)).collect();
+            let mut pool = fresh.clone();
             for (replicate, random) in shadows.random.iter_mut().enumerate() {
-                random.push(self.random(event, &mut spans, budget, replicate as u64));
+                if recursive {
+                    pool.clone_from(&fresh);
+                    pool.append(&mut held.random[replicate]);
+                }
+                let held = recursive.then(|| &mut held.random[replicate]);
+                random.push(self.random(event, &mut pool, budget, replicate as u64, held));
+            }
+            if recursive {
+                held.atom_bag = bag;
             }
         }
         shadows
@@ -160,20 +204,28 @@ impl Caster<'_> {
         kept
     }
 
-    fn random(&self, event: &Event, spans: &mut [u32], budget: u32, replicate: u64) -> Vec<(u32, bool)> {
+    /// Draws from the pool to the budget; returns what is seen in it, and hands what was drawn to `held`.
+    fn random(
+        &self,
+        event: &Event,
+        pool: &mut [Piece],
+        budget: u32,
+        replicate: u64,
+        mut held: Option<&mut Vec<Piece>>,
+    ) -> Vec<(u32, bool)> {
         let mut kept = Vec::new();
-        if spans.is_empty() {
+        if pool.is_empty() {
             return kept;
         }
         let mut rng = rng(self.seed, "shadow", self.log.id(), u64::from(event.turn), replicate);
-        random::draw(self.log, spans, budget, &mut rng, &mut |span, left| {
-            let sightings = self.watch.in_span(span);
-            if sightings.is_empty() {
-                // Nothing to see in it, so that it need not be cut exactly.
-            } else if self.log.spans[span as usize].tokens <= left {
-                kept.extend(sightings.iter().map(|s| (s.watched, s.bound)));
-            } else if let Some(piece) = Piece::cut(self.log, self.tokenizer, span, left) {
+        random::draw(pool, budget, &mut rng, &mut |piece, left| {
+            // What nobody sees and nobody holds need not be cut exactly.
+            if held.is_none() && self.watch.in_span(piece.span).is_empty() {
+                return;
+            }
+            if let Some(piece) = piece.cut(self.log, self.tokenizer, left) {
                 self.watch.in_pieces(&[piece], &mut |w, b| kept.push((w, b)));
+                held.iter_mut().for_each(|held| held.push(piece));
             }
         });
         kept
@@ -182,24 +234,20 @@ impl Caster<'_> {
     fn oracle(
         &self,
         event: &Event,
-        number: u32,
+        held: &[u32],
         budget: u32,
         bound: bool,
-        served: &Kept,
+        served: &dyn Fn(u32) -> bool,
         open: &OpenNeeds,
     ) -> Vec<Piece> {
         let weight = |atom: AtomId| match self.watch.index(atom) {
-            Some(w) if !served.by(number, w, bound) => open.from(w, bound, event.turn),
+            Some(w) if !served(w) => open.from(w, bound, event.turn),
             _ => 0.0,
         };
         // Only spans that mention a watched atom can serve a need.
         let steps = if budget == 0 { &[][..] } else { &event.removable };
-        let mut spans: Vec<u32> = steps
-            .iter()
-            .flat_map(|&s| self.watch.in_step(s))
-            .filter(|s| s.bound || !bound)
-            .map(|s| s.span)
-            .collect();
+        let fresh = steps.iter().flat_map(|&s| self.watch.in_step(s)).filter(|s| s.bound || !bound);
+        let mut spans: Vec<u32> = held.iter().copied().chain(fresh.map(|s| s.span)).collect();
         spans.dedup();
         oracle::choose(self.log, &spans, budget, bound, &weight)
     }
@@ -211,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_serves_from_its_event_on() {
-        let mut kept = Kept::new(2, &(3..5));
+        let mut kept = Kept::new(2, &(3..5), false);
         kept.push(vec![(0, false)]);
         kept.push(vec![(0, true)]);
         // Events 3 and 4; a need after n events has seen those with a smaller number.
@@ -221,6 +269,16 @@ mod tests {
         assert!(kept.by(5, 0, true));
         assert!(!kept.by(5, 1, false));
         assert!(kept.at(3, 0, false) && !kept.at(3, 0, true) && kept.at(4, 0, false));
+    }
+
+    #[test]
+    fn what_a_recursive_event_leaves_out_is_gone() {
+        let mut kept = Kept::new(2, &(3..5), true);
+        kept.push(vec![(1, false), (0, true), (0, false)]);
+        kept.push(vec![(1, true)]);
+        assert!(!kept.by(0, 0, false) && !kept.by(3, 0, false));
+        assert!(kept.by(4, 0, false) && kept.by(4, 0, true) && kept.by(4, 1, false) && !kept.by(4, 1, true));
+        assert!(!kept.by(5, 0, false) && kept.by(5, 1, true) && kept.by(5, 1, false));
     }
 
     #[test]

@@ -3,18 +3,19 @@
 //! The cut depends on data and plan alone, never on threads, shards or the clock, so that any
 //! process finds the same pieces under the same ids.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::SEMANTICS_VERSION;
 use super::dataset::Dataset;
 use super::plan::{Plan, Variant};
-use crate::store::{self, CellRow, EventRow, ScoreRow, TimelineRow, UnitRow};
+use crate::store::{self, CellRow, EventRow, ItemRow, ScoreRow, TimelineRow, UnitRow};
 
 /// Raised when the layout of a run's folder or the make of ids changes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Step-variants of a unit without a model (half a second or so), unless it is one trajectory that costs more. Less
-/// would not pay for publishing its four tables safely, which takes some 30 milliseconds; more would
+/// would not pay for publishing its five tables safely, which takes some 30 milliseconds; more would
 /// hold more rows in memory, and lose more by a kill.
 const COST: u64 = 20_000;
 /// A trajectory counts as at least so many steps: even the shortest has a hundred scores a variant.
@@ -70,6 +71,7 @@ pub struct UnitRows {
     /// One row a cell: each trajectory under each variant of the unit.
     pub cells: Vec<CellRow>,
     pub events: Vec<EventRow>,
+    pub items: Vec<ItemRow>,
     pub timeline: Vec<TimelineRow>,
     pub scores: Vec<ScoreRow>,
 }
@@ -142,7 +144,9 @@ fn unit_id(
     variants: &[Variant],
 ) -> anyhow::Result<String> {
     let inputs: Vec<&str> = data.inputs()?.iter().map(|i| i.sha256.as_str()).collect();
-    let model = variants.first().and_then(|v| v.model.as_deref());
+    let models = variants.iter().flat_map(|v| [v.model.as_deref(), v.embedder()]).flatten();
+    let models: BTreeMap<&str, &String> =
+        models.filter_map(|name| Some((name, plan.models.get(name)?))).collect();
     let variants: Vec<&str> = variants.iter().map(|v| v.id.as_str()).collect();
     let mut all = serde_json::json!({
         "format": FORMAT,
@@ -159,8 +163,8 @@ fn unit_id(
         "partners": plan.partners,
         "reference_tails": plan.reference_tails,
     });
-    if let Some(identity) = model.and_then(|model| plan.models.get(model)) {
-        all["model"] = identity.as_str().into();
+    if !models.is_empty() {
+        all["models"] = serde_json::json!(models);
     }
     Ok(blake3::hash(all.to_string().as_bytes()).to_hex()[..32].to_owned())
 }

@@ -11,6 +11,7 @@ pub mod bench;
 pub mod cache;
 pub mod catalogue;
 pub mod disarm;
+pub mod dry;
 pub mod fetch;
 pub mod folder;
 pub mod gguf;
@@ -150,6 +151,11 @@ pub enum CallError {
 pub type Outcome = Result<Answer, CallError>;
 
 impl Call {
+    /// The shortest call for a vector: whoever embeds can answer it.
+    pub fn hello_embedder() -> Self {
+        Call::Embed { text: "Hello".to_owned() }
+    }
+
     /// The shortest call for a text: whoever writes can answer it.
     pub fn hello() -> Self {
         let part = Part { text: "Hello".to_owned(), ..Part::default() };
@@ -178,7 +184,7 @@ pub trait Model: Send + Sync {
     /// Whether it answers anything: a short call of the same kind, never from a cache.
     fn is_alive(&self, kind: &Call) -> bool {
         let call = match kind {
-            Call::Embed { .. } => Call::Embed { text: "Hello".to_owned() },
+            Call::Embed { .. } => Call::hello_embedder(),
             _ => Call::hello(),
         };
         self.answer(std::slice::from_ref(&call)).iter().all(Result::is_ok)

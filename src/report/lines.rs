@@ -264,7 +264,7 @@ impl Line {
     /// The label without its trigger, for tables under one trigger.
     pub(super) fn short(&self) -> String {
         let strategy = self.label.rsplit_once(" @ ").map_or(self.label.as_str(), |(strategy, _)| strategy);
-        self.model.as_ref().map_or_else(|| strategy.to_owned(), |model| format!("{strategy} [{model}]"))
+        format!("{strategy}{}", by_model(&self.label))
     }
 
     /// Whether a summary that stands in the log decided what goes: no company for the others.
@@ -453,9 +453,13 @@ fn line(mut replicates: Vec<(usize, &VariantRow, Terms)>) -> Line {
 fn names(variant: &VariantRow) -> (String, String) {
     let label = variant.label.strip_suffix(&format!(" #{}", variant.seed)).unwrap_or(&variant.label);
     let trigger = label.rsplit_once(" @ ").map_or(variant.trigger.as_str(), |(_, trigger)| trigger);
-    let model = variant.model.as_ref().map(|m| format!(" [{m}]"));
-    let trigger = model.and_then(|m| trigger.strip_suffix(&m)).unwrap_or(trigger);
+    let trigger = trigger.strip_suffix(by_model(label)).unwrap_or(trigger);
     (label.to_owned(), trigger.to_owned())
+}
+
+/// The end of a label that says which model worked, or that none did; empty where none could.
+fn by_model(label: &str) -> &str {
+    label.rfind(" [").filter(|_| label.ends_with(']')).map_or("", |at| &label[at..])
 }
 
 #[cfg(test)]

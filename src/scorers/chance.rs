@@ -18,6 +18,8 @@ pub struct Journal<'a> {
     watch: &'a Watch<'a>,
     counts: Counts,
     touched: BTreeSet<u32>,
+    /// What a recursive strategy's last event left.
+    left: Vec<(u32, bool)>,
     /// Per watched atom: (decision, present, bound) at each change.
     changes: Vec<Vec<(u32, bool, bool)>>,
 }
@@ -28,6 +30,7 @@ impl<'a> Journal<'a> {
             watch,
             counts: Counts::new(watch.len()),
             touched: BTreeSet::new(),
+            left: Vec::new(),
             changes: vec![Vec::new(); watch.len()],
         }
     }
@@ -43,6 +46,7 @@ impl<'a> Journal<'a> {
 impl Observer for Journal<'_> {
     fn reset(&mut self) {
         self.counts.clear();
+        self.left.clear();
         self.touched.extend(0..self.watch.len() as u32);
     }
 
@@ -53,18 +57,25 @@ impl Observer for Journal<'_> {
         }
     }
 
-    fn compressed(&mut self, _: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
-        for block in before {
-            self.watch.in_block(block, until, &mut |w, b| {
-                self.counts.remove(w, b);
-                self.touched.insert(w);
-            });
+    fn compressed(&mut self, strategy: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
+        let sightings = |blocks: &mut dyn Iterator<Item = &Block>| {
+            let mut seen = Vec::new();
+            blocks.for_each(|block| self.watch.in_block(block, until, &mut |w, b| seen.push((w, b))));
+            seen
+        };
+        // What is bound in a text depends on the sources before it, so that what was counted is remembered.
+        let gone = sightings(&mut before.iter().filter(|block| event.is_fresh(block)));
+        let left = sightings(&mut event.after.iter());
+        for (w, b) in self.left.drain(..).chain(gone) {
+            self.counts.remove(w, b);
+            self.touched.insert(w);
         }
-        for block in &event.after {
-            self.watch.in_block(block, until, &mut |w, b| {
-                self.counts.add(w, b);
-                self.touched.insert(w);
-            });
+        for &(w, b) in &left {
+            self.counts.add(w, b);
+            self.touched.insert(w);
+        }
+        if strategy.is_recursive() {
+            self.left = left;
         }
     }
 

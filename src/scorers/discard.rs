@@ -4,6 +4,8 @@
 //! report pools the two shares over trajectories: lift = 1 - removed share / scope share; 0 is what
 //! dropping at random gives, 1 is removing nothing needed, null where nothing was removed or needed.
 //! (The seeds' "compression precision" is saturated: dropping everything scores 0.94 and more.)
+//!
+//! An event is judged by what it does to the turns that it is the first to compress.
 
 use std::collections::BTreeSet;
 
@@ -34,10 +36,10 @@ pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
     let mut event_of_turn = vec![u32::MAX; log.turns.len()];
     let (mut scope, mut copied) = (0u64, 0u64);
     for (i, event) in run.events.iter().enumerate() {
-        event_of_turn[event.turns.start as usize..event.turns.end as usize].fill(i as u32);
-        scope += event.scope_tokens;
-        let generated: u64 = event.after.iter().map(|b| u64::from(b.generated_tokens())).sum();
-        copied += event.after.iter().map(|b| u64::from(b.tokens)).sum::<u64>() - generated;
+        event_of_turn[event.fresh as usize..event.turns.end as usize].fill(i as u32);
+        scope += event.fresh_tokens;
+        let after = event.after.iter().filter(|block| event.is_fresh(block));
+        copied += after.map(|b| u64::from(b.tokens - b.generated_tokens())).sum::<u64>();
     }
     // A span counts once, however many needs it serves.
     let spans: BTreeSet<u32> = needed

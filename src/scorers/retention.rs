@@ -172,13 +172,14 @@ impl Observer for Ledger<'_> {
     }
 
     fn compressed(&mut self, strategy: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
-        for block in before {
+        for block in before.iter().filter(|block| event.is_fresh(block)) {
             self.watch.in_block(block, until, &mut |w, b| {
                 self.outside.remove(w, b);
                 self.lost[w as usize] |= !self.outside.has(w, false);
             });
         }
-        for block in event.after.iter().filter(|b| !Event::is_kept(self.log, strategy, b)) {
+        let fixed = |b: &&Block| event.is_fresh(b) && !Event::is_kept(self.log, strategy, b);
+        for block in event.after.iter().filter(fixed) {
             self.watch.in_block(block, until, &mut |w, b| self.fixed.add(w, b));
         }
         self.n_events += 1;
@@ -246,7 +247,8 @@ pub fn score(
             }
         }
     }
-    for stratum in &strata.list {
+    let recursive = caster.strategy.is_recursive();
+    for stratum in strata.list.iter().filter(|stratum| !(recursive && matches!(stratum.of, Of::Local))) {
         stratum.score(&tested, rows);
     }
     misses

@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use super::{Budget, Entry, Env, Scope, Strategy, put, spans_in};
 use crate::context::Edit;
 use crate::features::tokens::Tokenizer;
-use crate::log::Log;
+use crate::log::{AtomId, Log};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "atom-bag",
     summary: "Keep the scope's atoms without prose, newest first.",
     params: Budget::PARAMS,
-    needs_model: false,
+    takes_model: false,
     build: |params| Ok(Box::new(AtomBag(Budget::of(params)?))),
 };
 
@@ -20,29 +20,38 @@ struct AtomBag(Budget);
 
 impl Strategy for AtomBag {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
-        let text = bag(scope.log, env.tokenizer, &spans_in(scope), self.0.tokens(scope));
-        Ok(put(scope, text))
+        let spans = spans_in(scope);
+        let atoms = newest_first(scope.log, &spans);
+        let kept = bag(scope.log, env.tokenizer, atoms, self.0.tokens(scope));
+        Ok(put(scope, text(scope.log, &kept)))
     }
 }
 
-/// The atoms of these spans (in order of the text), newest first, up to a number of tokens.
-pub fn bag(log: &Log, tokenizer: &Tokenizer, spans: &[u32], budget: u32) -> String {
-    let mut text = String::new();
+/// The atoms of these spans (in order of the text), newest first.
+pub fn newest_first(log: &Log, spans: &[u32]) -> impl Iterator<Item = AtomId> {
+    spans.iter().rev().flat_map(|&span| log.mentions_in(span).iter().rev().map(|mention| mention.atom))
+}
+
+/// The first of these atoms, each once, up to a number of tokens.
+pub fn bag(
+    log: &Log,
+    tokenizer: &Tokenizer,
+    atoms: impl Iterator<Item = AtomId>,
+    budget: u32,
+) -> Vec<AtomId> {
     let mut left = budget;
     let mut seen = HashSet::new();
-    'spans: for &span in spans.iter().rev() {
-        for mention in log.mentions_in(span).iter().rev() {
-            if !seen.insert(mention.atom) {
-                continue;
-            }
-            let atom = format!(" {}", log.atoms[mention.atom as usize].text);
-            let tokens = tokenizer.count(&atom);
-            if tokens > left {
-                break 'spans;
-            }
-            left -= tokens;
-            text.push_str(&atom);
-        }
-    }
-    text
+    atoms
+        .filter(|&atom| seen.insert(atom))
+        .map_while(|atom| {
+            let tokens = tokenizer.count(&format!(" {}", log.atoms[atom as usize].text));
+            left = left.checked_sub(tokens)?;
+            Some(atom)
+        })
+        .collect()
+}
+
+/// What a bag of atoms looks like.
+pub fn text(log: &Log, bag: &[AtomId]) -> String {
+    bag.iter().flat_map(|&atom| [" ", &log.atoms[atom as usize].text]).collect()
 }

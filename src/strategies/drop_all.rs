@@ -7,7 +7,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "drop-all",
     summary: "Drop the whole scope: the floor of retention.",
     params: &[],
-    needs_model: false,
+    takes_model: false,
     build: |params| Ok(Box::new(params.try_into::<DropAll>()?)),
 };
 

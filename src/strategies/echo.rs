@@ -8,7 +8,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "echo",
     summary: "Repeat the whole scope as if it were a summary: a control that saves nothing.",
     params: &[],
-    needs_model: false,
+    takes_model: false,
     build: |params| Ok(Box::new(params.try_into::<Echo>()?)),
 };
 

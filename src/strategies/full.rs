@@ -7,7 +7,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "full",
     summary: "Compress nothing: the baseline of every table.",
     params: &[],
-    needs_model: false,
+    takes_model: false,
     build: |params| Ok(Box::new(params.try_into::<Full>()?)),
 };
 

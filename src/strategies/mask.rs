@@ -13,7 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "mask",
     summary: "Keep the last turns' observations and mask the older ones.",
     params: &[("keep_last", "10")],
-    needs_model: false,
+    takes_model: false,
     build: |params| Ok(Box::new(params.try_into::<Mask>()?)),
 };
 
@@ -32,20 +32,7 @@ impl Default for Mask {
 
 impl Strategy for Mask {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
-        let mut edits = Vec::new();
-        for block in scope.blocks.clone() {
-            let Content::Step(step) = scope.context.blocks[block].content else { continue };
-            if scope.log.kind(step) != Kind::Observation {
-                continue;
-            }
-            let text = placeholder(scope.log.lines[step as usize]);
-            let tokens = scope.context.blocks[block].tokens;
-            // A token is at least a byte, so most placeholders need not be counted to be shorter.
-            if text.len() < tokens as usize || env.tokenizer.count(&text) < tokens {
-                edits.push(Edit::Mask { block, text });
-            }
-        }
-        Ok(edits)
+        Ok(masks(scope, env))
     }
 
     fn keep_last(&self) -> u32 {
@@ -55,6 +42,24 @@ impl Strategy for Mask {
     fn may_remove(&self, kind: Kind) -> bool {
         kind == Kind::Observation
     }
+}
+
+/// Edits that mask the observations of the scope that still stand whole.
+pub(super) fn masks(scope: &Scope<'_>, env: &Env<'_>) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for block in scope.blocks.clone() {
+        let Content::Step(step) = scope.context.blocks[block].content else { continue };
+        if scope.log.kind(step) != Kind::Observation {
+            continue;
+        }
+        let text = placeholder(scope.log.lines[step as usize]);
+        let tokens = scope.context.blocks[block].tokens;
+        // A token is at least a byte, so most placeholders need not be counted to be shorter.
+        if text.len() < tokens as usize || env.tokenizer.count(&text) < tokens {
+            edits.push(Edit::Mask { block, text });
+        }
+    }
+    edits
 }
 
 fn placeholder(lines: u32) -> String {

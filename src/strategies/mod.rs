@@ -3,28 +3,37 @@
 //! A strategy sees the context and the scope of an event and proposes edits. It never sees the
 //! future; only `oracle` does, through [`Scope::needs`], and says so.
 
+use std::any::Any;
 use std::ops::Range;
 
 use anyhow::Context as _;
 use rand_chacha::ChaCha8Rng;
 
-use crate::context::{Context, Edit};
+use crate::context::{Block, Content, Context, Edit, Piece};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::{Answer, Call, CallError, Model, Outage, Outcome};
 use crate::needs::Needs;
 use crate::trajectory::Kind;
 
+mod anchored;
 pub mod atom_bag;
+mod codex;
+mod codex_tail;
 mod drop_all;
 mod echo;
+mod extractive;
 mod full;
+mod hierarchical;
 mod mask;
+mod mask_summary;
 pub mod oracle;
 pub mod random;
 mod shuffle;
 mod summary;
+mod tool_log;
 mod truncate;
+mod writer;
 
 /// What is to be compressed.
 pub struct Scope<'a> {
@@ -34,6 +43,8 @@ pub struct Scope<'a> {
     pub blocks: Range<usize>,
     /// Turns of the scope.
     pub turns: Range<u32>,
+    /// The last of them, from this turn on, are compressed for the first time: all, unless the strategy is recursive.
+    pub fresh: u32,
     /// The turn about to be decided.
     pub turn: u32,
     /// What the agent will need: for `oracle` alone.
@@ -47,12 +58,25 @@ pub struct Env<'a> {
     pub rng: ChaCha8Rng,
     /// The variant's model; none if it has none.
     pub model: Option<&'a dyn Model>,
+    /// The variant's model of embeddings; none if it has none.
+    pub embedder: Option<&'a dyn Model>,
+    /// What the strategy remembers of the segment.
+    pub state: State,
     /// What the event has asked of the model so far.
     pub work: Work,
 }
 
+/// What a strategy remembers from event to event; it begins anew with each cell and each segment.
+pub struct State(Box<dyn Any>);
+
+impl Default for State {
+    fn default() -> Self {
+        State(Box::new(()))
+    }
+}
+
 /// What an event asked of a model, and how that went.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     pub calls: u32,
     pub tokens_in: u64,
@@ -63,42 +87,91 @@ pub struct Work {
     pub fallback: Option<&'static str>,
     /// One word for each answer that could not be used.
     pub degenerate: Vec<&'static str>,
+    /// What was picked out of the scope, and what became of it.
+    pub items: Vec<Item>,
+}
+
+/// A passage that a strategy picked out of the scope: a row of table `items`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    pub text: String,
+    /// What it is taken for: goal, constraint, decision, fact, tool_output.
+    pub kind: &'static str,
+    /// Where it stands, if it was found: step, and bytes of its text.
+    pub source: Option<(u32, Range<u32>)>,
+    pub score: Option<f64>,
+    /// What became of it: kept, repaired, duplicate, not_found, capped.
+    pub fate: &'static str,
+    /// The item of the event that it repeats, by its number.
+    pub of: Option<u32>,
 }
 
 impl<'a> Env<'a> {
     pub fn new(tokenizer: &'a Tokenizer, rng: ChaCha8Rng, model: Option<&'a dyn Model>) -> Self {
-        Env { tokenizer, rng, model, work: Work::default() }
+        let (embedder, state, work) = (None, State::default(), Work::default());
+        Env { tokenizer, rng, model, embedder, state, work }
     }
 
-    /// Asks the variant's model, and keeps count.
+    /// What the strategy remembers, as it left it at the last event of the segment; its default at the first.
+    fn state<T: Any + Default>(&mut self) -> &mut T {
+        if !self.state.0.is::<T>() {
+            self.state = State(Box::new(T::default()));
+        }
+        self.state.0.downcast_mut().expect("it was made a T above")
+    }
+
+    /// Asks the variant's model, and keeps count. Outcomes are in the order of the calls.
     ///
     /// # Errors
-    /// The variant has no model, or one that answers nothing any more ([`Outage`]). That a model cannot answer this
+    /// The variant has no model, or one that answers nothing any more ([`Outage`]). That a model cannot answer a
     /// call is no error but an outcome.
-    fn ask(&mut self, call: &Call) -> anyhow::Result<Outcome> {
+    fn ask(&mut self, calls: &[Call]) -> anyhow::Result<Vec<Outcome>> {
         let model = self.model.context("this strategy needs a model\nhint: add `model = \"NAME\"` to it")?;
-        let outcome = model.answer(std::slice::from_ref(call)).pop().context("the model gave no outcome")?;
-        self.work.calls += 1;
-        match &outcome {
-            Ok(Answer::Text(text)) => {
-                self.work.tokens_in += u64::from(text.prompt_tokens);
-                self.work.tokens_out += u64::from(text.tokens);
-                self.work.tokens_cut += u64::from(text.cut_tokens);
-            }
-            Ok(Answer::Scores(scores)) => {
-                self.work.tokens_in += u64::from(scores.prompt_tokens);
-                self.work.tokens_cut += u64::from(scores.cut_tokens);
-            }
-            Ok(Answer::Vector { cut_tokens, .. }) => self.work.tokens_cut += u64::from(*cut_tokens),
-            Ok(Answer::Tokens(_)) | Err(CallError::TooLong { .. } | CallError::Grammar(_)) => {}
-            Err(error) => {
-                if !model.is_alive(call) {
-                    let model = model.card().name.clone();
-                    return Err(Outage { model, error: error.clone() }.into());
+        self.work.ask(model, calls)
+    }
+
+    /// The unit vectors of these texts; none where the variant has no model of embeddings, or it cannot read one of them.
+    ///
+    /// # Errors
+    /// As [`Env::ask`].
+    fn embed(&mut self, texts: &[String]) -> anyhow::Result<Option<Vec<Vec<f32>>>> {
+        let Some(model) = self.embedder else { return Ok(None) };
+        let calls: Vec<Call> = texts.iter().map(|text| Call::Embed { text: text.clone() }).collect();
+        let vector = |outcome| match outcome {
+            Ok(Answer::Vector { values, .. }) => Some(values),
+            _ => None,
+        };
+        Ok(self.work.ask(model, &calls)?.into_iter().map(vector).collect())
+    }
+}
+
+impl Work {
+    fn ask(&mut self, model: &dyn Model, calls: &[Call]) -> anyhow::Result<Vec<Outcome>> {
+        let outcomes = model.answer(calls);
+        anyhow::ensure!(outcomes.len() == calls.len(), "the model gave {} outcomes", outcomes.len());
+        for (call, outcome) in calls.iter().zip(&outcomes) {
+            self.calls += 1;
+            match outcome {
+                Ok(Answer::Text(text)) => {
+                    self.tokens_in += u64::from(text.prompt_tokens);
+                    self.tokens_out += u64::from(text.tokens);
+                    self.tokens_cut += u64::from(text.cut_tokens);
+                }
+                Ok(Answer::Scores(scores)) => {
+                    self.tokens_in += u64::from(scores.prompt_tokens);
+                    self.tokens_cut += u64::from(scores.cut_tokens);
+                }
+                Ok(Answer::Vector { cut_tokens, .. }) => self.tokens_cut += u64::from(*cut_tokens),
+                Ok(Answer::Tokens(_)) | Err(CallError::TooLong { .. } | CallError::Grammar(_)) => {}
+                Err(error) => {
+                    if !model.is_alive(call) {
+                        let model = model.card().name.clone();
+                        return Err(Outage { model, error: error.clone() }.into());
+                    }
                 }
             }
         }
-        Ok(outcome)
+        Ok(outcomes)
     }
 }
 
@@ -106,6 +179,11 @@ impl<'a> Env<'a> {
 pub trait Strategy: Send + Sync {
     /// Proposes edits of the blocks in scope, sorted by block.
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>>;
+
+    /// Whether its scope is all that its segment holds, with what it left there before, and not the fresh turns alone.
+    fn is_recursive(&self) -> bool {
+        false
+    }
 
     /// How many of the newest turns the strategy leaves alone, whatever the trigger says.
     fn keep_last(&self) -> u32 {
@@ -129,22 +207,28 @@ pub struct Entry {
     pub summary: &'static str,
     /// Names of the parameters, with their defaults.
     pub params: &'static [(&'static str, &'static str)],
-    /// Whether it cannot do without a model.
-    pub needs_model: bool,
+    /// Whether it works with a model; it does without one, too.
+    pub takes_model: bool,
     pub build: fn(toml::Table) -> anyhow::Result<Box<dyn Strategy>>,
 }
 
 /// All strategies, by name.
 pub static ALL: &[Entry] = &[
+    anchored::ENTRY,
     atom_bag::ENTRY,
+    codex::ENTRY,
+    codex_tail::ENTRY,
     drop_all::ENTRY,
     echo::ENTRY,
     full::ENTRY,
+    hierarchical::ENTRY,
     mask::ENTRY,
+    mask_summary::ENTRY,
     oracle::ENTRY,
     random::ENTRY,
     shuffle::ENTRY,
     summary::ENTRY,
+    tool_log::ENTRY,
     truncate::ENTRY,
 ];
 
@@ -195,6 +279,27 @@ fn texts(scope: &Scope<'_>) -> Vec<String> {
     scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.text(scope.log)).collect()
 }
 
+/// Blocks of the scope as a model reads them: each under a word for who speaks; a text that the strategy left there
+/// itself has none.
+fn transcript(scope: &Scope<'_>, blocks: Range<usize>) -> String {
+    let line = |block: &Block| {
+        let speaker = match &block.content {
+            Content::Generated { .. } => "",
+            Content::Step(step) | Content::Placeholder { step, .. } | Content::Excerpt { step, .. } => {
+                match (scope.log.kind(*step), scope.log.trajectory.steps[*step as usize].is_agent()) {
+                    (Kind::Observation, _) => "Observation: ",
+                    (Kind::Action, _) => "Action: ",
+                    (Kind::Thought, _) => "Thought: ",
+                    (_, true) => "Agent: ",
+                    (_, false) => "User: ",
+                }
+            }
+        };
+        format!("{speaker}{}\n", block.text(scope.log))
+    };
+    scope.context.blocks[blocks].iter().map(line).collect()
+}
+
 /// Edits that put one text in the place of the whole scope; none in the place if it is empty.
 fn put(scope: &Scope<'_>, text: String) -> Vec<Edit> {
     let insert = (!text.is_empty()).then_some(Edit::Insert { before: scope.blocks.start, text });
@@ -205,7 +310,7 @@ fn put(scope: &Scope<'_>, text: String) -> Vec<Edit> {
 fn spans_in(scope: &Scope<'_>) -> Vec<u32> {
     let mut spans = Vec::new();
     for block in &scope.context.blocks[scope.blocks.clone()] {
-        if let crate::context::Content::Step(step) = block.content {
+        if let Content::Step(step) = block.content {
             spans.extend(scope.log.spans_of(step));
         }
     }
@@ -213,13 +318,13 @@ fn spans_in(scope: &Scope<'_>) -> Vec<u32> {
 }
 
 /// Edits that keep these pieces (sorted by span) and drop the rest of the scope.
-fn keep_pieces(scope: &Scope<'_>, pieces: &[crate::context::Piece]) -> Vec<Edit> {
+fn keep_pieces(scope: &Scope<'_>, pieces: &[Piece]) -> Vec<Edit> {
     let mut pieces = pieces.iter().copied().peekable();
     scope
         .blocks
         .clone()
         .filter_map(|block| {
-            let crate::context::Content::Step(step) = scope.context.blocks[block].content else {
+            let Content::Step(step) = scope.context.blocks[block].content else {
                 return None;
             };
             let end = scope.log.spans_of(step).end;
@@ -230,4 +335,31 @@ fn keep_pieces(scope: &Scope<'_>, pieces: &[crate::context::Piece]) -> Vec<Edit>
             Some(if kept.is_empty() { Edit::Drop { block } } else { Edit::Keep { block, pieces: kept } })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::replay::{Observer, Recipe, replay};
+
+    /// What stands for the scope after each event of a replay without a model.
+    pub(super) fn after_events(strategy: (&str, &str), trigger: (&str, &str), script: &str) -> Vec<String> {
+        struct Nobody;
+        impl Observer for Nobody {}
+        let log = Log::script(script);
+        let recipe = Recipe {
+            strategy: build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
+            trigger: crate::triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
+            seed: 1,
+            model: None,
+            embedder: None,
+        };
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let run = replay(&log, &recipe, &tokenizer, &Needs::of(&log, 3), &mut Nobody).unwrap();
+        run.events
+            .iter()
+            .inspect(|event| assert_eq!(event.violations, [""; 0]))
+            .map(|event| event.after.iter().map(|block| block.text(&log)).collect())
+            .collect()
+    }
 }

@@ -15,7 +15,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "oracle",
     summary: "Keep the lines that later needs ask for (sees the future).",
     params: Budget::PARAMS,
-    needs_model: false,
+    takes_model: false,
     build: |params| Ok(Box::new(Oracle(Budget::of(params)?))),
 };
 

@@ -11,7 +11,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "random",
     summary: "Keep lines drawn at random to a share of the scope's tokens.",
     params: Budget::PARAMS,
-    needs_model: false,
+    takes_model: false,
     build: |params| Ok(Box::new(Random(Budget::of(params)?))),
 };
 
@@ -20,7 +20,7 @@ struct Random(Budget);
 impl Strategy for Random {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let budget = self.0.tokens(scope);
-        let pieces = choose(scope.log, env.tokenizer, &mut spans_in(scope), budget, &mut env.rng);
+        let pieces = choose(scope.log, env.tokenizer, &spans_in(scope), budget, &mut env.rng);
         Ok(keep_pieces(scope, &pieces))
     }
 }
@@ -30,35 +30,30 @@ impl Strategy for Random {
 fn choose(
     log: &Log,
     tokenizer: &Tokenizer,
-    spans: &mut [u32],
+    spans: &[u32],
     budget: u32,
     rng: &mut impl rand::Rng,
 ) -> Vec<Piece> {
+    let mut pool: Vec<Piece> = spans.iter().map(|&span| Piece::whole(log, span)).collect();
     let mut pieces = Vec::new();
-    draw(log, spans, budget, rng, &mut |span, left| pieces.extend(Piece::cut(log, tokenizer, span, left)));
+    draw(&mut pool, budget, rng, &mut |piece, left| pieces.extend(piece.cut(log, tokenizer, left)));
     pieces.sort_unstable_by_key(|p| p.span);
     pieces
 }
 
-/// Draws spans without replacement and hands each to `take` with the tokens that are left for it,
-/// until a span does not fit whole: that one is the last.
+/// Draws pieces without replacement and hands each to `take` with the tokens that are left for it,
+/// until a piece does not fit whole: that one is the last.
 ///
-/// Reorders `spans`; only as many are drawn as are needed, so the cost follows the budget.
-pub fn draw(
-    log: &Log,
-    spans: &mut [u32],
-    budget: u32,
-    rng: &mut impl rand::Rng,
-    take: &mut impl FnMut(u32, u32),
-) {
+/// Reorders `pool`; only as many are drawn as are needed, so the cost follows the budget.
+pub fn draw(pool: &mut [Piece], budget: u32, rng: &mut impl rand::Rng, take: &mut impl FnMut(Piece, u32)) {
     let mut left = budget;
-    for i in 0..spans.len() {
+    for i in 0..pool.len() {
         if left == 0 {
             break;
         }
-        let pick = rng.random_range(i..spans.len());
-        spans.swap(i, pick);
-        take(spans[i], left);
-        left = left.saturating_sub(log.spans[spans[i] as usize].tokens);
+        let pick = rng.random_range(i..pool.len());
+        pool.swap(i, pick);
+        take(pool[i], left);
+        left = left.saturating_sub(pool[i].tokens);
     }
 }

@@ -10,7 +10,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "shuffle",
     summary: "Keep the scope's words in random order: a control that means nothing.",
     params: Budget::PARAMS,
-    needs_model: false,
+    takes_model: false,
     build: |params| Ok(Box::new(Shuffle(Budget::of(params)?))),
 };
 

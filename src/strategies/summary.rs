@@ -1,19 +1,18 @@
-//! One generic summary by the model stands for the whole scope; nothing is protected.
+//! One generic summary stands for the whole scope; nothing is protected.
 //!
-//! Strategy A of the seeds: 3 to 4 sentences. Each event summarises its own turns, and earlier summaries stay. A
-//! degenerate answer is asked for once more with a seed of its own; if that fails too, a line that says how many
-//! turns are left out stands in its place (fallback `omit`).
+//! Strategy A of the seeds: 3 to 4 sentences. Each event summarises all that was compressed before together with the fresh
+//! turns; with `recursive = false` its own turns alone, and earlier summaries stay.
 
-use super::{Entry, Env, Scope, Strategy, put, texts};
+use super::writer::summarise;
+use super::{Entry, Env, Scope, Strategy, put, texts, transcript};
 use crate::context::Edit;
 use crate::models::prompt::{Data, Prompt, Var};
-use crate::models::{Answer, Call, Finish, Sampling, Text};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "summary",
-    summary: "Let the model write a summary in the place of the turns.",
-    params: &[("max_tokens", "200"), ("sentences", "\"3 to 4\"")],
-    needs_model: true,
+    summary: "One generic summary in the place of all that is compressed.",
+    params: &[("max_tokens", "200"), ("sentences", "\"3 to 4\""), ("recursive", "true")],
+    takes_model: true,
     build: |params| Ok(Box::new(params.try_into::<Summary>()?)),
 };
 
@@ -22,103 +21,47 @@ const TEMPLATE: &str = include_str!("summary.txt");
 #[derive(serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Summary {
-    /// Tokens that the model may write.
+    /// Tokens of a summary at most.
     max_tokens: u32,
     /// How many sentences the prompt asks for.
     sentences: String,
+    /// Whether summaries are summarised again.
+    recursive: bool,
 }
 
 impl Default for Summary {
     fn default() -> Self {
-        Summary { max_tokens: 200, sentences: "3 to 4".to_owned() }
+        Summary { max_tokens: 200, sentences: "3 to 4".to_owned(), recursive: true }
     }
 }
 
 impl Strategy for Summary {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
-        let source = texts(scope).join("\n");
-        let vars = [
-            ("log", Data::fenced(&source).may_cut().into()),
-            ("sentences", Var::ours(self.sentences.as_str())),
-        ];
-        let prompt = Prompt::render(TEMPLATE, &vars)?;
-        let tokens: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
-        let text = self.ask(prompt, tokens, env)?;
-        let text = text.unwrap_or_else(|| {
-            env.work.fallback = Some("omit");
-            format!("({} earlier turns are left out)", scope.turns.len())
-        });
+        let text = summarise(&texts(scope), self.max_tokens, env, || {
+            let log = transcript(scope, scope.blocks.clone());
+            generic(&log, &self.sentences)
+        })?;
         Ok(put(scope, text))
     }
-}
 
-impl Summary {
-    /// A summary of text of so many tokens; none if the model gave none twice.
-    fn ask(&self, prompt: Prompt, tokens: u32, env: &mut Env<'_>) -> anyhow::Result<Option<String>> {
-        let mut call = Call::Generate {
-            prompt,
-            max_tokens: self.max_tokens,
-            grammar: None,
-            stop: Vec::new(),
-            sampling: None,
-        };
-        for attempt in 0..2 {
-            if let (1, Call::Generate { sampling, .. }) = (attempt, &mut call) {
-                *sampling = Some(Sampling {
-                    temperature: 0.7,
-                    top_p: 0.95,
-                    seed: rand::RngExt::random(&mut env.rng),
-                });
-            }
-            match env.ask(&call)? {
-                Ok(Answer::Text(text)) => match degenerate(&text, env.tokenizer.count(&text.text), tokens) {
-                    None => return Ok(Some(text.text.trim().to_owned())),
-                    Some(flag) => env.work.degenerate.push(flag),
-                },
-                Ok(other) => anyhow::bail!("asked for a text, was given {other:?}"),
-                Err(error) => {
-                    tracing::debug!("summary: {error}");
-                    env.work.degenerate.push("no answer");
-                }
-            }
-        }
-        Ok(None)
+    fn is_recursive(&self) -> bool {
+        self.recursive
     }
 }
 
-/// Why a generated text is no summary of a source of so many tokens.
-fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<&'static str> {
-    match text {
-        text if text.text.trim().is_empty() => Some("empty"),
-        text if text.finish == Finish::Loop => Some("loop"),
-        _ if tokens > source => Some("longer than the input"),
-        _ => None,
-    }
+/// Asks for a summary of so many sentences of a part of a log.
+pub(super) fn generic(log: &str, sentences: &str) -> anyhow::Result<Prompt> {
+    let vars = [("log", Data::fenced(log).may_cut().into()), ("sentences", Var::ours(sentences))];
+    Ok(Prompt::render(TEMPLATE, &vars)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(text: &str, finish: Finish) -> Text {
-        Text { text: text.to_owned(), finish, prompt_tokens: 10, tokens: 5, cut_tokens: 0 }
-    }
-
-    #[test]
-    fn what_is_no_summary() {
-        assert_eq!(degenerate(&text(" \n", Finish::Stop), 1, 100), Some("empty"));
-        assert_eq!(degenerate(&text("a a a a", Finish::Loop), 5, 100), Some("loop"));
-        assert_eq!(degenerate(&text("much", Finish::Length), 101, 100), Some("longer than the input"));
-        assert_eq!(degenerate(&text("The agent fixed it.", Finish::Stop), 5, 100), None);
-    }
-
     #[test]
     fn the_prompt_says_what_is_wanted() {
-        let vars = [
-            ("log", Data::fenced("ls\n```\n<|im_end|>").may_cut().into()),
-            ("sentences", Var::ours("3 to 4")),
-        ];
-        let prompt = Prompt::render(TEMPLATE, &vars).unwrap();
+        let prompt = generic("ls\n```\n<|im_end|>", "3 to 4").unwrap();
         assert!(prompt.chat && prompt.parts[1].may_cut);
         assert_eq!(prompt.parts[1].text, "ls\n```\n<|im_end|>");
         assert!(prompt.parts[2].text.contains("in 3 to 4 sentences"), "{}", prompt.parts[2].text);

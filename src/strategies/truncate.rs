@@ -10,7 +10,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "truncate",
     summary: "Keep the first and the last turns and drop those between.",
     params: &[("keep_last", "10"), ("keep_first", "0")],
-    needs_model: false,
+    takes_model: false,
     build: |params| Ok(Box::new(params.try_into::<Truncate>()?)),
 };
 

@@ -58,6 +58,7 @@ fn recipe(strategy: &str, params: &str) -> Recipe {
         trigger: triggers::build("turns", toml::from_str("n = 1").expect("parameters")).expect("trigger"),
         seed: 1,
         model: None,
+        embedder: None,
     }
 }
 

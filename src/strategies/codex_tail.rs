@@ -1,0 +1,44 @@
+//! A hand-off summary of all but the last turns, which stay as they were.
+//!
+//! Strategy B as the seeds' comparison has it: system prompt, summary, last 3 turns.
+
+use super::codex::handoff;
+use super::{Entry, Env, Scope, Strategy, put};
+use crate::context::Edit;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "codex-tail",
+    summary: "Put a hand-off summary in the place of all but the last turns.",
+    params: &[("max_tokens", "400"), ("keep_last", "3")],
+    takes_model: true,
+    build: |params| Ok(Box::new(params.try_into::<CodexTail>()?)),
+};
+
+#[derive(serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct CodexTail {
+    /// Tokens of the summary at most.
+    max_tokens: u32,
+    /// How many of the newest turns stay.
+    keep_last: u32,
+}
+
+impl Default for CodexTail {
+    fn default() -> Self {
+        CodexTail { max_tokens: 400, keep_last: 3 }
+    }
+}
+
+impl Strategy for CodexTail {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        Ok(put(scope, handoff(scope, self.max_tokens, env)?))
+    }
+
+    fn is_recursive(&self) -> bool {
+        true
+    }
+
+    fn keep_last(&self) -> u32 {
+        self.keep_last
+    }
+}

@@ -1,0 +1,125 @@
+//! Chunks of turns are summarised, then their summaries, level by level.
+//!
+//! Strategy C of the seeds: chunks of 5 turns. Level 1 are the summaries of the chunks; each further level summarises up to
+//! `fan_in` neighbours of the one below into one, until `depth` levels are made or one text is left. What an earlier
+//! event left is a text of level 1.
+
+use super::summary::generic;
+use super::writer::summarise;
+use super::{Entry, Env, Scope, Strategy, put, transcript};
+use crate::context::Edit;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "hierarchical",
+    summary: "Summarise chunks of turns, then the summaries.",
+    params: &[("chunk_turns", "5"), ("fan_in", "5"), ("depth", "2"), ("max_tokens", "150")],
+    takes_model: true,
+    build: |params| {
+        let hierarchical: Hierarchical = params.try_into()?;
+        anyhow::ensure!(hierarchical.chunk_turns > 0, "parameter `chunk_turns` must be at least 1");
+        anyhow::ensure!(hierarchical.fan_in > 1, "parameter `fan_in` must be at least 2");
+        anyhow::ensure!(hierarchical.depth > 0, "parameter `depth` must be at least 1");
+        Ok(Box::new(hierarchical))
+    },
+};
+
+/// How many sentences each summary is to have.
+const SENTENCES: &str = "2 to 3";
+
+#[derive(serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Hierarchical {
+    /// Turns of a chunk.
+    chunk_turns: u32,
+    /// Summaries that become one on the next level.
+    fan_in: usize,
+    /// Levels at most; 1 keeps the summaries of the chunks.
+    depth: u32,
+    /// Tokens of each summary at most.
+    max_tokens: u32,
+}
+
+impl Default for Hierarchical {
+    fn default() -> Self {
+        Hierarchical { chunk_turns: 5, fan_in: 5, depth: 2, max_tokens: 150 }
+    }
+}
+
+impl Strategy for Hierarchical {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let blocks = &scope.context.blocks[scope.blocks.clone()];
+        let text = |i: usize| blocks[i].text(scope.log);
+        let n_old = blocks.partition_point(|block| block.turn < scope.fresh);
+        let mut level: Vec<String> = (0..n_old).map(text).collect();
+        let mut start = n_old;
+        while start < blocks.len() {
+            let chunk = |i: usize| (blocks[i].turn - scope.fresh) / self.chunk_turns;
+            let end = (start..blocks.len()).find(|&i| chunk(i) != chunk(start)).unwrap_or(blocks.len());
+            let texts: Vec<String> = (start..end).map(text).collect();
+            let summary = summarise(&texts, self.max_tokens, env, || {
+                let log = transcript(scope, scope.blocks.start + start..scope.blocks.start + end);
+                generic(&log, SENTENCES)
+            })?;
+            level.push(summary);
+            start = end;
+        }
+        for _ in 1..self.depth {
+            if level.len() < 2 {
+                break;
+            }
+            let mut above = Vec::new();
+            for texts in level.chunks(self.fan_in) {
+                above.push(match texts {
+                    [one] => one.clone(),
+                    texts => {
+                        summarise(texts, self.max_tokens, env, || generic(&texts.join("\n"), SENTENCES))?
+                    }
+                });
+            }
+            level = above;
+        }
+        level.retain(|text| !text.is_empty());
+        Ok(put(scope, level.join("\n")))
+    }
+
+    fn is_recursive(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::after_events;
+
+    const SCRIPT: &str = "user: mend it
+        action: cat one.py
+        observation: alpha
+        action: cat two.py
+        observation: beta
+        action: cat three.py
+        observation: gamma
+        action: cat four.py
+        observation: delta
+        agent: done";
+
+    /// Nine tokens hold one call of each chunk and the words that came back; the level above holds less of both.
+    #[test]
+    fn levels_are_summaries_of_summaries() {
+        let after = |depth: u32| {
+            let params = format!("chunk_turns = 2\nmax_tokens = 9\ndepth = {depth}");
+            after_events(("hierarchical", &params), ("turns", "n = 4"), SCRIPT).remove(0)
+        };
+        let (chunks, top) = (after(1), after(2));
+        assert_eq!(chunks, "alpha\ncat two.py\nbeta\ngamma\ncat four.py\ndelta");
+        assert!(top.len() < chunks.len() && top.lines().all(|line| chunks.contains(line)), "{top}");
+    }
+
+    #[test]
+    fn what_an_event_left_is_summarised_again() {
+        let params = "chunk_turns = 2\nmax_tokens = 9";
+        let after = after_events(("hierarchical", params), ("turns", "n = 2"), SCRIPT);
+        assert_eq!(after.len(), 2);
+        assert!(after[1].lines().all(|line| after[0].contains(line) || SCRIPT.contains(line)), "{after:?}");
+        assert!(after[1].len() < SCRIPT.len() / 2);
+    }
+}

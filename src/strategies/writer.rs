@@ -1,0 +1,174 @@
+//! Texts that a model writes for an event: what is no such text is told, asked for once more, and replaced.
+//!
+//! An output is *degenerate* if it is empty, loops, is longer than its source, refuses, or replies to the user of the log
+//! in place of writing about them. It is flagged, asked for once more with a seed of its own (temperature 0.7), and if that
+//! fails too the caller's fallback stands in: for a summary, the extractive one.
+
+use super::{Env, extractive};
+use crate::models::{Answer, Call, Finish, Prompt, Sampling, Text};
+
+/// The name of the fallback that [`summarise`] uses.
+const FALLBACK: &str = "extractive";
+/// How texts begin that refuse. Lower case.
+const REFUSALS: &[&str] = &[
+    "i'm sorry",
+    "i am sorry",
+    "sorry,",
+    "i cannot",
+    "i can't",
+    "i am unable",
+    "i'm unable",
+    "i apologize",
+    "as an ai",
+];
+/// How texts begin that reply to somebody.
+const REPLIES: &[&str] = &[
+    "hello",
+    "hi ",
+    "hi,",
+    "hi!",
+    "thank you for",
+    "thanks for",
+    "you're welcome",
+    "how can i",
+    "i'd be happy to",
+    "i would be happy to",
+    "i'm glad",
+    "please provide",
+    "please share",
+    "could you please",
+    "dear ",
+];
+/// What only a reply to somebody says.
+const OFFERS: &[&str] =
+    &["let me know if you", "feel free to ask", "how can i help you", "how can i assist you"];
+
+/// A summary of these texts in about so many tokens at most: by the variant's model, asked with the prompt, or extracted
+/// where there is no model or it gave none.
+///
+/// # Errors
+/// A prompt that cannot be rendered, a model that answers nothing any more.
+pub(super) fn summarise(
+    texts: &[String],
+    max_tokens: u32,
+    env: &mut Env<'_>,
+    prompt: impl FnOnce() -> anyhow::Result<Prompt>,
+) -> anyhow::Result<String> {
+    if env.model.is_some() {
+        let tokens = texts.iter().map(|text| env.tokenizer.count(text)).sum();
+        if let Some(text) = write(prompt()?, None, max_tokens, tokens, env)? {
+            return Ok(text);
+        }
+        env.work.fallback = Some(FALLBACK);
+    }
+    Ok(extractive::summary(texts, max_tokens, env.tokenizer))
+}
+
+/// A text by the variant's model about a source of so many tokens, in the form of the grammar (GBNF) if there is one;
+/// none if it gave none twice.
+///
+/// # Errors
+/// The variant has no model, or one that answers nothing any more.
+pub(super) fn write(
+    prompt: Prompt,
+    grammar: Option<String>,
+    max_tokens: u32,
+    source_tokens: u32,
+    env: &mut Env<'_>,
+) -> anyhow::Result<Option<String>> {
+    let mut call = Call::Generate { prompt, max_tokens, grammar, stop: Vec::new(), sampling: None };
+    for attempt in 0..2 {
+        if let (1, Call::Generate { sampling, .. }) = (attempt, &mut call) {
+            let seed = rand::RngExt::random(&mut env.rng);
+            *sampling = Some(Sampling { temperature: 0.7, top_p: 0.95, seed });
+        }
+        match env.ask(std::slice::from_ref(&call))?.pop() {
+            Some(Ok(Answer::Text(text))) => {
+                match degenerate(&text, env.tokenizer.count(&text.text), source_tokens) {
+                    None => return Ok(Some(text.text.trim().to_owned())),
+                    Some(flag) => env.work.degenerate.push(flag),
+                }
+            }
+            Some(Err(error)) => {
+                tracing::debug!("no text: {error}");
+                env.work.degenerate.push("no answer");
+            }
+            other => anyhow::bail!("asked for a text, was given {other:?}"),
+        }
+    }
+    Ok(None)
+}
+
+/// Why a generated text of so many tokens says nothing about a source of so many.
+fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<&'static str> {
+    let lower = text.text.trim().to_lowercase().replace('\u{2019}', "'");
+    match lower.as_str() {
+        "" => Some("empty"),
+        _ if text.finish == Finish::Loop => Some("loop"),
+        _ if tokens > source => Some("longer than the input"),
+        lower if REFUSALS.iter().any(|start| lower.starts_with(start)) => Some("refusal"),
+        lower if REPLIES.iter().any(|start| lower.starts_with(start)) => Some("reply"),
+        lower if OFFERS.iter().any(|offer| lower.contains(offer)) => Some("reply"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rand::SeedableRng as _;
+
+    use super::*;
+    use crate::features::tokens::Tokenizer;
+    use crate::models::scripted::Scripted;
+    use crate::models::{Card, Model};
+
+    fn text(text: &str, finish: Finish) -> Text {
+        Text { text: text.to_owned(), finish, prompt_tokens: 10, tokens: 5, cut_tokens: 0 }
+    }
+
+    #[test]
+    fn what_is_no_text_about_its_source() {
+        let flag = |t: &str, finish| degenerate(&text(t, finish), 9, 10);
+        assert_eq!(flag(" \n", Finish::Stop), Some("empty"));
+        assert_eq!(flag("a a a a", Finish::Loop), Some("loop"));
+        assert_eq!(degenerate(&text("much", Finish::Length), 101, 100), Some("longer than the input"));
+        assert_eq!(flag("I’m sorry, but I can’t help.", Finish::Stop), Some("refusal"));
+        assert_eq!(flag("Thank you for the log! What next?", Finish::Stop), Some("reply"));
+        assert_eq!(flag("It passed. Let me know if you need more.", Finish::Stop), Some("reply"));
+        assert_eq!(flag("The agent fixed it.", Finish::Stop), None);
+        assert_eq!(flag("The user said hello and was sorry.", Finish::Stop), None);
+    }
+
+    fn model(answers: &'static [&'static str]) -> Arc<dyn Model> {
+        let card = Card { name: "test".to_owned(), identity: "test".to_owned(), window: 4096 };
+        Arc::new(Scripted::rule(card, move |call| {
+            let Call::Generate { sampling, .. } = call else { return None };
+            let answer = answers[usize::from(sampling.is_some())];
+            Some(Ok(Answer::Text(text(answer, Finish::Stop))))
+        }))
+    }
+
+    fn summary(answers: &'static [&'static str]) -> (String, crate::strategies::Work) {
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let model = model(answers);
+        let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&*model));
+        let texts = ["The build is broken because of src/a.py and nothing else at all.".to_owned()];
+        let text = summarise(&texts, 100, &mut env, || Ok(Prompt::default())).unwrap();
+        (text, env.work)
+    }
+
+    #[test]
+    fn a_degenerate_answer_is_asked_for_once_more_and_then_extracted() {
+        let (text, work) = summary(&["It broke.", "unused"]);
+        assert_eq!((text.as_str(), work.calls, work.fallback), ("It broke.", 1, None));
+        let (text, work) = summary(&["Sorry, no.", "It broke."]);
+        assert_eq!((text.as_str(), work.calls, work.fallback), ("It broke.", 2, None));
+        assert_eq!(work.degenerate, ["refusal"]);
+        let (text, work) = summary(&["Sorry, no.", ""]);
+        assert_eq!(text, "The build is broken because of src/a.py and nothing else at all.");
+        assert_eq!((work.calls, work.fallback), (2, Some("extractive")));
+        assert_eq!(work.degenerate, ["refusal", "empty"]);
+    }
+}
