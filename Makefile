@@ -28,6 +28,8 @@ run: build ## Do the main job on the built-in data: logs -> tables -> grid -> re
 	$(BIN) ingest datasets/coding datasets/support datasets/templates --out $(OUT)/data
 	@echo "== 2/4 annotate: tokens, atoms, action kinds"
 	$(BIN) annotate $(OUT)/data
+	@echo "== models: smollm2-135m, a download of 0.1 GB, kept for the next time"
+	$(BIN) models fetch smollm2-135m
 	@echo "== 3/4 run: every variant of reports/built-in/experiment.toml over every trajectory"
 	$(BIN) run reports/built-in/experiment.toml --data $(OUT)/data --out $(OUT)/run
 	@echo "== 4/4 report: tables and figures"

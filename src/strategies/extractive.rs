@@ -28,7 +28,8 @@ pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> S
         let d = frequency[term];
         d.ln_1p() * (n / d).ln_1p() * if term.1 { ATOM } else { 1.0 }
     };
-    // The line's end is a token of its own.
+    // A line's end is a token of its own, except that of the last.
+    let budget = budget.saturating_add(1);
     let tokens: Vec<u32> = spans.iter().map(|span| tokenizer.count(span) + 1).collect();
     let density = |gain: f64, span: usize| gain / f64::from(tokens[span]);
     let gain = |span: usize, covered: &HashSet<Term>| -> f64 {
