@@ -20,7 +20,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("context", vec!["features", "log", "trajectory"]),
         ("watch", vec!["context", "features", "log"]),
         ("triggers", vec!["features", "log", "trajectory"]),
-        ("strategies", vec!["context", "features", "log", "models", "needs", "trajectory"]),
+        ("strategies", vec!["annotations", "context", "features", "log", "models", "needs", "trajectory"]),
         // Scorers read what a replay and its shadows recorded, and the prices of the plan.
         (
             "scorers",
@@ -163,7 +163,7 @@ fn every_algorithm_is_in_its_catalogue() {
             .collect()
     };
     let strategies: BTreeSet<String> = trajpress::strategies::ALL.iter().map(|e| e.name.to_owned()).collect();
-    assert_eq!(names("strategies", &[]), strategies);
+    assert_eq!(names("strategies", &["extractive", "writer"]), strategies);
     let triggers: BTreeSet<String> = trajpress::triggers::ALL.iter().map(|e| e.name.to_owned()).collect();
     assert_eq!(names("triggers", &[]), triggers);
     let formats: BTreeSet<String> = trajpress::formats::ALL.iter().map(|e| e.name.to_owned()).collect();

@@ -28,7 +28,9 @@ mod hierarchical;
 mod mask;
 mod mask_summary;
 pub mod oracle;
+mod protected_core;
 pub mod random;
+mod salience;
 mod shuffle;
 mod summary;
 mod tool_log;
@@ -225,7 +227,9 @@ pub static ALL: &[Entry] = &[
     mask::ENTRY,
     mask_summary::ENTRY,
     oracle::ENTRY,
+    protected_core::ENTRY,
     random::ENTRY,
+    salience::ENTRY,
     shuffle::ENTRY,
     summary::ENTRY,
     tool_log::ENTRY,

@@ -1,0 +1,251 @@
+//! Keeps by a schema: original goal, current goal, hard constraints, and decisions with their reasons; the rest is
+//! summarised.
+//!
+//! Strategy F of the seeds. The core is never compressed again: it is written out anew at each event, the first goal and
+//! the current one included. Goal and constraints come from annotations where there are some, else they are extracted
+//! from the log with the methods of `salience`; parameter `source` fixes which, so that an extraction can be scored apart
+//! from an echo of what was given. Decisions are always extracted.
+
+use super::salience::goals::{Goals, Origin};
+use super::salience::pick::{self, Picking, Variant};
+use super::salience::rules::ItemKind;
+use super::salience::set::{Held, Set};
+use super::salience::{Background, Method, Picked, held, listed, rest, rows, shown, without};
+use super::writer::summarise;
+use super::{Entry, Env, Scope, Strategy, extractive, put};
+use crate::annotations::Annotations;
+use crate::context::Edit;
+use crate::models::prompt::{Data, Prompt};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "protected-core",
+    summary: "Keep goals, constraints and decisions verbatim, summarise the rest.",
+    params: &[
+        ("source", "\"auto\""),
+        ("extract", "\"auto\""),
+        ("threshold", "(of the method)"),
+        ("max_rated", "96"),
+        ("similarity", "0.85"),
+        ("background", "\"auto\""),
+        ("background_tokens", "200"),
+        ("keep_last", "3"),
+        ("embedder", "\"\""),
+    ],
+    takes_model: true,
+    build: |params| {
+        let core: ProtectedCore = params.try_into()?;
+        anyhow::ensure!(
+            (0.0..=1.0).contains(&core.similarity),
+            "parameter `similarity` must be between 0 and 1"
+        );
+        anyhow::ensure!(
+            core.extract != Method::Prototype || !core.embedder.is_empty(),
+            "`extract = \"prototype\"` needs vectors\nhint: add `embedder = \"NAME\"` to it"
+        );
+        Ok(Box::new(core))
+    },
+};
+
+const TEMPLATE: &str = include_str!("protected_core.txt");
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ProtectedCore {
+    /// Where goals and constraints come from.
+    source: Origin,
+    extract: Method,
+    /// In place of the method's own.
+    threshold: Option<f64>,
+    /// Statements of an event that a model is asked about, at most.
+    max_rated: usize,
+    /// From so alike on, two items are one.
+    similarity: f64,
+    background: Background,
+    background_tokens: u32,
+    keep_last: u32,
+    embedder: String,
+}
+
+impl Default for ProtectedCore {
+    fn default() -> Self {
+        ProtectedCore {
+            source: Origin::Auto,
+            extract: Method::Auto,
+            threshold: None,
+            max_rated: 96,
+            similarity: 0.85,
+            background: Background::Auto,
+            background_tokens: 200,
+            keep_last: 3,
+            embedder: String::new(),
+        }
+    }
+}
+
+/// What is remembered from event to event.
+#[derive(Default)]
+struct Memory {
+    set: Set,
+    summary: String,
+}
+
+impl Strategy for ProtectedCore {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let log = scope.log;
+        let until = pick::decision(scope);
+        let annotations = Annotations::of(log);
+        let goals = Goals::before(log, annotations.as_ref(), self.source, until);
+        let given = match self.source {
+            Origin::Extracted => None,
+            Origin::Auto => annotations.filter(|known| !known.constraints.is_empty()),
+            Origin::Annotations => Some(annotations.unwrap_or_default()),
+        };
+        let picking = Picking {
+            method: self.extract,
+            variant: Variant::Standard,
+            threshold: self.threshold,
+            k: 0,
+            min_rating: 0.0,
+            max_rated: self.max_rated,
+        };
+        let mut extraction = pick::pick(scope, &goals, &picking, env)?;
+        if extraction.picked.is_empty() && self.extract.resolved(env) != Method::Rules {
+            env.work.fallback = Some("rules");
+            extraction.picked = std::mem::take(&mut extraction.core);
+        }
+        let is_core = |p: &Picked| match p.kind {
+            ItemKind::Goal | ItemKind::Decision => true,
+            ItemKind::Constraint => given.is_none(),
+            ItemKind::Fact | ItemKind::ToolOutput => false,
+        };
+        extraction.picked.retain(is_core);
+
+        let mut memory = std::mem::take(env.state::<Memory>());
+        let picked = held(log, extraction.picked, env)?;
+        let gone = memory.set.merge(picked.clone(), self.similarity, false);
+        if let Some(known) = &given {
+            memory.set.items.retain(|held| held.kind != ItemKind::Constraint);
+            let in_force =
+                known.constraints.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
+            for constraint in in_force {
+                let text = &log.trajectory.steps[constraint.step as usize].text;
+                let start = text.find(&constraint.text).unwrap_or(0) as u32;
+                let bytes = start..start + constraint.text.len() as u32;
+                let text = constraint.text.clone();
+                memory.set.items.push(Held::new(text, ItemKind::Constraint, constraint.step, bytes, 1.0));
+            }
+        }
+        let fallback = env.work.fallback;
+        memory.summary = self.summary(scope, &memory, &picked, env)?;
+        env.work.fallback = fallback.or(env.work.fallback);
+
+        let count = |text: &str| env.tokenizer.count(text);
+        let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
+        let texts = [write(&memory.set, &goals, &memory.summary), write(&memory.set, &goals, "")];
+        let text = texts.into_iter().find(|text| count(text) <= limit);
+        env.work.items = rows(&memory.set, gone, &[]);
+        env.work.items.extend(extraction.not_found);
+        *env.state() = memory;
+        // A core that is longer than what it stands for is no compression: then the scope stays.
+        Ok(text.map_or(Vec::new(), |text| put(scope, text)))
+    }
+
+    fn is_recursive(&self) -> bool {
+        true
+    }
+
+    fn keep_last(&self) -> u32 {
+        self.keep_last
+    }
+}
+
+impl ProtectedCore {
+    /// A summary of all but the core: of what it was before, and of the fresh turns.
+    fn summary(
+        &self,
+        scope: &Scope<'_>,
+        memory: &Memory,
+        picked: &[Held],
+        env: &mut Env<'_>,
+    ) -> anyhow::Result<String> {
+        if self.background == Background::None || self.background_tokens == 0 {
+            return Ok(String::new());
+        }
+        let mut texts = vec![memory.summary.clone()];
+        texts.extend(rest(scope, picked));
+        texts.retain(|text| !text.trim().is_empty());
+        let summary = if self.background == Background::Extractive || texts.is_empty() {
+            extractive::summary(&texts, self.background_tokens, env.tokenizer)
+        } else {
+            summarise(&texts, self.background_tokens, env, || {
+                let log = texts.join("\n");
+                Ok(Prompt::render(TEMPLATE, &[("log", Data::fenced(&log).may_cut().into())])?)
+            })?
+        };
+        Ok(without(&summary, &memory.set, self.similarity))
+    }
+}
+
+fn write(set: &Set, goals: &Goals, summary: &str) -> String {
+    let mut text = String::new();
+    if let Some(goal) = &goals.original {
+        text.push_str(&format!("ORIGINAL GOAL\n{}\n", shown(&goal.text)));
+    }
+    if let Some(goal) = goals.current.as_ref().filter(|_| goals.has_changed()) {
+        text.push_str(&format!("CURRENT GOAL\n{}\n", shown(&goal.text)));
+    }
+    text.push_str(&listed(set, &[], ItemKind::Constraint, "CONSTRAINTS"));
+    text.push_str(&listed(set, &[], ItemKind::Decision, "DECISIONS"));
+    if !summary.is_empty() {
+        text.push_str(&format!("SUMMARY OF THE REST\n{summary}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::salience::tests::events;
+    use crate::log::Log;
+
+    const POOLS: &str = "user: Please write a forecast of the visitors for each pool in summer.
+        agent: Hello, I look at the gate counts of the last years, it takes me quite a while to read all of them.
+        user: No single visitor may be named in anything you save. The weather is fine.
+        agent: I decided to count entries only, because the exits are broken at Mill Meadow.
+        user: Change of plan. Forget the forecast, I need to know what shared season cards cost us.
+        agent: Very well, then I look at the season cards, which are in another table that I have not seen.
+        user: Good.
+        agent: Yes.";
+
+    fn of(params: &str, annotations: Option<&str>) -> Vec<String> {
+        let mut log = Log::script(POOLS);
+        log.trajectory.annotations = annotations.map(str::to_owned);
+        let params = format!("keep_last = 0\nbackground = \"none\"\n{params}");
+        events("protected-core", &params, &log, "n = 1", None).into_iter().map(|(text, _)| text).collect()
+    }
+
+    #[test]
+    fn goals_constraints_and_decisions_are_said_again_at_each_event() {
+        let last = of("", None).pop().unwrap();
+        assert_eq!(
+            last,
+            "ORIGINAL GOAL\nPlease write a forecast of the visitors for each pool in summer.\n\
+             CURRENT GOAL\nForget the forecast, I need to know what shared season cards cost us.\n\
+             CONSTRAINTS\n- “No single visitor may be named in anything you save.”\n\
+             DECISIONS\n- “I decided to count entries only, because the exits are broken at Mill Meadow.”\n"
+        );
+    }
+
+    const KNOWN: &str = r#"{"goal": "a forecast", "goal_changes": [{"step": 4, "text": "cost of cards"}],
+        "constraints": [{"text": "no names", "category": "privacy", "step": 2, "until": 6},
+                        {"text": "not later than May", "category": "deadline", "step": 6}]}"#;
+
+    #[test]
+    fn annotations_count_while_they_hold_and_an_extraction_ignores_them() {
+        let given = of("", Some(KNOWN));
+        assert!(given[1].contains("- “no names”") && !given[1].contains("May"), "{}", given[1]);
+        assert!(given[1].contains("CURRENT GOAL\ncost of cards\n"), "{}", given[1]);
+        assert!(!given[2].contains("no names") && given[2].contains("not later than May"), "{}", given[2]);
+        assert_eq!(of("source = \"extracted\"", Some(KNOWN)), of("", None));
+        assert!(of("source = \"annotations\"", None).iter().all(|text| !text.contains("CONSTRAINTS")));
+    }
+}

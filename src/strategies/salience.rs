@@ -1,0 +1,645 @@
+//! Keeps what matters verbatim, in a set that grows from event to event, and summarises the rest.
+//!
+//! Strategy H of the seeds ("agent as judge"). Of the fresh turns the statements that matter are picked (`salience/extract.rs`
+//! has the methods), located in the source, merged into the cumulative set (`salience/set.rs`), and written out under
+//! the background summary's head, which has what is not in the set. What stands for the scope then reads SALIENT
+//! INFORMATION, BACKGROUND SUMMARY, CURRENT TASK; before it comes the untouched head (SYSTEM), after it the newest turns
+//! (RECENT MESSAGES). The seed has the task after these; here it stands before, since a strategy touches nothing
+//! outside its scope. Where nothing was picked, or the model failed, the protected core (goals, constraints and
+//! decisions by rules) stands in, flagged.
+
+use super::writer::summarise;
+use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
+use crate::annotations::Annotations;
+use crate::context::Edit;
+use crate::models::prompt::{Data, Prompt};
+
+mod candidates;
+mod extract;
+pub(super) mod goals;
+pub(super) mod pick;
+mod quotes;
+pub(super) mod rules;
+mod sentences;
+pub(super) mod set;
+mod weights;
+
+pub(super) use candidates::fresh_steps;
+pub(super) use extract::{Method, Picked};
+use goals::{Goals, Origin};
+use pick::{Picking, Variant};
+use rules::ItemKind;
+use set::{Conflict, Gone, Held, Set};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "salience",
+    summary: "Keep what matters verbatim in a cumulative set, summarise the rest.",
+    params: &[
+        ("extract", "\"auto\""),
+        ("variant", "\"standard\""),
+        ("threshold", "(of the method)"),
+        ("k", "10"),
+        ("min_rating", "6.0"),
+        ("max_rated", "96"),
+        ("similarity", "0.85"),
+        ("keep_shorter", "false"),
+        ("cap_tokens", "(none)"),
+        ("background", "\"auto\""),
+        ("background_tokens", "100"),
+        ("goals", "\"auto\""),
+        ("keep_last", "3"),
+        ("embedder", "\"\""),
+    ],
+    takes_model: true,
+    build: |params| {
+        let salience: Salience = params.try_into()?;
+        salience.check()?;
+        Ok(Box::new(salience))
+    },
+};
+
+const BACKGROUND: &str = include_str!("salience/background.txt");
+
+/// From so many items on, an event is flagged: a set that keeps nearly all is no set.
+const MANY: usize = 50;
+/// Characters of the goal that are shown.
+const MAX_GOAL: usize = 300;
+
+/// What becomes of the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Background {
+    /// By the model if there is one, else extracted.
+    Auto,
+    Extractive,
+    None,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Salience {
+    extract: Method,
+    variant: Variant,
+    /// In place of the method's own: a probability for `rules`, standard deviations from the event's mean else.
+    threshold: Option<f64>,
+    /// How many variant `top-k` keeps of an event.
+    k: usize,
+    /// From which rating, 1 to 10, variant `ranked` keeps.
+    min_rating: f64,
+    /// Statements of an event that a model is asked about, at most.
+    max_rated: usize,
+    /// From so alike on, two items are one.
+    similarity: f64,
+    /// Of two that are one, the shorter stays, as the seed has it; else the one with more values.
+    keep_shorter: bool,
+    /// Tokens of the set, at most.
+    cap_tokens: Option<u32>,
+    background: Background,
+    background_tokens: u32,
+    goals: Origin,
+    keep_last: u32,
+    embedder: String,
+}
+
+impl Default for Salience {
+    fn default() -> Self {
+        Salience {
+            extract: Method::Auto,
+            variant: Variant::Standard,
+            threshold: None,
+            k: 10,
+            min_rating: 6.0,
+            max_rated: 96,
+            similarity: 0.85,
+            keep_shorter: false,
+            cap_tokens: None,
+            background: Background::Auto,
+            background_tokens: 100,
+            goals: Origin::Auto,
+            keep_last: 3,
+            embedder: String::new(),
+        }
+    }
+}
+
+/// What is remembered from event to event.
+#[derive(Default)]
+struct Memory {
+    set: Set,
+    background: String,
+}
+
+impl Salience {
+    fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            (0.0..=1.0).contains(&self.similarity),
+            "parameter `similarity` must be between 0 and 1"
+        );
+        anyhow::ensure!(
+            (1.0..=10.0).contains(&self.min_rating),
+            "parameter `min_rating` must be between 1 and 10"
+        );
+        anyhow::ensure!(
+            self.extract != Method::Prototype || !self.embedder.is_empty(),
+            "`extract = \"prototype\"` needs vectors\nhint: add `embedder = \"NAME\"` to it"
+        );
+        Ok(())
+    }
+
+    fn picking(&self) -> Picking {
+        Picking {
+            method: self.extract,
+            variant: self.variant,
+            threshold: self.threshold,
+            k: self.k,
+            min_rating: self.min_rating,
+            max_rated: self.max_rated,
+        }
+    }
+}
+
+impl Strategy for Salience {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let log = scope.log;
+        let annotations = Annotations::of(log);
+        let goals = Goals::before(log, annotations.as_ref(), self.goals, pick::decision(scope));
+        let mut extraction = pick::pick(scope, &goals, &self.picking(), env)?;
+        let is_empty = extraction.picked.is_empty();
+        if is_empty {
+            env.work.fallback = Some("protected-core");
+            extraction.picked = std::mem::take(&mut extraction.core);
+        }
+        let mut memory = std::mem::take(env.state::<Memory>());
+        let picked = held(log, extraction.picked, env)?;
+        let gone = memory.set.merge(picked.clone(), self.similarity, self.keep_shorter);
+        let fallback = env.work.fallback;
+        memory.background = self.background(scope, &memory, &picked, env)?;
+        // That a summary was extracted is told only where nothing worse happened.
+        env.work.fallback = fallback.or(env.work.fallback);
+
+        let count = |text: &str| env.tokenizer.count(text);
+        let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
+        let over = self.cap_tokens.map_or(Vec::new(), |cap| memory.set.over(cap, count));
+        let goal = goals.current.as_ref().map(|goal| goal.text.as_str());
+        // What is not shorter than the scope leaves out the background, then the task, and then the scope stays.
+        let forms = [(memory.background.as_str(), goal), ("", goal), ("", None)];
+        let mut texts = forms.iter().map(|(background, goal)| write(&memory.set, &over, background, *goal));
+        let text = texts.find(|text| count(text) <= limit);
+        env.work.items = rows(&memory.set, gone, &over);
+        env.work.items.extend(extraction.not_found);
+        if memory.set.items.len() - over.len() > MANY {
+            env.work.degenerate.push("more than 50 items");
+        }
+        let mut at = 0;
+        memory.set.items.retain(|_| {
+            at += 1;
+            over.binary_search(&(at - 1)).is_err()
+        });
+        *env.state() = memory;
+        Ok(text.map_or(Vec::new(), |text| put(scope, text)))
+    }
+
+    fn is_recursive(&self) -> bool {
+        true
+    }
+
+    fn keep_last(&self) -> u32 {
+        self.keep_last
+    }
+}
+
+impl Salience {
+    /// A summary of what was known of the rest and of the fresh turns without the picked passages, without what the
+    /// set says already.
+    fn background(
+        &self,
+        scope: &Scope<'_>,
+        memory: &Memory,
+        picked: &[Held],
+        env: &mut Env<'_>,
+    ) -> anyhow::Result<String> {
+        if self.background == Background::None || self.background_tokens == 0 {
+            return Ok(String::new());
+        }
+        let mut texts = vec![memory.background.clone()];
+        texts.extend(rest(scope, picked));
+        texts.retain(|text| !text.trim().is_empty());
+        let summary = if self.background == Background::Extractive || texts.is_empty() {
+            extractive::summary(&texts, self.background_tokens, env.tokenizer)
+        } else {
+            summarise(&texts, self.background_tokens, env, || background_prompt(&texts, &memory.set))?
+        };
+        Ok(without(&summary, &memory.set, self.similarity))
+    }
+}
+
+fn background_prompt(texts: &[String], set: &Set) -> anyhow::Result<Prompt> {
+    let known: Vec<&str> = set.items.iter().map(|held| held.text.as_str()).collect();
+    let (log, known) = (texts.join("\n"), known.join("\n"));
+    let vars =
+        [("log", Data::fenced(&log).may_cut().into()), ("known", Data::fenced(&known).may_cut().into())];
+    Ok(Prompt::render(BACKGROUND, &vars)?)
+}
+
+/// The texts of the fresh steps without the passages that were picked from them.
+pub(super) fn rest(scope: &Scope<'_>, picked: &[Held]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for step in fresh_steps(scope) {
+        let text = &scope.log.trajectory.steps[step as usize].text;
+        let mut of_step: Vec<_> =
+            picked.iter().filter(|held| held.step == step).map(|held| held.bytes.clone()).collect();
+        of_step.sort_by_key(|bytes| bytes.start);
+        let (mut rest, mut done) = (String::new(), 0);
+        for bytes in of_step {
+            rest.push_str(&text[done..(bytes.start as usize).max(done)]);
+            done = done.max(bytes.end as usize);
+        }
+        rest.push_str(&text[done..]);
+        texts.push(rest);
+    }
+    texts
+}
+
+/// A summary without the sentences that say what an item of the set says.
+pub(super) fn without(summary: &str, set: &Set, similarity: f64) -> String {
+    let mut left = Vec::new();
+    for line in summary.lines() {
+        let sentences = sentences::statements(line, false);
+        let kept: Vec<&str> =
+            sentences.into_iter().map(|range| &line[range]).filter(|s| !set.says(s, similarity)).collect();
+        if !kept.is_empty() {
+            left.push(kept.join(" "));
+        }
+    }
+    left.join("\n")
+}
+
+/// Picked passages as items, with vectors where there is a model of embeddings.
+pub(super) fn held(
+    log: &crate::log::Log,
+    picked: Vec<Picked>,
+    env: &mut Env<'_>,
+) -> anyhow::Result<Vec<Held>> {
+    let mut items: Vec<Held> = picked
+        .into_iter()
+        .map(|p| {
+            let text =
+                &log.trajectory.steps[p.step as usize].text[p.bytes.start as usize..p.bytes.end as usize];
+            let mut held = Held::new(text.to_owned(), p.kind, p.step, p.bytes, p.score);
+            held.is_repaired = p.is_repaired;
+            held
+        })
+        .collect();
+    let texts: Vec<String> = items.iter().map(|held| held.text.clone()).collect();
+    if let Some(vectors) = env.embed(&texts)? {
+        for (held, vector) in items.iter_mut().zip(vectors) {
+            held.vector = Some(vector);
+        }
+    }
+    Ok(items)
+}
+
+/// The rows of an event: the set, then what went.
+pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
+    let row = |held: &Held, fate: &'static str, of: Option<u32>| Item {
+        text: held.text.clone(),
+        kind: held.kind.name(),
+        source: Some((held.step, held.bytes.clone())),
+        score: Some(held.score),
+        fate,
+        of,
+    };
+    let mut rows: Vec<Item> = (0..)
+        .zip(&set.items)
+        .map(|(at, held)| {
+            let fate = match (over.binary_search(&at), held.is_repaired) {
+                (Ok(_), _) => "capped",
+                (Err(_), true) => "repaired",
+                (Err(_), false) => "kept",
+            };
+            row(held, fate, None)
+        })
+        .collect();
+    rows.extend(gone.into_iter().map(|gone| row(&gone.held, "duplicate", Some(gone.of as u32))));
+    rows
+}
+
+/// A passage on one line, as a quotation, with what is known of it.
+pub(super) fn quotation(held: &Held) -> String {
+    let text = held.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mark = match held.conflict {
+        None => "",
+        Some(Conflict::Earlier) => " (earlier)",
+        Some(Conflict::Newest) => " (newest)",
+    };
+    format!("- “{text}”{mark}\n")
+}
+
+/// The goal on one line, cut if it is very long.
+pub(super) fn shown(goal: &str) -> String {
+    let line = goal.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_GOAL) {
+        Some((limit, _)) => line[..line[..limit].rfind(' ').unwrap_or(limit)].to_owned(),
+        None => line,
+    }
+}
+
+/// The items of a kind, under its name, in the order in which they were said.
+pub(super) fn listed(set: &Set, over: &[usize], kind: ItemKind, head: &str) -> String {
+    let mut items: Vec<(usize, &Held)> = set
+        .items
+        .iter()
+        .enumerate()
+        .filter(|(at, held)| held.kind == kind && over.binary_search(at).is_err())
+        .collect();
+    items.sort_by_key(|(_, held)| (held.step, held.bytes.start));
+    let lines: String = items.into_iter().map(|(_, held)| quotation(held)).collect();
+    if lines.is_empty() { lines } else { format!("{head}\n{lines}") }
+}
+
+fn write(set: &Set, over: &[usize], background: &str, goal: Option<&str>) -> String {
+    let heads = [
+        (ItemKind::Goal, "Goals:"),
+        (ItemKind::Constraint, "Constraints:"),
+        (ItemKind::Decision, "Decisions:"),
+        (ItemKind::Fact, "Facts:"),
+        (ItemKind::ToolOutput, "Tool outputs:"),
+    ];
+    let items: String = heads.iter().map(|(kind, head)| listed(set, over, *kind, head)).collect();
+    let mut text = String::new();
+    if !items.is_empty() {
+        text.push_str(&format!("SALIENT INFORMATION\n{items}"));
+    }
+    if !background.is_empty() {
+        text.push_str(&format!("BACKGROUND SUMMARY\n{background}\n"));
+    }
+    if let Some(goal) = goal {
+        text.push_str(&format!("CURRENT TASK\n{}\n", shown(goal)));
+    }
+    text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::experiment::replay::{Observer, Recipe, replay};
+    use crate::features::tokens::Tokenizer;
+    use crate::log::Log;
+    use crate::models::scripted::Scripted;
+    use crate::models::{Answer, Call, CallError, Card, Finish, Model, Scores, Text, TokenScore};
+    use crate::needs::Needs;
+    use crate::strategies::{Work, build};
+
+    /// What stands for the scope after each event, and what the event did.
+    pub(in super::super) fn events(
+        name: &str,
+        params: &str,
+        log: &Log,
+        trigger: &str,
+        model: Option<Arc<dyn Model>>,
+    ) -> Vec<(String, Work)> {
+        struct Nobody;
+        impl Observer for Nobody {}
+        let recipe = Recipe {
+            strategy: build(name, toml::from_str(params).unwrap()).unwrap(),
+            trigger: crate::triggers::build("turns", toml::from_str(trigger).unwrap()).unwrap(),
+            seed: 1,
+            model,
+            embedder: None,
+        };
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap();
+        run.events
+            .into_iter()
+            .inspect(|event| assert_eq!(event.violations, [""; 0]))
+            .map(|event| (event.after.iter().map(|block| block.text(log)).collect(), event.work))
+            .collect()
+    }
+
+    const BARE: &str = "keep_last = 0\nbackground = \"none\"";
+
+    fn rules(script: &str, n: u32) -> Vec<(String, Work)> {
+        events("salience", BARE, &Log::script(script), &format!("n = {n}"), None)
+    }
+
+    fn fates(work: &Work) -> Vec<(&str, &str)> {
+        work.items.iter().map(|item| (item.fate, item.text.as_str())).collect()
+    }
+
+    const FLAT: &str = "system: be good
+        user: Please find a flat in Lyon for us.
+        agent: Hello! I start to look around right away and tell you soon. What else should I know about you?
+        user: Thanks, the weather is so nice. The rent must not exceed 900 euros.
+        agent: Noted. I look at the offers now. It is sunny here as well, by the way, how lovely.
+        user: How far are you?
+        agent: Let us take the flat in Rue Mercière 14, because it is near the school.
+        user: As I said, the rent must not exceed 900 euros. The move is on 12 June.
+        agent: Good.
+        user: And?
+        agent: Done.";
+
+    #[test]
+    fn the_set_grows_and_says_nothing_twice() {
+        let events = rules(FLAT, 2);
+        assert_eq!(events.len(), 2);
+        let task = "CURRENT TASK\nPlease find a flat in Lyon for us.\n";
+        assert_eq!(
+            events[0].0,
+            format!("SALIENT INFORMATION\nConstraints:\n- “The rent must not exceed 900 euros.”\n{task}")
+        );
+        let (text, work) = &events[1];
+        assert!(text.contains("Decisions:\n- “Let us take the flat in Rue Mercière 14"), "{text}");
+        assert_eq!(text.matches("900 euros").count(), 1, "{text}");
+        assert!(text.contains("12 June") && text.ends_with(task), "{text}");
+        assert!(fates(work).contains(&("duplicate", "As I said, the rent must not exceed 900 euros.")));
+        assert_eq!(work.fallback, None);
+    }
+
+    #[test]
+    fn contradicting_constraints_are_both_kept_and_the_newest_marked() {
+        let script = FLAT.replace("As I said, the rent must not exceed 900", "The rent must not exceed 1200");
+        let (text, _) = &rules(&script, 2)[1];
+        assert!(text.contains("- “The rent must not exceed 900 euros.” (earlier)\n"), "{text}");
+        assert!(text.contains("- “The rent must not exceed 1200 euros.” (newest)\n"), "{text}");
+    }
+
+    #[test]
+    fn a_goal_that_changes_back_is_the_first_again() {
+        let script = "user: Please write a forecast of the visitors for each pool in summer.
+            agent: I look at the gate counts of the last years, it takes me quite a while to read all of them.
+            user: Change of plan. Forget the forecast, I need to know what shared season cards cost us.
+            agent: Very well, then I look at the season cards, which are in another table that I have not seen.
+            user: So. Back to the forecast of the visitors for each pool in summer.
+            agent: I am back at it, and go on with the gate counts that I had read before all of this came up.
+            user: Good.
+            agent: Yes.";
+        let events = rules(script, 1);
+        let task = |at: usize| events[at].0.split("CURRENT TASK\n").nth(1).unwrap_or("").trim();
+        assert_eq!(task(0), "Forget the forecast, I need to know what shared season cards cost us.");
+        assert_eq!(task(2), "Please write a forecast of the visitors for each pool in summer.");
+        assert!(events[1].0.contains("season cards cost us"), "{}", events[1].0);
+    }
+
+    #[test]
+    fn noise_falls_back_to_the_core_and_says_so() {
+        let script = "user: Please look after the garden.
+            agent: Well well, here we are again, you and I.
+            user: Hi! How are you today, did you sleep well?
+            agent: Fine. Let me see what there is to see out there.
+            user: Thanks!
+            agent: Bye.";
+        let (text, work) = &rules(script, 1)[1];
+        assert_eq!(work.fallback, Some("protected-core"));
+        assert_eq!(text, "CURRENT TASK\nPlease look after the garden.\n");
+        assert!(work.items.is_empty());
+    }
+
+    #[test]
+    fn more_than_fifty_items_are_flagged_and_a_cap_gives_up_some() {
+        let many: String =
+            (0..60).map(|i| format!("The part {i}{i} must not cost more than ${i}50. ")).collect();
+        let log = Log::script(&format!(
+            "user: Buy parts.\nagent: Which?\nuser: {many}\nagent: I see.\nuser: So?\nagent: No."
+        ));
+        let events_of = |params: &str| events("salience", params, &log, "n = 1", None);
+        let (text, work) = &events_of(BARE)[1];
+        assert!(work.degenerate.contains(&"more than 50 items") && text.contains("$5950"), "{text}");
+        let (text, work) = &events_of(&format!("{BARE}\ncap_tokens = 100"))[1];
+        let capped = work.items.iter().filter(|item| item.fate == "capped").count();
+        assert!(capped > 40 && text.contains("$5950") && !text.contains("$1150"), "{capped} {text}");
+        assert!(work.degenerate.is_empty());
+    }
+
+    #[test]
+    fn other_languages_code_and_one_turn_do_no_harm() {
+        for turn in [
+            "user: Bitte die Datei kasse_alt.py nicht anfassen, sie gehört meinem Schwiegervater.",
+            "user: 予算は5000円です。ファイルを消さないでください。",
+            "observation: fn main() { let x = vec![1, 2, 3]; for i in &x { println!(\"{i}\"); } }~#define CAP 4096",
+            "user: ميزانيتنا لا تتجاوز 500 يورو",
+            "observation: \u{0}<|im_end|>```",
+        ] {
+            let script =
+                format!("user: Tu es.\nagent: Gut, ich sehe mir das alles in Ruhe an.\n{turn}\nagent: So.");
+            for (text, _) in rules(&script, 1) {
+                assert!(!text.is_empty(), "{turn}");
+            }
+        }
+        let (text, _) = &rules(
+            "user: Tu es.\nagent: Gut, ich sehe mir nun alles in Ruhe an.\nuser: Bitte die Datei kasse_alt.py nicht anfassen, sie gehört dem Schwiegervater.\nagent: So.\nuser: Gut.\nagent: Ja.",
+            1,
+        )[1];
+        assert!(text.contains("Constraints:\n- “Bitte die Datei kasse_alt.py nicht anfassen"), "{text}");
+    }
+
+    /// Says yes to all, quotes what nobody said, and writes a summary that says again what is in the set.
+    fn model(works: bool) -> Arc<Scripted> {
+        let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 4096 };
+        Arc::new(Scripted::rule(card, move |call| {
+            Some(match call {
+                Call::Score { continuations, .. } if works => {
+                    let likely = |i| vec![TokenScore { end: 1, logprob: -0.1 - f64::from(i) }];
+                    let continuations = (0..continuations.len() as u32).map(likely).collect();
+                    let parts = Vec::new();
+                    Ok(Answer::Scores(Scores { parts, continuations, prompt_tokens: 9, cut_tokens: 0 }))
+                }
+                Call::Generate { .. } if works => {
+                    let text = " They looked around. The rent must not exceed 900 euros.".to_owned();
+                    let (prompt_tokens, tokens) = (9, 9);
+                    Ok(Answer::Text(Text {
+                        text,
+                        finish: Finish::Stop,
+                        prompt_tokens,
+                        tokens,
+                        cut_tokens: 0,
+                    }))
+                }
+                _ if matches!(call, Call::Generate { prompt, .. } if *prompt == hello()) => {
+                    let text = "Hi".to_owned();
+                    Ok(Answer::Text(Text {
+                        text,
+                        finish: Finish::Stop,
+                        prompt_tokens: 1,
+                        tokens: 1,
+                        cut_tokens: 0,
+                    }))
+                }
+                _ => Err(CallError::Timeout(1)),
+            })
+        }))
+    }
+
+    fn hello() -> Prompt {
+        match Call::hello() {
+            Call::Generate { prompt, .. } => prompt,
+            _ => unreachable!("it is a call for a text"),
+        }
+    }
+
+    #[test]
+    fn the_background_does_not_repeat_the_set() {
+        let params = "keep_last = 0\nextract = \"keep\"";
+        let events = events("salience", params, &Log::script(FLAT), "n = 2", Some(model(true)));
+        let (text, work) = &events[0];
+        assert!(text.contains("BACKGROUND SUMMARY\nThey looked around.\n"), "{text}");
+        assert_eq!(text.matches("900 euros").count(), 1, "{text}");
+        assert!(work.calls > 9 && work.fallback.is_none());
+    }
+
+    #[test]
+    fn a_model_that_fails_is_flagged_and_the_core_stands_in() {
+        for method in ["rate", "keep", "quote", "quote-json"] {
+            let params = format!("{BARE}\nextract = \"{method}\"");
+            let events = events("salience", &params, &Log::script(FLAT), "n = 2", Some(model(false)));
+            let (text, work) = &events[0];
+            assert_eq!(work.fallback, Some("protected-core"), "{method}");
+            assert!(work.degenerate.contains(&"no answer"), "{method}");
+            assert!(text.contains("The rent must not exceed 900 euros"), "{method}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_huge_observation_is_bounded_work() {
+        let line = "the row at data/tables/part_17.csv holds 4711 values of the kind that is wanted ~";
+        let script =
+            format!("user: Read it.\naction: cat all\nobservation: {}\nagent: I see.", line.repeat(2500));
+        let log = Log::script(&script);
+        let start = std::time::Instant::now();
+        let params = "keep_last = 0\nextract = \"keep\"\nmax_rated = 20";
+        let events = events("salience", params, &log, "n = 1", Some(model(true)));
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+        let (_, work) = &events[0];
+        // Twenty statements, eight anchors, and at most two tries at the background.
+        assert!(work.calls <= 30, "{}", work.calls);
+        let kept = work.items.iter().filter(|item| item.fate == "kept").count();
+        assert!(kept <= 2, "{kept}");
+    }
+
+    #[test]
+    fn variants_keep_more_or_less() {
+        let kept = |variant: &str| {
+            let params = format!("{BARE}\nvariant = \"{variant}\"\nk = 3");
+            let events = events("salience", &params, &Log::script(FLAT), "n = 4", None);
+            events[0].1.items.iter().filter(|item| item.fate == "kept").count()
+        };
+        // One of the best three is said twice.
+        assert_eq!(kept("top-k"), 2);
+        assert!((1..=3).contains(&kept("aggressive")));
+        assert!(kept("conservative") >= kept("standard") && kept("standard") >= 3);
+        assert!(kept("ranked") >= 1);
+    }
+
+    #[test]
+    fn bad_parameters_are_told() {
+        let error = |params: &str| {
+            build("salience", toml::from_str(params).unwrap()).err().map(|error| format!("{error:#}"))
+        };
+        assert!(error("extract = \"prototype\"").unwrap().contains("embedder"));
+        assert!(error("extract = \"guess\"").unwrap().contains("quote-json"));
+        assert!(error("similarity = 1.5").unwrap().contains("similarity"));
+        assert!(error("min_rating = 0").unwrap().contains("min_rating"));
+        assert_eq!(error("extract = \"prototype\"\nembedder = \"minilm\""), None);
+    }
+}

@@ -1,0 +1,493 @@
+//! Ways to find the statements that matter; each gives passages of the source, never words of its own.
+//!
+//! The methods that judge (`rate`, `keep`, `prototype`) see statement by statement and give each a score; what is kept
+//! is decided by how a score stands to the others of the event and to a few fixed statements, never by its value:
+//! small models prefer some answers whatever they are asked. The methods that quote (`quote`, `quote-json`) let the
+//! model write, and what it wrote is looked up in the source. All of them see only the statements that the rules do not
+//! take for noise, at most `max_rated` of them, so that the work of an event is bounded. (Measured with small models:
+//! few-shot plain completion and expected values over digits work where instructions fail; see the seed's "agent as
+//! judge" for the idea.)
+
+use super::candidates::{Candidate, Source};
+use super::quotes::Texts;
+use super::rules::{ItemKind, Rating};
+use crate::models::prompt::{Data, Prompt, TemplateError, Var};
+use crate::models::{Answer, Call, Outcome, grammar, labels};
+use crate::strategies::Env;
+
+/// How statements are picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Method {
+    /// What was measured to be best for the model; `rules` without one.
+    Auto,
+    Rules,
+    Rate,
+    Keep,
+    Prototype,
+    Quote,
+    QuoteJson,
+}
+
+impl Method {
+    /// The method that `auto` stands for.
+    pub(crate) fn resolved(self, env: &Env<'_>) -> Method {
+        match (self, env.model) {
+            (Method::Auto, None) => Method::Rules,
+            (Method::Auto, Some(_)) => Method::Keep,
+            (method, _) => method,
+        }
+    }
+
+    /// Whether the model writes quotations, instead of judging statements.
+    pub(crate) fn quotes(self) -> bool {
+        matches!(self, Method::Quote | Method::QuoteJson)
+    }
+}
+
+/// A passage that was picked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Picked {
+    pub(crate) step: u32,
+    pub(crate) bytes: std::ops::Range<u32>,
+    pub(crate) kind: ItemKind,
+    /// How it was judged: comparable within an event.
+    pub(crate) score: f64,
+    pub(crate) is_repaired: bool,
+}
+
+/// What an event's model gave.
+#[derive(Debug, Default)]
+pub(crate) struct Quoted {
+    pub(crate) picked: Vec<Picked>,
+    /// Quotations that stand nowhere.
+    pub(crate) not_found: Vec<(String, ItemKind)>,
+}
+
+/// Under this probability by the rules a statement is noise, and no model is asked about it.
+const NOISE: f64 = 0.05;
+
+/// The statements that a model is asked about: the likeliest by the rules, in their order.
+pub(crate) fn shortlist(ratings: &[Rating], max_rated: usize) -> Vec<usize> {
+    let mut likely: Vec<usize> = (0..ratings.len()).filter(|&at| ratings[at].score >= NOISE).collect();
+    likely.sort_by(|&a, &b| ratings[b].score.total_cmp(&ratings[a].score).then(a.cmp(&b)));
+    likely.truncate(max_rated);
+    likely.sort_unstable();
+    likely
+}
+
+const RATE: &str = include_str!("rate.txt");
+const KEEP: &str = include_str!("keep.txt");
+const QUOTE: &str = include_str!("quote.txt");
+const QUOTE_JSON: &str = include_str!("quote_json.txt");
+
+/// Statements that are judged with each event's own, so that a short event has something to be compared with.
+const ANCHORS: [(Source, &str); 8] = [
+    (Source::User, "The total must stay below 3,000 euros."),
+    (Source::Tool, "The nightly dump lies in /srv/dumps/orders.sql.gz."),
+    (Source::Agent, "We cache at the proxy, since the database cannot take the load."),
+    (Source::User, "The customer number is KD-48213."),
+    (Source::User, "It is raining again and the tram was late."),
+    (Source::Tool, "connection accepted, queue empty"),
+    (Source::Agent, "I will look at the next file now."),
+    (Source::Tool, "The chapter repeats earlier results without comment."),
+];
+
+fn name(source: Source) -> &'static str {
+    match source {
+        Source::User => "user",
+        Source::Agent => "agent",
+        Source::Tool => "tool",
+    }
+}
+
+/// Statements in a prompt are at most so long: what matters in them is said by then.
+const MAX_JUDGED: usize = 300;
+
+fn one_line(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_JUDGED) {
+        Some((limit, _)) => line[..limit].to_owned(),
+        None => line,
+    }
+}
+
+fn judging(template: &str, goal: &str, source: Source, statement: &str) -> Result<Prompt, TemplateError> {
+    let (goal, statement) = (one_line(goal), one_line(statement));
+    let vars = [
+        ("goal", Data::bare(&goal).into()),
+        ("source", Var::ours(name(source))),
+        ("statement", Data::bare(&statement).into()),
+    ];
+    Prompt::render(template, &vars)
+}
+
+/// A score for each candidate by the model, standardised over the event and the anchors; none if the model failed.
+pub(crate) fn judge(
+    method: Method,
+    goal: &str,
+    candidates: &[&Candidate<'_>],
+    env: &mut Env<'_>,
+) -> anyhow::Result<Option<Vec<f64>>> {
+    let rates = method == Method::Rate;
+    let template = if rates { RATE } else { KEEP };
+    let continuations: Vec<String> = if rates {
+        labels::DIGITS.iter().map(|digit| format!(" {digit}")).collect()
+    } else {
+        vec![" yes".to_owned(), " no".to_owned()]
+    };
+    let statements = candidates.iter().map(|c| (c.source, c.text)).chain(ANCHORS);
+    let calls = statements
+        .map(|(source, text)| {
+            let prompt = judging(template, goal, source, text)?;
+            Ok(Call::Score { prompt, continuations: continuations.clone() })
+        })
+        .collect::<Result<Vec<Call>, TemplateError>>()?;
+    let outcomes = env.ask(&calls)?;
+    let scores: Option<Vec<f64>> = outcomes.iter().map(|outcome| score(outcome, rates)).collect();
+    let Some(mut scores) = scores else {
+        env.work.degenerate.push("no answer");
+        return Ok(None);
+    };
+    standardise(&mut scores);
+    scores.truncate(candidates.len());
+    Ok(Some(scores))
+}
+
+/// The expected digit, or how much likelier yes is than no.
+fn score(outcome: &Outcome, rates: bool) -> Option<f64> {
+    let Ok(Answer::Scores(scores)) = outcome else { return None };
+    let sums: Vec<f64> =
+        scores.continuations.iter().map(|tokens| tokens.iter().map(|token| token.logprob).sum()).collect();
+    if rates {
+        let shares = labels::normalise(&sums);
+        return Some(shares.iter().enumerate().map(|(digit, p)| digit as f64 * p).sum());
+    }
+    match sums[..] {
+        [yes, no] => Some(yes - no),
+        _ => None,
+    }
+}
+
+/// Mean 0 and deviation 1; all 0 where they are equal.
+fn standardise(scores: &mut [f64]) {
+    let n = scores.len().max(1) as f64;
+    let mean = scores.iter().sum::<f64>() / n;
+    let deviation = libm::sqrt(scores.iter().map(|s| (s - mean) * (s - mean)).sum::<f64>() / n);
+    for score in scores {
+        *score = if deviation > 1e-12 { (*score - mean) / deviation } else { 0.0 };
+    }
+}
+
+const PROTOTYPES: &str = include_str!("prototypes.txt");
+
+/// How many of the nearest examples of each list count.
+const NEAREST: usize = 3;
+
+/// A score for each candidate by its nearness to examples, standardised; none without a model of embeddings.
+pub(crate) fn by_prototypes(
+    goal: &str,
+    candidates: &[&Candidate<'_>],
+    env: &mut Env<'_>,
+) -> anyhow::Result<Option<Vec<f64>>> {
+    let said = |source: &str, text: &str| format!("{source}: {}", one_line(text));
+    let examples: Vec<(bool, String)> = PROTOTYPES
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| {
+            let (side, rest) = line.split_once(' ')?;
+            let (source, text) = rest.split_once(' ')?;
+            Some((side == "keep", said(source, text)))
+        })
+        .collect();
+    let mut texts: Vec<String> = candidates.iter().map(|c| said(name(c.source), c.text)).collect();
+    texts.extend(ANCHORS.iter().map(|(source, text)| said(name(*source), text)));
+    let n = texts.len();
+    texts.extend(examples.iter().map(|(_, text)| text.clone()));
+    texts.push(one_line(goal));
+    let Some(vectors) = env.embed(&texts)? else { return Ok(None) };
+    let (goal, vectors) = vectors.split_last().expect("the goal is one of the texts");
+    let (statements, prototypes) = vectors.split_at(n);
+    let cosine = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(x * y)).sum::<f64>();
+    let near = |vector: &[f32], keep: bool| {
+        let of_side = examples.iter().zip(prototypes).filter(|((side, _), _)| *side == keep);
+        let mut nearest: Vec<f64> = of_side.map(|(_, example)| cosine(vector, example)).collect();
+        nearest.sort_by(|a, b| b.total_cmp(a));
+        nearest.truncate(NEAREST);
+        nearest.iter().sum::<f64>() / NEAREST as f64
+    };
+    let mut scores: Vec<f64> =
+        statements.iter().map(|v| near(v, true) - near(v, false) + 0.2 * cosine(v, goal)).collect();
+    standardise(&mut scores);
+    scores.truncate(candidates.len());
+    Ok(Some(scores))
+}
+
+/// Bytes of statements in one prompt for quotations.
+const CHUNK: usize = 6000;
+
+/// Quotations that the model wrote, located; none if it gave nothing that could be read.
+pub(crate) fn quote(
+    method: Method,
+    goal: &str,
+    shortlist: &[&Candidate<'_>],
+    texts: &mut Texts<'_>,
+    env: &mut Env<'_>,
+) -> anyhow::Result<Option<Quoted>> {
+    const MOST: usize = 12;
+    let json = method == Method::QuoteJson;
+    let grammar = if json { Some(schema(MOST).map_err(|error| anyhow::anyhow!(error))?) } else { None };
+    let mut chunks: Vec<String> = Vec::new();
+    for candidate in shortlist {
+        let line = format!("{}: {}\n", name(candidate.source), one_line(candidate.text));
+        match chunks.last_mut().filter(|chunk| chunk.len() + line.len() <= CHUNK) {
+            Some(chunk) => chunk.push_str(&line),
+            None => chunks.push(line),
+        }
+    }
+    let goal = one_line(goal);
+    let calls = chunks
+        .iter()
+        .map(|chunk| {
+            let vars = [
+                ("log", Data::fenced(chunk.trim_end()).may_cut().into()),
+                ("goal", Data::fenced(&goal).into()),
+                ("most", Var::ours(MOST)),
+            ];
+            let prompt = Prompt::render(if json { QUOTE_JSON } else { QUOTE }, &vars)?;
+            let stop = Vec::new();
+            Ok(Call::Generate { prompt, max_tokens: 500, grammar: grammar.clone(), stop, sampling: None })
+        })
+        .collect::<Result<Vec<Call>, TemplateError>>()?;
+    let mut quoted = Quoted::default();
+    let mut is_read = chunks.is_empty();
+    for outcome in env.ask(&calls)? {
+        let Ok(Answer::Text(text)) = outcome else {
+            env.work.degenerate.push("no answer");
+            continue;
+        };
+        if text.finish == crate::models::Finish::Loop {
+            env.work.degenerate.push("loop");
+        }
+        let quotes = if json { read_json(&text.text) } else { read_list(&text.text) };
+        is_read |= !quotes.is_empty();
+        for (quote, kind) in quotes {
+            match texts.locate(&quote) {
+                Some(place) => {
+                    let kind = kind.unwrap_or(ItemKind::Fact);
+                    let is_repaired = place.is_repaired;
+                    quoted.picked.push(Picked {
+                        step: place.step,
+                        bytes: place.bytes,
+                        kind,
+                        score: 0.0,
+                        is_repaired,
+                    });
+                }
+                None => quoted.not_found.push((quote, kind.unwrap_or(ItemKind::Fact))),
+            }
+        }
+    }
+    Ok(is_read.then_some(quoted))
+}
+
+fn schema(most: usize) -> Result<String, String> {
+    grammar::json(&serde_json::json!({
+        "type": "array",
+        "maxItems": most,
+        "items": {
+            "type": "object",
+            "properties": {
+                "type": {"enum": ItemKind::ALL.map(ItemKind::name)},
+                "quote": {"type": "string", "maxLength": MAX_JUDGED},
+            },
+            "required": ["type", "quote"],
+        },
+    }))
+}
+
+/// The entries of a list: one a line, without dashes, numbers, speakers and quotation marks before them.
+fn read_list(answer: &str) -> Vec<(String, Option<ItemKind>)> {
+    let entry = |line: &str| {
+        let line = line.trim().trim_start_matches(['-', '*', '•', ' ']);
+        let number = line.bytes().take_while(u8::is_ascii_digit).count();
+        let line = match line[number..].strip_prefix(['.', ')']) {
+            Some(rest) if number > 0 => rest.trim_start(),
+            _ => line,
+        };
+        let line =
+            ["user: ", "agent: ", "tool: "].iter().find_map(|who| line.strip_prefix(who)).unwrap_or(line);
+        line.trim().to_owned()
+    };
+    let mut found: Vec<(String, Option<ItemKind>)> = Vec::new();
+    for line in answer.lines().map(entry).filter(|line| !line.is_empty()) {
+        if found.iter().all(|(text, _)| *text != line) {
+            found.push((line, None));
+        }
+    }
+    found
+}
+
+/// The objects of a JSON list, also of one that breaks off.
+fn read_json(answer: &str) -> Vec<(String, Option<ItemKind>)> {
+    #[derive(serde::Deserialize)]
+    struct Entry {
+        #[serde(default, rename = "type")]
+        kind: String,
+        quote: String,
+    }
+    let mut found: Vec<(String, Option<ItemKind>)> = Vec::new();
+    let mut rest = answer;
+    while let Some(open) = rest.find('{') {
+        let mut entries = serde_json::Deserializer::from_str(&rest[open..]).into_iter::<Entry>();
+        match entries.next() {
+            Some(Ok(entry)) => {
+                let kind = ItemKind::ALL.into_iter().find(|kind| kind.name() == entry.kind);
+                let quote =
+                    ["user: ", "agent: ", "tool: "].iter().find_map(|who| entry.quote.strip_prefix(who));
+                let quote = quote.unwrap_or(&entry.quote).trim().to_owned();
+                if !quote.is_empty() && found.iter().all(|(text, _)| *text != quote) {
+                    found.push((quote, kind));
+                }
+                rest = &rest[open + entries.byte_offset()..];
+            }
+            _ => rest = &rest[open + 1..],
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::tokens::Tokenizer;
+    use crate::models::scripted::Scripted;
+    use crate::models::{Card, Scores, TokenScore};
+    use rand::SeedableRng as _;
+
+    fn card() -> Card {
+        Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 4096 }
+    }
+
+    fn candidate(source: Source, text: &str) -> Candidate<'_> {
+        Candidate { step: 1, bytes: 0..text.len() as u32, text, source }
+    }
+
+    /// Likes statements with a digit.
+    fn judge_of_digits(method: Method) -> Vec<f64> {
+        let model = Scripted::rule(card(), |call| {
+            let Call::Score { prompt, continuations } = call else { return None };
+            let statement = &prompt.parts[3].text;
+            let likes = statement.bytes().any(|b| b.is_ascii_digit());
+            let last = continuations.len() - 1;
+            let logprob = |i: usize| match (continuations.len(), likes) {
+                (2, true) => [-0.1, -3.0][i],
+                (2, false) => [-3.0, -0.1][i],
+                (_, true) => {
+                    if i == last {
+                        -0.1
+                    } else {
+                        -5.0
+                    }
+                }
+                (_, false) => {
+                    if i == 0 {
+                        -0.1
+                    } else {
+                        -5.0
+                    }
+                }
+            };
+            let continuations =
+                (0..=last).map(|i| vec![TokenScore { end: 2, logprob: logprob(i) }]).collect();
+            Some(Ok(Answer::Scores(Scores {
+                parts: vec![],
+                continuations,
+                prompt_tokens: 30,
+                cut_tokens: 0,
+            })))
+        });
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
+        let all = [candidate(Source::User, "the limit is 500"), candidate(Source::Agent, "well then")];
+        let scores = judge(method, "find it", &all.iter().collect::<Vec<_>>(), &mut env).unwrap().unwrap();
+        assert_eq!(env.work.calls, 10);
+        scores
+    }
+
+    #[test]
+    fn judged_by_how_it_stands_to_the_others() {
+        for method in [Method::Rate, Method::Keep] {
+            let scores = judge_of_digits(method);
+            // Three of ten have a digit (two anchors): the mean is 0.3 of the way, the deviation sqrt(0.3 * 0.7).
+            assert!((scores[0] - 0.7 / 0.21f64.sqrt()).abs() < 1e-6, "{scores:?}");
+            assert!((scores[1] + 0.3 / 0.21f64.sqrt()).abs() < 1e-6, "{scores:?}");
+        }
+    }
+
+    #[test]
+    fn the_shortlist_leaves_out_noise_and_is_bounded() {
+        let rating = |score| Rating { score, kind: ItemKind::Fact, features: Default::default() };
+        let ratings = [0.9, 0.01, 0.2, 0.9, 0.3].map(rating);
+        assert_eq!(shortlist(&ratings, 10), [0, 2, 3, 4]);
+        assert_eq!(shortlist(&ratings, 3), [0, 3, 4]);
+    }
+
+    #[test]
+    fn lists_are_read_whatever_their_form() {
+        let answer = " user: the limit is 500\n- \"no pets\"\n2) tool: at 10.0.0.1\n\n12 monkeys\n- the limit is 500\n";
+        let texts: Vec<String> = read_list(answer).into_iter().map(|(text, _)| text).collect();
+        assert_eq!(texts, ["the limit is 500", "\"no pets\"", "at 10.0.0.1", "12 monkeys"]);
+    }
+
+    #[test]
+    fn broken_json_is_read_up_to_where_it_breaks() {
+        let answer = r#"[{"type": "constraint", "quote": "at most \"500\""}, {"quote": "b c"}, {"type": "fact", "quote": "bro"#;
+        assert_eq!(
+            read_json(answer),
+            [("at most \"500\"".to_owned(), Some(ItemKind::Constraint)), ("b c".to_owned(), None)]
+        );
+        assert!(read_json("no json").is_empty() && read_json("{{{").is_empty());
+    }
+
+    #[test]
+    fn quotations_are_located_or_counted_as_not_found() {
+        let text = "The limit for this is 500 euros. We met in the hall.";
+        let all = [candidate(Source::User, &text[..32])];
+        let answer =
+            " The limit for this is 500 euros.\n- nobody said such a thing\n- limit for it is 500 euros";
+        let model = Scripted::list(
+            card(),
+            [Ok(Answer::Text(crate::models::Text {
+                text: answer.to_owned(),
+                finish: crate::models::Finish::Stop,
+                prompt_tokens: 9,
+                tokens: 9,
+                cut_tokens: 0,
+            }))],
+        );
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
+        let mut texts = Texts::new(vec![(1, text)], &all);
+        let shortlist: Vec<&Candidate<'_>> = all.iter().collect();
+        let quoted = quote(Method::Quote, "goal", &shortlist, &mut texts, &mut env).unwrap().unwrap();
+        let places: Vec<_> = quoted.picked.iter().map(|p| (p.bytes.clone(), p.is_repaired)).collect();
+        assert_eq!(places, [(0..32, false), (0..32, true)]);
+        assert_eq!(quoted.not_found, [("nobody said such a thing".to_owned(), ItemKind::Fact)]);
+    }
+
+    #[test]
+    fn equal_scores_say_nothing() {
+        let mut scores = [2.0, 2.0];
+        standardise(&mut scores);
+        assert_eq!(scores, [0.0, 0.0]);
+        standardise(&mut []);
+    }
+
+    #[test]
+    fn examples_are_read() {
+        let kept = PROTOTYPES.lines().filter(|l| l.starts_with("keep ")).count();
+        let dropped = PROTOTYPES.lines().filter(|l| l.starts_with("drop ")).count();
+        assert_eq!((kept, dropped), (18, 18));
+    }
+}

@@ -1,0 +1,273 @@
+//! What the agent is to achieve: the goal at the start, and the goal now.
+//!
+//! From annotations, each once its step has passed; or from the log: the sentence of the first user message that asks
+//! for something, and later user messages that say that the task is another one ("change of plan", "forget", "back
+//! to"). A goal that comes back is the first one again.
+
+use super::rules::{self, content_words};
+use super::sentences;
+use crate::annotations::Annotations;
+use crate::log::Log;
+use crate::trajectory::{Kind, Role};
+
+/// A goal, and where it was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Goal {
+    pub(crate) step: u32,
+    pub(crate) text: String,
+    /// Where its words stand in the step, if they do.
+    pub(crate) start: Option<u32>,
+}
+
+/// The goals up to a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Goals {
+    pub(crate) original: Option<Goal>,
+    pub(crate) current: Option<Goal>,
+}
+
+/// Where goals and constraints come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Origin {
+    /// From annotations where there are some, else from the log.
+    #[default]
+    Auto,
+    Annotations,
+    Extracted,
+}
+
+/// A message is read up to here: a task that goes on for pages says what it wants at its start.
+const MAX_BYTES: usize = 8 << 10;
+
+/// Each says by itself that the task is another one.
+const STRONG: &[&str] = &[
+    "change of plan",
+    "change of plans",
+    "forget the",
+    "forget that",
+    "forget what",
+    "forget about",
+    "scratch that",
+    "never mind the",
+    "new task",
+    "new goal",
+    "new focus",
+    "new job",
+    "another job",
+    "another task",
+    "new priority",
+    "priorities moved",
+    "priorities changed",
+    "priorities have changed",
+    "changed its mind",
+    "changed my mind",
+    "changed their mind",
+    "changed our mind",
+    "changed his mind",
+    "changed her mind",
+    "back to the",
+    "back at the",
+    "return to the",
+    "off the table",
+    "on hold",
+    "drop the first",
+    "stop working on",
+    "something else",
+    "rather have you",
+    "first task",
+    "first job",
+    "first question",
+    "first idea",
+    "first wish",
+    "original job",
+    "original task",
+    "original goal",
+    "instead of that",
+    "the job is another",
+    "the task is another",
+    "i asked first",
+    "what i want instead",
+    "vergiss",
+    "planänderung",
+    "zurück zu",
+    "zurück zum",
+    "zurück zur",
+    "neue aufgabe",
+    "neues ziel",
+];
+
+/// Two of these together do.
+const WEAK: &[&str] = &[
+    "instead",
+    "actually",
+    "stop",
+    "wait",
+    "for now",
+    "after all",
+    "again",
+    "overruled",
+    "the other thing",
+    "can wait",
+    "not any more",
+    "parked",
+    "aside",
+    "stattdessen",
+    "doch",
+    "jetzt",
+];
+
+impl Goals {
+    /// The goals that are known before step `until`.
+    pub(crate) fn before(log: &Log, annotations: Option<&Annotations>, origin: Origin, until: u32) -> Self {
+        let annotated = || {
+            let all = annotations.map_or(&[][..], |known| &known.goals);
+            let goal = |goal: &crate::annotations::Goal| {
+                let at = log.trajectory.steps[goal.step as usize].text.find(&goal.text);
+                Goal { step: goal.step, text: goal.text.clone(), start: at.map(|at| at as u32) }
+            };
+            all.iter().filter(|goal| goal.step < until).map(goal).collect::<Vec<_>>()
+        };
+        let goals = match origin {
+            Origin::Annotations => annotated(),
+            Origin::Extracted => Self::said(log, until),
+            Origin::Auto => {
+                let mut goals = annotated();
+                if goals.is_empty() {
+                    goals = Self::said(log, until);
+                }
+                goals
+            }
+        };
+        Goals { original: goals.first().cloned(), current: goals.last().cloned() }
+    }
+
+    /// The goals that the log states.
+    fn said(log: &Log, until: u32) -> Vec<Goal> {
+        let steps = (0..).zip(&log.trajectory.steps[..until as usize]);
+        let mut goals: Vec<Goal> = Vec::new();
+        for (step, logged) in steps.filter(|(_, s)| s.role == Role::User && s.kind == Kind::Message) {
+            let first = goals.is_empty();
+            if !(first || is_change(&logged.text)) {
+                continue;
+            }
+            let Some(mut goal) = stated(step, &logged.text, !first) else { continue };
+            if let Some(original) = goals.first().filter(|original| is_same(original, &goal)) {
+                goal.text.clone_from(&original.text);
+                (goal.start, goal.step) = (original.start, original.step);
+            }
+            goals.push(goal);
+        }
+        goals
+    }
+
+    /// Whether the goal is another one than at the start.
+    pub(crate) fn has_changed(&self) -> bool {
+        let text = |goal: &Option<Goal>| goal.as_ref().map(|goal| goal.text.clone());
+        text(&self.original) != text(&self.current)
+    }
+}
+
+/// Whether a user message gives the agent another task.
+pub(crate) fn is_change(text: &str) -> bool {
+    let plain = rules::plain(clipped(text));
+    let count = |cues: &[&str]| cues.iter().filter(|cue| rules::holds(&plain, &[cue])).count();
+    count(STRONG) > 0 || count(WEAK) > 1
+}
+
+/// The sentence of a message that asks for something; its first that says something if none does.
+fn stated(step: u32, text: &str, is_change: bool) -> Option<Goal> {
+    let text = clipped(text);
+    let statements = sentences::statements(text, true);
+    let weight = |range: &std::ops::Range<usize>| {
+        let plain = rules::plain(&text[range.clone()]);
+        let n_words = plain.split_whitespace().count();
+        let asks = rules::holds(&plain, rules::REQUEST);
+        let changes = is_change && rules::holds(&plain, STRONG);
+        let greets = rules::holds(&plain, &["hello", "hi", "good morning", "morning", "hallo", "thanks"]);
+        let words = content_words(&text[range.clone()]).len();
+        (2 * i32::from(asks) + 2 * i32::from(changes) + i32::from(words > 2) - 2 * i32::from(n_words < 4))
+            - i32::from(greets && n_words < 4)
+    };
+    let best =
+        statements.iter().enumerate().max_by_key(|(at, range)| (weight(range), std::cmp::Reverse(*at)))?;
+    let range = best.1.clone();
+    Some(Goal { step, start: Some(range.start as u32), text: text[range].to_owned() })
+}
+
+/// Whether two goals are one: most of the shorter one's content words stand in the other.
+fn is_same(a: &Goal, b: &Goal) -> bool {
+    let (a, b) = (content_words(&a.text), content_words(&b.text));
+    let shared = a.iter().filter(|word| b.binary_search(word).is_ok()).count();
+    shared >= 2 && 5 * shared >= 3 * a.len().min(b.len())
+}
+
+fn clipped(text: &str) -> &str {
+    let mut end = text.len().min(MAX_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log() -> Log {
+        let mut log = Log::script(
+            "system: be good
+             user: Morning! Please write a forecast of the visitors for each pool. No names in it.
+             agent: I start.
+             user: Thanks. How far are you?
+             agent: Half.
+             user: Stop, change of plan. Forget the forecast, I need to know what shared season cards cost us.
+             agent: Well.
+             user: So. Back to the forecast of the visitors for each pool.
+             agent: Good.",
+        );
+        log.trajectory.annotations = Some(
+            r#"{"goal": "write a forecast", "goal_changes": [{"step": 5, "text": "cost of cards"}]}"#
+                .to_owned(),
+        );
+        log
+    }
+
+    fn goals(origin: Origin, until: u32) -> (Option<String>, Option<String>) {
+        let log = log();
+        let annotations = Annotations::of(&log);
+        let goals = Goals::before(&log, annotations.as_ref(), origin, until);
+        let text = |goal: Option<Goal>| goal.map(|goal| goal.text);
+        (text(goals.original), text(goals.current))
+    }
+
+    #[test]
+    fn the_log_states_goals_and_their_changes() {
+        let first = Some("Please write a forecast of the visitors for each pool.".to_owned());
+        assert_eq!(goals(Origin::Extracted, 0), (None, None));
+        assert_eq!(goals(Origin::Extracted, 5), (first.clone(), first.clone()));
+        let (_, current) = goals(Origin::Extracted, 6);
+        assert!(current.unwrap().contains("season cards cost us"));
+        assert_eq!(goals(Origin::Extracted, 8), (first.clone(), first));
+    }
+
+    #[test]
+    fn annotated_changes_count_once_their_step_has_passed() {
+        let first = Some("write a forecast".to_owned());
+        assert_eq!(goals(Origin::Annotations, 5), (first.clone(), first.clone()));
+        assert_eq!(goals(Origin::Auto, 6), (first.clone(), Some("cost of cards".to_owned())));
+        assert_eq!(goals(Origin::Annotations, 1), (None, None));
+    }
+
+    #[test]
+    fn what_is_no_change() {
+        for text in
+            ["Thanks.", "Use the new parser instead of the old one.", "Wait for the tests, please.", ""]
+        {
+            assert!(!is_change(text), "{text}");
+        }
+        for text in ["Actually no, stop that.", "Vergiss den Bericht.", "Scratch that, do the cards."] {
+            assert!(is_change(text), "{text}");
+        }
+    }
+}

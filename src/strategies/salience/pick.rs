@@ -1,0 +1,248 @@
+//! From the fresh steps of an event to the passages that are kept: extraction by a method, cut off by a variant.
+
+use super::candidates::{Candidate, candidates, fresh_steps};
+use super::extract::{self, Method, Picked};
+use super::goals::Goals;
+use super::quotes::Texts;
+use super::rules::{self, Around, ItemKind, Rating};
+use crate::strategies::{Env, Item, Scope};
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Variant {
+    /// What lies above the threshold.
+    #[default]
+    Standard,
+    /// What lies above a lower one.
+    Conservative,
+    /// The best one to three of an event.
+    Aggressive,
+    /// What is rated at least so many of 1 to 10.
+    Ranked,
+    /// The best k of an event.
+    TopK,
+}
+
+/// The best of an event that `aggressive` keeps.
+const AGGRESSIVE: usize = 3;
+/// By how much `conservative` lowers a threshold: of logits, and of standardised scores.
+const LOWER: f64 = 1.0;
+
+/// The parameters of extraction.
+#[derive(Clone, Debug)]
+pub(crate) struct Picking {
+    pub(crate) method: Method,
+    pub(crate) variant: Variant,
+    /// In place of the method's own.
+    pub(crate) threshold: Option<f64>,
+    pub(crate) k: usize,
+    pub(crate) min_rating: f64,
+    pub(crate) max_rated: usize,
+}
+
+/// What an event gave.
+#[derive(Debug, Default)]
+pub(crate) struct Extraction {
+    pub(crate) picked: Vec<Picked>,
+    /// Rows of quotations that stand nowhere.
+    pub(crate) not_found: Vec<Item>,
+    /// Goals, constraints and decisions by the rules, for where the method gives nothing.
+    pub(crate) core: Vec<Picked>,
+}
+
+/// The threshold of the rules: a probability.
+const RULES: f64 = 0.3;
+/// That of a method that judges: standard deviations from the mean.
+const JUDGED: f64 = 0.0;
+
+/// Picks from the fresh turns of a scope.
+pub(crate) fn pick(
+    scope: &Scope<'_>,
+    goals: &Goals,
+    picking: &Picking,
+    env: &mut Env<'_>,
+) -> anyhow::Result<Extraction> {
+    let log = scope.log;
+    let steps = fresh_steps(scope);
+    let Some(&first) = steps.first() else { return Ok(Extraction::default()) };
+    let all = candidates(log, &steps);
+    let goal = goals.current.as_ref().map_or("", |goal| goal.text.as_str());
+    let until = decision(scope);
+    let agent = (first..until).filter(|&step| log.trajectory.steps[step as usize].is_agent());
+    let around =
+        Around::new(goal, agent.map(|step| (step, log.trajectory.steps[step as usize].text.as_str())));
+    let mut ratings = rules::rate(&all, &around);
+    for (candidate, rating) in all.iter().zip(&mut ratings) {
+        let is = |goal: &super::goals::Goal| {
+            goal.step == candidate.step && goal.start.is_some_and(|start| candidate.bytes.contains(&start))
+        };
+        if goals.current.iter().chain(&goals.original).any(is) {
+            (rating.score, rating.kind) = (1.0, ItemKind::Goal);
+        }
+    }
+    let mut extraction = Extraction { core: core(&all, &ratings), ..Extraction::default() };
+    let method = picking.method.resolved(env);
+    let judged: Option<Vec<(usize, f64)>> = if method == Method::Rules {
+        Some(ratings.iter().enumerate().map(|(at, rating)| (at, logit(rating.score))).collect())
+    } else {
+        let shortlist = extract::shortlist(&ratings, picking.max_rated);
+        let listed: Vec<&Candidate<'_>> = shortlist.iter().map(|&at| &all[at]).collect();
+        if method.quotes() {
+            let texts = steps.iter().map(|&step| (step, log.trajectory.steps[step as usize].text.as_str()));
+            let mut texts = Texts::new(texts.collect(), &all);
+            if let Some(quoted) = extract::quote(method, goal, &listed, &mut texts, env)? {
+                let row = |(text, kind): (String, ItemKind)| Item {
+                    text,
+                    kind: kind.name(),
+                    source: None,
+                    score: None,
+                    fate: "not_found",
+                    of: None,
+                };
+                extraction.not_found = quoted.not_found.into_iter().map(row).collect();
+                extraction.picked = quoted.picked;
+                rank_quotations(&mut extraction.picked, &all, &ratings);
+                cut_off(&mut extraction.picked, picking);
+            }
+            return Ok(extraction);
+        }
+        let scores = match method {
+            Method::Prototype => extract::by_prototypes(goal, &listed, env)?,
+            _ => extract::judge(method, goal, &listed, env)?,
+        };
+        scores.map(|scores| shortlist.iter().copied().zip(scores).collect())
+    };
+    let Some(judged) = judged else { return Ok(extraction) };
+    let threshold = match (method, picking.threshold) {
+        (Method::Rules, threshold) => logit(threshold.unwrap_or(RULES)),
+        (_, threshold) => threshold.unwrap_or(JUDGED),
+    };
+    let chosen = choose(&judged, threshold, method == Method::Rules, picking);
+    let is_goal = |at: &usize| ratings[*at].kind == ItemKind::Goal;
+    let mut kept: Vec<(usize, f64)> = chosen;
+    for goal in (0..all.len()).filter(is_goal) {
+        if !kept.iter().any(|(at, _)| *at == goal) {
+            kept.push((goal, 1.0));
+        }
+    }
+    kept.sort_by_key(|(at, _)| *at);
+    let shown = |at: usize, score: f64| if method == Method::Rules { ratings[at].score } else { score };
+    extraction.picked =
+        kept.into_iter().map(|(at, score)| of(&all[at], &ratings[at], shown(at, score))).collect();
+    Ok(extraction)
+}
+
+/// The step of the decision that is about to be made; what was logged before it is known.
+pub(crate) fn decision(scope: &Scope<'_>) -> u32 {
+    let turn = &scope.log.turns[scope.turn as usize];
+    turn.decision.unwrap_or(turn.steps.end)
+}
+
+fn of(candidate: &Candidate<'_>, rating: &Rating, score: f64) -> Picked {
+    let (step, bytes) = (candidate.step, candidate.bytes.clone());
+    Picked { step, bytes, kind: rating.kind, score, is_repaired: false }
+}
+
+/// Goals, constraints and decisions that the rules are sure enough of.
+fn core(all: &[Candidate<'_>], ratings: &[Rating]) -> Vec<Picked> {
+    let in_core = |rating: &Rating| rating.kind <= ItemKind::Decision && rating.score >= RULES;
+    all.iter().zip(ratings).filter(|(_, r)| in_core(r)).map(|(c, r)| of(c, r, r.score)).collect()
+}
+
+fn logit(p: f64) -> f64 {
+    let p = p.clamp(1e-6, 1.0 - 1e-6);
+    libm::log(p / (1.0 - p))
+}
+
+/// Which of the judged statements a variant keeps; of equal scores the first.
+fn choose(judged: &[(usize, f64)], threshold: f64, is_logit: bool, picking: &Picking) -> Vec<(usize, f64)> {
+    let mut best = judged.to_vec();
+    best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let n = best.len();
+    let above = |best: Vec<(usize, f64)>, least: f64| -> Vec<(usize, f64)> {
+        best.into_iter().filter(|(_, score)| *score >= least).collect()
+    };
+    match picking.variant {
+        Variant::Standard => above(best, threshold),
+        Variant::Conservative => above(best, threshold - LOWER),
+        Variant::Aggressive => {
+            let sure = best.iter().filter(|(_, score)| *score >= threshold).count();
+            best.truncate(sure.clamp(1, AGGRESSIVE));
+            best
+        }
+        Variant::TopK => {
+            best.truncate(picking.k);
+            best
+        }
+        Variant::Ranked if is_logit => {
+            let rating = |score: f64| 1.0 + 9.0 / (1.0 + libm::exp(-score));
+            best.into_iter().filter(|(_, score)| rating(*score) >= picking.min_rating).collect()
+        }
+        Variant::Ranked => {
+            // Ranks are spread over 1 to 10.
+            let rating = |rank: usize| 10.0 - 9.0 * rank as f64 / (n.max(2) - 1) as f64;
+            best.into_iter()
+                .enumerate()
+                .filter(|(rank, _)| rating(*rank) >= picking.min_rating)
+                .map(|(_, judged)| judged)
+                .collect()
+        }
+    }
+}
+
+/// Gives quotations the rating of the statement in which they stand.
+fn rank_quotations(picked: &mut [Picked], all: &[Candidate<'_>], ratings: &[Rating]) {
+    for quote in picked {
+        let holds = |c: &Candidate<'_>| c.step == quote.step && c.bytes.end > quote.bytes.start;
+        if let Some((_, rating)) = all.iter().zip(ratings).find(|(c, _)| holds(c)) {
+            quote.score = rating.score;
+            if quote.kind == ItemKind::Fact {
+                quote.kind = rating.kind;
+            }
+        }
+    }
+}
+
+/// Where quotations are ranked, the best of them.
+fn cut_off(picked: &mut Vec<Picked>, picking: &Picking) {
+    let most = match picking.variant {
+        Variant::Aggressive => AGGRESSIVE,
+        Variant::TopK => picking.k,
+        Variant::Ranked => {
+            picked.retain(|quote| 1.0 + 9.0 * quote.score >= picking.min_rating);
+            return;
+        }
+        Variant::Standard | Variant::Conservative => return,
+    };
+    picked.sort_by(|a, b| b.score.total_cmp(&a.score));
+    picked.truncate(most);
+    picked.sort_by_key(|quote| (quote.step, quote.bytes.start));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picking(variant: Variant) -> Picking {
+        Picking { method: Method::Rules, variant, threshold: None, k: 2, min_rating: 6.0, max_rated: 9 }
+    }
+
+    #[test]
+    fn variants_cut_off_in_their_own_ways() {
+        let judged = [(0, 0.2), (1, -0.5), (2, 1.5), (3, 0.2), (4, -3.0), (5, 0.9)];
+        let kept = |variant, is_logit| -> Vec<usize> {
+            choose(&judged, 0.0, is_logit, &picking(variant)).into_iter().map(|(at, _)| at).collect()
+        };
+        assert_eq!(kept(Variant::Standard, true), [2, 5, 0, 3]);
+        assert_eq!(kept(Variant::Conservative, true), [2, 5, 0, 3, 1]);
+        assert_eq!(kept(Variant::Aggressive, true), [2, 5, 0]);
+        assert_eq!(kept(Variant::TopK, true), [2, 5]);
+        // Ratings 8.4, 7.4, 5.95 (twice), 4.4, 1.4; by rank 10, 8.2, 6.4, 4.6, 2.8, 1.
+        assert_eq!(kept(Variant::Ranked, true), [2, 5]);
+        assert_eq!(kept(Variant::Ranked, false), [2, 5, 0]);
+        let none = choose(&[(0, -2.0), (1, -3.0)], 0.0, true, &picking(Variant::Aggressive));
+        assert_eq!(none, [(0, -2.0)]);
+        assert!(choose(&[], 0.0, true, &picking(Variant::Aggressive)).is_empty());
+    }
+}

@@ -1,0 +1,281 @@
+//! The cumulative set of kept items: one entry for what was said several times, and both where two contradict.
+//!
+//! Two items are duplicates if they say nearly the same (cosine of their vectors, or without vectors the share of the
+//! shorter one's content words, at least the threshold) and neither has a value or a negation that the other lacks
+//! differently: "at most $500" and "at most $5000" are close in every embedding and not the same. Of duplicates the
+//! one with more values stays (the source keeps the shorter, which loses numbers: an option). Constraints that speak of
+//! the same with other values are both kept, and the newest is marked. (Source: the seed on selective salience, its
+//! threshold 0.85.)
+
+use std::ops::Range;
+
+use super::rules::{self, ItemKind};
+
+/// From so much of their words in common on, two constraints with other values speak of the same thing.
+const SAME_MATTER: f64 = 0.5;
+
+/// A kept item.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Held {
+    pub(crate) text: String,
+    pub(crate) kind: ItemKind,
+    pub(crate) step: u32,
+    pub(crate) bytes: Range<u32>,
+    pub(crate) score: f64,
+    pub(crate) is_repaired: bool,
+    pub(crate) vector: Option<Vec<f32>>,
+    /// How it stands to another constraint on the same matter.
+    pub(crate) conflict: Option<Conflict>,
+    values: Vec<String>,
+    words: Vec<u32>,
+    negates: bool,
+}
+
+/// How a constraint stands to another on the same matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    Earlier,
+    Newest,
+}
+
+impl Held {
+    pub(crate) fn new(text: String, kind: ItemKind, step: u32, bytes: Range<u32>, score: f64) -> Self {
+        let values = rules::values(&text);
+        let mut words = rules::content_words(&text);
+        if words.is_empty() {
+            // Scripts without word lists, or code: what stands between blanks.
+            words = text.split_whitespace().map(hash).collect();
+            words.sort_unstable();
+            words.dedup();
+        }
+        let negates = rules::negates(&text);
+        let (vector, conflict) = (None, None);
+        Held { text, kind, step, bytes, score, is_repaired: false, vector, conflict, values, words, negates }
+    }
+
+    /// How alike two items are, 0 to 1.
+    fn likeness(&self, other: &Held) -> f64 {
+        match (&self.vector, &other.vector) {
+            (Some(a), Some(b)) => a.iter().zip(b).map(|(x, y)| f64::from(x * y)).sum(),
+            _ => {
+                let shared = self.shared(other);
+                let least = self.words.len().min(other.words.len());
+                // Of very few words, all must agree in both.
+                let by = if least < 3 { self.words.len().max(other.words.len()) } else { least };
+                shared as f64 / by.max(1) as f64
+            }
+        }
+    }
+
+    /// Which share of its content words another holds.
+    fn within(&self, other: &Held) -> f64 {
+        self.shared(other) as f64 / self.words.len().max(1) as f64
+    }
+
+    fn shared(&self, other: &Held) -> usize {
+        self.words.iter().filter(|word| other.words.binary_search(word).is_ok()).count()
+    }
+
+    /// Whether one of the two has no value that the other lacks.
+    fn agrees(&self, other: &Held) -> bool {
+        let within = |a: &[String], b: &[String]| a.iter().all(|value| b.binary_search(value).is_ok());
+        self.negates == other.negates
+            && (within(&self.values, &other.values) || within(&other.values, &self.values))
+    }
+
+    fn contradicts(&self, other: &Held) -> bool {
+        let union = self.words.len() + other.words.len() - self.shared(other);
+        self.kind == ItemKind::Constraint
+            && other.kind == ItemKind::Constraint
+            && !self.agrees(other)
+            && self.shared(other) as f64 >= SAME_MATTER * union as f64
+    }
+
+    /// Whether it is the one of two duplicates to keep; `other` was there before.
+    fn beats(&self, other: &Held, keep_shorter: bool) -> bool {
+        if keep_shorter {
+            return self.text.chars().count() < other.text.chars().count();
+        }
+        let rank = |held: &Held| (held.values.len(), std::cmp::Reverse(held.kind));
+        rank(self) > rank(other)
+    }
+}
+
+fn hash(word: &str) -> u32 {
+    word.bytes().fold(0x811c_9dc5, |h: u32, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193))
+}
+
+/// An item that did not stay.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Gone {
+    pub(crate) held: Held,
+    /// The entry that stands for it.
+    pub(crate) of: usize,
+}
+
+/// The set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Set {
+    pub(crate) items: Vec<Held>,
+}
+
+impl Set {
+    /// Adds items in order; returns those that went, the old one where a new one took its place.
+    pub(crate) fn merge(&mut self, new: Vec<Held>, threshold: f64, keep_shorter: bool) -> Vec<Gone> {
+        let mut gone = Vec::new();
+        for mut held in new {
+            let twin = self.items.iter().position(|old| {
+                old.text == held.text || (old.agrees(&held) && old.likeness(&held) >= threshold)
+            });
+            if let Some(of) = twin {
+                if held.beats(&self.items[of], keep_shorter) {
+                    held.conflict = self.items[of].conflict;
+                    held.kind = held.kind.min(self.items[of].kind);
+                    std::mem::swap(&mut self.items[of], &mut held);
+                } else {
+                    self.items[of].kind = held.kind.min(self.items[of].kind);
+                }
+                gone.push(Gone { held, of });
+                continue;
+            }
+            for old in &mut self.items {
+                if old.contradicts(&held) {
+                    let is_newer = (held.step, held.bytes.start) >= (old.step, old.bytes.start);
+                    old.conflict = Some(if is_newer { Conflict::Earlier } else { Conflict::Newest });
+                    held.conflict = Some(if is_newer { Conflict::Newest } else { Conflict::Earlier });
+                }
+            }
+            self.items.push(held);
+        }
+        gone
+    }
+
+    /// Whether an item says what this sentence says.
+    pub(crate) fn says(&self, sentence: &str, threshold: f64) -> bool {
+        let said = Held::new(sentence.to_owned(), ItemKind::Fact, 0, 0..0, 0.0);
+        self.items.iter().any(|held| {
+            held.text.contains(sentence)
+                || (said.values.iter().all(|v| held.values.contains(v)) && said.within(held) >= threshold)
+        })
+    }
+
+    /// Which items must go so that their tokens fit: the least important kind first, of a kind the oldest.
+    pub(crate) fn over(&self, cap: u32, tokens: impl Fn(&str) -> u32) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.items.len()).collect();
+        order.sort_by_key(|&at| {
+            let held = &self.items[at];
+            (held.kind, std::cmp::Reverse((held.step, held.bytes.start)))
+        });
+        let mut left = cap;
+        let mut over: Vec<usize> = order
+            .into_iter()
+            .filter(|&at| match left.checked_sub(tokens(&self.items[at].text)) {
+                Some(rest) => {
+                    left = rest;
+                    false
+                }
+                None => true,
+            })
+            .collect();
+        over.sort_unstable();
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(text: &str, kind: ItemKind, step: u32) -> Held {
+        Held::new(text.to_owned(), kind, step, 0..text.len() as u32, 0.5)
+    }
+
+    fn texts(set: &Set) -> Vec<&str> {
+        set.items.iter().map(|held| held.text.as_str()).collect()
+    }
+
+    #[test]
+    fn the_one_with_more_values_stays() {
+        let (short, long) = (
+            "the export server keeps the nightly dumps",
+            "the export server keeps the nightly dumps on port 6391",
+        );
+        for pair in [[short, long], [long, short]] {
+            for (keep_shorter, stays) in [(false, long), (true, short)] {
+                let mut set = Set::default();
+                let new = pair.map(|text| held(text, ItemKind::Fact, 1)).to_vec();
+                let gone = set.merge(new, 0.85, keep_shorter);
+                assert_eq!(texts(&set), [stays]);
+                assert_eq!((gone.len(), gone[0].of), (1, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn other_values_and_negations_are_no_duplicates() {
+        let mut set = Set::default();
+        let budget = |n: &str, step| {
+            held(&format!("The budget for the printed poster is ${n}"), ItemKind::Constraint, step)
+        };
+        assert!(set.merge(vec![budget("500", 1), budget("5000", 7)], 0.85, false).is_empty());
+        assert_eq!(set.items[0].conflict, Some(Conflict::Earlier));
+        assert_eq!(set.items[1].conflict, Some(Conflict::Newest));
+        // Said again: no third entry.
+        assert_eq!(set.merge(vec![budget("500", 9)], 0.85, false).len(), 1);
+        let mut set = Set::default();
+        let new =
+            ["Touch the billing folder for the release", "Do not touch the billing folder for the release"];
+        set.merge(new.map(|text| held(text, ItemKind::Constraint, 3)).to_vec(), 0.85, false);
+        assert_eq!(set.items.len(), 2);
+        assert_eq!(set.items[1].conflict, Some(Conflict::Newest));
+    }
+
+    #[test]
+    fn vectors_decide_where_there_are_some() {
+        let with = |text: &str, vector: [f32; 2]| Held {
+            vector: Some(vector.to_vec()),
+            ..held(text, ItemKind::Decision, 1)
+        };
+        let mut set = Set::default();
+        let new = vec![with("we take the lease", [1.0, 0.0]), with("a lease it shall be", [0.8, 0.6])];
+        set.merge(new.clone(), 0.85, false);
+        assert_eq!(set.items.len(), 2);
+        let mut set = Set::default();
+        assert_eq!(set.merge(new, 0.79, false)[0].held.text, "a lease it shall be");
+    }
+
+    #[test]
+    fn the_cap_gives_up_facts_first_and_of_a_kind_the_oldest() {
+        let mut set = Set::default();
+        let new = vec![
+            held("never rotate the root token", ItemKind::Constraint, 1),
+            held("alpha lies in the harbour", ItemKind::Fact, 2),
+            held("beta lies in the mountains", ItemKind::Fact, 5),
+            held("a lease because holders die", ItemKind::Decision, 3),
+        ];
+        set.merge(new, 0.85, false);
+        assert_eq!(set.over(3, |_| 1), [1]);
+        assert_eq!(set.over(2, |_| 1), [1, 2]);
+        assert_eq!(set.over(0, |_| 1), [0, 1, 2, 3]);
+        assert!(set.over(4, |_| 1).is_empty());
+    }
+
+    #[test]
+    fn a_hundred_items_are_quick() {
+        let new: Vec<Held> = (0..100)
+            .map(|i| Held {
+                vector: Some((0..384).map(|d| ((i * 31 + d * 17) % 23) as f32 / 230.0).collect()),
+                ..held(
+                    &format!("station {i} reports the tide at mark {} of the gauge", i * 7),
+                    ItemKind::Fact,
+                    i,
+                )
+            })
+            .collect();
+        let start = std::time::Instant::now();
+        let mut set = Set::default();
+        set.merge(new, 0.85, false);
+        assert!(start.elapsed().as_secs_f64() < 1.0);
+        assert_eq!(set.items.len(), 100);
+    }
+}
