@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use crate::experiment::cell::Models;
 use crate::models::cache::{Cached, Store};
-use crate::models::catalogue::Catalogue;
+use crate::models::catalogue::{Catalogue, Role};
 use crate::models::folder::Folder;
 use crate::models::open::{Opener, cache_path};
 use crate::models::{Call, Model};
@@ -25,7 +25,7 @@ pub(super) struct Using {
     /// GiB that the call cache keeps at most; what was not used for longest leaves first
     #[arg(long, value_name = "GIB", default_value_t = 4.0, value_parser = above_zero)]
     cache_size: f64,
-    /// File of models that adds to the built-in ones and overrides them
+    /// File of models and servers that adds to the built-in ones and overrides them
     #[arg(long, value_name = "FILE")]
     models: Option<PathBuf>,
 }
@@ -91,7 +91,7 @@ impl Opened {
 }
 
 impl Using {
-    /// Opens models without loading them; each is to have so many contexts.
+    /// Opens models that are to write, without loading them; each is to have so many contexts.
     pub(super) fn open<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
@@ -114,7 +114,7 @@ impl Using {
             store,
             contexts: contexts as u32,
         };
-        let open = |name: &str| Ok((name.to_owned(), Arc::new(opener.open(name)?)));
+        let open = |name: &str| Ok((name.to_owned(), Arc::new(opener.open(name, Role::Generator)?)));
         Ok(Opened(names.into_iter().map(open).collect::<anyhow::Result<_>>()?))
     }
 }

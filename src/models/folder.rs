@@ -300,7 +300,7 @@ mod tests {
     }
 
     fn of(entry: Entry) -> Catalogue {
-        Catalogue { entries: vec![entry], sets: Vec::new() }
+        Catalogue { entries: vec![entry], servers: Vec::new(), sets: Vec::new() }
     }
 
     #[test]
