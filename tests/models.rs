@@ -146,6 +146,14 @@ fn any_gguf_is_checked_by_its_path() {
     fs::write(place.at("no.gguf"), "text").unwrap();
     let states = place.states(&["models", "check", "x.gguf", "./cut.gguf", "no.gguf", "gone.gguf"], 1);
     assert_eq!(states, ["x.gguf ok", "./cut.gguf wrong", "no.gguf wrong", "gone.gguf missing"]);
+    // A pipe that nobody writes to is not waited for.
+    #[cfg(unix)]
+    {
+        assert!(Command::new("mkfifo").arg(place.at("pipe.gguf")).status().unwrap().success());
+        fs::create_dir(place.at("folder.gguf")).unwrap();
+        let states = place.states(&["models", "check", "pipe.gguf", "folder.gguf"], 1);
+        assert_eq!(states, ["pipe.gguf wrong", "folder.gguf wrong"]);
+    }
 }
 
 #[test]
