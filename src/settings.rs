@@ -86,6 +86,15 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// A number, whole or not.
+    pub fn number(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<f64> {
+        match self.value(key, value)? {
+            toml::Value::Integer(i) => Ok(i as f64),
+            toml::Value::Float(f) => Ok(f),
+            _ => Err(self.wrong_type(key, value, "a number")),
+        }
+    }
+
     /// A table.
     pub fn table<'v>(&self, key: &str, value: &'v Spanned<DeValue<'v>>) -> anyhow::Result<&'v DeTable<'v>> {
         match value.get_ref() {

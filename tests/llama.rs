@@ -364,6 +364,54 @@ fn a_killed_worker_costs_nothing_but_time() {
     assert_eq!(victim.answer(&calls[..1]), expected[..1]);
 }
 
+/// Starts workers, of which the first ones are killed so many seconds after their start.
+#[cfg(unix)]
+fn killer(folder: &Path, kills: u32, seconds: u32) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = folder.join(format!("killer-{kills}-{seconds}.sh"));
+    let kill = match seconds {
+        0 => "kill -9 $$".to_owned(),
+        _ => format!("(sleep {seconds}; kill -9 $$) &"),
+    };
+    let script = format!(
+        "#!/bin/sh\ncount=\"$0.count\"\necho x >>\"$count\"\n\
+         if [ $(wc -l <\"$count\") -le {kills} ]; then\n{kill}\nfi\nexec {PROGRAM} \"$@\"\n"
+    );
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Killed in one and the same call, or while it loads: an answer is only late, as long as it is not too often.
+#[test]
+#[cfg(unix)]
+fn a_worker_killed_again_and_again_leaves_no_error() {
+    let Some(options) = options() else { return };
+    let options = Options { contexts: 1, ..options };
+    let folder = tempfile::tempdir().unwrap();
+    let starts = |program: &Path| {
+        std::fs::read_to_string(format!("{}.count", program.display())).unwrap().lines().count()
+    };
+    // Some ten seconds of work, killed after four.
+    let words = "The agent ran pytest and saw ValueError in src/net/http.rs since a header was too long. ";
+    let continuations = (0..30).map(|n| format!("{n} {}", words.repeat(6))).collect();
+    let long = Call::Score { prompt: plain(&words.repeat(70)), continuations };
+    let expected = one(model().unwrap(), long.clone());
+    assert!(expected.is_ok(), "{expected:?}");
+    let program = killer(folder.path(), 3, 4);
+    assert_eq!(one(&Llama::new(options.clone(), &program), long.clone()), expected);
+    assert_eq!(starts(&program), 4);
+    // While it loads.
+    let program = killer(folder.path(), 2, 0);
+    assert!(Llama::new(options.clone(), &program).load().is_ok());
+    assert_eq!(starts(&program), 3);
+    // There is an end to it.
+    let program = killer(folder.path(), 100, 4);
+    let killed = one(&Llama::new(options, &program), long);
+    assert!(matches!(&killed, Err(CallError::Aborted(why)) if why.contains("signal: 9")), "{killed:?}");
+    assert_eq!(starts(&program), 4);
+}
+
 #[test]
 fn weights_that_cannot_be_used_are_refused_in_time() {
     let Some(options) = options() else { return };

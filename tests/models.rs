@@ -1,7 +1,7 @@
 //! `trajpress models` through the binary, on tiny models and without a network.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -146,6 +146,14 @@ fn any_gguf_is_checked_by_its_path() {
     fs::write(place.at("no.gguf"), "text").unwrap();
     let states = place.states(&["models", "check", "x.gguf", "./cut.gguf", "no.gguf", "gone.gguf"], 1);
     assert_eq!(states, ["x.gguf ok", "./cut.gguf wrong", "no.gguf wrong", "gone.gguf missing"]);
+    // A pipe that nobody writes to is not waited for.
+    #[cfg(unix)]
+    {
+        assert!(Command::new("mkfifo").arg(place.at("pipe.gguf")).status().unwrap().success());
+        fs::create_dir(place.at("folder.gguf")).unwrap();
+        let states = place.states(&["models", "check", "pipe.gguf", "folder.gguf"], 1);
+        assert_eq!(states, ["pipe.gguf wrong", "folder.gguf wrong"]);
+    }
 }
 
 #[test]
@@ -155,6 +163,9 @@ fn what_is_asked_wrongly_is_told() {
     let output = place.run(&["models", "fetch", "smollm-135m"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("did you mean `smollm2-135m`?"), "{}", text(&output));
+    let output = place.run(&["models", "fetch", "defualt"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("did you mean `default`?"), "{}", text(&output));
     fs::write(place.at("own.toml"), "[sets.mine]\nembeder = \"minilm-l6\"").unwrap();
     let output = place.run(&["models", "check"]);
     assert_eq!(output.status.code(), Some(2));
@@ -165,6 +176,93 @@ fn what_is_asked_wrongly_is_told() {
     let output = place.run(&["models", "fetch", "own"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("hint: set TRAJPRESS_MODELS"), "{}", text(&output));
+}
+
+/// A server with an OpenAI-compatible API that writes `a b` to whatever it is asked, on loopback until the test's
+/// process ends; its URL.
+fn server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut length) = (String::new(), 0);
+            reader.read_line(&mut head).unwrap();
+            for line in reader.by_ref().lines().map_while(Result::ok).take_while(|l| !l.is_empty()) {
+                if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = n.trim().parse().unwrap();
+                }
+            }
+            reader.read_exact(&mut vec![0; length]).unwrap();
+            let (kind, body) = match head.starts_with("GET /v1/models ") {
+                true => ("application/json", r#"{"data": [{"id": "m"}]}"#.to_owned()),
+                false => {
+                    let event = |text: &str, finish: &str| {
+                        format!(
+                            "data: {{\"choices\": [{{\"text\": \"{text}\", \"finish_reason\": {finish}}}]}}\n\n"
+                        )
+                    };
+                    let usage = "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 9, \"completion_tokens\": 2}}\n\n";
+                    (
+                        "text/event-stream",
+                        event("a ", "null") + &event("b", "\"stop\"") + usage + "data: [DONE]\n\n",
+                    )
+                }
+            };
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
+            let _ = stream.write_all((head + &body).as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn a_server_is_a_model_like_any_other() {
+    let place = Place::new();
+    let url = server();
+    let big = |name: &str, url: &str| {
+        format!(
+            "[[servers]]\nname = \"{name}\"\nroles = [\"generator\"]\nabout = \"ours\"\nurl = \"{url}\"\nwindow = 4096\n"
+        )
+    };
+    let dead = big("dead", "http://127.0.0.1:9") + "retries = 0\n";
+    let sets = "[sets.mine]\ngenerator = \"big\"\nembedder = \"minilm-l6\"\n";
+    fs::write(place.at("own.toml"), big("big", &url) + &dead + sets).unwrap();
+
+    let list = place.run(&["list", "models", "--json"]);
+    let list: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap();
+    let listed = list.iter().find(|m| m["name"] == "big").unwrap();
+    let expected = serde_json::json!({
+        "name": "big", "summary": "ours", "roles": ["generator"], "sets": ["mine"], "server": url, "context": 4096,
+    });
+    assert_eq!(listed, &expected);
+    let table = place.run(&["list", "models"]);
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(
+        table.lines().any(|l| l.starts_with("big ") && l.contains("server") && l.contains(&url)),
+        "{table}"
+    );
+
+    assert_eq!(place.states(&["models", "fetch", "big"], 0), ["big remote"]);
+    assert_eq!(place.states(&["models", "check", "big"], 0), ["big ok"]);
+    assert_eq!(place.states(&["models", "check", "mine"], 1), ["big ok", "minilm-l6 missing"]);
+    let check = place.run(&["models", "check", "big", "dead"]);
+    let table = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(table.contains("model m") && table.contains("window 4096"), "{table}");
+    assert!(table.contains("dead  wrong") && table.contains("no answer from http://127.0.0.1:9"), "{table}");
+    assert_eq!((check.status.code(), text(&check).as_str()), (Some(1), ""), "no hint to fetch it");
+
+    #[cfg(feature = "llama")]
+    {
+        let bench = place.run(&["models", "bench", "big", "--sequences", "2", "--json"]);
+        assert_eq!(bench.status.code(), Some(0), "{}", text(&bench));
+        let lines: Vec<Value> = serde_json::from_slice(&bench.stdout).unwrap();
+        assert_eq!((&lines[0]["model"], &lines[0]["contexts"]), (&"big".into(), &Value::Null));
+        assert!(lines[0]["prefill"].as_f64().unwrap() > 0.0 && lines[0]["sequences"] == 2, "{lines:?}");
+        let bench = place.run(&["models", "bench", "dead"]);
+        assert!(text(&bench).contains("model dead: no answer from"), "{}", text(&bench));
+    }
 }
 
 #[test]

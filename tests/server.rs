@@ -67,7 +67,7 @@ impl Llama {
     }
 
     fn options(&self) -> Options {
-        Options { url: self.url.clone(), timeout: 60.0, deadline: 120.0, ..Options::default() }
+        Options { url: self.url.clone(), timeout: 60.0, deadline: 600.0, ..Options::default() }
     }
 
     /// The back end, once the weights are loaded.

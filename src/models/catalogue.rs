@@ -1,6 +1,7 @@
-//! The models that can be named: what each is, which bytes it has and where they can be had; and sets of them.
+//! The models that can be named: what each is, and which bytes it has and where they can be had, or which server has
+//! it; and sets of them.
 //!
-//! Reads `models.toml`, which says its own format, and a file of the user's over it. Opens no model.
+//! Reads `models.toml`, which says its own format, and a file of the user's over it. Opens no model, asks no server.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::server::{self, Kind};
 use crate::settings::{self, Source, items};
 
 /// The set used where none is named.
@@ -71,6 +73,52 @@ pub struct Entry {
     /// Ways to get the file, in the order to try them.
     #[serde(skip)]
     pub origins: Vec<Origin>,
+}
+
+/// A model on a server that the user named.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remote {
+    pub name: String,
+    /// What it can be used for, the best first.
+    pub roles: Vec<Role>,
+    /// What it is, and what it is good for.
+    pub about: String,
+    pub options: server::Options,
+}
+
+/// What the name of a model stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Named<'a> {
+    File(&'a Entry),
+    Server(&'a Remote),
+}
+
+impl<'a> Named<'a> {
+    pub fn name(self) -> &'a str {
+        match self {
+            Named::File(entry) => &entry.name,
+            Named::Server(remote) => &remote.name,
+        }
+    }
+
+    pub fn roles(self) -> &'a [Role] {
+        match self {
+            Named::File(entry) => &entry.roles,
+            Named::Server(remote) => &remote.roles,
+        }
+    }
+}
+
+/// Whether a model can be used for something.
+///
+/// # Errors
+/// It cannot, with what it can.
+pub fn check_role(name: &str, roles: &[Role], role: Role) -> anyhow::Result<()> {
+    if roles.contains(&role) {
+        return Ok(());
+    }
+    let can: Vec<&str> = roles.iter().map(|r| r.name()).collect();
+    anyhow::bail!("`{name}` is no {}\nhint: its roles are {}", role.name(), can.join(", "))
 }
 
 /// One way to get a model.
@@ -169,7 +217,9 @@ impl Set {
 /// All models and sets that can be named.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalogue {
+    /// Models that are files.
     pub entries: Vec<Entry>,
+    pub servers: Vec<Remote>,
     pub sets: Vec<Set>,
 }
 
@@ -178,7 +228,7 @@ impl Catalogue {
     ///
     /// Fails with file and line where the file is wrong.
     pub fn load(over: Option<&Path>) -> anyhow::Result<Self> {
-        let mut catalogue = Self { entries: Vec::new(), sets: Vec::new() };
+        let mut catalogue = Self { entries: Vec::new(), servers: Vec::new(), sets: Vec::new() };
         catalogue.add("models.toml", BUILT_IN, Path::new(""))?;
         if let Some(path) = over {
             let text =
@@ -192,15 +242,27 @@ impl Catalogue {
         Ok(catalogue)
     }
 
+    /// All models, files first.
+    pub fn all(&self) -> impl Iterator<Item = Named<'_>> {
+        self.entries.iter().map(Named::File).chain(self.servers.iter().map(Named::Server))
+    }
+
     /// The model of this name. Fails with the nearest name.
-    pub fn entry(&self, name: &str) -> anyhow::Result<&Entry> {
-        self.entries.iter().find(|e| e.name == name).ok_or_else(|| {
-            let names: Vec<&str> = self.entries.iter().map(|e| e.name.as_str()).collect();
-            anyhow::anyhow!(
-                "unknown model `{name}`\n{}; or the path of a GGUF, with a `/` in it or ending in .gguf",
-                settings::hint(name, &names)
-            )
+    pub fn model(&self, name: &str) -> anyhow::Result<Named<'_>> {
+        self.all().find(|m| m.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = self.all().map(Named::name).collect();
+            unknown("model", name, &names)
         })
+    }
+
+    /// The model of this name, which must be a file. Fails with the nearest name.
+    pub fn entry(&self, name: &str) -> anyhow::Result<&Entry> {
+        match self.model(name)? {
+            Named::File(entry) => Ok(entry),
+            Named::Server(remote) => {
+                anyhow::bail!("model `{name}` is no file: it is on the server {}", remote.options.url)
+            }
+        }
     }
 
     /// The set of this name. Fails with the nearest name.
@@ -212,20 +274,21 @@ impl Catalogue {
     }
 
     /// The models of names and of sets, in order, each once. Fails with the nearest name.
-    pub fn pick(&self, names: &[String]) -> anyhow::Result<Vec<&Entry>> {
-        let mut picked: Vec<&Entry> = Vec::new();
+    pub fn pick(&self, names: &[String]) -> anyhow::Result<Vec<Named<'_>>> {
+        let mut picked: Vec<Named> = Vec::new();
         for name in names {
-            let members = match self.sets.iter().find(|s| s.name == *name) {
+            let members: Vec<&str> = match self.sets.iter().find(|s| s.name == *name) {
                 Some(set) => set.models.iter().map(|m| m.1.as_str()).collect(),
                 None => vec![name.as_str()],
             };
             for member in members {
-                let entry = self.entry(member).map_err(|error| {
-                    let sets: Vec<&str> = self.sets.iter().map(|s| s.name.as_str()).collect();
-                    anyhow::anyhow!("{error}; or a set: {}", sets.join(", "))
+                let model = self.all().find(|m| m.name() == member).ok_or_else(|| {
+                    let sets = self.sets.iter().map(|s| s.name.as_str());
+                    let names: Vec<&str> = self.all().map(Named::name).chain(sets).collect();
+                    unknown("model or set", member, &names)
                 })?;
-                if !picked.iter().any(|p| p.name == entry.name) {
-                    picked.push(entry);
+                if !picked.iter().any(|p| p.name() == member) {
+                    picked.push(model);
                 }
             }
         }
@@ -243,28 +306,44 @@ impl Catalogue {
     fn add(&mut self, path: &str, text: &str, folder: &Path) -> anyhow::Result<()> {
         let reader = Reader { source: Source { path, text }, folder };
         let root = reader.source.root()?;
-        let (mut models, mut sets) = (Vec::new(), Vec::new());
+        let (mut models, mut servers, mut sets) = (Vec::new(), Vec::new(), Vec::new());
         for (key, span, value) in items(root.get_ref()) {
             match key {
                 "models" => models = reader.source.tables(key, value)?,
+                "servers" => servers = reader.source.tables(key, value)?,
                 "sets" => sets = items(reader.source.table(key, value)?),
-                _ => return Err(reader.source.unknown_key(&span, key, "the file", &["models", "sets"])),
+                _ => {
+                    let known = ["models", "servers", "sets"];
+                    return Err(reader.source.unknown_key(&span, key, "the file", &known));
+                }
             }
         }
         let mut seen = HashSet::new();
+        let mut second = |at: &Range<usize>, name: &str| match seen.insert(name.to_owned()) {
+            true => Ok(()),
+            false => Err(reader.source.error(at, format!("a second model `{name}`"))),
+        };
         for (at, table) in models {
             let entry = reader.entry(&at, table, &self.entries)?;
-            if !seen.insert(entry.name.clone()) {
-                return Err(reader.source.error(&at, format!("a second model `{}`", entry.name)));
-            }
+            second(&at, &entry.name)?;
+            self.servers.retain(|s| s.name != entry.name);
             match self.entries.iter_mut().find(|e| e.name == entry.name) {
                 Some(old) => *old = entry,
                 None => self.entries.push(entry),
             }
         }
+        for (at, table) in servers {
+            let remote = reader.remote(&at, table)?;
+            second(&at, &remote.name)?;
+            self.entries.retain(|e| e.name != remote.name);
+            match self.servers.iter_mut().find(|s| s.name == remote.name) {
+                Some(old) => *old = remote,
+                None => self.servers.push(remote),
+            }
+        }
         for (name, span, value) in sets {
-            let set = reader.set(name, value, &self.entries)?;
-            if self.entries.iter().any(|e| e.name == name) {
+            let set = reader.set(name, value, self)?;
+            if self.all().any(|m| m.name() == name) {
                 return Err(reader.source.error(&span, format!("a set and a model are named `{name}`")));
             }
             match self.sets.iter_mut().find(|s| s.name == name) {
@@ -272,11 +351,19 @@ impl Catalogue {
                 None => self.sets.push(set),
             }
         }
-        if let Some(both) = self.sets.iter().find(|s| self.entries.iter().any(|e| e.name == s.name)) {
+        if let Some(both) = self.sets.iter().find(|s| self.all().any(|m| m.name() == s.name)) {
             anyhow::bail!("{path}: a model has the name of the set `{}`", both.name);
         }
         Ok(())
     }
+}
+
+/// An error for a name that nothing has.
+fn unknown(what: &str, name: &str, known: &[&str]) -> anyhow::Error {
+    let hint = settings::hint(name, known);
+    anyhow::anyhow!(
+        "unknown {what} `{name}`\n{hint}; or the path of a GGUF, with a `/` in it or ending in .gguf"
+    )
 }
 
 /// One file of models.
@@ -308,17 +395,12 @@ impl Reader<'_> {
         let mut missing = KEYS.to_vec();
         for (key, span, value) in items(table) {
             match key {
-                "name" => {
-                    entry.name = source.string(key, value)?;
-                    if let Err(rule) = check_name(&entry.name) {
-                        return Err(source.error(&span, format!("`name = \"{}\"`: {rule}", entry.name)));
-                    }
-                }
+                "name" => entry.name = self.name(key, value)?,
                 "roles" => entry.roles = self.roles(key, value)?,
                 "about" => entry.about = source.string(key, value)?,
                 "licence" => entry.licence = source.string(key, value)?,
-                "context" => entry.context = source.whole(key, value)?,
-                "bytes" => entry.bytes = source.whole(key, value)?,
+                "context" => entry.context = self.some(key, value)?,
+                "bytes" => entry.bytes = self.some(key, value)?,
                 "sha256" => {
                     entry.sha256 = source.string(key, value)?.to_ascii_lowercase();
                     if entry.sha256.len() != 64 || !entry.sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -339,11 +421,100 @@ impl Reader<'_> {
         }
         // What people need not say of their own models.
         missing.retain(|k| !["about", "licence"].contains(k));
-        if !missing.is_empty() {
-            let name = if entry.name.is_empty() { "a model".to_owned() } else { format!("`{}`", entry.name) };
-            return Err(source.error(at, format!("{name} lacks {}", missing.join(", "))));
-        }
+        self.complete(at, "a model", &entry.name, &missing)?;
         Ok(entry)
+    }
+
+    /// One server.
+    fn remote(&self, at: &Range<usize>, table: &Table) -> anyhow::Result<Remote> {
+        const NEEDED: [&str; 3] = ["name", "roles", "url"];
+        const KEYS: &[&str] = &[
+            "name",
+            "roles",
+            "about",
+            "url",
+            "model",
+            "api_key_env",
+            "kind",
+            "window",
+            "concurrency",
+            "timeout",
+            "deadline",
+            "retries",
+            "backoff",
+        ];
+        let source = &self.source;
+        let mut remote = Remote {
+            name: String::new(),
+            roles: Vec::new(),
+            about: String::new(),
+            options: Default::default(),
+        };
+        let options = &mut remote.options;
+        for (key, span, value) in items(table) {
+            match key {
+                "name" => remote.name = self.name(key, value)?,
+                "roles" => remote.roles = self.roles(key, value)?,
+                "about" => remote.about = source.string(key, value)?,
+                "url" => options.url = source.string(key, value)?,
+                "model" => options.model = Some(source.string(key, value)?),
+                "api_key_env" => options.api_key_env = Some(source.string(key, value)?),
+                "kind" => {
+                    let names = Kind::ALL.map(|k| k.0);
+                    let place = source.right_name(
+                        "kind of server",
+                        &source.string(key, value)?,
+                        &names,
+                        &value.span(),
+                    )?;
+                    options.kind = Some(Kind::ALL[place].1);
+                }
+                "window" => options.window = Some(self.some(key, value)?),
+                "concurrency" => options.concurrency = source.whole(key, value)?,
+                "timeout" => options.timeout = source.number(key, value)?,
+                "deadline" => options.deadline = source.number(key, value)?,
+                "retries" => options.retries = source.whole(key, value)?,
+                "backoff" => options.backoff = source.number(key, value)?,
+                _ => return Err(source.unknown_key(&span, key, "a server", KEYS)),
+            }
+        }
+        let missing: Vec<&str> = NEEDED.into_iter().filter(|k| !table.contains_key(*k)).collect();
+        self.complete(at, "a server", &remote.name, &missing)?;
+        remote.options.check().map_err(|(key, why)| {
+            let place = items(table).into_iter().find(|item| item.0 == key).map_or(at.clone(), |item| item.1);
+            source.error(&place, why)
+        })?;
+        Ok(remote)
+    }
+
+    fn name(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<String> {
+        let name = self.source.string(key, value)?;
+        match check_name(&name) {
+            Ok(()) => Ok(name),
+            Err(rule) => Err(self.source.error(&value.span(), format!("`name = \"{name}\"`: {rule}"))),
+        }
+    }
+
+    /// A whole number above 0.
+    fn some<T: TryFrom<i64> + PartialEq + Default>(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue>,
+    ) -> anyhow::Result<T> {
+        let number: T = self.source.whole(key, value)?;
+        match number == T::default() {
+            true => Err(self.source.error(&value.span(), format!("`{key} = 0`, expected at least 1"))),
+            false => Ok(number),
+        }
+    }
+
+    /// Fails if anything is missing.
+    fn complete(&self, at: &Range<usize>, what: &str, name: &str, missing: &[&str]) -> anyhow::Result<()> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let name = if name.is_empty() { what.to_owned() } else { format!("`{name}`") };
+        Err(self.source.error(at, format!("{name} lacks {}", missing.join(", "))))
     }
 
     fn roles(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<Vec<Role>> {
@@ -452,8 +623,9 @@ impl Reader<'_> {
         }
     }
 
-    fn set(&self, name: &str, value: &Spanned<DeValue>, entries: &[Entry]) -> anyhow::Result<Set> {
-        let names: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
+    fn set(&self, name: &str, value: &Spanned<DeValue>, known: &Catalogue) -> anyhow::Result<Set> {
+        let models: Vec<Named> = known.all().collect();
+        let names: Vec<&str> = models.iter().map(|m| m.name()).collect();
         let roles = Role::ALL.map(|r| r.0);
         let mut set = Set { name: name.to_owned(), models: Vec::new() };
         for (key, span, value) in items(self.source.table(name, value)?) {
@@ -461,12 +633,9 @@ impl Reader<'_> {
                 return Err(self.source.unknown_key(&span, key, &format!("set `{name}`"), &roles));
             };
             let model = self.source.string(key, value)?;
-            let entry = &entries[self.source.right_name("model", &model, &names, &value.span())?];
-            if !entry.roles.contains(&role) {
-                let can: Vec<&str> = entry.roles.iter().map(|r| r.name()).collect();
-                let message = format!("`{model}` is no {key}\nhint: its roles are {}", can.join(", "));
-                return Err(self.source.error(&value.span(), message));
-            }
+            let place = self.source.right_name("model", &model, &names, &value.span())?;
+            check_role(&model, models[place].roles(), role)
+                .map_err(|why| self.source.error(&value.span(), why))?;
             set.models.push((role, model));
         }
         Ok(set)
@@ -513,8 +682,10 @@ mod tests {
         }
         // Small enough for a laptop, free to use, and each with a source that needs pip alone.
         let all = catalogue.pick(&[DEFAULT_SET.to_owned(), "better".to_owned()]).unwrap();
-        assert!(all.iter().all(|e| e.licence == "Apache-2.0"));
-        let size: u64 = catalogue.pick(&[DEFAULT_SET.to_owned()]).unwrap().iter().map(|e| e.bytes).sum();
+        assert!(all.iter().all(|m| catalogue.entry(m.name()).unwrap().licence == "Apache-2.0"));
+        let of = |name: &str| catalogue.entry(name).unwrap();
+        let picked = catalogue.pick(&[DEFAULT_SET.to_owned()]).unwrap();
+        let size: u64 = picked.iter().map(|m| of(m.name()).bytes).sum();
         assert!(size < 700_000_000, "{size}");
         for entry in &catalogue.entries {
             assert!(is_by_pip(entry), "{}", entry.name);
@@ -541,7 +712,7 @@ mod tests {
         let own = catalogue.entry("own").unwrap();
         assert_eq!(own.origins[0].in_place(), Some(Path::new("/models/x.gguf")));
         assert_eq!(own.origins[1].to_string(), "hub a/b, c/d.gguf");
-        assert_eq!(catalogue.pick(&["default".to_owned(), "own".to_owned()]).unwrap(), [own]);
+        assert_eq!(catalogue.pick(&["default".to_owned(), "own".to_owned()]).unwrap(), [Named::File(own)]);
         let again = text.replace("\"own\"", "\"minilm-l6\"").replace("generator", "embedder");
         let catalogue = over(&again).unwrap();
         assert_eq!(catalogue.entry("minilm-l6").unwrap().bytes, 5);
@@ -561,6 +732,7 @@ mod tests {
             replaced("[\"generator\"]", "[]"),
             replaced("2cf2", "2cg2"),
             replaced("bytes = 5", "bytes = -5"),
+            replaced("context = 4096", "context = 0"),
             replaced("\"own\"", "\"own.gguf\""),
             replaced("\"own\"", "\"../own\""),
             replaced("\"own\"", "\"better\""),
@@ -588,7 +760,7 @@ mod tests {
         }
         insta::assert_snapshot!(all, @r#"
         own.toml:1: unknown key `model` of the file
-        hint: did you mean `models`? (known: models, sets)
+        hint: did you mean `models`? (known: models, servers, sets)
 
         own.toml:1: `models` is a whole number, expected tables, each under `[[models]]`
 
@@ -604,6 +776,8 @@ mod tests {
         hint: `sha256sum FILE` prints it
 
         own.toml:5: `bytes = -5` is out of range
+
+        own.toml:4: `context = 0`, expected at least 1
 
         own.toml:2: `name = "own.gguf"`: a name that ends in .gguf would be a path
 
@@ -655,10 +829,109 @@ mod tests {
 
         own.toml:1: a set and a model are named `minilm-l6`
         "#);
-        let unknown = Catalogue::load(None).unwrap().pick(&["qwen2.5-coder-15b".to_owned()]).unwrap_err();
+        let near = |name: &str| Catalogue::load(None).unwrap().pick(&[name.to_owned()]).unwrap_err();
+        assert!(near("defualt").to_string().contains("did you mean `default`?"));
+        let unknown = near("qwen2.5-coder-15b");
         insta::assert_snapshot!(unknown, @r"
-        unknown model `qwen2.5-coder-15b`
-        hint: did you mean `qwen2.5-coder-1.5b`? (known: smollm2-135m-q4_1, smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, minilm-l6, gemma-3-270m); or the path of a GGUF, with a `/` in it or ending in .gguf; or a set: default, better
+        unknown model or set `qwen2.5-coder-15b`
+        hint: did you mean `qwen2.5-coder-1.5b`? (known: smollm2-135m-q4_1, smollm2-135m, qwen2.5-coder-0.5b, qwen2.5-coder-1.5b, minilm-l6, gemma-3-270m, default, better); or the path of a GGUF, with a `/` in it or ending in .gguf
         ");
+    }
+
+    const SERVER: &str =
+        "[[servers]]\nname = \"big\"\nroles = [\"generator\", \"scorer\"]\nurl = \"http://h:80/v1\"\n";
+
+    #[test]
+    fn a_server_is_a_model_like_any_other() {
+        let text = format!(
+            "{SERVER}model = \"m\"\napi_key_env = \"KEY\"\nkind = \"vllm\"\nwindow = 4096\nconcurrency = 8\ntimeout = 2.5\ndeadline = 60\nretries = 0\nbackoff = 1\n[sets.mine]\ngenerator = \"big\"\n"
+        );
+        let catalogue = over(&text).unwrap();
+        let Named::Server(big) = catalogue.model("big").unwrap() else { panic!("no server") };
+        let expected = server::Options {
+            url: "http://h:80/v1".to_owned(),
+            model: Some("m".to_owned()),
+            api_key_env: Some("KEY".to_owned()),
+            kind: Some(Kind::Vllm),
+            window: Some(4096),
+            concurrency: 8,
+            timeout: 2.5,
+            deadline: 60.0,
+            retries: 0,
+            backoff: 1.0,
+        };
+        assert_eq!((&big.options, &big.roles[..]), (&expected, &[Role::Generator, Role::Scorer][..]));
+        assert_eq!(catalogue.pick(&["mine".to_owned()]).unwrap(), [Named::Server(big)]);
+        assert_eq!(catalogue.sets_of("big"), ["mine"]);
+        let no_file = catalogue.entry("big").unwrap_err().to_string();
+        assert_eq!(no_file, "model `big` is no file: it is on the server http://h:80/v1");
+        // What is not said is as if the URL alone were given.
+        let defaults = server::Options { url: "http://h:80/v1".to_owned(), ..server::Options::default() };
+        assert_eq!(over(SERVER).unwrap().servers[0].options, defaults);
+        // One that has the name of a built-in model takes its place.
+        let catalogue = over(&SERVER.replace("big", "qwen2.5-coder-0.5b")).unwrap();
+        assert!(matches!(catalogue.model("qwen2.5-coder-0.5b").unwrap(), Named::Server(_)));
+        assert_eq!(catalogue.all().count(), Catalogue::load(None).unwrap().entries.len());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_server_is_told_with_its_line() {
+        let with = |more: &str| format!("{SERVER}{more}");
+        let mut all = String::new();
+        for text in [
+            SERVER.replace("[[servers]]", "[[server]]"),
+            SERVER.replace("url = \"http://h:80/v1\"\n", ""),
+            SERVER.replace("h:80", "me:secret@h:80"),
+            SERVER.replace("generator", "writer"),
+            with("timout = 3"),
+            with("timeout = 0"),
+            with("deadline = \"long\""),
+            with("concurrency = 0"),
+            with("window = 0"),
+            with("retries = -1"),
+            with("kind = \"open-ai\""),
+            with("sha256 = \"x\""),
+            format!("{SERVER}{SERVER}"),
+            format!("{SERVER}[sets.mine]\nembedder = \"big\""),
+        ] {
+            all.push_str(&format!("{:#}\n\n", over(&text).unwrap_err()));
+        }
+        insta::assert_snapshot!(all, @r#"
+        own.toml:1: unknown key `server` of the file
+        hint: did you mean `servers`? (known: models, servers, sets)
+
+        own.toml:1: `big` lacks url
+
+        own.toml:4: the URL holds a password: name a variable with it in `api_key_env`
+
+        own.toml:3: unknown role `writer`
+        hint: known: generator, scorer, embedder, tokenizer
+
+        own.toml:5: unknown key `timout` of a server
+        hint: did you mean `timeout`? (known: name, roles, about, url, model, api_key_env, kind, window, concurrency, timeout, deadline, retries, backoff)
+
+        own.toml:5: `timeout` must be more than 0 seconds, not 0
+
+        own.toml:5: `deadline` is a string, expected a number
+
+        own.toml:5: `concurrency` must be at least 1
+
+        own.toml:5: `window = 0`, expected at least 1
+
+        own.toml:5: `retries = -1` is out of range
+
+        own.toml:5: unknown kind of server `open-ai`
+        hint: did you mean `openai`? (known: llama-server, vllm, openai)
+
+        own.toml:5: unknown key `sha256` of a server
+        hint: known: name, roles, about, url, model, api_key_env, kind, window, concurrency, timeout, deadline, retries, backoff
+
+        own.toml:5: a second model `big`
+
+        own.toml:6: `big` is no embedder
+        hint: its roles are generator, scorer
+        "#);
+        let no_url = over(&SERVER.replace("http://h", "h")).unwrap_err().to_string();
+        assert!(no_url.starts_with("own.toml:4: "), "{no_url}");
     }
 }

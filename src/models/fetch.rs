@@ -511,6 +511,7 @@ fn request(url: &str, patience: Duration) -> anyhow::Result<(impl Read + use<>, 
 }
 
 fn open(path: &Path) -> anyhow::Result<BufReader<File>> {
+    super::gguf::regular(path)?;
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(BufReader::with_capacity(1 << 18, file))
 }

@@ -1,7 +1,8 @@
 //! The folder of models, and which file of it, or of any other place, is a verified model.
 //!
 //! A file's hash is kept in a stamp beside its size and time of change, so that a start of a run does not read
-//! gigabytes; [`Folder::check`] always reads them.
+//! gigabytes; [`Folder::check`] always reads them. All stamps are in the folder of models, those of files elsewhere
+//! too: nothing is written beside what is not ours.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -162,7 +163,7 @@ impl Folder {
         step: &mut dyn FnMut(u64),
         trust: Trust,
     ) -> anyhow::Result<Resolved> {
-        let bytes = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
+        let bytes = gguf::regular(path)?.len();
         ensure!(bytes == entry.bytes, "{} has {bytes} bytes, expected {}", path.display(), entry.bytes);
         let sha256 = self.hash(path, step, trust)?;
         ensure!(sha256 == entry.sha256, "{} has sha256 {sha256}, expected {}", path.display(), entry.sha256);
@@ -247,7 +248,7 @@ pub(super) fn resolved(entry: &Entry, path: &Path) -> Resolved {
 
 fn stamp(path: &Path) -> anyhow::Result<Stamp> {
     let cannot = || format!("cannot read {}", path.display());
-    let metadata = fs::metadata(path).with_context(cannot)?;
+    let metadata = gguf::regular(path)?;
     let changed = metadata.modified().with_context(cannot)?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Stamp {
         path: fs::canonicalize(path).with_context(cannot)?,
@@ -300,7 +301,7 @@ mod tests {
     }
 
     fn of(entry: Entry) -> Catalogue {
-        Catalogue { entries: vec![entry], sets: Vec::new() }
+        Catalogue { entries: vec![entry], servers: Vec::new(), sets: Vec::new() }
     }
 
     #[test]
@@ -354,8 +355,31 @@ mod tests {
             (path.as_str(), 512, Role::Generator)
         );
         assert_eq!(found.sha256, hex(&Sha256::digest(tiny("llama"))));
+        // Its stamp is ours, and so in our folder; beside the file stands nothing new.
+        let beside = |at: &Path| fs::read_dir(at).unwrap().count();
+        assert_eq!((beside(dir.path()), beside(&dir.path().join("models/stamps"))), (2, 1));
         fs::write(&path, &tiny("llama")[..150]).unwrap();
         let error = format!("{:#}", folder.check_path(&path, &mut |_| {}).unwrap_err());
         assert!(error.contains("truncated"), "{error}");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_is_no_regular_file_is_told_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path().join("models"));
+        let pipe = dir.path().join("pipe.gguf");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let subfolder = dir.path().join("folder.gguf");
+        fs::create_dir(&subfolder).unwrap();
+        for path in [&pipe, &subfolder] {
+            let catalogue = of(entry(b"model", path));
+            let expected = format!("{} is no regular file", path.display());
+            let by_path = folder.resolve(&catalogue, &path.display().to_string()).unwrap_err().to_string();
+            assert!(by_path.starts_with(&expected), "{by_path}");
+            let by_name = folder.resolve(&catalogue, "own").unwrap_err().to_string();
+            assert!(by_name.starts_with(&expected), "{by_name}");
+            assert!(gguf::read(path).unwrap_err().to_string().starts_with(&expected));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Reads the header of a GGUF: enough to say what a model is, and whether its file is whole.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{BufReader, Read as _};
 use std::path::Path;
 
@@ -91,8 +91,8 @@ pub fn read(path: &Path) -> anyhow::Result<Header> {
 
 /// Like [`read`], with the places of all that it read.
 pub(super) fn layout(path: &Path) -> anyhow::Result<Layout> {
+    let length = regular(path)?.len();
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let length = file.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
     let mut cursor = Cursor { file: BufReader::with_capacity(1 << 16, file), at: 0, length };
     let layout = walk(&mut cursor).with_context(|| format!("{} is not usable", path.display()))?;
     ensure!(
@@ -102,6 +102,17 @@ pub(super) fn layout(path: &Path) -> anyhow::Result<Layout> {
         layout.header.needed
     );
     Ok(layout)
+}
+
+/// What the system says of a file. A pipe, which would be waited for without end, or a folder is refused.
+pub(super) fn regular(path: &Path) -> anyhow::Result<Metadata> {
+    let metadata = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    ensure!(
+        metadata.is_file(),
+        "{} is no regular file\nhint: a model is one file; a pipe or a folder is none",
+        path.display()
+    );
+    Ok(metadata)
 }
 
 fn walk(cursor: &mut Cursor) -> anyhow::Result<Layout> {

@@ -1,12 +1,17 @@
 //! JSON over HTTP with a server that may hang, drop, refuse, or answer garbage: every request ends in bounded
 //! time and space, and is tried again where that can help.
 //!
-//! Tried again: no connection, a timeout, a dropped body, 408, 429, 500 to 599 (but 501), and an answer that is
-//! not the JSON it should be. Not tried again: all other states, redirects among them. The wait before the nth
-//! retry is drawn evenly from 0 to `backoff x 2^(n-1)` (full jitter; the draw is seeded by the call, so that it
-//! is the same in every run), or is what the server's `Retry-After` says; neither is longer than a minute.
-//! After a request that got no answer at all in all its tries, requests are tried only once until one succeeds:
-//! a dead server costs one patience, not one for every call.
+//! Tried again: no connection (within 10 seconds), a dropped body, 408, 429, 500 to 599 (but 501 and 504), and an
+//! answer that is not the JSON it should be. Not tried again: all other states, redirects among them, and silence: who
+//! says nothing for `timeout` (or is a gateway to such a one, 504) would be asked twice for the same work. The wait
+//! before the nth retry is drawn evenly from 0 to `backoff x 2^(n-1)` (full jitter; the draw is seeded by the call, so
+//! that it is the same in every run), or is what the server's `Retry-After` says; neither is longer than a minute.
+//!
+//! After a request that got no answer at all in all its tries, requests are tried only once, and given up after 30
+//! seconds of silence, until one succeeds: a dead server costs one patience, not one for every call.
+//!
+//! What takes long is asked for as a stream of events, one a token: then a server that works is never silent for long,
+//! whatever the answer's length, and only `Effort`'s limit ends what trickles on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -19,6 +24,9 @@ use serde_json::Value;
 use super::CallError;
 
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_CONNECTION: Duration = Duration::from_secs(10);
+/// Silence of a server that is taken for dead.
+const LONGEST_SILENCE_OF_THE_DEAD: Duration = Duration::from_secs(30);
 /// No answer that is asked for is nearly as long.
 const LARGEST_BODY: u64 = 64 << 20;
 /// Characters of a server's message that are kept.
@@ -31,6 +39,7 @@ pub(super) struct Client {
     base: String,
     key: Option<String>,
     retries: u32,
+    /// Longest silence.
     timeout: Duration,
     backoff: Duration,
     /// The last request that ended got no answer in all its tries.
@@ -97,6 +106,7 @@ impl Client {
             .proxy(None)
             .max_idle_connections(connections)
             .max_idle_connections_per_host(connections)
+            .timeout_connect(Some(LONGEST_CONNECTION))
             // Shorter than servers keep an idle connection open, so that none is met closed.
             .max_idle_age(Duration::from_secs(3))
             .build();
@@ -104,7 +114,7 @@ impl Client {
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, path: &str, effort: &mut Effort) -> Result<T, Failure> {
-        self.request(path, None, effort)
+        self.request(path, None, effort, &whole)
     }
 
     pub(super) fn post<T: DeserializeOwned>(
@@ -113,18 +123,35 @@ impl Client {
         body: &Value,
         effort: &mut Effort,
     ) -> Result<T, Failure> {
-        self.request(path, Some(body), effort)
+        self.request(path, Some(body), effort, &whole)
     }
 
-    fn request<T: DeserializeOwned>(
+    /// Asks for a stream of events and joins them; None is a stream without its end. A server that knows no streams
+    /// answers with one event.
+    pub(super) fn stream<E: DeserializeOwned, T>(
+        &self,
+        path: &str,
+        mut body: Value,
+        effort: &mut Effort,
+        join: impl Fn(Vec<E>) -> Option<T>,
+    ) -> Result<T, Failure> {
+        body["stream"] = Value::Bool(true);
+        self.request(path, Some(&body), effort, &|events| {
+            let events: Vec<E> = events.iter().map(|e| serde_json::from_str(e)).collect::<Result<_, _>>()?;
+            join(events).ok_or_else(|| serde::de::Error::custom("it breaks off"))
+        })
+    }
+
+    fn request<T>(
         &self,
         path: &str,
         body: Option<&Value>,
         effort: &mut Effort,
+        read: &dyn Fn(&[&str]) -> serde_json::Result<T>,
     ) -> Result<T, Failure> {
         let tries = if self.down.load(Ordering::Relaxed) { 1 } else { self.retries.saturating_add(1) };
         for attempt in 1.. {
-            let failure = match self.once(path, body, effort) {
+            let failure = match self.once(path, body, effort, read) {
                 Ok(answer) => {
                     self.down.store(false, Ordering::Relaxed);
                     return Ok(answer);
@@ -132,7 +159,12 @@ impl Client {
                 Err(failure) => failure,
             };
             let wait = match failure.retry {
-                Retry::Never => return Err(failure),
+                Retry::Never => {
+                    if matches!(failure.error, CallError::Timeout(_)) {
+                        self.down.store(true, Ordering::Relaxed);
+                    }
+                    return Err(failure);
+                }
                 Retry::After(wait) => wait.min(LONGEST_WAIT),
                 Retry::Backoff => {
                     let longest = self.backoff.saturating_mul(1 << (attempt - 1).min(20)).min(LONGEST_WAIT);
@@ -154,26 +186,35 @@ impl Client {
         unreachable!("the loop ends by a return")
     }
 
-    fn once<T: DeserializeOwned>(
+    fn once<T>(
         &self,
         path: &str,
         body: Option<&Value>,
         effort: &Effort,
+        read: &dyn Fn(&[&str]) -> serde_json::Result<T>,
     ) -> Result<T, Failure> {
         let url = format!("{}{path}", self.base);
         // Zero would be no limit.
-        let limit = self.timeout.min(effort.left()).max(Duration::from_millis(1));
+        let limit = effort.left().max(Duration::from_millis(1));
+        let silence = match self.down.load(Ordering::Relaxed) {
+            true => self.timeout.min(LONGEST_SILENCE_OF_THE_DEAD),
+            false => self.timeout,
+        };
         let key = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let sent = match body {
             None => {
-                let mut request = self.agent.get(&url).config().timeout_global(Some(limit)).build();
+                let request = self.agent.get(&url).config().timeout_global(Some(limit));
+                let mut request =
+                    request.timeout_per_read(Some(silence)).timeout_per_write(Some(silence)).build();
                 if let Some(key) = &key {
                     request = request.header("authorization", key);
                 }
                 request.call()
             }
             Some(body) => {
-                let request = self.agent.post(&url).config().timeout_global(Some(limit)).build();
+                let request = self.agent.post(&url).config().timeout_global(Some(limit));
+                let request =
+                    request.timeout_per_read(Some(silence)).timeout_per_write(Some(silence)).build();
                 let mut request = request.header("content-type", "application/json");
                 if let Some(key) = &key {
                     request = request.header("authorization", key);
@@ -185,14 +226,20 @@ impl Client {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok());
         let location = header("location").map(str::to_owned);
+        let is_stream = header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         let after = header("retry-after").and_then(|v| v.trim().parse().ok()).map(Duration::from_secs);
         let bytes = match response.body_mut().with_config().limit(LARGEST_BODY).read_to_vec() {
             Ok(bytes) => bytes,
             Err(e) => return Err(self.broken(Some(status), &e, effort)),
         };
         let text = String::from_utf8_lossy(&bytes);
+        let events = if is_stream { events(&text) } else { vec![&*text] };
+        // What goes wrong after the first event of a stream has no state of its own.
+        let late = events.iter().find(|e| is_stream && error_of(e).is_some());
+        let status = if late.is_some() { 500 } else { status };
+        let text = late.copied().unwrap_or(&text);
         match status {
-            200..300 => serde_json::from_str(&text).map_err(|e| Failure {
+            200..300 => read(&events).map_err(|e| Failure {
                 status: Some(status),
                 error: self
                     .failed(&format!("the server's answer to {path} is not what it should be ({e}): {text}")),
@@ -206,10 +253,10 @@ impl Client {
             }
             _ => {
                 let retry = match status {
-                    408 | 429 | 500 | 502.. => after.map_or(Retry::Backoff, Retry::After),
+                    408 | 429 | 500 | 502 | 503 | 505.. => after.map_or(Retry::Backoff, Retry::After),
                     _ => Retry::Never,
                 };
-                let (error, final_word) = self.refusal(status, path, &text);
+                let (error, final_word) = self.refusal(status, path, text);
                 Err(Failure {
                     status: Some(status),
                     error,
@@ -221,9 +268,10 @@ impl Client {
 
     /// No whole answer came.
     fn broken(&self, status: Option<u16>, error: &ureq::Error, effort: &Effort) -> Failure {
-        use ureq::Error;
+        use ureq::{Error, Timeout};
         let (error, retry) = match error {
-            Error::Timeout(_) => (effort.timeout(), Retry::Backoff),
+            Error::Timeout(Timeout::Connect | Timeout::Resolve) => (effort.timeout(), Retry::Backoff),
+            Error::Timeout(_) => (effort.timeout(), Retry::Never),
             Error::BodyExceedsLimit(limit) => {
                 (self.failed(&format!("the server's answer is longer than {limit} bytes")), Retry::Never)
             }
@@ -237,8 +285,7 @@ impl Client {
 
     /// What a server says with a state of 400 or more, and whether that is its last word.
     fn refusal(&self, status: u16, path: &str, body: &str) -> (CallError, bool) {
-        let json: Value = serde_json::from_str(body).unwrap_or_default();
-        let error = ["error", "detail"].iter().map(|k| &json[k]).find(|v| !v.is_null()).unwrap_or(&json);
+        let error = &error_of(body).or_else(|| serde_json::from_str(body).ok()).unwrap_or_default();
         let message = match error {
             Value::String(message) => message,
             error => error["message"].as_str().unwrap_or(body),
@@ -274,6 +321,23 @@ impl Client {
             None => line,
         }
     }
+}
+
+/// An answer of one value.
+fn whole<T: DeserializeOwned>(events: &[&str]) -> serde_json::Result<T> {
+    serde_json::from_str(events.first().unwrap_or(&""))
+}
+
+/// The data of a stream's events, one line each, as the servers of language models send them.
+fn events(text: &str) -> Vec<&str> {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+    data.filter(|event| !event.is_empty() && *event != "[DONE]").collect()
+}
+
+/// What a JSON answer says went wrong.
+fn error_of(body: &str) -> Option<Value> {
+    let json: Value = serde_json::from_str(body).ok()?;
+    ["error", "detail"].iter().map(|k| &json[k]).find(|v| !v.is_null()).cloned()
 }
 
 /// Tokens of the request and of the window, if that is what the server complains of.
@@ -439,8 +503,67 @@ mod tests {
         let stub = Stub::new(|_, _| std::thread::sleep(DEADLINE * 2));
         let (outcome, time, asked) = ask(&stub);
         assert_eq!(outcome.unwrap_err().error, CallError::Timeout(time.as_secs_f64().ceil() as u64));
-        assert!(time >= TIMEOUT * 3);
-        assert_eq!(asked.len(), 3);
+        assert!(TIMEOUT <= time && time < TIMEOUT * 2, "{time:?}");
+        assert_eq!(asked.len(), 1, "silence is not asked for twice");
+        // One that begins its answer and then says nothing more.
+        let stub = Stub::new(|_, stream| {
+            let _ =
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {}\n\n");
+            std::thread::sleep(DEADLINE * 2);
+        });
+        let (outcome, time, asked) = ask(&stub);
+        assert!(matches!(outcome.unwrap_err().error, CallError::Timeout(_)));
+        assert!(TIMEOUT <= time && time < TIMEOUT * 2, "{time:?}");
+        assert_eq!(asked.len(), 1);
+    }
+
+    /// The numbers of a stream, whose last is 0.
+    fn numbers(url: &str) -> Result<Vec<u32>, Failure> {
+        let join = |events: Vec<u32>| (events.last() == Some(&0)).then_some(events);
+        client(url, 1).stream("/x", serde_json::json!({}), &mut Effort::new(DEADLINE, [0; 32]), join)
+    }
+
+    const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\n";
+
+    #[test]
+    fn a_stream_may_take_longer_than_silence() {
+        let stub = Stub::new(|_, stream| {
+            let _ = stream.write_all(STREAM.as_bytes());
+            for event in
+                ["data: 3\n\n", ":\n\n", "data: 2\n", "\ndata:1\r\n\r\n", "data: 0\n\ndata: [DONE]\n\n"]
+            {
+                std::thread::sleep(TIMEOUT / 2);
+                let _ = stream.write_all(event.as_bytes());
+            }
+        });
+        let begin = Instant::now();
+        assert_eq!(numbers(&stub.url).unwrap(), [3, 2, 1, 0]);
+        assert!(begin.elapsed() > TIMEOUT * 2);
+        let asked = stub.asked();
+        assert_eq!((asked.len(), &asked[0].body), (1, &serde_json::json!({"stream": true})));
+        // One that knows no streams.
+        let stub = Stub::new(|_, stream| say(stream, "200 OK", "content-type: application/json\r\n", "0"));
+        assert_eq!(numbers(&stub.url).unwrap(), [0]);
+    }
+
+    #[test]
+    fn a_stream_that_breaks_off_or_fails_is_tried_again() {
+        for (broken, expected) in [
+            ("data: 3\n\n", "it breaks off"),
+            ("data: 3\n\ndata: {\"error\": {\"code\": 500, \"message\": \"no memory\"}}\n\n", "no memory"),
+            ("data: x\n\n", "not what it should be"),
+            ("", "it breaks off"),
+        ] {
+            let always =
+                Stub::new(move |_, stream| drop(stream.write_all((STREAM.to_owned() + broken).as_bytes())));
+            let message = numbers(&always.url).unwrap_err().error.to_string();
+            assert!(message.contains(expected) && message.contains("the last of 2 tries"), "{message}");
+            let once = Stub::new(move |request, stream| {
+                let rest = if request.nth == 0 { broken } else { "data: 0\n\n" };
+                let _ = stream.write_all((STREAM.to_owned() + rest).as_bytes());
+            });
+            assert_eq!(numbers(&once.url).unwrap(), [0]);
+        }
     }
 
     #[test]
@@ -569,15 +692,16 @@ mod tests {
                     std::thread::sleep(Duration::from_millis(20));
                 }
             });
-            let (outcome, time, _) = ask(&stub);
+            let (outcome, time, asked) = ask(&stub);
             assert!(matches!(outcome.unwrap_err().error, CallError::Timeout(_)));
-            assert!(time < TIMEOUT * 4);
+            assert!(time >= DEADLINE, "as long as something comes, the deadline alone ends it: {time:?}");
+            assert_eq!(asked.len(), 1);
         }
     }
 
     #[test]
     fn a_refusal_is_final_and_tells_no_key() {
-        for state in [400, 401, 403, 404, 405, 413, 422] {
+        for state in [400, 401, 403, 404, 405, 413, 422, 504] {
             let body = r#"{"error": {"message": "key secret is wrong", "type": "x"}}"#;
             let stub = Stub::new(move |_, stream| say(stream, &format!("{state} x"), "", body));
             let (outcome, _, asked) = ask(&stub);
@@ -616,6 +740,20 @@ mod tests {
         assert_eq!(stub.asked().len(), 3);
         assert!(ask().is_err());
         assert_eq!(stub.asked().len(), 4);
+        assert!(ask().is_ok());
+        assert!(!client.down.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_hanging_server_is_heard_again_when_it_lives() {
+        let stub = Stub::new(|request, stream| match request.nth {
+            0 => std::thread::sleep(DEADLINE),
+            _ => say(stream, "200 OK", "", OK),
+        });
+        let client = client(&stub.url, 2);
+        let ask = || client.get::<Good>("/x", &mut Effort::new(DEADLINE, [0; 32]));
+        assert!(ask().is_err());
+        assert!(client.down.load(Ordering::Relaxed), "the next is given up sooner");
         assert!(ask().is_ok());
         assert!(!client.down.load(Ordering::Relaxed));
     }

@@ -2,13 +2,14 @@
 //!
 //! The calls of all threads go to one worker, which answers them in any order. Where it dies, each call that it
 //! had not answered is asked again in a worker of its own, one after the other: the one that kills it is told,
-//! the others keep their answers. Answers do not depend on what else a worker does (see `engine`), so they are
+//! the others keep their answers. A worker that another process killed (`kill`, a session that ends, the system when
+//! memory is short) says nothing against the call: that is asked up to [`KILLS`] times more. Answers do not depend on what else a worker does (see `engine`), so they are
 //! the same however calls are spread over time, threads and workers.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -36,6 +37,9 @@ pub const FLAVOUR: &str = match option_env!("TRAJPRESS_LLAMA_FLAVOUR") {
     Some(flavour) => flavour,
     None => "portable",
 };
+
+/// How often a worker is started again, or a call asked again alone, because another process killed the worker.
+const KILLS: usize = 2;
 
 /// What the weights are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,8 +102,34 @@ pub struct Llama {
     alone: Mutex<()>,
 }
 
-/// Why a call has not been answered by its worker.
-struct Lost(CallError);
+/// Why a call has not been answered by its worker, or a worker did not start.
+#[derive(Clone)]
+struct Lost {
+    error: CallError,
+    /// Another process killed the worker.
+    from_outside: bool,
+}
+
+impl From<CallError> for Lost {
+    fn from(error: CallError) -> Self {
+        Self { error, from_outside: false }
+    }
+}
+
+/// Whether another process ended this one, by SIGHUP, SIGINT, SIGKILL or SIGTERM: what a program does to itself ends in
+/// other signals.
+fn from_outside(status: io::Result<ExitStatus>) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt as _;
+        status.is_ok_and(|status| matches!(status.signal(), Some(1 | 2 | 9 | 15)))
+    }
+    #[cfg(not(unix))]
+    {
+        drop(status);
+        false
+    }
+}
 
 /// A running child process.
 struct Worker {
@@ -112,7 +142,7 @@ struct Worker {
 /// The calls that a worker has not answered yet.
 struct Desk {
     /// None while it lives.
-    ended: Option<CallError>,
+    ended: Option<Lost>,
     next: u64,
     waiting: HashMap<u64, Sender<Result<Outcome, Lost>>>,
     heard: Instant,
@@ -156,10 +186,19 @@ impl Llama {
                 Ok((Arc::clone(worker), loaded.clone()))
             }
             _ => {
-                let (worker, loaded) =
-                    Worker::start(&self.options, &self.program).map_err(CallError::Failed)?;
+                let (worker, loaded) = self.start(&self.options)?;
                 *shared = Some((Arc::clone(&worker), loaded.clone()));
                 Ok((worker, loaded))
+            }
+        }
+    }
+
+    fn start(&self, options: &Options) -> Result<(Arc<Worker>, Loaded), CallError> {
+        let mut kills = 0;
+        loop {
+            match Worker::start(options, &self.program) {
+                Err(lost) if lost.from_outside && kills < KILLS => kills += 1,
+                started => return started.map_err(|lost| lost.error),
             }
         }
     }
@@ -168,11 +207,17 @@ impl Llama {
     fn alone(&self, call: &Call) -> Outcome {
         let _one = lock(&self.alone);
         let options = Options { contexts: 1, ..self.options.clone() };
-        let (worker, _) = Worker::start(&options, &self.program).map_err(CallError::Failed)?;
-        let receiver = worker.submit(call);
-        let outcome = worker.wait(&receiver).unwrap_or_else(|lost| Err(lost.0));
-        worker.kill(CallError::Failed("it is not needed any more".to_owned()));
-        outcome
+        let mut kills = 0;
+        loop {
+            let (worker, _) = self.start(&options)?;
+            let answer = worker.wait(&worker.submit(call));
+            worker.kill(CallError::Failed("it is not needed any more".to_owned()));
+            match answer {
+                Ok(outcome) => return outcome,
+                Err(lost) if lost.from_outside && kills < KILLS => kills += 1,
+                Err(lost) => return Err(lost.error),
+            }
+        }
     }
 }
 
@@ -188,16 +233,13 @@ impl Model for Llama {
         };
         let receivers: Vec<_> = calls.iter().map(|call| worker.submit(call)).collect();
         let answers: Vec<_> = receivers.iter().map(|receiver| worker.wait(receiver)).collect();
-        calls
-            .iter()
-            .zip(answers)
-            .map(|(call, answer)| answer.unwrap_or_else(|Lost(_)| self.alone(call)))
-            .collect()
+        calls.iter().zip(answers).map(|(call, answer)| answer.unwrap_or_else(|_| self.alone(call))).collect()
     }
 }
 
 impl Worker {
-    fn start(options: &Options, program: &Path) -> Result<(Arc<Self>, Loaded), String> {
+    fn start(options: &Options, program: &Path) -> Result<(Arc<Self>, Loaded), Lost> {
+        let failed = |why: String| Lost::from(CallError::Failed(why));
         let mut child = Command::new(program)
             .arg("model-worker")
             .env("GGML_NO_BACKTRACE", "1")
@@ -205,7 +247,9 @@ impl Worker {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("its worker {} cannot be started: {error}", program.display()))?;
+            .map_err(|error| {
+                failed(format!("its worker {} cannot be started: {error}", program.display()))
+            })?;
         let to = BufWriter::new(child.stdin.take().expect("piped"));
         let mut from = BufReader::new(child.stdout.take().expect("piped"));
         let said = BufReader::new(child.stderr.take().expect("piped"));
@@ -239,10 +283,10 @@ impl Worker {
         let _ = wire::send(&mut *lock(&worker.to), &Request::Load(options.clone()));
         match loaded.recv_timeout(worker.stall) {
             Ok(Ok(loaded)) => Ok((worker, loaded)),
-            Ok(Err(why)) => Err(why),
+            Ok(Err(why)) => Err(failed(why)),
             Err(RecvTimeoutError::Timeout) => {
                 worker.kill(CallError::Timeout(options.stall));
-                Err(format!("it was not loaded within {} seconds", options.stall))
+                Err(failed(format!("it was not loaded within {} seconds", options.stall)))
             }
             Err(RecvTimeoutError::Disconnected) => {
                 // The listener buries it in a moment.
@@ -250,8 +294,10 @@ impl Worker {
                 while lock(&worker.desk).ended.is_none() && Instant::now() < patience {
                     thread::sleep(Duration::from_millis(5));
                 }
-                let why = lock(&worker.desk).ended.as_ref().map_or_else(String::new, ToString::to_string);
-                Err(format!("its worker ended while it loaded the weights ({why})"))
+                let ended = lock(&worker.desk).ended.clone();
+                let why = ended.as_ref().map_or_else(String::new, |lost| lost.error.to_string());
+                let lost = failed(format!("its worker ended while it loaded the weights ({why})"));
+                Err(Lost { from_outside: ended.is_some_and(|ended| ended.from_outside), ..lost })
             }
         }
     }
@@ -278,25 +324,29 @@ impl Worker {
 
     /// Tells all who still wait that the worker has ended.
     fn bury(&self, complaint: &str) {
-        let status =
-            lock(&self.child).wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let status = lock(&self.child).wait();
+        let said = status.as_ref().map_or_else(ToString::to_string, ToString::to_string);
         let mut desk = lock(&self.desk);
-        let why = desk.killed.take().unwrap_or_else(|| {
-            let complaint = complaint.trim();
-            CallError::Aborted(if complaint.is_empty() { status } else { format!("{status}: {complaint}") })
-        });
+        let lost = match desk.killed.take() {
+            Some(why) => Lost::from(why),
+            None => {
+                let complaint = complaint.trim();
+                let said = if complaint.is_empty() { said } else { format!("{said}: {complaint}") };
+                Lost { error: CallError::Aborted(said), from_outside: from_outside(status) }
+            }
+        };
         for (_, waiting) in desk.waiting.drain() {
-            let _ = waiting.send(Err(Lost(why.clone())));
+            let _ = waiting.send(Err(lost.clone()));
         }
-        desk.ended = Some(why);
+        desk.ended = Some(lost);
     }
 
     fn submit(&self, call: &Call) -> Receiver<Result<Outcome, Lost>> {
         let (sender, receiver) = mpsc::channel();
         let id = {
             let mut desk = lock(&self.desk);
-            if let Some(why) = &desk.ended {
-                let _ = sender.send(Err(Lost(why.clone())));
+            if let Some(lost) = &desk.ended {
+                let _ = sender.send(Err(lost.clone()));
                 return receiver;
             }
             if desk.waiting.is_empty() {
@@ -318,7 +368,7 @@ impl Worker {
             match receiver.recv_timeout(Duration::from_millis(500)) {
                 Ok(answer) => return answer,
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Lost(CallError::Aborted("its worker was lost".to_owned())));
+                    return Err(CallError::Aborted("its worker was lost".to_owned()).into());
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     let silent = lock(&self.desk).heard.elapsed();

@@ -47,8 +47,7 @@ mod tokens;
 const LONGEST_GREETING: Duration = Duration::from_secs(60);
 
 /// Which server, and how patiently it is asked. All times in seconds.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// `http://HOST:PORT`, with or without `/v1`. No password, no query.
     pub url: String,
@@ -62,9 +61,10 @@ pub struct Options {
     pub window: Option<u32>,
     /// Calls at work at one time, over all threads; each has at most one request in flight.
     pub concurrency: usize,
-    /// For one request, from the connection to the last byte.
+    /// A request is given up when no byte comes for so long. What is written comes token by token (and llama-server
+    /// tells of the prompt that it reads), so this is no limit to how long an answer takes.
     pub timeout: f64,
-    /// For one call with all its requests, tries and waits.
+    /// For one call with all its requests, tries and waits, however much comes.
     pub deadline: f64,
     /// Further tries of a request (the head of `http` says of which).
     pub retries: u32,
@@ -81,7 +81,7 @@ impl Default for Options {
             kind: None,
             window: None,
             concurrency: 4,
-            timeout: 300.0,
+            timeout: 120.0,
             deadline: 900.0,
             retries: 4,
             backoff: 0.5,
@@ -89,9 +89,29 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Whether a server can be asked like this.
+    ///
+    /// # Errors
+    /// The field that is wrong, and why.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        base(&self.url).map_err(|why| ("url", why))?;
+        for (key, value) in
+            [("timeout", self.timeout), ("deadline", self.deadline), ("backoff", self.backoff)]
+        {
+            if !Duration::try_from_secs_f64(value).is_ok_and(|seconds| !seconds.is_zero()) {
+                return Err((key, format!("`{key}` must be more than 0 seconds, not {value}")));
+            }
+        }
+        match self.concurrency {
+            0 => Err(("concurrency", "`concurrency` must be at least 1".to_owned())),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The servers whose own ways are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// llama.cpp's, with one model (one that routes between many is `OpenAi`).
     LlamaServer,
@@ -99,6 +119,12 @@ pub enum Kind {
     Vllm,
     /// Any other, by what OpenAI's API says and no more.
     OpenAi,
+}
+
+impl Kind {
+    /// All kinds, with their names in files.
+    pub const ALL: [(&'static str, Kind); 3] =
+        [("llama-server", Kind::LlamaServer), ("vllm", Kind::Vllm), ("openai", Kind::OpenAi)];
 }
 
 /// A model on a server.
@@ -169,21 +195,15 @@ struct Identity {
 
 impl Server {
     /// Asks the server who it is; it must be there.
+    ///
+    /// # Errors
+    /// Options that make no sense, no server, or one that does not say what it has.
     pub fn new(options: Options) -> Result<Self, CallError> {
         let fail = |what: &str| CallError::Failed(format!("server {}: {what}", shown(&options.url)));
-        let base = base(&options.url).map_err(|what| fail(&what))?;
-        let seconds = |name: &str, value: f64| {
-            Duration::try_from_secs_f64(value)
-                .ok()
-                .filter(|d| !d.is_zero())
-                .ok_or_else(|| fail(&format!("`{name}` must be more than 0 seconds, not {value}")))
-        };
-        let (timeout, deadline) =
-            (seconds("timeout", options.timeout)?, seconds("deadline", options.deadline)?);
-        let backoff = seconds("backoff", options.backoff)?;
-        if options.concurrency == 0 {
-            return Err(fail("`concurrency` must be at least 1"));
-        }
+        options.check().map_err(|(_, why)| fail(&why))?;
+        let base = base(&options.url).map_err(|why| fail(&why))?;
+        let [timeout, deadline, backoff] =
+            [options.timeout, options.deadline, options.backoff].map(Duration::from_secs_f64);
         let key = options.api_key_env.as_deref().map(key).transpose().map_err(|what| fail(&what))?;
         let client = Client::new(base.clone(), key, options.retries, timeout, backoff, options.concurrency);
         let mut effort = Effort::new(deadline.min(LONGEST_GREETING), [0; 32]);
@@ -439,6 +459,7 @@ impl Drop for Permit<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
     use std::time::Instant;
@@ -532,14 +553,6 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_from_a_table() {
-        let options: Options =
-            toml::from_str("url = 'http://h'\nkind = 'llama-server'\ntimeout = 2.5").unwrap();
-        assert_eq!((options.kind, options.timeout, options.retries), (Some(Kind::LlamaServer), 2.5, 4));
-        assert!(toml::from_str::<Options>("url = 'http://h'\ntimeouts = 1").is_err());
-    }
-
-    #[test]
     fn the_card_says_what_the_server_says() {
         let stub = stub("vllm", |_| Value::Null);
         let card = |url: String| Server::new(options(&url)).unwrap().card().clone();
@@ -599,6 +612,7 @@ mod tests {
                 {"role": "user", "content": content},
             ],
             "max_tokens": 7, "temperature": 0.5, "top_p": 0.25, "seed": 3, "stop": ["\n"],
+            "stream": true, "stream_options": {"include_usage": true},
         });
         assert_eq!(asked.body, expected);
     }
@@ -644,6 +658,7 @@ mod tests {
             "continue_final_message": true, "add_generation_prompt": false,
             "max_tokens": 8, "temperature": 0, "top_k": -1, "min_p": 0, "repetition_penalty": 1,
             "structured_outputs": {"grammar": "root ::= \"x\""},
+            "stream": true, "stream_options": {"include_usage": true},
         });
         assert_eq!(stub.asked().pop().unwrap().body, expected);
         let fixed =
@@ -705,6 +720,80 @@ mod tests {
             cut_tokens: 0,
         };
         assert_eq!(one(&server, call), Ok(Answer::Scores(expected)));
+    }
+
+    /// A server that writes for longer than it may be silent, to the end or not.
+    fn slow(owner: &'static str, events: Vec<Value>) -> Stub {
+        Stub::new(move |request, stream| match request.line.as_str() {
+            "GET /v1/models" => reply(stream, &models(owner)),
+            "GET /props" => reply(
+                stream,
+                &json!({
+                    "default_generation_settings": {"n_ctx": 40}, "model_path": "/m.gguf", "build_info": "b1",
+                }),
+            ),
+            "POST /tokenize" => reply(stream, &json!({"tokens": [1]})),
+            _ => {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n");
+                for event in &events {
+                    std::thread::sleep(Duration::from_millis(400));
+                    let _ = stream.write_all(format!("data: {event}\n\n").as_bytes());
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn a_long_answer_is_not_cut_by_the_timeout() {
+        let chat =
+            |delta: Value, finish: Value| json!({"choices": [{"delta": delta, "finish_reason": finish}]});
+        let plain = |text: &str| json!({"choices": [{"text": text, "finish_reason": null}], "usage": null});
+        let usage = json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}});
+        let written = |content: &str| json!({"content": content, "stop": false, "tokens_predicted": 1});
+        let by_openai = vec![
+            chat(json!({"role": "assistant", "content": ""}), Value::Null),
+            chat(json!({"content": "a "}), Value::Null),
+            chat(json!({"content": "bc"}), Value::Null),
+            chat(json!({}), json!("stop")),
+            usage.clone(),
+        ];
+        let by_plain = vec![
+            plain("a "),
+            plain("b"),
+            plain("c"),
+            json!({"choices": [{"text": "", "finish_reason": "stop"}]}),
+            usage,
+        ];
+        let by_llama = vec![
+            json!({"content": "", "stop": false, "prompt_progress": {"total": 3, "processed": 1}}),
+            written("a "),
+            written("b"),
+            written("c"),
+            json!({"content": "", "stop": true, "stop_type": "eos", "tokens_predicted": 4}),
+        ];
+        for (owner, chat, events, prompt_tokens) in
+            [("x", true, by_openai, 3), ("x", false, by_plain, 3), ("llamacpp", false, by_llama, 3)]
+        {
+            let whole = slow(owner, events.clone());
+            let prompt = Prompt { chat, parts: vec![part("x")], system: "s".to_owned(), ..Prompt::default() };
+            let window = Some(40);
+            let options = |url: &str| Options { window, ..options(url) };
+            let server = Server::new(options(&whole.url)).unwrap();
+            let begin = Instant::now();
+            let outcome = one(&server, generate(prompt.clone()));
+            let expected = Text {
+                text: "a bc".to_owned(),
+                finish: Finish::Stop,
+                prompt_tokens,
+                tokens: 4,
+                cut_tokens: 0,
+            };
+            assert_eq!(text(&outcome), &expected);
+            assert!(begin.elapsed() > Duration::from_millis(1900), "longer than the second of silence");
+            let broken = slow(owner, events[..2].to_vec());
+            let outcome = one(&Server::new(options(&broken.url)).unwrap(), generate(prompt));
+            assert!(outcome.unwrap_err().to_string().contains("it breaks off"));
+        }
     }
 
     #[test]
@@ -815,7 +904,7 @@ mod tests {
         let stub = llama(|body| {
             let before = body["prompt"].as_array().unwrap().len();
             let score = |(n, id): (usize, &u32)| json!({"id": id, "logprob": -((before + n) as f64)});
-            json!({"completion_probabilities": forced(body).iter().enumerate().map(score).collect::<Vec<_>>()})
+            json!({"stop_type": "limit", "completion_probabilities": forced(body).iter().enumerate().map(score).collect::<Vec<_>>()})
         });
         let server = Server::new(options(&stub.url)).unwrap();
         let prompt = Prompt {
@@ -845,7 +934,7 @@ mod tests {
             let top: Vec<Value> = (first..=0xFF).map(top).collect();
             let score = |(n, id): (usize, &u32)| json!({"id": id, "logprob": -((before + n) as f64), "top_logprobs": top});
             let reported = forced(body).into_iter().filter(|id| *id < 0xC0).collect::<Vec<_>>();
-            json!({"completion_probabilities": reported.iter().enumerate().map(score).collect::<Vec<_>>()})
+            json!({"stop_type": "limit", "completion_probabilities": reported.iter().enumerate().map(score).collect::<Vec<_>>()})
         });
         let server = Server::new(options(&stub.url)).unwrap();
         // C3 A9, C5 93, "x".
@@ -874,7 +963,9 @@ mod tests {
     #[test]
     fn a_score_of_other_tokens_or_out_of_range_is_none() {
         for (id, logprob) in [(98, -1.0), (97, -3.4e38), (97, 0.5)] {
-            let stub = llama(move |_| json!({"completion_probabilities": [{"id": id, "logprob": logprob}]}));
+            let stub = llama(
+                move |_| json!({"stop_type": "limit", "completion_probabilities": [{"id": id, "logprob": logprob}]}),
+            );
             let server = Server::new(options(&stub.url)).unwrap();
             let call = Call::Score { prompt: Prompt::default(), continuations: vec!["a".to_owned()] };
             assert!(matches!(one(&server, call), Err(CallError::Unsupported(_))));

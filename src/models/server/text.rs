@@ -17,19 +17,48 @@ struct Disarmed {
     cut_tokens: u32,
 }
 
-/// The answer of `/v1/chat/completions` and `/v1/completions`.
-#[derive(Deserialize)]
+/// The answer of `/v1/chat/completions` and `/v1/completions`, or an event of its stream: that of the usage has no
+/// choice.
+#[derive(Default, Deserialize)]
 struct Completions {
-    choices: [Choice; 1],
+    #[serde(default)]
+    choices: Vec<Choice>,
     usage: Option<Usage>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Choice {
+    /// In an event the next piece of it.
+    #[serde(alias = "delta")]
     message: Option<Message>,
     text: Option<String>,
     finish_reason: Option<String>,
     logprobs: Option<Logprobs>,
+}
+
+/// A generated text with the word for why it ended.
+#[derive(Default)]
+struct Written {
+    text: String,
+    finish: String,
+    usage: Option<Usage>,
+}
+
+impl Written {
+    /// None if it has not ended.
+    fn of(events: Vec<Completions>) -> Option<Self> {
+        let mut written = Written::default();
+        let mut finish = None;
+        for Completions { choices, usage } in events {
+            written.usage = usage.or(written.usage);
+            for choice in choices {
+                let piece = choice.text.or(choice.message.and_then(|m| m.content));
+                written.text.push_str(&piece.unwrap_or_default());
+                finish = choice.finish_reason.filter(|reason| !reason.is_empty()).or(finish);
+            }
+        }
+        Some(Written { finish: finish?, ..written })
+    }
 }
 
 #[derive(Deserialize)]
@@ -78,16 +107,16 @@ impl Server {
             (Some(_), ..) => return unsupported("keep to a grammar: its server is not known to"),
         }
         let path = if prompt.chat { "/v1/chat/completions" } else { "/v1/completions" };
-        let Completions { choices: [choice], usage } = self.client.post(path, &body, effort)?;
+        body["stream_options"] = json!({"include_usage": true});
+        let Written { text, finish, usage } = self.client.stream(path, body, effort, Written::of)?;
         let Some(usage) = usage else {
             return unsupported("count tokens: its server's answers have no `usage`");
         };
-        let finish = match choice.finish_reason.as_deref() {
-            Some("stop") => Finish::Stop,
-            Some("length") => Finish::Length,
-            other => return Err(CallError::Failed(format!("the server's answer ended with {other:?}"))),
+        let finish = match finish.as_str() {
+            "stop" => Finish::Stop,
+            "length" => Finish::Length,
+            other => return Err(CallError::Failed(format!("the server's answer ended with `{other}`"))),
         };
-        let text = choice.text.or(choice.message.and_then(|m| m.content)).unwrap_or_default();
         let text = match asked_in_words(self.kind, &prompt) {
             true => text.trim_start().strip_prefix(prompt.prefill.trim()).unwrap_or(&text),
             false => &text,
@@ -184,10 +213,10 @@ impl Server {
             }
             other => other?,
         };
-        let [Choice { logprobs: Some(logprobs), .. }] = answer.choices else {
+        let [Choice { logprobs: Some(logprobs), .. }] = &answer.choices[..] else {
             return unsupported("score: its server does not echo a prompt with log-likelihoods");
         };
-        aligned(pieces, &logprobs).or_else(|why| unsupported(&format!("score: {why}")))
+        aligned(pieces, logprobs).or_else(|why| unsupported(&format!("score: {why}")))
     }
 
     /// The prompt with its texts disarmed, and cut where the server's tokens are known.

@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::http::{Effort, Failure};
 use super::super::prompt::cuts;
@@ -190,12 +190,6 @@ impl Server {
         wish: &Wish<'_>,
         effort: &mut Effort,
     ) -> Result<Text, CallError> {
-        #[derive(Deserialize)]
-        struct Completion {
-            content: String,
-            stop_type: String,
-            tokens_predicted: u32,
-        }
         let (stretches, cut_tokens) = self.stretches(prompt, false, wish.max_tokens.max(1), effort)?;
         let ids: Vec<u32> = stretches.iter().flat_map(|s| &s.tokens).map(|t| t.id).collect();
         let mut body = json!({
@@ -210,7 +204,7 @@ impl Server {
         if let Some(grammar) = wish.grammar {
             body["grammar"] = json!(grammar);
         }
-        let answer: Completion = self.client.post("/completion", &body, effort)?;
+        let answer = self.complete(body, effort)?;
         let finish = match answer.stop_type.as_str() {
             "eos" | "word" => Finish::Stop,
             "limit" => Finish::Length,
@@ -317,10 +311,6 @@ impl Server {
         most: i32,
         effort: &mut Effort,
     ) -> Result<Vec<Probability>, CallError> {
-        #[derive(Deserialize)]
-        struct Completion {
-            completion_probabilities: Vec<Probability>,
-        }
         let grammar: String = forced.iter().map(|id| format!(" <[{id}]>")).collect();
         let body = json!({
             "model": self.model,
@@ -332,14 +322,40 @@ impl Server {
             "n_probs": most,
             "grammar": format!("root ::={grammar}"),
         });
-        match self.client.post("/completion", &body, effort) {
+        match self.complete(body, effort) {
             Err(Failure { error: CallError::Grammar(why), .. }) => {
                 unsupported(&format!("score: its server knows no grammar of tokens ({why})"))
             }
             Err(other) => Err(other.into()),
-            Ok(Completion { completion_probabilities }) => Ok(completion_probabilities),
+            Ok(answer) => Ok(answer.completion_probabilities),
         }
     }
+
+    /// Asks for a completion token by token, and to be told of the prompt's progress before the first.
+    fn complete(&self, mut body: Value, effort: &mut Effort) -> Result<Completion, Failure> {
+        body["return_progress"] = json!(true);
+        self.client.stream("/completion", body, effort, |events: Vec<Completion>| {
+            let mut whole = Completion::default();
+            for event in events {
+                whole.content.push_str(&event.content);
+                whole.completion_probabilities.extend(event.completion_probabilities);
+                whole.stop_type = event.stop_type;
+                whole.tokens_predicted = event.tokens_predicted;
+            }
+            // Only the last event says why it ended.
+            (!whole.stop_type.is_empty()).then_some(whole)
+        })
+    }
+}
+
+/// The answer of `/completion`, or an event of its stream.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Completion {
+    content: String,
+    stop_type: String,
+    tokens_predicted: u32,
+    completion_probabilities: Vec<Probability>,
 }
 
 /// What llama-server says of a token.
