@@ -42,7 +42,7 @@ quality)
     grep -E "Final estimate" | sed "s|^|$(basename "$base") |"
   for model in "$@"; do
     "$stage/llama-perplexity" -m "$model" "${common[@]}" --kl-divergence-base "$logits" --kl-divergence 2>&1 |
-      grep -E "Mean PPL\(Q\)  |Mean    KLD|Same top p" | sed "s|^|$(basename "$model") |"
+      grep -E "Mean PPL\(Q\)  |Mean    KLD|Same top p:" | sed "s|^|$(basename "$model") |"
   done
   ;;
 esac
