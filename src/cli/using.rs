@@ -60,12 +60,15 @@ impl Opened {
             if let Some(Err(error)) = model.answer(std::slice::from_ref(call)).pop() {
                 let (cannot, key, role) = match call {
                     Call::Embed { .. } => ("embed", "embedder", "an embedder"),
-                    _ => ("write", "model", "a model that generates text"),
+                    _ => ("write", "model", "a model that follows instructions in a chat"),
                 };
-                anyhow::bail!(
-                    "model {name} cannot {cannot}: {error}\nhint: `{key}` needs {role}; \
-                     `trajpress models check` and `trajpress list models` tell which there are"
-                );
+                let hint = match &error {
+                    CallError::Unsupported(_) => {
+                        format!("\nhint: `{key}` needs {role}; see `trajpress list models`")
+                    }
+                    _ => String::new(),
+                };
+                anyhow::bail!("model {name} cannot {cannot}: {error}{hint}");
             }
         }
         Ok(())
@@ -98,9 +101,11 @@ impl Opened {
                 "model {name}: {} in {:.1} s{}, {} found in the call cache ({:.1} s saved)",
                 super::count(tally.misses, "call"),
                 tally.seconds_spent,
-                match tally.failed {
-                    0 => String::new(),
-                    failed => format!(", {failed} of them without an answer"),
+                match (tally.failed, model.last_error()) {
+                    (0, _) => String::new(),
+                    (failed, None) => format!(", {failed} of them without an answer"),
+                    (failed, Some(error)) =>
+                        format!(", {failed} of them without an answer (the last: {error})"),
                 },
                 tally.hits,
                 tally.seconds_saved
@@ -125,7 +130,8 @@ impl Using {
         let mut names: BTreeMap<&str, Call> = BTreeMap::new();
         for variant in variants {
             names.extend(variant.embedder().map(|name| (name, Call::hello_embedder())));
-            names.extend(variant.model.as_deref().map(|name| (name, Call::hello())));
+            // Whatever else a strategy asks, it asks for texts in a chat.
+            names.extend(variant.model.as_deref().map(|name| (name, Call::hello(true))));
         }
         if names.is_empty() {
             return Ok(Opened::default());

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use serde::Serialize;
 
-use super::{Answer, Call, Card, Model, Outcome};
+use super::{Answer, Call, CallError, Card, Model, Outcome};
 
 /// Raised when the form of keys or answers changes: older entries are then never found, and leave by age.
 const VERSION: u32 = 1;
@@ -270,15 +270,22 @@ pub struct Cached {
     store: Option<Arc<Store>>,
     tally: Mutex<Tally>,
     clock: Mutex<Clock>,
+    /// Why the last call without an answer had none.
+    last_error: Mutex<Option<CallError>>,
 }
 
 impl Cached {
     pub fn new(inner: Box<dyn Model>, store: Option<Arc<Store>>) -> Self {
-        Self { inner, store, tally: Mutex::default(), clock: Mutex::default() }
+        Self { inner, store, tally: Mutex::default(), clock: Mutex::default(), last_error: Mutex::default() }
     }
 
     pub fn tally(&self) -> Tally {
         *lock(&self.tally)
+    }
+
+    /// Why the last call without an answer had none.
+    pub fn last_error(&self) -> Option<CallError> {
+        lock(&self.last_error).clone()
     }
 
     fn key(&self, call: &Call) -> Option<[u8; 32]> {
@@ -334,6 +341,9 @@ impl Model for Cached {
             let seconds = lock(&self.clock).turn(|at_work| at_work - group.len()) - before;
             tally.misses += group.len() as u64;
             tally.failed += answers.iter().filter(|answer| answer.is_err()).count() as u64;
+            if let Some(Err(error)) = answers.iter().rfind(|answer| answer.is_err()) {
+                *lock(&self.last_error) = Some(error.clone());
+            }
             tally.seconds_spent += seconds * group.len() as f64;
             if let Some(store) = &self.store {
                 let entries: Vec<_> = group

@@ -156,10 +156,11 @@ impl Call {
         Call::Embed { text: "Hello".to_owned() }
     }
 
-    /// The shortest call for a text: whoever writes can answer it.
-    pub fn hello() -> Self {
+    /// The shortest call for a text, plain or to a chat with a system prompt: whoever writes can answer it.
+    pub fn hello(chat: bool) -> Self {
         let part = Part { text: "Hello".to_owned(), ..Part::default() };
-        let prompt = Prompt { parts: vec![part], ..Prompt::default() };
+        let system = if chat { "You answer in one word.".to_owned() } else { String::new() };
+        let prompt = Prompt { chat, system, parts: vec![part], ..Prompt::default() };
         Call::Generate { prompt, max_tokens: 1, grammar: None, stop: Vec::new(), sampling: None }
     }
 }
@@ -185,7 +186,8 @@ pub trait Model: Send + Sync {
     fn is_alive(&self, kind: &Call) -> bool {
         let call = match kind {
             Call::Embed { .. } => Call::hello_embedder(),
-            _ => Call::hello(),
+            Call::Generate { prompt, .. } | Call::Score { prompt, .. } => Call::hello(prompt.chat),
+            Call::Tokenize { .. } => Call::hello(false),
         };
         self.answer(std::slice::from_ref(&call)).iter().all(Result::is_ok)
     }

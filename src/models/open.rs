@@ -130,7 +130,7 @@ mod tests {
         let big = opener.open("big", Role::Generator).unwrap();
         assert_eq!((big.card().window, big.card().name.clone()), (77, format!("{}#b", stub.url)));
         let begin = std::time::Instant::now();
-        assert!(big.answer(&[Call::hello()])[0].is_err());
+        assert!(big.answer(&[Call::hello(false)])[0].is_err());
         assert!(begin.elapsed() < std::time::Duration::from_secs(5), "{:?}", begin.elapsed());
         let error = |name: &str, role| opener.open(name, role).err().unwrap().to_string();
         assert_eq!(

@@ -107,7 +107,11 @@ impl<'m> Engine<'m> {
             .with_swa_full(true);
         let context = model
             .new_context(backend, parameters)
-            .map_err(|error| format!("no context of {sequences} x {window} tokens: {error}"))?;
+            .map_err(|error| {
+                format!(
+                    "no memory for a context of {sequences} x {window} tokens: {error}\nhint: each thread has one; try `--threads 1`"
+                )
+            })?;
         Ok(Self {
             model,
             template,

@@ -13,6 +13,9 @@ use crate::models::{CallError, Part, Prompt};
 const SYSTEM: &str = "\u{F8FF}\u{E000}\u{F8FF}";
 const USER: &str = "\u{F8FF}\u{E001}\u{F8FF}";
 
+/// Steps that a template may take: those of real ones take some hundreds for two messages.
+const FUEL: u64 = 200_000;
+
 /// A piece of what stands around the texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -35,7 +38,13 @@ impl Template {
     pub(super) fn new(source: Option<&str>, bos: &str, eos: &str, reserved: Vec<String>) -> Self {
         let render = |system: bool| {
             let source = source.ok_or("it has no chat template (a base model?)")?;
-            pieces(source, system, bos, eos).map_err(|error| format!("its chat template fails: {error}"))
+            let pieces = pieces(source, system, bos, eos)
+                .map_err(|error| format!("its chat template fails: {error}"))?;
+            let texts = pieces.iter().filter(|piece| !matches!(piece, Piece::Markup(_)));
+            match texts.eq(if system { &[Piece::System, Piece::User][..] } else { &[Piece::User] }) {
+                true => Ok(pieces),
+                false => Err("its chat template does not hold each message once, in order".to_owned()),
+            }
         };
         Self { with_system: render(true), without: render(false), reserved }
     }
@@ -90,6 +99,7 @@ fn pieces(source: &str, system: bool, bos: &str, eos: &str) -> Result<Vec<Piece>
     environment.add_function("raise_exception", |why: String| -> Result<String, minijinja::Error> {
         Err(minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, why))
     });
+    environment.set_fuel(Some(FUEL));
     // A prompt must not depend on the day.
     environment.add_function("strftime_now", |_format: String| "2024-01-01");
     let mut messages = Vec::new();
@@ -252,6 +262,14 @@ mod tests {
         assert!(template.pieces(false).is_ok());
         let error = template.pieces(true).unwrap_err().to_string();
         assert!(error.contains("no system role"), "{error}");
+        let error = |source: &str| {
+            Template::new(Some(source), "", "", Vec::new()).pieces(false).unwrap_err().to_string()
+        };
+        let endless = "{% for a in range(90000) %}{% for b in range(90000) %}x{% endfor %}{% endfor %}";
+        assert!(error(endless).contains("fuel"), "{}", error(endless));
+        for not_once in ["You help.", "{{ messages[0].content }} {{ messages[0].content }}"] {
+            assert!(error(not_once).contains("does not hold each message once"), "{}", error(not_once));
+        }
         let none = Template::new(None, "", "", Vec::new()).pieces(false).unwrap_err().to_string();
         assert_eq!(none, "this model cannot chat: it has no chat template (a base model?)");
     }
