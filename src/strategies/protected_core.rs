@@ -54,7 +54,7 @@ struct ProtectedCore {
     /// Where goals and constraints come from.
     source: Origin,
     extract: Method,
-    /// In place of the method's own.
+    /// From which probability on a statement is kept, in place of the method's own.
     threshold: Option<f64>,
     /// Statements of an event that a model is asked about, at most.
     max_rated: usize,
@@ -107,6 +107,7 @@ impl Strategy for ProtectedCore {
             k: 0,
             min_rating: 0.0,
             max_rated: self.max_rated,
+            prior: 1.0,
         };
         let mut extraction = pick::pick(scope, &goals, &picking, env)?;
         if extraction.picked.is_empty() && self.extract.resolved(env) != Method::Rules {
@@ -129,8 +130,8 @@ impl Strategy for ProtectedCore {
                 known.constraints.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
             for constraint in in_force {
                 let text = &log.trajectory.steps[constraint.step as usize].text;
-                let start = text.find(&constraint.text).unwrap_or(0) as u32;
-                let bytes = start..start + constraint.text.len() as u32;
+                let at = text.find(&constraint.text).map(|at| at as u32);
+                let bytes = at.map_or(0..0, |at| at..at + constraint.text.len() as u32);
                 let text = constraint.text.clone();
                 memory.set.items.push(Held::new(text, ItemKind::Constraint, constraint.step, bytes, 1.0));
             }

@@ -607,6 +607,13 @@ pub(crate) fn values(text: &str) -> Vec<String> {
     values
 }
 
+/// Whether a value tells one thing from others: a name, three digits, or a mixture of letters and digits.
+pub(crate) fn is_telling(value: &str) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let is_mixed = digits > 0 && value.len() > 4 && value.bytes().any(|b| b.is_ascii_alphabetic());
+    digits != 1 && digits != 2 || is_mixed
+}
+
 /// The hashes of a text's content words, sorted, each once.
 pub(crate) fn content_words(text: &str) -> Vec<u32> {
     let mut words: Vec<u32> = text
@@ -681,13 +688,7 @@ pub(crate) fn features(candidates: &[Candidate<'_>], around: &Around) -> Vec<Fea
         let values = values(text);
         f.set(Feature::Value, !values.is_empty());
         f.set(Feature::Values, values.len() > 3);
-        let is_specific = |value: &String| {
-            let digits = value.bytes().filter(u8::is_ascii_digit).count();
-            digits > 2
-                || digits > 0 && value.bytes().any(|b| b.is_ascii_alphabetic()) && value.len() > 4
-                || digits == 0
-        };
-        f.set(Feature::Specific, values.iter().any(is_specific));
+        f.set(Feature::Specific, values.iter().any(|value| is_telling(value)));
         f.set(Feature::Number, text.bytes().any(|b| b.is_ascii_digit()));
         f.set(Feature::Date, holds(plain, DATES));
         f.set(
