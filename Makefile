@@ -24,16 +24,18 @@ build: setup ## Build the program
 	$(NATIVE) $(CARGO) build --release --locked
 
 run: build ## Do the main job on the built-in data: logs -> tables -> grid -> report, into out/
-	@echo "== 1/4 ingest: logs -> $(OUT)/data"
+	@echo "== 1/5 ingest: logs -> $(OUT)/data"
 	$(BIN) ingest datasets/coding datasets/support datasets/templates --out $(OUT)/data
-	@echo "== 2/4 annotate: tokens, atoms, action kinds"
+	@echo "== 2/5 annotate: tokens, atoms, action kinds"
 	$(BIN) annotate $(OUT)/data
-	@echo "== models: smollm2-135m, a download of 0.1 GB, kept for the next time"
-	$(BIN) models fetch smollm2-135m
-	@echo "== 3/4 run: every variant of reports/built-in/experiment.toml over every trajectory"
+	@echo "== 3/5 run: every variant of reports/built-in/experiment.toml over every trajectory"
 	$(BIN) run reports/built-in/experiment.toml --data $(OUT)/data --out $(OUT)/run
-	@echo "== 4/4 report: tables and figures"
+	@echo "== 4/5 run: summaries by smollm2-135m over some of them (a download of 0.1 GB, kept for the next time)"
+	$(BIN) models fetch smollm2-135m
+	$(BIN) run reports/built-in/by_model.toml --data $(OUT)/data --out $(OUT)/run_by_model
+	@echo "== 5/5 report: tables and figures"
 	$(BIN) report $(OUT)/run --out $(OUT)/report
+	$(BIN) report $(OUT)/run_by_model --out $(OUT)/report_by_model
 	@echo "== done: read $(OUT)/report/summary.md, look at $(OUT)/report/retention_savings.png"
 
 test: setup ## Run all tests; set TRAJPRESS_LOGS to a folder of real logs to include them

@@ -2,9 +2,13 @@
 //!
 //! A source is cut into spans (lines, and pieces of long ones). Its *terms* are its content words and its atoms; a term in
 //! d of N spans weighs ln(1 + d) ln(1 + N/d), an atom [`ATOM`] times as much: so neither what stands everywhere nor what stands
-//! once is the centre. Lazy greedy takes the span with the most weight of terms not yet covered per token until the
-//! budget is full, which leaves repetitions out. Sources: centroid summaries (Radev et al. 2004), coverage as a
-//! submodular gain (Lin and Bilmes 2011).
+//! once is the centre. Lazy greedy takes the span with the most weight of terms not yet covered, over its tokens to the power
+//! of [`COST`], until the budget is full, which leaves repetitions out. Sources: centroid summaries (Radev et al. 2004),
+//! coverage as a submodular gain with a scaled cost (Lin and Bilmes 2010).
+//!
+//! The constants were chosen by need retention on 150 logs of coding agents (`turns` n = 21, keep = 10; a summary of 800
+//! tokens an event, 0.048 of the scope): efficiency 0.03, 0.15, 0.21, 0.26, 0.26 at a cost of 1, 0.7, 0.5, 0.3, 0; 0.23,
+//! 0.26, 0.29 at an atom of 1, 2, 4, but 0.11, 0.12, 0.09 with 200 tokens.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
@@ -14,6 +18,8 @@ use crate::features::tokens::Tokenizer;
 
 /// How much more than a word an atom weighs.
 const ATOM: f64 = 2.0;
+/// How much a token costs: 1 takes what weighs most a token, and so mostly scraps; 0 what weighs most.
+const COST: f64 = 0.3;
 
 /// Lines of these texts in their order, of so many tokens at most together.
 pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> String {
@@ -31,7 +37,7 @@ pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> S
     // A line's end is a token of its own, except that of the last.
     let budget = budget.saturating_add(1);
     let tokens: Vec<u32> = spans.iter().map(|span| tokenizer.count(span) + 1).collect();
-    let density = |gain: f64, span: usize| gain / f64::from(tokens[span]);
+    let density = |gain: f64, span: usize| gain / f64::from(tokens[span]).powf(COST);
     let gain = |span: usize, covered: &HashSet<Term>| -> f64 {
         terms[span].iter().filter(|term| !covered.contains(term)).map(weight).sum()
     };
@@ -90,7 +96,7 @@ fn terms(span: &str) -> Vec<Term> {
     terms
 }
 
-/// A span by what it adds a token; of equals, the later.
+/// A span by what it adds for its cost; of equals, the later.
 #[derive(PartialEq)]
 struct Candidate {
     density: f64,

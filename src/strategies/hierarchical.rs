@@ -102,7 +102,7 @@ mod tests {
         observation: delta
         agent: done";
 
-    /// Nine tokens hold one call of each chunk and the words that came back; the level above holds less of both.
+    /// Nine tokens hold the two calls of a chunk, and so half of what the level below holds.
     #[test]
     fn levels_are_summaries_of_summaries() {
         let after = |depth: u32| {
@@ -110,7 +110,7 @@ mod tests {
             after_events(("hierarchical", &params), ("turns", "n = 4"), SCRIPT).remove(0)
         };
         let (chunks, top) = (after(1), after(2));
-        assert_eq!(chunks, "alpha\ncat two.py\nbeta\ngamma\ncat four.py\ndelta");
+        assert_eq!(chunks, "cat one.py\ncat two.py\ncat three.py\ncat four.py");
         assert!(top.len() < chunks.len() && top.lines().all(|line| chunks.contains(line)), "{top}");
     }
 

@@ -7,7 +7,7 @@
 use super::mask::masks;
 use super::summary::generic;
 use super::writer::summarise;
-use super::{Entry, Env, Scope, Strategy, put, texts, transcript};
+use super::{Entry, Env, Scope, Strategy, put, transcript};
 use crate::context::{Content, Edit};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -51,7 +51,12 @@ impl Strategy for MaskSummary {
         if scope.turns.end - first < self.summarise_after {
             return Ok(masks(scope, env));
         }
-        let text = summarise(&texts(scope), self.max_tokens, env, || {
+        let said: Vec<String> = blocks
+            .iter()
+            .filter(|block| !matches!(block.content, Content::Placeholder { .. }))
+            .map(|block| block.text(scope.log))
+            .collect();
+        let text = summarise(&said, self.max_tokens, env, || {
             generic(&transcript(scope, scope.blocks.clone()), &self.sentences)
         })?;
         Ok(put(scope, text))
