@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     params: &[
         ("source", "\"auto\""),
         ("extract", "\"auto\""),
-        ("threshold", "(of the method)"),
+        ("threshold", "0.15"),
         ("max_rated", "96"),
         ("similarity", "0.85"),
         ("background", "\"auto\""),
@@ -54,8 +54,9 @@ struct ProtectedCore {
     /// Where goals and constraints come from.
     source: Origin,
     extract: Method,
-    /// From which probability on a statement is kept, in place of the method's own.
-    threshold: Option<f64>,
+    /// From which probability on a statement is kept: lower than that of `salience`, since a constraint that is lost
+    /// costs more than a line that is kept.
+    threshold: f64,
     /// Statements of an event that a model is asked about, at most.
     max_rated: usize,
     /// From so alike on, two items are one.
@@ -71,7 +72,7 @@ impl Default for ProtectedCore {
         ProtectedCore {
             source: Origin::Auto,
             extract: Method::Auto,
-            threshold: None,
+            threshold: 0.15,
             max_rated: 96,
             similarity: 0.85,
             background: Background::Auto,
@@ -103,7 +104,7 @@ impl Strategy for ProtectedCore {
         let picking = Picking {
             method: self.extract,
             variant: Variant::Standard,
-            threshold: self.threshold,
+            threshold: Some(self.threshold),
             k: 0,
             min_rating: 0.0,
             max_rated: self.max_rated,
