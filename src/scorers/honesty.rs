@@ -44,6 +44,7 @@ pub fn score(log: &Log, run: &Run, rows: &mut Rows) {
     let violated = run.events.iter().filter(|event| !event.violations.is_empty()).count();
     let value = ratio(violated as f64, events);
     rows.push("violation_rate", "", value, events, run.events.len() as u64);
+    super::items::fidelity(log, run, rows);
 
     let asked: Vec<&Event> = run.events.iter().filter(|event| event.work.calls > 0).collect();
     if asked.is_empty() {

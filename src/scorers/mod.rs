@@ -8,6 +8,7 @@ pub mod chance;
 pub mod constraints;
 pub mod discard;
 pub mod honesty;
+mod items;
 pub mod money;
 mod outcomes;
 mod points;
@@ -34,6 +35,7 @@ pub static ALL: &[&[Entry]] = &[
     boundaries::ENTRIES,
     discard::ENTRIES,
     honesty::ENTRIES,
+    items::ENTRIES,
     money::ENTRIES,
     outcomes::ENTRIES,
     probes::ENTRIES,

@@ -8,7 +8,7 @@
 use super::outcomes::{self, Known};
 use super::points::{Point, points};
 use super::runs::{Runs, words};
-use super::{Rows, boundaries, probes, salience, superseded};
+use super::{Rows, boundaries, items, probes, salience, superseded};
 use crate::annotations::Annotations;
 use crate::experiment::replay::Run;
 use crate::log::Log;
@@ -41,6 +41,7 @@ pub fn score(truth: &Truth, log: &Log, run: &Run, seed: u64, rows: &mut Rows) {
     for point in points(log, run) {
         let ground = Ground::new(log, point, seed);
         salience::score(truth, &ground, rows);
+        items::score(truth, &ground, run, rows);
         outcomes::score(truth, &ground, rows);
         probes::score(truth, &ground, rows);
         superseded::score(truth, &ground, rows);

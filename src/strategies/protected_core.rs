@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     params: &[
         ("source", "\"auto\""),
         ("extract", "\"auto\""),
-        ("threshold", "(of the method)"),
+        ("threshold", "0.15"),
         ("max_rated", "96"),
         ("similarity", "0.85"),
         ("background", "\"auto\""),
@@ -54,8 +54,9 @@ struct ProtectedCore {
     /// Where goals and constraints come from.
     source: Origin,
     extract: Method,
-    /// In place of the method's own.
-    threshold: Option<f64>,
+    /// From which probability on a statement is kept: lower than that of `salience`, since a constraint that is lost
+    /// costs more than a line that is kept.
+    threshold: f64,
     /// Statements of an event that a model is asked about, at most.
     max_rated: usize,
     /// From so alike on, two items are one.
@@ -71,7 +72,7 @@ impl Default for ProtectedCore {
         ProtectedCore {
             source: Origin::Auto,
             extract: Method::Auto,
-            threshold: None,
+            threshold: 0.15,
             max_rated: 96,
             similarity: 0.85,
             background: Background::Auto,
@@ -103,10 +104,11 @@ impl Strategy for ProtectedCore {
         let picking = Picking {
             method: self.extract,
             variant: Variant::Standard,
-            threshold: self.threshold,
+            threshold: Some(self.threshold),
             k: 0,
             min_rating: 0.0,
             max_rated: self.max_rated,
+            prior: 1.0,
         };
         let mut extraction = pick::pick(scope, &goals, &picking, env)?;
         if extraction.picked.is_empty() && self.extract.resolved(env) != Method::Rules {
@@ -129,8 +131,8 @@ impl Strategy for ProtectedCore {
                 known.constraints.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
             for constraint in in_force {
                 let text = &log.trajectory.steps[constraint.step as usize].text;
-                let start = text.find(&constraint.text).unwrap_or(0) as u32;
-                let bytes = start..start + constraint.text.len() as u32;
+                let at = text.find(&constraint.text).map(|at| at as u32);
+                let bytes = at.map_or(0..0, |at| at..at + constraint.text.len() as u32);
                 let text = constraint.text.clone();
                 memory.set.items.push(Held::new(text, ItemKind::Constraint, constraint.step, bytes, 1.0));
             }

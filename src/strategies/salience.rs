@@ -41,6 +41,7 @@ pub(super) const ENTRY: Entry = Entry {
         ("k", "10"),
         ("min_rating", "6.0"),
         ("max_rated", "96"),
+        ("prior", "1.0"),
         ("similarity", "0.85"),
         ("keep_shorter", "false"),
         ("cap_tokens", "(none)"),
@@ -80,7 +81,7 @@ pub(super) enum Background {
 struct Salience {
     extract: Method,
     variant: Variant,
-    /// In place of the method's own: a probability for `rules`, standard deviations from the event's mean else.
+    /// From which probability on a statement is kept, in place of the method's own.
     threshold: Option<f64>,
     /// How many variant `top-k` keeps of an event.
     k: usize,
@@ -88,6 +89,8 @@ struct Salience {
     min_rating: f64,
     /// Statements of an event that a model is asked about, at most.
     max_rated: usize,
+    /// How much the rules count beside a method that judges; 0: it judges alone.
+    prior: f64,
     /// From so alike on, two items are one.
     similarity: f64,
     /// Of two that are one, the shorter stays, as the seed has it; else the one with more values.
@@ -110,6 +113,7 @@ impl Default for Salience {
             k: 10,
             min_rating: 6.0,
             max_rated: 96,
+            prior: 1.0,
             similarity: 0.85,
             keep_shorter: false,
             cap_tokens: None,
@@ -135,6 +139,7 @@ impl Salience {
             (0.0..=1.0).contains(&self.similarity),
             "parameter `similarity` must be between 0 and 1"
         );
+        anyhow::ensure!(self.prior >= 0.0, "parameter `prior` must not be negative");
         anyhow::ensure!(
             (1.0..=10.0).contains(&self.min_rating),
             "parameter `min_rating` must be between 1 and 10"
@@ -154,6 +159,7 @@ impl Salience {
             k: self.k,
             min_rating: self.min_rating,
             max_rated: self.max_rated,
+            prior: self.prior,
         }
     }
 }
@@ -304,7 +310,7 @@ pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
     let row = |held: &Held, fate: &'static str, of: Option<u32>| Item {
         text: held.text.clone(),
         kind: held.kind.name(),
-        source: Some((held.step, held.bytes.clone())),
+        source: (!held.bytes.is_empty()).then(|| (held.step, held.bytes.clone())),
         score: Some(held.score),
         fate,
         of,

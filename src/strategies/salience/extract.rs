@@ -1,8 +1,8 @@
 //! Ways to find the statements that matter; each gives passages of the source, never words of its own.
 //!
 //! The methods that judge (`rate`, `keep`, `prototype`) see statement by statement and give each a score; what is kept
-//! is decided by how a score stands to the others of the event and to a few fixed statements, never by its value:
-//! small models prefer some answers whatever they are asked. The methods that quote (`quote`, `quote-json`) let the
+//! is decided by how a score stands to the others of the event and to a few fixed statements, never by its value, and
+//! by the rules beside it: small models prefer some answers whatever they are asked. The methods that quote (`quote`, `quote-json`) let the
 //! model write, and what it wrote is looked up in the source. All of them see only the statements that the rules do not
 //! take for noise, at most `max_rated` of them, so that the work of an event is bounded. (Measured with small models:
 //! few-shot plain completion and expected values over digits work where instructions fail; see the seed's "agent as

@@ -26,7 +26,7 @@ pub(crate) enum Variant {
 
 /// The best of an event that `aggressive` keeps.
 const AGGRESSIVE: usize = 3;
-/// By how much `conservative` lowers a threshold: of logits, and of standardised scores.
+/// By how much `conservative` lowers the threshold, in logits.
 const LOWER: f64 = 1.0;
 
 /// The parameters of extraction.
@@ -39,6 +39,8 @@ pub(crate) struct Picking {
     pub(crate) k: usize,
     pub(crate) min_rating: f64,
     pub(crate) max_rated: usize,
+    /// How much the rules count beside a method that judges.
+    pub(crate) prior: f64,
 }
 
 /// What an event gave.
@@ -51,10 +53,10 @@ pub(crate) struct Extraction {
     pub(crate) core: Vec<Picked>,
 }
 
-/// The threshold of the rules: a probability.
-const RULES: f64 = 0.3;
-/// That of a method that judges: standard deviations from the mean.
-const JUDGED: f64 = 0.0;
+/// From this probability on a statement is kept.
+const LEAST: f64 = 0.3;
+/// The same where a method judges alone: above the mean of the event.
+const ABOVE_MEAN: f64 = 0.5;
 
 /// Picks from the fresh turns of a scope.
 pub(crate) fn pick(
@@ -111,25 +113,21 @@ pub(crate) fn pick(
             Method::Prototype => extract::by_prototypes(goal, &listed, env)?,
             _ => extract::judge(method, goal, &listed, env)?,
         };
-        scores.map(|scores| shortlist.iter().copied().zip(scores).collect())
+        // Standardised scores count as logits: a deviation multiplies the odds by e.
+        let sum = |(at, score): (usize, f64)| (at, picking.prior * logit(ratings[at].score) + score);
+        scores.map(|scores| shortlist.iter().copied().zip(scores).map(sum).collect())
     };
     let Some(judged) = judged else { return Ok(extraction) };
-    let threshold = match (method, picking.threshold) {
-        (Method::Rules, threshold) => logit(threshold.unwrap_or(RULES)),
-        (_, threshold) => threshold.unwrap_or(JUDGED),
-    };
-    let chosen = choose(&judged, threshold, method == Method::Rules, picking);
-    let is_goal = |at: &usize| ratings[*at].kind == ItemKind::Goal;
-    let mut kept: Vec<(usize, f64)> = chosen;
-    for goal in (0..all.len()).filter(is_goal) {
+    let own = if method == Method::Rules || picking.prior > 0.0 { LEAST } else { ABOVE_MEAN };
+    let mut kept = choose(&judged, logit(picking.threshold.unwrap_or(own)), picking);
+    for goal in (0..all.len()).filter(|&at| ratings[at].kind == ItemKind::Goal) {
         if !kept.iter().any(|(at, _)| *at == goal) {
-            kept.push((goal, 1.0));
+            kept.push((goal, logit(1.0)));
         }
     }
     kept.sort_by_key(|(at, _)| *at);
-    let shown = |at: usize, score: f64| if method == Method::Rules { ratings[at].score } else { score };
     extraction.picked =
-        kept.into_iter().map(|(at, score)| of(&all[at], &ratings[at], shown(at, score))).collect();
+        kept.into_iter().map(|(at, score)| of(&all[at], &ratings[at], share(score))).collect();
     Ok(extraction)
 }
 
@@ -146,7 +144,7 @@ fn of(candidate: &Candidate<'_>, rating: &Rating, score: f64) -> Picked {
 
 /// Goals, constraints and decisions that the rules are sure enough of.
 fn core(all: &[Candidate<'_>], ratings: &[Rating]) -> Vec<Picked> {
-    let in_core = |rating: &Rating| rating.kind <= ItemKind::Decision && rating.score >= RULES;
+    let in_core = |rating: &Rating| rating.kind <= ItemKind::Decision && rating.score >= LEAST;
     all.iter().zip(ratings).filter(|(_, r)| in_core(r)).map(|(c, r)| of(c, r, r.score)).collect()
 }
 
@@ -155,11 +153,14 @@ fn logit(p: f64) -> f64 {
     libm::log(p / (1.0 - p))
 }
 
+fn share(logit: f64) -> f64 {
+    1.0 / (1.0 + libm::exp(-logit))
+}
+
 /// Which of the judged statements a variant keeps; of equal scores the first.
-fn choose(judged: &[(usize, f64)], threshold: f64, is_logit: bool, picking: &Picking) -> Vec<(usize, f64)> {
+fn choose(judged: &[(usize, f64)], threshold: f64, picking: &Picking) -> Vec<(usize, f64)> {
     let mut best = judged.to_vec();
     best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let n = best.len();
     let above = |best: Vec<(usize, f64)>, least: f64| -> Vec<(usize, f64)> {
         best.into_iter().filter(|(_, score)| *score >= least).collect()
     };
@@ -175,18 +176,8 @@ fn choose(judged: &[(usize, f64)], threshold: f64, is_logit: bool, picking: &Pic
             best.truncate(picking.k);
             best
         }
-        Variant::Ranked if is_logit => {
-            let rating = |score: f64| 1.0 + 9.0 / (1.0 + libm::exp(-score));
-            best.into_iter().filter(|(_, score)| rating(*score) >= picking.min_rating).collect()
-        }
         Variant::Ranked => {
-            // Ranks are spread over 1 to 10.
-            let rating = |rank: usize| 10.0 - 9.0 * rank as f64 / (n.max(2) - 1) as f64;
-            best.into_iter()
-                .enumerate()
-                .filter(|(rank, _)| rating(*rank) >= picking.min_rating)
-                .map(|(_, judged)| judged)
-                .collect()
+            best.into_iter().filter(|(_, score)| 1.0 + 9.0 * share(*score) >= picking.min_rating).collect()
         }
     }
 }
@@ -225,24 +216,31 @@ mod tests {
     use super::*;
 
     fn picking(variant: Variant) -> Picking {
-        Picking { method: Method::Rules, variant, threshold: None, k: 2, min_rating: 6.0, max_rated: 9 }
+        Picking {
+            method: Method::Rules,
+            variant,
+            threshold: None,
+            k: 2,
+            min_rating: 6.0,
+            max_rated: 9,
+            prior: 1.0,
+        }
     }
 
     #[test]
     fn variants_cut_off_in_their_own_ways() {
         let judged = [(0, 0.2), (1, -0.5), (2, 1.5), (3, 0.2), (4, -3.0), (5, 0.9)];
-        let kept = |variant, is_logit| -> Vec<usize> {
-            choose(&judged, 0.0, is_logit, &picking(variant)).into_iter().map(|(at, _)| at).collect()
+        let kept = |variant| -> Vec<usize> {
+            choose(&judged, 0.0, &picking(variant)).into_iter().map(|(at, _)| at).collect()
         };
-        assert_eq!(kept(Variant::Standard, true), [2, 5, 0, 3]);
-        assert_eq!(kept(Variant::Conservative, true), [2, 5, 0, 3, 1]);
-        assert_eq!(kept(Variant::Aggressive, true), [2, 5, 0]);
-        assert_eq!(kept(Variant::TopK, true), [2, 5]);
-        // Ratings 8.4, 7.4, 5.95 (twice), 4.4, 1.4; by rank 10, 8.2, 6.4, 4.6, 2.8, 1.
-        assert_eq!(kept(Variant::Ranked, true), [2, 5]);
-        assert_eq!(kept(Variant::Ranked, false), [2, 5, 0]);
-        let none = choose(&[(0, -2.0), (1, -3.0)], 0.0, true, &picking(Variant::Aggressive));
+        assert_eq!(kept(Variant::Standard), [2, 5, 0, 3]);
+        assert_eq!(kept(Variant::Conservative), [2, 5, 0, 3, 1]);
+        assert_eq!(kept(Variant::Aggressive), [2, 5, 0]);
+        assert_eq!(kept(Variant::TopK), [2, 5]);
+        // Ratings 8.4, 7.4, 5.95 (twice), 4.4, 1.4.
+        assert_eq!(kept(Variant::Ranked), [2, 5]);
+        let none = choose(&[(0, -2.0), (1, -3.0)], 0.0, &picking(Variant::Aggressive));
         assert_eq!(none, [(0, -2.0)]);
-        assert!(choose(&[], 0.0, true, &picking(Variant::Aggressive)).is_empty());
+        assert!(choose(&[], 0.0, &picking(Variant::Aggressive)).is_empty());
     }
 }

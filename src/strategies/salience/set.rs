@@ -2,7 +2,8 @@
 //!
 //! Two items are duplicates if they say nearly the same (cosine of their vectors, or without vectors the share of the
 //! shorter one's content words, at least the threshold) and neither has a value or a negation that the other lacks
-//! differently: "at most $500" and "at most $5000" are close in every embedding and not the same. Of duplicates the
+//! differently: "at most $500" and "at most $5000" are close in every embedding and not the same. Two facts are
+//! duplicates, too, if they give the same telling value to the same thing, in whatever words. Of duplicates the
 //! one with more values stays (the source keeps the shorter, which loses numbers: an option). Constraints that speak of
 //! the same with other values are both kept, and the newest is marked. (Source: the seed on selective salience, its
 //! threshold 0.85.)
@@ -83,6 +84,17 @@ impl Held {
             && (within(&self.values, &other.values) || within(&other.values, &self.values))
     }
 
+    /// Whether two facts give the same telling value (an id, a path, a long number) to the same thing in other words.
+    fn repeats(&self, other: &Held) -> bool {
+        let is_fact = |held: &Held| held.kind >= ItemKind::Fact;
+        let shared = self.shared(other);
+        is_fact(self)
+            && is_fact(other)
+            && self.values == other.values
+            && self.values.iter().any(|value| rules::is_telling(value))
+            && 5 * shared >= 2 * self.words.len().min(other.words.len())
+    }
+
     fn contradicts(&self, other: &Held) -> bool {
         let union = self.words.len() + other.words.len() - self.shared(other);
         self.kind == ItemKind::Constraint
@@ -125,7 +137,8 @@ impl Set {
         let mut gone = Vec::new();
         for mut held in new {
             let twin = self.items.iter().position(|old| {
-                old.text == held.text || (old.agrees(&held) && old.likeness(&held) >= threshold)
+                let is_like = |old: &Held| old.repeats(&held) || old.likeness(&held) >= threshold;
+                old.text == held.text || (old.agrees(&held) && is_like(old))
             });
             if let Some(of) = twin {
                 if held.beats(&self.items[of], keep_shorter) {
@@ -228,6 +241,20 @@ mod tests {
         set.merge(new.map(|text| held(text, ItemKind::Constraint, 3)).to_vec(), 0.85, false);
         assert_eq!(set.items.len(), 2);
         assert_eq!(set.items[1].conflict, Some(Conflict::Newest));
+    }
+
+    #[test]
+    fn a_fact_in_other_words_is_the_same_fact() {
+        let facts = [
+            "The crash at midnight was reported by a customer as T-625 and is still open",
+            "duplicates about the crash at midnight were merged into T-625 by the triage team",
+            "duplicates about the wrong totals were merged into T-625 by the triage team",
+            "duplicates about the crash at midnight were merged into T-511 by the triage team",
+        ];
+        let mut set = Set::default();
+        let gone = set.merge(facts.map(|text| held(text, ItemKind::ToolOutput, 1)).to_vec(), 0.99, false);
+        let of: Vec<_> = gone.iter().map(|gone| (gone.held.text.as_str(), gone.of)).collect();
+        assert_eq!(of, [(facts[1], 0)]);
     }
 
     #[test]
