@@ -8,6 +8,7 @@
 //! `reports/salience` has the figures, and says what was tuned on what. Linear in the text.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use super::candidates::{Candidate, Source};
 use crate::features::atoms::{self, AtomKind};
@@ -576,6 +577,46 @@ pub(crate) fn negates(text: &str) -> bool {
     holds(&plain, NEGATION) || holds(&plain, &PROHIBITION[..8]) || holds(&plain, &["nicht", "nie", "niemals"])
 }
 
+/// The features whose cues stand in words made by [`plain`].
+fn cued(plain: &str) -> impl Iterator<Item = Feature> {
+    /// By its first word: each cue, with what it tells.
+    static CUES: LazyLock<HashMap<&str, Vec<(&str, Feature)>>> = LazyLock::new(|| {
+        let lists: [(Feature, &[&str]); 16] = [
+            (Feature::Date, DATES),
+            (Feature::Money, &["euros", "euro", "dollars", "cents"]),
+            (Feature::Obligation, OBLIGATION),
+            (Feature::Bound, BOUND),
+            (Feature::Prohibition, PROHIBITION),
+            (Feature::Negation, NEGATION),
+            (Feature::Request, REQUEST),
+            (Feature::Decision, DECISION),
+            (Feature::Reason, REASON),
+            (Feature::Change, CHANGE),
+            (Feature::Stale, STALE),
+            (Feature::Chatter, CHATTER),
+            (Feature::Narration, NARRATION),
+            (Feature::Failure, FAILURE),
+            (Feature::Finding, FINDING),
+            (Feature::Hedge, HEDGE),
+        ];
+        let mut cues: HashMap<&str, Vec<(&str, Feature)>> = HashMap::new();
+        for (feature, list) in lists {
+            for cue in list {
+                let first = cue.split(' ').next().unwrap_or(cue);
+                cues.entry(first).or_default().push((cue, feature));
+            }
+        }
+        cues
+    });
+    let starts = plain.match_indices(' ').map(|(blank, _)| blank + 1);
+    starts.flat_map(|start| {
+        let rest = &plain[start..];
+        let cues = rest.split_once(' ').and_then(|(word, _)| CUES.get(word)).map_or(&[][..], Vec::as_slice);
+        let stands = move |cue: &str| rest.strip_prefix(cue).is_some_and(|after| after.starts_with(' '));
+        cues.iter().filter(move |(cue, _)| stands(cue)).map(|&(_, feature)| feature)
+    })
+}
+
 /// Whether any of the cues stands in words made by [`plain`].
 pub(super) fn holds(plain: &str, cues: &[&str]) -> bool {
     cues.iter().any(|cue| {
@@ -689,30 +730,8 @@ pub(crate) fn features(candidates: &[Candidate<'_>], around: &Around) -> Vec<Fea
         f.set(Feature::Values, values.len() > 3);
         f.set(Feature::Specific, values.iter().any(|value| is_telling(value)));
         f.set(Feature::Number, text.bytes().any(|b| b.is_ascii_digit()));
-        f.set(Feature::Date, holds(plain, DATES));
-        f.set(
-            Feature::Money,
-            text.contains(['$', '€', '£']) || holds(plain, &["euros", "euro", "dollars", "cents"]),
-        );
-
-        for (feature, cues) in [
-            (Feature::Obligation, OBLIGATION),
-            (Feature::Bound, BOUND),
-            (Feature::Prohibition, PROHIBITION),
-            (Feature::Negation, NEGATION),
-            (Feature::Request, REQUEST),
-            (Feature::Decision, DECISION),
-            (Feature::Reason, REASON),
-            (Feature::Change, CHANGE),
-            (Feature::Stale, STALE),
-            (Feature::Chatter, CHATTER),
-            (Feature::Narration, NARRATION),
-            (Feature::Failure, FAILURE),
-            (Feature::Finding, FINDING),
-            (Feature::Hedge, HEDGE),
-        ] {
-            f.set(feature, holds(plain, cues));
-        }
+        f.set(Feature::Money, text.contains(['$', '€', '£']));
+        cued(plain).for_each(|feature| f.set(feature, true));
 
         f.set(Feature::Bulk, forms[&form(plain)] >= BULK);
         f.set(Feature::Repeated, !texts.insert(plain));
@@ -752,5 +771,28 @@ fn kind(source: Source, f: Features) -> ItemKind {
         Source::User if has(Feature::Decision) && has(Feature::Reason) => ItemKind::Decision,
         Source::User if has(Feature::Negation) && !has(Feature::Value) => ItemKind::Constraint,
         Source::User => ItemKind::Fact,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_by_first_word_finds_what_a_search_for_each_cue_does() {
+        let text = "Please make sure it must not exceed 900 euros; we decided on Friday to use it, since it failed. Nicht morgen!";
+        let plain = plain(text);
+        let found: Vec<Feature> = cued(&plain).collect();
+        for (feature, list) in [
+            (Feature::Obligation, OBLIGATION),
+            (Feature::Prohibition, PROHIBITION),
+            (Feature::Decision, DECISION),
+            (Feature::Reason, REASON),
+            (Feature::Stale, STALE),
+            (Feature::Date, DATES),
+        ] {
+            assert_eq!(found.contains(&feature), holds(&plain, list), "{}", list[0]);
+        }
+        assert!(found.contains(&Feature::Money) && found.contains(&Feature::Obligation));
     }
 }
