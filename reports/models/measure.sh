@@ -15,7 +15,7 @@ flavour() {
     case "$file" in *libggml-cpu-*) ;; *) ln -sf "$file" "$stage/" ;; esac
   done
   # A copy: programs look for back ends beside themselves.
-  cp "$tools"/llama-batched-bench "$tools"/llama-bench "$tools"/llama-perplexity "$stage/" 2>/dev/null || true
+  cp --remove-destination "$tools"/llama-batched-bench "$tools"/llama-perplexity "$stage/"
   ln -sf "$tools/libggml-cpu-$1.so" "$stage/"
   echo "$stage"
 }
