@@ -10,9 +10,8 @@ use super::salience::goals::{Goals, Origin};
 use super::salience::pick::{self, Picking, Variant};
 use super::salience::rules::ItemKind;
 use super::salience::set::{Held, Set};
-use super::salience::{Background, Method, Picked, held, listed, rest, rows, shown, without};
-use super::writer::summarise;
-use super::{Entry, Env, Scope, Strategy, extractive, put};
+use super::salience::{Background, Method, Picked, Rest, held, listed, rows, shown};
+use super::{Entry, Env, Scope, Strategy, put};
 use crate::annotations::Annotations;
 use crate::context::Edit;
 use crate::models::prompt::{Data, Prompt};
@@ -138,7 +137,16 @@ impl Strategy for ProtectedCore {
             }
         }
         let fallback = env.work.fallback;
-        memory.summary = self.summary(scope, &memory, &picked, env)?;
+        let rest = Rest {
+            how: self.background,
+            tokens: self.background_tokens,
+            similarity: self.similarity,
+            before: &memory.summary,
+            set: &memory.set,
+        };
+        memory.summary = rest.summary(scope, &picked, env, |log| {
+            Ok(Prompt::render(TEMPLATE, &[("log", Data::fenced(log).may_cut().into())])?)
+        })?;
         env.work.fallback = fallback.or(env.work.fallback);
 
         let count = |text: &str| env.tokenizer.count(text);
@@ -158,33 +166,6 @@ impl Strategy for ProtectedCore {
 
     fn keep_last(&self) -> u32 {
         self.keep_last
-    }
-}
-
-impl ProtectedCore {
-    /// A summary of all but the core: of what it was before, and of the fresh turns.
-    fn summary(
-        &self,
-        scope: &Scope<'_>,
-        memory: &Memory,
-        picked: &[Held],
-        env: &mut Env<'_>,
-    ) -> anyhow::Result<String> {
-        if self.background == Background::None || self.background_tokens == 0 {
-            return Ok(String::new());
-        }
-        let mut texts = vec![memory.summary.clone()];
-        texts.extend(rest(scope, picked));
-        texts.retain(|text| !text.trim().is_empty());
-        let summary = if self.background == Background::Extractive || texts.is_empty() {
-            extractive::summary(&texts, self.background_tokens, env.tokenizer)
-        } else {
-            summarise(&texts, self.background_tokens, env, || {
-                let log = texts.join("\n");
-                Ok(Prompt::render(TEMPLATE, &[("log", Data::fenced(&log).may_cut().into())])?)
-            })?
-        };
-        Ok(without(&summary, &memory.set, self.similarity))
     }
 }
 

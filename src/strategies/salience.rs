@@ -179,7 +179,14 @@ impl Strategy for Salience {
         let picked = held(log, extraction.picked, env)?;
         let gone = memory.set.merge(picked.clone(), self.similarity, self.keep_shorter);
         let fallback = env.work.fallback;
-        memory.background = self.background(scope, &memory, &picked, env)?;
+        let rest = Rest {
+            how: self.background,
+            tokens: self.background_tokens,
+            similarity: self.similarity,
+            before: &memory.background,
+            set: &memory.set,
+        };
+        memory.background = rest.summary(scope, &picked, env, |log| background_prompt(log, &memory.set))?;
         // That a summary was extracted is told only where nothing worse happened.
         env.work.fallback = fallback.or(env.work.fallback);
 
@@ -214,41 +221,51 @@ impl Strategy for Salience {
     }
 }
 
-impl Salience {
+/// What is summarised of all that was not picked, and how.
+pub(super) struct Rest<'a> {
+    pub(super) how: Background,
+    pub(super) tokens: u32,
+    pub(super) similarity: f64,
+    /// What an earlier event wrote of it.
+    pub(super) before: &'a str,
+    pub(super) set: &'a Set,
+}
+
+impl Rest<'_> {
     /// A summary of what was known of the rest and of the fresh turns without the picked passages, without what the
-    /// set says already.
-    fn background(
+    /// set says already. `prompt` asks for it, given the text.
+    pub(super) fn summary(
         &self,
         scope: &Scope<'_>,
-        memory: &Memory,
         picked: &[Held],
         env: &mut Env<'_>,
+        prompt: impl FnOnce(&str) -> anyhow::Result<Prompt>,
     ) -> anyhow::Result<String> {
-        if self.background == Background::None || self.background_tokens == 0 {
+        if self.how == Background::None || self.tokens == 0 {
             return Ok(String::new());
         }
-        let mut texts = vec![memory.background.clone()];
+        let mut texts = vec![self.before.to_owned()];
         texts.extend(rest(scope, picked));
         texts.retain(|text| !text.trim().is_empty());
-        let summary = if self.background == Background::Extractive || texts.is_empty() {
-            extractive::summary(&texts, self.background_tokens, env.tokenizer)
+        let summary = if self.how == Background::Extractive || texts.is_empty() {
+            extractive::summary(&texts, self.tokens, env.tokenizer)
         } else {
-            summarise(&texts, self.background_tokens, env, || background_prompt(&texts, &memory.set))?
+            summarise(&texts, self.tokens, env, || prompt(&texts.join("\n")))?
         };
-        Ok(without(&summary, &memory.set, self.similarity))
+        Ok(without(&summary, self.set, self.similarity))
     }
 }
 
-fn background_prompt(texts: &[String], set: &Set) -> anyhow::Result<Prompt> {
+fn background_prompt(log: &str, set: &Set) -> anyhow::Result<Prompt> {
     let known: Vec<&str> = set.items.iter().map(|held| held.text.as_str()).collect();
-    let (log, known) = (texts.join("\n"), known.join("\n"));
+    let known = known.join("\n");
     let vars =
-        [("log", Data::fenced(&log).may_cut().into()), ("known", Data::fenced(&known).may_cut().into())];
+        [("log", Data::fenced(log).may_cut().into()), ("known", Data::fenced(&known).may_cut().into())];
     Ok(Prompt::render(BACKGROUND, &vars)?)
 }
 
 /// The texts of the fresh steps without the passages that were picked from them.
-pub(super) fn rest(scope: &Scope<'_>, picked: &[Held]) -> Vec<String> {
+fn rest(scope: &Scope<'_>, picked: &[Held]) -> Vec<String> {
     let mut texts = Vec::new();
     for step in fresh_steps(scope) {
         let text = &scope.log.trajectory.steps[step as usize].text;
@@ -267,7 +284,7 @@ pub(super) fn rest(scope: &Scope<'_>, picked: &[Held]) -> Vec<String> {
 }
 
 /// A summary without the sentences that say what an item of the set says.
-pub(super) fn without(summary: &str, set: &Set, similarity: f64) -> String {
+fn without(summary: &str, set: &Set, similarity: f64) -> String {
     let mut left = Vec::new();
     for line in summary.lines() {
         let sentences = sentences::statements(line, false);
