@@ -492,8 +492,10 @@ table! {
         pub kept_tokens: u64,
         /// Of these, generated (not copied from a step).
         pub generated_tokens: u64,
-        /// Model calls; 0 for model-free.
+        /// Calls of the compressor's model; 0 for model-free. Embeddings are counted apart.
         pub model_calls: u32,
+        /// Texts embedded.
+        pub embeddings: u32,
         /// Tokens read by the compressor's model.
         pub model_tokens_in: u64,
         /// Tokens written by the compressor's model.
@@ -504,6 +506,8 @@ table! {
         pub fallback: Option<String>,
         /// Degenerate-output flags.
         pub degenerate: Vec<String>,
+        /// What looks wrong with the event without being so; null when nothing does.
+        pub warning: Option<String>,
         /// Invariants violated, with the strategy's name.
         pub violations: Vec<String>,
         /// Decisions until the cached cost is at most that of not compressing here; null when censored.

@@ -4,9 +4,9 @@
 //! a write-ahead log: a `kill -9` loses at most the answers of the last moment, and any number of processes may
 //! share it. Only answers are kept; an error is asked again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -272,11 +272,55 @@ pub struct Cached {
     clock: Mutex<Clock>,
     /// Why the last call without an answer had none.
     last_error: Mutex<Option<CallError>>,
+    /// Calls that are being computed, and are not asked again meanwhile.
+    flights: Mutex<HashSet<[u8; 32]>>,
+    landed: Condvar,
+}
+
+/// Calls that one thread computes; whatever happens to it, they do not stay claimed.
+struct Claims<'a>(&'a Cached, Vec<[u8; 32]>);
+
+impl Drop for Claims<'_> {
+    fn drop(&mut self) {
+        let mut flights = lock(&self.0.flights);
+        for key in &self.1 {
+            flights.remove(key);
+        }
+        self.0.landed.notify_all();
+    }
 }
 
 impl Cached {
     pub fn new(inner: Box<dyn Model>, store: Option<Arc<Store>>) -> Self {
-        Self { inner, store, tally: Mutex::default(), clock: Mutex::default(), last_error: Mutex::default() }
+        Self {
+            inner,
+            store,
+            tally: Mutex::default(),
+            clock: Mutex::default(),
+            last_error: Mutex::default(),
+            flights: Mutex::default(),
+            landed: Condvar::new(),
+        }
+    }
+
+    /// Claims the calls that nobody computes at the moment; the others are left in `asked`. Without a store there is
+    /// nowhere to look for what another computed, and all are claimed.
+    fn claim<'a, T: Copy>(&'a self, asked: &mut Vec<([u8; 32], T)>) -> (Vec<([u8; 32], T)>, Claims<'a>) {
+        let mine = if self.store.is_none() {
+            std::mem::take(asked)
+        } else {
+            let mut flights = lock(&self.flights);
+            asked.extract_if(.., |(key, _)| flights.insert(*key)).collect()
+        };
+        let keys = mine.iter().map(|(key, _)| *key).collect();
+        (mine, Claims(self, keys))
+    }
+
+    /// Waits until nobody computes any of these calls.
+    fn wait<T>(&self, others: &[([u8; 32], T)]) {
+        let flights = lock(&self.flights);
+        let busy = |flights: &mut HashSet<[u8; 32]>| others.iter().any(|(key, _)| flights.contains(key));
+        drop(self.landed.wait_while(flights, busy).unwrap_or_else(PoisonError::into_inner));
     }
 
     pub fn tally(&self) -> Tally {
@@ -328,13 +372,14 @@ impl Model for Cached {
         }
         // Each missing call once, in the order in which it was asked first.
         let mut asked: Vec<([u8; 32], &Call)> = Vec::new();
-        let mut listed = std::collections::HashSet::new();
+        let mut listed = HashSet::new();
         for (key, call) in keys.iter().zip(calls) {
             if !outcomes.contains_key(key) && listed.insert(*key) {
                 asked.push((*key, call));
             }
         }
-        for group in asked.chunks(GROUP) {
+        let (mine, claims) = self.claim(&mut asked);
+        for group in mine.chunks(GROUP) {
             let group_calls: Vec<Call> = group.iter().map(|(_, call)| (*call).clone()).collect();
             let before = lock(&self.clock).turn(|at_work| at_work + group.len());
             let answers = self.inner.answer(&group_calls);
@@ -358,9 +403,16 @@ impl Model for Cached {
             }
             outcomes.extend(group.iter().map(|(key, _)| *key).zip(answers));
         }
+        drop(claims);
         {
             let mut all = lock(&self.tally);
             *all = *all + tally;
+        }
+        // What another thread computed is in the store now; what it could not is asked again.
+        if !asked.is_empty() {
+            self.wait(&asked);
+            let calls: Vec<Call> = asked.iter().map(|(_, call)| (*call).clone()).collect();
+            outcomes.extend(asked.iter().map(|(key, _)| *key).zip(self.answer(&calls)));
         }
         keys.iter().map(|key| outcomes[key].clone()).collect()
     }
@@ -497,6 +549,35 @@ mod tests {
         Store::open(&path, 1 << 20).unwrap();
         assert!(cached.answer(&[embed("ccc")])[0].is_ok());
         assert_eq!(store.failure(), Some(told), "once");
+    }
+
+    #[test]
+    fn a_call_asked_by_two_at_once_is_computed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(&folder.path().join("calls.sqlite"), 1 << 20).unwrap());
+        let asked = Arc::new(AtomicU64::new(0));
+        let card = Card { name: "slow".to_owned(), identity: "slow".to_owned(), window: 99 };
+        let slow = Slow(Counting { card, asked: Arc::clone(&asked) });
+        let cached = Cached::new(Box::new(slow), Some(store));
+        // What fails is asked again by whoever waited for it.
+        let calls = |texts: &[&str]| texts.iter().map(|text| embed(text)).collect::<Vec<_>>();
+        std::thread::scope(|scope| {
+            for texts in [["a", "bb", "bad"], ["bb", "ccc", "bad"], ["ccc", "a", "bad"]] {
+                let cached = &cached;
+                scope.spawn(move || {
+                    let outcomes = cached.answer(&calls(&texts));
+                    for (text, outcome) in texts.iter().zip(&outcomes) {
+                        match outcome {
+                            Ok(Answer::Vector { values, .. }) => assert_eq!(values[0], text.len() as f32),
+                            other => assert!(*text == "bad" && other.is_err()),
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(asked.load(Ordering::Relaxed), 3 + 3);
+        assert_eq!((cached.tally().misses, cached.tally().hits), (6, 3));
+        assert!(lock(&cached.flights).is_empty());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width, wrapped};
 use super::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed, Rect, place};
+use super::lines::{MODEL_FREE, by_model};
 use super::summary::natural;
 
 /// A variant in the figure.
@@ -172,13 +173,23 @@ struct Context {
     triggers: String,
 }
 
-/// Shortens labels (`strategy @ trigger`): the commonest trigger is left out, the others become
-/// letters, and the words returned tell which is which. Nothing compressed needs no trigger.
+/// Strategy, trigger and model of a label `strategy @ trigger [model]`; the model empty where none worked.
+fn parts(label: &str) -> Option<(&str, &str, &str)> {
+    let (strategy, trigger) = label.split_once(" @ ")?;
+    let model = by_model(trigger);
+    Some((strategy, trigger.strip_suffix(model)?, if model == MODEL_FREE { "" } else { model }))
+}
+
+/// Shortens labels (`strategy @ trigger [model]`): the commonest trigger is left out, the others become
+/// letters, a model is named where one worked, and the words returned tell which is which. Nothing compressed needs no
+/// trigger.
 fn shorten_triggers(points: &mut [Point]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut has_model = false;
     for point in points.iter().filter(|p| p.family != FULL) {
-        if let Some((_, trigger)) = point.label.split_once(" @ ") {
+        if let Some((_, trigger, model)) = parts(&point.label) {
             *counts.entry(trigger.to_owned()).or_default() += 1;
+            has_model |= !model.is_empty();
         }
     }
     let mut triggers: Vec<(String, usize)> = counts.into_iter().collect();
@@ -193,15 +204,18 @@ fn shorten_triggers(points: &mut [Point]) -> String {
             (_, None) => {}
         }
     }
+    if has_model {
+        told.push("no model unless named".to_owned());
+    }
     for point in points {
-        let Some((strategy, trigger)) = point.label.split_once(" @ ") else {
+        let Some((strategy, trigger, model)) = parts(&point.label) else {
             continue;
         };
         let at = triggers.iter().position(|(t, _)| t == trigger);
         point.label = match (at, at.and_then(|i| letter(i.max(1)))) {
             _ if point.family == FULL => strategy.to_owned(),
-            (Some(0), _) => strategy.to_owned(),
-            (_, Some(letter)) => format!("{strategy} @{letter}"),
+            (Some(0), _) => format!("{strategy}{model}"),
+            (_, Some(letter)) => format!("{strategy}{model} @{letter}"),
             _ => continue,
         };
     }
@@ -1009,6 +1023,16 @@ mod tests {
         let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
         assert_eq!(labels, ["full", "mask(m=5)", "mask(m=9)", "truncate @a", "truncate"]);
         assert_eq!(shorten_triggers(&mut points[..1]), "");
+        // A model is no part of the trigger.
+        let mut points = [
+            point("summary @ turns(n=20) [model-free]", "summary", 0.5, 0.8),
+            point("summary @ turns(n=20) [smollm2]", "summary", 0.4, 0.8),
+            point("summary @ tokens [smollm2]", "summary", 0.4, 0.8),
+        ];
+        let told = shorten_triggers(&mut points).replace('\u{a0}', " ");
+        assert_eq!(told, "trigger: turns(n=20) unless marked; @a tokens; no model unless named");
+        let labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
+        assert_eq!(labels, ["summary", "summary [smollm2]", "summary [smollm2] @a"]);
     }
 
     #[test]

@@ -457,8 +457,11 @@ fn names(variant: &VariantRow) -> (String, String) {
     (label.to_owned(), trigger.to_owned())
 }
 
+/// What [`by_model`] gives for a strategy that could work with a model and did not.
+pub(super) const MODEL_FREE: &str = " [model-free]";
+
 /// The end of a label that says which model worked, or that none did; empty where none could.
-fn by_model(label: &str) -> &str {
+pub(super) fn by_model(label: &str) -> &str {
     label.rfind(" [").filter(|_| label.ends_with(']')).map_or("", |at| &label[at..])
 }
 

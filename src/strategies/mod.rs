@@ -80,7 +80,10 @@ impl Default for State {
 /// What an event asked of a model, and how that went.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
+    /// Calls but those for vectors.
     pub calls: u32,
+    /// Texts embedded.
+    pub embeddings: u32,
     pub tokens_in: u64,
     pub tokens_out: u64,
     /// Tokens of prompts that were cut to fit the model's window.
@@ -89,6 +92,8 @@ pub struct Work {
     pub fallback: Option<&'static str>,
     /// One word for each answer that could not be used.
     pub degenerate: Vec<&'static str>,
+    /// What looks wrong and need not be.
+    pub warning: Option<&'static str>,
     /// What was picked out of the scope, and what became of it.
     pub items: Vec<Item>,
 }
@@ -152,7 +157,10 @@ impl Work {
         let outcomes = model.answer(calls);
         anyhow::ensure!(outcomes.len() == calls.len(), "the model gave {} outcomes", outcomes.len());
         for (call, outcome) in calls.iter().zip(&outcomes) {
-            self.calls += 1;
+            match call {
+                Call::Embed { .. } => self.embeddings += 1,
+                _ => self.calls += 1,
+            }
             match outcome {
                 Ok(Answer::Text(text)) => {
                     self.tokens_in += u64::from(text.prompt_tokens);

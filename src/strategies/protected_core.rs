@@ -6,14 +6,15 @@
 //! from the log with the methods of `salience`; parameter `source` fixes which, so that an extraction can be scored apart
 //! from an echo of what was given. Decisions are always extracted.
 
-use super::salience::goals::{Goals, Origin};
+use super::salience::goals::{Goals, Origin, Reader};
 use super::salience::pick::{self, Picking, Variant};
 use super::salience::rules::ItemKind;
 use super::salience::set::{Held, Set};
 use super::salience::{Background, Method, Picked, Rest, held, listed, rows, shown};
 use super::{Entry, Env, Scope, Strategy, put};
-use crate::annotations::Annotations;
+use crate::annotations::Constraint;
 use crate::context::Edit;
+use crate::log::Log;
 use crate::models::prompt::{Data, Prompt};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -87,19 +88,23 @@ impl Default for ProtectedCore {
 struct Memory {
     set: Set,
     summary: String,
+    goals: Reader,
 }
 
 impl Strategy for ProtectedCore {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let log = scope.log;
         let until = pick::decision(scope);
-        let annotations = Annotations::of(log);
-        let goals = Goals::before(log, annotations.as_ref(), self.source, until);
-        let given = match self.source {
-            Origin::Extracted => None,
-            Origin::Auto => annotations.filter(|known| !known.constraints.is_empty()),
-            Origin::Annotations => Some(annotations.unwrap_or_default()),
+        let mut memory = std::mem::take(env.state::<Memory>());
+        let goals = memory.goals.before(log, self.source, until);
+        let annotated = memory.goals.annotations(log).map_or(&[][..], |known| &known.constraints);
+        let is_given = match self.source {
+            Origin::Extracted => false,
+            Origin::Auto => !annotated.is_empty(),
+            Origin::Annotations => true,
         };
+        let in_force = annotated.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
+        let given: Vec<Held> = in_force.filter(|_| is_given).map(|constraint| as_held(log, constraint)).collect();
         let picking = Picking {
             method: self.extract,
             variant: Variant::Standard,
@@ -116,25 +121,16 @@ impl Strategy for ProtectedCore {
         }
         let is_core = |p: &Picked| match p.kind {
             ItemKind::Goal | ItemKind::Decision => true,
-            ItemKind::Constraint => given.is_none(),
+            ItemKind::Constraint => !is_given,
             ItemKind::Fact | ItemKind::ToolOutput => false,
         };
         extraction.picked.retain(is_core);
 
-        let mut memory = std::mem::take(env.state::<Memory>());
         let picked = held(log, extraction.picked, env)?;
         let gone = memory.set.merge(picked.clone(), self.similarity, false);
-        if let Some(known) = &given {
+        if is_given {
             memory.set.items.retain(|held| held.kind != ItemKind::Constraint);
-            let in_force =
-                known.constraints.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
-            for constraint in in_force {
-                let text = &log.trajectory.steps[constraint.step as usize].text;
-                let at = text.find(&constraint.text).map(|at| at as u32);
-                let bytes = at.map_or(0..0, |at| at..at + constraint.text.len() as u32);
-                let text = constraint.text.clone();
-                memory.set.items.push(Held::new(text, ItemKind::Constraint, constraint.step, bytes, 1.0));
-            }
+            memory.set.items.extend(given);
         }
         let fallback = env.work.fallback;
         let rest = Rest {
@@ -169,6 +165,14 @@ impl Strategy for ProtectedCore {
     }
 }
 
+/// A constraint that an annotation gives, and where its words stand.
+fn as_held(log: &Log, constraint: &Constraint) -> Held {
+    let text = &log.trajectory.steps[constraint.step as usize].text;
+    let at = text.find(&constraint.text).map(|at| at as u32);
+    let bytes = at.map_or(0..0, |at| at..at + constraint.text.len() as u32);
+    Held::new(constraint.text.clone(), ItemKind::Constraint, constraint.step, bytes, 1.0)
+}
+
 fn write(set: &Set, goals: &Goals, summary: &str) -> String {
     let mut text = String::new();
     if let Some(goal) = &goals.original {
@@ -188,7 +192,7 @@ fn write(set: &Set, goals: &Goals, summary: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::salience::tests::events;
-    use crate::log::Log;
+    use super::*;
 
     const POOLS: &str = "user: Please write a forecast of the visitors for each pool in summer.
         agent: Hello, I look at the gate counts of the last years, it takes me quite a while to read all of them.

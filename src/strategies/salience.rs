@@ -10,7 +10,6 @@
 
 use super::writer::summarise;
 use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
-use crate::annotations::Annotations;
 use crate::context::Edit;
 use crate::models::prompt::{Data, Prompt};
 
@@ -26,7 +25,7 @@ mod weights;
 
 pub(super) use candidates::fresh_steps;
 pub(super) use extract::{Method, Picked};
-use goals::{Goals, Origin};
+use goals::Origin;
 use pick::{Picking, Variant};
 use rules::ItemKind;
 use set::{Conflict, Gone, Held, Set};
@@ -44,7 +43,7 @@ pub(super) const ENTRY: Entry = Entry {
         ("prior", "1.0"),
         ("similarity", "0.85"),
         ("keep_shorter", "false"),
-        ("cap_tokens", "(none)"),
+        ("cap_tokens", "5000"),
         ("background", "\"auto\""),
         ("background_tokens", "100"),
         ("goals", "\"auto\""),
@@ -95,8 +94,8 @@ struct Salience {
     similarity: f64,
     /// Of two that are one, the shorter stays, as the seed has it; else the one with more values.
     keep_shorter: bool,
-    /// Tokens of the set, at most.
-    cap_tokens: Option<u32>,
+    /// Tokens of the set, at most; 0: no limit.
+    cap_tokens: u32,
     background: Background,
     background_tokens: u32,
     goals: Origin,
@@ -116,7 +115,7 @@ impl Default for Salience {
             prior: 1.0,
             similarity: 0.85,
             keep_shorter: false,
-            cap_tokens: None,
+            cap_tokens: 5000,
             background: Background::Auto,
             background_tokens: 100,
             goals: Origin::Auto,
@@ -131,6 +130,7 @@ impl Default for Salience {
 struct Memory {
     set: Set,
     background: String,
+    goals: goals::Reader,
 }
 
 impl Salience {
@@ -167,15 +167,14 @@ impl Salience {
 impl Strategy for Salience {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let log = scope.log;
-        let annotations = Annotations::of(log);
-        let goals = Goals::before(log, annotations.as_ref(), self.goals, pick::decision(scope));
+        let mut memory = std::mem::take(env.state::<Memory>());
+        let goals = memory.goals.before(log, self.goals, pick::decision(scope));
         let mut extraction = pick::pick(scope, &goals, &self.picking(), env)?;
         let is_empty = extraction.picked.is_empty();
         if is_empty {
             env.work.fallback = Some("protected-core");
             extraction.picked = std::mem::take(&mut extraction.core);
         }
-        let mut memory = std::mem::take(env.state::<Memory>());
         let picked = held(log, extraction.picked, env)?;
         let gone = memory.set.merge(picked.clone(), self.similarity, self.keep_shorter);
         let fallback = env.work.fallback;
@@ -192,7 +191,7 @@ impl Strategy for Salience {
 
         let count = |text: &str| env.tokenizer.count(text);
         let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
-        let over = self.cap_tokens.map_or(Vec::new(), |cap| memory.set.over(cap, count));
+        let over = if self.cap_tokens == 0 { Vec::new() } else { memory.set.over(self.cap_tokens, count) };
         let goal = goals.current.as_ref().map(|goal| goal.text.as_str());
         // What is not shorter than the scope leaves out the background, then the task, and then the scope stays.
         let forms = [(memory.background.as_str(), goal), ("", goal), ("", None)];
@@ -201,7 +200,7 @@ impl Strategy for Salience {
         env.work.items = rows(&memory.set, gone, &over);
         env.work.items.extend(extraction.not_found);
         if memory.set.items.len() - over.len() > MANY {
-            env.work.degenerate.push("more than 50 items");
+            env.work.warning = Some("more than 50 items");
         }
         let mut at = 0;
         memory.set.items.retain(|_| {
@@ -528,11 +527,11 @@ pub(super) mod tests {
         ));
         let events_of = |params: &str| events("salience", params, &log, "n = 1", None);
         let (text, work) = &events_of(BARE)[1];
-        assert!(work.degenerate.contains(&"more than 50 items") && text.contains("$5950"), "{text}");
+        assert!(work.warning == Some("more than 50 items") && text.contains("$5950"), "{text}");
         let (text, work) = &events_of(&format!("{BARE}\ncap_tokens = 100"))[1];
         let capped = work.items.iter().filter(|item| item.fate == "capped").count();
         assert!(capped > 40 && text.contains("$5950") && !text.contains("$1150"), "{capped} {text}");
-        assert!(work.degenerate.is_empty());
+        assert_eq!(work.warning, None);
     }
 
     #[test]

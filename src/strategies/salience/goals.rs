@@ -117,50 +117,61 @@ const WEAK: &[&str] = &[
     "jetzt",
 ];
 
-impl Goals {
-    /// The goals that are known before step `until`.
-    pub(crate) fn before(log: &Log, annotations: Option<&Annotations>, origin: Origin, until: u32) -> Self {
-        let annotated = || {
-            let all = annotations.map_or(&[][..], |known| &known.goals);
-            let goal = |goal: &crate::annotations::Goal| {
-                let at = log.trajectory.steps[goal.step as usize].text.find(&goal.text);
-                Goal { step: goal.step, text: goal.text.clone(), start: at.map(|at| at as u32) }
-            };
-            all.iter().filter(|goal| goal.step < until).map(goal).collect::<Vec<_>>()
-        };
-        let goals = match origin {
-            Origin::Annotations => annotated(),
-            Origin::Extracted => Self::said(log, until),
-            Origin::Auto => {
-                let mut goals = annotated();
-                if goals.is_empty() {
-                    goals = Self::said(log, until);
-                }
-                goals
-            }
-        };
-        Goals { original: goals.first().cloned(), current: goals.last().cloned() }
+/// Reads the goals of a log from event to event, each step once.
+#[derive(Default)]
+pub(crate) struct Reader {
+    annotations: Option<Option<Annotations>>,
+    /// Steps that were read.
+    read: u32,
+    /// Goals that the log states, up to there.
+    said: Vec<Goal>,
+}
+
+impl Reader {
+    /// The annotations of the log; none where it has none.
+    pub(crate) fn annotations(&mut self, log: &Log) -> Option<&Annotations> {
+        self.annotations.get_or_insert_with(|| Annotations::of(log)).as_ref()
     }
 
-    /// The goals that the log states.
-    fn said(log: &Log, until: u32) -> Vec<Goal> {
-        let steps = (0..).zip(&log.trajectory.steps[..until as usize]);
-        let mut goals: Vec<Goal> = Vec::new();
-        for (step, logged) in steps.filter(|(_, s)| s.role == Role::User && s.kind == Kind::Message) {
-            let first = goals.is_empty();
-            if !(first || is_change(&logged.text)) {
+    /// The goals that are known before step `until`, which must not be before an earlier one.
+    pub(crate) fn before(&mut self, log: &Log, origin: Origin, until: u32) -> Goals {
+        let goal = |goal: &crate::annotations::Goal| {
+            let at = log.trajectory.steps[goal.step as usize].text.find(&goal.text);
+            Goal { step: goal.step, text: goal.text.clone(), start: at.map(|at| at as u32) }
+        };
+        let annotated = |reader: &mut Self| {
+            let all = reader.annotations(log).map_or(&[][..], |known| &known.goals);
+            let mut known = all.iter().filter(|goal| goal.step < until);
+            let original = known.next();
+            Goals { original: original.map(goal), current: known.next_back().or(original).map(goal) }
+        };
+        let goals = if origin == Origin::Extracted { Goals::default() } else { annotated(self) };
+        if origin == Origin::Annotations || goals.original.is_some() {
+            return goals;
+        }
+        self.read(log, until);
+        Goals { original: self.said.first().cloned(), current: self.said.last().cloned() }
+    }
+
+    /// Reads what the log states up to a step.
+    fn read(&mut self, log: &Log, until: u32) {
+        for step in self.read..until {
+            let logged = &log.trajectory.steps[step as usize];
+            let first = self.said.is_empty();
+            if logged.role != Role::User || logged.kind != Kind::Message || !(first || is_change(&logged.text)) {
                 continue;
             }
             let Some(mut goal) = stated(step, &logged.text, !first) else { continue };
-            if let Some(original) = goals.first().filter(|original| is_same(original, &goal)) {
-                goal.text.clone_from(&original.text);
-                (goal.start, goal.step) = (original.start, original.step);
+            if let Some(original) = self.said.first().filter(|original| is_same(original, &goal)) {
+                goal.clone_from(original);
             }
-            goals.push(goal);
+            self.said.push(goal);
         }
-        goals
+        self.read = self.read.max(until);
     }
+}
 
+impl Goals {
     /// Whether the goal is another one than at the start.
     pub(crate) fn has_changed(&self) -> bool {
         let text = |goal: &Option<Goal>| goal.as_ref().map(|goal| goal.text.clone());
@@ -175,10 +186,49 @@ pub(crate) fn is_change(text: &str) -> bool {
     count(STRONG) > 0 || count(WEAK) > 1
 }
 
-/// The sentence of a message that asks for something; its first that says something if none does.
+/// What introduces a task that stands further down: a line with such a word that ends with a colon, or a tag of that name.
+const INTRODUCES: &[&str] =
+    &["issue", "pr_description", "pr description", "problem_statement", "task", "plan", "command-args", "instructions"];
+
+/// The line that is the title of a task in a message that introduces one; where it begins.
+///
+/// Benchmarks wrap an issue in pages of instructions, whose requests are the same in each run.
+fn title(text: &str) -> Option<std::ops::Range<usize>> {
+    let mut is_introduced = false;
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let from = start;
+        start += line.len();
+        let mut bare = line.trim();
+        // A tag may have its text on the same line.
+        if let Some((tag, rest)) = bare.strip_prefix('<').and_then(|bare| bare.split_once('>'))
+            && INTRODUCES.iter().any(|word| tag.to_lowercase().contains(word))
+        {
+            is_introduced |= !tag.starts_with('/');
+            bare = rest.split('<').next().unwrap_or(rest).trim();
+        }
+        if bare.ends_with(':') && bare.len() < 200 {
+            let lower = bare.to_lowercase();
+            is_introduced |= INTRODUCES.iter().any(|word| lower.contains(word));
+            continue;
+        }
+        let bare = bare.trim_start_matches(['#', '*', ' ']);
+        if is_introduced && !bare.is_empty() && !bare.starts_with("<!--") && !bare.starts_with("```") {
+            let at = from + line.find(bare)?;
+            return Some(at..at + bare.len());
+        }
+    }
+    None
+}
+
+/// The title of the task that a message introduces, or the sentence that asks for something; its first that says something if
+/// none does.
 fn stated(step: u32, text: &str, is_change: bool) -> Option<Goal> {
     let text = clipped(text);
-    let statements = sentences::statements(text, true);
+    let mut statements = sentences::statements(text, true);
+    if let Some(title) = title(text) {
+        statements = vec![title];
+    }
     let weight = |range: &std::ops::Range<usize>| {
         let plain = rules::plain(&text[range.clone()]);
         let n_words = plain.split_whitespace().count();
@@ -235,8 +285,11 @@ mod tests {
 
     fn goals(origin: Origin, until: u32) -> (Option<String>, Option<String>) {
         let log = log();
-        let annotations = Annotations::of(&log);
-        let goals = Goals::before(&log, annotations.as_ref(), origin, until);
+        // What was read before makes no difference.
+        let mut reader = Reader::default();
+        reader.before(&log, origin, until / 2);
+        let goals = reader.before(&log, origin, until);
+        assert_eq!(Reader::default().before(&log, origin, until), goals);
         let text = |goal: Option<Goal>| goal.map(|goal| goal.text);
         (text(goals.original), text(goals.current))
     }
@@ -257,6 +310,25 @@ mod tests {
         assert_eq!(goals(Origin::Annotations, 5), (first.clone(), first.clone()));
         assert_eq!(goals(Origin::Auto, 6), (first.clone(), Some("cost of cards".to_owned())));
         assert_eq!(goals(Origin::Annotations, 1), (None, None));
+    }
+
+    #[test]
+    fn a_task_that_is_introduced_is_the_goal() {
+        for (text, goal) in [
+            ("We solve the following issue. Here's the issue text:\nISSUE:\n[ENH]: Add a getter\n### Problem\nPlease help.", "[ENH]: Add a getter"),
+            (
+                "<uploaded_files>\n/testbed\n</uploaded_files>\nConsider the following PR description:\n\n<pr_description>\n`to_snake` bug\n### Checks\n</pr_description>\n\nCan you help me?",
+                "`to_snake` bug",
+            ),
+            ("<pr_description>\nConsider the following PR description:\nWarnings from numpy\n", "Warnings from numpy"),
+            ("Implement the following plan:\n\n# Plan: Ask in time\n\n## Context", "Plan: Ask in time"),
+            ("<command-name>/review</command-name>\n<command-args>the new tests</command-args>", "the new tests"),
+            ("Hello there! Could you solve the issue with the lamp? I am at home.", "Could you solve the issue with the lamp?"),
+        ] {
+            let found = stated(0, text, false).unwrap();
+            assert_eq!(found.text, goal);
+            assert!(text[found.start.unwrap() as usize..].starts_with(goal));
+        }
     }
 
     #[test]
