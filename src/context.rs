@@ -109,6 +109,17 @@ impl Block {
         }
     }
 
+    /// The block as a model reads it in a plain text: under a word for who speaks; generated text has none.
+    pub fn said(&self, log: &Log) -> String {
+        let speaker = match self.content {
+            Content::Generated { .. } => "",
+            Content::Step(step) | Content::Placeholder { step, .. } | Content::Excerpt { step, .. } => {
+                speaker(log, step)
+            }
+        };
+        format!("{speaker}{}\n", self.text(log))
+    }
+
     /// The text that would be sent.
     pub fn text(&self, log: &Log) -> String {
         match &self.content {
@@ -116,6 +127,17 @@ impl Block {
             Content::Excerpt { pieces, .. } => pieces.iter().map(|p| p.text(log)).collect(),
             Content::Placeholder { text, .. } | Content::Generated { text } => text.clone(),
         }
+    }
+}
+
+/// The word under which a step stands in a plain text, with a colon and a blank.
+pub fn speaker(log: &Log, step: u32) -> &'static str {
+    match (log.kind(step), log.trajectory.steps[step as usize].is_agent()) {
+        (Kind::Observation, _) => "Observation: ",
+        (Kind::Action, _) => "Action: ",
+        (Kind::Thought, _) => "Thought: ",
+        (_, true) => "Agent: ",
+        (_, false) => "User: ",
     }
 }
 

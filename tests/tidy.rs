@@ -30,6 +30,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "experiment",
                 "features",
                 "log",
+                "models",
                 "needs",
                 "store",
                 "strategies",

@@ -9,6 +9,7 @@ use super::using::Using;
 use super::{ExitStatus, Output, catalogue, count, print};
 use crate::context::{Block, Content};
 use crate::experiment::cell::recipe;
+use crate::experiment::plan::Readers;
 use crate::experiment::replay::{Event, Observer, Run, replay};
 use crate::experiment::{Dataset, Plan};
 use crate::features::tokens::Tokenizer;
@@ -71,7 +72,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let needs = Needs::of(&log, plan.reference_tails.iter().copied().min().unwrap_or(0));
     let mut camera = Camera::default();
-    let models = args.using.open([variant], 1)?.models();
+    let models = args.using.open([variant], &Readers::default(), 1)?.models();
     let run = replay(&log, &recipe(variant, &models)?, &tokenizer, &needs, &mut camera)?;
     match args.event {
         None => show_events(&variant.label, &run, output),

@@ -87,10 +87,10 @@ struct Bench {
     #[arg(long, value_name = "N", default_value_t = 0)]
     sequences: u32,
     /// Tokens of each prompt
-    #[arg(long, value_name = "N", default_value_t = 512)]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     prompt: u32,
     /// Tokens written after each prompt
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     answer: u32,
 }
 

@@ -95,8 +95,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         tracing::warn!("{note}");
     }
     // With a model, replay waits and the model's contexts compute: more replays keep them full.
-    let waiting =
-        if plan.variants.iter().any(|v| v.model.is_some() || v.embedder().is_some()) { REPLAYS } else { 1 };
+    let asks = plan.variants.iter().any(|v| v.model.is_some() || v.embedder().is_some());
+    let asks = asks || !plan.readers.is_empty();
+    let waiting = if asks { REPLAYS } else { 1 };
     let options = Options {
         threads: Some(threads(args) * waiting),
         limit: args.limit,
@@ -130,7 +131,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     }
     let out = args.out.as_deref().context("no folder given\nhint: add `--out RUN`")?;
     let shelf = Shelf::default();
-    let opened = args.using.open(&plan.variants, threads(args))?;
+    let opened = args.using.open(&plan.variants, &plan.readers, threads(args))?;
     plan.models = opened.identities();
     opened.check()?;
     let models = opened.models();
@@ -214,7 +215,7 @@ struct Asked {
 
 /// Counts what the plan's models would be asked, and measures how fast each answers.
 fn demands(plan: &Plan, data: &Dataset, args: &Args, options: &Options) -> anyhow::Result<Vec<Asked>> {
-    let opened = args.using.uncached().open(&plan.variants, threads(args))?;
+    let opened = args.using.uncached().open(&plan.variants, &plan.readers, threads(args))?;
     let windows = opened.windows();
     if windows.is_empty() {
         return Ok(Vec::new());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::experiment::cell::Models;
-use crate::experiment::plan::Variant;
+use crate::experiment::plan::{Readers, Variant};
 use crate::models::bench::{self, Speed};
 use crate::models::cache::{Cached, Store};
 use crate::models::catalogue::{Catalogue, Role};
@@ -39,9 +39,9 @@ fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Models that were opened, by name, each with the shortest call of the kind that it is for.
+/// Models that were opened, by name, each with the shortest call of each kind that it is for.
 #[derive(Default)]
-pub(super) struct Opened(BTreeMap<String, (Arc<Cached>, Call)>);
+pub(super) struct Opened(BTreeMap<String, (Arc<Cached>, Vec<Call>)>);
 
 impl Opened {
     /// The models themselves, for the variants that name them.
@@ -56,10 +56,13 @@ impl Opened {
 
     /// Has each model answer the shortest call, so that one that cannot is told before any work is done.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        for (name, (model, call)) in &self.0 {
+        let all =
+            self.0.iter().flat_map(|(name, (model, calls))| calls.iter().map(move |c| (name, model, c)));
+        for (name, model, call) in all {
             if let Some(Err(error)) = model.answer(std::slice::from_ref(call)).pop() {
                 let (cannot, key, role) = match call {
                     Call::Embed { .. } => ("embed", "embedder", "an embedder"),
+                    Call::Score { .. } => ("score a text", "scorer", "a model that tells likelihoods"),
                     _ => ("write", "model", "a model that follows instructions in a chat"),
                 };
                 let hint = match &error {
@@ -81,9 +84,9 @@ impl Opened {
 
     /// How fast a model answers here, with so many sequences side by side. Ask it without a cache.
     pub(super) fn speed(&self, name: &str, sequences: u32) -> Option<Result<Speed, CallError>> {
-        let (model, call) = self.0.get(name)?;
-        Some(match call {
-            Call::Embed { .. } => bench::embedding_speed(&**model, 64),
+        let (model, calls) = self.0.get(name)?;
+        Some(match calls[..] {
+            [Call::Embed { .. }] => bench::embedding_speed(&**model, 64),
             _ => bench::text_speed(&**model, sequences, 256, 32),
         })
     }
@@ -95,7 +98,7 @@ impl Opened {
 
     /// A line a model: what was computed, and what the call cache saved.
     pub(super) fn summary(&self) -> Vec<String> {
-        let line = |(name, (model, _)): (&String, &(Arc<Cached>, Call))| {
+        let line = |(name, (model, _)): (&String, &(Arc<Cached>, Vec<Call>))| {
             let tally = model.tally();
             format!(
                 "model {name}: {} in {:.1} s{}, {} found in the call cache ({:.1} s saved)",
@@ -121,18 +124,28 @@ impl Using {
         Using { no_cache: true, ..self.clone() }
     }
 
-    /// Opens the models of some variants without loading them; each is to have so many contexts.
+    /// Opens the models of some variants and those that read for the scores, without loading them; each is to have so many
+    /// contexts.
     pub(super) fn open<'a>(
         &self,
         variants: impl IntoIterator<Item = &'a Variant>,
+        readers: &'a Readers,
         contexts: usize,
     ) -> anyhow::Result<Opened> {
-        let mut names: BTreeMap<&str, Call> = BTreeMap::new();
+        let mut names: BTreeMap<&str, Vec<Call>> = BTreeMap::new();
+        let mut add = |name, call| {
+            let calls = names.entry(name).or_default();
+            if !calls.contains(&call) {
+                calls.push(call);
+            }
+        };
         for variant in variants {
-            names.extend(variant.embedder().map(|name| (name, Call::hello_embedder())));
             // Whatever else a strategy asks, it asks for texts in a chat.
-            names.extend(variant.model.as_deref().map(|name| (name, Call::hello(true))));
+            variant.model.as_deref().into_iter().for_each(|name| add(name, Call::hello(true)));
+            variant.embedder().into_iter().for_each(|name| add(name, Call::hello_embedder()));
         }
+        readers.scorers.iter().for_each(|name| add(name, Call::hello_scorer()));
+        readers.embedder.iter().for_each(|name| add(name, Call::hello_embedder()));
         if names.is_empty() {
             return Ok(Opened::default());
         }
@@ -149,9 +162,13 @@ impl Using {
             store,
             contexts: contexts as u32,
         };
-        let open = |(name, call): (&str, Call)| {
-            let role = if matches!(call, Call::Embed { .. }) { Role::Embedder } else { Role::Generator };
-            Ok((name.to_owned(), (Arc::new(opener.open(name, role)?), call)))
+        let open = |(name, calls): (&str, Vec<Call>)| {
+            let role = match calls[0] {
+                Call::Embed { .. } => Role::Embedder,
+                Call::Score { .. } => Role::Scorer,
+                _ => Role::Generator,
+            };
+            Ok((name.to_owned(), (Arc::new(opener.open(name, role)?), calls)))
         };
         Ok(Opened(names.into_iter().map(open).collect::<anyhow::Result<_>>()?))
     }

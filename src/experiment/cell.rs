@@ -17,9 +17,10 @@ use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::{Model, Outage};
 use crate::scorers::chance::{Journal, Partner};
+use crate::scorers::readers::Readers;
 use crate::scorers::retention::{Ledger, Questions, Strata};
 use crate::scorers::truth::{self, Truth};
-use crate::scorers::{CellIds, Rows, discard, honesty, money, retention};
+use crate::scorers::{CellIds, Rows, discard, honesty, likelihood, money, retention};
 use crate::store::{CellRow, EventRow, ItemRow, TimelineRow};
 use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
@@ -53,6 +54,7 @@ pub fn run_unit(
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let recipes: Vec<anyhow::Result<Recipe>> =
         unit.variants.iter().map(|variant| recipe(variant, models)).collect();
+    let readers = Readers::open(&plan.readers, models)?;
     let mut rows = UnitRows::default();
     for &index in &unit.trajectories {
         let own = shelf.get(data, plan, index)?;
@@ -63,7 +65,7 @@ pub fn run_unit(
                 partners.push((kind, shelf.get(data, plan, partner.index)?));
             }
         }
-        let scene = Scene::new(&own, &partners, plan);
+        let scene = Scene::new(&own, &partners, plan, &readers);
         for (variant, recipe) in unit.variants.iter().zip(&recipes) {
             let cell = match recipe {
                 Ok(recipe) => scene.cell(variant, recipe, &tokenizer),
@@ -179,10 +181,16 @@ pub struct Scene<'a> {
     strata: Strata,
     /// None where the trajectory is not annotated.
     truth: Option<Truth>,
+    readers: &'a Readers,
 }
 
 impl<'a> Scene<'a> {
-    pub fn new(own: &'a Prepared, partners: &'a [(usize, Arc<Prepared>)], plan: &'a Plan) -> Self {
+    pub fn new(
+        own: &'a Prepared,
+        partners: &'a [(usize, Arc<Prepared>)],
+        plan: &'a Plan,
+        readers: &'a Readers,
+    ) -> Self {
         let log = &own.log;
         let ids = &own.questions.needs.atoms;
         let atoms: Vec<&str> = ids.iter().map(|&a| log.atoms[a as usize].text.as_str()).collect();
@@ -193,7 +201,7 @@ impl<'a> Scene<'a> {
             .map(|(kind, p)| (*kind, &**p, Watch::foreign(&p.log, &atoms, &mut cues)))
             .collect();
         let strata = Strata::new(&plan.reference_tails, &plan.partners);
-        Scene { own, watch: Watch::own(log, ids), partners, plan, strata, truth: Truth::of(log) }
+        Scene { own, watch: Watch::own(log, ids), partners, plan, strata, truth: Truth::of(log), readers }
     }
 
     /// Replays and scores the trajectory under one variant.
@@ -222,8 +230,9 @@ impl<'a> Scene<'a> {
         money::score(&run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
         honesty::score(log, &run, &mut rows);
         if let Some(truth) = &self.truth {
-            truth::score(truth, log, &run, plan.seed, &mut rows);
+            truth::score(truth, log, &run, self.readers, plan.seed, &mut rows)?;
         }
+        likelihood::score(log, &run, self.readers, plan.seed, &mut rows)?;
         if variant.strategy == "full" {
             retention::census(questions, &mut rows);
         }
@@ -382,6 +391,7 @@ mod tests {
             seed: 1,
         };
         let plan = Plan {
+            readers: crate::experiment::plan::Readers::default(),
             name: String::new(),
             tokenizer: "o200k".to_owned(),
             prices: Default::default(),
@@ -396,7 +406,8 @@ mod tests {
             notes: Vec::new(),
         };
         let tokenizer = Tokenizer::load("o200k").unwrap();
-        let scene = Scene::new(&own, &partners, &plan);
+        let readers = Readers::default();
+        let scene = Scene::new(&own, &partners, &plan, &readers);
         scene.cell(&variant, &recipe(&variant, &Models::new()).unwrap(), &tokenizer).unwrap().scores
     }
 

@@ -15,6 +15,22 @@ use crate::log::Log;
 use crate::models::Model;
 use crate::models::dry::{Demand, Dry};
 use crate::needs::Needs;
+use crate::scorers::readers::Readers;
+use crate::scorers::truth::{self, Truth};
+use crate::scorers::{Rows, likelihood};
+
+/// Models that count, by name.
+struct Counters(BTreeMap<String, Arc<Dry>>);
+
+impl Counters {
+    fn new(windows: &BTreeMap<String, u32>) -> Self {
+        Counters(windows.iter().map(|(name, &window)| (name.clone(), Arc::new(Dry::new(window)))).collect())
+    }
+
+    fn models(&self) -> Models {
+        self.0.iter().map(|(name, dry)| (name.clone(), Arc::clone(dry) as Arc<dyn Model>)).collect()
+    }
+}
 
 /// Who looks at nothing.
 struct Nobody;
@@ -35,27 +51,37 @@ pub fn demand(
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let asking = plan.variants.iter().filter(|v| v.model.is_some() || v.embedder().is_some());
     let asking: Vec<_> = asking.collect();
+    let all: Vec<_> = plan.variants.iter().collect();
     let of_one = |&index: &usize| -> anyhow::Result<BTreeMap<String, Demand>> {
         let loaded = data.load(&[index])?.pop().context("the data hold no such trajectory")?;
         let log = Log::new(loaded.trajectory, loaded.features)?;
         let replays = 1 + data.partners(index).filter(|p| plan.partners.iter().any(|k| k == p.kind)).count();
+        // What strategies ask is asked for partners, too; what readers are asked is not.
+        let (of_strategies, of_readers) = (Counters::new(windows), Counters::new(windows));
+        let readers = Readers::open(&plan.readers, &of_readers.models())?;
+        let truth = Truth::of(&log);
+        let variants = if plan.readers.is_empty() { &asking } else { &all };
+        for variant in variants {
+            let recipe = recipe(variant, &of_strategies.models())?;
+            let run = replay(&log, &recipe, &tokenizer, &Needs::of(&log, 3), &mut Nobody)?;
+            let mut rows = Rows { ids: (variant.id.as_str().into(), log.id().into()), rows: Vec::new() };
+            if let Some(truth) = truth.as_ref().filter(|_| !plan.readers.is_empty()) {
+                truth::score(truth, &log, &run, &readers, plan.seed, &mut rows)?;
+            }
+            likelihood::score(&log, &run, &readers, plan.seed, &mut rows)?;
+        }
         let mut sum: BTreeMap<String, Demand> = BTreeMap::new();
-        for variant in &asking {
-            let dry: BTreeMap<&String, Arc<Dry>> =
-                windows.iter().map(|(name, &window)| (name, Arc::new(Dry::new(window)))).collect();
-            let models: Models =
-                dry.iter().map(|(&name, dry)| (name.clone(), Arc::clone(dry) as Arc<dyn Model>)).collect();
-            replay(&log, &recipe(variant, &models)?, &tokenizer, &Needs::default(), &mut Nobody)?;
-            for (name, dry) in dry {
-                (0..replays).for_each(|_| sum.entry(name.clone()).or_default().add(dry.demand()));
+        for (counters, times) in [(of_strategies, replays), (of_readers, 1)] {
+            for (name, dry) in counters.0 {
+                (0..times).for_each(|_| sum.entry(name.clone()).or_default().add(dry.demand()));
             }
         }
         Ok(sum)
     };
-    let all: Vec<BTreeMap<String, Demand>> =
+    let counted: Vec<BTreeMap<String, Demand>> =
         selection.par_iter().map(of_one).collect::<anyhow::Result<_>>()?;
     let mut sum: BTreeMap<String, Demand> = BTreeMap::new();
-    for (name, demand) in all.into_iter().flatten() {
+    for (name, demand) in counted.into_iter().flatten() {
         sum.entry(name).or_default().add(demand);
     }
     Ok(sum)

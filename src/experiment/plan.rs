@@ -46,6 +46,8 @@ pub struct Plan {
     /// An atom is at risk when its last mention is older than this many turns.
     pub reference_tails: Vec<u32>,
     pub filter: Filter,
+    #[serde(skip_serializing_if = "Readers::is_empty")]
+    pub readers: Readers,
     pub variants: Vec<Variant>,
     /// What the answers of each model depend on besides the call, by the model's name: rows are kept and found by
     /// it. Filled in where models are opened.
@@ -77,6 +79,26 @@ impl Default for Prices {
     /// In units of the fresh price, with the ratios that large providers share.
     fn default() -> Self {
         Prices { name: "relative".to_owned(), fresh: 1.0, cache_write: 1.25, cache_read: 0.1, output: 5.0 }
+    }
+}
+
+/// Models that read what is left, for the scores that need one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Readers {
+    /// Their likelihoods tell what a context is worth.
+    pub scorers: Vec<String>,
+    /// Its vectors tell what means the same.
+    pub embedder: Option<String>,
+}
+
+impl Readers {
+    pub fn is_empty(&self) -> bool {
+        self.names().next().is_none()
+    }
+
+    /// The names of all of them.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.scorers.iter().chain(&self.embedder).map(String::as_str)
     }
 }
 
@@ -290,6 +312,7 @@ const TOP: &[&str] = &[
     "partners",
     "prices",
     "data",
+    "scores",
     "strategies",
     "triggers",
     "exclude",
@@ -306,6 +329,7 @@ impl Reader<'_> {
             partners: vec![PARTNER_KINDS[0].to_owned()],
             reference_tails: vec![3, 10],
             filter: Filter::default(),
+            readers: Readers::default(),
             variants: Vec::new(),
             models: BTreeMap::new(),
             data: None,
@@ -353,6 +377,7 @@ impl Reader<'_> {
                 }
                 "prices" => plan.prices = self.prices(&span, self.source.table(key, value)?)?,
                 "data" => (plan.filter, plan.data) = self.data(self.source.table(key, value)?)?,
+                "scores" => plan.readers = self.readers(self.source.table(key, value)?)?,
                 "strategies" => strategies = Some((span, value)),
                 "triggers" => triggers = Some((span, value)),
                 "exclude" => excludes = self.source.tables(key, value)?,
@@ -489,6 +514,19 @@ impl Reader<'_> {
             }
         }
         Ok((filter, path))
+    }
+
+    fn readers(&self, table: &DeTable) -> anyhow::Result<Readers> {
+        const KEYS: &[&str] = &["scorer", "embedder"];
+        let mut readers = Readers::default();
+        for (key, span, value) in items(table) {
+            match key {
+                "scorer" => readers.scorers = self.one_or_more(key, value, |v| self.source.string(key, v))?,
+                "embedder" => readers.embedder = Some(self.source.string(key, value)?),
+                _ => return Err(self.source.unknown_key(&span, key, "section `scores`", KEYS)),
+            }
+        }
+        Ok(readers)
     }
 
     /// Reads `[[strategies]]` or `[[triggers]]` and checks every combination of parameters.
@@ -1120,10 +1158,10 @@ mod tests {
         }
         insta::assert_snapshot!(all, @r"
         experiment.toml:2: unknown key `shadow_sedes` of the experiment
-        hint: did you mean `shadow_seeds`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, strategies, triggers, exclude)
+        hint: did you mean `shadow_seeds`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, strategies, triggers, exclude)
 
         experiment.toml:3: unknown key `price` of the experiment
-        hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, strategies, triggers, exclude)
+        hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, strategies, triggers, exclude)
 
         experiment.toml:4: unknown key `cached_read` of section `prices`
         hint: did you mean `cache_read`? (known: name, fresh, cache_write, cache_read, output)

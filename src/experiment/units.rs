@@ -145,6 +145,7 @@ fn unit_id(
 ) -> anyhow::Result<String> {
     let inputs: Vec<&str> = data.inputs()?.iter().map(|i| i.sha256.as_str()).collect();
     let models = variants.iter().flat_map(|v| [v.model.as_deref(), v.embedder()]).flatten();
+    let models = models.chain(plan.readers.names());
     let models: BTreeMap<&str, &String> =
         models.filter_map(|name| Some((name, plan.models.get(name)?))).collect();
     let variants: Vec<&str> = variants.iter().map(|v| v.id.as_str()).collect();
@@ -163,6 +164,9 @@ fn unit_id(
         "partners": plan.partners,
         "reference_tails": plan.reference_tails,
     });
+    if !plan.readers.is_empty() {
+        all["readers"] = serde_json::json!(plan.readers);
+    }
     if !models.is_empty() {
         all["models"] = serde_json::json!(models);
     }

@@ -6,6 +6,7 @@ pub mod actions;
 mod annotate;
 pub mod atoms;
 pub mod partners;
+pub mod sentences;
 pub mod spans;
 pub mod tokens;
 mod words;

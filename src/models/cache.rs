@@ -111,7 +111,7 @@ impl Store {
     pub fn open(path: &Path, cap: u64) -> anyhow::Result<Self> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make the cache's folder {}", folder.display()))?;
+                .with_context(|| format!("cannot make the cache's folder {}\nhint: name another file by --cache, or run with --no-cache", folder.display()))?;
         }
         let connection = Self::prepare(path).with_context(|| {
             format!("cannot use the call cache {}; delete it, or run with --no-cache", path.display())

@@ -1,5 +1,6 @@
 //! A model that answers nothing of use and only counts: what a run would ask of a real one.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Answer, Call, Card, Finish, Model, Outcome, Prompt, Scores, Text, TokenScore};
@@ -28,21 +29,30 @@ impl Demand {
     }
 }
 
-/// Counts its calls. One a trajectory, so that the order of work makes no difference.
+/// Counts its calls, the same one once, as a cache would. One a trajectory, so that the order of work makes no
+/// difference.
 pub struct Dry {
     card: Card,
     inner: Mutex<(Demand, String)>,
+    asked: Mutex<HashSet<[u8; 32]>>,
 }
 
 impl Dry {
     /// `window` is that of the model in whose place it stands, in tokens.
     pub fn new(window: u32) -> Self {
         let card = Card { name: "dry".to_owned(), identity: "dry".to_owned(), window };
-        Dry { card, inner: Mutex::default() }
+        Dry { card, inner: Mutex::default(), asked: Mutex::default() }
     }
 
     pub fn demand(&self) -> Demand {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Whether a call was not asked before.
+    fn is_new(&self, call: &Call) -> bool {
+        let bytes = postcard::to_stdvec(call).unwrap_or_default();
+        let key = *blake3::hash(&bytes).as_bytes();
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key)
     }
 
     fn read(&self, prompt: &Prompt) {
@@ -67,17 +77,25 @@ impl Model for Dry {
 
     fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
         let answer = |call: &Call| {
-            self.count(|demand| demand.calls += 1);
+            if self.is_new(call) {
+                self.count(|demand| demand.calls += 1);
+                match call {
+                    Call::Generate { prompt, max_tokens, .. } => {
+                        self.read(prompt);
+                        self.count(|demand| demand.written += u64::from(*max_tokens));
+                    }
+                    Call::Score { prompt, .. } => self.read(prompt),
+                    Call::Embed { .. } => self.count(|demand| demand.texts += 1),
+                    Call::Tokenize { .. } => {}
+                }
+            }
             Ok(match call {
-                Call::Generate { prompt, max_tokens, .. } => {
-                    self.read(prompt);
-                    self.count(|demand| demand.written += u64::from(*max_tokens));
+                Call::Generate { .. } => {
                     let text = "It went on.".to_owned();
                     let (prompt_tokens, tokens, cut_tokens) = (0, 0, 0);
                     Answer::Text(Text { text, finish: Finish::Stop, prompt_tokens, tokens, cut_tokens })
                 }
                 Call::Score { prompt, continuations } => {
-                    self.read(prompt);
                     let score = |text: &str| vec![TokenScore { end: text.len() as u32, logprob: -1.0 }];
                     let scored = prompt.parts.iter().filter(|part| part.scored);
                     Answer::Scores(Scores {
@@ -88,7 +106,6 @@ impl Model for Dry {
                     })
                 }
                 Call::Embed { text } => {
-                    self.count(|demand| demand.texts += 1);
                     // Another direction for each length, so that not all texts are duplicates.
                     let angle = text.len() as f32;
                     Answer::Vector { values: vec![angle.cos(), angle.sin()], cut_tokens: 0 }
@@ -118,7 +135,7 @@ mod tests {
             sampling: None,
         };
         let dry = Dry::new(4096);
-        dry.answer(&[call("bbbb"), call("cccccccc"), Call::Embed { text: String::new() }]);
+        dry.answer(&[call("bbbb"), call("cccccccc"), Call::Embed { text: String::new() }, call("bbbb")]);
         assert_eq!(dry.demand(), Demand { calls: 3, read: 101 + 2, written: 14, texts: 1 });
     }
 }

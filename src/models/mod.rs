@@ -156,6 +156,13 @@ impl Call {
         Call::Embed { text: "Hello".to_owned() }
     }
 
+    /// The shortest call for a likelihood: whoever scores can answer it.
+    pub fn hello_scorer() -> Self {
+        let part = Part { text: "Hello".to_owned(), ..Part::default() };
+        let prompt = Prompt { parts: vec![part], ..Prompt::default() };
+        Call::Score { prompt, continuations: vec![" world".to_owned()] }
+    }
+
     /// The shortest call for a text, plain or to a chat with a system prompt: whoever writes can answer it.
     pub fn hello(chat: bool) -> Self {
         let part = Part { text: "Hello".to_owned(), ..Part::default() };
@@ -173,6 +180,23 @@ impl Call {
 pub struct Outage {
     pub model: String,
     pub error: CallError,
+}
+
+/// Asks a model; outcomes are in the order of the calls. That it cannot answer a call is no error but an outcome.
+///
+/// # Errors
+/// It answers nothing any more.
+pub fn ask(model: &dyn Model, calls: &[Call]) -> Result<Vec<Outcome>, Outage> {
+    let outcomes = model.answer(calls);
+    assert_eq!(outcomes.len(), calls.len(), "outcomes of model {}", model.card().name);
+    for (call, outcome) in calls.iter().zip(&outcomes) {
+        match outcome {
+            Ok(_) | Err(CallError::TooLong { .. } | CallError::Grammar(_)) => {}
+            Err(_) if model.is_alive(call) => {}
+            Err(error) => return Err(Outage { model: model.card().name.clone(), error: error.clone() }),
+        }
+    }
+    Ok(outcomes)
 }
 
 /// A model, wherever it runs.

@@ -113,6 +113,10 @@ placed! {
     SALIENCE_F1 = "salience_f1", Set::Whole;
     CONSTRAINT_RETENTION = "constraint_retention", Set::Whole;
     PROBE_SUPPORT = "probe_support", Set::Whole;
+    SALIENCE_SIMILAR = "salience_recall_similar", Set::Whole;
+    PROBE_ACCURACY = "probe_accuracy", Set::Whole;
+    GOAL_COHERENCE = "goal_coherence", Set::Whole;
+    LIKELIHOOD_RETENTION = "likelihood_retention", Set::Whole;
     STALE_VALUE_SHARE = "stale_value_share", Set::Whole;
     BOUNDARY_F1 = "boundary_f1", Set::Whole;
     MID_SUBTASK_SHARE = "mid_subtask_share", Set::Whole;
@@ -134,9 +138,9 @@ static MEASURES: &[Measure] = &[
     measure("efficiency", NEED, Set::Capped, efficiency),
     measure("room", NEED, Set::Capped, room),
     measure("surface_retention", SURFACE, Set::Common, value),
-    measure("likelihood_retention", "likelihood_retention", Set::Whole, value),
-    measure("probe_accuracy", "probe_accuracy", Set::Whole, value),
-    measure("goal_coherence", "goal_coherence", Set::Whole, value),
+    measure("goal_coherence 1", "goal_coherence", Set::Stratum("point=1"), value),
+    measure("goal_coherence 2", "goal_coherence", Set::Stratum("point=2"), value),
+    measure("goal_coherence 3", "goal_coherence", Set::Stratum("point=3"), value),
     outcome("preserved", "point=end outcome=preserved"),
     outcome("paraphrased", "point=end outcome=paraphrased"),
     outcome("weakened", "point=end outcome=weakened"),

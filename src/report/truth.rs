@@ -13,12 +13,19 @@ use super::tables::Table;
 const MIN_ROOM: f64 = 0.02;
 
 /// Scores with a floor and a ceiling, with their headings.
-const PLACED: [(&str, Placed); 8] = [
+const PLACED: [(&str, Placed); 12] = [
     ("Salience recall: annotated spans that still stand in the context verbatim", placed::SALIENCE_RECALL),
     ("Salience precision: words kept that belong to such spans", placed::SALIENCE_PRECISION),
     ("Salience F1", placed::SALIENCE_F1),
     ("Constraints held: preserved or paraphrased", placed::CONSTRAINT_RETENTION),
     ("Probes supported: questions that can still be answered from the context", placed::PROBE_SUPPORT),
+    ("Probes answered by a model that reads the context", placed::PROBE_ACCURACY),
+    ("Spans in the context, in the same or other words (cosine of at least 0.85)", placed::SALIENCE_SIMILAR),
+    ("Goal coherence: the goal in force, where it was stated in what is compressed", placed::GOAL_COHERENCE),
+    (
+        "Likelihood retention: what a model that reads the context is still told of the agent's next calls (no annotation)",
+        placed::LIKELIHOOD_RETENTION,
+    ),
     ("Stale values: superseded, and still presented as current; lower is better", placed::STALE_VALUE_SHARE),
     ("Boundary F1: cuts at the annotated ends of subtasks; floor: random placements", placed::BOUNDARY_F1),
     ("Cuts in mid-subtask; lower is better; floor: random placements", placed::MID_SUBTASK_SHARE),
@@ -28,7 +35,7 @@ const PLACED: [(&str, Placed); 8] = [
 const OUTCOMES: [&str; 6] = ["preserved", "paraphrased", "weakened", "mutated", "contradicted", "dropped"];
 
 /// The same scores after the first, second and third compression.
-const BY_POINT: [&str; 9] = [
+const BY_POINT: [&str; 12] = [
     "salience_recall 1",
     "salience_recall 2",
     "salience_recall 3",
@@ -38,6 +45,9 @@ const BY_POINT: [&str; 9] = [
     "probe_support 1",
     "probe_support 2",
     "probe_support 3",
+    "goal_coherence 1",
+    "goal_coherence 2",
+    "goal_coherence 3",
 ];
 
 const HONESTY: [&str; 4] = ["fabrication_rate", "quote_fidelity", "degenerate_rate", "violation_rate"];

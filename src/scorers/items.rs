@@ -154,7 +154,7 @@ mod tests {
         ];
         let run = Run { events: vec![event], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
-        truth::score(&Truth::of(&log).unwrap(), &log, &run, 1, &mut rows);
+        truth::score(&Truth::of(&log).unwrap(), &log, &run, &Default::default(), 1, &mut rows).unwrap();
         fidelity(&log, &run, &mut rows);
         let of = |metric: &str, stratum: &str| {
             rows.rows.iter().find(|row| row.metric == metric && &*row.stratum == stratum).unwrap().value

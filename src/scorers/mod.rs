@@ -1,21 +1,25 @@
 //! What was lost and what was saved: one file per family of scores.
 //!
-//! A scorer turns what a replay and its shadows recorded into rows; it runs no model and no
-//! strategy. Every row carries its raw value, floor and ceiling from the same run, and its weight.
+//! A scorer turns what a replay and its shadows recorded into rows; it runs no strategy, and asks no model but the
+//! readers that the experiment names for it. Every row carries its raw value, floor and ceiling from the same run, and its weight.
 
+mod answers;
 mod boundaries;
 pub mod chance;
 pub mod constraints;
 pub mod discard;
 pub mod honesty;
 mod items;
+pub mod likelihood;
 pub mod money;
 mod outcomes;
 mod points;
 mod probes;
+pub mod readers;
 pub mod retention;
 mod runs;
 mod salience;
+mod similar;
 mod superseded;
 pub mod truth;
 
@@ -32,15 +36,18 @@ pub struct Entry {
 
 /// All scores, by name.
 pub static ALL: &[&[Entry]] = &[
+    answers::ENTRIES,
     boundaries::ENTRIES,
     discard::ENTRIES,
     honesty::ENTRIES,
     items::ENTRIES,
+    likelihood::ENTRIES,
     money::ENTRIES,
     outcomes::ENTRIES,
     probes::ENTRIES,
     retention::ENTRIES,
     salience::ENTRIES,
+    similar::ENTRIES,
     superseded::ENTRIES,
 ];
 

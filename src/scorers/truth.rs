@@ -7,8 +7,9 @@
 
 use super::outcomes::{self, Known};
 use super::points::{Point, points};
+use super::readers::Readers;
 use super::runs::{Runs, words};
-use super::{Rows, boundaries, items, probes, salience, superseded};
+use super::{Rows, answers, boundaries, items, probes, salience, similar, superseded};
 use crate::annotations::Annotations;
 use crate::experiment::replay::Run;
 use crate::log::Log;
@@ -36,7 +37,17 @@ impl Truth {
 }
 
 /// Scores a replay against the annotations.
-pub fn score(truth: &Truth, log: &Log, run: &Run, seed: u64, rows: &mut Rows) {
+///
+/// # Errors
+/// A reader answers nothing any more.
+pub fn score(
+    truth: &Truth,
+    log: &Log,
+    run: &Run,
+    readers: &Readers,
+    seed: u64,
+    rows: &mut Rows,
+) -> anyhow::Result<()> {
     boundaries::score(truth, log, run, seed, rows);
     for point in points(log, run) {
         let ground = Ground::new(log, point, seed);
@@ -45,7 +56,10 @@ pub fn score(truth: &Truth, log: &Log, run: &Run, seed: u64, rows: &mut Rows) {
         outcomes::score(truth, &ground, rows);
         probes::score(truth, &ground, rows);
         superseded::score(truth, &ground, rows);
+        similar::score(truth, &ground, readers, rows)?;
+        answers::score(truth, &ground, readers, rows)?;
     }
+    Ok(())
 }
 
 /// The contexts that are compared, in the order of [`Tally::hits`].
@@ -134,6 +148,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use super::super::readers::tests::reader;
     use super::*;
     use crate::context::{Block, Content};
     use crate::experiment::replay::Event;
@@ -160,7 +175,7 @@ mod tests {
                         {"step": 2, "start": 45, "end": 64, "type": "fact"},
                         {"step": 4, "start": 0, "end": 23, "type": "fact"}],
             "superseded": [{"key": "move", "old": "May", "new": "June", "step": 4}],
-            "probes": [{"step": 8, "kind": "constraint", "question": "?", "choices": ["a", "b"], "answer": "a",
+            "probes": [{"step": 8, "kind": "constraint", "question": "?", "choices": ["cat", "dog"], "answer": "cat",
                         "needs": [[2, 9, 43], [2, 45, 64]]},
                        {"step": 8, "kind": "goal", "question": "?", "choices": ["a", "b"], "answer": "b",
                         "needs": [[0, 0, 15]]}]}"#
@@ -177,7 +192,7 @@ mod tests {
         event.after = vec![Block { turn: 3, tokens: 9, content }];
         let run = Run { events: vec![event], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
-        score(&Truth::of(&log).unwrap(), &log, &run, 1, &mut rows);
+        score(&Truth::of(&log).unwrap(), &log, &run, &reader(), 1, &mut rows).unwrap();
         rows
     }
 
@@ -212,6 +227,42 @@ mod tests {
     }
 
     #[test]
+    fn readers_see_what_words_alone_do_not() {
+        // A cat is told of in other words, which is close, and answers the question; the goal was stated in the head.
+        let kept = rows("With my own cat along comes their rent.");
+        assert_eq!(of(&kept, "probe_accuracy", "point=end"), (Some(1.0), Some(1.0), Some(1.0)));
+        let row = kept.rows.iter().find(|row| row.metric == "probe_accuracy").unwrap();
+        assert_eq!((row.chance, row.n), (Some(0.5), 1));
+        assert_eq!(of(&kept, "probe_accuracy", "point=end kind=constraint").0, Some(1.0));
+        assert_eq!(of(&kept, "probe_cut_share", "point=end").0, Some(0.0));
+        // "My cat comes along": four words of seven and of four.
+        assert_eq!(of(&rows("My cat comes along."), "salience_recall_similar", "point=end").0, Some(0.5));
+        assert_eq!(of(&rows("Along comes my cat!"), "salience_recall_similar", "point=end").0, Some(0.5));
+        assert_eq!(of(&rows("Along comes my cat!"), "salience_recall", "point=end").0, Some(0.25));
+        // Where nothing tells them apart the first choice is taken; it is the right one here.
+        assert_eq!(of(&rows("A dog barks."), "probe_accuracy", "point=end").0, Some(0.0));
+        assert!(kept.rows.iter().all(|row| row.metric != "goal_coherence"));
+    }
+
+    #[test]
+    fn the_goal_in_force_is_looked_for_where_it_was_compressed() {
+        let mut log = log();
+        log.trajectory.annotations = Some(
+            r#"{"goal": "Find me a flat.", "goal_changes": [{"step": 2, "text": "My cat comes along"}]}"#
+                .to_owned(),
+        );
+        let mut event = Event::test(4, 1..4);
+        let content = Content::Generated { text: "We talked. Along comes my cat.".to_owned() };
+        event.after = vec![Block { turn: 3, tokens: 9, content }];
+        let run = Run { events: vec![event], ..Run::default() };
+        let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
+        score(&Truth::of(&log).unwrap(), &log, &run, &reader(), 1, &mut rows).unwrap();
+        let (value, floor, ceiling) = of(&rows, "goal_coherence", "point=1");
+        assert!((value.unwrap() - 1.0).abs() < 1e-6 && (ceiling.unwrap() - 1.0).abs() < 1e-6);
+        assert!(floor.unwrap() < 0.9);
+    }
+
+    #[test]
     fn a_changed_constraint_is_worse_than_a_right_copy_beside_it() {
         let rows = rows("The rent must not exceed 9000 euros.");
         assert_eq!(of(&rows, "constraint_retention", "point=end"), (Some(0.0), Some(1.0), Some(1.0)));
@@ -223,7 +274,7 @@ mod tests {
     fn no_event_is_no_row() {
         let log = log();
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
-        score(&Truth::of(&log).unwrap(), &log, &Run::default(), 1, &mut rows);
+        score(&Truth::of(&log).unwrap(), &log, &Run::default(), &reader(), 1, &mut rows).unwrap();
         assert!(rows.rows.is_empty());
     }
 }

@@ -9,10 +9,10 @@ use std::ops::Range;
 use anyhow::Context as _;
 use rand_chacha::ChaCha8Rng;
 
-use crate::context::{Block, Content, Context, Edit, Piece};
+use crate::context::{Content, Context, Edit, Piece};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
-use crate::models::{Answer, Call, CallError, Model, Outage, Outcome};
+use crate::models::{self, Answer, Call, Model, Outcome};
 use crate::needs::Needs;
 use crate::trajectory::Kind;
 
@@ -154,8 +154,7 @@ impl<'a> Env<'a> {
 
 impl Work {
     fn ask(&mut self, model: &dyn Model, calls: &[Call]) -> anyhow::Result<Vec<Outcome>> {
-        let outcomes = model.answer(calls);
-        anyhow::ensure!(outcomes.len() == calls.len(), "the model gave {} outcomes", outcomes.len());
+        let outcomes = models::ask(model, calls)?;
         for (call, outcome) in calls.iter().zip(&outcomes) {
             match call {
                 Call::Embed { .. } => self.embeddings += 1,
@@ -172,13 +171,7 @@ impl Work {
                     self.tokens_cut += u64::from(scores.cut_tokens);
                 }
                 Ok(Answer::Vector { cut_tokens, .. }) => self.tokens_cut += u64::from(*cut_tokens),
-                Ok(Answer::Tokens(_)) | Err(CallError::TooLong { .. } | CallError::Grammar(_)) => {}
-                Err(error) => {
-                    if !model.is_alive(call) {
-                        let model = model.card().name.clone();
-                        return Err(Outage { model, error: error.clone() }.into());
-                    }
-                }
+                Ok(Answer::Tokens(_)) | Err(_) => {}
             }
         }
         Ok(outcomes)
@@ -294,22 +287,7 @@ fn texts(scope: &Scope<'_>) -> Vec<String> {
 /// Blocks of the scope as a model reads them: each under a word for who speaks; a text that the strategy left there
 /// itself has none.
 fn transcript(scope: &Scope<'_>, blocks: Range<usize>) -> String {
-    let line = |block: &Block| {
-        let speaker = match &block.content {
-            Content::Generated { .. } => "",
-            Content::Step(step) | Content::Placeholder { step, .. } | Content::Excerpt { step, .. } => {
-                match (scope.log.kind(*step), scope.log.trajectory.steps[*step as usize].is_agent()) {
-                    (Kind::Observation, _) => "Observation: ",
-                    (Kind::Action, _) => "Action: ",
-                    (Kind::Thought, _) => "Thought: ",
-                    (_, true) => "Agent: ",
-                    (_, false) => "User: ",
-                }
-            }
-        };
-        format!("{speaker}{}\n", block.text(scope.log))
-    };
-    scope.context.blocks[blocks].iter().map(line).collect()
+    scope.context.blocks[blocks].iter().map(|block| block.said(scope.log)).collect()
 }
 
 /// Edits that put one text in the place of the whole scope; none in the place if it is empty.

@@ -104,7 +104,8 @@ impl Strategy for ProtectedCore {
             Origin::Annotations => true,
         };
         let in_force = annotated.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
-        let given: Vec<Held> = in_force.filter(|_| is_given).map(|constraint| as_held(log, constraint)).collect();
+        let given: Vec<Held> =
+            in_force.filter(|_| is_given).map(|constraint| as_held(log, constraint)).collect();
         let picking = Picking {
             method: self.extract,
             variant: Variant::Standard,

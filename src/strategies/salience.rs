@@ -11,6 +11,7 @@
 use super::writer::summarise;
 use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
+use crate::features::sentences;
 use crate::models::prompt::{Data, Prompt};
 
 mod candidates;
@@ -19,7 +20,6 @@ pub(super) mod goals;
 pub(super) mod pick;
 mod quotes;
 pub(super) mod rules;
-mod sentences;
 pub(super) mod set;
 mod weights;
 

@@ -10,6 +10,7 @@ use trajpress::experiment::replay::{Recipe, replay};
 use trajpress::experiment::{Catalogue, Plan};
 use trajpress::features::tokens::Tokenizer;
 use trajpress::log::Log;
+use trajpress::scorers::readers::Readers;
 use trajpress::scorers::retention::{Ledger, Questions};
 use trajpress::trajectory::{Builder, Kind, Role, Trajectory, step};
 use trajpress::watch::Watch;
@@ -87,7 +88,8 @@ fn cell(bencher: Bencher<'_, '_>, (strategy, n_steps): (&str, u32)) {
     let variant = plan.variants.iter().find(|v| v.strategy == strategy).expect("the variant");
     let recipe = cell::recipe(variant, &cell::Models::new()).expect("a recipe");
     let prepared = Prepared::new(log(n_steps), &plan.reference_tails);
-    let scene = Scene::new(&prepared, &[], &plan);
+    let readers = Readers::default();
+    let scene = Scene::new(&prepared, &[], &plan, &readers);
     let tokenizer = Tokenizer::load("o200k").expect("o200k travels with the build");
     bencher
         .counter(ItemsCount::new(n_steps))

@@ -43,6 +43,8 @@ use super::{Answer, Call, CallError, Card, Model, Outcome, Sampling};
 mod text;
 mod tokens;
 
+/// No wait is longer: a week.
+const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// A server that does not say who it is for so long is not there.
 const LONGEST_GREETING: Duration = Duration::from_secs(60);
 
@@ -99,8 +101,11 @@ impl Options {
         for (key, value) in
             [("timeout", self.timeout), ("deadline", self.deadline), ("backoff", self.backoff)]
         {
-            if !Duration::try_from_secs_f64(value).is_ok_and(|seconds| !seconds.is_zero()) {
+            if !(1e-9..).contains(&value) {
                 return Err((key, format!("`{key}` must be more than 0 seconds, not {value}")));
+            }
+            if value > LONGEST_WAIT.as_secs_f64() {
+                return Err((key, format!("`{key}` must be at most {} seconds", LONGEST_WAIT.as_secs())));
             }
         }
         match self.concurrency {
@@ -355,6 +360,7 @@ fn identify(client: &Client, options: &Options, effort: &mut Effort) -> Result<I
         return Err(CallError::Failed(format!("the server has no model `{model}`, but: {}", names())));
     }
     let Listed { owned_by, meta, max_model_len, root, .. } = listed.cloned().unwrap_or_default();
+    let window = max_model_len.filter(|&tokens| tokens > 0);
     let identity = |kind, about, window, structured_outputs| {
         Ok(Identity { kind, model: model.clone(), about, window, structured_outputs })
     };
@@ -378,9 +384,9 @@ fn identify(client: &Client, options: &Options, effort: &mut Effort) -> Result<I
         let about = format!("vLLM {version}, weights {}", root.unwrap_or_default());
         let mut numbers = version.split('.').map(|n| n.parse::<u32>().unwrap_or(0));
         let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        return identity(Kind::Vllm, about, max_model_len, number >= (0, 11));
+        return identity(Kind::Vllm, about, window, number >= (0, 11));
     }
-    identity(Kind::OpenAi, format!("of `{owned_by}`"), max_model_len, false)
+    identity(Kind::OpenAi, format!("of `{owned_by}`"), window, false)
 }
 
 /// The URL up to `/v1`.
@@ -542,6 +548,8 @@ mod tests {
             refused(options)
         };
         assert!(with(|o| o.timeout = 0.0).contains("`timeout`"));
+        assert!(with(|o| o.deadline = 1e300).contains("`deadline` must be at most 604800 seconds"));
+        assert!(with(|o| o.backoff = f64::NAN).contains("more than 0"));
         assert!(with(|o| o.deadline = f64::NAN).contains("`deadline`"));
         assert!(with(|o| o.concurrency = 0).contains("`concurrency`"));
         assert!(with(|o| o.model = Some("other".to_owned())).contains("no model `other`, but: m"));

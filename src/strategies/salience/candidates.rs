@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::sentences;
 use crate::context::Content;
+use crate::features::sentences;
 use crate::log::Log;
 use crate::strategies::Scope;
 use crate::trajectory::{Kind, Role};

@@ -5,8 +5,8 @@
 //! to"). A goal that comes back is the first one again.
 
 use super::rules::{self, content_words};
-use super::sentences;
 use crate::annotations::Annotations;
+use crate::features::sentences;
 use crate::log::Log;
 use crate::trajectory::{Kind, Role};
 
@@ -158,7 +158,10 @@ impl Reader {
         for step in self.read..until {
             let logged = &log.trajectory.steps[step as usize];
             let first = self.said.is_empty();
-            if logged.role != Role::User || logged.kind != Kind::Message || !(first || is_change(&logged.text)) {
+            if logged.role != Role::User
+                || logged.kind != Kind::Message
+                || !(first || is_change(&logged.text))
+            {
                 continue;
             }
             let Some(mut goal) = stated(step, &logged.text, !first) else { continue };
@@ -187,8 +190,16 @@ pub(crate) fn is_change(text: &str) -> bool {
 }
 
 /// What introduces a task that stands further down: a line with such a word that ends with a colon, or a tag of that name.
-const INTRODUCES: &[&str] =
-    &["issue", "pr_description", "pr description", "problem_statement", "task", "plan", "command-args", "instructions"];
+const INTRODUCES: &[&str] = &[
+    "issue",
+    "pr_description",
+    "pr description",
+    "problem_statement",
+    "task",
+    "plan",
+    "command-args",
+    "instructions",
+];
 
 /// The line that is the title of a task in a message that introduces one; where it begins.
 ///
@@ -315,15 +326,27 @@ mod tests {
     #[test]
     fn a_task_that_is_introduced_is_the_goal() {
         for (text, goal) in [
-            ("We solve the following issue. Here's the issue text:\nISSUE:\n[ENH]: Add a getter\n### Problem\nPlease help.", "[ENH]: Add a getter"),
+            (
+                "We solve the following issue. Here's the issue text:\nISSUE:\n[ENH]: Add a getter\n### Problem\nPlease help.",
+                "[ENH]: Add a getter",
+            ),
             (
                 "<uploaded_files>\n/testbed\n</uploaded_files>\nConsider the following PR description:\n\n<pr_description>\n`to_snake` bug\n### Checks\n</pr_description>\n\nCan you help me?",
                 "`to_snake` bug",
             ),
-            ("<pr_description>\nConsider the following PR description:\nWarnings from numpy\n", "Warnings from numpy"),
+            (
+                "<pr_description>\nConsider the following PR description:\nWarnings from numpy\n",
+                "Warnings from numpy",
+            ),
             ("Implement the following plan:\n\n# Plan: Ask in time\n\n## Context", "Plan: Ask in time"),
-            ("<command-name>/review</command-name>\n<command-args>the new tests</command-args>", "the new tests"),
-            ("Hello there! Could you solve the issue with the lamp? I am at home.", "Could you solve the issue with the lamp?"),
+            (
+                "<command-name>/review</command-name>\n<command-args>the new tests</command-args>",
+                "the new tests",
+            ),
+            (
+                "Hello there! Could you solve the issue with the lamp? I am at home.",
+                "Could you solve the issue with the lamp?",
+            ),
         ] {
             let found = stated(0, text, false).unwrap();
             assert_eq!(found.text, goal);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::candidates::Candidate;
-use super::sentences::MAX_CHARS;
+use crate::features::sentences::MAX_CHARS;
 
 /// From so much agreement on, a statement is what the quotation meant.
 const NEAR: f64 = 0.6;

@@ -135,8 +135,8 @@ mod tests {
 
     use super::super::candidates::Candidate;
     use super::super::rules::{Around, Features, features};
-    use super::super::sentences::statements;
     use super::*;
+    use crate::features::sentences::statements;
 
     /// A statement of an annotated run: its features, and whether it is salient.
     struct Example {

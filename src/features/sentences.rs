@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 /// Longest statement in characters; of a longer one the beginning is taken.
-pub(crate) const MAX_CHARS: usize = 600;
+pub const MAX_CHARS: usize = 600;
 
 /// Words that end with a full stop without ending a sentence.
 const ABBREVIATIONS: [&str; 19] = [
@@ -18,7 +18,7 @@ const ABBREVIATIONS: [&str; 19] = [
 
 /// The statements of a text, in order, as ranges of bytes. `lists`: numbered lists are one statement with the line
 /// before (what people and agents write; in the output of a tool each line stands for itself).
-pub(crate) fn statements(text: &str, lists: bool) -> Vec<Range<usize>> {
+pub fn statements(text: &str, lists: bool) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut lines = lines(text).peekable();
     while let Some(line) = lines.next() {

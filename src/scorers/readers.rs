@@ -1,0 +1,110 @@
+//! The models that read a context for a score: whose likelihoods and vectors are compared.
+//!
+//! They are named by the experiment (`[scores]`), not by a variant, and are the same for all of them. What `full` and
+//! `drop-all` leave is the same for every variant under one trigger, and so is asked once: the call cache has the rest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use crate::experiment::plan;
+use crate::models::{self, Answer, Call, Model, Scores};
+
+/// The models of an experiment that read.
+#[derive(Default)]
+pub struct Readers {
+    /// By name, in the order of the experiment.
+    pub(super) scorers: Vec<(String, Arc<dyn Model>)>,
+    pub(super) embedder: Option<Arc<dyn Model>>,
+}
+
+impl Readers {
+    /// # Errors
+    /// A model that was not opened.
+    pub fn open(named: &plan::Readers, models: &HashMap<String, Arc<dyn Model>>) -> anyhow::Result<Self> {
+        let opened = |name: &String| {
+            models.get(name).cloned().with_context(|| format!("model `{name}` of `[scores]` was not opened"))
+        };
+        let scorers = named.scorers.iter().map(|name| Ok((name.clone(), opened(name)?)));
+        Ok(Readers {
+            scorers: scorers.collect::<anyhow::Result<_>>()?,
+            embedder: named.embedder.as_ref().map(opened).transpose()?,
+        })
+    }
+
+    /// The stratum of a scorer's rows: of several the first has the plain one, and each has one with its name.
+    pub(super) fn strata(&self, number: usize, plain: &str) -> Vec<String> {
+        let named =
+            format!("{plain}{}scorer={}", if plain.is_empty() { "" } else { " " }, self.scorers[number].0);
+        let has_plain = (number == 0).then(|| plain.to_owned());
+        has_plain.into_iter().chain((self.scorers.len() > 1).then_some(named)).collect()
+    }
+}
+
+/// The likelihoods that a model gives; none for a call that it could not answer.
+///
+/// # Errors
+/// It answers nothing any more.
+pub(super) fn scored(model: &dyn Model, calls: &[Call]) -> anyhow::Result<Vec<Option<Scores>>> {
+    let scores = |outcome| match outcome {
+        Ok(Answer::Scores(scores)) => Some(scores),
+        _ => None,
+    };
+    Ok(models::ask(model, calls)?.into_iter().map(scores).collect())
+}
+
+/// The unit vectors of some texts; none for one that could not be read.
+///
+/// # Errors
+/// The model answers nothing any more.
+pub(super) fn embedded(model: &dyn Model, texts: &[String]) -> anyhow::Result<Vec<Option<Vec<f32>>>> {
+    let calls: Vec<Call> = texts.iter().map(|text| Call::Embed { text: text.clone() }).collect();
+    let vector = |outcome| match outcome {
+        Ok(Answer::Vector { values, .. }) => Some(values),
+        _ => None,
+    };
+    Ok(models::ask(model, &calls)?.into_iter().map(vector).collect())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::models::scripted::Scripted;
+    use crate::models::{Card, TokenScore};
+
+    /// A reader that knows what it has read: a word that stood before costs 1 nat, another 5. Its vectors are bags of
+    /// words.
+    pub(in super::super) fn reader() -> Readers {
+        let card = |name: &str| Card { name: name.to_owned(), identity: name.to_owned(), window: 4096 };
+        let said = |before: &str, text: &str| -> Vec<TokenScore> {
+            let known: Vec<&str> = before.split_whitespace().collect();
+            let cost = |word: &str| if known.contains(&word) { -1.0 } else { -5.0 };
+            text.split_whitespace().map(|word| TokenScore { end: 1, logprob: cost(word) }).collect()
+        };
+        let scorer = Scripted::rule(card("words"), move |call| {
+            let Call::Score { prompt, continuations } = call else { return None };
+            let mut before = prompt.system.clone();
+            let mut parts = Vec::new();
+            for part in &prompt.parts {
+                if part.scored {
+                    parts.push(said(&before, &part.text));
+                }
+                before.push_str(&part.text);
+            }
+            let continuations = continuations.iter().map(|text| said(&before, text)).collect();
+            Some(Ok(Answer::Scores(Scores { parts, continuations, prompt_tokens: 9, cut_tokens: 0 })))
+        });
+        let embedder = Scripted::rule(card("bags"), |call| {
+            let Call::Embed { text } = call else { return None };
+            let mut values = vec![0f32; 256];
+            for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+                values[blake3::hash(word.to_lowercase().as_bytes()).as_bytes()[0] as usize] += 1.0;
+            }
+            let norm = values.iter().map(|x| x * x).sum::<f32>().sqrt().max(1e-9);
+            values.iter_mut().for_each(|x| *x /= norm);
+            Some(Ok(Answer::Vector { values, cut_tokens: 0 }))
+        });
+        Readers { scorers: vec![("words".to_owned(), Arc::new(scorer))], embedder: Some(Arc::new(embedder)) }
+    }
+}
