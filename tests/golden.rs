@@ -158,8 +158,14 @@ fn a_bag_of_atoms_is_not_efficient() {
 #[test]
 fn the_data_are_what_their_generators_make() {
     let python = std::env::var("TRAJPRESS_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    for test in ["test_golden.py", "by_hand/test_by_hand.py"] {
-        let path = root().join("datasets/golden").join(test);
+    let tests = [
+        "golden/test_golden.py",
+        "golden/by_hand/test_by_hand.py",
+        "phases/test_phases.py",
+        "memory/test_memory.py",
+    ];
+    for test in tests {
+        let path = root().join("datasets").join(test);
         let folder: &Path = path.parent().unwrap();
         let mut command = Command::new(&python);
         // Compiled files beside the data would be read as logs.
