@@ -54,6 +54,15 @@ pub fn statements(text: &str, lists: bool) -> Vec<Range<usize>> {
     found
 }
 
+/// Whether a line is one of a file that a tool shows with its number: `12: let x`, `  12\tlet x`, `12|let x`.
+pub fn is_numbered(line: &str) -> bool {
+    let line = line.trim_start();
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    (1..=6).contains(&digits) && matches!(line.as_bytes().get(digits), Some(b':' | b'\t' | b'|'))
+        // A time is no number of a line.
+        && !line[digits + 1..].starts_with(|c: char| c.is_ascii_digit())
+}
+
 fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |line| {
@@ -221,6 +230,16 @@ mod tests {
 
     fn cut(text: &str) -> Vec<&str> {
         statements(text, true).into_iter().map(|range| &text[range]).collect()
+    }
+
+    #[test]
+    fn lines_of_a_listing_have_numbers() {
+        for line in ["12: let x = 1;", "   7\treturn", "1:import os", "31|}"] {
+            assert!(is_numbered(line), "{line}");
+        }
+        for line in ["12:04 INFO start", "2024-03-02: moved", "12 apples", "12", "a12: b", "1234567: x", ""] {
+            assert!(!is_numbered(line), "{line}");
+        }
     }
 
     #[test]

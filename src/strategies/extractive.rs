@@ -13,6 +13,7 @@
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use crate::features::atoms;
+use crate::features::sentences::is_numbered;
 use crate::features::spans::span_ends;
 use crate::features::tokens::Tokenizer;
 
@@ -43,7 +44,7 @@ pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> S
     };
     let mut covered = HashSet::new();
     let mut heap: BinaryHeap<Candidate> = (0..spans.len())
-        .filter(|&span| tokens[span] <= budget)
+        .filter(|&span| tokens[span] <= budget && !is_numbered(spans[span]))
         .map(|span| Candidate { density: density(gain(span, &covered), span), span })
         .collect();
     let (mut left, mut chosen) = (budget, Vec::new());

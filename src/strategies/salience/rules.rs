@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 
 use super::candidates::{Candidate, Source};
 use crate::features::atoms::{self, AtomKind};
+use crate::features::sentences::is_numbered;
 
 /// What a kept statement is taken for. The order is that in which they are given up: the last first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -441,6 +442,19 @@ const NARRATION: &[&str] = &[
     "i ask",
     "i come",
     "let's see",
+    "let's look",
+    "let's take a",
+    "let's search",
+    "let's open",
+    "let's check",
+    "let's run",
+    "let's try",
+    "let's go",
+    "let's add",
+    "let's now",
+    "now let's",
+    "now that we",
+    "i apologize",
     "next i",
     "first i",
     "i need",
@@ -705,6 +719,12 @@ pub(crate) fn features(candidates: &[Candidate<'_>], around: &Around) -> Vec<Fea
     for plain in &plains {
         *forms.entry(form(plain)).or_default() += 1;
     }
+    // By step: lines of a file that a tool shows.
+    let mut listed: HashMap<u32, usize> = HashMap::new();
+    let is_listed = |c: &Candidate<'_>| c.source == Source::Tool && is_numbered(c.text);
+    for candidate in candidates.iter().filter(|c| is_listed(c)) {
+        *listed.entry(candidate.step).or_default() += 1;
+    }
     let mut all = Vec::with_capacity(candidates.len());
     for (candidate, plain) in candidates.iter().zip(&plains) {
         let text = candidate.text;
@@ -733,7 +753,8 @@ pub(crate) fn features(candidates: &[Candidate<'_>], around: &Around) -> Vec<Fea
         f.set(Feature::Money, text.contains(['$', '€', '£']));
         cued(plain).for_each(|feature| f.set(feature, true));
 
-        f.set(Feature::Bulk, forms[&form(plain)] >= BULK);
+        let is_of_listing = is_listed(candidate) && listed[&candidate.step] >= BULK;
+        f.set(Feature::Bulk, is_of_listing || forms[&form(plain)] >= BULK);
         f.set(Feature::Repeated, !texts.insert(plain));
         let is_used = |value: &String| around.used.get(value).is_some_and(|&step| step > candidate.step);
         f.set(Feature::Used, candidate.source != Source::Agent && values.iter().any(is_used));
@@ -777,6 +798,21 @@ fn kind(source: Source, f: Features) -> ItemKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_listing_are_bulk() {
+        let texts =
+            ["9:from os import path", "10:LIMIT = 4096", "11:def load(name):", "Limit of 4096 reached"];
+        let of = |texts: &[&'static str]| -> Vec<bool> {
+            let candidate =
+                |text: &&'static str| Candidate { step: 3, bytes: 0..1, text, source: Source::Tool };
+            let all: Vec<Candidate<'_>> = texts.iter().map(candidate).collect();
+            features(&all, &Around::default()).iter().map(|f| f.has(Feature::Bulk)).collect()
+        };
+        assert_eq!(of(&texts), [true, true, true, false]);
+        // Two of them may be the hits of a search.
+        assert_eq!(of(&texts[..2]), [false, false]);
+    }
 
     #[test]
     fn a_look_by_first_word_finds_what_a_search_for_each_cue_does() {
