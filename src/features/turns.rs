@@ -172,6 +172,8 @@ impl Reader<'_> {
                 atoms::occurrences(text)
                     .into_iter()
                     .filter(|o| o.kind == AtomKind::Path && is_file(&o.norm) && !in_body(o.start))
+                    // The end of a pattern is no file: `*_test.go`.
+                    .filter(|o| !text[..o.start].ends_with('*'))
                     .take(MOST_FILES)
                     .map(|o| o.norm.into_owned()),
             );
@@ -468,7 +470,7 @@ mod tests {
             ("", "sed -i 's/a/b/' src/a.py", ""),
             ("", "grep -n foo src/b.py src/c.py", "x"),
             ("", "python src/a.py", "Traceback (most recent call last):"),
-            ("", "cd /testbed && ls", "a"),
+            ("", "cd /testbed && ls **/*_test.go", "a"),
         ]);
         let of = |turn: usize| -> Vec<(&str, Touch)> {
             t.turns[turn].files.iter().map(|(n, touch)| (t.names[*n as usize].as_str(), *touch)).collect()

@@ -156,10 +156,12 @@ impl Rule for Place {
         let (kind, from, to) = crossed?;
         let since = std::mem::replace(&mut self.since, turn);
         let mut details = serde_json::json!({
-            "from": facts.names[from as usize],
             "to": facts.names[to as usize],
             "span": [since, turn],
         });
+        if from != to {
+            details["from"] = serde_json::json!(facts.names[from as usize]);
+        }
         if kind == "boundary/test" {
             details["passed"] = serde_json::json!(tested);
         }

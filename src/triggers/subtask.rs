@@ -11,7 +11,7 @@
 //!
 //! Of several signals in a turn the surest counts, of equal ones the upper. The scope ends before the turn with the outcome,
 //! which stays: the passing test, the statement, the last edit of the run, the turn that begins the new work. A dialogue
-//! without tools knows completion and markers alone. Source: seed semantic-triggers, section 1; the confidences
+//! without tools knows completion and markers alone; saying so twice in a row ends one piece of work. Source: seed semantic-triggers, section 1; the confidences
 //! high, medium and low are ours, and so is that a document, which no test checks, is checked by reading it again.
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
@@ -134,7 +134,7 @@ impl Work {
         let ended = self.run >= rule.edits && !facts.edited;
         [
             (rule.test_success && passed && self.has_edits() && self.is_proved_by(facts), TEST_SUCCESS),
-            (rule.explicit_completion && facts.says_complete, EXPLICIT_COMPLETION),
+            (rule.explicit_completion && facts.says_complete && turn > self.since, EXPLICIT_COMPLETION),
             (rule.consecutive_edits && ended, CONSECUTIVE_EDITS),
             (rule.semantic_marker && facts.says_next && turn > self.since, SEMANTIC_MARKER),
             (rule.tool_pattern && self.looked_first && self.is_checked_by(facts), TOOL_PATTERN),
@@ -280,6 +280,21 @@ mod tests {
             ["5: subtask/inactivity ..4 0.4", "8: subtask/inactivity ..7 0.4"]
         );
         assert_eq!(fired(&format!("user: u\n{idle}"), "subtask", params), [""; 0]);
+    }
+
+    #[test]
+    fn said_twice_counts_once() {
+        let script = "user: u
+            action: ls
+            observation: a
+            thought: All tests pass.
+            action: ls
+            observation: b
+            thought: All tests pass.
+            action: ls
+            observation: c
+            agent: bye";
+        assert_eq!(fired(script, "subtask", ""), ["3: subtask/explicit_completion ..2 0.9"]);
     }
 
     #[test]
