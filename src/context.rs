@@ -20,6 +20,8 @@ pub struct Block {
     pub turn: u32,
     pub tokens: u32,
     pub content: Content,
+    /// Whether no event has had it in its scope; of the blocks that an event left, whether that was its first.
+    pub fresh: bool,
 }
 
 /// What a block holds, and where it came from.
@@ -177,8 +179,8 @@ pub struct Context {
 pub struct Applied {
     /// The blocks of the scope as they were.
     pub before: Vec<Block>,
-    /// Where the blocks of the scope are now.
-    pub after: Range<usize>,
+    /// The blocks that stand for the scope now.
+    pub after: Vec<Block>,
     /// Tokens of the prompt up to the first changed block; none if nothing changed.
     pub unchanged_prefix: Option<u64>,
     /// Invariants that the edits violated.
@@ -189,7 +191,12 @@ impl Context {
     pub fn push_step(&mut self, log: &Log, step: u32) {
         let tokens = log.tokens[step as usize];
         self.tokens += u64::from(tokens);
-        self.blocks.push(Block { turn: log.turn_of(step), tokens, content: Content::Step(step) });
+        self.blocks.push(Block {
+            turn: log.turn_of(step),
+            tokens,
+            content: Content::Step(step),
+            fresh: true,
+        });
     }
 
     /// The blocks that stand for these turns, without the head.
@@ -198,6 +205,13 @@ impl Context {
         let start = body.partition_point(|b| b.turn < turns.start);
         let end = body.partition_point(|b| b.turn < turns.end);
         self.n_head + start..self.n_head + end.max(start)
+    }
+
+    /// The head and some of the blocks behind it, as a context of its own: what a strategy is shown of a scope with gaps.
+    pub fn only(&self, picked: &[usize]) -> Context {
+        let blocks: Vec<Block> =
+            (0..self.n_head).chain(picked.iter().copied()).map(|i| self.blocks[i].clone()).collect();
+        Context { tokens: sum(&blocks), blocks, n_head: self.n_head }
     }
 
     /// Applies the edits of one event to the scope. Edits must be sorted by block and at most one
@@ -210,23 +224,63 @@ impl Context {
         edits: Vec<Edit>,
     ) -> anyhow::Result<Applied> {
         check(&edits, &scope, &self.blocks)?;
-        let before: Vec<Block> = self.blocks[scope.clone()].to_vec();
+        let before = self.blocks[scope.clone()].to_vec();
         let after = edited(tokenizer, &self.blocks, scope.clone(), edits);
-        let sum = |blocks: &[Block]| blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>();
-        let (tokens_before, tokens_after) = (sum(&before), sum(&after));
+        let orphaned = has_orphan(log, after.iter().map(|(_, block)| block));
+        let mut applied = self.put(before, after, |at| scope.start + at, scope.clone());
+        if applied.violations.is_empty() && orphaned {
+            applied.violations.push(ORPHAN);
+        }
+        Ok(applied)
+    }
+
+    /// Applies edits to a scope with gaps: they name the blocks of [`Context::only`] of these `picked` ones, and what
+    /// stands between the picked blocks stays as it is. A new text stands where the block stood that it was put before.
+    pub fn apply_picked(
+        &mut self,
+        log: &Log,
+        tokenizer: &Tokenizer,
+        picked: &[usize],
+        edits: Vec<Edit>,
+    ) -> anyhow::Result<Applied> {
+        let view = self.only(picked);
+        let scope = view.n_head..view.blocks.len();
+        check(&edits, &scope, &view.blocks)?;
+        let after = edited(tokenizer, &view.blocks, scope, edits);
+        let (first, last) = (picked.first().copied().unwrap_or(0), picked.last().map_or(0, |last| last + 1));
+        let before: Vec<Block> = picked.iter().map(|&i| self.blocks[i].clone()).collect();
+        let turns = || before.iter().map(|b| b.turn);
+        let turns = turns().min().unwrap_or(0)..turns().max().map_or(0, |last| last + 1);
+        let mut applied = self.put(before, after, |at| picked.get(at).copied().unwrap_or(last), first..last);
+        // Of calls and results some are in the scope and some beside it.
+        if applied.violations.is_empty() && has_orphan(log, &self.blocks[self.range(turns)]) {
+            applied.violations.push(ORPHAN);
+        }
+        Ok(applied)
+    }
+
+    /// Puts `after` (each with the number in `before` where it stands) in the place of `before`, whose blocks stand at
+    /// `place` within `range`.
+    fn put(
+        &mut self,
+        before: Vec<Block>,
+        after: Vec<(usize, Block)>,
+        place: impl Fn(usize) -> usize,
+        range: Range<usize>,
+    ) -> Applied {
+        let tokens_before = sum(&before);
+        let tokens_after: u64 = after.iter().map(|(_, b)| u64::from(b.tokens)).sum();
         if tokens_after > tokens_before {
-            let after = scope.clone();
-            return Ok(Applied {
-                before,
-                after,
-                unchanged_prefix: None,
-                violations: vec!["longer than the original"],
-            });
+            for at in 0..before.len() {
+                self.blocks[place(at)].fresh = false;
+            }
+            let violations = vec!["longer than the original"];
+            return Applied { after: before.clone(), before, unchanged_prefix: None, violations };
         }
         let first_changed =
-            before.iter().zip(&after).position(|(b, a)| b != a).unwrap_or(before.len().min(after.len()));
+            before.iter().zip(&after).position(|(b, (_, a))| b != a).unwrap_or(before.len().min(after.len()));
         let changed = first_changed < before.len().max(after.len());
-        let at = scope.start + first_changed;
+        let at = if first_changed < before.len() { place(first_changed) } else { range.end };
         let unchanged_prefix = changed.then(|| {
             // Sum the shorter side, so that an edit near the end of a long context stays cheap.
             if at <= self.blocks.len() / 2 {
@@ -235,12 +289,28 @@ impl Context {
                 self.tokens - sum(&self.blocks[at..])
             }
         });
-        let violations = if has_orphan(log, &after) { vec![ORPHAN] } else { Vec::new() };
-        let n = after.len();
-        self.blocks.splice(scope.clone(), after);
+        let mut left = Vec::with_capacity(range.len() - before.len() + after.len());
+        let mut news = after.iter().peekable();
+        let mut next = 0;
+        for i in range.clone() {
+            while let Some((_, block)) = news.next_if(|(at, _)| place(*at) <= i) {
+                left.push(Block { fresh: false, ..block.clone() });
+            }
+            match next < before.len() && place(next) == i {
+                true => next += 1,
+                false => left.push(self.blocks[i].clone()),
+            }
+        }
+        left.extend(news.map(|(_, block)| Block { fresh: false, ..block.clone() }));
+        let after: Vec<Block> = after.into_iter().map(|(_, block)| block).collect();
+        self.blocks.splice(range, left);
         self.tokens = self.tokens - tokens_before + tokens_after;
-        Ok(Applied { before, after: scope.start..scope.start + n, unchanged_prefix, violations })
+        Applied { before, after, unchanged_prefix, violations: Vec::new() }
     }
+}
+
+fn sum(blocks: &[Block]) -> u64 {
+    blocks.iter().map(|b| u64::from(b.tokens)).sum()
 }
 
 fn check(edits: &[Edit], scope: &Range<usize>, blocks: &[Block]) -> anyhow::Result<()> {
@@ -269,20 +339,27 @@ fn check(edits: &[Edit], scope: &Range<usize>, blocks: &[Block]) -> anyhow::Resu
     Ok(())
 }
 
-fn edited(tokenizer: &Tokenizer, blocks: &[Block], scope: Range<usize>, edits: Vec<Edit>) -> Vec<Block> {
+/// The blocks that the edits make of the scope, each with the number in the scope of the block that it stands for or before.
+fn edited(
+    tokenizer: &Tokenizer,
+    blocks: &[Block],
+    scope: Range<usize>,
+    edits: Vec<Edit>,
+) -> Vec<(usize, Block)> {
     let mut after = Vec::with_capacity(scope.len());
     let mut edits = edits.into_iter().peekable();
-    let last_turn = scope.end.checked_sub(1).map_or(0, |i| blocks[i].turn);
+    let last = scope.clone().next_back();
     for index in scope.start..=scope.end {
         let mut on_block = None;
         while let Some(edit) = edits.next_if(|e| e.position().0 == index) {
             if let Edit::Insert { text, .. } = edit {
-                let turn = blocks.get(index).filter(|_| index < scope.end).map_or(last_turn, |b| b.turn);
-                after.push(Block {
-                    turn,
-                    tokens: tokenizer.count(&text),
-                    content: Content::Generated { text },
-                });
+                let near = blocks.get(index).filter(|_| index < scope.end).or(last.map(|i| &blocks[i]));
+                let (turn, fresh) = near.map_or((0, true), |b| (b.turn, b.fresh));
+                let tokens = tokenizer.count(&text);
+                after.push((
+                    index - scope.start,
+                    Block { turn, tokens, content: Content::Generated { text }, fresh },
+                ));
             } else {
                 on_block = Some(edit);
             }
@@ -291,19 +368,20 @@ fn edited(tokenizer: &Tokenizer, blocks: &[Block], scope: Range<usize>, edits: V
             break;
         }
         let block = &blocks[index];
+        let (turn, fresh, at) = (block.turn, block.fresh, index - scope.start);
         let step = match block.content {
             Content::Step(s) | Content::Excerpt { step: s, .. } | Content::Placeholder { step: s, .. } => s,
             Content::Generated { .. } => 0,
         };
         match on_block {
-            None => after.push(block.clone()),
+            None => after.push((at, block.clone())),
             Some(Edit::Keep { pieces, .. }) if !pieces.is_empty() => {
                 let tokens = pieces.iter().map(|p| p.tokens).sum();
-                after.push(Block { turn: block.turn, tokens, content: Content::Excerpt { step, pieces } });
+                after.push((at, Block { turn, tokens, content: Content::Excerpt { step, pieces }, fresh }));
             }
             Some(Edit::Mask { text, .. }) => {
                 let tokens = tokenizer.count(&text);
-                after.push(Block { turn: block.turn, tokens, content: Content::Placeholder { step, text } });
+                after.push((at, Block { turn, tokens, content: Content::Placeholder { step, text }, fresh }));
             }
             Some(_) => {}
         }
@@ -312,19 +390,20 @@ fn edited(tokenizer: &Tokenizer, blocks: &[Block], scope: Range<usize>, edits: V
 }
 
 /// Whether a tool result stands there without the call that it answers.
-fn has_orphan(log: &Log, blocks: &[Block]) -> bool {
+fn has_orphan<'a>(log: &Log, blocks: impl IntoIterator<Item = &'a Block> + Clone) -> bool {
     let step_of = |b: &Block| match b.content {
         Content::Step(step) | Content::Placeholder { step, .. } => Some(&log.trajectory.steps[step as usize]),
         _ => None,
     };
     let calls: HashSet<&str> = blocks
-        .iter()
+        .clone()
+        .into_iter()
         .filter_map(step_of)
         .filter(|s| s.kind == Kind::Action)
         .filter_map(|s| s.call_id.as_deref())
         .collect();
     blocks
-        .iter()
+        .into_iter()
         .filter_map(step_of)
         .filter(|s| s.kind == Kind::Observation)
         .any(|s| s.call_id.as_deref().is_some_and(|id| !calls.contains(id)))
@@ -374,6 +453,32 @@ mod tests {
         assert_eq!(c.blocks[3].text(&log), "gone");
     }
 
+    /// What stands between the picked blocks stays, and a text takes the place of the block that it was put before.
+    #[test]
+    fn a_scope_may_have_gaps() {
+        let log = Log::script(
+            "user: the task
+             action: ls
+             observation: one two three four five six seven
+             action: cat a
+             observation: eight nine ten eleven twelve thirteen
+             agent: done",
+        );
+        let mut c = context(&log);
+        let edits = |context: &Context| {
+            let first = context.n_head;
+            let insert = Edit::Insert { before: first + 1, text: "gone".to_owned() };
+            vec![Edit::Drop { block: first }, insert, Edit::Drop { block: first + 1 }]
+        };
+        let applied = c.apply_picked(&log, &tokenizer(), &[2, 4], edits(&c.only(&[2, 4]))).unwrap();
+        let texts: Vec<String> = c.blocks.iter().map(|b| b.text(&log)).collect();
+        assert_eq!(texts, ["the task", "ls", "cat a", "gone", "done"]);
+        assert_eq!(c.blocks.iter().map(|b| b.fresh).collect::<Vec<_>>(), [true, true, true, false, true]);
+        assert_eq!(c.tokens, sum(&c.blocks));
+        assert_eq!(applied.unchanged_prefix, Some(u64::from(log.tokens[0] + log.tokens[1])));
+        assert!(applied.violations.is_empty() && applied.after.len() == 1 && applied.before.len() == 2);
+    }
+
     #[test]
     fn a_longer_result_is_refused() {
         let (log, mut c) = (log(), context(&log()));
@@ -381,7 +486,8 @@ mod tests {
         let text = "many words that say more than the original did ".repeat(9);
         let applied = c.apply(&log, &tokenizer(), scope, vec![Edit::Insert { before: 4, text }]).unwrap();
         assert_eq!(applied.violations, ["longer than the original"]);
-        assert_eq!(c.blocks, before);
+        let contents = |blocks: &[Block]| blocks.iter().map(|b| b.content.clone()).collect::<Vec<_>>();
+        assert_eq!(contents(&c.blocks), contents(&before));
     }
 
     #[test]

@@ -7,8 +7,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::features::atoms::{self, AtomKind};
+use crate::features::turns::{self, Turns};
 use crate::store::FeatureRow;
 use crate::trajectory::{Kind, Trajectory};
 
@@ -76,6 +78,7 @@ pub struct Log {
     /// Mentions in the order of their atoms, and where each atom's begin.
     by_atom: Vec<u32>,
     atom_start: Vec<u32>,
+    facts: OnceLock<Turns>,
 }
 
 impl Log {
@@ -102,6 +105,7 @@ impl Log {
             n_segments: trajectory.steps.last().map_or(1, |s| s.segment + 1),
             by_atom: Vec::new(),
             atom_start: Vec::new(),
+            facts: OnceLock::new(),
             trajectory,
         };
         for (step, row) in features.into_iter().enumerate() {
@@ -217,6 +221,12 @@ impl Log {
                 *id = to;
             }
         }
+    }
+
+    /// What happened in each turn; read when it is first asked for.
+    pub fn facts(&self) -> &Turns {
+        let one_name = |path: &str| Some(self.atoms[self.find_atom(path)? as usize].text.clone());
+        self.facts.get_or_init(|| turns::read(&self.trajectory.steps, &one_name))
     }
 
     pub fn id(&self) -> &str {

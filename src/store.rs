@@ -478,9 +478,11 @@ table! {
         pub trigger_kind: Cow<'static, str>,
         /// Confidence of the trigger, 0 to 1.
         pub confidence: f64,
-        /// First turn of the scope.
+        /// What the trigger says of its decision, JSON; null when nothing.
+        pub details: Option<String>,
+        /// First turn of the scope; where the trigger named single steps, that of the first block.
         pub scope_start: u32,
-        /// Turn after the last of the scope.
+        /// Turn after the last of the scope, or of its last block.
         pub scope_end: u32,
         /// Tokens of the whole context before.
         pub tokens_before: u64,

@@ -19,7 +19,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("annotations", vec!["log", "trajectory"]),
         ("context", vec!["features", "log", "trajectory"]),
         ("watch", vec!["context", "features", "log"]),
-        ("triggers", vec!["features", "log", "trajectory"]),
+        ("triggers", vec!["features", "log", "models", "trajectory"]),
         ("strategies", vec!["annotations", "context", "features", "log", "models", "needs", "trajectory"]),
         // Scorers read what a replay and its shadows recorded, and the prices of the plan.
         (

@@ -298,6 +298,7 @@ fn event_rows(
             turn: e.turn,
             trigger_kind: e.kind.into(),
             confidence: e.confidence,
+            details: (!e.details.is_empty()).then(|| e.details.clone()),
             scope_start: e.turns.start,
             scope_end: e.turns.end,
             tokens_before: e.tokens_before,

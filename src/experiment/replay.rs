@@ -19,7 +19,7 @@ use crate::models::Model;
 use crate::needs::Needs;
 use crate::strategies::{Env, Scope, State, Strategy, Work};
 use crate::trajectory::Kind;
-use crate::triggers::{Moment, Trigger};
+use crate::triggers::{Firing, Moment, Trigger};
 
 /// A variant ready to run.
 pub struct Recipe {
@@ -55,10 +55,16 @@ pub struct Event {
     pub decision: u32,
     pub kind: &'static str,
     pub confidence: f64,
-    /// Turns of the scope.
+    /// What the trigger says of its decision, JSON.
+    pub details: String,
+    /// Turns of the scope; where it has gaps, from the first to the last of its blocks.
     pub turns: Range<u32>,
     /// The last of them, from this turn on, are compressed for the first time: all, unless the strategy is recursive.
     pub fresh: u32,
+    /// The steps that the trigger named, if the scope is made of these and not of whole turns.
+    pub only: Option<Vec<u32>>,
+    /// Whether it takes the place of all events before it in its segment: the strategy is recursive.
+    pub replaces: bool,
     pub tokens_before: u64,
     pub tokens_after: u64,
     /// Prefix that the prompt shared with the previous one before the event.
@@ -80,11 +86,6 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether a block of the scope had not been compressed before.
-    pub fn is_fresh(&self, block: &Block) -> bool {
-        block.turn >= self.fresh
-    }
-
     /// Whether a block of the scope stands for removable ones.
     pub fn is_kept(log: &Log, strategy: &dyn Strategy, block: &Block) -> bool {
         block.kind(log).is_none_or(|kind| strategy.may_remove(kind))
@@ -192,6 +193,27 @@ struct Carry {
     tokens_full_head: u64,
     /// What the strategy remembers.
     state: State,
+    /// Whether an event took single steps: then scopes have gaps.
+    has_gaps: bool,
+    /// Steps that the trigger named and the strategy still leaves alone: they join the next scope of single steps.
+    waiting: Vec<u32>,
+}
+
+/// What an event compresses.
+struct Pick {
+    turns: Range<u32>,
+    fresh: u32,
+    /// Indices of blocks, ascending.
+    blocks: Vec<usize>,
+    only: Option<Vec<u32>>,
+}
+
+impl Pick {
+    /// The blocks as a range, if nothing stands between them.
+    fn range(&self) -> Option<Range<usize>> {
+        let (first, last) = (*self.blocks.first()?, *self.blocks.last()?);
+        (last - first + 1 == self.blocks.len()).then_some(first..last + 1)
+    }
 }
 
 impl Replayer<'_> {
@@ -221,6 +243,8 @@ impl Replayer<'_> {
             previous_sent: if turns.start > 1 { head_tokens } else { 0 },
             tokens_full_head: head_tokens,
             state: State::default(),
+            has_gaps: false,
+            waiting: Vec::new(),
         });
         if !bridge {
             self.context = Context::default();
@@ -230,7 +254,7 @@ impl Replayer<'_> {
             }
             self.context.n_head = self.context.blocks.len();
         }
-        let mut detector = self.recipe.trigger.detector(log, turns.start);
+        let mut detector = self.recipe.trigger.open(log, turns.clone(), self.recipe.model.as_deref())?;
         let mut after_logged_compaction = turns.start > 1;
         let mut full = carry.tokens_full_head;
         let mut previous_full = if turns.start > 1 { head_tokens } else { 0 };
@@ -253,9 +277,8 @@ impl Replayer<'_> {
             after_logged_compaction = false;
             let mut cached = carry.previous_sent;
             if let Some(firing) = detector.advance(&moment) {
-                let end = firing.scope_end.min(turn.saturating_sub(self.recipe.strategy.keep_last()));
-                if end > carry.compressed_until {
-                    let prefix = self.event((turn, decision), end, &firing, cached, &mut carry)?;
+                if let Some(pick) = self.pick(turn, &firing, &mut carry) {
+                    let prefix = self.event((turn, decision), pick, firing, cached, &mut carry)?;
                     cached = cached.min(prefix.unwrap_or(cached));
                 }
             }
@@ -281,21 +304,75 @@ impl Replayer<'_> {
         Ok(carry)
     }
 
-    /// Compresses the turns before `end`; returns the tokens before the first change, if anything changed.
+    /// What a firing makes the scope; none if nothing in it is new.
+    ///
+    /// Whole turns begin where the last event over whole turns ended. A recursive strategy has all in its scope that was
+    /// compressed before, too.
+    fn pick(&self, turn: u32, firing: &Firing, carry: &mut Carry) -> Option<Pick> {
+        let newest = turn.saturating_sub(self.recipe.strategy.keep_last());
+        let recursive = self.recipe.strategy.is_recursive();
+        let blocks = &self.context.blocks;
+        let is_fresh = |i: usize| blocks[i].fresh;
+        if let Some(named) = &firing.only {
+            let (mut steps, too_new): (Vec<u32>, Vec<u32>) =
+                carry.waiting.iter().chain(named).partition(|&&step| self.log.turn_of(step) < newest);
+            carry.waiting = too_new;
+            steps.sort_unstable();
+            let place = |&step: &u32| {
+                let turn = self.log.turn_of(step);
+                self.context
+                    .range(turn..turn + 1)
+                    .find(|&i| is_fresh(i) && matches!(blocks[i].content, Content::Step(s) if s == step))
+            };
+            let mut only: Vec<(u32, usize)> = steps.iter().filter_map(|s| Some((*s, place(s)?))).collect();
+            only.dedup();
+            let fresh = only.iter().map(|(_, i)| blocks[*i].turn).min()?;
+            let mut picked: Vec<usize> = only.iter().map(|(_, i)| *i).collect();
+            if recursive {
+                picked.extend((self.context.n_head..blocks.len()).filter(|&i| !is_fresh(i)));
+                picked.sort_unstable();
+            }
+            let only = Some(only.into_iter().map(|(step, _)| step).collect());
+            carry.has_gaps = true;
+            return Some(Pick { turns: self.turns(&picked), fresh, blocks: picked, only });
+        }
+        let end = firing.scope_end.min(newest);
+        if end <= carry.compressed_until {
+            return None;
+        }
+        let fresh = carry.compressed_until;
+        let turns = if recursive { carry.begin } else { fresh }..end;
+        let range = self.context.range(turns.clone());
+        let picked: Vec<usize> = match (carry.has_gaps, recursive) {
+            (false, _) => range.collect(),
+            (true, false) => range.filter(|&i| is_fresh(i)).collect(),
+            (true, true) => {
+                (self.context.n_head..blocks.len()).filter(|i| range.contains(i) || !is_fresh(*i)).collect()
+            }
+        };
+        carry.compressed_until = end;
+        let is_new = !carry.has_gaps || picked.iter().any(|&i| is_fresh(i));
+        is_new.then_some(Pick { turns, fresh, blocks: picked, only: None })
+    }
+
+    /// The turns from the first to the last of these blocks.
+    fn turns(&self, blocks: &[usize]) -> Range<u32> {
+        let turns = || blocks.iter().map(|&i| self.context.blocks[i].turn);
+        turns().min().unwrap_or(0)..turns().max().map_or(0, |last| last + 1)
+    }
+
+    /// Compresses what was picked; returns the tokens before the first change, if anything changed.
     fn event(
         &mut self,
         (turn, until): (u32, u32),
-        end: u32,
-        firing: &crate::triggers::Firing,
+        pick: Pick,
+        firing: Firing,
         cached_before: u64,
         carry: &mut Carry,
     ) -> anyhow::Result<Option<u64>> {
         let log = self.log;
         let strategy = &*self.recipe.strategy;
-        let fresh = carry.compressed_until;
-        let turns = if strategy.is_recursive() { carry.begin } else { fresh }..end;
         let number = self.run.events.len() as u64;
-        let blocks = self.context.range(turns.clone());
         let tokens_before = self.context.tokens;
         let rng = rng(self.recipe.seed, "strategy", log.id(), number, 0);
         let mut env = Env {
@@ -303,24 +380,27 @@ impl Replayer<'_> {
             state: std::mem::take(&mut carry.state),
             ..Env::new(self.tokenizer, rng, self.recipe.model.as_deref())
         };
-        let scope = Scope {
-            log,
-            context: &self.context,
-            blocks: blocks.clone(),
-            turns: turns.clone(),
-            fresh,
-            turn,
-            needs: self.needs,
-        };
+        let (turns, fresh) = (pick.turns.clone(), pick.fresh);
+        // A scope of single steps or with gaps is shown as if nothing stood between.
+        let whole =
+            if pick.blocks.is_empty() { Some(self.context.range(turns.clone())) } else { pick.range() };
+        let whole = whole.filter(|_| pick.only.is_none());
+        let view = whole.is_none().then(|| self.context.only(&pick.blocks));
+        let context = view.as_ref().unwrap_or(&self.context);
+        let blocks = whole.clone().unwrap_or(context.n_head..context.blocks.len());
+        let scope = Scope { log, context, blocks, turns: turns.clone(), fresh, turn, needs: self.needs };
         let edits = strategy.compress(&scope, &mut env)?;
         carry.state = env.state;
-        let applied = self.context.apply(log, self.tokenizer, blocks, edits)?;
-        let after = self.context.blocks[applied.after].to_vec();
-        let whole = |b: &Block| match b.content {
+        let applied = match whole {
+            Some(range) => self.context.apply(log, self.tokenizer, range, edits)?,
+            None => self.context.apply_picked(log, self.tokenizer, &pick.blocks, edits)?,
+        };
+        let after = applied.after;
+        let step_of = |b: &Block| match b.content {
             Content::Step(step) => Some(step),
             _ => None,
         };
-        let kept: HashSet<u32> = after.iter().filter_map(whole).collect();
+        let kept: HashSet<u32> = after.iter().filter_map(step_of).collect();
         for block in &applied.before {
             if let Content::Step(step) = block.content
                 && let Some(id) = log.trajectory.steps[step as usize].call_id.as_deref()
@@ -338,16 +418,19 @@ impl Replayer<'_> {
             decision: self.run.decisions.len() as u32,
             kind: firing.kind,
             confidence: firing.confidence,
+            details: firing.details,
             turns,
             fresh,
+            only: pick.only,
+            replaces: strategy.is_recursive(),
             tokens_before,
             tokens_after: self.context.tokens,
             cached_before,
-            fresh_tokens: sum(&mut applied.before.iter().filter(|b| b.turn >= fresh)),
+            fresh_tokens: sum(&mut applied.before.iter().filter(|b| b.fresh)),
             removable: applied
                 .before
                 .iter()
-                .filter(|b| b.turn >= fresh && removable(b))
+                .filter(|b| b.fresh && removable(b))
                 .filter_map(|b| match b.content {
                     Content::Step(step) => Some(step),
                     _ => None,
@@ -361,7 +444,6 @@ impl Replayer<'_> {
             violations: applied.violations,
         };
         self.observer.compressed(strategy, &applied.before, &event, until);
-        carry.compressed_until = end;
         carry.kept_tokens = event.kept_tokens + if strategy.is_recursive() { 0 } else { carry.kept_tokens };
         self.run.events.push(event);
         Ok(applied.unchanged_prefix)
@@ -378,8 +460,11 @@ impl Event {
             decision: turn - 1,
             kind: "test",
             confidence: 1.0,
+            details: String::new(),
             fresh: turns.start,
             turns,
+            only: None,
+            replaces: false,
             tokens_before: 0,
             tokens_after: 0,
             cached_before: 0,
@@ -570,6 +655,8 @@ mod tests {
             let triggers = [
                 ("never", ""), ("turns", "n = 1"), ("turns", "n = 3\nkeep = 2"),
                 ("tokens", "window = 120\nkeep = 1"), ("marked", ""), ("logged", ""),
+                ("subtask", "idle_turns = 2\nedits = 1"), ("intent", ""), ("boundary", "min_span = 0"),
+                ("staleness", "recent = 1\nthreshold = 0.3"), ("hybrid", "masking_window = 3"),
             ];
             prop_assert!(triggers::ALL.iter().all(|e| triggers.iter().any(|t| t.0 == e.name)));
             for entry in strategies::ALL {

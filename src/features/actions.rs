@@ -119,6 +119,12 @@ fn tool_action(step: &Step, tool: &str, arguments: &Arguments, editor: &mut Edit
     }
 }
 
+/// Understands a call that is logged as the line that the agent wrote: `goto 300`, `pytest tests/a.py`. Its tool is only
+/// the line's first word.
+pub(super) fn analyse_line(text: &str, editor: &mut Editor) -> Action {
+    command(text, 0, editor)
+}
+
 /// Whether a number of an action is a parameter of the view itself: `offset=55`, `limit=70`.
 pub(super) fn is_view_parameter(norm: &str) -> bool {
     let key = norm.split_once('=').map_or("", |(key, _)| key);

@@ -5,10 +5,14 @@
 pub mod actions;
 mod annotate;
 pub mod atoms;
+pub mod intents;
+mod outcomes;
 pub mod partners;
 pub mod sentences;
+mod phrases;
 pub mod spans;
 pub mod tokens;
+pub mod turns;
 mod words;
 
 pub use annotate::{Annotated, annotate};

@@ -52,6 +52,32 @@ pub fn centre(batch: &mut [Vec<f64>]) {
     }
 }
 
+/// Which label each prompt asks for, and its probability among the labels. From each label its mean over fixed `anchors`
+/// is taken, so that the answer to one prompt does not depend on the others.
+pub fn classify(
+    model: &dyn Model,
+    prompts: &[Prompt],
+    anchors: &[Prompt],
+    labels: &[&str],
+) -> Vec<Result<(usize, f64), CallError>> {
+    let all: Vec<Prompt> = anchors.iter().chain(prompts).cloned().collect();
+    let mut told = likelihoods(model, &all, labels);
+    let asked = told.split_off(anchors.len());
+    let answered: Vec<Vec<f64>> = told.into_iter().flatten().collect();
+    let mean = |label: usize| {
+        answered.iter().map(|anchor| anchor[label]).sum::<f64>() / answered.len().max(1) as f64
+    };
+    let means: Vec<f64> = (0..labels.len()).map(mean).collect();
+    let choose = |likelihoods: Vec<f64>| {
+        let centred: Vec<f64> = likelihoods.iter().zip(&means).map(|(l, mean)| l - mean).collect();
+        let shares = normalise(&centred);
+        let best =
+            largest(&shares).ok_or_else(|| CallError::Failed("asked for none of no labels".to_owned()))?;
+        Ok((best, shares[best]))
+    };
+    asked.into_iter().map(|outcome| choose(outcome?)).collect()
+}
+
 /// The index of the largest, of equal ones the first.
 pub fn largest(values: &[f64]) -> Option<usize> {
     let mut best: Option<usize> = None;
@@ -108,6 +134,35 @@ mod tests {
         digits[0] = -1.0;
         digits[9] = -1.0;
         assert!((expected(&digits) - 5.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_class_is_what_stands_out_from_the_anchors() {
+        use crate::models::scripted::Scripted;
+        use crate::models::{Card, Part, Scores, TokenScore};
+        let card = Card { name: "m".to_owned(), identity: "test".to_owned(), window: 99 };
+        // Label 0 is likelier everywhere; the second prompt means label 1, the third is refused.
+        let model = Scripted::rule(card, |call| {
+            let Call::Score { prompt, .. } = call else { return None };
+            let logprobs = match prompt.parts[0].text.as_str() {
+                "refused" => return Some(Err(CallError::Timeout(1))),
+                "second" => [-2.0, -4.0],
+                _ => [-1.0, -9.0],
+            };
+            let continuations = logprobs.map(|logprob| vec![TokenScore { end: 1, logprob }]).to_vec();
+            Some(Ok(Answer::Scores(Scores { parts: vec![], continuations, prompt_tokens: 1, cut_tokens: 0 })))
+        });
+        let prompt = |text: &str| Prompt {
+            parts: vec![Part { text: text.to_owned(), ..Part::default() }],
+            ..Prompt::default()
+        };
+        let asked = ["first", "second", "refused"].map(prompt);
+        let told = classify(&model, &asked, &[prompt("anchor")], &["a", "b"]);
+        assert_eq!(told[0].as_ref().unwrap(), &(0, 0.5));
+        let (label, share) = *told[1].as_ref().unwrap();
+        assert!(label == 1 && (share - 1.0 / (1.0 + (-6f64).exp())).abs() < 1e-12);
+        assert!(told[2].is_err());
+        assert!(classify(&model, &[], &[], &["a"]).is_empty());
     }
 
     #[test]

@@ -226,6 +226,7 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                     turn: 10 * (event + 1),
                     trigger_kind: "turns".into(),
                     confidence: 1.0,
+                    details: None,
                     scope_start: 1,
                     scope_end: 10,
                     tokens_before: 9_000,

@@ -40,8 +40,10 @@ pub(super) fn score(truth: &Truth, log: &Log, run: &Run, seed: u64, rows: &mut R
         .filter(|&turn| turn > 0)
         .collect();
     let ends: Vec<u32> = ends.into_iter().collect();
+    // An event over single steps cuts the history nowhere.
+    let whole = run.events.iter().filter(|event| event.only.is_none());
     let cuts: BTreeSet<u32> =
-        run.events.iter().filter_map(|event| event.turns.end.checked_sub(1)).filter(|&cut| cut > 0).collect();
+        whole.filter_map(|event| event.turns.end.checked_sub(1)).filter(|&cut| cut > 0).collect();
     let cuts: Vec<u32> = cuts.into_iter().collect();
     if ends.is_empty() || cuts.is_empty() {
         return;

@@ -64,7 +64,7 @@ impl Observer for Journal<'_> {
             seen
         };
         // What is bound in a text depends on the sources before it, so that what was counted is remembered.
-        let gone = sightings(&mut before.iter().filter(|block| event.is_fresh(block)));
+        let gone = sightings(&mut before.iter().filter(|block| block.fresh));
         let left = sightings(&mut event.after.iter());
         for (w, b) in self.left.drain(..).chain(gone) {
             self.counts.remove(w, b);

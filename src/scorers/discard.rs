@@ -5,7 +5,7 @@
 //! dropping at random gives, 1 is removing nothing needed, null where nothing was removed or needed.
 //! (The seeds' "compression precision" is saturated: dropping everything scores 0.94 and more.)
 //!
-//! An event is judged by what it does to the turns that it is the first to compress.
+//! An event is judged by what it does to the steps that it is the first to compress.
 
 use std::collections::BTreeSet;
 
@@ -33,26 +33,35 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 /// `needed`: (cheapest source span, turn of the need) of each exposed headline need.
 pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
-    let mut event_of_turn = vec![u32::MAX; log.turns.len()];
+    let mut event_of = vec![u32::MAX; log.n_steps()];
     let (mut scope, mut copied) = (0u64, 0u64);
     for (i, event) in run.events.iter().enumerate() {
-        event_of_turn[event.fresh as usize..event.turns.end as usize].fill(i as u32);
+        let mut take = |step: u32| {
+            let first = &mut event_of[step as usize];
+            *first = (*first).min(i as u32);
+        };
+        match &event.only {
+            Some(steps) => steps.iter().for_each(|&step| take(step)),
+            None => (event.fresh..event.turns.end)
+                .flat_map(|t| log.turns[t as usize].steps.clone())
+                .for_each(take),
+        }
         scope += event.fresh_tokens;
-        let after = event.after.iter().filter(|block| event.is_fresh(block));
+        let after = event.after.iter().filter(|block| block.fresh);
         copied += after.map(|b| u64::from(b.tokens - b.generated_tokens())).sum::<u64>();
     }
     // A span counts once, however many needs it serves.
     let spans: BTreeSet<u32> = needed
         .iter()
         .filter(|(span, turn)| {
-            let event = event_of_turn[log.turn_of(log.spans[*span as usize].step) as usize];
+            let event = event_of[log.spans[*span as usize].step as usize];
             run.events.get(event as usize).is_some_and(|e| e.turn <= *turn)
         })
         .map(|(span, _)| *span)
         .collect();
     let (mut needed_scope, mut needed_removed) = (0u64, 0u64);
     for span in spans {
-        let event = &run.events[event_of_turn[log.turn_of(log.spans[span as usize].step) as usize] as usize];
+        let event = &run.events[event_of[log.spans[span as usize].step as usize] as usize];
         let tokens = log.spans[span as usize].tokens;
         needed_scope += u64::from(tokens);
         needed_removed += u64::from(tokens - event.copied_tokens(log, span).min(tokens));

@@ -142,6 +142,7 @@ mod tests {
                 turn: turn - 1,
                 tokens: 9,
                 content: Content::Generated { text: text.to_owned() },
+                fresh: true,
             }];
             event.work.calls = calls;
             event.work.degenerate = degenerate.to_vec();

@@ -7,7 +7,6 @@
 //! (`shuffled`) the variant's own words in random order, which mean nothing.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use rand::seq::SliceRandom as _;
 
@@ -41,35 +40,43 @@ pub(super) fn points<'a>(log: &Log, run: &'a Run) -> Vec<Point<'a>> {
     if log.n_segments > 1 {
         return points;
     }
-    // What stands for which turns. An event over turns that were compressed before takes their place.
-    let mut kept: Vec<(Range<u32>, &[Block])> = Vec::new();
+    // What the events left. One of a recursive strategy takes the place of all before it.
+    let mut kept: Vec<&[Block]> = Vec::new();
+    let mut compressed = vec![false; log.n_steps()];
     let last = run.events.len();
     for (number, event) in (1..).zip(&run.events) {
-        while kept.last().is_some_and(|(turns, _)| turns.start >= event.turns.start) {
-            kept.pop();
+        if event.replaces {
+            kept.clear();
         }
-        kept.push((event.turns.clone(), &event.after));
+        kept.push(&event.after);
+        match &event.only {
+            Some(steps) => steps.iter().for_each(|&step| compressed[step as usize] = true),
+            None => {
+                let steps = event.turns.clone().flat_map(|turn| log.turns[turn as usize].steps.clone());
+                steps.for_each(|step| compressed[step as usize] = true);
+            }
+        }
         let until = log.turns[event.turn as usize].decision.unwrap_or(0);
         if number <= EACH || usize::is_power_of_two(number) {
-            points.push(point(log, Some(number), until, &kept));
+            points.push(point(log, Some(number), until, &compressed, &kept));
         }
         if number == last {
-            points.push(point(log, None, log.n_steps() as u32, &kept));
+            points.push(point(log, None, log.n_steps() as u32, &compressed, &kept));
         }
     }
     points
 }
 
-fn point<'a>(log: &Log, number: Option<usize>, until: u32, kept: &[(Range<u32>, &'a [Block])]) -> Point<'a> {
-    let compressed = |step: u32| {
-        let turn = log.turn_of(step);
-        kept[..kept.partition_point(|(turns, _)| turns.start <= turn)]
-            .last()
-            .is_some_and(|(turns, _)| turns.contains(&turn))
-    };
+fn point<'a>(
+    log: &Log,
+    number: Option<usize>,
+    until: u32,
+    compressed: &[bool],
+    kept: &[&'a [Block]],
+) -> Point<'a> {
     let steps = (0..until).filter(|&step| log.kind(step) != Kind::Tools);
-    let (scope, base) = steps.partition(|&step| compressed(step));
-    Point { number, until, scope, base, kept: kept.iter().flat_map(|(_, blocks)| blocks.iter()).collect() }
+    let (scope, base) = steps.partition(|&step| compressed[step as usize]);
+    Point { number, until, scope, base, kept: kept.iter().copied().flatten().collect() }
 }
 
 impl Point<'_> {

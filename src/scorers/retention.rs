@@ -172,13 +172,13 @@ impl Observer for Ledger<'_> {
     }
 
     fn compressed(&mut self, strategy: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
-        for block in before.iter().filter(|block| event.is_fresh(block)) {
+        for block in before.iter().filter(|block| block.fresh) {
             self.watch.in_block(block, until, &mut |w, b| {
                 self.outside.remove(w, b);
                 self.lost[w as usize] |= !self.outside.has(w, false);
             });
         }
-        let fixed = |b: &&Block| event.is_fresh(b) && !Event::is_kept(self.log, strategy, b);
+        let fixed = |b: &&Block| b.fresh && !Event::is_kept(self.log, strategy, b);
         for block in event.after.iter().filter(fixed) {
             self.watch.in_block(block, until, &mut |w, b| self.fixed.add(w, b));
         }

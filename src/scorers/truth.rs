@@ -189,7 +189,7 @@ mod tests {
         let log = log();
         let mut event = Event::test(4, 1..4);
         let content = Content::Generated { text: text.to_owned() };
-        event.after = vec![Block { turn: 3, tokens: 9, content }];
+        event.after = vec![Block { turn: 3, tokens: 9, content, fresh: true }];
         let run = Run { events: vec![event], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
         score(&Truth::of(&log).unwrap(), &log, &run, &reader(), 1, &mut rows).unwrap();

@@ -30,10 +30,6 @@ struct AtCompaction;
 
 impl Detector for AtCompaction {
     fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
-        moment.after_logged_compaction.then_some(Firing {
-            kind: "logged",
-            scope_end: moment.turn,
-            confidence: 1.0,
-        })
+        moment.after_logged_compaction.then(|| Firing::new("logged", moment.turn, 1.0))
     }
 }

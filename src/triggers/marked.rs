@@ -52,6 +52,6 @@ impl Detector for Points {
             self.left.pop();
         }
         let scope_end = moment.turn.checked_sub(self.keep)?;
-        (self.left.len() < n).then_some(Firing { kind: "marked", scope_end, confidence: 1.0 })
+        (self.left.len() < n).then(|| Firing::new("marked", scope_end, 1.0))
     }
 }

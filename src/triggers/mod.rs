@@ -3,11 +3,19 @@
 //! A trigger is asked before every decision and says which turns to compress. It knows nothing of
 //! strategies. A detector advances at every turn, whether or not anything came of its last answer.
 
-use crate::log::Log;
+use std::ops::Range;
 
+use crate::log::Log;
+use crate::models::Model;
+
+mod boundary;
+mod hybrid;
+mod intent;
 mod logged;
 mod marked;
 mod never;
+mod staleness;
+mod subtask;
 mod tokens;
 mod turns;
 
@@ -31,12 +39,40 @@ pub struct Firing {
     pub scope_end: u32,
     /// 0 to 1.
     pub confidence: f64,
+    /// The steps to compress, instead of whole turns; what else stands between them is left untouched, and can be in a
+    /// later scope. The replay shows a strategy these blocks as if nothing stood between, so that no strategy knows of it.
+    pub only: Option<Vec<u32>>,
+    /// More of the decision, JSON; empty is nothing.
+    pub details: String,
+}
+
+impl Firing {
+    pub(crate) fn new(kind: &'static str, scope_end: u32, confidence: f64) -> Self {
+        Firing { kind, scope_end, confidence, only: None, details: String::new() }
+    }
+
+    fn with(self, details: serde_json::Value) -> Self {
+        Firing { details: details.to_string(), ..self }
+    }
 }
 
 /// A rule with its parameters.
 pub trait Trigger: Send + Sync {
     /// A detector for a segment whose first turn that may be compressed is `first_turn`.
     fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector>;
+
+    /// The same for the turns of a segment, by a trigger that may ask the variant's model about each of them beforehand.
+    ///
+    /// # Errors
+    /// The trigger asks a model and the variant has none, or it answers nothing any more.
+    fn open(
+        &self,
+        log: &Log,
+        turns: Range<u32>,
+        _model: Option<&dyn Model>,
+    ) -> anyhow::Result<Box<dyn Detector>> {
+        Ok(self.detector(log, turns.start))
+    }
 
     /// Whether the replay goes on over a compaction that the log contains, in place of it.
     fn bridges(&self) -> bool {
@@ -49,6 +85,26 @@ pub trait Detector {
     fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing>;
 }
 
+/// A detector that looks at one finished turn after the other.
+trait Rule {
+    /// What the turn gives reason to, at the next decision. Turns come in order, each once.
+    fn turn(&mut self, log: &Log, turn: u32) -> Option<Firing>;
+}
+
+/// Hands a rule all turns that were finished since the last decision; its last word counts.
+struct Each<R> {
+    next: u32,
+    rule: R,
+}
+
+impl<R: Rule> Detector for Each<R> {
+    fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
+        let turns = self.next..moment.turn;
+        self.next = moment.turn.max(self.next);
+        turns.filter_map(|turn| self.rule.turn(moment.log, turn)).last()
+    }
+}
+
 /// A trigger in the catalogue.
 pub struct Entry {
     pub name: &'static str,
@@ -59,7 +115,18 @@ pub struct Entry {
 }
 
 /// All triggers, by name.
-pub static ALL: &[Entry] = &[logged::ENTRY, marked::ENTRY, never::ENTRY, tokens::ENTRY, turns::ENTRY];
+pub static ALL: &[Entry] = &[
+    boundary::ENTRY,
+    hybrid::ENTRY,
+    intent::ENTRY,
+    logged::ENTRY,
+    marked::ENTRY,
+    never::ENTRY,
+    staleness::ENTRY,
+    subtask::ENTRY,
+    tokens::ENTRY,
+    turns::ENTRY,
+];
 
 /// Builds the trigger of this name.
 pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Trigger>> {
@@ -68,4 +135,41 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Trigger>
         anyhow::bail!("unknown trigger `{name}` (known: {})", known.join(", "));
     };
     (entry.build)(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn firings(script: &str, trigger: &str, params: &str) -> Vec<(u32, Firing)> {
+        let log = Log::script(script);
+        let trigger = build(trigger, toml::from_str(params).unwrap()).unwrap();
+        let mut detector = trigger.detector(&log, 1);
+        (1..log.turns.len() as u32)
+            .filter_map(|turn| {
+                let moment = Moment { log: &log, turn, context_tokens: 0, after_logged_compaction: false };
+                Some((turn, detector.advance(&moment)?))
+            })
+            .collect()
+    }
+
+    /// What fires in a script: the turn about to be decided, the kind, the end of the scope or the steps, the confidence.
+    pub(super) fn fired(script: &str, trigger: &str, params: &str) -> Vec<String> {
+        let told = |(turn, f): (u32, Firing)| match f.only {
+            Some(steps) => format!("{turn}: {} {steps:?} {}", f.kind, f.confidence),
+            None => format!("{turn}: {} ..{} {}", f.kind, f.scope_end, f.confidence),
+        };
+        firings(script, trigger, params).into_iter().map(told).collect()
+    }
+
+    /// The details of each firing.
+    pub(super) fn details(script: &str, trigger: &str, params: &str) -> Vec<serde_json::Value> {
+        let parse = |(_, f): (u32, Firing)| serde_json::from_str(&f.details).unwrap();
+        firings(script, trigger, params).into_iter().map(parse).collect()
+    }
+
+    /// Lines again and again.
+    pub(super) fn lines(lines: &str, times: usize) -> String {
+        vec![lines; times].join("\n")
+    }
 }

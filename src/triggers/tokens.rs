@@ -52,11 +52,7 @@ impl Detector for Tokens {
     fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
         let limit = self.fraction * (self.window - self.reserve) as f64;
         let scope_end = moment.turn.checked_sub(self.keep)?;
-        (moment.context_tokens as f64 >= limit).then_some(Firing {
-            kind: "tokens",
-            scope_end,
-            confidence: 1.0,
-        })
+        (moment.context_tokens as f64 >= limit).then(|| Firing::new("tokens", scope_end, 1.0))
     }
 }
 

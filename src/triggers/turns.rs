@@ -53,7 +53,7 @@ impl Detector for Counter {
         // More than n may be due: a turn without a decision (two user messages) is not asked about.
         let scope_end = moment.turn - self.rule.keep;
         self.uncompressed_from = scope_end;
-        Some(Firing { kind: "turns", scope_end, confidence: 1.0 })
+        Some(Firing::new("turns", scope_end, 1.0))
     }
 }
 

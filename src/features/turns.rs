@@ -1,0 +1,609 @@
+//! What happened in each turn: files touched, tests and programs run with their outcome, calls of tools outside, what the
+//! agent said of its work, and what it is about. One pass over a trajectory; shared by all triggers.
+//!
+//! Of a long text only the ends are read, so that one giant observation costs no more than any other.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::actions::{self, Action, ActionKind, Editor};
+use super::atoms::{self, AtomKind};
+use super::intents::{Evidence, FileKind, Intent, Past};
+use super::phrases::{Phrases, words};
+use super::{outcomes, outcomes::edges};
+use crate::trajectory::{Kind, Step};
+
+/// The turns of a trajectory; turn 0, the head, is empty.
+#[derive(Debug, Default)]
+pub struct Turns {
+    pub turns: Vec<Facts>,
+    /// Names of files, tests and tools, by their number in the facts.
+    pub names: Vec<String>,
+}
+
+/// How a file was touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// Read, searched, or named in a command.
+    Read,
+    /// Changed; an edit that the editor refused is a reading.
+    Edit,
+    /// Given to a program or test runner.
+    Run,
+}
+
+/// A test run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestRun {
+    /// What was tested, as the command names it.
+    pub target: u32,
+    /// Unknown where neither a summary nor an exit code tells.
+    pub passed: Option<bool>,
+}
+
+/// A call of a tool outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApiCall {
+    pub name: u32,
+    /// Whether it changes something, by its name: `book_flight` and not `get_flight`.
+    pub changes: bool,
+}
+
+/// What happened in a turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Files in the order in which they were touched; at most [`MOST_FILES`].
+    pub files: Vec<(u32, Touch)>,
+    /// Whether something was read or searched.
+    pub looked: bool,
+    /// Whether a file was changed.
+    pub edited: bool,
+    /// Whether one of them is a document, which no test checks.
+    pub edited_document: bool,
+    /// Whether an edit was refused.
+    pub refused: bool,
+    pub test: Option<TestRun>,
+    /// Whether a program that is no test ended well; none if none ran.
+    pub ran_well: Option<bool>,
+    /// Whether the changes were looked through: `git diff`.
+    pub reviewed: bool,
+    pub api: Option<ApiCall>,
+    /// Whether the agent says that something is complete.
+    pub says_complete: bool,
+    /// Whether the agent says that it turns to something else now.
+    pub says_next: bool,
+    /// By rules, with its confidence; none where nothing tells.
+    pub intent: Option<(Intent, f64)>,
+}
+
+/// Files of a turn that are remembered.
+pub const MOST_FILES: usize = 8;
+/// Bytes at either end of what the agent says that are read.
+const PROSE: usize = 1024;
+/// Bytes of a command in which files are looked for.
+const COMMAND: usize = 2048;
+
+/// Reads a trajectory. `canonical` gives the one name of a file that may be spelled in several ways.
+pub fn read(steps: &[Step], canonical: &dyn Fn(&str) -> Option<String>) -> Turns {
+    let mut reader = Reader {
+        canonical,
+        turns: Turns::default(),
+        numbers: HashMap::new(),
+        editor: Editor::default(),
+        past: Past::default(),
+    };
+    let n_turns = steps.last().map_or(0, |s| s.turn as usize + 1);
+    reader.turns.turns.reserve(n_turns);
+    for turn in steps.chunk_by(|a, b| a.turn == b.turn) {
+        reader.turns.turns.resize(turn[0].turn as usize, Facts::default());
+        let facts = if turn[0].turn == 0 { Facts::default() } else { reader.turn(turn) };
+        reader.turns.turns.push(facts);
+    }
+    reader.turns
+}
+
+struct Reader<'a> {
+    canonical: &'a dyn Fn(&str) -> Option<String>,
+    turns: Turns,
+    numbers: HashMap<String, u32>,
+    editor: Editor,
+    past: Past,
+}
+
+/// An action of the turn, until its result is known.
+struct Deed<'a> {
+    step: &'a Step,
+    action: Action,
+    files: Vec<u32>,
+    result: Option<&'a Step>,
+}
+
+impl Reader<'_> {
+    fn number(&mut self, name: String) -> u32 {
+        if let Some(&number) = self.numbers.get(&name) {
+            return number;
+        }
+        let number = self.turns.names.len() as u32;
+        self.turns.names.push(name.clone());
+        self.numbers.insert(name, number);
+        number
+    }
+
+    fn turn(&mut self, steps: &[Step]) -> Facts {
+        let mut facts = Facts::default();
+        let mut evidence = Evidence::default();
+        let mut deeds: Vec<Deed<'_>> = Vec::new();
+        for step in steps {
+            match step.kind {
+                Kind::Message | Kind::Thought if step.is_agent() => {
+                    said(&step.text, &mut facts, &mut evidence);
+                }
+                Kind::Action => {
+                    let action = understood(step, &mut self.editor);
+                    let files = self.files(step, &action);
+                    deeds.push(Deed { step, action, files, result: None });
+                }
+                Kind::Observation => {
+                    let answers =
+                        |deed: &Deed<'_>| deed.step.call_id.is_some() && deed.step.call_id == step.call_id;
+                    let at = deeds.iter().position(answers);
+                    if let Some(deed) = at.or(deeds.len().checked_sub(1)).map(|at| &mut deeds[at]) {
+                        deed.result = Some(step);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for deed in deeds {
+            self.deed(deed, &mut facts, &mut evidence);
+        }
+        facts.intent = evidence.intent();
+        facts
+    }
+
+    /// The files that an action names: the one that it reads or edits, else those of its command.
+    fn files(&mut self, step: &Step, action: &Action) -> Vec<u32> {
+        let mut names: Vec<String> = action.path.iter().cloned().collect();
+        let runs = matches!(action.kind, ActionKind::RunCommand | ActionKind::RunTest);
+        if names.is_empty() && (runs || matches!(action.kind, ActionKind::ReadFile | ActionKind::Search)) {
+            let text = &step.text[..step.text.floor_char_boundary(COMMAND)];
+            let in_body = |at: usize| action.bodies.iter().any(|body| body.contains(&at));
+            names.extend(
+                atoms::occurrences(text)
+                    .into_iter()
+                    .filter(|o| o.kind == AtomKind::Path && is_file(&o.norm) && !in_body(o.start))
+                    // The end of a pattern is no file: `*_test.go`.
+                    .filter(|o| !text[..o.start].ends_with('*'))
+                    .take(MOST_FILES)
+                    .map(|o| o.norm.into_owned()),
+            );
+        }
+        let numbers = names.into_iter().map(|name| {
+            let name = (self.canonical)(&name).unwrap_or(name);
+            self.number(name)
+        });
+        numbers.collect()
+    }
+
+    fn deed(&mut self, deed: Deed<'_>, facts: &mut Facts, evidence: &mut Evidence) {
+        let Deed { step, action, files, result } = deed;
+        let output = edges(result.map_or("", |r| r.text.as_str()));
+        let said_error = result.and_then(|r| r.is_error);
+        let path = action.path.as_deref();
+        let kind = path.map_or(FileKind::Source, FileKind::of);
+        let mut touch = Touch::Read;
+        let mut looks = false;
+        match action.kind {
+            ActionKind::ReadFile | ActionKind::Search => facts.looked = true,
+            ActionKind::EditFile => {
+                let refused = said_error == Some(true)
+                    || outcomes::exit_code(&output).is_some_and(|code| code != 0)
+                    || outcomes::edit_refused(&output);
+                facts.refused |= refused;
+                if !refused {
+                    touch = Touch::Edit;
+                    facts.edited = true;
+                    facts.edited_document |= kind == FileKind::Document;
+                }
+            }
+            ActionKind::RunTest | ActionKind::RunCommand => {
+                touch = Touch::Run;
+                facts.reviewed |= step.text.contains("git diff");
+                let passed = ended_well(step, &output, said_error, action.kind);
+                let is_test = action.kind == ActionKind::RunTest || outcomes::outcome(&output).is_some();
+                if is_test {
+                    let target = self.number(format!("test {}", test_target(&step.text)));
+                    facts.test = Some(TestRun { target, passed });
+                } else if runs_program(&step.text) {
+                    facts.ran_well = passed;
+                } else {
+                    touch = Touch::Read;
+                }
+            }
+            ActionKind::ApiCall => {
+                let tool = step.tool.as_deref().unwrap_or("");
+                looks = only_looks(tool);
+                let name = self.number(format!("tool {}", api_name(tool, &step.text)));
+                // Of several calls the first that changes something counts.
+                if facts.api.is_none_or(|api| !api.changes) {
+                    facts.api = Some(ApiCall { name, changes: !looks });
+                }
+            }
+            ActionKind::Submit | ActionKind::Other => {}
+        }
+        for file in files {
+            if facts.files.len() < MOST_FILES && !facts.files.contains(&(file, touch)) {
+                facts.files.push((file, touch));
+            }
+        }
+        evidence.action(action.kind, path, looks, self.past);
+        match touch {
+            Touch::Edit => {
+                self.past.has_edited |= kind == FileKind::Source;
+                self.past.has_failed = false;
+            }
+            Touch::Run => {
+                let passed = facts.test.map_or(facts.ran_well, |test| test.passed);
+                self.past.has_failed = passed.map_or(self.past.has_failed, |passed| !passed);
+            }
+            Touch::Read => {}
+        }
+    }
+}
+
+/// Understands an action. One that is logged as a bare line is read as that line, whatever its first word.
+fn understood(step: &Step, editor: &mut Editor) -> Action {
+    let is_line = step.arguments.is_none()
+        && step.tool.as_deref().is_some_and(|tool| {
+            step.text.strip_prefix(tool).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        });
+    match is_line {
+        true => actions::analyse_line(&step.text, editor),
+        false => actions::analyse(step, editor),
+    }
+}
+
+/// Whether a path is that of a file, as far as its name tells.
+fn is_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').is_some_and(|(stem, extension)| {
+        !stem.is_empty() && !extension.is_empty() && extension.bytes().all(|b| b.is_ascii_alphanumeric())
+    })
+}
+
+/// How a test or program ended: by the runner's summary, else by how it broke down, else by its exit code, which is that of
+/// the last command of a pipe.
+fn ended_well(step: &Step, output: &str, said_error: Option<bool>, kind: ActionKind) -> Option<bool> {
+    let is_piped = step.text.contains(" | ");
+    let by_code = match outcomes::exit_code(output).map(|code| code == 0) {
+        Some(good) => Some(good),
+        None => said_error.map(|error| !error),
+    };
+    outcomes::outcome(output)
+        .or_else(|| outcomes::broke(output).then_some(false))
+        .or(by_code.filter(|good| !good || !is_piped))
+        // A program that did not break down ran well; of a test that is not enough to say.
+        .or((kind == ActionKind::RunCommand).then_some(true))
+}
+
+/// Whether a command runs a program, rather than to manage files or versions.
+fn runs_program(command: &str) -> bool {
+    const PROGRAMS: [&str; 11] =
+        ["python", "node ", "ruby ", "perl ", "java ", "./", "cargo run", "go run", "make", "bash ", "php "];
+    let head = &command[..command.floor_char_boundary(COMMAND)];
+    PROGRAMS.iter().any(|program| head.contains(program)) && !head.contains("pip install")
+}
+
+/// What a test command tests: the file, or the runner with what it is given.
+fn test_target(command: &str) -> String {
+    let head = &command[..command.floor_char_boundary(COMMAND)];
+    let mut words = head.split([' ', '\n', '\t']).filter(|w| !w.is_empty()).take(64);
+    let mut previous = "";
+    while let Some(word) = words.next() {
+        let is_runner = word.to_ascii_lowercase().contains("test")
+            || ["jest", "vitest", "mocha", "rspec", "tox", "check", "verify"].contains(&word);
+        if !is_runner || previous == "cd" || word.contains('=') || word.starts_with('-') {
+            previous = word;
+            continue;
+        }
+        let is_script = word.contains("::") || is_file(word) && !word.ends_with("runtests.py");
+        if is_script {
+            return word.to_owned();
+        }
+        let given = words
+            .find(|w| !w.starts_with('-'))
+            .filter(|w| !w.starts_with(['|', '&', '>', ';', '2']) && !w.ends_with(':'));
+        return format!("{word} {}", given.unwrap_or("")).trim_end().to_owned();
+    }
+    String::new()
+}
+
+/// The tool, or of a shell's `curl` and its like the host.
+fn api_name(tool: &str, text: &str) -> String {
+    let Some((_, rest)) = text.split_once("://") else { return tool.to_ascii_lowercase() };
+    let host = rest.split(['/', ' ', '"', '\'', '?', '\n']).next().unwrap_or("");
+    host.chars().take(80).collect::<String>().to_ascii_lowercase()
+}
+
+/// Whether a tool changes nothing, by the verbs of its name.
+fn only_looks(tool: &str) -> bool {
+    const VERBS: [&str; 19] = [
+        "get",
+        "list",
+        "search",
+        "find",
+        "read",
+        "fetch",
+        "query",
+        "lookup",
+        "look",
+        "describe",
+        "show",
+        "calculate",
+        "check",
+        "view",
+        "think",
+        "count",
+        "can",
+        "webfetch",
+        "websearch",
+    ];
+    // A shell's call is a GET unless it says otherwise, and a name without words says nothing.
+    let lower = tool.to_ascii_lowercase();
+    let parts: Vec<&str> = lower.split(['_', '-', '.', ':', '/']).filter(|part| !part.is_empty()).collect();
+    let is_shell = parts.iter().any(|part| ["bash", "shell", "terminal", "curl", "wget"].contains(part));
+    is_shell || parts.iter().any(|part| VERBS.contains(part))
+}
+
+#[derive(Clone, Copy)]
+enum Says {
+    Complete,
+    /// Turns to something else.
+    Next,
+    /// The same, if a verb of making follows.
+    NextIf,
+}
+
+/// Reads what the agent says.
+fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
+    let head = &text[..text.floor_char_boundary(PROSE)];
+    let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(PROSE)).max(head.len())..];
+    for part in [head, tail].into_iter().filter(|part| !part.is_empty()) {
+        let lower = part.to_lowercase().replace('\u{2019}', "'");
+        let words = words(&lower);
+        evidence.words(&words);
+        SAYS.visit(&words, |at, end, says| match says {
+            Says::Complete => facts.says_complete |= is_claimed(&words[..at]),
+            Says::Next => facts.says_next = true,
+            Says::NextIf => facts.says_next |= words.get(end).is_some_and(|verb| MAKING.contains(verb)),
+        });
+    }
+}
+
+/// Whether what follows these words is said to be so, and not asked for, doubted or denied.
+fn is_claimed(before: &[&str]) -> bool {
+    const DOUBTS: [&str; 46] = [
+        "if", "once", "when", "whether", "until", "unless", "after", "before", "not", "no", "never",
+        "doesn't", "don't", "isn't", "aren't", "won't", "didn't", "wasn't", "verify", "check", "ensure",
+        "confirm", "sure", "should", "will", "would", "could", "can", "may", "might", "see", "to", "want",
+        "need", "hope", "expect", "why", "how", "what", "almost", "ensures", "case", "cases", "assume",
+        "suggests", "than",
+    ];
+    let sentence = before.iter().rev().take(6).take_while(|w| **w != ".");
+    !sentence.into_iter().any(|word| DOUBTS.contains(word))
+}
+
+const MAKING: [&str; 22] = [
+    "work",
+    "implement",
+    "add",
+    "update",
+    "fix",
+    "create",
+    "write",
+    "refactor",
+    "document",
+    "start",
+    "tackle",
+    "address",
+    "handle",
+    "move",
+    "proceed",
+    "modify",
+    "apply",
+    "build",
+    "make",
+    "rewrite",
+    "extend",
+    "turn",
+];
+
+static SAYS: LazyLock<Phrases<Says>> = LazyLock::new(|| {
+    Phrases::new(&[
+        (
+            "is complete|is now complete|are complete|are now complete|is finished|is done .|are done .|all done .|has been completed|\
+             have been completed|successfully completed|i've completed|i have completed|has been fixed|have been fixed|\
+             is fixed|is now fixed|is resolved|is now resolved|has been resolved|successfully fixed|fix works|fix is working|\
+             works correctly|work correctly|works as expected|working as expected|working correctly|works perfectly|\
+             working perfectly|all tests pass|all tests are passing|all tests passed|tests pass|tests now pass|\
+             tests are passing|everything works|everything is working|everything passes|lint passes|build passes|\
+             successfully implemented|has been implemented|has been processed|has been cancelled|has been canceled|\
+             has been booked|has been updated successfully|has been refunded|has been exchanged|successfully updated|\
+             been successfully|is now active|is now working|has been restored",
+            Says::Complete,
+        ),
+        (
+            "moving on to|move on to|let's move on|let me move on|next task|on to the next|next up|now work on",
+            Says::Next,
+        ),
+        (
+            "now i'll|now i will|now i'm going to|next i'll|next i will|now let me|now let's|now we'll|now we will|now we need to|\
+             now i need to|next let's|next let me|next we'll|next we need to|i'll now|let me now|let's now|next i need to",
+            Says::NextIf,
+        ),
+    ])
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trajectory::{Builder, Role, action_text, step};
+    use proptest::prelude::*;
+
+    /// Turns of (what the agent says, its command, what came of it).
+    fn facts(turns: &[(&str, &str, &str)]) -> Turns {
+        let mut builder = Builder::new();
+        builder.push(step(Role::User, Kind::Message, "task"));
+        for (said, command, result) in turns {
+            builder.begin_call();
+            builder.push(step(Role::Agent, Kind::Thought, *said));
+            builder.push(step(Role::Agent, Kind::Action, *command));
+            builder.push(step(Role::Tool, Kind::Observation, *result));
+        }
+        read(&builder.finish(), &|_| None)
+    }
+
+    #[test]
+    fn files_and_how_they_were_touched() {
+        let t = facts(&[
+            ("", "cat src/a.py", "x"),
+            ("", "sed -i 's/a/b/' src/a.py", ""),
+            ("", "grep -n foo src/b.py src/c.py", "x"),
+            ("", "python src/a.py", "Traceback (most recent call last):"),
+            ("", "cd /testbed && ls **/*_test.go", "a"),
+        ]);
+        let of = |turn: usize| -> Vec<(&str, Touch)> {
+            t.turns[turn].files.iter().map(|(n, touch)| (t.names[*n as usize].as_str(), *touch)).collect()
+        };
+        assert_eq!(of(1), [("src/a.py", Touch::Read)]);
+        assert_eq!(of(2), [("src/a.py", Touch::Edit)]);
+        assert_eq!(of(3), [("src/b.py", Touch::Read), ("src/c.py", Touch::Read)]);
+        assert_eq!(of(4), [("src/a.py", Touch::Run)]);
+        assert_eq!(of(5), []);
+        assert_eq!(t.turns[4].ran_well, Some(false));
+        assert!(t.turns[2].edited && t.turns[1].looked);
+    }
+
+    #[test]
+    fn tests_and_their_outcomes() {
+        let of = |command: &str, result: &str| {
+            let t = facts(&[("", command, result)]);
+            t.turns[1].test.map(|test| (t.names[test.target as usize].clone(), test.passed))
+        };
+        let test = |target: &str, passed| Some((format!("test {target}"), passed));
+        assert_eq!(
+            of("python -m pytest tests/test_a.py::T -q", "1 passed in 0.2s"),
+            test("pytest tests/test_a.py::T", Some(true))
+        );
+        assert_eq!(
+            of("cd /testbed && python test_fix.py", "<returncode>0</returncode>\nok"),
+            test("test_fix.py", Some(true))
+        );
+        assert_eq!(
+            of("python test_fix.py | head", "<returncode>0</returncode>\nok"),
+            test("test_fix.py", None)
+        );
+        assert_eq!(
+            of("python test_fix.py | head", "Traceback (most recent call last):"),
+            test("test_fix.py", Some(false))
+        );
+        assert_eq!(
+            of("./tests/runtests.py admin", "Ran 2 tests in 1s\n\nOK"),
+            test("./tests/runtests.py admin", Some(true))
+        );
+        assert_eq!(of("cargo test turns", "test result: FAILED. 1 passed"), test("test turns", Some(false)));
+        assert_eq!(of("mise run test 2>&1 | tail", "ok  \ta/b\t1s"), test("test", Some(true)));
+        // A listing is no outcome, and reading a log of tests is no test.
+        assert_eq!(of("ls", "PASSED.txt\nFAILED.txt"), None);
+        assert_eq!(of("cat log.txt", "3 passed in 0.1s"), None);
+        // A program that prints a runner's summary ran tests.
+        assert_eq!(
+            of("python run.py", "Ran 3 tests in 0.1s\n\nFAILED (failures=1)").map(|t| t.1),
+            Some(Some(false))
+        );
+    }
+
+    #[test]
+    fn refused_edits_are_no_edits() {
+        let t = facts(&[
+            ("", "sed -i s/a/b/ a.py", "<returncode>1</returncode>"),
+            ("", "sed -i s/a/b/ README.md", ""),
+        ]);
+        assert!(t.turns[1].refused && !t.turns[1].edited && t.turns[1].files == [(0, Touch::Read)]);
+        assert!(t.turns[2].edited && t.turns[2].edited_document && !t.turns[2].refused);
+    }
+
+    #[test]
+    fn what_the_agent_says() {
+        let complete = |said: &str| facts(&[(said, "ls", "")]).turns[1].says_complete;
+        assert!(complete("The bug is now fixed. Good."));
+        assert!(complete("Great, all tests pass!"));
+        assert!(complete("Your reservation has been cancelled."));
+        assert!(!complete("Let me verify that the fix works as expected."));
+        assert!(!complete("It is not complete."));
+        assert!(!complete("Once the migration is complete, run it."));
+        assert!(!complete("This is done by calling f."));
+        let next = |said: &str| facts(&[(said, "ls", "")]).turns[1].says_next;
+        assert!(next("Now I\u{2019}ll work on the parser."));
+        assert!(next("Good. Next, let me update the docs"));
+        assert!(next("Moving on to the second part"));
+        assert!(!next("Now let me see the rest of the file"));
+    }
+
+    #[test]
+    fn commands_logged_as_lines_are_read_as_such() {
+        let mut builder = Builder::new();
+        for text in ["open src/a.py", "goto 300", "pytest tests/a.py", "edit 1:2\nx\nend_of_edit"] {
+            builder.begin_call();
+            let mut action = step(Role::Agent, Kind::Action, text);
+            action.tool = text.split_whitespace().next().map(str::to_owned);
+            builder.push(action);
+        }
+        let t = read(&builder.finish(), &|_| None);
+        let kinds: Vec<_> = t.turns[1..].iter().map(|f| (f.looked, f.test.is_some(), f.edited)).collect();
+        assert_eq!(
+            kinds,
+            [(true, false, false), (true, false, false), (false, true, false), (false, false, true)]
+        );
+        assert_eq!(t.turns[4].files, [(0, Touch::Edit)]);
+        assert_eq!(t.names[0], "src/a.py");
+    }
+
+    #[test]
+    fn tools_outside_look_or_change() {
+        let of = |tool: &str| {
+            let mut action = step(Role::Agent, Kind::Action, action_text(tool, r#"{"id":"1"}"#));
+            (action.tool, action.arguments) = (Some(tool.to_owned()), Some(r#"{"id":"1"}"#.to_owned()));
+            let mut builder = Builder::new();
+            builder.begin_call();
+            builder.push(action);
+            read(&builder.finish(), &|_| None).turns[1].api.map(|api| api.changes)
+        };
+        assert_eq!(of("get_user_details"), Some(false));
+        assert_eq!(of("book_reservation"), Some(true));
+        assert_eq!(of("mcp__github__list_issues"), Some(false));
+        assert_eq!(of("Read"), None);
+    }
+
+    proptest! {
+        /// Whatever a log holds: no panic, and one entry a turn.
+        #[test]
+        fn any_log_is_read(texts in prop::collection::vec(("(\\PC|\n| \\| |git |test |python |sed -i |a\\.py |'|\"|<<E|://){0,30}", 0..4u8), 0..20)) {
+            let mut builder = Builder::new();
+            for (text, who) in texts {
+                let (role, kind) = [
+                    (Role::Agent, Kind::Action), (Role::Tool, Kind::Observation), (Role::Agent, Kind::Thought), (Role::User, Kind::Message),
+                ][who as usize];
+                let mut s = step(role, kind, text.clone());
+                s.tool = text.split_whitespace().next().filter(|_| text.len() % 2 == 0).map(str::to_owned);
+                builder.push(s);
+            }
+            let steps = builder.finish();
+            let t = read(&steps, &|_| None);
+            prop_assert_eq!(t.turns.len(), steps.last().map_or(0, |s| s.turn as usize + 1));
+            for facts in &t.turns {
+                prop_assert!(facts.files.iter().all(|(n, _)| (*n as usize) < t.names.len()));
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Fires when the agent leaves a file, a module, a test, or its study of an API for something new.
+//!
+//! * `file`: it touches another file. Reading, editing, and naming a file in a shell command all count; running one does not.
+//! * `module`: that file lies in another folder. (The seed takes the first part of a path, which is the same for
+//!   all files of a checkout.)
+//! * `test`: a test run with an outcome, other than the last one.
+//! * `api`: the first call that changes something of a tool that was not called so before: from study to use.
+//!
+//! Of several in a turn one counts: test, API, module, file. A file (or folder) that was touched within the last
+//! `return_within` turns is returned to, and that is no boundary: an agent that goes to and fro between two files leaves the
+//! first one once, and fires again when it turns to a third, or comes back after longer. A boundary ends a span of turns; spans of
+//! `min_span` turns or fewer end silently. The scope ends before the turn that crossed the boundary. Source: seed
+//! semantic-triggers, section 3. There a path may be unset, and a boundary's position is the number of boundaries before it, so that no span
+//! is ever longer than 3: here it is the turn.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Detector, Each, Entry, Firing, Rule, Trigger};
+use crate::features::turns::{Facts, Touch};
+use crate::log::Log;
+
+/// The seed's confidence in a boundary.
+const CONFIDENCE: f64 = 0.8;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "boundary",
+    summary: "Compress when the agent leaves a file, module, test or API study for a new one.",
+    params: &[
+        ("file", "true"),
+        ("module", "true"),
+        ("test", "true"),
+        ("api", "true"),
+        ("min_span", "3"),
+        ("return_within", "10"),
+    ],
+    build: |params| Ok(Box::new(params.try_into::<Boundary>()?)),
+};
+
+#[derive(Clone, Copy, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Boundary {
+    file: bool,
+    module: bool,
+    test: bool,
+    api: bool,
+    /// A span must have more turns than this.
+    min_span: u32,
+    /// What was touched within so many turns is returned to.
+    return_within: u32,
+}
+
+impl Default for Boundary {
+    fn default() -> Self {
+        Boundary { file: true, module: true, test: true, api: true, min_span: 3, return_within: 10 }
+    }
+}
+
+impl Trigger for Boundary {
+    fn detector(&self, _: &Log, first_turn: u32) -> Box<dyn Detector> {
+        let rule = Place {
+            rule: *self,
+            since: first_turn,
+            file: None,
+            test: None,
+            touched: HashMap::new(),
+            folders: HashMap::new(),
+            used: HashSet::new(),
+        };
+        Box::new(Each { next: first_turn, rule })
+    }
+}
+
+/// Where the agent is.
+struct Place {
+    rule: Boundary,
+    /// The turn of the last boundary.
+    since: u32,
+    file: Option<u32>,
+    test: Option<(u32, Option<bool>)>,
+    /// When each file and folder was last touched.
+    touched: HashMap<u32, u32>,
+    folders: HashMap<String, u32>,
+    /// Tools that were called to change something.
+    used: HashSet<u32>,
+}
+
+/// The file that a turn is about: the last that it changes, else the first that it reads.
+fn focus(facts: &Facts) -> Option<u32> {
+    let of =
+        |wanted: Touch| facts.files.iter().filter(move |(_, touch)| *touch == wanted).map(|(file, _)| *file);
+    of(Touch::Edit).next_back().or_else(|| of(Touch::Read).next())
+}
+
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+impl Place {
+    fn is_new(&self, last: Option<&u32>, turn: u32) -> bool {
+        last.is_none_or(|&last| turn - last > self.rule.return_within)
+    }
+
+    /// The boundary that the turn crosses: kind, what is left, what is entered.
+    fn crossed(&self, names: &[String], facts: &Facts, turn: u32) -> Option<(&'static str, u32, u32)> {
+        let rule = self.rule;
+        let ran = facts.test.filter(|test| rule.test && test.passed.is_some());
+        if let (Some(test), Some((last, _))) = (ran, self.test)
+            && test.target != last
+        {
+            return Some(("boundary/test", last, test.target));
+        }
+        if let Some(api) = facts.api
+            && rule.api
+            && api.changes
+            && !self.used.contains(&api.name)
+        {
+            return Some(("boundary/api", api.name, api.name));
+        }
+        let (new, old) = (focus(facts)?, self.file?);
+        if new == old {
+            return None;
+        }
+        let [to, from] = [new, old].map(|file| folder(&names[file as usize]));
+        if rule.module && to != from && self.is_new(self.folders.get(to), turn) {
+            return Some(("boundary/module", old, new));
+        }
+        (rule.file && self.is_new(self.touched.get(&new), turn)).then_some(("boundary/file", old, new))
+    }
+
+    fn go(&mut self, names: &[String], facts: &Facts, turn: u32) {
+        self.file = focus(facts).or(self.file);
+        let looked_at = facts.files.iter().filter(|(_, touch)| *touch != Touch::Run);
+        for (file, _) in looked_at {
+            self.touched.insert(*file, turn);
+            match self.folders.get_mut(folder(&names[*file as usize])) {
+                Some(last) => *last = turn,
+                None => {
+                    self.folders.insert(folder(&names[*file as usize]).to_owned(), turn);
+                }
+            }
+        }
+        if let Some(test) = facts.test.filter(|test| test.passed.is_some()) {
+            self.test = Some((test.target, test.passed));
+        }
+        self.used.extend(facts.api.filter(|api| api.changes).map(|api| api.name));
+    }
+}
+
+impl Rule for Place {
+    fn turn(&mut self, log: &Log, turn: u32) -> Option<Firing> {
+        let facts = log.facts();
+        let here = &facts.turns[turn as usize];
+        let crossed = self.crossed(&facts.names, here, turn);
+        let tested = self.test.and_then(|(_, passed)| passed);
+        self.go(&facts.names, here, turn);
+        let (kind, from, to) = crossed?;
+        let since = std::mem::replace(&mut self.since, turn);
+        let mut details = serde_json::json!({
+            "to": facts.names[to as usize],
+            "span": [since, turn],
+        });
+        if from != to {
+            details["from"] = serde_json::json!(facts.names[from as usize]);
+        }
+        if kind == "boundary/test" {
+            details["passed"] = serde_json::json!(tested);
+        }
+        (turn - since > self.rule.min_span).then(|| Firing::new(kind, turn, CONFIDENCE).with(details))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{details, fired, lines};
+
+    fn reads(file: &str, times: usize) -> String {
+        lines(&format!("action: cat {file}\nobservation: x"), times)
+    }
+
+    /// The seed's example: turns 1 to 8 on auth.py, then utils.py.
+    #[test]
+    fn leaving_a_file() {
+        let script = format!("user: u\n{}\n{}\nagent: so", reads("src/auth.py", 8), reads("src/utils.py", 1));
+        assert_eq!(fired(&script, "boundary", ""), ["10: boundary/file ..9 0.8"]);
+        let told = details(&script, "boundary", "");
+        assert_eq!(
+            (told[0]["from"].as_str(), told[0]["to"].as_str()),
+            (Some("src/auth.py"), Some("src/utils.py"))
+        );
+        assert_eq!(fired(&script, "boundary", "min_span = 8"), [""; 0]);
+        assert_eq!(fired(&script, "boundary", "file = false"), [""; 0]);
+    }
+
+    #[test]
+    fn leaving_a_folder() {
+        let script =
+            format!("user: u\n{}\n{}\nagent: so", reads("src/auth/a.py", 4), reads("src/db/m.py", 1));
+        assert_eq!(fired(&script, "boundary", ""), ["6: boundary/module ..5 0.8"]);
+        assert_eq!(fired(&script, "boundary", "module = false"), ["6: boundary/file ..5 0.8"]);
+    }
+
+    /// Editing and the shell touch a file as reading does; a span of 3 turns is too short.
+    #[test]
+    fn spans_and_touches() {
+        let script = "user: u
+            action: sed -i s/a/b/ a.py
+            observation: edited
+            action: cat a.py
+            observation: x
+            action: grep x a.py
+            observation: x
+            action: grep x b.py
+            observation: x
+            agent: so";
+        assert_eq!(fired(script, "boundary", ""), [""; 0]);
+        assert_eq!(fired(script, "boundary", "min_span = 2"), ["5: boundary/file ..4 0.8"]);
+    }
+
+    /// To and fro between two files is one boundary; a third file is another.
+    #[test]
+    fn flapping() {
+        let to_and_fro = lines(&format!("{}\n{}", reads("b.py", 1), reads("a.py", 1)), 20);
+        let script = format!("user: u\n{}\n{to_and_fro}\n{}\nagent: so", reads("a.py", 4), reads("c.py", 1));
+        assert_eq!(
+            fired(&script, "boundary", ""),
+            ["6: boundary/file ..5 0.8", "46: boundary/file ..45 0.8"]
+        );
+        // What was left for long is new again.
+        let script =
+            format!("user: u\n{}\n{}\n{}\nagent: so", reads("a.py", 4), reads("b.py", 11), reads("a.py", 1));
+        assert_eq!(
+            fired(&script, "boundary", ""),
+            ["6: boundary/file ..5 0.8", "17: boundary/file ..16 0.8"]
+        );
+    }
+
+    #[test]
+    fn another_test() {
+        let script = format!(
+            "user: u\n{}\naction: pytest tests/a.py\nobservation: 1 passed in 1s\n{}\naction: pytest tests/b.py\nobservation: 1 failed in 1s\nagent: so",
+            reads("a.py", 2),
+            reads("a.py", 3)
+        );
+        assert_eq!(fired(&script, "boundary", ""), ["8: boundary/test ..7 0.8"]);
+        assert_eq!(details(&script, "boundary", "")[0]["passed"], true);
+        assert_eq!(fired(&script, "boundary", "test = false"), [""; 0]);
+    }
+
+    #[test]
+    fn no_files_no_boundaries() {
+        let talk = lines("user: hm\nagent: well", 9);
+        assert_eq!(fired(&format!("user: u\n{talk}"), "boundary", ""), [""; 0]);
+    }
+}

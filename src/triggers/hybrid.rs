@@ -1,0 +1,171 @@
+//! Asks the semantic triggers first, then staleness, then the number of turns.
+//!
+//! In this order: `subtask`, `intent`, `boundary`; then `staleness`, over single observations; then, where more than
+//! `masking_window` turns are uncompressed, all but these. Each part has a switch and otherwise its own defaults, and each
+//! goes on counting when another one fired. A firing whose turns are compressed already is passed over. Source: seed
+//! semantic-triggers, "Hybrid"; its code returns early, so that later parts miss turns, and its configuration has no switch
+//! for subtasks.
+
+use super::boundary::Boundary;
+use super::intent::IntentShift;
+use super::staleness::Staleness;
+use super::subtask::Subtask;
+use super::{Detector, Entry, Firing, Moment, Trigger};
+use crate::log::Log;
+
+/// The seed's confidence in the number of turns.
+const CONFIDENCE: f64 = 0.5;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "hybrid",
+    summary: "Compress at semantic points, else what is stale, else all but the last turns.",
+    params: &[
+        ("subtask", "true"),
+        ("intent", "true"),
+        ("boundary", "true"),
+        ("staleness", "true"),
+        ("turns", "true"),
+        ("staleness_threshold", "0.7"),
+        ("masking_window", "10"),
+    ],
+    build: |params| {
+        let hybrid: Hybrid = params.try_into()?;
+        anyhow::ensure!(
+            hybrid.staleness_threshold.is_finite(),
+            "parameter `staleness_threshold` of trigger `hybrid` must be a number"
+        );
+        let shift = IntentShift::seed()?;
+        Ok(Box::new(Parts { rule: hybrid, shift }))
+    },
+};
+
+#[derive(Clone, Copy, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Hybrid {
+    subtask: bool,
+    intent: bool,
+    boundary: bool,
+    staleness: bool,
+    turns: bool,
+    /// Above this an observation is stale.
+    staleness_threshold: f64,
+    /// Turns that stay where nothing else fires.
+    masking_window: u32,
+}
+
+impl Default for Hybrid {
+    fn default() -> Self {
+        Hybrid {
+            subtask: true,
+            intent: true,
+            boundary: true,
+            staleness: true,
+            turns: true,
+            staleness_threshold: 0.7,
+            masking_window: 10,
+        }
+    }
+}
+
+struct Parts {
+    rule: Hybrid,
+    shift: IntentShift,
+}
+
+impl Trigger for Parts {
+    fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector> {
+        let mut staleness = Staleness::default();
+        staleness.threshold = self.rule.staleness_threshold;
+        let parts: [(bool, &dyn Trigger); 4] = [
+            (self.rule.subtask, &Subtask::default()),
+            (self.rule.intent, &self.shift),
+            (self.rule.boundary, &Boundary::default()),
+            (self.rule.staleness, &staleness),
+        ];
+        let on = parts.into_iter().filter(|(on, _)| *on);
+        Box::new(First {
+            parts: on.map(|(_, part)| part.detector(log, first_turn)).collect(),
+            window: self.rule.turns.then_some(self.rule.masking_window),
+            uncompressed_from: first_turn,
+        })
+    }
+}
+
+/// The first part that has something new to compress.
+struct First {
+    parts: Vec<Box<dyn Detector>>,
+    window: Option<u32>,
+    uncompressed_from: u32,
+}
+
+impl Detector for First {
+    fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
+        let from = self.uncompressed_from;
+        let is_new = |step: &u32| moment.log.turn_of(*step) >= from;
+        // All of them advance, whatever the first says.
+        let firings: Vec<Option<Firing>> = self.parts.iter_mut().map(|part| part.advance(moment)).collect();
+        let news = firings.into_iter().flatten().filter_map(|mut firing| match &mut firing.only {
+            None => (firing.scope_end > from).then_some(firing),
+            Some(steps) => {
+                steps.retain(is_new);
+                (!steps.is_empty()).then_some(firing)
+            }
+        });
+        let by_turns = || {
+            let end = moment.turn.checked_sub(self.window?)?;
+            (end > from).then(|| Firing::new("turns", end, CONFIDENCE))
+        };
+        let firing = news.into_iter().next().or_else(by_turns)?;
+        if firing.only.is_none() {
+            self.uncompressed_from = firing.scope_end;
+        }
+        Some(firing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{fired, lines};
+
+    /// Reading (1 to 6), an edit (7), tests (8), then nothing but looking on.
+    fn script() -> String {
+        let reads = lines("action: cat a.py\nobservation: x", 6);
+        let idle = lines("action: ls\nobservation: morning_light", 22);
+        format!(
+            "user: u\n{reads}\naction: sed -i s/a/b/ a.py\nobservation: edited\naction: pytest t\nobservation: 1 passed in 1s\n{idle}"
+        )
+    }
+
+    #[test]
+    fn parts_in_their_order() {
+        // The edit ends the exploring; the tests end the subtask, and implementing, which comes second. Then nothing is changed
+        // for ten turns, twice: that comes before the number of turns, and before observations that are stale by then.
+        let all = [
+            "8: intent ..7 0.85",
+            "9: subtask/test_success ..8 0.9",
+            "19: subtask/inactivity ..18 0.4",
+            "29: subtask/inactivity ..28 0.4",
+        ];
+        assert_eq!(fired(&script(), "hybrid", ""), all);
+        // Without it the oldest observation that is left goes stale first: that of turn 8, when it is older than ten turns.
+        let rest = fired(&script(), "hybrid", "subtask = false\nturns = false");
+        assert_eq!(rest[..3], ["8: intent ..7 0.85", "9: intent ..8 0.85", "19: staleness [16] 0.7"]);
+    }
+
+    #[test]
+    fn switches() {
+        let off = "subtask = false\nintent = false\nboundary = false\nstaleness = false";
+        let by_turns = fired(&script(), "hybrid", off);
+        let expected: Vec<String> =
+            (12..=30).map(|turn| format!("{turn}: turns ..{} 0.5", turn - 10)).collect();
+        assert_eq!(by_turns, expected);
+        assert_eq!(fired(&script(), "hybrid", &format!("{off}\nturns = false")), [""; 0]);
+        let window = fired(&script(), "hybrid", &format!("{off}\nmasking_window = 25"));
+        assert_eq!(
+            window,
+            ["27: turns ..2 0.5", "28: turns ..3 0.5", "29: turns ..4 0.5", "30: turns ..5 0.5"]
+        );
+        let semantic = fired(&script(), "hybrid", "turns = false\nstaleness = false\nintent = false");
+        assert_eq!(semantic[0], "9: subtask/test_success ..8 0.9");
+    }
+}

@@ -1,0 +1,332 @@
+//! Fires when what the agent is about changes in a way that closes a phase: from exploring to implementing, and so on.
+//!
+//! A turn has one of six intents; a turn that tells nothing goes on with the last. The scope ends before the turn with the
+//! new intent: it is the finished phase, with what stands uncompressed before it. With `source = "rules"` the intent is told
+//! by deeds and words (`features/intents.rs`); with `source = "model"` the variant's model, which is named with its strategy,
+//! is asked by likelihood of the six labels, once for each turn of a segment and seeing nothing but the turn; where it has no answer
+//! the rules stand in. Source: seed semantic-triggers, section 2,
+//! with its four transitions and its confidence. The seed's history does not advance on a transition, so that the next
+//! phase would be compared with the last but one; here it does.
+
+use std::ops::Range;
+
+use anyhow::Context as _;
+
+use super::{Detector, Each, Entry, Firing, Rule, Trigger};
+use crate::features::intents::{Intent, NAMES};
+use crate::log::Log;
+use crate::models::prompt::{Data, Prompt, Var};
+use crate::models::{Call, Model, Outage, labels};
+use crate::trajectory::Kind;
+
+/// The seed's transitions.
+const TRANSITIONS: &str = "explore-implement debug-verify implement-document implement-verify";
+/// The seed's confidence in a transition.
+const CONFIDENCE: f64 = 0.85;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "intent",
+    summary: "Compress a phase when the agent goes on to another: from exploring to implementing, and the like.",
+    params: &[
+        ("transitions", "\"explore-implement debug-verify implement-document implement-verify\""),
+        ("min_turns", "1"),
+        ("min_confidence", "0.0"),
+        ("source", "\"rules\""),
+    ],
+    build: |params| Ok(Box::new(IntentShift::new(params.try_into()?)?)),
+};
+
+#[derive(serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// Pairs of intents at whose change it fires, separated by blanks.
+    transitions: String,
+    /// Turns that a phase must have had.
+    min_turns: u32,
+    /// A turn whose intent is less sure than this (0 to 1) goes on with the last.
+    min_confidence: f64,
+    /// Who tells intents: rules or model.
+    source: Source,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Source {
+    Rules,
+    Model,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let transitions = TRANSITIONS.to_owned();
+        Params { transitions, min_turns: 1, min_confidence: 0.0, source: Source::Rules }
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct IntentShift {
+    transitions: Vec<(Intent, Intent)>,
+    min_turns: u32,
+    min_confidence: f64,
+    source: Source,
+}
+
+impl IntentShift {
+    fn new(params: Params) -> anyhow::Result<Self> {
+        let known = || NAMES.join(", ");
+        let pair = |text: &str| {
+            let (from, to) = text.split_once('-')?;
+            Some((Intent::parse(from)?, Intent::parse(to)?))
+        };
+        let transitions = params.transitions.split_whitespace().map(|text| {
+            pair(text).ok_or_else(|| {
+                anyhow::anyhow!(
+                    "`{text}` in parameter `transitions` of trigger `intent` is no transition\nhint: write FROM-TO, of {}",
+                    known()
+                )
+            })
+        });
+        anyhow::ensure!(
+            (0.0..=1.0).contains(&params.min_confidence),
+            "parameter `min_confidence` of trigger `intent` must be between 0 and 1"
+        );
+        Ok(IntentShift {
+            transitions: transitions.collect::<anyhow::Result<_>>()?,
+            min_turns: params.min_turns,
+            min_confidence: params.min_confidence,
+            source: params.source,
+        })
+    }
+
+    pub(super) fn seed() -> anyhow::Result<Self> {
+        IntentShift::new(Params::default())
+    }
+}
+
+impl Trigger for IntentShift {
+    fn detector(&self, _: &Log, first_turn: u32) -> Box<dyn Detector> {
+        Box::new(Each { next: first_turn, rule: Phase::begun(self, first_turn) })
+    }
+
+    fn open(
+        &self,
+        log: &Log,
+        turns: Range<u32>,
+        model: Option<&dyn Model>,
+    ) -> anyhow::Result<Box<dyn Detector>> {
+        let mut rule = Phase::begun(self, turns.start);
+        if self.source == Source::Model {
+            let model = model.context(
+                "trigger `intent` with `source = \"model\"` asks the model of the strategy, which has none\nhint: add \
+                 `model = \"NAME\"` to a strategy that takes one, and exclude the others",
+            )?;
+            rule.told = by_model(log, turns.clone(), model)?;
+        }
+        Ok(Box::new(Each { next: turns.start, rule }))
+    }
+}
+
+const TEMPLATE: &str = include_str!("intent.txt");
+/// Characters that a model reads of what the agent says, and of what it does.
+const READ: usize = 400;
+/// One turn of each intent, beside which those of a log are judged.
+const ANCHORS: [(&str, &str); 6] = [
+    ("I should see how the modules hang together first.", "ls -R lib"),
+    ("The stack trace ends in the parser; why is the token empty there?", "python debug_parse.py"),
+    ("Now the missing case can be handled.", "sed -i 's/x/y/' lib/parse.py"),
+    ("Time to see whether it holds.", "pytest tests/test_parse.py"),
+    ("The manual does not mention the option yet.", "cat >> docs/manual.md"),
+    ("These two functions do the same and should be one.", "git mv lib/a.py lib/shared.py"),
+];
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().take(READ).collect();
+    words.join(" ").chars().take(READ).collect()
+}
+
+fn asking(said: &str, done: &str) -> anyhow::Result<Prompt> {
+    let (said, done) = (one_line(said), one_line(done));
+    let vars = [("said", Var::from(Data::bare(&said))), ("done", Data::bare(&done).into())];
+    Ok(Prompt::render(TEMPLATE, &vars)?)
+}
+
+/// The intent of each turn by the model, and how sure it is.
+fn by_model(log: &Log, turns: Range<u32>, model: &dyn Model) -> anyhow::Result<Option<Told>> {
+    let steps = |turn: u32, action: bool| {
+        let of_turn = log.turns[turn as usize].steps.clone().map(|s| &log.trajectory.steps[s as usize]);
+        let texts: Vec<&str> = of_turn
+            .filter(|s| s.is_agent() && (s.kind == Kind::Action) == action)
+            .map(|s| s.text.as_str())
+            .collect();
+        texts.join(" ")
+    };
+    let prompts: Vec<Prompt> = turns
+        .clone()
+        .map(|turn| asking(&steps(turn, false), &steps(turn, true)))
+        .collect::<Result<_, _>>()?;
+    let anchors: Vec<Prompt> =
+        ANCHORS.iter().map(|(said, done)| asking(said, done)).collect::<Result<_, _>>()?;
+    let names: Vec<String> = NAMES.iter().map(|name| format!(" {name}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut intents = Vec::with_capacity(prompts.len());
+    for (turn, outcome) in turns.clone().zip(labels::classify(model, &prompts, &anchors, &names)) {
+        intents.push(match outcome {
+            Ok((label, sure)) => Some((Intent::ALL[label], sure)),
+            Err(error) => {
+                let call = Call::Score { prompt: Prompt::default(), continuations: Vec::new() };
+                if !model.is_alive(&call) {
+                    return Err(Outage { model: model.card().name.clone(), error }.into());
+                }
+                log.facts().turns[turn as usize].intent
+            }
+        });
+    }
+    Ok(Some(Told { first: turns.start, intents }))
+}
+
+/// What a model said of the turns from the first on.
+struct Told {
+    first: u32,
+    intents: Vec<Option<(Intent, f64)>>,
+}
+
+/// The phase at hand.
+struct Phase {
+    rule: IntentShift,
+    since: u32,
+    intent: Option<Intent>,
+    /// By a model; none where the rules tell.
+    told: Option<Told>,
+}
+
+impl Phase {
+    fn begun(rule: &IntentShift, turn: u32) -> Self {
+        Phase { rule: rule.clone(), since: turn, intent: None, told: None }
+    }
+
+    fn intent_of(&self, log: &Log, turn: u32) -> Option<(Intent, f64)> {
+        match &self.told {
+            Some(told) => told.intents[(turn - told.first) as usize],
+            None => log.facts().turns[turn as usize].intent,
+        }
+    }
+}
+
+impl Rule for Phase {
+    fn turn(&mut self, log: &Log, turn: u32) -> Option<Firing> {
+        let told = self.intent_of(log, turn);
+        let (intent, sure) = told.filter(|(_, sure)| *sure >= self.rule.min_confidence)?;
+        let (last, since) = (self.intent.replace(intent), self.since);
+        if last == Some(intent) {
+            return None;
+        }
+        self.since = if last.is_some() { turn } else { since };
+        let last = last?;
+        let fires = self.rule.transitions.contains(&(last, intent)) && turn - since >= self.rule.min_turns;
+        fires.then(|| {
+            Firing::new("intent", turn, CONFIDENCE).with(serde_json::json!({
+                "from": last.name(),
+                "to": intent.name(),
+                "phase": [since, turn],
+                "sure": (sure * 100.0).round() / 100.0,
+            }))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{details, fired};
+
+    const SCRIPT: &str = "user: u
+        action: cat a.py
+        observation: x
+        action: cat b.py
+        observation: x
+        action: sed -i s/a/b/ a.py
+        observation: edited
+        action: pytest tests
+        observation: 1 failed in 1s
+        action: cat a.py
+        observation: x
+        action: pytest tests
+        observation: 1 passed in 1s
+        action: sed -i s/a/b/ README.md
+        observation: edited
+        agent: bye";
+
+    /// Explore (1, 2), implement (3), verify (4), debug (5: it failed), verify (6), document (7).
+    #[test]
+    fn the_four_transitions() {
+        assert_eq!(
+            fired(SCRIPT, "intent", ""),
+            ["4: intent ..3 0.85", "5: intent ..4 0.85", "7: intent ..6 0.85"]
+        );
+        let told = details(SCRIPT, "intent", "");
+        let changes: Vec<String> =
+            told.iter().map(|d| format!("{}-{} {}", d["from"], d["to"], d["phase"])).collect();
+        assert_eq!(
+            changes,
+            [
+                "\"explore\"-\"implement\" [1,3]",
+                "\"implement\"-\"verify\" [3,4]",
+                "\"debug\"-\"verify\" [5,6]"
+            ]
+        );
+        assert_eq!(fired(SCRIPT, "intent", "min_turns = 2"), ["4: intent ..3 0.85"]);
+        assert_eq!(fired(SCRIPT, "intent", "transitions = \"verify-document\""), ["8: intent ..7 0.85"]);
+        assert_eq!(fired(SCRIPT, "intent", "transitions = \"\""), [""; 0]);
+    }
+
+    /// A model that knows better: the second reading is implementing, and of the third turn it says nothing.
+    #[test]
+    fn a_model_may_tell() {
+        use super::*;
+        use crate::models::scripted::Scripted;
+        use crate::models::{Answer, CallError, Card, Finish, Scores, Text, TokenScore};
+        use crate::triggers::{Moment, build};
+        let log = Log::script(SCRIPT);
+        let card = Card { name: "m".to_owned(), identity: "test".to_owned(), window: 999 };
+        let model = Scripted::rule(card, |call| {
+            let Call::Score { prompt, .. } = call else {
+                // Whether it lives.
+                let (text, finish) = ("yes".to_owned(), Finish::Stop);
+                return Some(Ok(Answer::Text(Text {
+                    text,
+                    finish,
+                    prompt_tokens: 1,
+                    tokens: 1,
+                    cut_tokens: 0,
+                })));
+            };
+            let text: String = prompt.parts.iter().map(|part| part.text.as_str()).collect();
+            let best = match text.rsplit("Turn: ").next().unwrap_or("") {
+                last if last.contains("sed -i s/a/b/ a.py") => return Some(Err(CallError::Timeout(1))),
+                last if last.contains("cat b.py") => 2,
+                _ => 0,
+            };
+            let score = |i: usize| vec![TokenScore { end: 1, logprob: if i == best { -0.1 } else { -5.0 } }];
+            let continuations = (0..NAMES.len()).map(score).collect();
+            Some(Ok(Answer::Scores(Scores { parts: vec![], continuations, prompt_tokens: 1, cut_tokens: 0 })))
+        });
+        let trigger = build("intent", toml::from_str("source = \"model\"").unwrap()).unwrap();
+        let turns = 1..log.turns.len() as u32;
+        assert!(trigger.open(&log, turns.clone(), None).is_err());
+        let mut detector = trigger.open(&log, turns.clone(), Some(&model)).unwrap();
+        let fired: Vec<(u32, u32)> = turns
+            .filter_map(|turn| {
+                let moment = Moment { log: &log, turn, context_tokens: 0, after_logged_compaction: false };
+                Some((turn, detector.advance(&moment)?.scope_end))
+            })
+            .collect();
+        // Explore (1), implement (2 by the model, 3 by the rules), explore (4 and on).
+        assert_eq!(fired, [(3, 2)]);
+    }
+
+    #[test]
+    fn wrong_transitions_are_errors() {
+        let params = toml::from_str("transitions = \"explore-dance\"").unwrap();
+        let error = super::super::build("intent", params).err().unwrap().to_string();
+        assert!(error.contains("explore-dance") && error.contains("refactor"), "{error}");
+    }
+}

@@ -1,0 +1,310 @@
+//! Fires when a piece of work is done, by six signals, each with the seed's confidence and a switch.
+//!
+//! | signal | it is seen in a turn where | confidence |
+//! | --- | --- | --- |
+//! | `test_success` | tests pass after an edit of a file that the test run does not name itself | 0.9 |
+//! | `explicit_completion` | the agent says that something is complete, fixed, working | 0.9 |
+//! | `consecutive_edits` | a run of at least `edits` turns with successful edits has ended | 0.7 |
+//! | `semantic_marker` | the agent says "now I'll work on X" | 0.7 |
+//! | `tool_pattern` | after reading and editing comes a check that succeeds: a test, a program, or, for a document, reading it again | 0.7 |
+//! | `inactivity` | no file was changed for `idle_turns` turns (where any was before) | 0.4 |
+//!
+//! Of several signals in a turn the surest counts, of equal ones the upper. The scope ends before the turn with the outcome,
+//! which stays: the passing test, the statement, the last edit of the run, the turn that begins the new work. A dialogue
+//! without tools knows completion and markers alone; saying so twice in a row ends one piece of work. Source: seed semantic-triggers, section 1; the confidences
+//! high, medium and low are ours, and so is that a document, which no test checks, is checked by reading it again.
+
+use super::{Detector, Each, Entry, Firing, Rule, Trigger};
+use crate::features::turns::{Facts, MOST_FILES, Touch};
+use crate::log::Log;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "subtask",
+    summary: "Compress when a piece of work is done: tests pass, the agent says so, a run of edits ends.",
+    params: &[
+        ("test_success", "true"),
+        ("explicit_completion", "true"),
+        ("consecutive_edits", "true"),
+        ("semantic_marker", "true"),
+        ("tool_pattern", "true"),
+        ("inactivity", "true"),
+        ("edits", "3"),
+        ("idle_turns", "10"),
+    ],
+    build: |params| {
+        let subtask: Subtask = params.try_into()?;
+        anyhow::ensure!(subtask.edits > 0, "parameter `edits` of trigger `subtask` must be at least 1");
+        anyhow::ensure!(
+            subtask.idle_turns > 0,
+            "parameter `idle_turns` of trigger `subtask` must be at least 1"
+        );
+        Ok(Box::new(subtask))
+    },
+};
+
+#[derive(Clone, Copy, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Subtask {
+    test_success: bool,
+    explicit_completion: bool,
+    consecutive_edits: bool,
+    semantic_marker: bool,
+    tool_pattern: bool,
+    inactivity: bool,
+    /// Turns with edits in a row that make a run.
+    edits: u32,
+    /// Turns without a change.
+    idle_turns: u32,
+}
+
+impl Default for Subtask {
+    fn default() -> Self {
+        Subtask {
+            test_success: true,
+            explicit_completion: true,
+            consecutive_edits: true,
+            semantic_marker: true,
+            tool_pattern: true,
+            inactivity: true,
+            edits: 3,
+            idle_turns: 10,
+        }
+    }
+}
+
+impl Trigger for Subtask {
+    fn detector(&self, _: &Log, first_turn: u32) -> Box<dyn Detector> {
+        Box::new(Each { next: first_turn, rule: Work { rule: *self, ..Work::begun(first_turn) } })
+    }
+}
+
+const HIGH: f64 = 0.9;
+const MEDIUM: f64 = 0.7;
+const LOW: f64 = 0.4;
+
+/// Files of the work at hand that are remembered: more of them say nothing more.
+const MOST_EDITED: usize = 4 * MOST_FILES;
+
+/// The work at hand.
+#[derive(Default)]
+struct Work {
+    rule: Subtask,
+    /// Its first turn.
+    since: u32,
+    looked: bool,
+    /// Whether something was changed after something was looked at.
+    looked_first: bool,
+    /// Files that were changed, and whether a change was in a file without a name.
+    edited: Vec<u32>,
+    edited_unnamed: bool,
+    edited_document: bool,
+    /// Turns with edits in a row.
+    run: u32,
+    /// The last turn with a change, or with a firing since; none before the first change of the segment.
+    changed: Option<u32>,
+}
+
+impl Work {
+    fn begun(turn: u32) -> Self {
+        Work { since: turn, ..Work::default() }
+    }
+
+    fn has_edits(&self) -> bool {
+        self.edited_unnamed || !self.edited.is_empty()
+    }
+
+    /// Whether a file was changed that this turn does not run itself: a new test that passes proves no change.
+    fn is_proved_by(&self, facts: &Facts) -> bool {
+        let runs = |file: &u32| facts.files.contains(&(*file, Touch::Run));
+        self.edited_unnamed || self.edited.iter().any(|file| !runs(file))
+    }
+
+    /// Whether the changes were checked, and stood.
+    fn is_checked_by(&self, facts: &Facts) -> bool {
+        let rereads = facts.files.iter().any(|(f, touch)| *touch == Touch::Read && self.edited.contains(f));
+        let well = facts.test.and_then(|test| test.passed) == Some(true) || facts.ran_well == Some(true);
+        well && self.is_proved_by(facts)
+            || self.edited_document && !facts.edited && !facts.refused && (rereads || facts.reviewed)
+    }
+
+    fn signal(&self, facts: &Facts, turn: u32) -> Option<Signal> {
+        let rule = self.rule;
+        let passed = facts.test.and_then(|test| test.passed) == Some(true);
+        let idle = self.changed.is_some_and(|last| turn - last >= rule.idle_turns) && !facts.edited;
+        let ended = self.run >= rule.edits && !facts.edited;
+        [
+            (rule.test_success && passed && self.has_edits() && self.is_proved_by(facts), TEST_SUCCESS),
+            (rule.explicit_completion && facts.says_complete && turn > self.since, EXPLICIT_COMPLETION),
+            (rule.consecutive_edits && ended, CONSECUTIVE_EDITS),
+            (rule.semantic_marker && facts.says_next && turn > self.since, SEMANTIC_MARKER),
+            (rule.tool_pattern && self.looked_first && self.is_checked_by(facts), TOOL_PATTERN),
+            (rule.inactivity && idle, INACTIVITY),
+        ]
+        .into_iter()
+        .find_map(|(seen, signal)| seen.then_some(signal))
+    }
+
+    fn add(&mut self, facts: &Facts, turn: u32) {
+        self.run = if facts.edited { self.run + 1 } else { 0 };
+        if facts.edited {
+            let named =
+                || facts.files.iter().filter(|(_, touch)| *touch == Touch::Edit).map(|(file, _)| *file);
+            self.edited_unnamed |= named().next().is_none();
+            let room = MOST_EDITED.saturating_sub(self.edited.len());
+            self.edited.extend(named().take(room));
+            self.edited_document |= facts.edited_document;
+            self.looked_first |= self.looked;
+            self.changed = Some(turn);
+        }
+        self.looked |= facts.looked;
+    }
+}
+
+/// A signal: its name, its confidence, and whether its turn already belongs to the next piece of work.
+#[derive(Clone, Copy)]
+struct Signal(&'static str, f64, bool);
+
+const TEST_SUCCESS: Signal = Signal("subtask/test_success", HIGH, false);
+const EXPLICIT_COMPLETION: Signal = Signal("subtask/explicit_completion", HIGH, false);
+const CONSECUTIVE_EDITS: Signal = Signal("subtask/consecutive_edits", MEDIUM, true);
+const SEMANTIC_MARKER: Signal = Signal("subtask/semantic_marker", MEDIUM, true);
+const TOOL_PATTERN: Signal = Signal("subtask/tool_pattern", MEDIUM, false);
+const INACTIVITY: Signal = Signal("subtask/inactivity", LOW, false);
+
+impl Rule for Work {
+    fn turn(&mut self, log: &Log, turn: u32) -> Option<Firing> {
+        let facts = &log.facts().turns[turn as usize];
+        let Some(Signal(kind, confidence, is_next)) = self.signal(facts, turn) else {
+            self.add(facts, turn);
+            return None;
+        };
+        // The run of edits ended with the turn before.
+        let outcome = if kind == CONSECUTIVE_EDITS.0 { turn - 1 } else { turn };
+        let firing = Firing::new(kind, outcome, confidence);
+        let firing = firing.with(serde_json::json!({ "since": self.since, "outcome": outcome }));
+        let changed = self.changed.map(|_| turn);
+        *self = Work { rule: self.rule, changed, ..Work::begun(if is_next { turn } else { turn + 1 }) };
+        if is_next {
+            self.add(facts, turn);
+        }
+        Some(firing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{fired, lines};
+
+    /// The seed's scenario: auth.py is mended, then the README is brought up to date.
+    const AUTH: &str = "user: Fix authentication bug and update documentation
+        action: cat auth.py
+        observation: def login(): pass
+        action: pytest tests/test_auth.py
+        observation: ===== 1 failed in 0.2s =====
+        action: sed -i 's/a/b/' auth.py
+        observation: edited
+        action: pytest tests/test_auth.py
+        observation: ===== 1 passed in 0.2s =====
+        action: cat README.md
+        observation: # Manual
+        action: sed -i 's/a/b/' README.md
+        observation: edited
+        action: cat README.md
+        observation: # Manual
+        agent: that was all";
+
+    /// Turns 1 to 3 are compressed after the test of turn 4 passed, which stays; then 5 and 6, with 7 staying.
+    #[test]
+    fn the_scenario_of_the_seed() {
+        assert_eq!(
+            fired(AUTH, "subtask", ""),
+            ["5: subtask/test_success ..4 0.9", "8: subtask/tool_pattern ..7 0.7"]
+        );
+        // Without the first signal the pattern sees the same.
+        assert_eq!(
+            fired(AUTH, "subtask", "test_success = false"),
+            ["5: subtask/tool_pattern ..4 0.7", "8: subtask/tool_pattern ..7 0.7"]
+        );
+        let off = "test_success = false\ntool_pattern = false";
+        assert_eq!(fired(AUTH, "subtask", off), [""; 0]);
+    }
+
+    #[test]
+    fn tests_that_prove_nothing() {
+        // Without an edit; and a new test file that passes.
+        let script = "user: u
+            action: pytest a_test.py
+            observation: 1 passed in 1s
+            action: touch b_test.py
+            observation: edited
+            action: pytest b_test.py
+            observation: 1 passed in 1s
+            agent: well";
+        assert_eq!(fired(script, "subtask", ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_run_of_edits_ends_with_its_last() {
+        let edits = lines("action: sed -i s/a/b/ f.py\nobservation: edited", 4);
+        let script = format!("user: u\n{edits}\naction: ls\nobservation: f.py\nagent: so");
+        assert_eq!(fired(&script, "subtask", ""), ["6: subtask/consecutive_edits ..4 0.7"]);
+        assert_eq!(fired(&script, "subtask", "edits = 5"), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_said() {
+        let script = "user: u
+            action: ls
+            observation: a
+            thought: Now I'll work on the parser.
+            action: ls
+            observation: b
+            thought: The fix is complete.
+            action: ls
+            observation: c
+            agent: bye";
+        assert_eq!(
+            fired(script, "subtask", ""),
+            ["3: subtask/semantic_marker ..2 0.7", "4: subtask/explicit_completion ..3 0.9"]
+        );
+    }
+
+    /// Idle after a change, again and again; never where nothing was ever changed.
+    #[test]
+    fn inactivity() {
+        let idle = lines("action: ls\nobservation: a", 7);
+        let script = format!("user: u\naction: sed -i s/a/b/ f.py\nobservation: edited\n{idle}");
+        let params = "idle_turns = 3";
+        assert_eq!(
+            fired(&script, "subtask", params),
+            ["5: subtask/inactivity ..4 0.4", "8: subtask/inactivity ..7 0.4"]
+        );
+        assert_eq!(fired(&format!("user: u\n{idle}"), "subtask", params), [""; 0]);
+    }
+
+    #[test]
+    fn said_twice_counts_once() {
+        let script = "user: u
+            action: ls
+            observation: a
+            thought: All tests pass.
+            action: ls
+            observation: b
+            thought: All tests pass.
+            action: ls
+            observation: c
+            agent: bye";
+        assert_eq!(fired(script, "subtask", ""), ["3: subtask/explicit_completion ..2 0.9"]);
+    }
+
+    #[test]
+    fn support_without_tools() {
+        let script = "user: Cancel my booking.
+            agent: Which one?
+            user: A1.
+            agent: Your booking has been cancelled. Anything else?
+            user: No, thanks.
+            agent: Have a nice day.";
+        assert_eq!(fired(script, "subtask", ""), ["3: subtask/explicit_completion ..2 0.9"]);
+    }
+}
