@@ -156,6 +156,43 @@ pub enum Edit {
     Insert { before: usize, text: String },
 }
 
+/// What a strategy brings back for one prompt: see [`Context`] for where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Recalled {
+    /// Copied pieces of one step, in order.
+    Pieces(Vec<Piece>),
+    /// A text of the strategy's own, or of a model.
+    Generated(String),
+}
+
+impl Recalled {
+    /// The block that it becomes before the decision of a turn; none if it holds nothing.
+    ///
+    /// # Errors
+    /// Pieces of more than one step, or of a step that had not been logged: `until` is the next to come.
+    pub fn block(
+        self,
+        log: &Log,
+        tokenizer: &Tokenizer,
+        turn: u32,
+        until: u32,
+    ) -> anyhow::Result<Option<Block>> {
+        let (tokens, content) = match self {
+            Recalled::Pieces(pieces) => {
+                let Some(first) = pieces.first() else { return Ok(None) };
+                let step = log.spans[first.span as usize].step;
+                let sound = pieces.iter().all(|piece| log.spans[piece.span as usize].step == step)
+                    && pieces.windows(2).all(|pair| pair[0].span < pair[1].span);
+                anyhow::ensure!(sound, "recalled pieces of step {step} are not of one step, in order");
+                anyhow::ensure!(step < until, "recalled step {step} comes after the decision at {until}");
+                (pieces.iter().map(|piece| piece.tokens).sum(), Content::Excerpt { step, pieces })
+            }
+            Recalled::Generated(text) => (tokenizer.count(&text), Content::Generated { text }),
+        };
+        Ok((tokens > 0).then_some(Block { turn, tokens, content, fresh: false }))
+    }
+}
+
 impl Edit {
     fn position(&self) -> (usize, bool) {
         match *self {
@@ -166,6 +203,10 @@ impl Edit {
 }
 
 /// The ordered blocks, and their sum of tokens.
+///
+/// What is recalled is no part of it: it stands at the end of one prompt, after the newest step, and is gone from the next.
+/// There it leaves the prefix that a prompt cache serves as it is; anywhere before, each change of what is recalled
+/// would have all that follows written anew.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     pub blocks: Vec<Block>,

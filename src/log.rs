@@ -135,7 +135,7 @@ impl Log {
     }
 
     /// All mentions of an atom, in order.
-    pub fn mentions_of_atom(&self, atom: AtomId) -> impl Iterator<Item = &Mention> {
+    pub fn mentions_of_atom(&self, atom: AtomId) -> impl DoubleEndedIterator<Item = &Mention> {
         let range = self.atom_start[atom as usize] as usize..self.atom_start[atom as usize + 1] as usize;
         self.by_atom[range].iter().map(|&i| &self.mentions[i as usize])
     }

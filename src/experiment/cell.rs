@@ -359,6 +359,7 @@ fn timeline_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<TimelineRow>
             cached_full: d.cached_full,
             cached_sent: d.cached_sent,
             output_tokens: d.output_tokens,
+            recalled_tokens: d.recalled_tokens,
         })
         .collect()
 }
@@ -460,6 +461,52 @@ mod tests {
         let floor = r.floor.unwrap();
         assert!((0.1..=0.9).contains(&floor), "{floor}");
         assert_eq!(floor * 8.0, (floor * 8.0).round(), "a mean over 8 seeds");
+    }
+
+    /// The last turn before the need speaks of what the path stood beside, without naming it.
+    fn hinting() -> String {
+        let (before, after) =
+            script().rsplit_once("morning again").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        format!("{before}the lexer of the broken parser again{after}")
+    }
+
+    #[test]
+    fn a_need_is_met_by_what_is_recalled_for_its_decision() {
+        let at = |params: &str, metric: &str| {
+            let rows = scores(&hinting(), &[], ("notes", params), ALL_BUT_TWO);
+            let r = row(&rows, metric, EXPOSED);
+            assert_eq!(r.n, 1);
+            (r.value, r.floor, r.ceiling, r.atom_bag)
+        };
+        let found = "keep_last = 2\nnote_tokens = 20\nk = 2";
+        let (value, floor, ceiling, bag) = at(found, "need_retention");
+        // The store's oracle finds the line in as many tokens, a bag of atoms does not bind, and of 31 lines
+        // chance draws one that fits in some of 8 seeds at most.
+        assert_eq!((value, ceiling, bag), (Some(1.0), Some(1.0), Some(0.0)));
+        assert!(floor.unwrap() < 0.5, "{floor:?}");
+        assert_eq!(at(found, "surface_retention").3, Some(1.0));
+        // Nothing recalled is nothing for the shadows either.
+        assert_eq!(
+            at("keep_last = 2\nk = 0", "need_retention"),
+            (Some(0.0), Some(0.0), Some(0.0), Some(0.0))
+        );
+        let rows = scores(&hinting(), &[], ("notes", found), ALL_BUT_TWO);
+        assert!(rows.iter().all(|r| !r.stratum.contains("shadow=local")));
+        let savings = |params: &str| {
+            let rows = scores(&hinting(), &[], ("notes", params), ALL_BUT_TWO);
+            (row(&rows, "token_savings", "").value.unwrap(), row(&rows, "token_savings", "").ceiling)
+        };
+        let (with, without) = (savings(found), savings("keep_last = 2\nk = 0"));
+        assert!(with.0 < without.0 && with.1 == without.1, "{with:?} {without:?}");
+    }
+
+    #[test]
+    fn a_stranger_meets_what_is_recalled_for_it() {
+        let twin = hinting().replace("the task", "another task");
+        let rows = scores(&hinting(), &[&twin], ("notes", "keep_last = 2\nnote_tokens = 20"), ALL_BUT_TWO);
+        assert_eq!(row(&rows, "need_retention", EXPOSED).chance, Some(1.0));
+        let rows = scores(&hinting(), &[&twin], ("notes", "keep_last = 2\nk = 0"), ALL_BUT_TWO);
+        assert_eq!(row(&rows, "need_retention", EXPOSED).chance, Some(0.0));
     }
 
     #[test]

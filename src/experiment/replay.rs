@@ -1,8 +1,8 @@
 //! Replays one trajectory under one variant: decision by decision, in the order of the log.
 //!
 //! For each decision: append the steps logged since the last one; ask the trigger; if it fires, ask
-//! the strategy for edits and apply them; the context is then what would have been sent. Work is
-//! linear in the number of steps: an event touches only the turns that became its scope, and, where the
+//! the strategy for edits and apply them; ask it what to recall; the context with that at its end is what would have been
+//! sent. Work is linear in the number of steps: an event touches only the turns that became its scope, and, where the
 //! strategy is recursive, what it left of those before.
 
 use std::collections::HashSet;
@@ -17,9 +17,12 @@ use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::Model;
 use crate::needs::Needs;
-use crate::strategies::{Env, Scope, State, Strategy, Work};
+use crate::strategies::{self, Env, Scope, State, Strategy, Work};
 use crate::trajectory::Kind;
 use crate::triggers::{Firing, Moment, Trigger};
+
+/// Violation: what was recalled would have made the prompt longer than the uncompressed one.
+pub const OVERFULL: &str = "recalled more than was taken away";
 
 /// A variant ready to run.
 pub struct Recipe {
@@ -44,6 +47,21 @@ pub struct Decision {
     pub output_tokens: u64,
     /// Tokens of the prompt that stand for removable blocks of compressed scopes.
     pub kept_tokens: u64,
+    /// Tokens of the prompt that were recalled for it alone; never in a cache.
+    pub recalled_tokens: u64,
+}
+
+/// What was recalled for a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recall {
+    /// Index of the decision.
+    pub decision: u32,
+    /// The step of the decision: those before it had been logged.
+    pub until: u32,
+    /// What stands at the end of its prompt.
+    pub blocks: Vec<Block>,
+    /// What was asked of a model for it.
+    pub work: Work,
 }
 
 /// One compression.
@@ -118,6 +136,8 @@ pub trait Observer {
     fn appended(&mut self, _step: u32) {}
     /// An event replaced `before` by what [`Event::after`] holds; `until` is the next step to come.
     fn compressed(&mut self, _strategy: &dyn Strategy, _before: &[Block], _event: &Event, _until: u32) {}
+    /// These blocks stand at the end of the prompt of the coming decision, and of no other.
+    fn recalled(&mut self, _blocks: &[Block], _until: u32) {}
     /// The context stands for the decision of this turn.
     fn decided(&mut self, _decision: u32, _turn: u32) {}
 }
@@ -127,6 +147,8 @@ pub trait Observer {
 pub struct Run {
     pub decisions: Vec<Decision>,
     pub events: Vec<Event>,
+    /// Only of decisions for which something was recalled, or a model asked.
+    pub recalls: Vec<Recall>,
 }
 
 /// Seeds a generator by what it is for, so that no draw depends on the order of work.
@@ -216,7 +238,17 @@ impl Pick {
     }
 }
 
-impl Replayer<'_> {
+impl<'a> Replayer<'a> {
+    /// What the strategy may use, with what it remembers of the segment.
+    fn env(&self, rng: ChaCha8Rng, carry: &mut Carry) -> Env<'a> {
+        let recipe = self.recipe;
+        Env {
+            embedder: recipe.embedder.as_deref(),
+            state: std::mem::take(&mut carry.state),
+            ..Env::new(self.tokenizer, rng, recipe.model.as_deref())
+        }
+    }
+
     fn append(&mut self, step: u32) {
         let s = &self.log.trajectory.steps[step as usize];
         if s.kind == Kind::Observation
@@ -282,17 +314,24 @@ impl Replayer<'_> {
                     cached = cached.min(prefix.unwrap_or(cached));
                 }
             }
+            let recalled = if self.recipe.strategy.recalls() && carry.compressed_until > carry.begin {
+                let room = if bridge { u64::MAX } else { full.saturating_sub(self.context.tokens) };
+                self.recall((turn, decision), room, &mut carry)?
+            } else {
+                0
+            };
             self.observer.decided(self.run.decisions.len() as u32, turn);
             let output = (decision..steps.end).filter(|&s| log.trajectory.steps[s as usize].is_agent());
             self.run.decisions.push(Decision {
                 turn,
                 n_events: self.run.events.len() as u32,
                 tokens_full: full,
-                tokens_sent: self.context.tokens,
+                tokens_sent: self.context.tokens + recalled,
                 cached_full: previous_full,
                 cached_sent: cached,
                 output_tokens: output.map(|s| u64::from(log.tokens[s as usize])).sum(),
                 kept_tokens: carry.kept_tokens,
+                recalled_tokens: recalled,
             });
             previous_full = full;
             carry.previous_sent = self.context.tokens;
@@ -361,6 +400,36 @@ impl Replayer<'_> {
         turns().min().unwrap_or(0)..turns().max().map_or(0, |last| last + 1)
     }
 
+    /// Asks the strategy what to bring back for this decision; returns its tokens. What no longer fits `room`, and would
+    /// make the prompt longer than the uncompressed one, is left out, and that is a violation of the last event.
+    fn recall(&mut self, (turn, until): (u32, u32), room: u64, carry: &mut Carry) -> anyhow::Result<u64> {
+        let decision = self.run.decisions.len() as u32;
+        let rng = rng(self.recipe.seed, "recall", self.log.id(), u64::from(decision), 0);
+        let mut env = self.env(rng, carry);
+        let moment = strategies::Moment { log: self.log, context: &self.context, turn, until };
+        let recalled = self.recipe.strategy.recall(&moment, &mut env)?;
+        carry.state = env.state;
+        let (mut blocks, mut tokens) = (Vec::new(), 0);
+        for recalled in recalled {
+            let Some(block) = recalled.block(self.log, self.tokenizer, turn, until)? else { continue };
+            if tokens + u64::from(block.tokens) <= room {
+                tokens += u64::from(block.tokens);
+                blocks.push(block);
+            } else if let Some(event) = self.run.events.last_mut()
+                && !event.violations.contains(&OVERFULL)
+            {
+                event.violations.push(OVERFULL);
+            }
+        }
+        if !blocks.is_empty() {
+            self.observer.recalled(&blocks, until);
+        }
+        if !blocks.is_empty() || env.work.calls > 0 {
+            self.run.recalls.push(Recall { decision, until, blocks, work: env.work });
+        }
+        Ok(tokens)
+    }
+
     /// Compresses what was picked; returns the tokens before the first change, if anything changed.
     fn event(
         &mut self,
@@ -375,11 +444,7 @@ impl Replayer<'_> {
         let number = self.run.events.len() as u64;
         let tokens_before = self.context.tokens;
         let rng = rng(self.recipe.seed, "strategy", log.id(), number, 0);
-        let mut env = Env {
-            embedder: self.recipe.embedder.as_deref(),
-            state: std::mem::take(&mut carry.state),
-            ..Env::new(self.tokenizer, rng, self.recipe.model.as_deref())
-        };
+        let mut env = self.env(rng, carry);
         let (turns, fresh) = (pick.turns.clone(), pick.fresh);
         // A scope of single steps or with gaps is shown as if nothing stood between.
         let whole =
@@ -576,10 +641,45 @@ mod tests {
         assert_eq!(decisions(), decisions());
     }
 
+    #[test]
+    fn what_is_recalled_stands_in_one_prompt_alone() {
+        let log = Log::script(
+            "system: be good
+             user: the task
+             action: cat a.py
+             observation: the parser of the report lives in src/parser.py beside its lexer, and so on
+             action: ls
+             observation: the parser is broken
+             action: pwd
+             observation: nothing else
+             agent: done",
+        );
+        let run = run(&log, ("notes", "keep_last = 1"), ("turns", "n = 1"));
+        let recalled: Vec<u64> = run.decisions.iter().map(|d| d.recalled_tokens).collect();
+        assert!(recalled[2] > 0 && recalled[0] == 0 && recalled[1] == 0, "{recalled:?}");
+        let blocks: u64 = run.recalls[0].blocks.iter().map(|b| u64::from(b.tokens)).sum();
+        assert_eq!((run.recalls[0].decision, blocks), (2, recalled[2]));
+        let tokens = |steps: &[usize]| steps.iter().map(|&s| u64::from(log.tokens[s])).sum::<u64>();
+        // The third prompt: head, the second turn, what is recalled of the first.
+        assert_eq!(run.decisions[2].tokens_sent, tokens(&[0, 1, 4, 5]) + recalled[2]);
+        // The fourth shares only the head: the second turn is gone; what was recalled is in no cache.
+        assert_eq!(run.decisions[3].cached_sent, tokens(&[0, 1]));
+        assert_eq!(run.decisions[3].tokens_sent, tokens(&[0, 1, 6, 7]) + recalled[3]);
+    }
+
     /// Checks what must hold at every event, whatever the strategy.
     struct Auditor;
 
     impl Observer for Auditor {
+        fn recalled(&mut self, blocks: &[Block], until: u32) {
+            for block in blocks {
+                assert!(block.tokens > 0);
+                if let Content::Excerpt { step, .. } = block.content {
+                    assert!(step < until, "the future is recalled");
+                }
+            }
+        }
+
         fn compressed(
             &mut self,
             _: &dyn crate::strategies::Strategy,
@@ -646,6 +746,37 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
+        /// A log that ends earlier recalls the same until there.
+        #[test]
+        fn recall_never_sees_the_future(script in any_script(), cut in 2usize..60) {
+            let tokenizer = Tokenizer::load("o200k").unwrap();
+            let shorter = script.lines().take(cut).collect::<Vec<_>>().join("\n");
+            for entry in strategies::ALL {
+                let recalls = |script: &str| {
+                    let log = Log::script(script);
+                    let recipe = Recipe {
+                        strategy: strategies::build(entry.name, toml::Table::new()).unwrap(),
+                        trigger: triggers::build("turns", toml::from_str("n = 2").unwrap()).unwrap(),
+                        seed: 1,
+                        model: None,
+                        embedder: None,
+                    };
+                    if !recipe.strategy.recalls() {
+                        return None;
+                    }
+                    let run = replay(&log, &recipe, &tokenizer, &Needs::of(&log, 3), &mut Auditor).unwrap();
+                    let text = |r: &Recall| r.blocks.iter().map(|b| b.text(&log)).collect::<Vec<_>>();
+                    let texts: Vec<(u32, Vec<String>)> =
+                        run.recalls.iter().map(|recall| (recall.decision, text(recall))).collect();
+                    Some((run.decisions.len() as u32, texts))
+                };
+                let Some((_, mut whole)) = recalls(&script) else { continue };
+                let Some((n, part)) = recalls(&shorter) else { continue };
+                whole.retain(|recall| recall.0 < n);
+                prop_assert_eq!(whole, part, "{}", entry.name);
+            }
+        }
+
         /// Every strategy under every trigger, over generated histories.
         #[test]
         fn all_strategies_keep_the_invariants(script in any_script()) {
@@ -675,7 +806,8 @@ mod tests {
                         // A bridge goes on where the log itself began anew with a shorter prompt.
                         prop_assert!(d.tokens_sent <= d.tokens_full || trigger == "logged", "{} {}", entry.name, trigger);
                         prop_assert!(d.cached_sent <= d.tokens_sent && d.cached_full <= d.tokens_full);
-                        prop_assert!(d.kept_tokens <= d.tokens_sent);
+                        prop_assert!(d.kept_tokens + d.recalled_tokens <= d.tokens_sent);
+                        prop_assert!(d.cached_sent + d.recalled_tokens <= d.tokens_sent);
                     }
                     if entry.name == "full" {
                         prop_assert!(trigger == "logged" || run.decisions.iter().all(|d| d.tokens_sent == d.tokens_full));

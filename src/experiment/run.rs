@@ -1000,6 +1000,7 @@ mod tests {
                         cached_full: 0,
                         cached_sent: 0,
                         output_tokens: 0,
+                        recalled_tokens: 0,
                     });
                 }
                 let mut cell = error_cell(&variant.id, &t.id, String::new());

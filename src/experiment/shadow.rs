@@ -10,6 +10,12 @@
 //! before it, and a chain shadow chooses from what it still holds and the fresh turns, to the tokens that the
 //! strategy kept in all. (What a recursive strategy holds is largely its own text, from which nothing can be drawn: it has
 //! no local shadows.)
+//!
+//! A strategy that recalls has *store* shadows beside these: at each decision for which it recalled something, they choose
+//! as many tokens from the same archive, which is all that the events before it could remove. Random draws lines, the
+//! oracle knows the needs of this decision, the bag takes the newest atoms. Their chain shadows know nothing
+//! of what will be recalled, so that the oracle is a reference and no limit here either. (Such a strategy has no
+//! local shadows: what an event keeps of its own is not what is compared.)
 
 use std::ops::Range;
 
@@ -111,6 +117,46 @@ pub struct Shadows {
     pub atom_bag: Kept,
 }
 
+/// All that the events of a segment could remove, in order: what a store can hold.
+pub struct Archive {
+    spans: Vec<u32>,
+    n_before: usize,
+    /// Spans there are after each event of the segment.
+    ends: Vec<usize>,
+}
+
+impl Archive {
+    /// What there is after the first `n_events` events of the run.
+    fn after(&self, n_events: u32) -> &[u32] {
+        let n = (n_events as usize).saturating_sub(self.n_before).min(self.ends.len());
+        &self.spans[..n.checked_sub(1).map_or(0, |last| self.ends[last])]
+    }
+}
+
+/// A need that a store shadow may serve: its atom, and its weight for surface and bound retention.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub atom: AtomId,
+    pub weights: [f64; 2],
+}
+
+/// What is seen in what the store shadows recall for a decision: (watched, bound).
+#[derive(Default)]
+pub struct Store {
+    pub random: Vec<Vec<(u32, bool)>>,
+    /// For surface and for bound retention.
+    pub oracle: [Vec<(u32, bool)>; 2],
+    pub atom_bag: Vec<(u32, bool)>,
+}
+
+/// Whether an atom is among what was seen.
+pub fn holds(seen: &[(u32, bool)], watched: u32, bound: bool) -> bool {
+    seen.iter().any(|&(w, b)| w == watched && (b || !bound))
+}
+
+/// Mentions of an atom that the store's oracle chooses among: the newest.
+const MAX_MENTIONS: usize = 64;
+
 /// What the chain shadows of a recursive strategy still hold.
 struct Held {
     random: Vec<Vec<Piece>>,
@@ -188,6 +234,61 @@ impl Caster<'_> {
             }
         }
         shadows
+    }
+
+    /// All that these events, which lie in one segment, could remove.
+    pub fn archive(&self, run: &Run, events: Range<usize>) -> Archive {
+        let mut archive = Archive { spans: Vec::new(), n_before: events.start, ends: Vec::new() };
+        for event in &run.events[events] {
+            archive.spans.extend(event.removable.iter().flat_map(|&step| self.log.spans_of(step)));
+            archive.ends.push(archive.spans.len());
+        }
+        archive
+    }
+
+    /// Casts the store shadows of the decision of a turn after so many events, for these needs, to a budget of tokens.
+    pub fn store(
+        &self,
+        archive: &Archive,
+        (turn, n_events): (u32, u32),
+        wanted: &[Wanted],
+        budget: u32,
+    ) -> Store {
+        let spans = archive.after(n_events);
+        let mut store = Store::default();
+        for replicate in 0..self.n_random {
+            let mut rng = rng(self.seed, "store", self.log.id(), u64::from(turn), u64::from(replicate));
+            let mut seen = Vec::new();
+            random::draw_from(self.log, spans, budget, &mut rng, &mut |piece, left| {
+                if !self.watch.in_span(piece.span).is_empty()
+                    && let Some(piece) = piece.cut(self.log, self.tokenizer, left)
+                {
+                    self.watch.in_pieces(&[piece], &mut |w, b| seen.push((w, b)));
+                }
+            });
+            store.random.push(seen);
+        }
+        for bound in [false, true] {
+            let level = usize::from(bound);
+            let weight = |atom: AtomId| {
+                wanted.iter().find(|want| want.atom == atom).map_or(0.0, |want| want.weights[level])
+            };
+            let mut candidates: Vec<u32> = Vec::new();
+            for want in wanted.iter().filter(|want| want.weights[level] > 0.0) {
+                let mentions = self.log.mentions_of_atom(want.atom).rev().map(|mention| mention.span);
+                let stored = mentions.filter(|span| spans.binary_search(span).is_ok());
+                candidates.extend(stored.take(MAX_MENTIONS));
+            }
+            candidates.sort_unstable();
+            candidates.dedup();
+            let pieces = oracle::choose(self.log, &candidates, budget, bound, &weight);
+            store.oracle[level] = self.sightings(&pieces);
+        }
+        let until = self.log.turns[turn as usize].decision.unwrap_or(0);
+        let bag = atom_bag::bag(self.log, self.tokenizer, atom_bag::newest_first(self.log, spans), budget);
+        let text = atom_bag::text(self.log, &bag);
+        self.watch.in_text(&text, until, &mut |w, b| store.atom_bag.push((w, b)));
+        store
     }
 
     fn kept_by_variant(&self, event: &Event, until: u32) -> Vec<(u32, bool)> {

@@ -20,6 +20,8 @@ pub struct Journal<'a> {
     touched: BTreeSet<u32>,
     /// What a recursive strategy's last event left.
     left: Vec<(u32, bool)>,
+    /// What was recalled for the coming decision.
+    recalled: Vec<(u32, bool)>,
     /// Per watched atom: (decision, present, bound) at each change.
     changes: Vec<Vec<(u32, bool, bool)>>,
 }
@@ -31,6 +33,7 @@ impl<'a> Journal<'a> {
             counts: Counts::new(watch.len()),
             touched: BTreeSet::new(),
             left: Vec::new(),
+            recalled: Vec::new(),
             changes: vec![Vec::new(); watch.len()],
         }
     }
@@ -79,6 +82,15 @@ impl Observer for Journal<'_> {
         }
     }
 
+    fn recalled(&mut self, blocks: &[Block], until: u32) {
+        let recalled = &mut self.recalled;
+        blocks.iter().for_each(|block| self.watch.in_block(block, until, &mut |w, b| recalled.push((w, b))));
+        for &(w, b) in &self.recalled {
+            self.counts.add(w, b);
+            self.touched.insert(w);
+        }
+    }
+
     fn decided(&mut self, decision: u32, _: u32) {
         for watched in std::mem::take(&mut self.touched) {
             let now = (self.counts.has(watched, false), self.counts.has(watched, true));
@@ -86,6 +98,10 @@ impl Observer for Journal<'_> {
             if changes.last().map_or((false, false), |c| (c.1, c.2)) != now {
                 changes.push((decision, now.0, now.1));
             }
+        }
+        for (w, b) in std::mem::take(&mut self.recalled) {
+            self.counts.remove(w, b);
+            self.touched.insert(w);
         }
     }
 }

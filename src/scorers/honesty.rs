@@ -1,15 +1,16 @@
 //! Whether generated text is true to its source, by what can be checked without a model.
 //!
 //! Only text that a model wrote for an event is judged: copies are true by construction, and the program's own
-//! placeholders and fallbacks say what they say by rule. Sources are all steps logged before the event.
+//! placeholders and fallbacks say what they say by rule. Sources are all steps logged before the event. What a model wrote
+//! for one decision, when it was recalled, counts the same way, and in stratum `of=recalled` on its own.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::runs::{Runs, words};
 use super::{Entry, Rows, ratio};
-use crate::context::Content;
-use crate::experiment::replay::{Event, Run};
+use crate::context::{Block, Content};
+use crate::experiment::replay::{Event, Recall, Run};
 use crate::features::atoms::{self, AtomKind};
 use crate::log::Log;
 
@@ -47,38 +48,83 @@ pub fn score(log: &Log, run: &Run, rows: &mut Rows) {
     super::items::fidelity(log, run, rows);
 
     let asked: Vec<&Event> = run.events.iter().filter(|event| event.work.calls > 0).collect();
-    if asked.is_empty() {
+    let recalls: Vec<&Recall> = run.recalls.iter().filter(|recall| recall.work.calls > 0).collect();
+    // Without a model all texts are by rule.
+    if asked.is_empty() && recalls.is_empty() {
         return;
     }
-    let degenerate = asked.iter().filter(|event| !event.work.degenerate.is_empty()).count();
-    let value = ratio(degenerate as f64, asked.len() as f64);
-    rows.push("degenerate_rate", "", value, asked.len() as f64, asked.len() as u64);
+    if !asked.is_empty() {
+        let degenerate = asked.iter().filter(|event| !event.work.degenerate.is_empty()).count();
+        let value = ratio(degenerate as f64, asked.len() as f64);
+        rows.push("degenerate_rate", "", value, asked.len() as f64, asked.len() as u64);
+    }
 
     let source = OnceCell::new();
-    let (mut n_atoms, mut fabricated, mut n_quotes, mut faithful) = (0, 0, 0, 0);
+    let source = || source.get_or_init(|| Runs::new(log.trajectory.steps.iter().map(|s| &s.text)));
+    let mut all = Tally::default();
     for event in asked.iter().filter(|event| event.work.fallback.is_none()) {
         let until = log.turns[event.turn as usize].decision.unwrap_or(0);
-        for block in &event.after {
+        all.add(log, &event.after, until, &source);
+    }
+    // What is recalled may have been written by a model at an event.
+    let mut recalled = Tally::default();
+    for recall in run.recalls.iter().filter(|recall| recall.work.fallback.is_none()) {
+        recalled.add(log, &recall.blocks, recall.until, &source);
+    }
+    if !run.recalls.is_empty() {
+        recalled.push("of=recalled", rows);
+        all.join(&recalled);
+    }
+    if !recalls.is_empty() {
+        let degenerate = recalls.iter().filter(|recall| !recall.work.degenerate.is_empty()).count();
+        let n = recalls.len();
+        rows.push("degenerate_rate", "of=recalled", ratio(degenerate as f64, n as f64), n as f64, n as u64);
+    }
+    all.push("", rows);
+}
+
+/// Atoms and quotations of generated text, and how many of them are not, and are, in its sources.
+#[derive(Default)]
+struct Tally {
+    atoms: u64,
+    fabricated: u64,
+    quotes: u64,
+    faithful: u64,
+}
+
+impl Tally {
+    /// Adds the generated ones of these blocks, whose sources are the steps before `until`.
+    fn add<'a>(&mut self, log: &Log, blocks: &[Block], until: u32, source: &dyn Fn() -> &'a Runs) {
+        for block in blocks {
             let Content::Generated { text } = &block.content else { continue };
-            let source = || source.get_or_init(|| Runs::new(log.trajectory.steps.iter().map(|s| &s.text)));
             let stands = |words: &[u64]| source().hold_before(words, until as usize);
             for (atom, kind) in atoms_of(text) {
                 // What is quoted need not have stood between quotation marks before.
                 let known = mentioned_before(log, &atom, until)
                     || (kind == AtomKind::Quoted && stands(&words(&atom)));
-                n_atoms += 1;
-                fabricated += u64::from(!known);
+                self.atoms += 1;
+                self.fabricated += u64::from(!known);
             }
             for quote in quotes(text) {
-                n_quotes += 1;
-                faithful += u64::from(stands(&quote));
+                self.quotes += 1;
+                self.faithful += u64::from(stands(&quote));
             }
         }
     }
-    let value = ratio(fabricated as f64, n_atoms as f64);
-    rows.push("fabrication_rate", "", value, n_atoms as f64, n_atoms);
-    let value = ratio(faithful as f64, n_quotes as f64);
-    rows.push("quote_fidelity", "", value, n_quotes as f64, n_quotes);
+
+    fn join(&mut self, other: &Tally) {
+        self.atoms += other.atoms;
+        self.fabricated += other.fabricated;
+        self.quotes += other.quotes;
+        self.faithful += other.faithful;
+    }
+
+    fn push(&self, stratum: &'static str, rows: &mut Rows) {
+        let value = ratio(self.fabricated as f64, self.atoms as f64);
+        rows.push("fabrication_rate", stratum, value, self.atoms as f64, self.atoms);
+        let value = ratio(self.faithful as f64, self.quotes as f64);
+        rows.push("quote_fidelity", stratum, value, self.quotes as f64, self.quotes);
+    }
 }
 
 /// The distinct atoms of a text, in their normal form.
@@ -115,7 +161,6 @@ fn quotes(text: &str) -> Vec<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::Block;
 
     #[test]
     fn quotations_have_three_words_and_end_in_their_line() {

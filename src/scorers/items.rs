@@ -12,6 +12,7 @@ use super::truth::{Ground, Truth};
 use super::{Entry, Rows, ratio};
 use crate::experiment::replay::Run;
 use crate::log::Log;
+use crate::strategies::Item;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -36,6 +37,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
 ];
 
+/// Whether a row is that of a passage picked to stay.
+fn is_picked(item: &Item) -> bool {
+    item.fate != "dropped"
+}
+
 fn is_kept(fate: &str) -> bool {
     matches!(fate, "kept" | "repaired")
 }
@@ -46,7 +52,7 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, run: &Run, rows: &mut Ro
         Some(number) => run.events.get(number - 1),
         None => run.events.last(),
     };
-    let Some(event) = event.filter(|event| !event.work.items.is_empty()) else { return };
+    let Some(event) = event.filter(|event| event.work.items.iter().any(is_picked)) else { return };
     let items: Vec<Vec<u64>> =
         event.work.items.iter().filter(|item| is_kept(item.fate)).map(|item| words(&item.text)).collect();
     let mut free: Vec<bool> = vec![true; items.len()];
@@ -90,7 +96,7 @@ fn fits(a: &[u64], b: &[u64]) -> bool {
 
 /// Scores how true the picked passages are to their source, annotated or not.
 pub(super) fn fidelity(log: &Log, run: &Run, rows: &mut Rows) {
-    let items = || run.events.iter().flat_map(|event| &event.work.items);
+    let items = || run.events.iter().flat_map(|event| &event.work.items).filter(|item| is_picked(item));
     let n_picked = items().count() as u64;
     if n_picked == 0 {
         return;
@@ -114,7 +120,6 @@ mod tests {
     use super::*;
     use crate::experiment::replay::Event;
     use crate::scorers::truth;
-    use crate::strategies::Item;
 
     #[test]
     fn words_fit_if_one_holds_the_other_and_not_much_more() {

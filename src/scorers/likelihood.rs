@@ -256,8 +256,12 @@ mod tests {
              action: ls",
         );
         let mut event = Event::test(3, 1..3);
-        event.after =
-            vec![Block { turn: 2, tokens: 9, content: Content::Generated { text: text.to_owned() } }];
+        event.after = vec![Block {
+            turn: 2,
+            tokens: 9,
+            fresh: false,
+            content: Content::Generated { text: text.to_owned() },
+        }];
         let run = Run { events: vec![event], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
         score(&log, &run, &reader(), 1, &mut rows).unwrap();

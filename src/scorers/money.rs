@@ -52,7 +52,7 @@ pub fn score(run: &Run, prices: &Prices, rework: u64, rows: &mut Rows) {
     let sum = |f: &dyn Fn(&Decision) -> u64| run.decisions.iter().map(f).sum::<u64>() as f64;
     let full = sum(&|d| d.tokens_full);
     let sent = sum(&|d| d.tokens_sent);
-    let least = sum(&|d| d.tokens_sent - d.kept_tokens.min(d.tokens_sent));
+    let least = sum(&|d| d.tokens_sent.saturating_sub(d.kept_tokens + d.recalled_tokens));
     let saved = |sent: f64, full: f64| ratio(full - sent, full);
     let row = rows.push("token_savings", "", saved(sent, full), full, n);
     row.floor = Some(0.0).filter(|_| n > 0);
@@ -74,7 +74,8 @@ pub fn score(run: &Run, prices: &Prices, rework: u64, rows: &mut Rows) {
     let cost_full = total(&|d| prices.fresh * d.tokens_full as f64 + output(d));
     let cost_sent = total(&|d| prices.fresh * d.tokens_sent as f64 + output(d));
     rows.push("cost_savings_uncached", "", saved(cost_sent, cost_full), cost_full, n);
-    let compressor: u64 = run.events.iter().map(|e| e.work.tokens_in + e.work.tokens_out).sum();
+    let work = run.events.iter().map(|e| &e.work).chain(run.recalls.iter().map(|r| &r.work));
+    let compressor: u64 = work.map(|work| work.tokens_in + work.tokens_out).sum();
     rows.push("net_savings", "", saved(sent + (compressor + rework) as f64, full), full, n);
 }
 
@@ -142,6 +143,7 @@ mod tests {
             cached_sent: cached,
             output_tokens: 0,
             kept_tokens: 0,
+            recalled_tokens: 0,
         };
         // Sent: 0.3 x 1,000 + 3.75 x 3,000 = 11,550. Not compressed: 0.3 x 10,000 + 3.75 x 1,000 = 6,750.
         // The debt of 4,800 is paid by 0.3 x 7,000 = 2,100 a decision: after 3.

@@ -16,7 +16,7 @@ use super::chance::Partner;
 use super::{Entry, Rows, ratio};
 use crate::context::Block;
 use crate::experiment::replay::{Event, Observer, Run};
-use crate::experiment::shadow::{Caster, OpenNeeds, Shadows};
+use crate::experiment::shadow::{Caster, Kept, OpenNeeds, Shadows, Store, Wanted, holds};
 use crate::features::atoms;
 use crate::log::Log;
 use crate::needs::{Class, Group, Need, Needs};
@@ -118,6 +118,8 @@ struct State {
     exposed: bool,
     /// Whether text outside the strategy's reach serves it: surface, bound.
     base: [bool; 2],
+    /// Whether what was recalled for its decision serves it: surface, bound.
+    recalled: [bool; 2],
     /// Observed again after a compression took its last uncompressed mention.
     reobserved: bool,
 }
@@ -134,6 +136,8 @@ pub struct Ledger<'a> {
     reobserved: Vec<bool>,
     n_events: u32,
     last_event_turn: u32,
+    /// What is seen in what was recalled for the coming decision.
+    recalled: Vec<(u32, bool)>,
     states: Vec<State>,
 }
 
@@ -150,6 +154,7 @@ impl<'a> Ledger<'a> {
             reobserved: vec![false; n],
             n_events: 0,
             last_event_turn: 0,
+            recalled: Vec::new(),
             states: Vec::with_capacity(questions.needs.list.len()),
         }
     }
@@ -186,6 +191,11 @@ impl Observer for Ledger<'_> {
         self.last_event_turn = event.turn;
     }
 
+    fn recalled(&mut self, blocks: &[Block], until: u32) {
+        let recalled = &mut self.recalled;
+        blocks.iter().for_each(|block| self.watch.in_block(block, until, &mut |w, b| recalled.push((w, b))));
+    }
+
     fn decided(&mut self, decision: u32, turn: u32) {
         while let Some(need) = self.needs.get(self.states.len()).filter(|n| n.turn <= turn) {
             let w = self.watch.index(need.atom).expect("the atoms of all needs are watched");
@@ -195,9 +205,11 @@ impl Observer for Ledger<'_> {
                 since_event: turn - self.last_event_turn,
                 exposed: !self.outside.has(w, false),
                 base: [false, true].map(|b| self.outside.has(w, b) || self.fixed.has(w, b)),
+                recalled: [false, true].map(|b| holds(&self.recalled, w, b)),
                 reobserved: self.reobserved[w as usize],
             });
         }
+        self.recalled.clear();
     }
 }
 
@@ -247,8 +259,8 @@ pub fn score(
             }
         }
     }
-    let recursive = caster.strategy.is_recursive();
-    for stratum in strata.list.iter().filter(|stratum| !(recursive && matches!(stratum.of, Of::Local))) {
+    let no_local = caster.strategy.is_recursive() || caster.strategy.recalls();
+    for stratum in strata.list.iter().filter(|stratum| !(no_local && matches!(stratum.of, Of::Local))) {
         stratum.score(&tested, rows);
     }
     misses
@@ -272,16 +284,64 @@ fn test<'a>(
         let open = open_needs(questions, ledger, start..end);
         let shadows = (!open.is_empty() && last_event > first_event)
             .then(|| caster.cast(run, first_event..last_event, &open));
+        let recalls = shadows.as_ref().filter(|_| !run.recalls.is_empty());
+        let archive = recalls.map(|shadows| (shadows, caster.archive(run, first_event..last_event)));
+        let mut store: Option<(u32, Store)> = None;
         for i in start..end {
             let need = &list[i];
             let state = ledger.states[i];
             let w = ledger.watch.index(need.atom).expect("the atoms of all needs are watched");
-            let tokens = run.decisions[state.decision as usize].tokens_sent;
-            tested.push(answer(need, state, &questions.weights[i], w, shadows.as_ref(), partners, tokens));
+            let decision = &run.decisions[state.decision as usize];
+            if let Some((shadows, archive)) = &archive
+                && store.as_ref().is_none_or(|(decision, _)| *decision != state.decision)
+            {
+                let budget = u32::try_from(decision.recalled_tokens).unwrap_or(u32::MAX);
+                let wanted = wanted(questions, ledger, shadows, i..end);
+                let cast = match budget > 0 && !wanted.is_empty() {
+                    true => caster.store(archive, (decision.turn, state.n_events), &wanted, budget),
+                    false => Store::default(),
+                };
+                store = Some((state.decision, cast));
+            }
+            let store = store.as_ref().map(|(_, store)| store);
+            let context = (partners, decision.tokens_sent);
+            tested.push(answer(need, state, &questions.weights[i], w, (shadows.as_ref(), store), context));
         }
         start = end;
     }
     tested
+}
+
+/// The needs of the decision of the first of these that the rest of the prompt does not serve; those that the oracle's
+/// chain serves weigh nothing.
+fn wanted(
+    questions: &Questions,
+    ledger: &Ledger<'_>,
+    shadows: &Shadows,
+    needs: std::ops::Range<usize>,
+) -> Vec<Wanted> {
+    let decision = ledger.states[needs.start].decision;
+    let mut wanted = Vec::new();
+    for i in needs {
+        let (need, state) = (&questions.needs.list[i], &ledger.states[i]);
+        if state.decision != decision {
+            break;
+        }
+        let w = ledger.watch.index(need.atom).expect("the atoms of all needs are watched");
+        let weight = |level: usize| {
+            let served = state.base[level] || shadows.oracle[level].by(state.n_events, w, level == 1);
+            let weight = questions.weights[i].first().map_or(0.0, |tail| tail[level]);
+            match (served, need.group == Group::Headline) {
+                (true, _) => 0.0,
+                (false, true) => weight,
+                (false, false) => weight * MINOR_WEIGHT,
+            }
+        };
+        if state.base != [true, true] {
+            wanted.push(Wanted { atom: need.atom, weights: [weight(0), weight(1)] });
+        }
+    }
+    wanted
 }
 
 /// Needs that only kept text can serve, with the weights that the oracle goes by.
@@ -306,9 +366,8 @@ fn answer<'a>(
     state: State,
     weights: &'a [[f64; 2]],
     w: u32,
-    shadows: Option<&Shadows>,
-    partners: (usize, &[Partner<'_>]),
-    tokens: u64,
+    (shadows, store): (Option<&Shadows>, Option<&Store>),
+    (partners, tokens): ((usize, &[Partner<'_>]), u64),
 ) -> Tested<'a> {
     let base = state.base.map(|b| f64::from(u8::from(b)));
     let mut t = Tested {
@@ -343,16 +402,20 @@ fn answer<'a>(
         let bound = level == 1;
         let truth = |b: bool| f64::from(u8::from(b));
         let own_before = n > 0 && s.variant.by(n - 1, w, bound);
-        let local =
-            |kept: &crate::experiment::shadow::Kept| truth(n > 0 && (own_before || kept.at(n - 1, w, bound)));
-        let mean = |f: &dyn Fn(&crate::experiment::shadow::Kept) -> f64| {
-            s.random.iter().map(f).sum::<f64>() / s.random.len().max(1) as f64
+        let local = |kept: &Kept| truth(n > 0 && (own_before || kept.at(n - 1, w, bound)));
+        let mean = |f: &dyn Fn(usize, &Kept) -> f64| {
+            let sum: f64 = s.random.iter().enumerate().map(|(replicate, kept)| f(replicate, kept)).sum();
+            sum / s.random.len().max(1) as f64
         };
-        t.served[level] = truth(s.variant.by(n, w, bound));
-        t.random[level] = mean(&|k| truth(k.by(n, w, bound)));
-        t.oracle[level] = truth(s.oracle[level].by(n, w, bound));
-        t.atom_bag[level] = truth(s.atom_bag.by(n, w, bound));
-        t.random_local[level] = mean(&local);
+        let stored = |seen: &dyn Fn(&Store) -> Option<bool>| store.and_then(seen).unwrap_or(false);
+        let drawn = |replicate: usize| stored(&|store| Some(holds(store.random.get(replicate)?, w, bound)));
+        t.served[level] = truth(state.recalled[level] || s.variant.by(n, w, bound));
+        t.random[level] = mean(&|replicate, k| truth(k.by(n, w, bound) || drawn(replicate)));
+        let chosen = stored(&|store| Some(holds(&store.oracle[level], w, bound)));
+        t.oracle[level] = truth(chosen || s.oracle[level].by(n, w, bound));
+        let bagged = stored(&|store| Some(holds(&store.atom_bag, w, bound)));
+        t.atom_bag[level] = truth(bagged || s.atom_bag.by(n, w, bound));
+        t.random_local[level] = mean(&|_, k| local(k));
         t.oracle_local[level] = local(&s.oracle_local[level]);
         t.atom_bag_local[level] = local(&s.atom_bag);
     }

@@ -253,7 +253,7 @@ mod tests {
         );
         let mut event = Event::test(4, 1..4);
         let content = Content::Generated { text: "We talked. Along comes my cat.".to_owned() };
-        event.after = vec![Block { turn: 3, tokens: 9, content }];
+        event.after = vec![Block { turn: 3, tokens: 9, fresh: false, content }];
         let run = Run { events: vec![event], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
         score(&Truth::of(&log).unwrap(), &log, &run, &reader(), 1, &mut rows).unwrap();

@@ -80,10 +80,10 @@ fn spans(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A content word or an atom, by its hash, and whether it is an atom.
-type Term = (u64, bool);
+pub(super) type Term = (u64, bool);
 
 /// The distinct terms of a span, sorted.
-fn terms(span: &str) -> Vec<Term> {
+pub(super) fn terms(span: &str) -> Vec<Term> {
     let hash = |text: &str| {
         let hash = blake3::hash(text.as_bytes());
         u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes"))

@@ -9,7 +9,7 @@ use std::ops::Range;
 use anyhow::Context as _;
 use rand_chacha::ChaCha8Rng;
 
-use crate::context::{Content, Context, Edit, Piece};
+use crate::context::{Content, Context, Edit, Piece, Recalled};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::{self, Answer, Call, Model, Outcome};
@@ -20,6 +20,7 @@ mod anchored;
 pub mod atom_bag;
 mod codex;
 mod codex_tail;
+mod core_notes;
 mod drop_all;
 mod echo;
 mod extractive;
@@ -27,13 +28,16 @@ mod full;
 mod hierarchical;
 mod mask;
 mod mask_summary;
+mod notes;
 pub mod oracle;
 mod protected_core;
+mod prune_importance;
 pub mod random;
 mod salience;
 mod shuffle;
 mod summary;
 mod tool_log;
+mod tri_level;
 mod truncate;
 mod writer;
 
@@ -51,6 +55,17 @@ pub struct Scope<'a> {
     pub turn: u32,
     /// What the agent will need: for `oracle` alone.
     pub needs: &'a Needs,
+}
+
+/// What is known when a strategy is asked what to bring back.
+pub struct Moment<'a> {
+    pub log: &'a Log,
+    /// The prompt as it stands; its newest blocks are the query.
+    pub context: &'a Context,
+    /// The turn about to be decided.
+    pub turn: u32,
+    /// The step of the decision: those before it have been logged.
+    pub until: u32,
 }
 
 /// What a strategy may use.
@@ -107,7 +122,7 @@ pub struct Item {
     /// Where it stands, if it was found: step, and bytes of its text.
     pub source: Option<(u32, Range<u32>)>,
     pub score: Option<f64>,
-    /// What became of it: kept, repaired, duplicate, not_found, capped.
+    /// What became of it: kept, repaired, duplicate, not_found, capped; dropped: it was picked to go.
     pub fate: &'static str,
     /// The item of the event that it repeats, by its number.
     pub of: Option<u32>,
@@ -183,6 +198,16 @@ pub trait Strategy: Send + Sync {
     /// Proposes edits of the blocks in scope, sorted by block.
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>>;
 
+    /// Whether it brings something back, and is to be asked at every decision after its first event.
+    fn recalls(&self) -> bool {
+        false
+    }
+
+    /// What stands in the prompt of this decision alone, best first. Its query is made of what stood before it.
+    fn recall(&self, _moment: &Moment<'_>, _env: &mut Env<'_>) -> anyhow::Result<Vec<Recalled>> {
+        Ok(Vec::new())
+    }
+
     /// Whether its scope is all that its segment holds, with what it left there before, and not the fresh turns alone.
     fn is_recursive(&self) -> bool {
         false
@@ -221,19 +246,23 @@ pub static ALL: &[Entry] = &[
     atom_bag::ENTRY,
     codex::ENTRY,
     codex_tail::ENTRY,
+    core_notes::ENTRY,
     drop_all::ENTRY,
     echo::ENTRY,
     full::ENTRY,
     hierarchical::ENTRY,
     mask::ENTRY,
     mask_summary::ENTRY,
+    notes::ENTRY,
     oracle::ENTRY,
     protected_core::ENTRY,
+    prune_importance::ENTRY,
     random::ENTRY,
     salience::ENTRY,
     shuffle::ENTRY,
     summary::ENTRY,
     tool_log::ENTRY,
+    tri_level::ENTRY,
     truncate::ENTRY,
 ];
 
@@ -330,13 +359,12 @@ fn keep_pieces(scope: &Scope<'_>, pieces: &[Piece]) -> Vec<Edit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::replay::{Observer, Recipe, replay};
+    use crate::experiment::replay::{Observer, Recipe, Run, replay};
 
-    /// What stands for the scope after each event of a replay without a model.
-    pub(super) fn after_events(strategy: (&str, &str), trigger: (&str, &str), script: &str) -> Vec<String> {
+    /// A replay without a model.
+    pub(super) fn run(strategy: (&str, &str), trigger: (&str, &str), log: &Log) -> Run {
         struct Nobody;
         impl Observer for Nobody {}
-        let log = Log::script(script);
         let recipe = Recipe {
             strategy: build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
             trigger: crate::triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
@@ -345,8 +373,14 @@ mod tests {
             embedder: None,
         };
         let tokenizer = Tokenizer::load("o200k").unwrap();
-        let run = replay(&log, &recipe, &tokenizer, &Needs::of(&log, 3), &mut Nobody).unwrap();
-        run.events
+        replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap()
+    }
+
+    /// What stands for the scope after each event of a replay without a model.
+    pub(super) fn after_events(strategy: (&str, &str), trigger: (&str, &str), script: &str) -> Vec<String> {
+        let log = Log::script(script);
+        run(strategy, trigger, &log)
+            .events
             .iter()
             .inspect(|event| assert_eq!(event.violations, [""; 0]))
             .map(|event| event.after.iter().map(|block| block.text(&log)).collect())

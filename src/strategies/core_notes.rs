@@ -1,0 +1,128 @@
+//! Keeps goals, constraints and decisions in the prompt, and brings the rest back as notes.
+//!
+//! Strategy G of the seeds: `protected-core` (F) says what stands for the scope, and `notes` (D) takes the same turns out as
+//! notes and recalls them. Parameters are those of both, and mean what they mean there.
+
+use super::notes::{Notes, Params, Store};
+use super::{Entry, Env, Moment, Scope, State, Strategy, build};
+use crate::context::{Edit, Recalled};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "core-notes",
+    summary: "Keep goals, constraints and decisions, and recall the rest as notes.",
+    params: &[
+        ("source", "\"auto\""),
+        ("extract", "\"auto\""),
+        ("threshold", "0.15"),
+        ("max_rated", "96"),
+        ("similarity", "0.85"),
+        ("background", "\"auto\""),
+        ("background_tokens", "200"),
+        ("k", "10"),
+        ("note_tokens", "100"),
+        ("recall_tokens", "600"),
+        ("query_turns", "1"),
+        ("links", "3"),
+        ("max_notes", "2000"),
+        ("keep_last", "3"),
+        ("embedder", "\"\""),
+    ],
+    takes_model: true,
+    build: |params| Ok(Box::new(CoreNotes::new(params)?)),
+};
+
+/// Parameters of notes that `protected-core` does not have.
+const OF_NOTES: [&str; 6] = ["k", "note_tokens", "recall_tokens", "query_turns", "links", "max_notes"];
+/// Parameters of both.
+const OF_BOTH: [&str; 2] = ["keep_last", "embedder"];
+
+struct CoreNotes {
+    core: Box<dyn Strategy>,
+    notes: Notes,
+}
+
+/// What both remember.
+#[derive(Default)]
+struct Memory {
+    core: State,
+    notes: Store,
+}
+
+impl CoreNotes {
+    fn new(mut params: toml::Table) -> anyhow::Result<Self> {
+        let mut of_notes = toml::Table::new();
+        for key in OF_NOTES {
+            of_notes.extend(params.remove(key).map(|value| (key.to_owned(), value)));
+        }
+        for key in OF_BOTH {
+            of_notes.extend(params.get(key).map(|value| (key.to_owned(), value.clone())));
+        }
+        let notes = Notes::new(of_notes.try_into::<Params>()?)?;
+        Ok(CoreNotes { core: build("protected-core", params)?, notes })
+    }
+}
+
+impl Strategy for CoreNotes {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let mut memory = std::mem::take(env.state::<Memory>());
+        self.notes.take(scope, &mut memory.notes, env)?;
+        env.state = memory.core;
+        let edits = self.core.compress(scope, env)?;
+        memory.core = std::mem::take(&mut env.state);
+        *env.state() = memory;
+        Ok(edits)
+    }
+
+    fn recalls(&self) -> bool {
+        true
+    }
+
+    fn recall(&self, moment: &Moment<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Recalled>> {
+        let memory = std::mem::take(env.state::<Memory>());
+        let found = self.notes.find(moment, &memory.notes, env);
+        *env.state() = memory;
+        found
+    }
+
+    fn is_recursive(&self) -> bool {
+        self.core.is_recursive()
+    }
+
+    fn keep_last(&self) -> u32 {
+        self.core.keep_last()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build;
+    use super::super::tests::run;
+    use crate::log::Log;
+
+    #[test]
+    fn the_core_stays_and_the_rest_comes_back() {
+        let log = Log::script(
+            "user: Please write a forecast of the visitors for each pool in summer.
+            agent: Hello, I look at the gate counts of the last years, they lie in data/gates_2019.csv as it seems.
+            user: No single visitor may be named in anything you save. The weather is fine.
+            agent: Very well, I go on, and it takes me quite a while to read all of them.
+            user: How are the gate counts of the last years?
+            agent: Good.",
+        );
+        let run = run(("core-notes", "keep_last = 0\nbackground = \"none\""), ("turns", "n = 1"), &log);
+        let last = run.events.last().unwrap();
+        let core: String = last.after.iter().map(|block| block.text(&log)).collect();
+        assert!(core.contains("No single visitor may be named") && !core.contains("gates_2019"), "{core}");
+        let recall = run.recalls.last().unwrap();
+        let text: String = recall.blocks.iter().map(|block| block.text(&log)).collect();
+        assert!(text.contains("data/gates_2019.csv"), "{text}");
+    }
+
+    #[test]
+    fn parameters_of_both_are_known_and_others_are_not() {
+        let error = |params: &str| build("core-notes", toml::from_str(params).unwrap()).err();
+        assert!(error("k = 3\nthreshold = 0.2\nkeep_last = 2").is_none());
+        assert!(error("note_token = 3").unwrap().to_string().contains("note_token"));
+        assert!(error("note_tokens = 0").unwrap().to_string().contains("note_tokens"));
+    }
+}

@@ -1,0 +1,455 @@
+//! Takes what is compressed out of the prompt as atomic notes, and brings back those that fit the newest turn.
+//!
+//! Strategy D of the seeds, after A-MEM (Xu et al., "A-MEM: Agentic Memory for LLM Agents", arXiv 2502.12110). A note is some consecutive lines of a
+//! turn, of `note_tokens` at most, verbatim, with keywords (its heaviest terms), tags (who spoke, what was called; they count where notes are linked),
+//! links to the nearest older notes, and, where there is a model, a sentence on its turn. A new note makes its neighbours
+//! evolve: they are found by its heaviest keywords from then on. At a decision the newest turns are the query; a note's
+//! score is half its BM25 (as a share of the best) and half its similarity, by embeddings where there is an embedder,
+//! else the cosine of bags of words and atoms; a note that a good one links to scores at least half as much. The
+//! best `k` come back, up to `recall_tokens`, best first. The store holds `max_notes`; then the oldest go.
+//!
+//! Deviations: A-MEM's model also writes keywords and tags and rewrites those of the neighbours; here these are rules. Its
+//! notes are whole interactions, which for an agent are pages of output.
+
+use super::salience::fresh_steps;
+use super::{Entry, Env, Moment, Scope, Strategy, put, transcript, writer};
+use crate::context::{Content, Edit, Piece, Recalled};
+use crate::log::Log;
+use crate::models::prompt::{Data, Prompt};
+use crate::trajectory::{Kind, Role};
+
+pub(super) mod index;
+
+use index::{Bag, Index};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "notes",
+    summary: "Take the scope out as linked notes, and recall those that fit the newest turn.",
+    params: PARAMS,
+    takes_model: true,
+    build: |params| Ok(Box::new(Notes::new(params.try_into()?)?)),
+};
+
+const PARAMS: &[(&str, &str)] = &[
+    ("k", "10"),
+    ("note_tokens", "100"),
+    ("recall_tokens", "600"),
+    ("query_turns", "1"),
+    ("links", "3"),
+    ("max_notes", "2000"),
+    ("keep_last", "3"),
+    ("embedder", "\"\""),
+];
+
+const TEMPLATE: &str = include_str!("notes/note.txt");
+/// Tokens of a sentence on a turn, at most.
+const SENTENCE_TOKENS: u32 = 60;
+
+/// How much BM25 counts beside similarity.
+const LEXICAL: f64 = 0.5;
+/// What a link passes on of a score.
+const BY_LINK: f64 = 0.5;
+/// From so similar on, notes are linked.
+const LINK_SIMILARITY: f64 = 0.2;
+/// Links of a note, at most: the newest.
+const MAX_LINKS: usize = 6;
+/// Keywords of a new note that its neighbours are found by.
+const PASSED_ON: usize = 2;
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Params {
+    /// Notes that are recalled, at most.
+    pub(super) k: usize,
+    /// Tokens of a note, at most; a line that is longer is one note.
+    pub(super) note_tokens: u32,
+    /// Tokens that are recalled for a decision, at most.
+    pub(super) recall_tokens: u32,
+    /// Turns before the decision that are its query.
+    pub(super) query_turns: u32,
+    /// Older notes that a new one is linked to, at most; 0: none, and nothing evolves.
+    pub(super) links: usize,
+    /// Notes of the store, at most.
+    pub(super) max_notes: usize,
+    pub(super) keep_last: u32,
+    pub(super) embedder: String,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            k: 10,
+            note_tokens: 100,
+            recall_tokens: 600,
+            query_turns: 1,
+            links: 3,
+            max_notes: 2000,
+            keep_last: 3,
+            embedder: String::new(),
+        }
+    }
+}
+
+/// A note: lines of a turn.
+struct Note {
+    /// Per step, in order.
+    parts: Vec<Vec<Piece>>,
+    tokens: u32,
+    /// A sentence on the turn, by a model; the first note of a turn has it.
+    sentence: Option<String>,
+    vector: Option<Vec<f32>>,
+    links: Vec<u32>,
+}
+
+/// What is remembered: notes by number, with the index that finds them.
+#[derive(Default)]
+pub(super) struct Store {
+    notes: std::collections::VecDeque<Note>,
+    index: Index,
+}
+
+impl Store {
+    fn first(&self) -> u32 {
+        self.index.next() - self.notes.len() as u32
+    }
+
+    fn at(&self, number: u32) -> Option<usize> {
+        number.checked_sub(self.first()).map(|at| at as usize).filter(|&at| at < self.notes.len())
+    }
+}
+
+pub(super) struct Notes {
+    params: Params,
+}
+
+impl Notes {
+    pub(super) fn new(params: Params) -> anyhow::Result<Self> {
+        anyhow::ensure!(params.note_tokens > 0, "parameter `note_tokens` must be at least 1");
+        anyhow::ensure!(params.query_turns > 0, "parameter `query_turns` must be at least 1");
+        anyhow::ensure!(params.max_notes > 0, "parameter `max_notes` must be at least 1");
+        Ok(Notes { params })
+    }
+
+    /// Takes notes of the fresh turns of a scope.
+    pub(super) fn take(&self, scope: &Scope<'_>, store: &mut Store, env: &mut Env<'_>) -> anyhow::Result<()> {
+        let log = scope.log;
+        let steps = fresh_steps(scope);
+        for steps in steps.chunk_by(|&a, &b| log.turn_of(a) == log.turn_of(b)) {
+            let mut notes = cut(log, steps, self.params.note_tokens);
+            if let (Some(first), true) = (notes.first_mut(), env.model.is_some()) {
+                first.sentence = sentence(scope, steps, env)?;
+            }
+            let text = |note: &Note| -> String {
+                note.parts.iter().flatten().map(|piece| piece.text(log)).collect()
+            };
+            let texts: Vec<String> = notes.iter().map(text).collect();
+            if let Some(vectors) = env.embed(&texts)? {
+                for (note, vector) in notes.iter_mut().zip(vectors) {
+                    note.vector = Some(vector);
+                }
+            }
+            let tags = tags(log, steps);
+            for (note, text) in notes.into_iter().zip(texts) {
+                let mut bag = index::sum(&index::bag_of(&text), &tags);
+                if let Some(sentence) = &note.sentence {
+                    bag = index::sum(&bag, &index::bag_of(sentence));
+                }
+                self.add(note, bag, store);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a note, links it to the nearest ones, and lets these evolve.
+    fn add(&self, mut note: Note, bag: Bag, store: &mut Store) {
+        let mut near: Vec<(f64, u32)> = match self.params.links {
+            0 => Vec::new(),
+            _ => store.index.search(&bag).iter().map(|hit| (hit.cosine, hit.document)).collect(),
+        };
+        near.retain(|(similarity, _)| *similarity >= LINK_SIMILARITY);
+        near.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        near.truncate(self.params.links);
+        let number = store.index.next();
+        let keywords = store.index.heaviest(&bag, PASSED_ON);
+        for &(_, neighbour) in &near {
+            let Some(at) = store.at(neighbour) else { continue };
+            let links = &mut store.notes[at].links;
+            links.push(number);
+            if links.len() > MAX_LINKS {
+                links.remove(0);
+            }
+            for &(keyword, _) in &keywords {
+                store.index.extend(neighbour, keyword);
+            }
+        }
+        note.links = near.into_iter().map(|(_, neighbour)| neighbour).collect();
+        store.index.push(bag);
+        store.notes.push_back(note);
+        if store.notes.len() > self.params.max_notes {
+            store.index.pop();
+            store.notes.pop_front();
+        }
+    }
+
+    /// What comes back for a decision.
+    pub(super) fn find(
+        &self,
+        moment: &Moment<'_>,
+        store: &Store,
+        env: &mut Env<'_>,
+    ) -> anyhow::Result<Vec<Recalled>> {
+        let log = moment.log;
+        let steps = newest_steps(moment, self.params.query_turns);
+        let mut query = Bag::new();
+        for &step in &steps {
+            query = index::sum(&query, &index::bag_of(&log.trajectory.steps[step as usize].text));
+        }
+        let hits = store.index.search(&query);
+        let most = hits.iter().map(|hit| hit.bm25).fold(0.0, f64::max);
+        let vector = match self.params.embedder.is_empty() || store.notes.is_empty() {
+            true => None,
+            false => {
+                let texts = steps.iter().map(|&step| log.trajectory.steps[step as usize].text.as_str());
+                env.embed(&[texts.collect::<Vec<_>>().join("\n")])?.and_then(|mut vectors| vectors.pop())
+            }
+        };
+        // By place in the store.
+        let mut scores = vec![0.0; store.notes.len()];
+        for hit in &hits {
+            let Some(at) = store.at(hit.document) else { continue };
+            let similarity = if vector.is_some() { 0.0 } else { hit.cosine };
+            scores[at] = LEXICAL * hit.bm25 / most.max(f64::MIN_POSITIVE) + (1.0 - LEXICAL) * similarity;
+        }
+        if let Some(query) = &vector {
+            for (score, note) in scores.iter_mut().zip(&store.notes) {
+                let Some(vector) = &note.vector else { continue };
+                let cosine: f64 = vector.iter().zip(query).map(|(a, b)| f64::from(a * b)).sum();
+                *score += (1.0 - LEXICAL) * cosine.max(0.0);
+            }
+        }
+        for at in best(&scores, self.params.k) {
+            let passed_on = scores[at] * BY_LINK;
+            for at in store.notes[at].links.iter().filter_map(|&link| store.at(link)) {
+                scores[at] = scores[at].max(passed_on);
+            }
+        }
+        let mut left = self.params.recall_tokens;
+        let mut recalled = Vec::new();
+        for note in best(&scores, self.params.k).into_iter().map(|at| &store.notes[at]) {
+            let sentence = note.sentence.as_ref().map(|text| (text, env.tokenizer.count(text)));
+            let tokens = note.tokens + sentence.map_or(0, |(_, tokens)| tokens);
+            if tokens > left {
+                continue;
+            }
+            left -= tokens;
+            recalled.extend(sentence.map(|(text, _)| Recalled::Generated(text.clone())));
+            recalled.extend(note.parts.iter().map(|pieces| Recalled::Pieces(pieces.clone())));
+        }
+        Ok(recalled)
+    }
+}
+
+/// The places of the best scores above 0, best first; of equal ones the newest.
+fn best(scores: &[f64], k: usize) -> Vec<usize> {
+    let mut best: Vec<usize> = (0..scores.len()).filter(|&at| scores[at] > 0.0).collect();
+    best.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(b.cmp(&a)));
+    best.truncate(k);
+    best
+}
+
+/// The steps of the last turns before a decision, and of its own turn up to it, oldest first.
+pub(super) fn newest_steps(moment: &Moment<'_>, turns: u32) -> Vec<u32> {
+    let first = moment.turn.saturating_sub(turns);
+    let head = moment.context.n_head;
+    let blocks = moment.context.blocks[head..].iter().rev().take_while(|block| block.turn >= first);
+    let mut steps: Vec<u32> = blocks
+        .filter_map(|block| match block.content {
+            Content::Step(step) => Some(step),
+            _ => None,
+        })
+        .collect();
+    steps.reverse();
+    steps
+}
+
+/// Cuts the steps of a turn into notes.
+fn cut(log: &Log, steps: &[u32], note_tokens: u32) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    for &step in steps {
+        for (at, span) in log.spans_of(step).enumerate() {
+            let piece = Piece::whole(log, span);
+            match notes.last_mut().filter(|note| note.tokens + piece.tokens <= note_tokens) {
+                Some(note) => {
+                    note.tokens += piece.tokens;
+                    match note.parts.last_mut().filter(|_| at > 0) {
+                        Some(part) => part.push(piece),
+                        None => note.parts.push(vec![piece]),
+                    }
+                }
+                None => notes.push(Note {
+                    parts: vec![vec![piece]],
+                    tokens: piece.tokens,
+                    sentence: None,
+                    vector: None,
+                    links: Vec::new(),
+                }),
+            }
+        }
+    }
+    notes
+}
+
+/// Tags as terms: who spoke, and what was called.
+fn tags(log: &Log, steps: &[u32]) -> Bag {
+    let mut tags = Vec::new();
+    for &step in steps {
+        let logged = &log.trajectory.steps[step as usize];
+        let who = match (logged.kind, logged.role) {
+            (Kind::Message, Role::User) => Some("by-the-user"),
+            _ => log.action_kinds[step as usize].as_deref(),
+        };
+        tags.extend(who.map(|tag| ((u64::from(number_of(tag)), true), 1.0)));
+    }
+    tags.sort_by_key(|entry| entry.0);
+    tags.dedup_by_key(|entry| entry.0);
+    tags
+}
+
+/// A number for a tag that no word or atom is known by: atoms are 64 bits of another input.
+fn number_of(tag: &str) -> u32 {
+    let hash = blake3::hash(format!("tag {tag}").as_bytes());
+    u32::from_le_bytes(hash.as_bytes()[..4].try_into().expect("a hash has 32 bytes"))
+}
+
+/// A sentence on a turn by the model; none if it gave none, which is flagged.
+fn sentence(scope: &Scope<'_>, steps: &[u32], env: &mut Env<'_>) -> anyhow::Result<Option<String>> {
+    let blocks = &scope.context.blocks;
+    let is_of =
+        |index: &usize| matches!(blocks[*index].content, Content::Step(step) if steps.contains(&step));
+    let mut own = scope.blocks.clone().filter(is_of);
+    let Some(first) = own.next() else { return Ok(None) };
+    let log = transcript(scope, first..own.last().unwrap_or(first) + 1);
+    let prompt = Prompt::render(TEMPLATE, &[("log", Data::fenced(&log).may_cut().into())])?;
+    let text = writer::write(prompt, None, SENTENCE_TOKENS, u32::MAX, env)?;
+    if text.is_none() {
+        env.work.fallback = Some("no sentence");
+    }
+    Ok(text)
+}
+
+impl Strategy for Notes {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let mut store = std::mem::take(env.state::<Store>());
+        let taken = self.take(scope, &mut store, env);
+        *env.state() = store;
+        taken?;
+        Ok(put(scope, String::new()))
+    }
+
+    fn recalls(&self) -> bool {
+        true
+    }
+
+    fn recall(&self, moment: &Moment<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Recalled>> {
+        let store = std::mem::take(env.state::<Store>());
+        let found = self.find(moment, &store, env);
+        *env.state() = store;
+        found
+    }
+
+    fn keep_last(&self) -> u32 {
+        self.params.keep_last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::run;
+    use super::*;
+
+    const SHOP: &str = "user: Mend the shop.
+        action: cat src/basket.py
+        observation: def total(basket): sum of prices with discount
+        action: cat src/login.py
+        observation: def login(user): check password against ldap server
+        action: cat src/search.py
+        observation: def find(words): query the catalogue
+        user: And now the password of the login?
+        agent: I look at the ldap server.";
+
+    fn recalled(params: &str, script: &str, trigger: &str) -> Vec<(u32, String)> {
+        let log = Log::script(script);
+        let run = run(("notes", params), ("turns", trigger), &log);
+        for recall in &run.recalls {
+            let tokens: u64 = recall.blocks.iter().map(|block| u64::from(block.tokens)).sum();
+            assert_eq!(run.decisions[recall.decision as usize].recalled_tokens, tokens);
+        }
+        let text = |recall: &crate::experiment::replay::Recall| {
+            recall.blocks.iter().map(|block| block.text(&log)).collect::<Vec<_>>().join("|")
+        };
+        run.recalls.iter().map(|recall| (recall.decision, text(recall))).collect()
+    }
+
+    #[test]
+    fn the_note_that_fits_the_question_comes_back() {
+        let found = recalled("keep_last = 1\nk = 1", SHOP, "n = 1");
+        let (decision, text) = found.last().unwrap();
+        assert_eq!(*decision, 3);
+        assert!(text.contains("check password against ldap") && text.contains("cat src/login.py"), "{text}");
+        assert!(!text.contains("catalogue"), "{text}");
+    }
+
+    #[test]
+    fn a_question_that_nothing_fits_brings_nothing() {
+        let script = "user: Go.\nagent: alpha bravo charlie\nuser: delta echo\nagent: foxtrot\nuser: golf hotel\nagent: x";
+        assert!(recalled("keep_last = 0", script, "n = 1").is_empty());
+        assert!(recalled("keep_last = 1\nrecall_tokens = 0", SHOP, "n = 1").is_empty());
+        assert!(recalled("keep_last = 1\nk = 0", SHOP, "n = 1").is_empty());
+    }
+
+    #[test]
+    fn a_link_brings_what_the_question_does_not_name() {
+        // The second note shares words with the first; the question names the second alone.
+        let script = "user: Go.
+            agent: The green crate of bolts stands in hall seven beside the ramp.
+            agent: The green crate of bolts was sold to Hansen beside the ramp.
+            agent: Lunch is at noon, soup again.
+            user: What of Hansen?
+            agent: Sold.";
+        let all = recalled("keep_last = 0\nquery_turns = 1", script, "n = 1");
+        let text = &all.last().unwrap().1;
+        assert!(
+            text.starts_with("The green crate of bolts was sold") && text.contains("hall seven"),
+            "{text}"
+        );
+        assert!(!text.contains("soup"), "{text}");
+    }
+
+    #[test]
+    fn notes_are_cut_at_lines_and_the_store_is_bounded() {
+        let line = "one more line of the long table with value_";
+        let table: String = (0..50).map(|i| format!("{line}{i}~")).collect();
+        let log =
+            Log::script(&format!("user: go\naction: cat table\nobservation: {table}\nagent: x\nagent: y"));
+        let notes = cut(&log, &[1, 2], 40);
+        let total: u32 = notes.iter().map(|note| note.tokens).sum();
+        assert_eq!(total, log.tokens[1] + log.tokens[2]);
+        assert!(notes.len() > 5 && notes.iter().all(|note| note.tokens <= 40));
+        assert_eq!(notes[0].parts.len(), 2);
+        assert_eq!(cut(&log, &[2], 1).len(), log.spans_of(2).len());
+        let found = recalled("keep_last = 0\nmax_notes = 1\nnote_tokens = 40", SHOP, "n = 1");
+        assert!(found.iter().all(|(_, text)| text.matches("def ").count() <= 1), "{found:?}");
+    }
+
+    #[test]
+    fn hostile_logs_do_no_harm() {
+        for script in [
+            "user: \u{0}\u{1}\naction: ~~~\nobservation: \u{0}\nagent: ~\nagent: ",
+            "user: a\nagent: b",
+            "user: {\"a\": [\naction: {{{{\nobservation: }}}}\naction: \"\nobservation: \\\\\nagent: x",
+        ] {
+            let script = script.replace("agent: \n", "agent: x\n");
+            recalled("keep_last = 0", script.trim_end_matches("\nagent: "), "n = 1");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Drops the least important messages first, with their pairs, to a budget of tokens; what stays, stays verbatim.
+//!
+//! Source: the seed selective-memory. A pair is a turn: in plain chat a user message with the reply, else a call of the model
+//! with its results, so that no result stands alone. Its score is that of its least important message (the seed's rule,
+//! list `seed-exact`) or of its most important one. The turn with the lowest score goes first, of equal ones the oldest, until
+//! what stands after the head fits `max_tokens`. The newest pair never goes. Where the budget is smaller than
+//! what may not be dropped, all else goes.
+//!
+//! Deviations from the seed: its first user message belongs to the head here and is never dropped; its pair rule takes the
+//! message next to the least important one, whoever wrote that, which can break the newest pair: here pairs are fixed.
+//! Each message is rated once; an event sorts what is left.
+
+use super::salience::fresh_steps;
+use super::{Entry, Env, Item, Scope, Strategy};
+use crate::context::{Content, Edit};
+
+pub(super) mod scoring;
+
+use scoring::{By, Pair, Ratings, Rules, Who};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "prune-importance",
+    summary: "Drop the least important turns first, to a budget; keep the rest verbatim.",
+    params: &[
+        ("rules", "\"support\""),
+        ("rate", "\"auto\""),
+        ("pair", "(of the rules)"),
+        ("max_tokens", "2000"),
+        ("keep_last", "1"),
+    ],
+    takes_model: true,
+    build: |params| Ok(Box::new(PruneImportance::new(params.try_into()?)?)),
+};
+
+#[derive(serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// A list by name, or `PATH#HASH`.
+    rules: String,
+    rate: By,
+    pair: Option<Pair>,
+    /// Tokens of all that stands after the head, at most.
+    max_tokens: u64,
+    /// How many of the newest turns never go; at least 1.
+    keep_last: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { rules: "support".to_owned(), rate: By::Auto, pair: None, max_tokens: 2000, keep_last: 1 }
+    }
+}
+
+struct PruneImportance {
+    rules: Rules,
+    pair: Pair,
+    params: Params,
+}
+
+impl PruneImportance {
+    fn new(params: Params) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            params.keep_last >= 1,
+            "parameter `keep_last` must be at least 1: the newest pair never goes"
+        );
+        let rules = Rules::named(&params.rules)?;
+        let pair = params.pair.unwrap_or(rules.pair());
+        Ok(PruneImportance { rules, pair, params })
+    }
+}
+
+/// A pair that may go.
+pub(super) struct Unit {
+    /// Indices of its blocks.
+    pub(super) blocks: std::ops::Range<usize>,
+    pub(super) score: f64,
+    pub(super) tokens: u64,
+}
+
+/// The turns of a scope with their scores; blocks that are no messages belong to none.
+pub(super) fn units(scope: &Scope<'_>, ratings: &Ratings, pair: Pair) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut last = None;
+    for index in scope.blocks.clone() {
+        let block = &scope.context.blocks[index];
+        let Content::Step(step) = block.content else { continue };
+        let score = ratings.get(&step).copied().unwrap_or(f64::NAN);
+        if last != Some(block.turn) {
+            last = Some(block.turn);
+            units.push(Unit { blocks: index..index, score, tokens: 0 });
+        }
+        if let Some(unit) = units.last_mut() {
+            unit.blocks.end = index + 1;
+            unit.tokens += u64::from(block.tokens);
+            unit.score = match pair {
+                Pair::Least => unit.score.min(score),
+                Pair::Most => unit.score.max(score),
+            };
+        }
+    }
+    units
+}
+
+/// Tokens of all that stands after the head.
+pub(super) fn conversation(scope: &Scope<'_>) -> u64 {
+    let head = &scope.context.blocks[..scope.context.n_head];
+    scope.context.tokens - head.iter().map(|block| u64::from(block.tokens)).sum::<u64>()
+}
+
+/// Characters of a dropped message that its row shows.
+const SHOWN: usize = 200;
+
+/// The row of a message that goes.
+pub(super) fn dropped(scope: &Scope<'_>, step: u32, score: f64) -> Item {
+    let text = &scope.log.trajectory.steps[step as usize].text;
+    let end = text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at);
+    Item {
+        text: text[..end].to_owned(),
+        kind: Who::of(scope.log, step).name(),
+        source: Some((step, 0..end as u32)),
+        score: Some(score),
+        fate: "dropped",
+        of: None,
+    }
+}
+
+impl Strategy for PruneImportance {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let mut ratings = std::mem::take(env.state::<Ratings>());
+        let by = self.params.rate;
+        scoring::rate(&self.rules, by, scope.log, &fresh_steps(scope), &mut ratings, env)?;
+        let mut over = conversation(scope).saturating_sub(self.params.max_tokens);
+        let mut units = units(scope, &ratings, self.pair);
+        units.sort_by(|a, b| a.score.total_cmp(&b.score).then(a.blocks.start.cmp(&b.blocks.start)));
+        let mut gone = Vec::new();
+        for unit in units {
+            if over == 0 {
+                break;
+            }
+            over = over.saturating_sub(unit.tokens);
+            for block in unit.blocks {
+                if let Content::Step(step) = scope.context.blocks[block].content {
+                    env.work.items.push(dropped(scope, step, ratings.remove(&step).unwrap_or(f64::NAN)));
+                    gone.push(block);
+                }
+            }
+        }
+        *env.state() = ratings;
+        gone.sort_unstable();
+        Ok(gone.into_iter().map(|block| Edit::Drop { block }).collect())
+    }
+
+    fn is_recursive(&self) -> bool {
+        true
+    }
+
+    fn keep_last(&self) -> u32 {
+        self.params.keep_last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::salience::tests::events;
+    use super::super::tests::after_events;
+    use crate::log::Log;
+    use crate::models::scripted::Scripted;
+    use crate::models::{Answer, Call, CallError, Card, Scores, TokenScore};
+
+    const DESK: &str = "system: You are a support agent.
+        user: Hi!
+        agent: Hello, how can I help?
+        user: My account ID is ABC123.
+        agent: Thank you.
+        user: Thanks!
+        agent: What happens?
+        user: I am getting error code 500.
+        agent: Since when?
+        user: OK, let me see
+        agent: Take your time.
+        user: I need this resolved by Friday.
+        agent: Understood.
+        user: Bye
+        agent: Goodbye.
+        user: Well
+        agent: Yes.";
+
+    fn order(params: &str, trigger: &str) -> Vec<String> {
+        let log = Log::script(DESK);
+        let events = events("prune-importance", params, &log, trigger, None);
+        events.into_iter().flat_map(|(_, work)| work.items).map(|item| item.text).collect()
+    }
+
+    #[test]
+    fn fillers_go_first_and_facts_stay() {
+        let after = after_events(("prune-importance", "max_tokens = 38"), ("turns", "n = 1"), DESK);
+        let last = after.last().unwrap();
+        for fact in ["ABC123", "error code 500", "by Friday"] {
+            assert!(last.contains(fact), "{last}");
+        }
+        assert!(!last.contains("Thanks!") && !last.contains("let me see"), "{last}");
+        // The budget of the seed's size drops nothing here.
+        assert_eq!(order("", "n = 1"), [""; 0]);
+    }
+
+    /// By the seed's rules: the reply "Thank you." rates 3, and a pair is as good as its least message, so that the
+    /// account goes first of all; the oldest of equals.
+    #[test]
+    fn the_seeds_pair_rule_loses_the_account() {
+        let gone = order("rules = \"seed-exact\"\nmax_tokens = 40", "n = 1");
+        assert_eq!(
+            gone[..3],
+            ["Hello, how can I help?", "My account ID is ABC123.", "Thank you."].map(str::to_owned)
+        );
+        let mended = order("rules = \"seed-exact\"\npair = \"most\"\nmax_tokens = 40", "n = 1");
+        assert!(!mended.contains(&"My account ID is ABC123.".to_owned()), "{mended:?}");
+    }
+
+    #[test]
+    fn the_newest_pair_never_goes_and_a_budget_below_it_takes_all_else() {
+        let after = after_events(("prune-importance", "max_tokens = 0"), ("turns", "n = 1"), DESK);
+        assert!(after.iter().all(String::is_empty), "{after:?}");
+        let log = Log::script(DESK);
+        let run = super::super::tests::run(("prune-importance", "max_tokens = 0"), ("turns", "n = 1"), &log);
+        let newest: u64 = (13..16).map(|step| u64::from(log.tokens[step])).sum();
+        let head: u64 = u64::from(log.tokens[0] + log.tokens[1]);
+        assert_eq!(run.decisions.last().unwrap().tokens_sent, head + newest);
+        assert!(super::super::build("prune-importance", toml::from_str("keep_last = 0").unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_turn_with_calls_goes_whole() {
+        let script = "user: mend it
+            thought: Let me look at it
+            action: ls
+            observation: a.py b.py
+            thought: The bug is in a.py, because it divides by zero
+            action: cat a.py
+            observation: 1/0
+            action: pwd
+            observation: /x
+            agent: so";
+        let after = after_events(
+            ("prune-importance", "rules = \"coding\"\nmax_tokens = 25"),
+            ("turns", "n = 1"),
+            script,
+        );
+        assert_eq!(
+            after.last().unwrap(),
+            "The bug is in a.py, because it divides by zerocat a.py1/0",
+            "{after:?}"
+        );
+    }
+
+    /// A model that gives a message with digits in it a 9, and all else a 0; or nothing at all.
+    fn model(works: bool) -> Arc<Scripted> {
+        let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 4096 };
+        Arc::new(Scripted::rule(card, move |call| {
+            let Call::Score { prompt, continuations } = call else { return None };
+            if !works {
+                return Some(Err(CallError::Timeout(1)));
+            }
+            let text: String = prompt.parts.iter().map(|part| part.text.as_str()).collect();
+            let message = text.rsplit("Message: ").next().unwrap_or("");
+            let best = if message.contains("00") { 9 } else { 0 };
+            let likely =
+                |digit: usize| vec![TokenScore { end: 2, logprob: if digit == best { 0.0 } else { -50.0 } }];
+            let continuations = (0..continuations.len()).map(likely).collect();
+            Some(Ok(Answer::Scores(Scores {
+                parts: Vec::new(),
+                continuations,
+                prompt_tokens: 9,
+                cut_tokens: 0,
+            })))
+        }))
+    }
+
+    #[test]
+    fn a_model_rates_each_message_once() {
+        let log = Log::script(DESK);
+        let events = events("prune-importance", "max_tokens = 32", &log, "n = 1", Some(model(true)));
+        let calls: u32 = events.iter().map(|(_, work)| work.calls).sum();
+        // Six turns are compressed, eleven messages; each event has six fixed ones.
+        assert_eq!(calls, 11 + 6 * 6);
+        let gone: Vec<&str> =
+            events.iter().flat_map(|(_, work)| &work.items).map(|item| item.text.as_str()).collect();
+        assert!(
+            gone.contains(&"My account ID is ABC123.") && !gone.contains(&"I am getting error code 500.")
+        );
+    }
+}

@@ -1,0 +1,350 @@
+//! How important a message is, from 1 to 10: by a list of rules, or by a model.
+//!
+//! Rules are data: a start, a bonus for length, and patterns that add or take. The seed (selective-memory) has them in code;
+//! its own are `seed_exact.toml`. A model is asked for a digit after a few examples, and the expected digit counts, not
+//! the likeliest (small models know few digits). Some models rate everything high and others everything low, so that
+//! ratings are drawn along a line on which fixed fillers rate [`LOW_MARK`] and fixed facts [`HIGH_MARK`] on average.
+//! Where a model does not answer a message rates 5, as in the seed, and that is flagged.
+
+use std::collections::BTreeMap;
+
+use regex::{RegexSet, RegexSetBuilder};
+use serde::Deserialize;
+
+use crate::log::Log;
+use crate::models::prompt::{Data, Prompt, Var};
+use crate::models::{Answer, Call, Outcome, labels};
+use crate::strategies::Env;
+use crate::trajectory::{Kind, Role};
+
+/// What a message rates of which nothing is known.
+const UNKNOWN: f64 = 5.0;
+const LEAST: f64 = 1.0;
+const MOST: f64 = 10.0;
+
+/// Who wrote a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Who {
+    User,
+    Agent,
+    Tool,
+}
+
+impl Who {
+    pub(crate) fn of(log: &Log, step: u32) -> Self {
+        let step = &log.trajectory.steps[step as usize];
+        match (step.kind, step.role) {
+            (_, Role::Agent) => Who::Agent,
+            (Kind::Observation, _) | (_, Role::Tool) => Who::Tool,
+            _ => Who::User,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Who::User => "user",
+            Who::Agent => "agent",
+            Who::Tool => "tool",
+        }
+    }
+}
+
+/// What the score of a pair (a user message and the reply), or of a turn, is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Pair {
+    /// That of its least important message: the seed's rule.
+    Least,
+    /// That of its most important one.
+    Most,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    start: i32,
+    longer_than_words: usize,
+    longer_adds: i32,
+    pair: Pair,
+    rule: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    /// What a message that the pattern is found in gains.
+    add: i32,
+    /// A regular expression, whatever the case.
+    pattern: String,
+    /// Whose messages it is looked for in; all, if absent.
+    only: Option<Vec<Who>>,
+}
+
+/// The lists that come with the program.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("seed-exact", include_str!("seed_exact.toml")),
+    ("support", include_str!("support.toml")),
+    ("coding", include_str!("coding.toml")),
+];
+/// Hex digits of a file's hash that must be given at least.
+const HASH_DIGITS: usize = 8;
+
+/// A list of rules, ready to be used.
+pub(crate) struct Rules {
+    file: File,
+    patterns: RegexSet,
+}
+
+impl Rules {
+    /// A list by its name, or `PATH#HASH` for a file of one's own, whose hash makes it part of what a variant is known by.
+    ///
+    /// # Errors
+    /// An unknown name; a file that cannot be read, has another hash, or is no list of rules.
+    pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
+            return Rules::parse(name, text);
+        }
+        let (path, hash) = name.rsplit_once('#').unwrap_or((name, ""));
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            let known = known.join(", ");
+            anyhow::anyhow!("rules `{path}`: {error}\nhint: name one of {known}, or a file as \"PATH#HASH\"")
+        })?;
+        let own = blake3::hash(text.as_bytes()).to_hex();
+        anyhow::ensure!(
+            hash.len() >= HASH_DIGITS && own.starts_with(hash),
+            "rules `{path}`: the file must be named with its hash, so that results are known by what made them\nhint: \
+             write \"{path}#{}\"",
+            &own[..2 * HASH_DIGITS]
+        );
+        Rules::parse(path, &text)
+    }
+
+    fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
+        let file: File = toml::from_str(text).map_err(|error| anyhow::anyhow!("rules `{name}`: {error}"))?;
+        let patterns = RegexSetBuilder::new(file.rule.iter().map(|rule| &rule.pattern))
+            .case_insensitive(true)
+            .build()
+            .map_err(|error| anyhow::anyhow!("rules `{name}`: {error}"))?;
+        Ok(Rules { file, patterns })
+    }
+
+    pub(crate) fn pair(&self) -> Pair {
+        self.file.pair
+    }
+
+    /// The rating of a message.
+    pub(crate) fn rate(&self, who: Who, text: &str) -> f64 {
+        let found = self.patterns.matches(text);
+        let adds = found.iter().map(|at| &self.file.rule[at]);
+        let adds = adds.filter(|rule| rule.only.as_ref().is_none_or(|only| only.contains(&who)));
+        let mut score = self.file.start + adds.map(|rule| rule.add).sum::<i32>();
+        let longer = self.file.longer_than_words;
+        if text.split_whitespace().take(longer.saturating_add(1)).count() > longer {
+            score += self.file.longer_adds;
+        }
+        f64::from(score).clamp(LEAST, MOST)
+    }
+}
+
+/// Who rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum By {
+    /// The variant's model, if it has one.
+    #[default]
+    Auto,
+    Rules,
+    Model,
+}
+
+/// Ratings of messages, by step: a message is rated once.
+pub(crate) type Ratings = BTreeMap<u32, f64>;
+
+/// Rates the messages that are not rated yet.
+///
+/// # Errors
+/// A model is asked for where there is none, or it answers nothing any more.
+pub(crate) fn rate(
+    rules: &Rules,
+    by: By,
+    log: &Log,
+    steps: &[u32],
+    ratings: &mut Ratings,
+    env: &mut Env<'_>,
+) -> anyhow::Result<()> {
+    let text = |step: u32| log.trajectory.steps[step as usize].text.as_str();
+    let new: Vec<u32> = steps.iter().copied().filter(|step| !ratings.contains_key(step)).collect();
+    if by == By::Rules || (by == By::Auto && env.model.is_none()) {
+        ratings.extend(new.iter().map(|&step| (step, rules.rate(Who::of(log, step), text(step)))));
+        return Ok(());
+    }
+    let messages: Vec<(Who, &str)> = new.iter().map(|&step| (Who::of(log, step), text(step))).collect();
+    let rated = by_model(&messages, env)?;
+    ratings.extend(new.into_iter().zip(rated));
+    Ok(())
+}
+
+const RATE: &str = include_str!("rate.txt");
+/// A message in a prompt is at most so long, in characters: the first two thirds of that and its end.
+const MAX_CHARS: usize = 600;
+/// What the fillers and the facts among the fixed messages rate on average.
+const LOW_MARK: f64 = 2.0;
+const HIGH_MARK: f64 = 8.0;
+
+/// Messages that are rated with each event's own: fillers, then facts.
+const FILLERS: [(Who, &str); 3] = [
+    (Who::User, "Great, thank you so much!"),
+    (Who::Agent, "Sure, one moment please."),
+    (Who::Tool, "connection accepted, queue empty"),
+];
+const FACTS: [(Who, &str); 3] = [
+    (Who::User, "The total must stay below 3,000 euros."),
+    (Who::Tool, "The nightly dump lies in /srv/dumps/orders.sql.gz."),
+    (Who::Agent, "We cache at the proxy, since the database cannot take the load."),
+];
+
+fn by_model(messages: &[(Who, &str)], env: &mut Env<'_>) -> anyhow::Result<Vec<f64>> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let continuations: Vec<String> = labels::DIGITS.iter().map(|digit| format!(" {digit}")).collect();
+    let mut calls = Vec::with_capacity(messages.len() + FILLERS.len() + FACTS.len());
+    for &(who, text) in FILLERS.iter().chain(&FACTS).chain(messages) {
+        let message = shortened(text);
+        let vars = [("source", Var::ours(who.name())), ("message", Data::bare(&message).into())];
+        let prompt = Prompt::render(RATE, &vars)?;
+        calls.push(Call::Score { prompt, continuations: continuations.clone() });
+    }
+    let ratings: Vec<Option<f64>> = env.ask(&calls)?.iter().map(expected).collect();
+    if ratings.iter().any(Option::is_none) {
+        env.work.degenerate.push("no answer");
+        env.work.fallback = Some("rating 5");
+    }
+    let (marks, ratings) = ratings.split_at(FILLERS.len() + FACTS.len());
+    let mean = |marks: &[Option<f64>]| {
+        marks.iter().map(|mark| mark.unwrap_or(UNKNOWN)).sum::<f64>() / marks.len() as f64
+    };
+    let (low, high) = (mean(&marks[..FILLERS.len()]), mean(&marks[FILLERS.len()..]));
+    Ok(ratings.iter().map(|rating| rating.map_or(UNKNOWN, |rating| drawn(rating, low, high))).collect())
+}
+
+/// A rating on the line on which `low` is [`LOW_MARK`] and `high` is [`HIGH_MARK`]; itself where there is no such line.
+fn drawn(rating: f64, low: f64, high: f64) -> f64 {
+    let rating = match high - low > 1e-6 {
+        true => LOW_MARK + (rating - low) * (HIGH_MARK - LOW_MARK) / (high - low),
+        false => rating,
+    };
+    rating.clamp(LEAST, MOST)
+}
+
+/// One more than the expected digit.
+fn expected(outcome: &Outcome) -> Option<f64> {
+    let Ok(Answer::Scores(scores)) = outcome else { return None };
+    let sums: Vec<f64> =
+        scores.continuations.iter().map(|tokens| tokens.iter().map(|token| token.logprob).sum()).collect();
+    let shares = labels::normalise(&sums);
+    Some(1.0 + shares.iter().enumerate().map(|(digit, share)| digit as f64 * share).sum::<f64>())
+}
+
+/// A message on one line, without its middle where it is long.
+fn shortened(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let n = line.chars().count();
+    if n <= MAX_CHARS {
+        return line;
+    }
+    let at = |chars: usize| line.char_indices().nth(chars).map_or(line.len(), |(at, _)| at);
+    format!("{} ... {}", &line[..at(MAX_CHARS * 2 / 3)], &line[at(n - MAX_CHARS / 3)..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, who: Who, text: &str) -> f64 {
+        Rules::named(name).unwrap().rate(who, text)
+    }
+
+    /// Worked out with the seed's own function.
+    #[test]
+    fn the_seeds_rules_are_the_seeds() {
+        for (text, rating) in [
+            ("Thanks!", 3.0),
+            ("OK", 3.0),
+            ("ok\n", 3.0),
+            ("OK, sure", 5.0),
+            ("Sure, go ahead", 5.0),
+            ("Hmm, let me think", 3.0),
+            ("My account ID is ABC123", 7.0),
+            ("I'm getting error code 500", 7.0),
+            ("I need this resolved by Friday", 5.0),
+            ("The deadline is urgent: ticket #42 has an error with my password and my email", 10.0),
+            ("History of the hidden types", 3.0),
+            ("1. Open the door", 7.0),
+            ("", 5.0),
+        ] {
+            assert_eq!(of("seed-exact", Who::User, text), rating, "{text}");
+        }
+        assert_eq!(of("seed-exact", Who::User, &"word ".repeat(31)), 6.0);
+        assert_eq!(of("seed-exact", Who::User, &"word ".repeat(30)), 5.0);
+    }
+
+    #[test]
+    fn support_mends_what_the_seed_gets_wrong() {
+        let user = |text: &str| of("support", Who::User, text);
+        for filler in ["Thanks!", "OK", "OK, sure", "Sure, go ahead", "Hmm, let me think", "Hello there!"] {
+            assert!(user(filler) <= 2.0, "{filler}: {}", user(filler));
+        }
+        for fact in
+            ["My account ID is ABC123", "I'm getting error code 500", "I need this resolved by Friday"]
+        {
+            assert!(user(fact) >= 7.0, "{fact}: {}", user(fact));
+        }
+        assert!(user("The history of the hidden types") == 5.0);
+        assert!(of("support", Who::Agent, "What is your account number?") < 5.0);
+    }
+
+    #[test]
+    fn coding_tells_findings_from_looking_around() {
+        assert!(of("coding", Who::Agent, "bash\nls -la src") <= 3.0);
+        assert!(of("coding", Who::Tool, "") <= 3.0);
+        assert!(of("coding", Who::Tool, "Traceback (most recent call last):\nValueError: 3 failed") >= 7.0);
+        assert!(of("coding", Who::Agent, "The bug is in the lexer, because it reads one too many.") >= 7.0);
+        assert!(of("coding", Who::User, "Never touch the tests.") >= 8.0);
+        // A rule for one speaker says nothing of another.
+        assert_eq!(of("coding", Who::Tool, "never"), 5.0);
+    }
+
+    #[test]
+    fn a_file_of_ones_own_is_named_with_its_hash() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.toml");
+        let text = "start = 4\nlonger_than_words = 9\nlonger_adds = 0\npair = \"most\"\nrule = [{ add = 3, pattern = \"moon\" }]";
+        std::fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        let error = Rules::named(path).err().unwrap().to_string();
+        let named = error.split('"').nth(1).unwrap().to_owned();
+        let rules = Rules::named(&named).unwrap();
+        assert_eq!((rules.rate(Who::Tool, "the MOON"), rules.rate(Who::Tool, "sun")), (7.0, 4.0));
+        std::fs::write(path, text.replace("moon", "sun")).unwrap();
+        assert!(Rules::named(&named).is_err());
+        let wrong = |text: &str| Rules::parse("mine", text).err().unwrap().to_string();
+        assert!(wrong(&text.replace("start", "begin")).contains("begin"));
+        assert!(wrong(&text.replace("moon", "(")).contains("mine"));
+        assert!(Rules::named("suport").err().unwrap().to_string().contains("support"));
+    }
+
+    #[test]
+    fn model_ratings_are_drawn_along_a_line() {
+        assert_eq!(drawn(4.0, 4.0, 6.0), 2.0);
+        assert_eq!(drawn(6.0, 4.0, 6.0), 8.0);
+        assert_eq!(drawn(5.0, 4.0, 6.0), 5.0);
+        assert_eq!(drawn(9.0, 4.0, 6.0), 10.0);
+        assert_eq!(drawn(9.0, 6.0, 4.0), 9.0);
+        assert_eq!(shortened("a\n b"), "a b");
+        let long = shortened(&"é".repeat(10_000));
+        assert!(long.chars().count() == MAX_CHARS + 5 && long.contains(" ... "));
+    }
+}
