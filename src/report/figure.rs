@@ -438,12 +438,17 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         // Names stand at the points; the key explains shapes.
         Naming::Names => families(&part(&named), styles),
         _ => {
-            let shown = |(number, &i): (usize, &usize)| Entry {
-                style: styles[&points[i].family],
-                number: (number + 1).to_string(),
-                text: points[i].label.clone(),
+            // A strategy under several triggers is one line.
+            let base = |k: &usize| points[named[*k]].label.split(" @").next().unwrap_or_default();
+            let all: Vec<usize> = (0..named.len()).collect();
+            let shown = |group: &[usize]| Entry {
+                style: styles[&points[named[group[0]]].family],
+                number: numbers(group),
+                text: group.iter().skip(1).fold(points[named[group[0]]].label.clone(), |text, &k| {
+                    format!("{text},{}", &points[named[k]].label[base(&k).len()..])
+                }),
             };
-            named.iter().enumerate().map(shown).collect()
+            all.chunk_by(|a, b| base(a) == base(b)).map(shown).collect()
         }
     };
     let is_named = |family: &Entry| named.iter().any(|&i| points[i].family == family.text);

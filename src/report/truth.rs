@@ -50,6 +50,9 @@ const BY_POINT: [&str; 12] = [
     "goal_coherence 3",
 ];
 
+/// What strategies picked out as items, one item to one annotated span.
+const ITEMS: [&str; 4] = ["item_recall", "item_precision", "item_fidelity", "item_found"];
+
 const HONESTY: [&str; 4] = ["fabrication_rate", "quote_fidelity", "degenerate_rate", "violation_rate"];
 
 /// A score of a variant.
@@ -74,6 +77,7 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
     let grids: Vec<(&str, &[&'static str], Vec<Row>)> = [
         ("What became of the constraints", &OUTCOMES[..]),
         ("By compression point: the first, second and third", &BY_POINT[..]),
+        ("Items that a strategy picked: one item to one annotated span; as the source has them; found there", &ITEMS[..]),
         ("Honesty of generated text", &HONESTY[..]),
     ]
     .into_iter()

@@ -5,11 +5,13 @@
 //! dropping at random gives, 1 is removing nothing needed, null where nothing was removed or needed.
 //! (The seeds' "compression precision" is saturated: dropping everything scores 0.94 and more.)
 //!
-//! An event is judged by what it does to the steps that it is the first to compress.
+//! An event is judged by what it does to the steps that it is the first to compress. A span that a strategy wrote out
+//! again as a line or a quotation of its own text counts as kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::{Entry, Rows, ratio};
+use crate::context::{Block, Content};
 use crate::experiment::replay::Run;
 use crate::log::Log;
 
@@ -31,13 +33,39 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
 ];
 
+/// The lines of generated texts, and the quotations in them.
+fn written(blocks: &[Block]) -> HashSet<&str> {
+    let mut written = HashSet::new();
+    for block in blocks {
+        let Content::Generated { text } = &block.content else { continue };
+        for line in text.lines() {
+            written.insert(line.trim());
+            let quoted = line.split_once('“').and_then(|(_, rest)| rest.rsplit_once('”'));
+            written.extend(quoted.map(|(quoted, _)| quoted.trim()));
+        }
+    }
+    // An empty line, or a bracket, is no copy of another.
+    written.retain(|text| text.chars().count() >= SHORTEST);
+    written
+}
+
+/// Characters of a span that is looked for in what was written.
+const SHORTEST: usize = 8;
+
 /// `needed`: (cheapest source span, turn of the need) of each exposed headline need.
 pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
     let mut event_of = vec![u32::MAX; log.n_steps()];
     let (mut scope, mut copied) = (0u64, 0u64);
+    // Spans that their event wrote out again.
+    let mut rewritten: HashSet<u32> = HashSet::new();
     for (i, event) in run.events.iter().enumerate() {
+        let written = written(&event.after);
         let mut take = |step: u32| {
             let first = &mut event_of[step as usize];
+            if *first == u32::MAX && !written.is_empty() {
+                let whole = |span: &u32| written.contains(log.span_text(*span).trim());
+                rewritten.extend(log.spans_of(step).filter(whole));
+            }
             *first = (*first).min(i as u32);
         };
         match &event.only {
@@ -64,8 +92,10 @@ pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
         let event = &run.events[event_of[log.spans[span as usize].step as usize] as usize];
         let tokens = log.spans[span as usize].tokens;
         needed_scope += u64::from(tokens);
-        needed_removed += u64::from(tokens - event.copied_tokens(log, span).min(tokens));
+        let kept = if rewritten.contains(&span) { tokens } else { event.copied_tokens(log, span).min(tokens) };
+        needed_removed += u64::from(tokens - kept);
     }
+    copied += rewritten.iter().map(|&span| u64::from(log.spans[span as usize].tokens)).sum::<u64>();
     let removed = scope - copied.min(scope);
     let n = run.events.len() as u64;
     let share = |a: u64, b: u64| ratio(a as f64, b as f64);
@@ -78,4 +108,41 @@ pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
     rows.push("needed_removed_share", "", removed_share, removed as f64, n);
     rows.push("needed_scope_share", "", scope_share, scope as f64, n);
     rows.push("discard_lift", "", lift, needed_scope as f64, n);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::replay::Event;
+
+    /// The lift of an event over turn 1 that left this text, where the first line of the observation is needed.
+    fn lift(text: &str) -> (Option<f64>, Option<f64>) {
+        let log = Log::script(
+            "user: look
+             action: cat notes
+             observation: the port is 8080 here~and another line of it~}
+             agent: well
+             agent: end",
+        );
+        let needed = log.spans_of(2).start;
+        let mut event = Event::test(2, 1..2);
+        event.fresh_tokens = [1, 2].iter().map(|&step: &usize| u64::from(log.tokens[step])).sum();
+        let content = Content::Generated { text: text.to_owned() };
+        event.after = vec![Block { turn: 1, tokens: 9, fresh: true, content }];
+        let run = Run { events: vec![event], ..Run::default() };
+        let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
+        score(&log, &run, &[(needed, 3)], &mut rows);
+        let of = |metric: &str| rows.rows.iter().find(|row| &*row.metric == metric).unwrap().value;
+        (of("discard_lift"), of("needed_removed_share"))
+    }
+
+    #[test]
+    fn what_is_written_out_again_is_kept() {
+        // Another text copies nothing: what is removed is needed as much as the scope.
+        assert_eq!(lift("They looked at the notes.\n}").0, Some(0.0));
+        assert_eq!(lift("Facts:\n- “the port is 8080 here”\n"), (Some(1.0), Some(0.0)));
+        assert_eq!(lift("the port is 8080 here\nand more").0, Some(1.0));
+        // The other line alone: the needed one is a larger share of what is removed.
+        assert!(lift("and another line of it").0.unwrap() < 0.0);
+    }
 }
