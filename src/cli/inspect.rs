@@ -20,10 +20,11 @@ use crate::strategies::Strategy;
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
 ///
 /// Without a variant: its steps, one line each. With one: the events of its replay, or the blocks of
-/// one event before and after. Text of the log is shown with its control characters escaped.
+/// one event before and after. `--timeline` draws intents, files, tests and where each trigger fires. Text of the log is shown with its control characters escaped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress inspect data 3f2a
+  trajpress inspect data 3f2a --timeline timeline.svg
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask'
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask' --event 0")]
 pub struct Args {
@@ -31,6 +32,9 @@ pub struct Args {
     data: PathBuf,
     /// Beginning of a trajectory's id, or part of the path of its log
     trajectory: String,
+    /// Draw the turns and the firings of the triggers into this file, svg or png
+    #[arg(long, value_name = "FILE", conflicts_with = "experiment")]
+    timeline: Option<PathBuf>,
     /// Experiment file that names the variant
     #[arg(long, value_name = "FILE", requires = "variant")]
     experiment: Option<PathBuf>,
@@ -57,6 +61,13 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     );
     let data = Dataset::open(&args.data)?;
     let log = load(&data, &args.trajectory)?;
+    if let Some(path) = &args.timeline {
+        super::timeline::write(&log, path)?;
+        if !output.quiet {
+            eprintln!("timeline in {}", path.display());
+        }
+        return Ok(ExitStatus::Done);
+    }
     let (Some(file), Some(name)) = (&args.experiment, &args.variant) else {
         return show_steps(&log, args.width, output);
     };
@@ -250,6 +261,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("_manifest.json"), "{}").unwrap();
         let args = Args {
+            timeline: None,
             data: dir.path().to_owned(),
             trajectory: "3f".to_owned(),
             experiment: None,

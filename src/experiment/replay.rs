@@ -708,7 +708,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_script() -> impl Strategy_<Value = String> {
-        let text = "[a-z]{1,6}( [a-z]{1,6}| src/[a-z]{1,3}\\.py|~| timeout=[0-9]{1,2}){0,12}";
+        let text = prop_oneof![
+            6 => "[a-z]{1,6}( [a-z]{1,6}| src/[a-z]{1,3}\\.py|~| timeout=[0-9]{1,2}){0,12}",
+            // What triggers look for.
+            4 => prop::sample::select(vec![
+                "cat src/a.py", "sed -i s/a/b/ src/b.py", "pytest tests/a.py", "1 passed in 0.1s", "1 failed in 0.1s",
+                "all tests pass", "now i'll fix it",
+            ])
+            .prop_map(str::to_owned),
+        ];
         let role = prop_oneof![
             4 => Just("action"), 4 => Just("observation"), 2 => Just("thought"), 2 => Just("agent"),
             1 => Just("user"), 1 => Just("summary"),

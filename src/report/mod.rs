@@ -28,6 +28,7 @@ mod summary;
 #[cfg(test)]
 mod synthetic;
 mod tables;
+mod timeline;
 mod truth;
 mod validity;
 mod verdicts;
@@ -43,6 +44,7 @@ use lines::{Gathered, Lines};
 use pages::Page;
 
 pub use claims::Names;
+pub use timeline::{Look, Row, Span, Timeline};
 
 /// How a report is made.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@
 //! turn is bounded whatever the length of the log. It fires when at least `batch` are stale. Source: seed semantic-triggers, section
 //! 4, with its weights and threshold; max_age and max_refs are those of its example; its tracker is named there and missing.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
 use crate::log::{AtomId, DERIVED, Log};
@@ -109,17 +109,14 @@ impl Staleness {
 }
 
 impl Trigger for Staleness {
-    fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector> {
-        let n = log.atoms.len();
+    fn detector(&self, _: &Log, first_turn: u32) -> Box<dyn Detector> {
         let rule = Tracker {
             rule: *self,
             seen: Vec::new(),
             live: Vec::new(),
-            in_window: vec![0; n],
             n_in_window: 0,
             window: VecDeque::new(),
-            shown_by: vec![None; n],
-            holders: vec![Vec::new(); n],
+            atoms: HashMap::new(),
         };
         Box::new(Each { next: first_turn, rule })
     }
@@ -149,14 +146,22 @@ struct Tracker {
     seen: Vec<Seen>,
     /// Those of `seen` that are still asked about, in order.
     live: Vec<u32>,
-    /// Per atom: in how many turns of the window it stands.
-    in_window: Vec<u32>,
+    /// How many atoms stand in the window.
     n_in_window: u32,
     window: VecDeque<Recent>,
-    /// Per atom: the observation that showed it last.
-    shown_by: Vec<Option<u32>>,
-    /// Per atom: live observations that hold it.
-    holders: Vec<Vec<u32>>,
+    /// Those that stand in the window or in a live observation.
+    atoms: HashMap<AtomId, Known>,
+}
+
+/// What is known of an atom.
+#[derive(Default)]
+struct Known {
+    /// In how many turns of the window it stands.
+    in_window: u32,
+    /// The observation that showed it last.
+    shown_by: Option<u32>,
+    /// Live observations that hold it.
+    holders: Vec<u32>,
 }
 
 /// The atoms of a step, sorted, each once.
@@ -186,28 +191,33 @@ impl Tracker {
             }
             atoms.extend_from_slice(&of_step);
             if log.kind(step) == Kind::Observation {
-                let shared = of_step.iter().filter(|&&a| self.in_window[a as usize] > 0).count() as u32;
+                let shared = of_step
+                    .iter()
+                    .filter(|a| self.atoms.get(a).is_some_and(|known| known.in_window > 0))
+                    .count() as u32;
                 shown.push(self.seen.len() as u32);
                 self.seen.push(Seen { step, turn, atoms: of_step, shared, references: 0 });
             }
         }
-        let referred: Vec<u32> = sorted(named).iter().filter_map(|&a| self.shown_by[a as usize]).collect();
+        let referred: Vec<u32> = sorted(named).iter().filter_map(|a| self.atoms.get(a)?.shown_by).collect();
         for &i in &referred {
             self.seen[i as usize].references += 1;
         }
         for i in shown {
             for &atom in &self.seen[i as usize].atoms {
-                self.shown_by[atom as usize] = Some(i);
-                self.holders[atom as usize].push(i);
+                let known = self.atoms.entry(atom).or_default();
+                known.shown_by = Some(i);
+                known.holders.push(i);
             }
             self.live.push(i);
         }
         let atoms = sorted(atoms);
         for &atom in &atoms {
-            self.in_window[atom as usize] += 1;
-            if self.in_window[atom as usize] == 1 {
+            let known = self.atoms.entry(atom).or_default();
+            known.in_window += 1;
+            if known.in_window == 1 {
                 self.n_in_window += 1;
-                for &i in &self.holders[atom as usize] {
+                for &i in &known.holders {
                     self.seen[i as usize].shared += 1;
                 }
             }
@@ -221,17 +231,26 @@ impl Tracker {
     }
 
     fn forget(&mut self, old: &Recent) {
-        for &atom in &old.atoms {
-            self.in_window[atom as usize] -= 1;
-            if self.in_window[atom as usize] == 0 {
+        for atom in &old.atoms {
+            let Some(known) = self.atoms.get_mut(atom) else { continue };
+            known.in_window -= 1;
+            if known.in_window == 0 {
                 self.n_in_window -= 1;
-                for &i in &self.holders[atom as usize] {
+                for &i in &known.holders {
                     self.seen[i as usize].shared -= 1;
                 }
+                self.drop_if_idle(*atom);
             }
         }
         for &i in &old.referred {
             self.seen[i as usize].references -= 1;
+        }
+    }
+
+    /// Forgets an atom that neither stands in the window nor in a live observation.
+    fn drop_if_idle(&mut self, atom: AtomId) {
+        if self.atoms.get(&atom).is_some_and(|known| known.in_window == 0 && known.holders.is_empty()) {
+            self.atoms.remove(&atom);
         }
     }
 
@@ -257,8 +276,11 @@ impl Tracker {
             self.live.iter().partition(|&&i| gone.next_if_eq(&i).is_none() && !is_over(i));
         self.live = left;
         for i in dropped {
-            for &atom in &std::mem::take(&mut self.seen[i as usize].atoms) {
-                self.holders[atom as usize].retain(|&holder| holder != i);
+            for atom in &std::mem::take(&mut self.seen[i as usize].atoms) {
+                if let Some(known) = self.atoms.get_mut(atom) {
+                    known.holders.retain(|&holder| holder != i);
+                }
+                self.drop_if_idle(*atom);
             }
         }
         stale

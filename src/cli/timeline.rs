@@ -1,0 +1,164 @@
+//! Puts together the figure of `inspect --timeline`: what happened in each turn, and where each trigger would fire.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use crate::features::intents::Intent;
+use crate::features::turns::Touch;
+use crate::log::Log;
+use crate::report::{Look, Row, Span, Timeline};
+use crate::triggers::{self, Moment};
+
+/// The triggers shown, with their defaults.
+const SHOWN: [&str; 6] = ["turns", "subtask", "intent", "boundary", "staleness", "hybrid"];
+/// Rows of files at most: those touched most.
+const MOST_FILES: usize = 10;
+
+/// Draws the timeline of a log into a file, as its ending says: svg or png.
+pub(super) fn write(log: &Log, path: &Path) -> anyhow::Result<()> {
+    let timeline = timeline(log)?;
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("png") => timeline.png(path),
+        Some("svg") => {
+            std::fs::write(path, timeline.svg()?).with_context(|| format!("cannot write {}", path.display()))
+        }
+        _ => anyhow::bail!("{} ends neither in .svg nor in .png", path.display()),
+    }
+}
+
+fn timeline(log: &Log) -> anyhow::Result<Timeline> {
+    let t = &log.trajectory;
+    let agent = t.agent.as_deref().unwrap_or(&t.format);
+    let title = format!("{agent}, {} ({} turns)", t.task_id.as_deref().unwrap_or(&t.id), t.n_turns());
+    let groups = vec![
+        ("Intent, by rules".to_owned(), intents(log)),
+        ("Files: read, run, edited".to_owned(), files(log)),
+        ("Tests and programs: passed, failed".to_owned(), runs(log)),
+        (
+            "Triggers: firing, scope".to_owned(),
+            SHOWN.iter().map(|name| firings(log, name)).collect::<Result<_, _>>()?,
+        ),
+    ];
+    Ok(Timeline { title: printable(&title), turns: t.n_turns(), groups })
+}
+
+/// Text of a log without control characters.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn turn(turn: usize, look: Look) -> Span {
+    Span { from: turn as u32, to: turn as u32, look }
+}
+
+fn intents(log: &Log) -> Vec<Row> {
+    let turns = &log.facts().turns;
+    let row = |intent: Intent| {
+        let of =
+            turns.iter().enumerate().filter(|(_, facts)| facts.intent.is_some_and(|told| told.0 == intent));
+        Row { name: intent.name().to_owned(), spans: of.map(|(at, _)| turn(at, Look::Dark)).collect() }
+    };
+    Intent::ALL.into_iter().map(row).collect()
+}
+
+fn files(log: &Log) -> Vec<Row> {
+    let facts = log.facts();
+    let mut spans: Vec<Vec<Span>> = vec![Vec::new(); facts.names.len()];
+    for (at, here) in facts.turns.iter().enumerate() {
+        for (file, touch) in &here.files {
+            let look = match touch {
+                Touch::Read => Look::Light,
+                Touch::Run => Look::Middle,
+                Touch::Edit => Look::Dark,
+            };
+            spans[*file as usize].push(turn(at, look));
+        }
+    }
+    let mut order: Vec<usize> = (0..spans.len()).filter(|&file| !spans[file].is_empty()).collect();
+    order.sort_by_key(|&file| (std::cmp::Reverse(spans[file].len()), file));
+    order.truncate(MOST_FILES);
+    order.sort_by_key(|&file| spans[file][0].from);
+    let short = |name: &str| {
+        let parts: Vec<&str> = name.rsplit('/').take(2).collect();
+        printable(&parts.into_iter().rev().collect::<Vec<_>>().join("/"))
+    };
+    order
+        .into_iter()
+        .map(|file| Row { name: short(&facts.names[file]), spans: spans[file].clone() })
+        .collect()
+}
+
+fn runs(log: &Log) -> Vec<Row> {
+    let turns = || log.facts().turns.iter().enumerate();
+    let look = |passed: Option<bool>| match passed {
+        Some(true) => Look::Good,
+        Some(false) => Look::Bad,
+        None => Look::Light,
+    };
+    let tests = turns().filter_map(|(at, facts)| Some(turn(at, look(facts.test?.passed)))).collect();
+    let programs = turns().filter_map(|(at, facts)| Some(turn(at, look(Some(facts.ran_well?))))).collect();
+    vec![Row { name: "tests".to_owned(), spans: tests }, Row { name: "programs".to_owned(), spans: programs }]
+}
+
+/// Where a trigger fires, with the turns that would be compressed; `turns` is shown as N=21, M=10.
+fn firings(log: &Log, name: &str) -> anyhow::Result<Row> {
+    let mut params = toml::Table::new();
+    if name == "turns" {
+        params.insert("keep".to_owned(), toml::Value::Integer(10));
+    }
+    let trigger = triggers::build(name, params)?;
+    let mut spans = Vec::new();
+    let mut first = 1;
+    for segment in log.turns.get(1..).unwrap_or_default().chunk_by(|a, b| a.segment == b.segment) {
+        let end = first + segment.len() as u32;
+        let mut detector = trigger.detector(log, first);
+        let mut from = first;
+        for turn in (first..end).filter(|&turn| log.turns[turn as usize].decision.is_some()) {
+            let moment = Moment { log, turn, context_tokens: 0, after_logged_compaction: false };
+            let Some(firing) = detector.advance(&moment) else { continue };
+            match &firing.only {
+                Some(steps) => spans.extend(steps.iter().map(|&step| {
+                    let at = log.turn_of(step);
+                    Span { from: at, to: at, look: Look::Light }
+                })),
+                None if firing.scope_end > from => {
+                    spans.push(Span { from, to: firing.scope_end - 1, look: Look::Light });
+                    from = firing.scope_end;
+                }
+                None => {}
+            }
+            spans.push(Span { from: turn, to: turn, look: Look::Tick });
+        }
+        first = end;
+    }
+    Ok(Row { name: name.to_owned(), spans })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_for_each_trigger_and_file() {
+        let log = Log::script(
+            "user: u
+             action: cat src/a.py
+             observation: x
+             action: sed -i s/a/b/ src/a.py
+             observation: x
+             action: pytest tests
+             observation: 1 passed in 1s
+             agent: all done",
+        );
+        let t = timeline(&log).unwrap();
+        let named =
+            |group: usize| -> Vec<&str> { t.groups[group].1.iter().map(|row| row.name.as_str()).collect() };
+        assert_eq!((t.turns, named(0).len(), named(1)), (4, 6, vec!["src/a.py"]));
+        assert_eq!(named(3), SHOWN);
+        assert_eq!(t.groups[2].1[0].spans, [turn(3, Look::Good)]);
+        // Tests pass at turn 3: it fires before turn 4, over turns 1 and 2.
+        let subtask = &t.groups[3].1[1].spans;
+        assert_eq!(subtask[..], [Span { from: 1, to: 2, look: Look::Light }, turn(4, Look::Tick)]);
+    }
+}
