@@ -13,6 +13,7 @@ pub mod money;
 mod outcomes;
 mod points;
 mod probes;
+pub mod ratios;
 pub mod retention;
 mod runs;
 mod salience;
@@ -39,6 +40,7 @@ pub static ALL: &[&[Entry]] = &[
     money::ENTRIES,
     outcomes::ENTRIES,
     probes::ENTRIES,
+    ratios::ENTRIES,
     retention::ENTRIES,
     salience::ENTRIES,
     superseded::ENTRIES,
