@@ -20,7 +20,7 @@ use crate::scorers::chance::{Journal, Partner};
 use crate::scorers::readers::Readers;
 use crate::scorers::retention::{Ledger, Questions, Strata};
 use crate::scorers::truth::{self, Truth};
-use crate::scorers::{CellIds, Rows, discard, honesty, likelihood, money, retention};
+use crate::scorers::{CellIds, Rows, discard, honesty, likelihood, money, ratios, retention};
 use crate::store::{CellRow, EventRow, ItemRow, TimelineRow};
 use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
@@ -229,6 +229,7 @@ impl<'a> Scene<'a> {
         discard::score(log, &run, &misses.needed, &mut rows);
         money::score(&run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
         honesty::score(log, &run, &mut rows);
+        ratios::score(&run, &mut rows);
         if let Some(truth) = &self.truth {
             truth::score(truth, log, &run, self.readers, plan.seed, &mut rows)?;
         }

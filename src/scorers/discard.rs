@@ -92,7 +92,8 @@ pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
         let event = &run.events[event_of[log.spans[span as usize].step as usize] as usize];
         let tokens = log.spans[span as usize].tokens;
         needed_scope += u64::from(tokens);
-        let kept = if rewritten.contains(&span) { tokens } else { event.copied_tokens(log, span).min(tokens) };
+        let kept =
+            if rewritten.contains(&span) { tokens } else { event.copied_tokens(log, span).min(tokens) };
         needed_removed += u64::from(tokens - kept);
     }
     copied += rewritten.iter().map(|&span| u64::from(log.spans[span as usize].tokens)).sum::<u64>();

@@ -212,4 +212,44 @@ mod tests {
         assert_eq!(of("fabrication_rate"), (Some(3.0 / 5.0), 5));
         assert_eq!(of("quote_fidelity"), (Some(0.5), 2));
     }
+
+    /// Of what a model expanded for two decisions, one of three atoms is invented; what fell back on the program's own
+    /// text is not judged, and neither is a copy.
+    #[test]
+    fn what_is_recalled_is_judged_apart_too() {
+        let log = Log::script(
+            "user: mend src/a.py please
+             agent: the test fails in line two
+             agent: done
+             agent: now src/c.py",
+        );
+        let recall = |text: &str, decision: u32, fallback: Option<&'static str>| {
+            let content = Content::Generated { text: text.to_owned() };
+            let work = crate::strategies::Work { calls: 1, fallback, ..Default::default() };
+            Recall {
+                decision,
+                until: 3,
+                blocks: vec![Block { turn: 3, tokens: 9, fresh: false, content }],
+                work,
+            }
+        };
+        let run = Run {
+            recalls: vec![
+                recall("Mended src/a.py and src/b.py.", 1, None),
+                recall("It was src/a.py.", 2, None),
+                recall("src/x.py src/y.py", 2, Some("the content")),
+            ],
+            ..Run::default()
+        };
+        let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
+        score(&log, &run, &mut rows);
+        let of = |metric: &str, stratum: &str| {
+            let row = rows.rows.iter().find(|row| row.metric == metric && *row.stratum == *stratum);
+            row.map(|row| (row.value, row.n))
+        };
+        assert_eq!(of("fabrication_rate", "of=recalled"), Some((Some(1.0 / 3.0), 3)));
+        assert_eq!(of("fabrication_rate", ""), Some((Some(1.0 / 3.0), 3)));
+        assert_eq!(of("degenerate_rate", "of=recalled"), Some((Some(0.0), 3)));
+        assert_eq!(of("degenerate_rate", ""), None);
+    }
 }

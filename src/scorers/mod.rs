@@ -15,6 +15,7 @@ pub mod money;
 mod outcomes;
 mod points;
 mod probes;
+pub mod ratios;
 pub mod readers;
 pub mod retention;
 mod runs;
@@ -45,6 +46,7 @@ pub static ALL: &[&[Entry]] = &[
     money::ENTRIES,
     outcomes::ENTRIES,
     probes::ENTRIES,
+    ratios::ENTRIES,
     retention::ENTRIES,
     salience::ENTRIES,
     similar::ENTRIES,

@@ -23,6 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
         ("recall_tokens", "600"),
         ("query_turns", "1"),
         ("links", "3"),
+        ("novelty", "true"),
         ("max_notes", "2000"),
         ("keep_last", "3"),
         ("embedder", "\"\""),
@@ -32,7 +33,8 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 /// Parameters of notes that `protected-core` does not have.
-const OF_NOTES: [&str; 6] = ["k", "note_tokens", "recall_tokens", "query_turns", "links", "max_notes"];
+const OF_NOTES: [&str; 7] =
+    ["k", "note_tokens", "recall_tokens", "query_turns", "links", "novelty", "max_notes"];
 /// Parameters of both.
 const OF_BOTH: [&str; 2] = ["keep_last", "embedder"];
 
@@ -78,8 +80,8 @@ impl Strategy for CoreNotes {
     }
 
     fn recall(&self, moment: &Moment<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Recalled>> {
-        let memory = std::mem::take(env.state::<Memory>());
-        let found = self.notes.find(moment, &memory.notes, env);
+        let mut memory = std::mem::take(env.state::<Memory>());
+        let found = self.notes.find(moment, &mut memory.notes, env);
         *env.state() = memory;
         found
     }

@@ -25,6 +25,14 @@ const COST: f64 = 0.3;
 /// Lines of these texts in their order, of so many tokens at most together.
 pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> String {
     let spans: Vec<&str> = texts.iter().flat_map(|text| spans(text)).collect();
+    // A line's end is a token of its own, except that of the last.
+    let tokens: Vec<u32> = spans.iter().map(|span| tokenizer.count(span) + 1).collect();
+    let chosen = choose(&spans, &tokens, budget.saturating_add(1));
+    chosen.into_iter().map(|span| spans[span]).collect::<Vec<_>>().join("\n")
+}
+
+/// The spans that cover most for so many tokens at most, in order; `tokens` has those of each.
+pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> {
     let terms: Vec<Vec<Term>> = spans.iter().map(|span| terms(span)).collect();
     let mut frequency: HashMap<Term, f64> = HashMap::new();
     for term in terms.iter().flatten() {
@@ -35,9 +43,6 @@ pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> S
         let d = frequency[term];
         d.ln_1p() * (n / d).ln_1p() * if term.1 { ATOM } else { 1.0 }
     };
-    // A line's end is a token of its own, except that of the last.
-    let budget = budget.saturating_add(1);
-    let tokens: Vec<u32> = spans.iter().map(|span| tokenizer.count(span) + 1).collect();
     let density = |gain: f64, span: usize| gain / f64::from(tokens[span]).powf(COST);
     let gain = |span: usize, covered: &HashSet<Term>| -> f64 {
         terms[span].iter().filter(|term| !covered.contains(term)).map(weight).sum()
@@ -66,7 +71,7 @@ pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> S
         chosen.push(span);
     }
     chosen.sort_unstable();
-    chosen.into_iter().map(|span| spans[span]).collect::<Vec<_>>().join("\n")
+    chosen
 }
 
 /// The spans of a text without the blanks around them.

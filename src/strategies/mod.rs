@@ -4,6 +4,7 @@
 //! future; only `oracle` does, through [`Scope::needs`], and says so.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::Context as _;
@@ -36,6 +37,7 @@ pub mod random;
 mod salience;
 mod shuffle;
 mod summary;
+mod tiered;
 mod tool_log;
 mod tri_level;
 mod truncate;
@@ -111,6 +113,8 @@ pub struct Work {
     pub warning: Option<&'static str>,
     /// What was picked out of the scope, and what became of it.
     pub items: Vec<Item>,
+    /// What each level of compression made of how much, where a strategy has levels: tokens before and after.
+    pub ratios: BTreeMap<&'static str, (u64, u64)>,
 }
 
 /// A passage that a strategy picked out of the scope: a row of table `items`.
@@ -261,6 +265,7 @@ pub static ALL: &[Entry] = &[
     salience::ENTRY,
     shuffle::ENTRY,
     summary::ENTRY,
+    tiered::ENTRY,
     tool_log::ENTRY,
     tri_level::ENTRY,
     truncate::ENTRY,

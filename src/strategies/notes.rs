@@ -6,11 +6,16 @@
 //! evolve: they are found by its heaviest keywords from then on. At a decision the newest turns are the query; a note's
 //! score is half its BM25 (as a share of the best) and half its similarity, by embeddings where there is an embedder,
 //! else the cosine of bags of words and atoms; a note that a good one links to scores at least half as much. The
-//! best `k` come back, up to `recall_tokens`, best first. The store holds `max_notes`; then the oldest go.
+//! best `k` come back, up to `recall_tokens`, best first; with `novelty` a score counts by the share of the note's
+//! terms that neither the prompt nor a better note has (Carbonell and Goldstein 1998: a lexical search finds first
+//! what the prompt says already). The store holds `max_notes`; then the oldest go.
 //!
 //! Deviations: A-MEM's model also writes keywords and tags and rewrites those of the neighbours; here these are rules. Its
 //! notes are whole interactions, which for an agent are pages of output.
 
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use super::extractive::Term;
 use super::salience::fresh_steps;
 use super::{Entry, Env, Moment, Scope, Strategy, put, transcript, writer};
 use crate::context::{Content, Edit, Piece, Recalled};
@@ -36,6 +41,7 @@ const PARAMS: &[(&str, &str)] = &[
     ("recall_tokens", "600"),
     ("query_turns", "1"),
     ("links", "3"),
+    ("novelty", "true"),
     ("max_notes", "2000"),
     ("keep_last", "3"),
     ("embedder", "\"\""),
@@ -69,6 +75,8 @@ pub(super) struct Params {
     pub(super) query_turns: u32,
     /// Older notes that a new one is linked to, at most; 0: none, and nothing evolves.
     pub(super) links: usize,
+    /// Whether a score counts by what is new in a note.
+    pub(super) novelty: bool,
     /// Notes of the store, at most.
     pub(super) max_notes: usize,
     pub(super) keep_last: u32,
@@ -83,6 +91,7 @@ impl Default for Params {
             recall_tokens: 600,
             query_turns: 1,
             links: 3,
+            novelty: true,
             max_notes: 2000,
             keep_last: 3,
             embedder: String::new(),
@@ -104,13 +113,43 @@ struct Note {
 /// What is remembered: notes by number, with the index that finds them.
 #[derive(Default)]
 pub(super) struct Store {
-    notes: std::collections::VecDeque<Note>,
+    notes: VecDeque<Note>,
     index: Index,
+    /// Terms of the steps of the prompt that were not compressed, by step, and how many of these have each.
+    present: BTreeMap<u32, Vec<Term>>,
+    counts: HashMap<Term, u32>,
 }
 
 impl Store {
     fn first(&self) -> u32 {
         self.index.next() - self.notes.len() as u32
+    }
+
+    /// Reads the steps of the prompt that were not read yet; each is read once.
+    fn read(&mut self, moment: &Moment<'_>) {
+        let newest = self.present.last_key_value().map(|(step, _)| *step);
+        for block in moment.context.blocks.iter().rev() {
+            let Content::Step(step) = block.content else { continue };
+            if newest.is_some_and(|newest| step <= newest) {
+                break;
+            }
+            let bag = index::bag_of(&moment.log.trajectory.steps[step as usize].text);
+            let terms: Vec<Term> = bag.into_iter().map(|entry| entry.0).collect();
+            terms.iter().for_each(|term| *self.counts.entry(*term).or_default() += 1);
+            self.present.insert(step, terms);
+        }
+    }
+
+    /// Forgets that a step stands in the prompt.
+    fn unread(&mut self, step: u32) {
+        for term in self.present.remove(&step).unwrap_or_default() {
+            if let Some(count) = self.counts.get_mut(&term) {
+                *count -= 1;
+                if *count == 0 {
+                    self.counts.remove(&term);
+                }
+            }
+        }
     }
 
     fn at(&self, number: u32) -> Option<usize> {
@@ -134,6 +173,7 @@ impl Notes {
     pub(super) fn take(&self, scope: &Scope<'_>, store: &mut Store, env: &mut Env<'_>) -> anyhow::Result<()> {
         let log = scope.log;
         let steps = fresh_steps(scope);
+        steps.iter().for_each(|&step| store.unread(step));
         for steps in steps.chunk_by(|&a, &b| log.turn_of(a) == log.turn_of(b)) {
             let mut notes = cut(log, steps, self.params.note_tokens);
             if let (Some(first), true) = (notes.first_mut(), env.model.is_some()) {
@@ -191,14 +231,49 @@ impl Notes {
         }
     }
 
+    /// The places of the notes that come back, best first.
+    fn choose(&self, scores: &[f64], store: &Store) -> Vec<usize> {
+        if !self.params.novelty {
+            return best(scores, self.params.k);
+        }
+        let first = store.first();
+        let mut said: HashSet<Term> = HashSet::new();
+        let gain = |at: usize, said: &HashSet<Term>| {
+            let is_known = |term: Term| store.counts.contains_key(&term) || said.contains(&term);
+            scores[at] * store.index.novelty(first + at as u32, is_known)
+        };
+        let best = best(scores, self.params.k.saturating_mul(CHOSEN_FROM));
+        let mut left: Vec<(f64, usize)> = best.into_iter().map(|at| (gain(at, &said), at)).collect();
+        let mut chosen = Vec::new();
+        while chosen.len() < self.params.k {
+            let gains = left.iter().enumerate().filter(|(_, (gain, _))| *gain > 0.0);
+            // Of equal ones the first, whose score is the best.
+            let top = gains.max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(&a.0)));
+            let Some((place, &(before, at))) = top else { break };
+            // Gains only fall, so one that has not fallen is the best.
+            let now = gain(at, &said);
+            if now < before {
+                left[place].0 = now;
+                continue;
+            }
+            left.remove(place);
+            said.extend(store.index.terms(first + at as u32));
+            chosen.push(at);
+        }
+        chosen
+    }
+
     /// What comes back for a decision.
     pub(super) fn find(
         &self,
         moment: &Moment<'_>,
-        store: &Store,
+        store: &mut Store,
         env: &mut Env<'_>,
     ) -> anyhow::Result<Vec<Recalled>> {
         let log = moment.log;
+        if self.params.novelty {
+            store.read(moment);
+        }
         let steps = newest_steps(moment, self.params.query_turns);
         let mut query = Bag::new();
         for &step in &steps {
@@ -235,7 +310,7 @@ impl Notes {
         }
         let mut left = self.params.recall_tokens;
         let mut recalled = Vec::new();
-        for note in best(&scores, self.params.k).into_iter().map(|at| &store.notes[at]) {
+        for note in self.choose(&scores, store).into_iter().map(|at| &store.notes[at]) {
             let sentence = note.sentence.as_ref().map(|text| (text, env.tokenizer.count(text)));
             let tokens = note.tokens + sentence.map_or(0, |(_, tokens)| tokens);
             if tokens > left {
@@ -248,6 +323,9 @@ impl Notes {
         Ok(recalled)
     }
 }
+
+/// Of how many times `k` notes the new ones are chosen.
+const CHOSEN_FROM: usize = 4;
 
 /// The places of the best scores above 0, best first; of equal ones the newest.
 fn best(scores: &[f64], k: usize) -> Vec<usize> {
@@ -328,7 +406,7 @@ fn sentence(scope: &Scope<'_>, steps: &[u32], env: &mut Env<'_>) -> anyhow::Resu
         |index: &usize| matches!(blocks[*index].content, Content::Step(step) if steps.contains(&step));
     let mut own = scope.blocks.clone().filter(is_of);
     let Some(first) = own.next() else { return Ok(None) };
-    let log = transcript(scope, first..own.last().unwrap_or(first) + 1);
+    let log = transcript(scope, first..own.next_back().unwrap_or(first) + 1);
     let prompt = Prompt::render(TEMPLATE, &[("log", Data::fenced(&log).may_cut().into())])?;
     let text = writer::write(prompt, None, SENTENCE_TOKENS, u32::MAX, env)?;
     if text.is_none() {
@@ -351,8 +429,8 @@ impl Strategy for Notes {
     }
 
     fn recall(&self, moment: &Moment<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Recalled>> {
-        let store = std::mem::take(env.state::<Store>());
-        let found = self.find(moment, &store, env);
+        let mut store = std::mem::take(env.state::<Store>());
+        let found = self.find(moment, &mut store, env);
         *env.state() = store;
         found
     }
@@ -423,6 +501,23 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("soup"), "{text}");
+    }
+
+    #[test]
+    fn what_the_prompt_says_already_is_no_news() {
+        // The first note is word for word what the newest turn says, the second holds more.
+        let script = "user: Go.
+            agent: The ldap server stands in hall seven.
+            agent: The ldap server answers to port=8042 for Hansen.
+            agent: Lunch is at noon.
+            user: The ldap server stands in hall seven.
+            agent: Fine.";
+        let first = |novelty: bool| {
+            let params = format!("keep_last = 0\nlinks = 0\nk = 1\nnovelty = {novelty}");
+            recalled(&params, script, "n = 1").pop().unwrap().1
+        };
+        assert_eq!(first(false), "The ldap server stands in hall seven.");
+        assert_eq!(first(true), "The ldap server answers to port=8042 for Hansen.");
     }
 
     #[test]

@@ -106,6 +106,12 @@ fn truncate_and_needs(bencher: Bencher<'_, '_>, n_steps: u32) {
     replays(bencher, n_steps, &recipe("truncate", "keep_last = 3"));
 }
 
+/// Memory that comes back, at 100, 500 and 2,000 turns: the cost of a step must not grow.
+#[divan::bench(args = ["notes", "tiered"].iter().flat_map(|&s| [300, 1_500, 6_000].map(|n| (s, n))))]
+fn memory(bencher: Bencher<'_, '_>, (strategy, n_steps): (&str, u32)) {
+    replays(bencher, n_steps, &recipe(strategy, "keep_last = 3"));
+}
+
 #[divan::bench(args = STEPS)]
 fn reference_append_only(bencher: Bencher<'_, '_>, n_steps: u32) {
     let log = log(n_steps);

@@ -156,6 +156,22 @@ impl Index {
         }
     }
 
+    /// Share of a document's weight that lies in terms that are not known, 0 to 1.
+    pub(crate) fn novelty(&self, number: u32, is_known: impl Fn(Term) -> bool) -> f64 {
+        let (mut all, mut new) = (0.0, 0.0);
+        for &(term, count) in self.document(number).map_or(&[][..], |document| &document.bag) {
+            let weight = weigh(count, self.weight(term));
+            all += weight;
+            new += if is_known(term) { 0.0 } else { weight };
+        }
+        if all > 0.0 { new / all } else { 0.0 }
+    }
+
+    /// The terms of a document.
+    pub(crate) fn terms(&self, number: u32) -> impl Iterator<Item = Term> {
+        self.document(number).into_iter().flat_map(|document| document.bag.iter().map(|entry| entry.0))
+    }
+
     /// Whether a document holds a term.
     #[cfg(test)]
     fn has(&self, number: u32, term: Term) -> bool {
@@ -283,6 +299,16 @@ mod tests {
         }
         assert!(index.len() == 0 && index.postings.is_empty());
         index.pop();
+    }
+
+    /// Four words of equal weight, one of them known.
+    #[test]
+    fn novelty_by_hand() {
+        let index = index(&["alpha bravo charlie delta", "echo"]);
+        let known = bag_of("bravo")[0].0;
+        assert!((index.novelty(0, |term| term == known) - 0.75).abs() < 1e-12);
+        assert_eq!((index.novelty(1, |_| true), index.novelty(7, |_| false)), (0.0, 0.0));
+        assert_eq!(index.terms(0).count(), 4);
     }
 
     #[test]

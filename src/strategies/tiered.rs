@@ -1,0 +1,590 @@
+//! Hot, warm and cold memory: the newest turns as they are, older ones compressed lightly, then heavily, then evicted; what
+//! becomes relevant again comes back.
+//!
+//! Source: the seed tiered-memory. Its components are the files of this folder: the memory manager (`manager.rs`) with its
+//! segments (`segment.rs`), the compressor module (`compressor.rs`, light and heavy), the relevance evaluator (`relevance.rs`, six
+//! factors), the retrieval engine (`retrieval.rs`), segmentation (`segmentation.rs`) and trajectory time (`clock.rs`). This file
+//! is the integration layer: at an event what is in the scope and no longer hot becomes segments, and the manager
+//! keeps the limits; at a decision relevant segments come back. As in the seed the prompt holds hot memory and what came
+//! back; with `visible` it also shows warm memory, or warm and cold, as the manager holds them.
+//!
+//! What is asked is the newest turn with the open user message; the context that segments are compared with is the newest three.
+//! The newest turns of the scope count as hot while they and all after them have `hot_tokens` at most, and stay
+//! in the prompt. Work at an event follows the turns that leave the hot tier, times the segments held; at a decision, the
+//! segments held, whose number is bounded.
+
+use std::collections::BTreeSet;
+
+use super::notes::index::{self, Bag};
+use super::notes::newest_steps;
+use super::prune_importance::conversation;
+use super::{Entry, Env, Moment, Scope, Strategy};
+use crate::context::{Content, Edit, Recalled};
+use crate::log::Log;
+use crate::trajectory::Role;
+
+mod clock;
+mod compressor;
+mod manager;
+mod relevance;
+mod retrieval;
+mod segment;
+mod segmentation;
+
+use clock::{Clock, Pace};
+use manager::{Leaving, Limits, Memory};
+use relevance::{Formula, Situation};
+use retrieval::{Decompress, Recall};
+use segment::Segment;
+use segmentation::{By, Turn};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "tiered",
+    summary: "Hot, warm and cold memory with eviction; what becomes relevant comes back.",
+    params: &[
+        ("hot_tokens", "2000"),
+        ("warm_tokens", "4000"),
+        ("cold_tokens", "4000"),
+        ("light_ratio", "4.0"),
+        ("heavy_ratio", "11.0"),
+        ("segment_by", "\"turns\""),
+        ("segment_tokens", "400"),
+        ("time", "\"logged\""),
+        ("threshold", "0.5"),
+        ("top_n", "3"),
+        ("recall_tokens", "1200"),
+        ("decompress", "\"stored\""),
+        ("visible", "\"hot\""),
+        ("w_recency", "0.16666666666666666"),
+        ("w_access", "0.16666666666666666"),
+        ("w_semantic", "0.16666666666666666"),
+        ("w_entity", "0.16666666666666666"),
+        ("w_uniqueness", "0.16666666666666666"),
+        ("w_query", "0.16666666666666666"),
+        ("decay", "0.05"),
+        ("access_decay", "0.05"),
+        ("access_factor", "0.5"),
+        ("alpha", "0.5"),
+        ("beta", "0.5"),
+        ("marker", "1.5"),
+        ("keep_last", "1"),
+        ("embedder", "\"\""),
+    ],
+    takes_model: true,
+    build: |params| {
+        let params: Params = params.try_into()?;
+        params.check()?;
+        Ok(Box::new(Tiered { params }))
+    },
+};
+
+/// Which tiers stand in the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Visible {
+    Hot,
+    Warm,
+    All,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    /// Tokens of the newest turns that stay as they are.
+    hot_tokens: u64,
+    /// Tokens of warm memory, at most.
+    warm_tokens: u32,
+    /// Tokens of cold memory, at most.
+    cold_tokens: u32,
+    /// Tokens before, over tokens after light compression; 3 to 5 in the seed.
+    light_ratio: f64,
+    /// The same of heavy compression; 8 to 15 in the seed.
+    heavy_ratio: f64,
+    segment_by: By,
+    /// Tokens of a segment, at most.
+    segment_tokens: u32,
+    time: Pace,
+    /// Segments above this importance come back, 0 to 1.
+    threshold: f64,
+    /// Segments that come back, at most.
+    top_n: usize,
+    /// Tokens that come back for a decision, at most.
+    recall_tokens: u32,
+    decompress: Decompress,
+    visible: Visible,
+    w_recency: f64,
+    w_access: f64,
+    w_semantic: f64,
+    w_entity: f64,
+    w_uniqueness: f64,
+    w_query: f64,
+    /// Recency lost a turn.
+    decay: f64,
+    access_decay: f64,
+    access_factor: f64,
+    alpha: f64,
+    beta: f64,
+    /// What an explicit marker ("important", "remember") multiplies importance by.
+    marker: f64,
+    keep_last: u32,
+    embedder: String,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            hot_tokens: 2000,
+            warm_tokens: 4000,
+            cold_tokens: 4000,
+            light_ratio: 4.0,
+            heavy_ratio: 11.0,
+            segment_by: By::Turns,
+            segment_tokens: 400,
+            time: Pace::Logged,
+            threshold: 0.5,
+            top_n: 3,
+            recall_tokens: 1200,
+            decompress: Decompress::Stored,
+            visible: Visible::Hot,
+            w_recency: 1.0 / 6.0,
+            w_access: 1.0 / 6.0,
+            w_semantic: 1.0 / 6.0,
+            w_entity: 1.0 / 6.0,
+            w_uniqueness: 1.0 / 6.0,
+            w_query: 1.0 / 6.0,
+            decay: 0.05,
+            access_decay: 0.05,
+            access_factor: 0.5,
+            alpha: 0.5,
+            beta: 0.5,
+            marker: 1.5,
+            keep_last: 1,
+            embedder: String::new(),
+        }
+    }
+}
+
+impl Params {
+    fn check(&self) -> anyhow::Result<()> {
+        for (name, ratio) in [("light_ratio", self.light_ratio), ("heavy_ratio", self.heavy_ratio)] {
+            anyhow::ensure!(ratio >= 1.0, "parameter `{name}` must be at least 1");
+        }
+        anyhow::ensure!(self.segment_tokens > 0, "parameter `segment_tokens` must be at least 1");
+        let fractions = [("threshold", self.threshold), ("alpha", self.alpha), ("beta", self.beta)];
+        for (name, value) in fractions {
+            anyhow::ensure!((0.0..=1.0).contains(&value), "parameter `{name}` must be between 0 and 1");
+        }
+        let positive = [
+            ("w_recency", self.w_recency),
+            ("w_access", self.w_access),
+            ("w_semantic", self.w_semantic),
+            ("w_entity", self.w_entity),
+            ("w_uniqueness", self.w_uniqueness),
+            ("w_query", self.w_query),
+            ("decay", self.decay),
+            ("access_decay", self.access_decay),
+            ("access_factor", self.access_factor),
+            ("marker", self.marker),
+        ];
+        for (name, value) in positive {
+            anyhow::ensure!(value >= 0.0, "parameter `{name}` must not be negative");
+        }
+        Ok(())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            warm_tokens: self.warm_tokens,
+            cold_tokens: self.cold_tokens,
+            light_ratio: self.light_ratio,
+            heavy_ratio: self.heavy_ratio,
+        }
+    }
+
+    fn formula(&self) -> Formula {
+        Formula {
+            recency: self.w_recency,
+            access: self.w_access,
+            semantic: self.w_semantic,
+            entity: self.w_entity,
+            uniqueness: self.w_uniqueness,
+            query: self.w_query,
+            decay: self.decay,
+            access_decay: self.access_decay,
+            access_factor: self.access_factor,
+            alpha: self.alpha,
+            beta: self.beta,
+            marker: self.marker,
+        }
+    }
+}
+
+/// Turns whose text is the current context.
+const CONTEXT_TURNS: u32 = 3;
+/// Turns whose text is what is asked.
+const QUERY_TURNS: u32 = 1;
+
+/// What the user or the agent says of what must not be lost. Lower case.
+const MARKERS: [&str; 8] = [
+    "important",
+    "remember",
+    "don't forget",
+    "do not forget",
+    "keep in mind",
+    "critical",
+    "make a note",
+    "note to self",
+];
+
+struct Tiered {
+    params: Params,
+}
+
+/// A step of the current context: its terms and entities.
+struct Read {
+    step: u32,
+    bag: Bag,
+    entities: Vec<String>,
+}
+
+/// What is remembered from event to event, and from decision to decision.
+#[derive(Default)]
+struct Remembered {
+    memory: Memory,
+    clock: Clock,
+    /// The newest steps, so that each is read once.
+    read: Vec<Read>,
+}
+
+impl Remembered {
+    /// What segments are judged by before a decision.
+    fn situation(&mut self, moment: &Moment<'_>, pace: Pace, env: &mut Env<'_>) -> anyhow::Result<Situation> {
+        let log = moment.log;
+        let steps = newest_steps(moment, CONTEXT_TURNS);
+        self.read.retain(|read| steps.contains(&read.step));
+        for &step in &steps {
+            if !self.read.iter().any(|read| read.step == step) {
+                let text = &log.trajectory.steps[step as usize].text;
+                let bag = index::bag_of(text);
+                self.read.push(Read { step, bag, entities: compressor::entities(text) });
+            }
+        }
+        let asked = newest_steps(moment, QUERY_TURNS);
+        let of = |read: &[Read], steps: &[u32]| {
+            let bags = read.iter().filter(|read| steps.contains(&read.step)).map(|read| &read.bag);
+            bags.fold(Bag::new(), |sum, bag| index::sum(&sum, bag))
+        };
+        let mut context = self.memory.meaning(&of(&self.read, &steps));
+        let mut query = self.memory.meaning(&of(&self.read, &asked));
+        let text = |steps: &[u32]| {
+            let texts = steps.iter().map(|&step| log.trajectory.steps[step as usize].text.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        };
+        if env.embedder.is_some()
+            && let Some(vectors) = env.embed(&[text(&steps), text(&asked)])?
+        {
+            let mut vectors = vectors.into_iter();
+            (context.vector, query.vector) = (vectors.next(), vectors.next());
+        }
+        let entities: BTreeSet<String> =
+            self.read.iter().flat_map(|read| read.entities.iter().cloned()).collect();
+        let query = (!asked.is_empty()).then_some(query);
+        Ok(Situation { time: self.clock.at(log, pace, moment.turn), context, entities, query })
+    }
+}
+
+impl Tiered {
+    /// The first block of the scope that is hot.
+    fn hot_from(&self, scope: &Scope<'_>) -> usize {
+        let blocks = &scope.context.blocks;
+        let sum =
+            |range: std::ops::Range<usize>| blocks[range].iter().map(|b| u64::from(b.tokens)).sum::<u64>();
+        let mut tokens = conversation(scope) - sum(scope.blocks.clone());
+        let mut hot = scope.blocks.end;
+        while hot > scope.blocks.start {
+            let turn = blocks[hot - 1].turn;
+            let first = (scope.blocks.start..hot).rev().take_while(|&at| blocks[at].turn == turn).last();
+            let Some(first) = first else { break };
+            let is_whole = blocks[first..hot].iter().all(|block| matches!(block.content, Content::Step(_)));
+            tokens += sum(first..hot);
+            if !is_whole || tokens > self.params.hot_tokens {
+                break;
+            }
+            hot = first;
+        }
+        hot
+    }
+
+    /// What the prompt shows of the tiers.
+    fn shown(&self, memory: &Memory) -> String {
+        let list = |head: &str, tier: &[Segment]| match tier {
+            [] => String::new(),
+            tier => {
+                let contents: Vec<&str> = tier.iter().map(|segment| segment.content.as_str()).collect();
+                format!("{head}\n{}\n", contents.join("\n"))
+            }
+        };
+        let (cold, warm) = (list("COLD MEMORY", &memory.cold), list("WARM MEMORY", &memory.warm));
+        match self.params.visible {
+            Visible::Hot => String::new(),
+            Visible::Warm => warm,
+            Visible::All => cold + &warm,
+        }
+    }
+}
+
+/// Whether the user or the agent calls something important there.
+fn is_marked(log: &Log, spans: &[u32]) -> bool {
+    let own = spans.iter().filter(|&&span| {
+        let step = log.spans[span as usize].step;
+        log.trajectory.steps[step as usize].role != Role::Tool
+    });
+    own.into_iter().any(|&span| {
+        let text = log.span_text(span).to_lowercase();
+        MARKERS.iter().any(|marker| text.contains(marker))
+    })
+}
+
+impl Strategy for Tiered {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let (log, params) = (scope.log, &self.params);
+        let mut state = std::mem::take(env.state::<Remembered>());
+        let hot = self.hot_from(scope);
+        let gone = scope.blocks.start..hot;
+        let mut turns: Vec<(u32, Turn)> = Vec::new();
+        for block in &scope.context.blocks[gone.clone()] {
+            let Content::Step(step) = block.content else { continue };
+            let time = state.clock.at(log, params.time, block.turn);
+            match turns.last_mut().filter(|(turn, _)| *turn == block.turn) {
+                Some((_, turn)) => turn.spans.extend(log.spans_of(step)),
+                None => turns.push((block.turn, Turn { spans: log.spans_of(step).collect(), time })),
+            }
+        }
+        let turns: Vec<Turn> = turns.into_iter().map(|(_, turn)| turn).collect();
+        let segments = segmentation::segment(log, &turns, params.segment_by, params.segment_tokens);
+        let leaving = segments.into_iter().map(|(spans, time)| {
+            let is_marked = is_marked(log, &spans);
+            Leaving { spans, time, is_marked }
+        });
+        let limits = params.limits();
+        state.memory.admit(log, leaving.collect(), &limits, env)?;
+        let until = log.turns[scope.turn as usize].decision.unwrap_or(0);
+        let moment = Moment { log, context: scope.context, turn: scope.turn, until };
+        let situation = state.situation(&moment, params.time, env)?;
+        state.memory.manage(&limits, &params.formula(), &situation, env)?;
+        env.work.ratios = std::mem::take(&mut state.memory.ratios);
+        let text = self.shown(&state.memory);
+        *env.state() = state;
+
+        let limit: u32 = scope.context.blocks[gone.clone()].iter().map(|block| block.tokens).sum();
+        let fits = !text.is_empty() && env.tokenizer.count(&text) <= limit;
+        let insert = fits.then_some(Edit::Insert { before: scope.blocks.start, text });
+        Ok(insert.into_iter().chain(gone.map(|block| Edit::Drop { block })).collect())
+    }
+
+    fn is_recursive(&self) -> bool {
+        true
+    }
+
+    fn recalls(&self) -> bool {
+        true
+    }
+
+    fn recall(&self, moment: &Moment<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Recalled>> {
+        let params = &self.params;
+        let recall = Recall {
+            threshold: params.threshold,
+            top_n: params.top_n,
+            max_tokens: params.recall_tokens,
+            decompress: params.decompress,
+        };
+        let mut state = std::mem::take(env.state::<Remembered>());
+        let situation = state.situation(moment, params.time, env)?;
+        let formula = params.formula();
+        let found = retrieval::recall(moment.log, &mut state.memory, &situation, &formula, &recall, env);
+        *env.state() = state;
+        found
+    }
+
+    fn keep_last(&self) -> u32 {
+        self.params.keep_last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::build;
+    use super::super::tests::run;
+    use super::*;
+    use crate::experiment::replay::{Observer, Recipe, Run, replay};
+    use crate::features::tokens::Tokenizer;
+    use crate::models::scripted::Scripted;
+    use crate::models::{Answer, Call, Card, Finish, Text};
+    use crate::needs::Needs;
+
+    fn tiered(params: &str, script: &str, trigger: &str) -> (Log, Run) {
+        let log = Log::script(script);
+        let run = run(("tiered", params), ("turns", trigger), &log);
+        (log, run)
+    }
+
+    fn recalled(log: &Log, run: &Run) -> Vec<(u32, String)> {
+        let text = |blocks: &[crate::context::Block]| {
+            blocks.iter().map(|b| b.text(log)).collect::<Vec<_>>().concat()
+        };
+        run.recalls.iter().map(|recall| (recall.decision, text(&recall.blocks))).collect()
+    }
+
+    const HALL: &str = "user: Mend the shop.
+        action: cat src/login.py
+        observation: def login(user): check password against the ldap server of hall seven
+        action: cat src/search.py
+        observation: def find(words): query the catalogue of roses
+        action: cat src/cart.py
+        observation: def total(cart): sum of prices and discount
+        user: Now look at the ldap server in src/login.py
+        agent: Done.";
+
+    /// Only what is asked for decides here: the query of the last decision names the first turn.
+    const BY_QUERY: &str = "hot_tokens = 0\nw_recency = 0.0\nw_access = 0.0\nw_semantic = 0.0\nw_entity = 0.0\n\
+                            w_uniqueness = 0.0\nw_query = 1.0\nthreshold = 0.2";
+
+    #[test]
+    fn the_stored_original_comes_back_when_it_is_asked_for() {
+        let (log, run) = tiered(BY_QUERY, HALL, "n = 1");
+        let found = recalled(&log, &run);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, 3);
+        assert_eq!(
+            found[0].1,
+            "cat src/login.pydef login(user): check password against the ldap server of hall seven"
+        );
+        assert!(run.events.iter().all(|event| event.violations.is_empty()));
+        let (log, run) = tiered(&format!("{BY_QUERY}\ntop_n = 0"), HALL, "n = 1");
+        assert!(recalled(&log, &run).is_empty());
+    }
+
+    #[test]
+    fn without_a_model_what_is_generated_is_the_content() {
+        let (log, run) =
+            tiered(&format!("{BY_QUERY}\ndecompress = \"generated\"\nlight_ratio = 2.0"), HALL, "n = 1");
+        let found = recalled(&log, &run);
+        assert!(found.len() == 1 && found[0].1.contains("src/login.py"), "{found:?}");
+        assert!(found[0].1.len() < 60, "{found:?}");
+        assert!(run.recalls[0].work.calls == 0);
+    }
+
+    #[test]
+    fn a_model_compresses_and_expands_with_the_prompts_of_each_level() {
+        let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 4096 };
+        let model = Arc::new(Scripted::rule(card, |call| {
+            let Call::Generate { prompt, .. } = call else { return None };
+            let asked: String = prompt.parts.iter().map(|part| part.text.as_str()).collect();
+            let text = match () {
+                () if asked.contains("Condense the content") => "Light.",
+                () if asked.contains("heavily compressed representation") => "From heavy: src/none.py.",
+                () if asked.contains("compressed summary") => "From light: src/none.py.",
+                () => " a=1",
+            };
+            let text = text.to_owned();
+            Some(Ok(Answer::Text(Text {
+                text,
+                finish: Finish::Stop,
+                prompt_tokens: 9,
+                tokens: 3,
+                cut_tokens: 0,
+            })))
+        }));
+        struct Nobody;
+        impl Observer for Nobody {}
+        let log = Log::script(HALL);
+        let texts = |params: &str| {
+            let params = format!("{BY_QUERY}\ndecompress = \"generated\"\n{params}");
+            let recipe = Recipe {
+                strategy: build("tiered", toml::from_str(&params).unwrap()).unwrap(),
+                trigger: crate::triggers::build("turns", toml::from_str("n = 1").unwrap()).unwrap(),
+                seed: 1,
+                model: Some(model.clone()),
+                embedder: None,
+            };
+            let tokenizer = Tokenizer::load("o200k").unwrap();
+            let run = replay(&log, &recipe, &tokenizer, &Needs::of(&log, 3), &mut Nobody).unwrap();
+            (recalled(&log, &run), run.recalls[0].work.calls)
+        };
+        assert_eq!(texts(""), (vec![(3, "From light: src/none.py.".to_owned())], 1));
+        assert_eq!(texts("warm_tokens = 0"), (vec![(3, "From heavy: src/none.py.".to_owned())], 1));
+    }
+
+    #[test]
+    fn hot_memory_stays_and_the_tiers_can_be_shown() {
+        let line = "one two three four five six seven eight nine ten eleven twelve";
+        let turns: String = (0..8)
+            .map(|i| format!("\naction: cat part{i}.py\nobservation: {line} {i}~{line} again~"))
+            .collect();
+        let script = format!("user: go{turns}\nagent: end");
+        let (log, run) = tiered(
+            "hot_tokens = 100\nvisible = \"all\"\nwarm_tokens = 12\nheavy_ratio = 4.0\nthreshold = 1.0",
+            &script,
+            "n = 1",
+        );
+        let last = run.events.last().unwrap();
+        let text: String = last.after.iter().map(|block| block.text(&log)).collect();
+        assert!(text.starts_with("COLD MEMORY\n") && text.contains("WARM MEMORY\n"), "{text}");
+        // The newest turn of the scope stands there as it was; the oldest is in cold memory by its name alone.
+        assert!(text.contains(&format!("cat part6.py{line} 6")) && text.contains("part0.py"), "{text}");
+        assert!(!text.contains(&format!("{line} 0")), "{text}");
+        let hot: u64 = run.decisions.last().unwrap().tokens_sent;
+        assert!(hot < 100 + 150, "{hot}");
+        let (_, run) = tiered("hot_tokens = 100\nthreshold = 1.0", &script, "n = 1");
+        assert!(run.decisions.last().unwrap().tokens_sent <= 100 + u64::from(log.tokens[0]));
+    }
+
+    #[test]
+    fn bad_input_does_no_harm() {
+        let giant = "a line of the giant turn with value_1 and src/a.py~".repeat(3000);
+        for script in [
+            // One giant turn; no entities at all; identical turns; a query that matches nothing; control characters.
+            format!("user: go\naction: cat\nobservation: {giant}\nagent: a\nagent: b"),
+            format!("user: go\n{}", "agent: roses are red\n".repeat(20)),
+            format!("user: go\n{}", "agent: src/a.py is mended\n".repeat(20)),
+            "user: go\nagent: alpha bravo\nagent: charlie delta\nagent: echo foxtrot\nagent: golf".to_owned(),
+            "user: \u{0}\nagent: \u{1}\u{2}~~~\u{3}\nagent: {{{\nagent: \u{1F600}\nagent: x".to_owned(),
+            "user: go\nagent: only".to_owned(),
+        ] {
+            for params in [
+                "hot_tokens = 0\nkeep_last = 0\nthreshold = 0.0",
+                "",
+                "segment_by = \"entity\"\nhot_tokens = 0",
+            ] {
+                let (_, run) = tiered(params, &script, "n = 1");
+                for d in &run.decisions {
+                    assert!(d.tokens_sent <= d.tokens_full);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_parameters_are_told() {
+        let error =
+            |params: &str| build("tiered", toml::from_str(params).unwrap()).err().unwrap().to_string();
+        assert!(error("threshold = 2.0").contains("threshold"));
+        assert!(error("w_query = -1.0").contains("w_query"));
+        assert!(error("light_ratio = 0.5").contains("light_ratio"));
+        assert!(error("segment_by = \"mood\"").contains("topic"));
+        // The defaults of the catalogue are those of the code.
+        let listed: toml::Table = ENTRY
+            .params
+            .iter()
+            .map(|(name, value)| {
+                (
+                    (*name).to_owned(),
+                    toml::from_str::<toml::Table>(&format!("v = {value}")).unwrap()["v"].clone(),
+                )
+            })
+            .collect();
+        assert_eq!(format!("{:?}", listed.try_into::<Params>().unwrap()), format!("{:?}", Params::default()));
+    }
+}

@@ -1,0 +1,249 @@
+//! The compressor module: light (3:1 to 5:1) and heavy (8:1 to 15:1), by rules or by a model.
+//!
+//! Light, by rules: the content is cut into semantic chunks; of each the key sentences stay (the extractive summary),
+//! a line that an earlier chunk had is redundant, and the entities that no line has are listed. Heavy, by rules: structured facts
+//! (`key=value`), relations (two entities of a line with the words between them), and entities, most frequent first. What
+//! has no entities at all keeps its key sentence. With a model, light is a summary that names the entities, and heavy an extraction in
+//! the same form; what it gives that is unusable is replaced by the rules, flagged. Entities are atoms; with a
+//! model, names that it found are entities by being in its text.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::relevance::EntityCounts;
+use super::segmentation::cut;
+use crate::features::atoms;
+use crate::features::tokens::Tokenizer;
+use crate::log::Log;
+use crate::models::prompt::{Data, Prompt};
+use crate::strategies::{Env, extractive, writer};
+
+const LIGHT: &str = include_str!("light.txt");
+const HEAVY: &str = include_str!("heavy.txt");
+
+/// Tokens of a semantic chunk, at most.
+const CHUNK_TOKENS: u32 = 200;
+/// Entities of a segment, at most: the first.
+const MAX_ENTITIES: usize = 64;
+/// Words between two entities of a relation, at most.
+const MAX_BETWEEN: usize = 8;
+
+/// The entities of a text, each once, in order.
+pub(crate) fn entities(text: &str) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let names = atoms::occurrences(text).into_iter().map(|atom| atom.norm.into_owned());
+    names.filter(|name| seen.insert(name.clone())).take(MAX_ENTITIES).collect()
+}
+
+/// Pairs of entities of a line with what stands between them: (start, end) of the text, in order.
+fn relations(text: &str) -> Vec<&str> {
+    let found = atoms::occurrences(text);
+    let near = found.windows(2).filter(|pair| pair[0].span == pair[1].span && pair[0].norm != pair[1].norm);
+    near.filter_map(|pair| {
+        let between = text.get(pair[0].end..pair[1].start)?;
+        let words = between.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic)).count();
+        (1..=MAX_BETWEEN).contains(&words).then(|| text.get(pair[0].start..pair[1].end))?
+    })
+    .collect()
+}
+
+/// The light form of some lines of the log, of `1 / ratio` of their tokens, by rules.
+pub(crate) fn light(log: &Log, spans: &[u32], ratio: f64, tokenizer: &Tokenizer) -> String {
+    let of = |span: u32| log.spans[span as usize].tokens;
+    let total: u32 = spans.iter().map(|&span| of(span)).sum();
+    let budget = share(total, ratio);
+    let mut said: HashSet<&str> = HashSet::new();
+    let mut lines: Vec<&str> = Vec::new();
+    let mut used = 0;
+    for chunk in cut(log, spans, CHUNK_TOKENS) {
+        let mut texts: Vec<&str> = spans[chunk].iter().map(|&span| log.span_text(span).trim()).collect();
+        texts.retain(|text| !text.is_empty() && !said.contains(text));
+        let counts: Vec<u32> = texts.iter().map(|text| tokenizer.count(text) + 1).collect();
+        // What a chunk leaves of its share is the next one's.
+        let chunk_tokens: u32 = counts.iter().sum();
+        let own = share(chunk_tokens, ratio).max(1).min(budget.saturating_sub(used));
+        for at in extractive::choose(&texts, &counts, own) {
+            used += counts[at];
+            said.insert(texts[at]);
+            lines.push(texts[at]);
+        }
+    }
+    let text = lines.join("\n");
+    let known: BTreeSet<String> = entities(&text).into_iter().collect();
+    let content: String = spans.iter().map(|&span| log.span_text(span)).collect();
+    let missing: Vec<String> = entities(&content).into_iter().filter(|name| !known.contains(name)).collect();
+    let text = listed(text, "also: ", missing.iter().map(String::as_str), ", ", budget, tokenizer);
+    if text.is_empty() { beginning(content.trim(), budget, tokenizer) } else { text }
+}
+
+/// The heavy form of a content, for what once had so many tokens, by rules.
+pub(crate) fn heavy(
+    content: &str,
+    original_tokens: u32,
+    ratio: f64,
+    counts: &EntityCounts,
+    tokenizer: &Tokenizer,
+) -> String {
+    let budget = share(original_tokens, ratio);
+    let mut names = entities(content);
+    let facts: Vec<String> = names.iter().filter(|name| name.contains('=')).cloned().collect();
+    names.retain(|name| !name.contains('='));
+    // A third of the budget each, and what is left over goes to the next.
+    let mut text =
+        listed(String::new(), "facts: ", facts.iter().map(String::as_str), "; ", budget / 3, tokenizer);
+    let relations: Vec<String> = {
+        let mut seen = BTreeSet::new();
+        let line = |relation: &str| relation.split_whitespace().collect::<Vec<_>>().join(" ");
+        relations(content).into_iter().map(line).filter(|relation| seen.insert(relation.clone())).collect()
+    };
+    text = listed(text, "relations: ", relations.iter().map(String::as_str), "; ", budget * 2 / 3, tokenizer);
+    let known = text.clone();
+    names.retain(|name| !known.contains(name.as_str()));
+    names.sort_by(|a, b| counts.importance(b).total_cmp(&counts.importance(a)));
+    text = listed(text, "entities: ", names.iter().map(String::as_str), ", ", budget, tokenizer);
+    if !text.is_empty() {
+        return text;
+    }
+    let lines: Vec<&str> = content.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let counts: Vec<u32> = lines.iter().map(|line| tokenizer.count(line) + 1).collect();
+    let chosen: Vec<&str> =
+        extractive::choose(&lines, &counts, budget).into_iter().map(|at| lines[at]).collect();
+    if chosen.is_empty() { beginning(content.trim(), budget, tokenizer) } else { chosen.join("\n") }
+}
+
+/// `1 / ratio` of some tokens, at least 1.
+fn share(tokens: u32, ratio: f64) -> u32 {
+    ((f64::from(tokens) / ratio).floor() as u32).max(1)
+}
+
+/// A text with one more line that lists entries, as many as fit.
+fn listed<'a>(
+    text: String,
+    head: &str,
+    entries: impl Iterator<Item = &'a str>,
+    between: &str,
+    budget: u32,
+    tokenizer: &Tokenizer,
+) -> String {
+    let mut used = if text.is_empty() { 0 } else { tokenizer.count(&text) + 1 };
+    used += tokenizer.count(head);
+    let mut fits: Vec<&str> = Vec::new();
+    for entry in entries {
+        let tokens = tokenizer.count(entry) + 1;
+        if used + tokens > budget {
+            break;
+        }
+        used += tokens;
+        fits.push(entry);
+    }
+    match (fits.is_empty(), text.is_empty()) {
+        (true, _) => text,
+        (false, true) => format!("{head}{}", fits.join(between)),
+        (false, false) => format!("{text}\n{head}{}", fits.join(between)),
+    }
+}
+
+/// The first words of a text, of so many tokens at most; where not even one word fits, its first characters.
+fn beginning(text: &str, budget: u32, tokenizer: &Tokenizer) -> String {
+    // A token is rarely more than eight characters.
+    let longest =
+        text.char_indices().nth((budget as usize).saturating_mul(8)).map_or(text.len(), |(at, _)| at);
+    let chars = || text[..longest].char_indices().map(|(at, c)| at + c.len_utf8());
+    let is_end = |end: &usize| text[*end..].chars().next().is_none_or(char::is_whitespace);
+    for ends in [chars().filter(is_end).collect::<Vec<usize>>(), chars().collect()] {
+        let fits = ends.partition_point(|&end| tokenizer.count(&text[..end]) <= budget);
+        if fits > 0 {
+            return text[..ends[fits - 1]].trim_end().to_owned();
+        }
+    }
+    String::new()
+}
+
+/// What a model writes as the light form; none if it gave nothing usable.
+pub(crate) fn light_by_model(
+    content: &str,
+    original_tokens: u32,
+    ratio: f64,
+    env: &mut Env<'_>,
+) -> anyhow::Result<Option<String>> {
+    let names = entities(content).join(", ");
+    let vars = [
+        ("content", Data::fenced(content).may_cut().into()),
+        ("entities", Data::fenced(&names).may_cut().into()),
+    ];
+    writer::write(Prompt::render(LIGHT, &vars)?, None, share(original_tokens, ratio), original_tokens, env)
+}
+
+/// What a model writes as the heavy form; none if it gave nothing usable.
+pub(crate) fn heavy_by_model(
+    content: &str,
+    original_tokens: u32,
+    ratio: f64,
+    env: &mut Env<'_>,
+) -> anyhow::Result<Option<String>> {
+    let vars = [("content", Data::fenced(content).may_cut().into())];
+    writer::write(Prompt::render(HEAVY, &vars)?, None, share(original_tokens, ratio), original_tokens, env)
+}
+
+/// By level of compression, tokens before and after.
+pub(crate) type Ratios = BTreeMap<&'static str, (u64, u64)>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokenizer() -> Tokenizer {
+        Tokenizer::load("o200k").unwrap()
+    }
+
+    #[test]
+    fn entities_and_relations_by_rule() {
+        let text = "src/a.py raises ValueError on line two\nthen src/b.py and src/b.py\nlimit=40";
+        assert_eq!(entities(text), ["src/a.py", "ValueError", "src/b.py", "limit=40"]);
+        assert_eq!(relations(text), ["src/a.py raises ValueError"]);
+        assert!(entities("roses are red").is_empty() && relations("").is_empty());
+    }
+
+    fn light_of(text: &str, ratio: f64) -> (String, f64) {
+        let log = Log::script(&format!("user: go\nagent: {text}"));
+        let spans: Vec<u32> = log.spans_of(1).collect();
+        let light = light(&log, &spans, ratio, &tokenizer());
+        (light.clone(), f64::from(log.tokens[1]) / f64::from(tokenizer().count(&light).max(1)))
+    }
+
+    #[test]
+    fn light_keeps_key_sentences_and_says_nothing_twice() {
+        let text: String = (0..40)
+            .map(|i| format!("the parser of part {i} reads src/part{i}.py and fails on a token~nothing else was seen here today~"))
+            .collect();
+        let (light, ratio) = light_of(&text, 4.0);
+        assert!((3.0..=6.0).contains(&ratio), "{ratio} {light}");
+        assert!(light.matches("nothing else was seen").count() <= 1, "{light}");
+        assert!(light.contains("src/part") && light.contains("also: "), "{light}");
+    }
+
+    #[test]
+    fn heavy_keeps_facts_relations_and_entities() {
+        let text: String = (0..30)
+            .map(|i| format!("src/part{i}.py raises ValueError where the limit={i}0 was set by a very long and tedious chain of calls\n"))
+            .collect();
+        let n = tokenizer().count(&text);
+        let heavy = heavy(&text, n, 11.0, &EntityCounts::default(), &tokenizer());
+        let ratio = f64::from(n) / f64::from(tokenizer().count(&heavy));
+        assert!((8.0..=15.0).contains(&ratio), "{ratio} {heavy}");
+        assert!(heavy.starts_with("facts: limit=00; ") && heavy.contains("raises ValueError"), "{heavy}");
+    }
+
+    #[test]
+    fn what_has_no_entities_keeps_a_sentence_or_its_first_words() {
+        let counts = EntityCounts::default();
+        let text = "we talked about the roses and the tulips in the garden all the afternoon\nit rained\nwe went home";
+        let heavy_text = heavy(text, 24, 4.0, &counts, &tokenizer());
+        assert!(text.lines().any(|line| line == heavy_text), "{heavy_text}");
+        let one_line = "we talked about the roses and the tulips in the garden";
+        assert_eq!(heavy(one_line, 11, 3.0, &counts, &tokenizer()), "we talked about");
+        assert_eq!(heavy("", 0, 11.0, &counts, &tokenizer()), "");
+        for text in ["x", "é", "\u{1F600}".repeat(500).as_str()] {
+            assert!(tokenizer().count(&light_of(text, 4.0).0) <= 500);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The memory manager: hot, warm and cold memory, their limits, and what moves between them.
+//!
+//! The seed's `MANAGE_MEMORY` (tiered-memory, 3.1) without its clock: it runs at each event. What leaves the hot tier (the
+//! newest turns, which stand in the prompt as they are) is compressed lightly and goes to warm memory; while that holds
+//! more than its limit, its least important segments are compressed heavily and go to cold memory; while that holds more, its
+//! least important segments are evicted. Each tier also holds [`MAX_SEGMENTS`] at most, so that tiny turns cannot make
+//! a decision slow. Importance is computed once an event for the segments of a tier.
+
+use std::collections::HashMap;
+
+use super::compressor::{self, Ratios};
+use super::relevance::{EntityCounts, Formula, Situation, importance};
+use super::segment::{Level, Meaning, Metadata, Segment, text_of};
+use crate::log::Log;
+use crate::strategies::Env;
+use crate::strategies::extractive::Term;
+use crate::strategies::notes::index::{Bag, bag_of};
+
+/// Segments of a tier, at most.
+pub(crate) const MAX_SEGMENTS: usize = 256;
+
+/// Limits of the tiers, and how far each compresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) warm_tokens: u32,
+    pub(crate) cold_tokens: u32,
+    pub(crate) light_ratio: f64,
+    pub(crate) heavy_ratio: f64,
+}
+
+/// What is remembered of a trajectory's segment.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) warm: Vec<Segment>,
+    pub(crate) cold: Vec<Segment>,
+    pub(crate) counts: EntityCounts,
+    pub(crate) ratios: Ratios,
+    /// In how many segments each term stood.
+    frequencies: HashMap<Term, u32>,
+    n_segments: u32,
+}
+
+/// A segment that leaves the hot tier.
+pub(crate) struct Leaving {
+    pub(crate) spans: Vec<u32>,
+    pub(crate) time: f64,
+    pub(crate) is_marked: bool,
+}
+
+impl Memory {
+    /// How much a term says, by the segments so far.
+    pub(crate) fn weight(&self, term: Term) -> f64 {
+        let frequency = self.frequencies.get(&term).copied().unwrap_or(0);
+        libm::log1p(f64::from(self.n_segments.max(1)) / f64::from(frequency.max(1)))
+    }
+
+    pub(crate) fn meaning(&self, bag: &Bag) -> Meaning {
+        Meaning::of(bag, |term| self.weight(term))
+    }
+
+    /// Compresses lightly what leaves the hot tier, and keeps it in warm memory.
+    pub(crate) fn admit(
+        &mut self,
+        log: &Log,
+        leaving: Vec<Leaving>,
+        limits: &Limits,
+        env: &mut Env<'_>,
+    ) -> anyhow::Result<()> {
+        let contents: Vec<String> = leaving.iter().map(|leaving| text_of(log, &leaving.spans)).collect();
+        let mut vectors = env.embed(&contents)?.map(Vec::into_iter);
+        for (leaving, content) in leaving.into_iter().zip(contents) {
+            let original_tokens: u32 =
+                leaving.spans.iter().map(|&span| log.spans[span as usize].tokens).sum();
+            if original_tokens == 0 {
+                continue;
+            }
+            let bag = bag_of(&content);
+            self.n_segments += 1;
+            for (term, _) in &bag {
+                *self.frequencies.entry(*term).or_default() += 1;
+            }
+            let mut meaning = self.meaning(&bag);
+            meaning.vector = vectors.as_mut().and_then(Iterator::next);
+            let original_entities = compressor::entities(&content);
+            self.counts.add(&original_entities);
+            let mut nearest = 0.0f64;
+            for other in self.warm.iter_mut().chain(&mut self.cold) {
+                let likeness = meaning.cosine(&other.meaning);
+                nearest = nearest.max(likeness);
+                other.nearest = other.nearest.max(likeness);
+            }
+            let written = match env.model {
+                Some(_) => {
+                    let written =
+                        compressor::light_by_model(&content, original_tokens, limits.light_ratio, env)?;
+                    if written.is_none() {
+                        env.work.fallback = Some("rules");
+                    }
+                    written
+                }
+                None => None,
+            };
+            let content = written
+                .unwrap_or_else(|| compressor::light(log, &leaving.spans, limits.light_ratio, env.tokenizer));
+            let segment = Segment {
+                id: self.n_segments - 1,
+                importance: 0.0,
+                created: leaving.time,
+                last_accessed: leaving.time,
+                access_count: 0,
+                level: Level::None,
+                metadata: Metadata {
+                    original_tokens,
+                    compressed_tokens: original_tokens,
+                    original_entities,
+                    retained_entities: Vec::new(),
+                },
+                content: String::new(),
+                spans: leaving.spans,
+                is_marked: leaving.is_marked,
+                meaning,
+                nearest,
+                expanded: None,
+            };
+            let segment = self.compressed(segment, content, Level::Light, env);
+            self.warm.push(segment);
+        }
+        Ok(())
+    }
+
+    /// A segment with the content of a further level.
+    fn compressed(&mut self, segment: Segment, content: String, level: Level, env: &Env<'_>) -> Segment {
+        let tokens = env.tokenizer.count(&content);
+        let ratio = self.ratios.entry(level.name()).or_default();
+        ratio.0 += u64::from(segment.metadata.original_tokens);
+        ratio.1 += u64::from(tokens);
+        let metadata = Metadata {
+            compressed_tokens: tokens,
+            retained_entities: compressor::entities(&content),
+            ..segment.metadata
+        };
+        Segment { content, level, metadata, expanded: None, ..segment }
+    }
+
+    /// Moves what is over a limit one tier further, the least important first.
+    pub(crate) fn manage(
+        &mut self,
+        limits: &Limits,
+        formula: &Formula,
+        situation: &Situation,
+        env: &mut Env<'_>,
+    ) -> anyhow::Result<()> {
+        let mut warm = std::mem::take(&mut self.warm);
+        let over = self.over(&mut warm, limits.warm_tokens, formula, situation);
+        self.warm = warm;
+        for segment in over {
+            let original = segment.metadata.original_tokens;
+            let written = match env.model {
+                Some(_) => {
+                    let written =
+                        compressor::heavy_by_model(&segment.content, original, limits.heavy_ratio, env)?;
+                    if written.is_none() {
+                        env.work.fallback = Some("rules");
+                    }
+                    written.map(|text| match text.starts_with("facts:") {
+                        true => text,
+                        false => format!("facts: {text}"),
+                    })
+                }
+                None => None,
+            };
+            let content = written.unwrap_or_else(|| {
+                let ratio = limits.heavy_ratio;
+                compressor::heavy(&segment.content, original, ratio, &self.counts, env.tokenizer)
+            });
+            let segment = self.compressed(segment, content, Level::Heavy, env);
+            self.cold.push(segment);
+        }
+        let mut cold = std::mem::take(&mut self.cold);
+        self.over(&mut cold, limits.cold_tokens, formula, situation);
+        self.cold = cold;
+        // Segments stand in the order of their time.
+        self.warm.sort_by_key(|segment| segment.id);
+        self.cold.sort_by_key(|segment| segment.id);
+        Ok(())
+    }
+
+    /// Takes out of a tier its least important segments until it fits; of equal ones the oldest goes first.
+    fn over(
+        &self,
+        tier: &mut Vec<Segment>,
+        limit: u32,
+        formula: &Formula,
+        situation: &Situation,
+    ) -> Vec<Segment> {
+        for segment in tier.iter_mut() {
+            segment.importance = importance(segment, situation, &self.counts, formula);
+        }
+        let mut tokens: u64 = tier.iter().map(|segment| u64::from(segment.metadata.compressed_tokens)).sum();
+        tier.sort_by(|a, b| a.importance.total_cmp(&b.importance).then(a.id.cmp(&b.id)));
+        let mut n = 0;
+        while n < tier.len() && (tokens > u64::from(limit) || tier.len() - n > MAX_SEGMENTS) {
+            tokens -= u64::from(tier[n].metadata.compressed_tokens);
+            n += 1;
+        }
+        tier.drain(..n).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng as _;
+
+    use super::super::relevance::tests::{FORMULA, meaning};
+    use super::*;
+    use crate::features::tokens::Tokenizer;
+
+    const LIMITS: Limits =
+        Limits { warm_tokens: 4000, cold_tokens: 4000, light_ratio: 4.0, heavy_ratio: 11.0 };
+
+    fn situation(time: f64) -> Situation {
+        Situation { time, context: meaning(""), entities: Default::default(), query: None }
+    }
+
+    /// A memory that each turn of the script was admitted to, a unit of time apart, with the limits kept after each.
+    fn filled(log: &Log, limits: &Limits) -> Memory {
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), None);
+        let mut memory = Memory::default();
+        for (turn, steps) in log.turns.iter().enumerate().skip(1) {
+            let spans = steps.steps.clone().flat_map(|step| log.spans_of(step)).collect();
+            let leaving = Leaving { spans, time: turn as f64, is_marked: false };
+            memory.admit(log, vec![leaving], limits, &mut env).unwrap();
+            memory.manage(limits, &FORMULA, &situation(turn as f64), &mut env).unwrap();
+        }
+        memory
+    }
+
+    fn log(n: usize) -> Log {
+        let turn = |i: usize| {
+            format!(
+                "agent: part{i}.py holds the tables of the month{i} and the sums of their rows, which we read one by one before noon~we went on then\n"
+            )
+        };
+        Log::script(&format!("user: go\n{}", (0..n).map(turn).collect::<String>()))
+    }
+
+    #[test]
+    fn segments_move_from_warm_to_cold_to_nothing() {
+        let limits = Limits { warm_tokens: 40, cold_tokens: 20, ..LIMITS };
+        let log = log(40);
+        let memory = filled(&log, &limits);
+        let tokens = |tier: &[Segment]| tier.iter().map(|s| s.metadata.compressed_tokens).sum::<u32>();
+        assert!(tokens(&memory.warm) <= 40 && tokens(&memory.cold) <= 20);
+        assert!(!memory.warm.is_empty() && !memory.cold.is_empty());
+        assert!(memory.warm.len() + memory.cold.len() < 40, "some are evicted");
+        assert!(memory.warm.iter().all(|s| s.level == Level::Light && s.metadata.original_tokens > 0));
+        assert!(memory.cold.iter().all(|s| s.level == Level::Heavy));
+        // All else equal, the newest are the most important.
+        assert_eq!(memory.warm.last().unwrap().id, 39);
+        assert!(memory.warm[0].id > memory.cold[0].id && memory.cold[0].id > 0);
+        assert!(memory.ratios["light"].0 > memory.ratios["light"].1);
+    }
+
+    #[test]
+    fn identical_turns_are_not_unique_at_all() {
+        let log = Log::script(&format!("user: go\n{}", "agent: the very same words in src/a.py\n".repeat(5)));
+        let memory = filled(&log, &LIMITS);
+        assert_eq!(memory.warm.len(), 5);
+        assert!(memory.warm.iter().all(|segment| segment.nearest > 1.0 - 1e-9));
+    }
+
+    #[test]
+    fn tiny_turns_are_bounded() {
+        let log = Log::script(&format!("user: go\n{}", "agent: x\n".repeat(1200)));
+        let memory = filled(&log, &LIMITS);
+        assert!(memory.warm.len() <= MAX_SEGMENTS && memory.cold.len() <= MAX_SEGMENTS);
+    }
+}

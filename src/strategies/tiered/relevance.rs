@@ -1,0 +1,221 @@
+//! The relevance evaluator: six factors, their weighted sum, and the multiplier of explicit markers.
+//!
+//! Formulas of the seed (tiered-memory, 3.3 and 4.3), each a function of its own. What the seed leaves open is ours and
+//! can be set: weights 1/6 each, decays 0.05 a turn, alpha = beta = 0.5, marker x 1.5, the sum at most 1. An entity's global importance is
+//! its count over the largest count; the weighted importance of a segment is averaged over its entities (the seed
+//! adds up, so that long segments would win). Uniqueness, which the seed names only, is 1 less the likeness to the most
+//! alike other segment. Without a query its factor is 0.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::segment::{Meaning, Segment};
+
+/// Weights of the factors and constants of the formulas; each is a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Formula {
+    pub(crate) recency: f64,
+    pub(crate) access: f64,
+    pub(crate) semantic: f64,
+    pub(crate) entity: f64,
+    pub(crate) uniqueness: f64,
+    pub(crate) query: f64,
+    /// Recency lost a turn.
+    pub(crate) decay: f64,
+    /// Recency of access lost a turn.
+    pub(crate) access_decay: f64,
+    /// How fast accesses add up.
+    pub(crate) access_factor: f64,
+    /// Share of recency in the access score.
+    pub(crate) alpha: f64,
+    /// Share of overlap in the entity score.
+    pub(crate) beta: f64,
+    /// What an explicit marker multiplies by.
+    pub(crate) marker: f64,
+}
+
+/// How often each entity stood in a segment.
+#[derive(Default)]
+pub(crate) struct EntityCounts {
+    counts: HashMap<String, u32>,
+    largest: u32,
+}
+
+impl EntityCounts {
+    pub(crate) fn add(&mut self, entities: &[String]) {
+        for entity in entities {
+            let count = self.counts.entry(entity.clone()).or_default();
+            *count += 1;
+            self.largest = self.largest.max(*count);
+        }
+    }
+
+    /// 0 to 1.
+    pub(crate) fn importance(&self, entity: &str) -> f64 {
+        let count = self.counts.get(entity).copied().unwrap_or(0);
+        f64::from(count) / f64::from(self.largest.max(1))
+    }
+}
+
+/// What a segment is judged by: the time, what the prompt is about now, and what is asked.
+pub(crate) struct Situation {
+    pub(crate) time: f64,
+    pub(crate) context: Meaning,
+    pub(crate) entities: BTreeSet<String>,
+    pub(crate) query: Option<Meaning>,
+}
+
+pub(crate) fn recency(age: f64, decay: f64) -> f64 {
+    libm::exp(-decay * age.max(0.0))
+}
+
+pub(crate) fn access(count: u32, since: f64, formula: &Formula) -> f64 {
+    let recency = libm::exp(-formula.access_decay * since.max(0.0));
+    let frequency = 1.0 - libm::exp(-formula.access_factor * f64::from(count));
+    formula.alpha * recency + (1.0 - formula.alpha) * frequency
+}
+
+pub(crate) fn entity(entities: &[String], situation: &Situation, counts: &EntityCounts, beta: f64) -> f64 {
+    let n = entities.len().max(1) as f64;
+    let shared = || entities.iter().filter(|entity| situation.entities.contains(*entity));
+    let overlap = shared().count() as f64 / n;
+    let weighted = shared().map(|entity| counts.importance(entity)).sum::<f64>() / n;
+    beta * overlap + (1.0 - beta) * weighted
+}
+
+pub(crate) fn uniqueness(nearest: f64) -> f64 {
+    (1.0 - nearest).clamp(0.0, 1.0)
+}
+
+/// The importance of a segment, 0 to 1.
+pub(crate) fn importance(
+    segment: &Segment,
+    situation: &Situation,
+    counts: &EntityCounts,
+    formula: &Formula,
+) -> f64 {
+    let query = situation.query.as_ref().map_or(0.0, |query| segment.meaning.cosine(query));
+    let sum = formula.recency * recency(situation.time - segment.created, formula.decay)
+        + formula.access * access(segment.access_count, situation.time - segment.last_accessed, formula)
+        + formula.semantic * segment.meaning.cosine(&situation.context)
+        + formula.entity * entity(&segment.metadata.original_entities, situation, counts, formula.beta)
+        + formula.uniqueness * uniqueness(segment.nearest)
+        + formula.query * query;
+    let marked = if segment.is_marked { sum * formula.marker } else { sum };
+    marked.clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::segment::{Level, Metadata};
+    use super::*;
+    use crate::strategies::notes::index::bag_of;
+
+    pub(crate) fn meaning(text: &str) -> Meaning {
+        Meaning::of(&bag_of(text), |_| 1.0)
+    }
+
+    pub(crate) fn segment(text: &str, created: f64) -> Segment {
+        Segment {
+            id: 0,
+            content: text.to_owned(),
+            importance: 0.0,
+            created,
+            last_accessed: created,
+            access_count: 0,
+            level: Level::Light,
+            metadata: Metadata::default(),
+            spans: Vec::new(),
+            is_marked: false,
+            meaning: meaning(text),
+            nearest: 0.0,
+            expanded: None,
+        }
+    }
+
+    pub(crate) const FORMULA: Formula = Formula {
+        recency: 1.0 / 6.0,
+        access: 1.0 / 6.0,
+        semantic: 1.0 / 6.0,
+        entity: 1.0 / 6.0,
+        uniqueness: 1.0 / 6.0,
+        query: 1.0 / 6.0,
+        decay: 0.05,
+        access_decay: 0.05,
+        access_factor: 0.5,
+        alpha: 0.5,
+        beta: 0.5,
+        marker: 1.5,
+    };
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-9, "{a} is not {b}");
+    }
+
+    #[test]
+    fn recency_by_hand() {
+        near(recency(0.0, 0.05), 1.0);
+        near(recency(20.0, 0.05), 0.36787944117144233); // 1/e
+        near(recency(-3.0, 0.05), 1.0);
+    }
+
+    #[test]
+    fn access_by_hand() {
+        // Just made, never asked for: half of 1 + 0.
+        near(access(0, 0.0, &FORMULA), 0.5);
+        // Asked for twice, 20 turns ago: half of 1/e, half of 1 - 1/e.
+        near(access(2, 20.0, &FORMULA), 0.5);
+        near(access(4, 0.0, &FORMULA), 0.5 + 0.5 * (1.0 - 0.1353352832366127));
+    }
+
+    fn situation(entities: &[&str]) -> Situation {
+        let entities = entities.iter().map(|entity| (*entity).to_owned()).collect();
+        Situation { time: 20.0, context: meaning("alpha bravo"), entities, query: None }
+    }
+
+    #[test]
+    fn entities_by_hand() {
+        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let mut counts = EntityCounts::default();
+        counts.add(&names(&["a.py", "b.py"]));
+        counts.add(&names(&["a.py"]));
+        near(counts.importance("a.py"), 1.0);
+        near(counts.importance("b.py"), 0.5);
+        near(counts.importance("c.py"), 0.0);
+        // Of four entities b.py and c.py are in the context: overlap 2/4, importance (0.5 + 0) / 4.
+        let situation = situation(&["b.py", "c.py", "z.py"]);
+        near(
+            entity(&names(&["a.py", "b.py", "c.py", "d.py"]), &situation, &counts, 0.5),
+            0.5 * 0.5 + 0.5 * 0.125,
+        );
+        near(entity(&[], &situation, &counts, 0.5), 0.0);
+        near(EntityCounts::default().importance("a.py"), 0.0);
+    }
+
+    #[test]
+    fn uniqueness_by_hand() {
+        near(uniqueness(1.0), 0.0);
+        near(uniqueness(0.25), 0.75);
+    }
+
+    #[test]
+    fn the_sum_by_hand() {
+        let counts = EntityCounts::default();
+        let mut situation = situation(&[]);
+        let mut segment = segment("bravo charlie", 0.0);
+        segment.nearest = 0.4;
+        segment.access_count = 2;
+        // Recency 1/e, access 1/2, semantic 1/2, entity 0, uniqueness 0.6, no query.
+        let e = 0.36787944117144233;
+        near(importance(&segment, &situation, &counts, &FORMULA), (e + 0.5 + 0.5 + 0.6) / 6.0);
+        situation.query = Some(meaning("bravo charlie"));
+        near(importance(&segment, &situation, &counts, &FORMULA), (e + 0.5 + 0.5 + 0.6 + 1.0) / 6.0);
+        segment.is_marked = true;
+        near(importance(&segment, &situation, &counts, &FORMULA), (e + 0.5 + 0.5 + 0.6 + 1.0) / 6.0 * 1.5);
+        let heavy = Formula { query: 9.0, ..FORMULA };
+        near(importance(&segment, &situation, &counts, &heavy), 1.0);
+        let alone =
+            Formula { recency: 0.0, access: 0.0, semantic: 0.0, entity: 0.0, uniqueness: 0.0, ..FORMULA };
+        segment.is_marked = false;
+        near(importance(&segment, &situation, &counts, &alone), 1.0 / 6.0);
+    }
+}
