@@ -314,7 +314,8 @@ impl<'a> Replayer<'a> {
                     cached = cached.min(prefix.unwrap_or(cached));
                 }
             }
-            let recalled = if self.recipe.strategy.recalls() && carry.compressed_until > carry.begin {
+            let has_store = carry.has_gaps || carry.compressed_until > carry.begin;
+            let recalled = if self.recipe.strategy.recalls() && has_store {
                 let room = if bridge { u64::MAX } else { full.saturating_sub(self.context.tokens) };
                 self.recall((turn, decision), room, &mut carry)?
             } else {

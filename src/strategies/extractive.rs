@@ -24,7 +24,8 @@ const COST: f64 = 0.3;
 
 /// Lines of these texts in their order, of so many tokens at most together.
 pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> String {
-    let spans: Vec<&str> = texts.iter().flat_map(|text| spans(text)).collect();
+    let cut: Vec<(&str, bool)> = texts.iter().flat_map(|text| spans(text)).collect();
+    let spans: Vec<&str> = cut.iter().map(|(span, _)| *span).collect();
     // A line's end is a token of its own, except that of the last.
     let tokens: Vec<u32> = spans.iter().map(|span| tokenizer.count(span) + 1).collect();
     let chosen = choose(&spans, &tokens, budget.saturating_add(1));
@@ -49,7 +50,7 @@ pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> 
     };
     let mut covered = HashSet::new();
     let mut heap: BinaryHeap<Candidate> = (0..spans.len())
-        .filter(|&span| tokens[span] <= budget && !is_numbered(spans[span]))
+        .filter(|&span| tokens[span] <= budget && !cut[span].1)
         .map(|span| Candidate { density: density(gain(span, &covered), span), span })
         .collect();
     let (mut left, mut chosen) = (budget, Vec::new());
@@ -74,13 +75,21 @@ pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> 
     chosen
 }
 
-/// The spans of a text without the blanks around them.
-fn spans(text: &str) -> impl Iterator<Item = &str> {
+/// From so many numbered lines on, a text shows a file, whose lines say little one by one.
+const LISTING: usize = 3;
+
+/// The spans of a text without the blanks around them, and whether each is a line of a file that the text shows.
+fn spans(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    let shows_file = text.lines().filter(|line| is_numbered(line)).nth(LISTING - 1).is_some();
+    let is_shown = move |span: &str| {
+        // Of an empty line only the number is left.
+        shows_file && (is_numbered(span) || span.bytes().all(|b| b.is_ascii_digit()))
+    };
     let mut start = 0;
     span_ends(text).into_iter().filter_map(move |end| {
         let span = text[start..end as usize].trim();
         start = end as usize;
-        (!span.is_empty()).then_some(span)
+        (!span.is_empty()).then(|| (span, is_shown(span)))
     })
 }
 
@@ -150,6 +159,15 @@ mod tests {
         let text = "the parser reads src/parser.py\nwell then okay\nthe parser needs src/parser.py and a table\n\
                     the parser calls the lexer\nit was so and not otherwise";
         assert_eq!(of(&[text], 8), "the parser reads src/parser.py");
+    }
+
+    #[test]
+    fn the_lines_of_a_file_that_is_shown_are_left_out() {
+        let file =
+            "  11\tfrom parser import table\n  12\t\n  13\tparser = table(4096)\nerror: the parser fails";
+        assert_eq!(of(&[file], 100), "error: the parser fails");
+        // Two hits of a search, and the answer of a call, are none.
+        assert_eq!(of(&["12:parser\n40:table", "244"], 100), "12:parser\n40:table\n244");
     }
 
     proptest! {
