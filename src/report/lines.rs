@@ -115,6 +115,7 @@ placed! {
     PROBE_SUPPORT = "probe_support", Set::Whole;
     SALIENCE_SIMILAR = "salience_recall_similar", Set::Whole;
     PROBE_ACCURACY = "probe_accuracy", Set::Whole;
+    JUDGE = "judge", Set::Whole;
     GOAL_COHERENCE = "goal_coherence", Set::Whole;
     LIKELIHOOD_RETENTION = "likelihood_retention", Set::Whole;
     STALE_VALUE_SHARE = "stale_value_share", Set::Whole;
@@ -171,7 +172,7 @@ fn measures() -> impl Iterator<Item = &'static Measure> {
 }
 
 /// Scores that all say how much was kept, each in its way. Not every run has all of them.
-pub(super) const RETENTIONS: [&str; 8] = [
+pub(super) const RETENTIONS: [&str; 9] = [
     "need_retention",
     "surface_retention",
     "likelihood_retention",
@@ -180,6 +181,7 @@ pub(super) const RETENTIONS: [&str; 8] = [
     "constraint_retention",
     "salience_recall",
     "goal_coherence",
+    "judge",
 ];
 
 /// What a trajectory adds to a measure.

@@ -13,7 +13,7 @@ use super::tables::Table;
 const MIN_ROOM: f64 = 0.02;
 
 /// Scores with a floor and a ceiling, with their headings.
-const PLACED: [(&str, Placed); 12] = [
+const PLACED: [(&str, Placed); 13] = [
     ("Salience recall: annotated spans that still stand in the context verbatim", placed::SALIENCE_RECALL),
     ("Salience precision: words kept that belong to such spans", placed::SALIENCE_PRECISION),
     ("Salience F1", placed::SALIENCE_F1),
@@ -25,6 +25,10 @@ const PLACED: [(&str, Placed); 12] = [
     (
         "Likelihood retention: what a model that reads the context is still told of the agent's next calls (no annotation)",
         placed::LIKELIHOOD_RETENTION,
+    ),
+    (
+        "A model's judgement, mean of six ratings; the page `agreement` says how far to trust it",
+        placed::JUDGE,
     ),
     ("Stale values: superseded, and still presented as current; lower is better", placed::STALE_VALUE_SHARE),
     ("Boundary F1: cuts at the annotated ends of subtasks; floor: random placements", placed::BOUNDARY_F1),

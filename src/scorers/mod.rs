@@ -10,6 +10,7 @@ pub mod constraints;
 pub mod discard;
 pub mod honesty;
 mod items;
+mod judge;
 pub mod likelihood;
 pub mod money;
 mod outcomes;
@@ -42,6 +43,7 @@ pub static ALL: &[&[Entry]] = &[
     discard::ENTRIES,
     honesty::ENTRIES,
     items::ENTRIES,
+    judge::ENTRIES,
     likelihood::ENTRIES,
     money::ENTRIES,
     outcomes::ENTRIES,

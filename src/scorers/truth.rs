@@ -9,7 +9,7 @@ use super::outcomes::{self, Known};
 use super::points::{Point, points};
 use super::readers::Readers;
 use super::runs::{Runs, words};
-use super::{Rows, answers, boundaries, items, probes, salience, similar, superseded};
+use super::{Rows, answers, boundaries, items, judge, probes, salience, similar, superseded};
 use crate::annotations::Annotations;
 use crate::experiment::replay::Run;
 use crate::log::Log;
@@ -58,6 +58,7 @@ pub fn score(
         superseded::score(truth, &ground, rows);
         similar::score(truth, &ground, readers, rows)?;
         answers::score(truth, &ground, readers, rows)?;
+        judge::score(truth, &ground, readers, rows)?;
     }
     Ok(())
 }

@@ -26,8 +26,10 @@ const COST: f64 = 0.3;
 pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> String {
     let cut: Vec<(&str, bool)> = texts.iter().flat_map(|text| spans(text)).collect();
     let spans: Vec<&str> = cut.iter().map(|(span, _)| *span).collect();
-    // A line's end is a token of its own, except that of the last.
-    let tokens: Vec<u32> = spans.iter().map(|span| tokenizer.count(span) + 1).collect();
+    // A line's end is a token of its own, except that of the last. A line of a file that is shown never fits.
+    let tokens =
+        cut.iter().map(|(span, is_shown)| if *is_shown { u32::MAX } else { tokenizer.count(span) + 1 });
+    let tokens: Vec<u32> = tokens.collect();
     let chosen = choose(&spans, &tokens, budget.saturating_add(1));
     chosen.into_iter().map(|span| spans[span]).collect::<Vec<_>>().join("\n")
 }
@@ -50,7 +52,7 @@ pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> 
     };
     let mut covered = HashSet::new();
     let mut heap: BinaryHeap<Candidate> = (0..spans.len())
-        .filter(|&span| tokens[span] <= budget && !cut[span].1)
+        .filter(|&span| tokens[span] <= budget)
         .map(|span| Candidate { density: density(gain(span, &covered), span), span })
         .collect();
     let (mut left, mut chosen) = (budget, Vec::new());
