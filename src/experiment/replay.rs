@@ -276,11 +276,11 @@ impl Replayer<'_> {
             let moment = Moment { log, turn, context_tokens: self.context.tokens, after_logged_compaction };
             after_logged_compaction = false;
             let mut cached = carry.previous_sent;
-            if let Some(firing) = detector.advance(&moment) {
-                if let Some(pick) = self.pick(turn, &firing, &mut carry) {
-                    let prefix = self.event((turn, decision), pick, firing, cached, &mut carry)?;
-                    cached = cached.min(prefix.unwrap_or(cached));
-                }
+            if let Some(firing) = detector.advance(&moment)
+                && let Some(pick) = self.pick(turn, &firing, &mut carry)
+            {
+                let prefix = self.event((turn, decision), pick, firing, cached, &mut carry)?;
+                cached = cached.min(prefix.unwrap_or(cached));
             }
             self.observer.decided(self.run.decisions.len() as u32, turn);
             let output = (decision..steps.end).filter(|&s| log.trajectory.steps[s as usize].is_agent());

@@ -196,9 +196,15 @@ impl Reader<'_> {
         match action.kind {
             ActionKind::ReadFile | ActionKind::Search => facts.looked = true,
             ActionKind::EditFile => {
-                let refused = said_error == Some(true)
-                    || outcomes::exit_code(&output).is_some_and(|code| code != 0)
-                    || outcomes::edit_refused(&output);
+                // What a script does after it has written a file says nothing of the file.
+                let goes_on = writes_first(&step.text) && runs_program(&step.text);
+                let refused = !goes_on
+                    && (said_error == Some(true)
+                        || outcomes::exit_code(&output).is_some_and(|code| code != 0)
+                        || outcomes::edit_refused(&output));
+                if goes_on {
+                    facts.ran_well = ended_well(step, &output, said_error, ActionKind::RunCommand);
+                }
                 facts.refused |= refused;
                 if !refused {
                     touch = Touch::Edit;
@@ -240,7 +246,7 @@ impl Reader<'_> {
         match touch {
             Touch::Edit => {
                 self.past.has_edited |= kind == FileKind::Source;
-                self.past.has_failed = false;
+                self.past.has_failed = facts.ran_well == Some(false);
             }
             Touch::Run => {
                 let passed = facts.test.map_or(facts.ran_well, |test| test.passed);
@@ -292,6 +298,12 @@ fn runs_program(command: &str) -> bool {
         ["python", "node ", "ruby ", "perl ", "java ", "./", "cargo run", "go run", "make", "bash ", "php "];
     let head = &command[..command.floor_char_boundary(COMMAND)];
     PROGRAMS.iter().any(|program| head.contains(program)) && !head.contains("pip install")
+}
+
+/// Whether a command writes a file with the shell itself, whatever it runs then.
+fn writes_first(command: &str) -> bool {
+    let head = &command[..command.floor_char_boundary(COMMAND)];
+    ["cat >", "cat <<", "tee ", "touch "].iter().any(|sign| head.contains(sign))
 }
 
 /// What a test command tests: the file, or the runner with what it is given.
@@ -531,6 +543,17 @@ mod tests {
         ]);
         assert!(t.turns[1].refused && !t.turns[1].edited && t.turns[1].files == [(0, Touch::Read)]);
         assert!(t.turns[2].edited && t.turns[2].edited_document && !t.turns[2].refused);
+    }
+
+    #[test]
+    fn a_script_that_is_written_and_run() {
+        let script = "cat > try.py <<'E'\nprint(1)\nE\npython try.py";
+        let t = facts(&[
+            ("", script, "<returncode>1</returncode>\nTraceback (most recent call last):"),
+            ("", script, "1"),
+        ]);
+        assert!(t.turns[1].edited && !t.turns[1].refused);
+        assert_eq!((t.turns[1].ran_well, t.turns[2].ran_well), (Some(false), Some(true)));
     }
 
     #[test]
