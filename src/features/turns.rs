@@ -394,12 +394,12 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
 
 /// Whether what follows these words is said to be so, and not asked for, doubted or denied.
 fn is_claimed(before: &[&str]) -> bool {
-    const DOUBTS: [&str; 46] = [
+    const DOUBTS: [&str; 50] = [
         "if", "once", "when", "whether", "until", "unless", "after", "before", "not", "no", "never",
         "doesn't", "don't", "isn't", "aren't", "won't", "didn't", "wasn't", "verify", "check", "ensure",
         "confirm", "sure", "should", "will", "would", "could", "can", "may", "might", "see", "to", "want",
         "need", "hope", "expect", "why", "how", "what", "almost", "ensures", "case", "cases", "assume",
-        "suggests", "than",
+        "suggests", "than", "let", "let's", "test", "testing",
     ];
     let sentence = before.iter().rev().take(6).take_while(|w| **w != ".");
     !sentence.into_iter().any(|word| DOUBTS.contains(word))
@@ -440,7 +440,7 @@ static SAYS: LazyLock<Phrases<Says>> = LazyLock::new(|| {
              working perfectly|all tests pass|all tests are passing|all tests passed|tests pass|tests now pass|\
              tests are passing|everything works|everything is working|everything passes|lint passes|build passes|\
              successfully implemented|has been implemented|has been processed|has been cancelled|has been canceled|\
-             has been booked|has been updated successfully|has been refunded|has been exchanged|successfully updated|\
+             has been booked|has been updated successfully|has been refunded|has been exchanged|\
              been successfully|is now active|is now working|has been restored",
             Says::Complete,
         ),
@@ -563,6 +563,7 @@ mod tests {
         assert!(complete("Great, all tests pass!"));
         assert!(complete("Your reservation has been cancelled."));
         assert!(!complete("Let me verify that the fix works as expected."));
+        assert!(!complete("Let me test that the change works correctly."));
         assert!(!complete("It is not complete."));
         assert!(!complete("Once the migration is complete, run it."));
         assert!(!complete("This is done by calling f."));
