@@ -308,11 +308,11 @@ impl<'a> Replayer<'a> {
             let moment = Moment { log, turn, context_tokens: self.context.tokens, after_logged_compaction };
             after_logged_compaction = false;
             let mut cached = carry.previous_sent;
-            if let Some(firing) = detector.advance(&moment) {
-                if let Some(pick) = self.pick(turn, &firing, &mut carry) {
-                    let prefix = self.event((turn, decision), pick, firing, cached, &mut carry)?;
-                    cached = cached.min(prefix.unwrap_or(cached));
-                }
+            if let Some(firing) = detector.advance(&moment)
+                && let Some(pick) = self.pick(turn, &firing, &mut carry)
+            {
+                let prefix = self.event((turn, decision), pick, firing, cached, &mut carry)?;
+                cached = cached.min(prefix.unwrap_or(cached));
             }
             let has_store = carry.has_gaps || carry.compressed_until > carry.begin;
             let recalled = if self.recipe.strategy.recalls() && has_store {
@@ -619,6 +619,33 @@ mod tests {
         assert_eq!(run.decisions[8].tokens_sent, head + kept);
     }
 
+    /// Observations go stale when they are 2 turns old; the actions beside them stay.
+    #[test]
+    fn single_steps_leave_the_rest_of_their_turns() {
+        let log = log(4);
+        let rule = "recent = 1\nmax_age = 2\nthreshold = 0.9";
+        let taken = |run: &Run| -> Vec<(u32, Option<Vec<u32>>)> {
+            run.events.iter().map(|e| (e.turn, e.only.clone())).collect()
+        };
+        let dropped = run(&log, ("drop-all", ""), ("staleness", rule));
+        assert_eq!(taken(&dropped), [(3, Some(vec![3])), (4, Some(vec![5]))]);
+        assert!(dropped.events.iter().all(|e| e.violations.is_empty() && e.removable.len() == 1));
+        let gone = u64::from(log.tokens[3] + log.tokens[5]);
+        let last = dropped.decisions.last().unwrap();
+        assert_eq!(last.tokens_full - last.tokens_sent, gone);
+        // The prompt before turn 4 is the same up to the observation that goes.
+        assert_eq!(
+            last.cached_sent,
+            [0, 1, 2, 4].iter().map(|&s: &usize| u64::from(log.tokens[s])).sum::<u64>()
+        );
+        // What the strategy leaves alone waits for the next firing.
+        let kept = run(&log, ("truncate", "keep_last = 2"), ("staleness", rule));
+        assert_eq!(taken(&kept), [(4, Some(vec![3]))]);
+        // A recursive strategy takes what it left before with it.
+        let summed = run(&log, ("summary", ""), ("staleness", rule));
+        assert!(summed.events.iter().all(|e| e.replaces) && summed.events.len() == 2);
+    }
+
     #[test]
     fn a_logged_compaction_begins_anew_and_a_bridge_goes_over_it() {
         let log = Log::script(
@@ -693,8 +720,9 @@ mod tests {
             assert_eq!(event.tokens_before - event.tokens_after, sum(before) - sum(&event.after));
             assert!(event.turns.end <= event.turn && event.kept_tokens <= event.removable_tokens);
             for block in before {
+                // What was compressed before may lie behind a scope of whole turns, if single steps were taken there.
                 assert!(
-                    event.turns.contains(&block.turn),
+                    event.turns.contains(&block.turn) || !block.fresh,
                     "a block of turn {} in scope {:?}",
                     block.turn,
                     event.turns

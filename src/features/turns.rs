@@ -196,9 +196,15 @@ impl Reader<'_> {
         match action.kind {
             ActionKind::ReadFile | ActionKind::Search => facts.looked = true,
             ActionKind::EditFile => {
-                let refused = said_error == Some(true)
-                    || outcomes::exit_code(&output).is_some_and(|code| code != 0)
-                    || outcomes::edit_refused(&output);
+                // What a script does after it has written a file says nothing of the file.
+                let goes_on = writes_first(&step.text) && runs_program(&step.text);
+                let refused = !goes_on
+                    && (said_error == Some(true)
+                        || outcomes::exit_code(&output).is_some_and(|code| code != 0)
+                        || outcomes::edit_refused(&output));
+                if goes_on {
+                    facts.ran_well = ended_well(step, &output, said_error, ActionKind::RunCommand);
+                }
                 facts.refused |= refused;
                 if !refused {
                     touch = Touch::Edit;
@@ -240,7 +246,7 @@ impl Reader<'_> {
         match touch {
             Touch::Edit => {
                 self.past.has_edited |= kind == FileKind::Source;
-                self.past.has_failed = false;
+                self.past.has_failed = facts.ran_well == Some(false);
             }
             Touch::Run => {
                 let passed = facts.test.map_or(facts.ran_well, |test| test.passed);
@@ -292,6 +298,12 @@ fn runs_program(command: &str) -> bool {
         ["python", "node ", "ruby ", "perl ", "java ", "./", "cargo run", "go run", "make", "bash ", "php "];
     let head = &command[..command.floor_char_boundary(COMMAND)];
     PROGRAMS.iter().any(|program| head.contains(program)) && !head.contains("pip install")
+}
+
+/// Whether a command writes a file with the shell itself, whatever it runs then.
+fn writes_first(command: &str) -> bool {
+    let head = &command[..command.floor_char_boundary(COMMAND)];
+    ["cat >", "cat <<", "tee ", "touch "].iter().any(|sign| head.contains(sign))
 }
 
 /// What a test command tests: the file, or the runner with what it is given.
@@ -382,12 +394,12 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
 
 /// Whether what follows these words is said to be so, and not asked for, doubted or denied.
 fn is_claimed(before: &[&str]) -> bool {
-    const DOUBTS: [&str; 46] = [
+    const DOUBTS: [&str; 50] = [
         "if", "once", "when", "whether", "until", "unless", "after", "before", "not", "no", "never",
         "doesn't", "don't", "isn't", "aren't", "won't", "didn't", "wasn't", "verify", "check", "ensure",
         "confirm", "sure", "should", "will", "would", "could", "can", "may", "might", "see", "to", "want",
         "need", "hope", "expect", "why", "how", "what", "almost", "ensures", "case", "cases", "assume",
-        "suggests", "than",
+        "suggests", "than", "let", "let's", "test", "testing",
     ];
     let sentence = before.iter().rev().take(6).take_while(|w| **w != ".");
     !sentence.into_iter().any(|word| DOUBTS.contains(word))
@@ -428,7 +440,7 @@ static SAYS: LazyLock<Phrases<Says>> = LazyLock::new(|| {
              working perfectly|all tests pass|all tests are passing|all tests passed|tests pass|tests now pass|\
              tests are passing|everything works|everything is working|everything passes|lint passes|build passes|\
              successfully implemented|has been implemented|has been processed|has been cancelled|has been canceled|\
-             has been booked|has been updated successfully|has been refunded|has been exchanged|successfully updated|\
+             has been booked|has been updated successfully|has been refunded|has been exchanged|\
              been successfully|is now active|is now working|has been restored",
             Says::Complete,
         ),
@@ -534,12 +546,24 @@ mod tests {
     }
 
     #[test]
+    fn a_script_that_is_written_and_run() {
+        let script = "cat > try.py <<'E'\nprint(1)\nE\npython try.py";
+        let t = facts(&[
+            ("", script, "<returncode>1</returncode>\nTraceback (most recent call last):"),
+            ("", script, "1"),
+        ]);
+        assert!(t.turns[1].edited && !t.turns[1].refused);
+        assert_eq!((t.turns[1].ran_well, t.turns[2].ran_well), (Some(false), Some(true)));
+    }
+
+    #[test]
     fn what_the_agent_says() {
         let complete = |said: &str| facts(&[(said, "ls", "")]).turns[1].says_complete;
         assert!(complete("The bug is now fixed. Good."));
         assert!(complete("Great, all tests pass!"));
         assert!(complete("Your reservation has been cancelled."));
         assert!(!complete("Let me verify that the fix works as expected."));
+        assert!(!complete("Let me test that the change works correctly."));
         assert!(!complete("It is not complete."));
         assert!(!complete("Once the migration is complete, run it."));
         assert!(!complete("This is done by calling f."));
