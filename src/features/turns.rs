@@ -58,6 +58,8 @@ pub struct Facts {
     pub looked: bool,
     /// Whether a file was changed.
     pub edited: bool,
+    /// Whether one of them is neither a document nor a test or a script to try things out.
+    pub edited_source: bool,
     /// Whether one of them is a document, which no test checks.
     pub edited_document: bool,
     /// Whether an edit was refused.
@@ -209,6 +211,7 @@ impl Reader<'_> {
                 if !refused {
                     touch = Touch::Edit;
                     facts.edited = true;
+                    facts.edited_source |= kind == FileKind::Source;
                     facts.edited_document |= kind == FileKind::Document;
                 }
             }

@@ -97,6 +97,7 @@ struct Work {
     /// Files that were changed, and whether a change was in a file without a name.
     edited: Vec<u32>,
     edited_unnamed: bool,
+    edited_source: bool,
     edited_document: bool,
     /// Turns with edits in a row.
     run: u32,
@@ -123,7 +124,8 @@ impl Work {
     fn is_checked_by(&self, facts: &Facts) -> bool {
         let rereads = facts.files.iter().any(|(f, touch)| *touch == Touch::Read && self.edited.contains(f));
         let well = facts.test.and_then(|test| test.passed) == Some(true) || facts.ran_well == Some(true);
-        well && self.is_proved_by(facts)
+        // That one trial script runs says nothing of another.
+        well && self.edited_source && self.is_proved_by(facts)
             || self.edited_document && !facts.edited && !facts.refused && (rereads || facts.reviewed)
     }
 
@@ -152,6 +154,7 @@ impl Work {
             self.edited_unnamed |= named().next().is_none();
             let room = MOST_EDITED.saturating_sub(self.edited.len());
             self.edited.extend(named().take(room));
+            self.edited_source |= facts.edited_source;
             self.edited_document |= facts.edited_document;
             self.looked_first |= self.looked;
             self.changed = Some(turn);
@@ -241,6 +244,25 @@ mod tests {
             observation: 1 passed in 1s
             agent: well";
         assert_eq!(fired(script, "subtask", ""), [""; 0]);
+    }
+
+    /// Trying one script after the other is no finished work; a program that runs after a change is.
+    #[test]
+    fn trial_scripts() {
+        let script = |file: &str| {
+            format!(
+                "user: u
+                 action: cat a.py
+                 observation: x
+                 action: touch {file}
+                 observation: done
+                 action: python run.py
+                 observation: fine
+                 agent: well"
+            )
+        };
+        assert_eq!(fired(&script("test_one.py"), "subtask", ""), [""; 0]);
+        assert_eq!(fired(&script("b.py"), "subtask", ""), ["4: subtask/tool_pattern ..3 0.7"]);
     }
 
     #[test]
