@@ -1,7 +1,7 @@
 //! Keeps goals, constraints and decisions in the prompt, and brings the rest back as notes.
 //!
-//! Strategy G of the seeds: `protected-core` (F) says what stands for the scope, and `notes` (D) takes the same turns out as
-//! notes and recalls them. Parameters are those of both, and mean what they mean there.
+//! Strategy G of the seeds: `protected-core` (F) says what stands for the scope, and `notes` (D) takes the same turns
+//! out as notes and recalls them. Parameters are those of both, and mean what they mean there.
 
 use super::notes::{Notes, Params, Store};
 use super::{Entry, Env, Moment, Scope, State, Strategy, build};

@@ -1,17 +1,18 @@
 //! Takes what is compressed out of the prompt as atomic notes, and brings back those that fit the newest turn.
 //!
-//! Strategy D of the seeds, after A-MEM (Xu et al., "A-MEM: Agentic Memory for LLM Agents", arXiv 2502.12110). A note is some consecutive lines of a
-//! turn, of `note_tokens` at most, verbatim, with keywords (its heaviest terms), tags (who spoke, what was called; they count where notes are linked),
-//! links to the nearest older notes, and, where there is a model, a sentence on its turn. A new note makes its neighbours
-//! evolve: they are found by its heaviest keywords from then on. At a decision the newest turns are the query; a note's
-//! score is half its BM25 (as a share of the best) and half its similarity, by embeddings where there is an embedder,
-//! else the cosine of bags of words and atoms; a note that a good one links to scores at least half as much. The
-//! best `k` come back, up to `recall_tokens`, best first; with `novelty` a score counts by the share of the note's
-//! terms that neither the prompt nor a better note has (Carbonell and Goldstein 1998: a lexical search finds first
-//! what the prompt says already). The store holds `max_notes`; then the oldest go.
+//! Strategy D of the seeds, after A-MEM (Xu et al., "A-MEM: Agentic Memory for LLM Agents", arXiv 2502.12110). A note
+//! is some consecutive lines of a turn, of `note_tokens` at most, verbatim, with keywords (its heaviest terms), tags
+//! (who spoke, what was called; they count where notes are linked), links to the nearest older notes, and, where
+//! there is a model, a sentence on its turn. A new note makes its neighbours evolve: they are found by its heaviest
+//! keywords from then on. At a decision the newest turns are the query; a note's score is half its BM25 (as a share
+//! of the best) and half its similarity, by embeddings where there is an embedder, else the cosine of bags of words
+//! and atoms; a note that a good one links to scores at least half as much. The best `k` come back, up to
+//! `recall_tokens`, best first; with `novelty` a score counts by the share of the note's terms that neither the
+//! prompt nor a better note has (Carbonell and Goldstein 1998: a lexical search finds first what the prompt says
+//! already). The store holds `max_notes`; then the oldest go.
 //!
-//! Deviations: A-MEM's model also writes keywords and tags and rewrites those of the neighbours; here these are rules. Its
-//! notes are whole interactions, which for an agent are pages of output.
+//! Deviations: A-MEM's model also writes keywords and tags and rewrites those of the neighbours; here these are
+//! rules. Its notes are whole interactions, which for an agent are pages of output.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 

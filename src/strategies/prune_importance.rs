@@ -1,14 +1,14 @@
 //! Drops the least important messages first, with their pairs, to a budget of tokens; what stays, stays verbatim.
 //!
-//! Source: the seed selective-memory. A pair is a turn: in plain chat a user message with the reply, else a call of the model
-//! with its results, so that no result stands alone. Its score is that of its least important message (the seed's rule,
-//! list `seed-exact`) or of its most important one. The turn with the lowest score goes first, of equal ones the oldest, until
-//! what stands after the head fits `max_tokens`. The newest pair never goes. Where the budget is smaller than
-//! what may not be dropped, all else goes.
+//! Source: the seed selective-memory. A pair is a turn: in plain chat a user message with the reply, else a call of
+//! the model with its results, so that no result stands alone. Its score is that of its least important message (the
+//! seed's rule, list `seed-exact`) or of its most important one. The turn with the lowest score goes first, of equal
+//! ones the oldest, until what stands after the head fits `max_tokens`. The newest pair never goes. Where the budget
+//! is smaller than what may not be dropped, all else goes.
 //!
-//! Deviations from the seed: its first user message belongs to the head here and is never dropped; its pair rule takes the
-//! message next to the least important one, whoever wrote that, which can break the newest pair: here pairs are fixed.
-//! Each message is rated once; an event sorts what is left.
+//! Deviations from the seed: its first user message belongs to the head here and is never dropped; its pair rule
+//! takes the message next to the least important one, whoever wrote that, which can break the newest pair: here pairs
+//! are fixed. Each message is rated once; an event sorts what is left.
 
 use super::salience::fresh_steps;
 use super::{Entry, Env, Item, Scope, Strategy};

@@ -1,19 +1,20 @@
-//! Hot, warm and cold memory: the newest turns as they are, older ones compressed lightly, then heavily, then evicted; what
-//! becomes relevant again comes back.
+//! Hot, warm and cold memory: the newest turns as they are, older ones compressed lightly, then heavily, then
+//! evicted; what becomes relevant again comes back.
 //!
-//! Source: the seed tiered-memory. Its components are the files of this folder: the memory manager (`manager.rs`) with its
-//! segments (`segment.rs`), the compressor module (`compressor.rs`, light and heavy), the relevance evaluator (`relevance.rs`, six
-//! factors), the retrieval engine (`retrieval.rs`), segmentation (`segmentation.rs`) and trajectory time (`clock.rs`). This file
-//! is the integration layer: at an event what is in the scope and no longer hot becomes segments, and the manager
-//! keeps the limits; at a decision relevant segments come back. As in the seed the prompt holds hot memory and what came
-//! back; with `visible` it also shows warm memory, or warm and cold, as the manager holds them.
+//! Source: the seed tiered-memory. Its components are the files of this folder: the memory manager (`manager.rs`)
+//! with its segments (`segment.rs`), the compressor module (`compressor.rs`, light and heavy), the relevance
+//! evaluator (`relevance.rs`, six factors), the retrieval engine (`retrieval.rs`), segmentation (`segmentation.rs`)
+//! and trajectory time (`clock.rs`). This file is the integration layer: at an event what is in the scope and no
+//! longer hot becomes segments, and the manager keeps the limits; at a decision relevant segments come back. As in
+//! the seed the prompt holds hot memory and what came back; with `visible` it also shows warm memory, or warm and
+//! cold, as the manager holds them.
 //!
-//! What is asked is the newest turn with the open user message; the context that segments are compared with is the newest three.
-//! The newest turns of the scope count as hot while they and all after them have `hot_tokens` at most, and stay
-//! in the prompt. Work at an event follows the turns that leave the hot tier, times the segments held; at a decision, the
-//! segments held, whose number is bounded.
+//! What is asked is the newest turn with the open user message; the context that segments are compared with is the
+//! newest three. The newest turns of the scope count as hot while they and all after them have `hot_tokens` at most,
+//! and stay in the prompt. Work at an event follows the turns that leave the hot tier, times the segments held; at a
+//! decision, the segments held, whose number is bounded.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use super::notes::index::{self, Bag};
 use super::notes::newest_steps;
@@ -33,7 +34,7 @@ mod segmentation;
 
 use clock::{Clock, Pace};
 use manager::{Leaving, Limits, Memory};
-use relevance::{Formula, Situation};
+use relevance::{Entity, Formula, Situation, named};
 use retrieval::{Decompress, Recall};
 use segment::Segment;
 use segmentation::{By, Turn};
@@ -55,12 +56,12 @@ pub(super) const ENTRY: Entry = Entry {
         ("recall_tokens", "1200"),
         ("decompress", "\"stored\""),
         ("visible", "\"hot\""),
-        ("w_recency", "0.16666666666666666"),
-        ("w_access", "0.16666666666666666"),
-        ("w_semantic", "0.16666666666666666"),
-        ("w_entity", "0.16666666666666666"),
-        ("w_uniqueness", "0.16666666666666666"),
-        ("w_query", "0.16666666666666666"),
+        ("w_recency", "1.0"),
+        ("w_access", "1.0"),
+        ("w_semantic", "1.0"),
+        ("w_entity", "1.0"),
+        ("w_uniqueness", "1.0"),
+        ("w_query", "1.0"),
         ("decay", "0.05"),
         ("access_decay", "0.05"),
         ("access_factor", "0.5"),
@@ -112,6 +113,7 @@ struct Params {
     recall_tokens: u32,
     decompress: Decompress,
     visible: Visible,
+    /// Weights of the factors, as parts of their sum.
     w_recency: f64,
     w_access: f64,
     w_semantic: f64,
@@ -146,12 +148,12 @@ impl Default for Params {
             recall_tokens: 1200,
             decompress: Decompress::Stored,
             visible: Visible::Hot,
-            w_recency: 1.0 / 6.0,
-            w_access: 1.0 / 6.0,
-            w_semantic: 1.0 / 6.0,
-            w_entity: 1.0 / 6.0,
-            w_uniqueness: 1.0 / 6.0,
-            w_query: 1.0 / 6.0,
+            w_recency: 1.0,
+            w_access: 1.0,
+            w_semantic: 1.0,
+            w_entity: 1.0,
+            w_uniqueness: 1.0,
+            w_query: 1.0,
             decay: 0.05,
             access_decay: 0.05,
             access_factor: 0.5,
@@ -201,14 +203,18 @@ impl Params {
         }
     }
 
+    /// The formula, with weights that add up to 1.
     fn formula(&self) -> Formula {
+        let weights =
+            [self.w_recency, self.w_access, self.w_semantic, self.w_entity, self.w_uniqueness, self.w_query];
+        let sum = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         Formula {
-            recency: self.w_recency,
-            access: self.w_access,
-            semantic: self.w_semantic,
-            entity: self.w_entity,
-            uniqueness: self.w_uniqueness,
-            query: self.w_query,
+            recency: self.w_recency / sum,
+            access: self.w_access / sum,
+            semantic: self.w_semantic / sum,
+            entity: self.w_entity / sum,
+            uniqueness: self.w_uniqueness / sum,
+            query: self.w_query / sum,
             decay: self.decay,
             access_decay: self.access_decay,
             access_factor: self.access_factor,
@@ -244,7 +250,7 @@ struct Tiered {
 struct Read {
     step: u32,
     bag: Bag,
-    entities: Vec<String>,
+    entities: Vec<Entity>,
 }
 
 /// What is remembered from event to event, and from decision to decision.
@@ -266,7 +272,8 @@ impl Remembered {
             if !self.read.iter().any(|read| read.step == step) {
                 let text = &log.trajectory.steps[step as usize].text;
                 let bag = index::bag_of(text);
-                self.read.push(Read { step, bag, entities: compressor::entities(text) });
+                let entities = compressor::entities(text).iter().map(|name| named(name)).collect();
+                self.read.push(Read { step, bag, entities });
             }
         }
         let asked = newest_steps(moment, QUERY_TURNS);
@@ -286,8 +293,8 @@ impl Remembered {
             let mut vectors = vectors.into_iter();
             (context.vector, query.vector) = (vectors.next(), vectors.next());
         }
-        let entities: BTreeSet<String> =
-            self.read.iter().flat_map(|read| read.entities.iter().cloned()).collect();
+        let entities: HashSet<Entity> =
+            self.read.iter().flat_map(|read| read.entities.iter().copied()).collect();
         let query = (!asked.is_empty()).then_some(query);
         Ok(Situation { time: self.clock.at(log, pace, moment.turn), context, entities, query })
     }

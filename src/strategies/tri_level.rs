@@ -1,13 +1,15 @@
 //! Three levels of importance: high stays verbatim, medium is summarised, low goes when the budget is tight.
 //!
-//! The combined architecture of the seed selective-memory, by its four rules. (1) Every message is scored. (2) The newest 3 to 5
-//! turns stay whole, whatever their scores. (3) Of older ones, those of high importance stay verbatim, and the rest is
-//! summarised. (4) Where the budget is tight, the least is touched first: low messages are left out of the summary, then the
-//! summary gets fewer tokens, and then messages of high importance go, the least important first.
+//! The combined architecture of the seed selective-memory, by its four rules. (1) Every message is scored. (2) The
+//! newest 3 to 5 turns stay whole, whatever their scores. (3) Of older ones, those of high importance stay verbatim,
+//! and the rest is summarised. (4) Where the budget is tight, the least is touched first: low messages are left out
+//! of the summary, then the summary gets fewer tokens, and then messages of high importance go, the least important
+//! first.
 //!
-//! A message is one of its own in plain chat. A turn with calls is one in all, with the score of its best message, so that no
-//! result stands without its call. Tight is judged before anything is written: high messages, the newest turns and
-//! a full summary do not fit. The summary is one running text: what it said before is summarised again with the fresh turns.
+//! A message is one of its own in plain chat. A turn with calls is one in all, with the score of its best message, so
+//! that no result stands without its call. Tight is judged before anything is written: high messages, the newest
+//! turns and a full summary do not fit. The summary is one running text: what it said before is summarised again with
+//! the fresh turns.
 
 use super::prune_importance::scoring::{self, By, Ratings, Rules};
 use super::prune_importance::{conversation, dropped};

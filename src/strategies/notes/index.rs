@@ -1,11 +1,11 @@
 //! An inverted index whose work does not grow with what it holds: BM25, and the cosine of idf-weighted bags.
 //!
-//! Terms are content words and atoms (see `extractive`), with how many spans of a document hold them. A term remembers the
-//! newest [`MAX_POSTINGS`] documents that hold it: one that more hold says little, and its older ones are found by
-//! other terms or not at all. A query is its [`MAX_TERMS`] heaviest terms. So a search looks at 2,048 postings at most,
-//! whatever there is. Formulas: Robertson and Zaragoza, "The probabilistic relevance framework: BM25 and beyond" (2009),
-//! with k1 = 1.2, b = 0.75, idf = ln(1 + (N - n + 0.5) / (n + 0.5)); a bag's weights are (1 + ln count) idf, with the
-//! idf of the time when it was added.
+//! Terms are content words and atoms (see `extractive`), with how many spans of a document hold them. A term
+//! remembers the newest [`MAX_POSTINGS`] documents that hold it: one that more hold says little, and its older ones
+//! are found by other terms or not at all. A query is its [`MAX_TERMS`] heaviest terms. So a search looks at 2,048
+//! postings at most, whatever there is. Formulas: Robertson and Zaragoza, "The probabilistic relevance framework:
+//! BM25 and beyond" (2009), with k1 = 1.2, b = 0.75, idf = ln(1 + (N - n + 0.5) / (n + 0.5)); a bag's weights are (1
+//! + ln count) idf, with the idf of the time when it was added.
 
 use std::collections::{HashMap, VecDeque};
 

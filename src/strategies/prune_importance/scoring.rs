@@ -1,10 +1,10 @@
 //! How important a message is, from 1 to 10: by a list of rules, or by a model.
 //!
-//! Rules are data: a start, a bonus for length, and patterns that add or take. The seed (selective-memory) has them in code;
-//! its own are `seed_exact.toml`. A model is asked for a digit after a few examples, and the expected digit counts, not
-//! the likeliest (small models know few digits). Some models rate everything high and others everything low, so that
-//! ratings are drawn along a line on which fixed fillers rate [`LOW_MARK`] and fixed facts [`HIGH_MARK`] on average.
-//! Where a model does not answer a message rates 5, as in the seed, and that is flagged.
+//! Rules are data: a start, a bonus for length, and patterns that add or take. The seed (selective-memory) has them
+//! in code; its own are `seed_exact.toml`. A model is asked for a digit after a few examples, and the expected digit
+//! counts, not the likeliest (small models know few digits). Some models rate everything high and others everything
+//! low, so that ratings are drawn along a line on which fixed fillers rate [`LOW_MARK`] and fixed facts [`HIGH_MARK`]
+//! on average. Where a model does not answer a message rates 5, as in the seed, and that is flagged.
 
 use std::collections::BTreeMap;
 

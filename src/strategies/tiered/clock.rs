@@ -1,8 +1,8 @@
 //! Trajectory time, in turns; never the wall clock.
 //!
-//! Where steps have time stamps, a turn takes as long as it took, in units of the mean turn so far: so decay is told per turn
-//! and a pause of a night still counts as many turns. A turn without a stamp, or with one before those already
-//! seen, counts as it can: one turn, or none. What a turn's time is depends on nothing after it.
+//! Where steps have time stamps, a turn takes as long as it took, in units of the mean turn so far: so decay is told
+//! per turn and a pause of a night still counts as many turns. A turn without a stamp, or with one before those
+//! already seen, counts as it can: one turn, or none. What a turn's time is depends on nothing after it.
 
 use crate::log::Log;
 

@@ -1,15 +1,15 @@
 //! The compressor module: light (3:1 to 5:1) and heavy (8:1 to 15:1), by rules or by a model.
 //!
 //! Light, by rules: the content is cut into semantic chunks; of each the key sentences stay (the extractive summary),
-//! a line that an earlier chunk had is redundant, and the entities that no line has are listed. Heavy, by rules: structured facts
-//! (`key=value`), relations (two entities of a line with the words between them), and entities, most frequent first. What
-//! has no entities at all keeps its key sentence. With a model, light is a summary that names the entities, and heavy an extraction in
-//! the same form; what it gives that is unusable is replaced by the rules, flagged. Entities are atoms; with a
-//! model, names that it found are entities by being in its text.
+//! a line that an earlier chunk had is redundant, and the entities that no line has are listed. Heavy, by rules:
+//! structured facts (`key=value`), relations (two entities of a line with the words between them), and entities, most
+//! frequent first. What has no entities at all keeps its key sentence. With a model, light is a summary that names
+//! the entities, and heavy an extraction in the same form; what it gives that is unusable is replaced by the rules,
+//! flagged. Entities are atoms; with a model, names that it found are entities by being in its text.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::relevance::EntityCounts;
+use super::relevance::{EntityCounts, named};
 use super::segmentation::cut;
 use crate::features::atoms;
 use crate::features::tokens::Tokenizer;
@@ -98,7 +98,7 @@ pub(crate) fn heavy(
     text = listed(text, "relations: ", relations.iter().map(String::as_str), "; ", budget * 2 / 3, tokenizer);
     let known = text.clone();
     names.retain(|name| !known.contains(name.as_str()));
-    names.sort_by(|a, b| counts.importance(b).total_cmp(&counts.importance(a)));
+    names.sort_by(|a, b| counts.importance(named(b)).total_cmp(&counts.importance(named(a))));
     text = listed(text, "entities: ", names.iter().map(String::as_str), ", ", budget, tokenizer);
     if !text.is_empty() {
         return text;

@@ -1,15 +1,15 @@
 //! The memory manager: hot, warm and cold memory, their limits, and what moves between them.
 //!
-//! The seed's `MANAGE_MEMORY` (tiered-memory, 3.1) without its clock: it runs at each event. What leaves the hot tier (the
-//! newest turns, which stand in the prompt as they are) is compressed lightly and goes to warm memory; while that holds
-//! more than its limit, its least important segments are compressed heavily and go to cold memory; while that holds more, its
-//! least important segments are evicted. Each tier also holds [`MAX_SEGMENTS`] at most, so that tiny turns cannot make
-//! a decision slow. Importance is computed once an event for the segments of a tier.
+//! The seed's `MANAGE_MEMORY` (tiered-memory, 3.1) without its clock: it runs at each event. What leaves the hot tier
+//! (the newest turns, which stand in the prompt as they are) is compressed lightly and goes to warm memory; while
+//! that holds more than its limit, its least important segments are compressed heavily and go to cold memory; while
+//! that holds more, its least important segments are evicted. Each tier also holds [`MAX_SEGMENTS`] at most, so that
+//! tiny turns cannot make a decision slow. Importance is computed once an event for the segments of a tier.
 
 use std::collections::HashMap;
 
 use super::compressor::{self, Ratios};
-use super::relevance::{EntityCounts, Formula, Situation, importance};
+use super::relevance::{Entity, EntityCounts, Formula, Situation, importance, named};
 use super::segment::{Level, Meaning, Metadata, Segment, text_of};
 use crate::log::Log;
 use crate::strategies::Env;
@@ -82,7 +82,8 @@ impl Memory {
             let mut meaning = self.meaning(&bag);
             meaning.vector = vectors.as_mut().and_then(Iterator::next);
             let original_entities = compressor::entities(&content);
-            self.counts.add(&original_entities);
+            let entities: Vec<Entity> = original_entities.iter().map(|name| named(name)).collect();
+            self.counts.add(&entities);
             let mut nearest = 0.0f64;
             for other in self.warm.iter_mut().chain(&mut self.cold) {
                 let likeness = meaning.cosine(&other.meaning);
@@ -118,6 +119,7 @@ impl Memory {
                 content: String::new(),
                 spans: leaving.spans,
                 is_marked: leaving.is_marked,
+                entities,
                 meaning,
                 nearest,
                 expanded: None,

@@ -1,12 +1,12 @@
 //! The relevance evaluator: six factors, their weighted sum, and the multiplier of explicit markers.
 //!
-//! Formulas of the seed (tiered-memory, 3.3 and 4.3), each a function of its own. What the seed leaves open is ours and
-//! can be set: weights 1/6 each, decays 0.05 a turn, alpha = beta = 0.5, marker x 1.5, the sum at most 1. An entity's global importance is
-//! its count over the largest count; the weighted importance of a segment is averaged over its entities (the seed
-//! adds up, so that long segments would win). Uniqueness, which the seed names only, is 1 less the likeness to the most
-//! alike other segment. Without a query its factor is 0.
+//! Formulas of the seed (tiered-memory, 3.3 and 4.3), each a function of its own. What the seed leaves open is ours
+//! and can be set: equal weights (given as parts of their sum), decays 0.05 a turn, alpha = beta = 0.5, marker x 1.5,
+//! the sum at most 1. An entity's global importance is its count over the largest count; the weighted importance of a
+//! segment is averaged over its entities (the seed adds up, so that long segments would win). Uniqueness, which the
+//! seed names only, is 1 less the likeness to the most alike other segment. Without a query its factor is 0.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
 use super::segment::{Meaning, Segment};
 
@@ -33,25 +33,34 @@ pub(crate) struct Formula {
     pub(crate) marker: f64,
 }
 
+/// An entity, by the hash of its name: compared many times a decision.
+pub(crate) type Entity = u64;
+
+/// The entity of a name.
+pub(crate) fn named(name: &str) -> Entity {
+    let hash = blake3::hash(name.as_bytes());
+    u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes"))
+}
+
 /// How often each entity stood in a segment.
 #[derive(Default)]
 pub(crate) struct EntityCounts {
-    counts: HashMap<String, u32>,
+    counts: HashMap<Entity, u32>,
     largest: u32,
 }
 
 impl EntityCounts {
-    pub(crate) fn add(&mut self, entities: &[String]) {
-        for entity in entities {
-            let count = self.counts.entry(entity.clone()).or_default();
+    pub(crate) fn add(&mut self, entities: &[Entity]) {
+        for &entity in entities {
+            let count = self.counts.entry(entity).or_default();
             *count += 1;
             self.largest = self.largest.max(*count);
         }
     }
 
     /// 0 to 1.
-    pub(crate) fn importance(&self, entity: &str) -> f64 {
-        let count = self.counts.get(entity).copied().unwrap_or(0);
+    pub(crate) fn importance(&self, entity: Entity) -> f64 {
+        let count = self.counts.get(&entity).copied().unwrap_or(0);
         f64::from(count) / f64::from(self.largest.max(1))
     }
 }
@@ -60,7 +69,7 @@ impl EntityCounts {
 pub(crate) struct Situation {
     pub(crate) time: f64,
     pub(crate) context: Meaning,
-    pub(crate) entities: BTreeSet<String>,
+    pub(crate) entities: HashSet<Entity>,
     pub(crate) query: Option<Meaning>,
 }
 
@@ -74,12 +83,14 @@ pub(crate) fn access(count: u32, since: f64, formula: &Formula) -> f64 {
     formula.alpha * recency + (1.0 - formula.alpha) * frequency
 }
 
-pub(crate) fn entity(entities: &[String], situation: &Situation, counts: &EntityCounts, beta: f64) -> f64 {
+pub(crate) fn entity(entities: &[Entity], situation: &Situation, counts: &EntityCounts, beta: f64) -> f64 {
     let n = entities.len().max(1) as f64;
-    let shared = || entities.iter().filter(|entity| situation.entities.contains(*entity));
-    let overlap = shared().count() as f64 / n;
-    let weighted = shared().map(|entity| counts.importance(entity)).sum::<f64>() / n;
-    beta * overlap + (1.0 - beta) * weighted
+    let (mut shared, mut weighted) = (0.0, 0.0);
+    for entity in entities.iter().filter(|entity| situation.entities.contains(entity)) {
+        shared += 1.0;
+        weighted += counts.importance(*entity);
+    }
+    beta * shared / n + (1.0 - beta) * weighted / n
 }
 
 pub(crate) fn uniqueness(nearest: f64) -> f64 {
@@ -97,7 +108,7 @@ pub(crate) fn importance(
     let sum = formula.recency * recency(situation.time - segment.created, formula.decay)
         + formula.access * access(segment.access_count, situation.time - segment.last_accessed, formula)
         + formula.semantic * segment.meaning.cosine(&situation.context)
-        + formula.entity * entity(&segment.metadata.original_entities, situation, counts, formula.beta)
+        + formula.entity * entity(&segment.entities, situation, counts, formula.beta)
         + formula.uniqueness * uniqueness(segment.nearest)
         + formula.query * query;
     let marked = if segment.is_marked { sum * formula.marker } else { sum };
@@ -126,6 +137,7 @@ pub(super) mod tests {
             metadata: Metadata::default(),
             spans: Vec::new(),
             is_marked: false,
+            entities: Vec::new(),
             meaning: meaning(text),
             nearest: 0.0,
             expanded: None,
@@ -168,19 +180,19 @@ pub(super) mod tests {
     }
 
     fn situation(entities: &[&str]) -> Situation {
-        let entities = entities.iter().map(|entity| (*entity).to_owned()).collect();
+        let entities = entities.iter().map(|entity| named(entity)).collect();
         Situation { time: 20.0, context: meaning("alpha bravo"), entities, query: None }
     }
 
     #[test]
     fn entities_by_hand() {
-        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let names = |list: &[&str]| list.iter().map(|name| named(name)).collect::<Vec<_>>();
         let mut counts = EntityCounts::default();
         counts.add(&names(&["a.py", "b.py"]));
         counts.add(&names(&["a.py"]));
-        near(counts.importance("a.py"), 1.0);
-        near(counts.importance("b.py"), 0.5);
-        near(counts.importance("c.py"), 0.0);
+        near(counts.importance(named("a.py")), 1.0);
+        near(counts.importance(named("b.py")), 0.5);
+        near(counts.importance(named("c.py")), 0.0);
         // Of four entities b.py and c.py are in the context: overlap 2/4, importance (0.5 + 0) / 4.
         let situation = situation(&["b.py", "c.py", "z.py"]);
         near(
@@ -188,7 +200,7 @@ pub(super) mod tests {
             0.5 * 0.5 + 0.5 * 0.125,
         );
         near(entity(&[], &situation, &counts, 0.5), 0.0);
-        near(EntityCounts::default().importance("a.py"), 0.0);
+        near(EntityCounts::default().importance(named("a.py")), 0.0);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The retrieval engine: which compressed segments are relevant now, and what of them comes back.
 //!
-//! The seed's `IDENTIFY_RELEVANT_SEGMENTS` and `DECOMPRESS_SEGMENT` (tiered-memory, 3.4): all segments of warm and cold memory
-//! are judged by the same formula as for the manager, with what is asked as the query; those above the threshold come back, the
-//! best `n` of them, and count as accessed. `stored` brings back the original lines (what a system with a disk would
-//! do); `generated` has the model expand the content, lightly and heavily compressed ones with a prompt of their own, once
-//! for each content; where it cannot, or there is no model, the content itself comes back.
+//! The seed's `IDENTIFY_RELEVANT_SEGMENTS` and `DECOMPRESS_SEGMENT` (tiered-memory, 3.4): all segments of warm and
+//! cold memory are judged by the same formula as for the manager, with what is asked as the query; those above the
+//! threshold come back, the best `n` of them, and count as accessed. `stored` brings back the original lines (what a
+//! system with a disk would do); `generated` has the model expand the content, lightly and heavily compressed ones
+//! with a prompt of their own, once for each content; where it cannot, or there is no model, the content itself comes
+//! back.
 
 use super::manager::Memory;
 use super::relevance::{Formula, Situation, importance};

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::relevance::Entity;
 use crate::context::Piece;
 use crate::log::Log;
 use crate::strategies::extractive::Term;
@@ -51,6 +52,8 @@ pub(crate) struct Segment {
     pub(crate) spans: Vec<u32>,
     /// Whether the user or the agent called it important.
     pub(crate) is_marked: bool,
+    /// The original entities, as relevance compares them.
+    pub(crate) entities: Vec<Entity>,
     pub(crate) meaning: Meaning,
     /// Likeness to the most alike other segment that was there with it, 0 to 1.
     pub(crate) nearest: f64,

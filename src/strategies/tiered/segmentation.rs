@@ -1,10 +1,10 @@
 //! Cuts history into segments: by turns, joined by topic, time or entities, and long ones cut where the topic shifts.
 //!
-//! The seed's `SEGMENT_CONTENT` (4.1): turns first, then turns that are too long at topic shifts. A shift is a valley of
-//! likeness between the lines before a place and those after it: TextTiling (Hearst 1997) on bags of words and atoms. Of the places
-//! where a cut leaves a segment between half of the longest length and that length the deepest is taken.
-//! The other ways of the seed join neighbouring turns as long as they fit in one segment: while they speak of the same
-//! (`topic`), while no pause is between them (`time`), while they share entities (`entity`).
+//! The seed's `SEGMENT_CONTENT` (4.1): turns first, then turns that are too long at topic shifts. A shift is a valley
+//! of likeness between the lines before a place and those after it: TextTiling (Hearst 1997) on bags of words and
+//! atoms. Of the places where a cut leaves a segment between half of the longest length and that length the deepest
+//! is taken. The other ways of the seed join neighbouring turns as long as they fit in one segment: while they speak
+//! of the same (`topic`), while no pause is between them (`time`), while they share entities (`entity`).
 
 use std::collections::BTreeSet;
 
