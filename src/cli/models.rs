@@ -80,11 +80,11 @@ struct Bench {
     #[command(flatten)]
     which: Which,
     /// Contexts, each with a thread of its own; 0 is one a core (a server has its own)
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
     /// Sequences side by side in each context, or calls side by side on a server; 0 is as many as fit its memory,
     /// or as the file of models says
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=256))]
     sequences: u32,
     /// Tokens of each prompt
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]

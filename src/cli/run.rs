@@ -1,7 +1,9 @@
 //! `trajpress run`: replays the grid of an experiment over the data.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -17,6 +19,7 @@ use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
 use crate::features;
 use crate::models::bench::Speed;
 use crate::models::dry::Demand;
+use crate::store::EventRow;
 
 /// Replays a thread of a model's, as many as its context generates side by side.
 const REPLAYS: usize = 8;
@@ -135,14 +138,18 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     plan.models = opened.identities();
     opened.check()?;
     let models = opened.models();
+    let asked = Mutex::new(AskedEvents::default());
     let outcome = run_with(&plan, &data, out, &options, &|data, unit, plan, progress| {
-        run_unit(data, unit, plan, &shelf, &models, progress)
+        let rows = run_unit(data, unit, plan, &shelf, &models, progress)?;
+        asked.lock().unwrap_or_else(PoisonError::into_inner).add(&rows.events);
+        Ok(rows)
     })?;
     if !output.quiet {
         eprintln!("{}", summary(&outcome, &out.display().to_string()));
         for line in opened.summary() {
             eprintln!("{line}");
         }
+        asked.lock().unwrap_or_else(PoisonError::into_inner).line().inspect(|line| eprintln!("{line}"));
     }
     if output.json {
         print(&(serde_json::to_string_pretty(&outcome)? + "\n"))?;
@@ -151,6 +158,36 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         true => ExitStatus::Done,
         false => ExitStatus::Failed,
     })
+}
+
+/// Events of this run that asked a model, and those that had to do without its answers.
+#[derive(Default)]
+struct AskedEvents {
+    n: u64,
+    fell_back: u64,
+    /// By what was wrong with an answer.
+    flags: BTreeMap<String, u64>,
+}
+
+impl AskedEvents {
+    fn add(&mut self, events: &[EventRow]) {
+        for event in events.iter().filter(|event| event.model_calls > 0) {
+            self.n += 1;
+            self.fell_back += u64::from(event.fallback.is_some());
+            for flag in &event.degenerate {
+                *self.flags.entry(flag.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    /// What became of them; none where all went well.
+    fn line(&self) -> Option<String> {
+        let flags: Vec<String> = self.flags.iter().map(|(flag, n)| format!("{flag}: {n}")).collect();
+        (self.fell_back > 0 || !flags.is_empty()).then(|| {
+            let (fell_back, n) = (HumanCount(self.fell_back), count(self.n, "event"));
+            format!("{fell_back} of {n} that asked a model fell back (answers: {})", flags.join(", "))
+        })
+    }
 }
 
 /// Computes the features of the data if they are missing. Features by another tokenizer are not

@@ -94,8 +94,9 @@ pub fn text_speed(
         answer_tokens,
         sequences,
         prefill: Some(rate),
-        generate_one: Some(generated(200, 1)?),
-        generate_all: Some(generated(300, sequences)?),
+        // The first token comes with the prompt.
+        generate_one: if answer_tokens > 1 { Some(generated(200, 1)?) } else { None },
+        generate_all: if answer_tokens > 1 { Some(generated(300, sequences)?) } else { None },
         texts: None,
     })
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -275,18 +276,30 @@ pub struct Cached {
     /// Calls that are being computed, and are not asked again meanwhile.
     flights: Mutex<HashSet<[u8; 32]>>,
     landed: Condvar,
+    /// Calls that timed out since the last answer.
+    silent: AtomicU32,
 }
+
+/// So many calls in a row without an answer in time: the model counts as gone, though it may still greet.
+const MOST_SILENT: u32 = 8;
 
 /// Calls that one thread computes; whatever happens to it, they do not stay claimed.
 struct Claims<'a>(&'a Cached, Vec<[u8; 32]>);
 
-impl Drop for Claims<'_> {
-    fn drop(&mut self) {
+impl Claims<'_> {
+    /// Gives up the first so many.
+    fn land(&mut self, n: usize) {
         let mut flights = lock(&self.0.flights);
-        for key in &self.1 {
-            flights.remove(key);
+        for key in self.1.drain(..n) {
+            flights.remove(&key);
         }
         self.0.landed.notify_all();
+    }
+}
+
+impl Drop for Claims<'_> {
+    fn drop(&mut self) {
+        self.land(self.1.len());
     }
 }
 
@@ -300,6 +313,7 @@ impl Cached {
             last_error: Mutex::default(),
             flights: Mutex::default(),
             landed: Condvar::new(),
+            silent: AtomicU32::new(0),
         }
     }
 
@@ -348,7 +362,7 @@ impl Model for Cached {
     }
 
     fn is_alive(&self, kind: &Call) -> bool {
-        self.inner.is_alive(kind)
+        self.silent.load(Ordering::Relaxed) < MOST_SILENT && self.inner.is_alive(kind)
     }
 
     fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
@@ -378,7 +392,7 @@ impl Model for Cached {
                 asked.push((*key, call));
             }
         }
-        let (mine, claims) = self.claim(&mut asked);
+        let (mine, mut claims) = self.claim(&mut asked);
         for group in mine.chunks(GROUP) {
             let group_calls: Vec<Call> = group.iter().map(|(_, call)| (*call).clone()).collect();
             let before = lock(&self.clock).turn(|at_work| at_work + group.len());
@@ -390,6 +404,13 @@ impl Model for Cached {
                 *lock(&self.last_error) = Some(error.clone());
             }
             tally.seconds_spent += seconds * group.len() as f64;
+            for answer in &answers {
+                match answer {
+                    Ok(_) => self.silent.store(0, Ordering::Relaxed),
+                    Err(CallError::Timeout(_)) => drop(self.silent.fetch_add(1, Ordering::Relaxed)),
+                    Err(_) => {}
+                }
+            }
             if let Some(store) = &self.store {
                 let entries: Vec<_> = group
                     .iter()
@@ -402,14 +423,15 @@ impl Model for Cached {
                 store.keep(&entries, seconds);
             }
             outcomes.extend(group.iter().map(|(key, _)| *key).zip(answers));
+            claims.land(group.len());
         }
-        drop(claims);
         {
             let mut all = lock(&self.tally);
             *all = *all + tally;
         }
         // What another thread computed is in the store now; what it could not is asked again.
         if !asked.is_empty() {
+            drop(claims);
             self.wait(&asked);
             let calls: Vec<Call> = asked.iter().map(|(_, call)| (*call).clone()).collect();
             outcomes.extend(asked.iter().map(|(key, _)| *key).zip(self.answer(&calls)));
@@ -422,7 +444,7 @@ impl Model for Cached {
 mod tests {
     use super::*;
     use crate::models::{CallError, Finish, Text};
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
 
     /// Answers with the text's own vector of lengths, and counts.
     struct Counting {
@@ -549,6 +571,37 @@ mod tests {
         Store::open(&path, 1 << 20).unwrap();
         assert!(cached.answer(&[embed("ccc")])[0].is_ok());
         assert_eq!(store.failure(), Some(told), "once");
+    }
+
+    /// Greets, and answers nothing else in time.
+    struct Polite(Card);
+
+    impl Model for Polite {
+        fn card(&self) -> &Card {
+            &self.0
+        }
+
+        fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
+            let greets = |call: &Call| [Call::hello(true), Call::hello(false)].contains(call);
+            let greeting =
+                Text { text: "Hi".into(), finish: Finish::Stop, prompt_tokens: 1, tokens: 1, cut_tokens: 0 };
+            let answer = |call| {
+                if greets(call) { Ok(Answer::Text(greeting.clone())) } else { Err(CallError::Timeout(3)) }
+            };
+            calls.iter().map(answer).collect()
+        }
+    }
+
+    #[test]
+    fn a_model_that_only_greets_is_gone_after_some_calls() {
+        let card = Card { name: "polite".to_owned(), identity: "polite".to_owned(), window: 99 };
+        let cached = Cached::new(Box::new(Polite(card)), None);
+        let Call::Generate { prompt, .. } = Call::hello(true) else { unreachable!() };
+        let call = Call::Generate { prompt, max_tokens: 9, grammar: None, stop: Vec::new(), sampling: None };
+        for _ in 1..MOST_SILENT {
+            assert!(crate::models::ask(&cached, std::slice::from_ref(&call)).is_ok());
+        }
+        assert!(crate::models::ask(&cached, std::slice::from_ref(&call)).is_err());
     }
 
     #[test]

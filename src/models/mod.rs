@@ -189,14 +189,17 @@ pub struct Outage {
 pub fn ask(model: &dyn Model, calls: &[Call]) -> Result<Vec<Outcome>, Outage> {
     let outcomes = model.answer(calls);
     assert_eq!(outcomes.len(), calls.len(), "outcomes of model {}", model.card().name);
-    for (call, outcome) in calls.iter().zip(&outcomes) {
-        match outcome {
-            Ok(_) | Err(CallError::TooLong { .. } | CallError::Grammar(_)) => {}
-            Err(_) if model.is_alive(call) => {}
-            Err(error) => return Err(Outage { model: model.card().name.clone(), error: error.clone() }),
+    // One that fails for the call's own sake says nothing of the model; of the others one is enough to find out.
+    let failed = |(call, outcome): (&Call, &Outcome)| match outcome {
+        Ok(_) | Err(CallError::TooLong { .. } | CallError::Grammar(_) | CallError::Unsupported(_)) => None,
+        Err(error) => Some((call.clone(), error.clone())),
+    };
+    match calls.iter().zip(&outcomes).find_map(failed) {
+        Some((call, error)) if !model.is_alive(&call) => {
+            Err(Outage { model: model.card().name.clone(), error })
         }
+        _ => Ok(outcomes),
     }
-    Ok(outcomes)
 }
 
 /// A model, wherever it runs.

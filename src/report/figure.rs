@@ -440,6 +440,7 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
         _ => {
             // A strategy under several triggers is one line.
             let base = |k: &usize| points[named[*k]].label.split(" @").next().unwrap_or_default();
+            let of = |k: &usize| (&points[named[*k]].family, base(k));
             let all: Vec<usize> = (0..named.len()).collect();
             let shown = |group: &[usize]| Entry {
                 style: styles[&points[named[group[0]]].family],
@@ -448,7 +449,7 @@ fn draw(points: &[Point], context: &Context, naming: Naming) -> Option<Figure> {
                     format!("{text},{}", &points[named[k]].label[base(&k).len()..])
                 }),
             };
-            all.chunk_by(|a, b| base(a) == base(b)).map(shown).collect()
+            all.chunk_by(|a, b| of(a) == of(b)).map(shown).collect()
         }
     };
     let is_named = |family: &Entry| named.iter().any(|&i| points[i].family == family.text);

@@ -5,7 +5,7 @@
 //! fails too the caller's fallback stands in: for a summary, the extractive one.
 
 use super::{Env, extractive};
-use crate::models::{Answer, Call, Finish, Prompt, Sampling, Text};
+use crate::models::{Answer, Call, CallError, Finish, Prompt, Sampling, Text};
 
 /// The name of the fallback that [`summarise`] uses.
 const FALLBACK: &str = "extractive";
@@ -92,6 +92,13 @@ pub(super) fn write(
             Some(Err(error)) => {
                 tracing::debug!("no text: {error}");
                 env.work.degenerate.push("no answer");
+                // Another seed changes nothing here.
+                if matches!(
+                    error,
+                    CallError::Timeout(_) | CallError::TooLong { .. } | CallError::Unsupported(_)
+                ) {
+                    break;
+                }
             }
             other => anyhow::bail!("asked for a text, was given {other:?}"),
         }

@@ -16,8 +16,9 @@
 //! 3. a prompt is decoded in chunks that begin at multiples of [`CHUNK`], alone in their batch: which rows are computed
 //!    together depends on the prompt alone. A later prompt shares whole chunks, and neither the last, shorter chunk
 //!    nor what was generated or scored after it;
-//! 4. a token that is written is the only row of its batch. Whether the tokens of several sequences in one batch would
-//!    keep the bits on Qwen was not measured; llama.cpp's own batches of four were no faster on AVX-512;
+//! 4. a token that is written is the only row of its batch: how many sequences are at work changes from token to token, and
+//!    with it the kernels. This costs what batches would gain: 1.7 times at 16 sequences with SmolLM2, 2.1 with Qwen
+//!    (reports/models), in writing; a summary's time is its prompt's;
 //! 5. one thread a context.
 
 use std::num::NonZeroU32;
@@ -292,6 +293,10 @@ impl<'m> Engine<'m> {
             }
             scored.push(self.token_scores(answer, 0, &values));
         }
+        let parts: Vec<Vec<TokenScore>> = parts;
+        if parts.iter().chain(&scored).flatten().any(|token| token.logprob.is_nan()) {
+            return Err(CallError::Failed("the weights give no numbers: the file is broken".to_owned()));
+        }
         Ok(Answer::Scores(Scores {
             parts,
             continuations: scored,
@@ -341,6 +346,9 @@ impl<'m> Engine<'m> {
         let mut last = Vec::new();
         let stream = self.place(&tokens)?;
         self.hold(stream, &tokens, &[tokens.len() - 1], |_, logits| last = logits.to_vec())?;
+        if last.iter().any(|logit| logit.is_nan()) {
+            return Err(CallError::Failed("the weights give no numbers: the file is broken".to_owned()));
+        }
         if let Some(finish) = advance(self.model, &mut slot, &last) {
             return Ok(Some(slot.text(finish)));
         }
