@@ -27,8 +27,8 @@ pub(super) fn score(
     readers: &Readers,
     rows: &mut Rows,
 ) -> anyhow::Result<()> {
-    let known = truth.annotations.goals.iter().filter(|goal| goal.step < ground.point.until);
-    let Some(goal) = known.last().filter(|_| ground.is_end()) else { return Ok(()) };
+    let mut known = truth.annotations.goals.iter().filter(|goal| goal.step < ground.point.until);
+    let Some(goal) = known.next_back().filter(|_| ground.is_end()) else { return Ok(()) };
     let log = ground.log;
     // In the order of a tally's contexts.
     let notes = [

@@ -45,8 +45,8 @@ pub(super) fn score(
     };
     let salient = truth.annotations.salient.iter().zip(&truth.salient);
     let spans: Vec<_> = salient.filter(|(span, _)| ground.in_scope(span.place.step)).collect();
-    let goals = truth.annotations.goals.iter().filter(|goal| goal.step < ground.point.until);
-    let goal = goals.last().filter(|goal| ground.in_scope(goal.step));
+    let mut goals = truth.annotations.goals.iter().filter(|goal| goal.step < ground.point.until);
+    let goal = goals.next_back().filter(|goal| ground.in_scope(goal.step));
     if spans.is_empty() && goal.is_none() {
         return Ok(());
     }
