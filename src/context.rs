@@ -143,6 +143,11 @@ pub fn speaker(log: &Log, step: u32) -> &'static str {
     }
 }
 
+/// A step as a model reads it in a plain text: under the word for who speaks.
+pub fn said(log: &Log, step: u32) -> String {
+    format!("{}{}\n", speaker(log, step), log.trajectory.steps[step as usize].text)
+}
+
 /// A proposed change. Blocks are named by their index in [`Context::blocks`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Edit {

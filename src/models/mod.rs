@@ -188,7 +188,10 @@ pub struct Outage {
 /// It answers nothing any more.
 pub fn ask(model: &dyn Model, calls: &[Call]) -> Result<Vec<Outcome>, Outage> {
     let outcomes = model.answer(calls);
-    assert_eq!(outcomes.len(), calls.len(), "outcomes of model {}", model.card().name);
+    if outcomes.len() != calls.len() {
+        let error = CallError::Failed(format!("{} outcomes for {} calls", outcomes.len(), calls.len()));
+        return Err(Outage { model: model.card().name.clone(), error });
+    }
     // One that fails for the call's own sake says nothing of the model; of the others one is enough to find out.
     let failed = |(call, outcome): (&Call, &Outcome)| match outcome {
         Ok(_) | Err(CallError::TooLong { .. } | CallError::Grammar(_) | CallError::Unsupported(_)) => None,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::readers::{Readers, scored};
 use super::truth::{Ground, Tally, Truth};
 use super::{Entry, Rows, ratio};
-use crate::context::speaker;
+use crate::context::said;
 use crate::models::prompt::{Data, Prompt};
 use crate::models::{Call, Model, Scores};
 
@@ -45,18 +45,15 @@ pub(super) fn score(
         return Ok(());
     }
     let log = ground.log;
-    let said = |steps: &mut dyn Iterator<Item = &u32>| -> String {
-        steps
-            .map(|&step| format!("{}{}\n", speaker(log, step), log.trajectory.steps[step as usize].text))
-            .collect()
-    };
+    let all =
+        |steps: &mut dyn Iterator<Item = &u32>| -> String { steps.map(|&step| said(log, step)).collect() };
     let begin = ground.point.scope.first().copied().unwrap_or(u32::MAX);
-    let head = said(&mut ground.point.base.iter().filter(|step| **step < begin));
-    let tail = said(&mut ground.point.base.iter().filter(|step| **step > begin));
+    let head = all(&mut ground.point.base.iter().filter(|step| **step < begin));
+    let tail = all(&mut ground.point.base.iter().filter(|step| **step > begin));
     // In the order of a tally's contexts.
     let between = [
         ground.point.kept.iter().map(|block| block.said(log)).collect(),
-        said(&mut ground.point.scope.iter()),
+        all(&mut ground.point.scope.iter()),
         String::new(),
         ground.shuffled.clone(),
     ];

@@ -7,17 +7,17 @@
 //! context is NLL(empty) - NLL(context), in nats over the tokens of the calls; the retention of a run is the sum of the
 //! variant's gains over the sum of `full`'s. Decisions count where full beats empty by [`LEAST`] nats a token: elsewhere
 //! the past told nothing, and a ratio would be noise; `likelihood_excluded` says how many do not. The set is the same for
-//! all variants under one trigger.
+//! variants with the same scopes: under one trigger those with the same `keep_last`.
 //!
 //! The window is shared out: a quarter of it at most for the head (its beginning), for the tail (its end) and an eighth
 //! for the calls; the rest is left to the scope, of which the oldest tokens go first. `likelihood_cut` says how often. It
-//! needs four reads of at most a window for each event, of which two are shared by all variants under one trigger.
+//! needs four reads of at most a window for each event, of which two are shared by variants with the same scopes.
 //! Retention may exceed 1 (a good summary can tell more than a scope that does not fit) and be negative.
 
 use super::points::{Point, points};
 use super::readers::{Readers, scored};
 use super::{Entry, Rows, ratio};
-use crate::context::speaker;
+use crate::context::{said, speaker};
 use crate::experiment::replay::Run;
 use crate::log::Log;
 use crate::models::{Call, Part, Prompt, Scores};
@@ -131,10 +131,6 @@ struct Asked {
     is_cut: bool,
 }
 
-fn said(log: &Log, step: u32) -> String {
-    format!("{}{}\n", speaker(log, step), log.trajectory.steps[step as usize].text)
-}
-
 impl Asked {
     /// The calls of the first decisions of these turns; none where there are none, or they are too long. `tokens`: those
     /// of the whole prompt.
@@ -198,7 +194,7 @@ fn first(log: &Log, steps: &[u32], mut tokens: u64) -> (String, bool) {
         let own = u64::from(log.tokens[step as usize]);
         let all = said(log, step);
         if own > tokens {
-            text.push_str(&all[..boundary(&all, (all.len() as u64 * tokens / own) as usize)]);
+            text.push_str(&all[..all.floor_char_boundary((all.len() as u64 * tokens / own) as usize)]);
             text.push('\n');
             return (text, true);
         }
@@ -217,7 +213,7 @@ fn newest(log: &Log, steps: &[u32], mut tokens: u64) -> (String, bool) {
         let all = said(log, step);
         if own > tokens {
             let kept = (all.len() as u64 * tokens / own) as usize;
-            texts.push(all[boundary(&all, all.len() - kept)..].to_owned());
+            texts.push(all[all.floor_char_boundary(all.len() - kept)..].to_owned());
             is_cut = true;
             break;
         }
@@ -225,14 +221,6 @@ fn newest(log: &Log, steps: &[u32], mut tokens: u64) -> (String, bool) {
         texts.push(all);
     }
     (texts.into_iter().rev().collect(), is_cut)
-}
-
-/// The last boundary of characters at or before a byte.
-fn boundary(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
 
 #[cfg(test)]

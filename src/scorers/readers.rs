@@ -1,7 +1,7 @@
 //! The models that read a context for a score: whose likelihoods and vectors are compared.
 //!
 //! They are named by the experiment (`[scores]`), not by a variant, and are the same for all of them. What `full` and
-//! `drop-all` leave is the same for every variant under one trigger, and so is asked once: the call cache has the rest.
+//! `drop-all` leave is the same for all variants with the same scopes, and so is asked once: the call cache has the rest.
 
 use std::collections::HashMap;
 use std::sync::Arc;

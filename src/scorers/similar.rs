@@ -7,7 +7,7 @@
 //! say what was really kept. (Source: the seeds' semantic similarity, 0.85, and goal coherence.)
 
 use super::readers::{Readers, embedded};
-use super::truth::{Ground, Tally, Truth};
+use super::truth::{Ground, SHUFFLED, Tally, Truth, VARIANT};
 use super::{Entry, Rows};
 use crate::features::sentences::statements;
 use crate::models::Model;
@@ -61,8 +61,8 @@ pub(super) fn score(
     for (vector, (_, words)) in embedded(model, &texts)?.iter().zip(&spans) {
         let mut held = ground.hold(words);
         if let Some(vector) = vector {
-            held[0] |= closest(vector, &kept) >= SAME;
-            held[3] |= closest(vector, &shuffled) >= SAME;
+            held[VARIANT] |= closest(vector, &kept) >= SAME;
+            held[SHUFFLED] |= closest(vector, &shuffled) >= SAME;
         }
         all.add(held);
     }

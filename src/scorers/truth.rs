@@ -67,7 +67,7 @@ pub fn score(
 pub(super) const VARIANT: usize = 0;
 const FULL: usize = 1;
 const DROP_ALL: usize = 2;
-const SHUFFLED: usize = 3;
+pub(super) const SHUFFLED: usize = 3;
 
 /// The four contexts of a point.
 pub(super) struct Ground<'a> {

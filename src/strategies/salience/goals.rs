@@ -264,11 +264,7 @@ fn is_same(a: &Goal, b: &Goal) -> bool {
 }
 
 fn clipped(text: &str) -> &str {
-    let mut end = text.len().min(MAX_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(MAX_BYTES)]
 }
 
 #[cfg(test)]
