@@ -77,6 +77,14 @@ impl<'a> Source<'a> {
         self.array(key, value)?.iter().map(|v| self.string(key, v)).collect()
     }
 
+    /// True or false.
+    pub fn flag(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<bool> {
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Ok(*flag),
+            _ => Err(self.wrong_type(key, value, "true or false")),
+        }
+    }
+
     /// A whole number that fits the type.
     pub fn whole<T: TryFrom<i64>>(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<T> {
         match self.value(key, value)? {

@@ -22,7 +22,7 @@ fn weights(name: &str, kind: Kind) -> Option<Options> {
     let found = Catalogue::load(None)
         .and_then(|catalogue| Folder::of_environment()?.resolve(&catalogue, name))
         .ok()
-        .map(|model| Options::new(name, &model.path, &model.sha256, kind, model.context));
+        .map(|model| Options { kind, ..Options::of(&model) });
     if found.is_none() {
         let _ = writeln!(
             std::io::stderr(),
@@ -99,9 +99,11 @@ fn mixed() -> Vec<Call> {
 
 #[test]
 fn an_answer_depends_on_its_call_alone() {
-    for name in ["smollm2-135m", "qwen2.5-coder-0.5b"] {
+    for (name, batched) in
+        [("smollm2-135m", false), ("qwen2.5-coder-0.5b", false), ("qwen2.5-coder-0.5b", true)]
+    {
         let Some(options) = weights(name, Kind::Text) else { continue };
-        let options = Options { window: 2048, contexts: 2, sequences: Some(4), ..options };
+        let options = Options { window: 2048, contexts: 2, sequences: Some(4), batched, ..options };
         let calls = mixed();
         let shared = Llama::new(options.clone(), Path::new(PROGRAM));
         let together = shared.answer(&calls);
@@ -115,6 +117,11 @@ fn an_answer_depends_on_its_call_alone() {
         }
         let wide = Options { contexts: 1, sequences: Some(12), ..options };
         let wide = Llama::new(wide, Path::new(PROGRAM));
+        let rows = wide.load().unwrap().rows;
+        assert!(
+            !cfg!(target_arch = "x86_64") || rows >= 7,
+            "{name}: {rows} of 12 sequences write in one batch"
+        );
         let mut twice = calls.clone();
         twice.extend(calls.iter().rev().cloned());
         let answers = wide.answer(&twice);
@@ -125,6 +132,28 @@ fn an_answer_depends_on_its_call_alone() {
             wide.card().identity,
             "what does not change answers is no part of their key"
         );
+    }
+}
+
+/// Sequences join and leave while others write, so that batches of all sizes come up.
+#[test]
+fn sixteen_write_side_by_side_what_each_writes_alone() {
+    let Some(options) = weights("smollm2-135m", Kind::Text) else { return };
+    let options = Options { window: 512, contexts: 1, sequences: Some(16), ..options };
+    let calls: Vec<Call> = (0..24)
+        .map(|n| {
+            let text = format!(
+                "{} of {n} pages: what {}",
+                ["A book", "The log", "One file"][n % 3],
+                "happened ".repeat(n)
+            );
+            generate(plain(&text), 4 + (n as u32 * 7) % 30)
+        })
+        .collect();
+    let side_by_side = Llama::new(options.clone(), Path::new(PROGRAM)).answer(&calls);
+    let alone = Llama::new(Options { sequences: Some(1), ..options }, Path::new(PROGRAM));
+    for (call, answer) in calls.iter().zip(&side_by_side) {
+        assert_eq!(&one(&alone, call.clone()), answer);
     }
 }
 

@@ -36,9 +36,10 @@ export TRAJPRESS_LLAMA_FLAVOUR="$flavour"
 
 # llama.cpp's build does not notice all that changes here, so a new flavour makes it start over.
 stamp="${CARGO_TARGET_DIR:-target}/.llama-flavour"
-if [ "$(cat "$stamp" 2>/dev/null)" != "$flavour" ]; then
+made="$flavour, not repacked"
+if [ "$(cat "$stamp" 2>/dev/null)" != "$made" ]; then
   if [ -e "$stamp" ]; then cargo clean --quiet --release -p llama-cpp-sys-2; fi
   mkdir -p "$(dirname "$stamp")"
-  echo "$flavour" >"$stamp"
+  echo "$made" >"$stamp"
 fi
 true

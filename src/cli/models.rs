@@ -65,7 +65,8 @@ Exit codes: 0 all are whole; 1 some are missing or wrong; 2 wrong usage")]
     /// Measure how fast models read and write on this machine
     ///
     /// One line a model: tokens a second read (prefill), written by one sequence alone, and by all sequences side
-    /// by side; for an embedder, texts of some 20 tokens a second. Nothing is taken from the call cache.
+    /// by side; for an embedder, texts of some 20 tokens a second. Nothing is taken from the call cache. `rows`: so many
+    /// sequences of a context write in one batch, which they do where no bit changes by it.
     #[cfg(feature = "llama")]
     #[command(after_help = "Examples:
   trajpress models bench
@@ -92,6 +93,9 @@ struct Bench {
     /// Tokens written after each prompt
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     answer: u32,
+    /// Measure as with `batched = true` in a file of models
+    #[arg(long)]
+    batched: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -319,6 +323,8 @@ struct Measured {
     identity: String,
     /// None of a server's: it has its own.
     contexts: Option<u32>,
+    /// Sequences that write in one batch, at most. None of a server's and an embedder's.
+    rows: Option<u32>,
     #[serde(flatten)]
     speed: crate::models::bench::Speed,
 }
@@ -369,21 +375,23 @@ fn measured_here(
     use crate::models::llama::{Kind, Llama, Options};
 
     let found = folder.resolve(catalogue, name)?;
-    let kind = if found.is_embedder() { Kind::Embedder } else { Kind::Text };
-    let mut options = Options::new(name, &found.path, &found.sha256, kind, found.context);
+    let mut options = Options::of(&found);
     if args.threads > 0 {
         options.contexts = args.threads;
     }
     options.sequences = (args.sequences > 0).then_some(args.sequences);
-    let contexts = options.contexts;
+    options.batched |= args.batched;
+    let (contexts, kind) = (options.contexts, options.kind);
     let model = Llama::new(options, &std::env::current_exe()?);
-    let sequences = contexts * model.load()?.sequences;
+    let loaded = model.load()?;
+    let sequences = contexts * loaded.sequences;
     let speed = match kind {
         Kind::Text => text_speed(&model, sequences, args.prompt, args.answer)?,
         Kind::Embedder => embedding_speed(&model, 100)?,
     };
     let identity = model.card().identity.clone();
-    Ok(Measured { model: name.to_owned(), identity, contexts: Some(contexts), speed })
+    let rows = (kind == Kind::Text).then_some(loaded.rows);
+    Ok(Measured { model: name.to_owned(), identity, contexts: Some(contexts), rows, speed })
 }
 
 /// A model on a server.
@@ -404,13 +412,19 @@ fn measured_there(args: &Bench, remote: &crate::models::catalogue::Remote) -> an
         false => embedding_speed(&server, 100),
     };
     let identity = server.card().identity.clone();
-    Ok(Measured { model: remote.name.clone(), identity, contexts: None, speed: speed.map_err(told)? })
+    Ok(Measured {
+        model: remote.name.clone(),
+        identity,
+        contexts: None,
+        rows: None,
+        speed: speed.map_err(told)?,
+    })
 }
 
 #[cfg(feature = "llama")]
 fn bench_table(lines: &[Measured]) -> String {
     let rate = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.0}"));
-    let head = ["model", "contexts", "sequences", "read/s", "write/s x1", "write/s all", "texts/s"];
+    let head = ["model", "contexts", "sequences", "rows", "read/s", "write/s x1", "write/s all", "texts/s"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(lines.iter().map(|line| {
         let speed = &line.speed;
@@ -418,6 +432,7 @@ fn bench_table(lines: &[Measured]) -> String {
             line.model.clone(),
             line.contexts.map_or("-".to_owned(), |n| n.to_string()),
             speed.sequences.to_string(),
+            line.rows.map_or("-".to_owned(), |n| n.to_string()),
             rate(speed.prefill),
             rate(speed.generate_one),
             rate(speed.generate_all),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Answer, Call, CallError, Model, Outcome, Part, Prompt, Sampling};
+use super::{Answer, Call, CallError, Model, Outcome, Part, Prompt};
 
 /// Tokens a second of wall time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -47,9 +47,13 @@ fn prompt(n: usize, tokens: u32) -> Prompt {
 }
 
 fn generate(n: usize, prompt_tokens: u32, max_tokens: u32) -> Call {
-    // Sampled, since greedy texts of nonsense soon run into loops, which are stopped.
-    let sampling = Some(Sampling { temperature: 1.5, top_p: 1.0, seed: n as u32 });
-    Call::Generate { prompt: prompt(n, prompt_tokens), max_tokens, grammar: None, stop: Vec::new(), sampling }
+    Call::Generate {
+        prompt: prompt(n, prompt_tokens),
+        max_tokens,
+        grammar: None,
+        stop: Vec::new(),
+        sampling: None,
+    }
 }
 
 /// Tokens that the calls read and wrote, and the seconds that they took.
@@ -67,7 +71,7 @@ fn ask(model: &dyn Model, calls: &[Call]) -> Result<(u64, u64, f64), CallError> 
     Ok((read, written, seconds))
 }
 
-/// Measures a model that generates, with so many sequences side by side.
+/// Measures a model that generates greedily, with so many sequences side by side.
 ///
 /// # Errors
 /// What the model cannot answer.
@@ -83,20 +87,20 @@ pub fn text_speed(
     // Loads the weights and warms the pages.
     ask(model, &batch(0, 2, 16, 2))?;
     let (read, _, prefill) = ask(model, &batch(100, sequences, prompt_tokens, 1))?;
-    // Short prompts: what is left of the time is generation, less a prefill that is taken off at the rate just met.
     let rate = read as f64 / prefill;
+    // The first token comes with the prompt: the time of as many short prompts with one token each is taken off.
     let generated = |first, n| -> Result<f64, CallError> {
-        let (read, written, seconds) = ask(model, &batch(first, n, 16, answer_tokens))?;
-        Ok((written.saturating_sub(u64::from(n))) as f64 / (seconds - read as f64 / rate).max(1e-9))
+        let (_, _, prompts) = ask(model, &batch(first, n, 16, 1))?;
+        let (_, written, seconds) = ask(model, &batch(first + 500, n, 16, answer_tokens))?;
+        Ok((written.saturating_sub(u64::from(n))) as f64 / (seconds - prompts).max(1e-9))
     };
     Ok(Speed {
         prompt_tokens,
         answer_tokens,
         sequences,
         prefill: Some(rate),
-        // The first token comes with the prompt.
-        generate_one: if answer_tokens > 1 { Some(generated(200, 1)?) } else { None },
-        generate_all: if answer_tokens > 1 { Some(generated(300, sequences)?) } else { None },
+        generate_one: if answer_tokens > 1 { Some(generated(1000, 1)?) } else { None },
+        generate_all: if answer_tokens > 1 { Some(generated(2000, sequences)?) } else { None },
         texts: None,
     })
 }

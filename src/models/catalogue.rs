@@ -73,6 +73,19 @@ pub struct Entry {
     /// Ways to get the file, in the order to try them.
     #[serde(skip)]
     pub origins: Vec<Origin>,
+    #[serde(skip)]
+    pub running: Running,
+}
+
+/// How a model is run here, where that is not left to the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Running {
+    /// Tokens of prompt and answer, of at most those that it was trained to read.
+    pub window: Option<u32>,
+    /// MiB for the keys and values of one context.
+    pub memory: Option<u32>,
+    /// Sequences write side by side also where that slows few of them and changes bits (K-quants).
+    pub batched: bool,
 }
 
 /// A model on a server that the user named.
@@ -380,7 +393,10 @@ const PART_KEYS: [&str; 5] = ["path", "hub", "package", "file", "model"];
 impl Reader<'_> {
     /// One model; `known` are those that its sources may name.
     fn entry(&self, at: &Range<usize>, table: &Table, known: &[Entry]) -> anyhow::Result<Entry> {
-        const KEYS: &[&str] = &["name", "roles", "about", "licence", "context", "bytes", "sha256", "sources"];
+        const KEYS: &[&str] = &[
+            "name", "roles", "about", "licence", "context", "bytes", "sha256", "sources", "window", "memory",
+            "batched",
+        ];
         let source = &self.source;
         let mut entry = Entry {
             name: String::new(),
@@ -391,6 +407,7 @@ impl Reader<'_> {
             bytes: 0,
             sha256: String::new(),
             origins: Vec::new(),
+            running: Running::default(),
         };
         let mut missing = KEYS.to_vec();
         for (key, span, value) in items(table) {
@@ -415,13 +432,22 @@ impl Reader<'_> {
                         return Err(source.error(&span, "`sources` has no value, expected at least one"));
                     }
                 }
+                "window" => entry.running.window = Some(self.some(key, value)?),
+                "memory" => entry.running.memory = Some(self.some(key, value)?),
+                "batched" => entry.running.batched = source.flag(key, value)?,
                 _ => return Err(source.unknown_key(&span, key, "a model", KEYS)),
             }
             missing.retain(|k| *k != key);
         }
         // What people need not say of their own models.
-        missing.retain(|k| !["about", "licence"].contains(k));
+        missing.retain(|k| !["about", "licence", "window", "memory", "batched"].contains(k));
         self.complete(at, "a model", &entry.name, &missing)?;
+        if let Some(window) = entry.running.window.filter(|window| *window > entry.context) {
+            let most = entry.context;
+            return Err(
+                source.error(at, format!("`window = {window}`, but the weights were made for {most} tokens"))
+            );
+        }
         Ok(entry)
     }
 
@@ -733,6 +759,8 @@ mod tests {
             replaced("2cf2", "2cg2"),
             replaced("bytes = 5", "bytes = -5"),
             replaced("context = 4096", "context = 0"),
+            replaced("context = 4096", "context = 4096\nwindow = 5000"),
+            replaced("context = 4096", "context = 4096\nbatched = 1"),
             replaced("\"own\"", "\"own.gguf\""),
             replaced("\"own\"", "\"../own\""),
             replaced("\"own\"", "\"better\""),
@@ -765,7 +793,7 @@ mod tests {
         own.toml:1: `models` is a whole number, expected tables, each under `[[models]]`
 
         own.toml:4: unknown key `contxt` of a model
-        hint: did you mean `context`? (known: name, roles, about, licence, context, bytes, sha256, sources)
+        hint: did you mean `context`? (known: name, roles, about, licence, context, bytes, sha256, sources, window, memory, batched)
 
         own.toml:3: unknown role `generatr`
         hint: did you mean `generator`? (known: generator, scorer, embedder, tokenizer)
@@ -778,6 +806,10 @@ mod tests {
         own.toml:5: `bytes = -5` is out of range
 
         own.toml:4: `context = 0`, expected at least 1
+
+        own.toml:1: `window = 5000`, but the weights were made for 4096 tokens
+
+        own.toml:5: `batched` is a whole number, expected true or false
 
         own.toml:2: `name = "own.gguf"`: a name that ends in .gguf would be a path
 

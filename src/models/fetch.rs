@@ -649,6 +649,7 @@ mod tests {
             bytes: MODEL.len() as u64,
             sha256: hex(&Sha256::digest(MODEL)),
             origins,
+            running: Default::default(),
         }
     }
 

@@ -14,7 +14,7 @@ use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::catalogue::{Catalogue, Entry, Role, is_path};
+use super::catalogue::{Catalogue, Entry, Role, Running, is_path};
 use super::gguf;
 
 /// Where verified models are.
@@ -36,6 +36,8 @@ pub struct Resolved {
     pub roles: Vec<Role>,
     /// Tokens it was trained to read at once.
     pub context: u32,
+    #[serde(skip)]
+    pub running: Running,
 }
 
 impl Resolved {
@@ -182,7 +184,15 @@ impl Folder {
         })?;
         let sha256 = self.hash(path, step, trust)?;
         let bytes = fs::metadata(path)?.len();
-        Ok(Resolved { name: name.to_owned(), path: path.to_owned(), sha256, bytes, roles, context })
+        Ok(Resolved {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            sha256,
+            bytes,
+            roles,
+            context,
+            running: Running::default(),
+        })
     }
 
     /// Hash of a file, by its stamp where there is one and it may be trusted.
@@ -243,6 +253,7 @@ pub(super) fn resolved(entry: &Entry, path: &Path) -> Resolved {
         bytes: entry.bytes,
         roles: entry.roles.clone(),
         context: entry.context,
+        running: entry.running.clone(),
     }
 }
 
@@ -297,6 +308,7 @@ mod tests {
             bytes: bytes.len() as u64,
             sha256: hex(&Sha256::digest(bytes)),
             origins: vec![Origin { convert: None, parts: vec![Part::Path(at.to_owned())] }],
+            running: Running::default(),
         }
     }
 

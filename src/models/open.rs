@@ -71,13 +71,11 @@ impl Opener {
 
     #[cfg(feature = "llama")]
     fn local(&self, name: &str, role: Role) -> anyhow::Result<Box<dyn Model>> {
-        use super::llama::{Kind, Llama, Options};
+        use super::llama::{Llama, Options};
 
         let resolved = self.folder.resolve(&self.catalogue, name)?;
         check_role(name, &resolved.roles, role)?;
-        let kind = if resolved.is_embedder() { Kind::Embedder } else { Kind::Text };
-        let options = Options::new(name, &resolved.path, &resolved.sha256, kind, resolved.context);
-        let options = Options { contexts: self.contexts, ..options };
+        let options = Options { contexts: self.contexts, ..Options::of(&resolved) };
         Ok(Box::new(Llama::new(options, &self.program)))
     }
 

@@ -16,12 +16,15 @@
 //! 3. a prompt is decoded in chunks that begin at multiples of [`CHUNK`], alone in their batch: which rows are computed
 //!    together depends on the prompt alone. A later prompt shares whole chunks, and neither the last, shorter chunk
 //!    nor what was generated or scored after it;
-//! 4. a token that is written is the only row of its batch: how many sequences are at work changes from token to token, and
-//!    with it the kernels. This costs what batches would gain: 1.7 times at 16 sequences with SmolLM2, 2.1 with Qwen
-//!    (reports/models), in writing; a summary's time is its prompt's;
+//! 4. how many sequences are at work changes from token to token, and with it the kernels: tokens that are written share a batch
+//!    of at most so many rows as were seen to leave all bits alone when the worker started ([`Engine::equal_rows`]). Those of
+//!    8-bit weights may be any number: their kernels sum each row in the same order. K-quants have other kernels from 8
+//!    rows on (which [`Options::batched`](super::Options::batched) takes for any number). Weights that are repacked when they are
+//!    loaded write one by one; `.cargo/config.toml` turns that off;
 //! 5. one thread a context.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::LlamaContextParams;
@@ -44,6 +47,9 @@ const WORTH_A_COPY: usize = 256;
 /// `LLAMA_FLASH_ATTN_TYPE_DISABLED`.
 const NO_FLASH_ATTENTION: i32 = 0;
 
+/// Fewer tokens than that are written faster one after the other.
+const WORTH_A_BATCH: usize = 4;
+
 /// A repeated end is a loop when it has come so many times and is so many tokens long in all.
 const LOOP_TIMES: usize = 4;
 const LOOP_TOKENS: usize = 64;
@@ -57,6 +63,8 @@ pub(super) struct Engine<'m> {
     batch: LlamaBatch<'static>,
     window: u32,
     streams: Vec<Stream>,
+    /// Tokens written in one batch, at most.
+    rows: usize,
     /// Counts the calls.
     clock: u64,
     alive: &'m (dyn Fn() + Sync),
@@ -120,9 +128,64 @@ impl<'m> Engine<'m> {
             batch: LlamaBatch::new(CHUNK, 1),
             window,
             streams: (0..sequences).map(|_| Stream::default()).collect(),
+            rows: 1,
             clock: 0,
             alive,
         })
+    }
+
+    /// Of how many sequences at most tokens may be decoded in one batch: different ones, decoded alone and then in batches of
+    /// several sizes, must have the same logits to the last bit. The context must be new, and is so again afterwards.
+    pub(super) fn equal_rows(&mut self) -> usize {
+        let all = self.streams.len();
+        let alone: Vec<_> = (0..all).flat_map(|stream| self.tried(stream..stream + 1)).collect();
+        let sizes = [2, 3, 5, 7, 8, 16].into_iter().filter(|size| *size < all).chain([all]);
+        let equal = |size: &usize| self.tried(0..*size) == alone[..*size];
+        sizes.take_while(equal).last().unwrap_or(1)
+    }
+
+    /// The bits of the logits of one token in each of these streams, decoded in one batch behind another token.
+    fn tried(&mut self, streams: Range<usize>) -> Vec<Vec<u32>> {
+        let vocabulary = self.model.n_vocab();
+        let token =
+            |stream: usize, at: usize| LlamaToken((101 + 7919 * (2 * stream + at) as i32) % vocabulary);
+        for stream in streams.clone() {
+            self.batch.clear();
+            self.add(token(stream, 0), 0, stream);
+            self.decode();
+        }
+        self.batch.clear();
+        for stream in streams.clone() {
+            self.add(token(stream, 1), 1, stream);
+        }
+        self.decode();
+        let bits = |row: usize| {
+            self.context.get_logits_ith(row as i32).iter().map(|logit| logit.to_bits()).collect()
+        };
+        let seen = (0..streams.len()).map(bits).collect();
+        for stream in streams {
+            self.cut(stream, 0);
+        }
+        seen
+    }
+
+    /// Writes tokens of so many sequences in one batch from now on.
+    pub(super) fn write_in(&mut self, rows: usize) {
+        self.rows = rows;
+    }
+
+    /// One row more of the batch, whose logits are wanted.
+    fn add(&mut self, token: LlamaToken, position: usize, stream: usize) {
+        self.batch
+            .add(token, position as i32, &[stream as i32], true)
+            .expect("a batch has room for a row of every stream");
+    }
+
+    /// Forgets what stands in a stream from a position on.
+    fn cut(&mut self, stream: usize, from: usize) {
+        self.context
+            .kv_cache_seq_rm(stream as i32, Some(from as u32), None)
+            .expect("streams and positions are small numbers");
     }
 
     /// Whether a call can be started now.
@@ -358,38 +421,50 @@ impl<'m> Engine<'m> {
 
     /// One more token for every sequence: those that ended, with what they were started for.
     pub(super) fn step(&mut self) -> Vec<(u64, Outcome)> {
-        let active: Vec<usize> =
-            (0..self.streams.len()).filter(|at| self.streams[*at].slot.is_some()).collect();
-        if active.is_empty() {
-            return Vec::new();
-        }
         let mut ended = Vec::new();
-        for at in active {
-            let mut slot = self.streams[at].slot.take().expect("it is active");
-            let finish = match self.decode_newest(at, &slot) {
-                Ok(()) => advance(self.model, &mut slot, self.context.get_logits_ith(0)),
-                Err(error) => {
-                    ended.push((slot.id, Err(error)));
-                    continue;
+        let active: Vec<bool> = self.streams.iter().map(|stream| stream.slot.is_some()).collect();
+        for streams in batches(self.rows, &active) {
+            self.decode_newest(streams.clone());
+            for (row, at) in streams.enumerate() {
+                let mut slot = self.streams[at].slot.take().expect("it is at work");
+                match advance(self.model, &mut slot, self.context.get_logits_ith(row as i32)) {
+                    Some(finish) => ended.push((slot.id, Ok(slot.text(finish)))),
+                    None => self.streams[at].slot = Some(slot),
                 }
-            };
-            match finish {
-                Some(finish) => ended.push((slot.id, Ok(slot.text(finish)))),
-                None => self.streams[at].slot = Some(slot),
             }
         }
         ended
     }
 
-    /// Decodes the newest token of a sequence, alone (rule 4).
-    fn decode_newest(&mut self, stream: usize, slot: &Slot) -> Result<(), CallError> {
-        let newest = *slot.made.last().expect("a sequence is opened with its first token");
-        let position = slot.prompt as usize + slot.made.len() - 1;
+    /// Decodes the newest token of each of these streams, which are all at work, in one batch (rule 4).
+    fn decode_newest(&mut self, streams: Range<usize>) {
         self.batch.clear();
-        self.batch.add(newest, position as i32, &[stream as i32], true).map_err(failed)?;
+        for at in streams {
+            let slot = self.streams[at].slot.as_ref().expect("it is at work");
+            let newest = *slot.made.last().expect("a sequence is opened with its first token");
+            self.add(newest, slot.prompt as usize + slot.made.len() - 1, at);
+        }
         self.decode();
-        Ok(())
     }
+}
+
+/// The streams whose newest tokens are decoded together, at most so many: in one batch llama.cpp takes only neighbours.
+fn batches(rows: usize, active: &[bool]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for at in (0..active.len()).filter(|at| active[*at]) {
+        match runs.last_mut() {
+            Some(run) if run.end == at => run.end += 1,
+            _ => runs.push(at..at + 1),
+        }
+    }
+    // Parts of about the same size.
+    let parts = |run: Range<usize>| {
+        let most = if run.len().min(rows) < WORTH_A_BATCH { 1 } else { rows };
+        let parts = run.len().div_ceil(most);
+        let cut = move |part: usize| run.start + run.len() * part / parts;
+        (0..parts).map(move |part| cut(part)..cut(part + 1)).collect::<Vec<_>>()
+    };
+    runs.into_iter().flat_map(parts).collect()
 }
 
 /// The bytes of a token.
@@ -608,6 +683,18 @@ mod tests {
         // Numbered lines share words and differ in numbers.
         let list: Vec<i32> = (0..100).flat_map(|number| [1, 2, 3, 4, 5, 1000 + number]).collect();
         assert_eq!(looping(&list), None);
+    }
+
+    #[test]
+    fn batches_of_written_tokens_by_hand() {
+        let active: Vec<bool> = "1110100000001111".chars().map(|c| c == '1').collect();
+        let ranges = |rows| -> Vec<(usize, usize)> {
+            batches(rows, &active).into_iter().map(|run| (run.start, run.end)).collect()
+        };
+        assert_eq!(ranges(16), [(0, 1), (1, 2), (2, 3), (4, 5), (12, 16)]);
+        assert_eq!(ranges(1), [0, 1, 2, 4, 12, 13, 14, 15].map(|at| (at, at + 1)));
+        assert_eq!(batches(7, &[true; 16]), [0..5, 5..10, 10..16]);
+        assert!(batches(16, &[false; 16]).is_empty());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::folder::Resolved;
 use super::{Call, CallError, Card, Model, Outcome};
 
 mod embedder;
@@ -31,12 +32,15 @@ use wire::{Reply, Request};
 /// The crate that holds llama.cpp's source, and so its version.
 pub const BACKEND: &str = "llama-cpp-sys-2 0.1.161";
 /// Raised when a change of this back end changes what it answers.
-const REVISION: u32 = 2;
+const REVISION: u32 = 3;
 /// What llama.cpp was built for: set by the Makefile, see `tests/native.sh`.
 pub const FLAVOUR: &str = match option_env!("TRAJPRESS_LLAMA_FLAVOUR") {
     Some(flavour) => flavour,
     None => "portable",
 };
+
+/// Part of the identity: weights are repacked unless the build was told otherwise, as by the project's `.cargo/config.toml`.
+const PACKED: &str = if option_env!("GGML_CPU_REPACK").is_some() { "" } else { " repacked" };
 
 /// How often a worker is started again, or a call asked again alone, because another process killed the worker.
 const KILLS: usize = 2;
@@ -68,24 +72,29 @@ pub struct Options {
     pub sequences: Option<u32>,
     /// MiB for the keys and values of one context.
     pub memory: u32,
+    /// Written tokens are computed by the kernels of large batches also where there are few, so that any number of sequences
+    /// write side by side. That matters to K-quants alone, slows few sequences, and changes bits: it is part of the identity.
+    pub batched: bool,
     /// A worker that has work and says nothing for so many seconds is given up.
     pub stall: u64,
 }
 
 impl Options {
-    /// What suits most: a context for every core, 1 GiB each, a window of 8,192 tokens or the `most` that the
-    /// weights were made for.
-    pub fn new(name: &str, path: &Path, sha256: &str, kind: Kind, most: u32) -> Self {
+    /// How the catalogue says; else what suits most: a context for every core, 1 GiB each, a window of 8,192 tokens or those
+    /// that the weights were made for.
+    pub fn of(model: &Resolved) -> Self {
         let cores = thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        let running = &model.running;
         Self {
-            path: path.to_owned(),
-            name: name.to_owned(),
-            sha256: sha256.to_owned(),
-            kind,
-            window: most.min(8192),
+            path: model.path.clone(),
+            name: model.name.clone(),
+            sha256: model.sha256.clone(),
+            kind: if model.is_embedder() { Kind::Embedder } else { Kind::Text },
+            window: running.window.unwrap_or(8192).min(model.context),
             contexts: cores,
             sequences: None,
-            memory: 1024,
+            memory: running.memory.unwrap_or(1024),
+            batched: running.batched,
             stall: 300,
         }
     }
@@ -160,8 +169,10 @@ impl Llama {
         let card = Card {
             name: options.name.clone(),
             identity: format!(
-                "{BACKEND} r{REVISION}, {FLAVOUR}, sha256 {}, window {}",
-                options.sha256, options.window
+                "{BACKEND} r{REVISION}, {FLAVOUR}{PACKED}{}, sha256 {}, window {}",
+                if options.batched { ", batched" } else { "" },
+                options.sha256,
+                options.window
             ),
             window: options.window,
         };
@@ -243,6 +254,9 @@ impl Worker {
         let mut child = Command::new(program)
             .arg("model-worker")
             .env("GGML_NO_BACKTRACE", "1")
+            // Part of the identity, so never left to the environment.
+            .env_remove("GGML_CPU_TILED_MM")
+            .env("GGML_CPU_TILED_MM_FORCE", if options.batched { "1" } else { "0" })
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

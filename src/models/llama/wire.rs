@@ -38,6 +38,8 @@ pub(super) enum Reply {
 pub struct Loaded {
     /// Sequences generated side by side in each context.
     pub sequences: u32,
+    /// So many of them write in one batch: no bit changes by it.
+    pub rows: u32,
     /// The name that the weights carry.
     pub description: String,
 }

@@ -114,8 +114,13 @@ fn serve(options: &Options, desk: &Desk, from: &mut impl io::Read) -> Result<(),
                 Kind::Embedder => embedders.push(Embedder::new(&backend, &model, window, &alive)?),
             }
         }
+        // What one context computes, every other does, too.
+        let rows = engines.first_mut().map_or(1, Engine::equal_rows);
+        for engine in &mut engines {
+            engine.write_in(rows);
+        }
         let description = model.meta_val_str("general.name").unwrap_or_default();
-        desk.reply(&Reply::Ready(Loaded { sequences, description }));
+        desk.reply(&Reply::Ready(Loaded { sequences, rows: rows as u32, description }));
         for engine in engines {
             scope.spawn(move || generate(engine, desk));
         }
