@@ -3,8 +3,8 @@
 //! The calls of all threads go to one worker, which answers them in any order. Where it dies, each call that it
 //! had not answered is asked again in a worker of its own, one after the other: the one that kills it is told,
 //! the others keep their answers. A worker that another process killed (`kill`, a session that ends, the system when
-//! memory is short) says nothing against the call: that is asked up to [`KILLS`] times more. Answers do not depend on what else a worker does (see `engine`), so they are
-//! the same however calls are spread over time, threads and workers.
+//! memory is short) says nothing against its calls: they are asked together up to [`KILLS`] times more. Answers do not depend
+//! on what else a worker does (see `engine`), so they are the same however calls are spread over time, threads and workers.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, BufWriter};
@@ -42,8 +42,8 @@ pub const FLAVOUR: &str = match option_env!("TRAJPRESS_LLAMA_FLAVOUR") {
 /// Part of the identity: weights are repacked unless the build was told otherwise, as by the project's `.cargo/config.toml`.
 const PACKED: &str = if option_env!("GGML_CPU_REPACK").is_some() { "" } else { " repacked" };
 
-/// How often a worker is started again, or a call asked again alone, because another process killed the worker.
-const KILLS: usize = 2;
+/// How often a worker is started again, or a call asked again, because another process killed the worker.
+const KILLS: usize = 3;
 
 /// What the weights are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -238,13 +238,33 @@ impl Model for Llama {
     }
 
     fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
-        let worker = match self.shared() {
-            Ok((worker, _)) => worker,
-            Err(error) => return calls.iter().map(|_| Err(error.clone())).collect(),
-        };
-        let receivers: Vec<_> = calls.iter().map(|call| worker.submit(call)).collect();
-        let answers: Vec<_> = receivers.iter().map(|receiver| worker.wait(receiver)).collect();
-        calls.iter().zip(answers).map(|(call, answer)| answer.unwrap_or_else(|_| self.alone(call))).collect()
+        let mut answers: Vec<Option<Outcome>> = calls.iter().map(|_| None).collect();
+        let mut last = CallError::Failed("it was not asked".to_owned());
+        // What another process killed is asked again together; what may have killed its worker, alone.
+        for _ in 0..=KILLS {
+            let open: Vec<usize> = (0..calls.len()).filter(|call| answers[*call].is_none()).collect();
+            if open.is_empty() {
+                break;
+            }
+            let worker = match self.shared() {
+                Ok((worker, _)) => worker,
+                Err(error) => {
+                    return answers.into_iter().map(|answer| answer.unwrap_or(Err(error.clone()))).collect();
+                }
+            };
+            let receivers: Vec<_> = open.iter().map(|call| worker.submit(&calls[*call])).collect();
+            for (call, receiver) in open.into_iter().zip(&receivers) {
+                answers[call] = match worker.wait(receiver) {
+                    Ok(outcome) => Some(outcome),
+                    Err(lost) if lost.from_outside => {
+                        last = lost.error;
+                        None
+                    }
+                    Err(_) => Some(self.alone(&calls[call])),
+                };
+            }
+        }
+        answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(last.clone()))).collect()
     }
 }
 
