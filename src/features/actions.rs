@@ -76,9 +76,29 @@ pub struct Editor {
     open: Option<String>,
 }
 
-/// Understands an action; `editor` goes along the steps of a trajectory.
+impl Editor {
+    /// An action that opens its file; without one, the file that is open stays so.
+    fn opens(&mut self, action: Action) -> Action {
+        if action.path.is_some() {
+            self.open.clone_from(&action.path);
+        }
+        self.stays(action)
+    }
+
+    /// An action in the file that it names, else in the open one.
+    fn stays(&self, action: Action) -> Action {
+        Action { path: action.path.or_else(|| self.open.clone()), ..action }
+    }
+}
+
+/// Understands an action; `editor` goes along the steps of a trajectory. A call that is logged as the line that the agent wrote
+/// (`goto 300`, `pytest tests/a.py`) is read as that line: its tool is only the first word.
 pub fn analyse(step: &Step, editor: &mut Editor) -> Action {
-    let Some(tool) = step.tool.as_deref() else {
+    let is_line = |tool: &str| {
+        let rest = step.text.strip_prefix(tool);
+        step.arguments.is_none() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\n']))
+    };
+    let Some(tool) = step.tool.as_deref().filter(|tool| !is_line(tool)) else {
         return command(&step.text, 0, editor);
     };
     let arguments = Arguments::new(step, tool);
@@ -95,12 +115,18 @@ fn tool_action(step: &Step, tool: &str, arguments: &Arguments, editor: &mut Edit
         "str_replace_editor" | "str_replace_based_edit_tool" | "file_editor" | "editor" | "text_editor" => {
             file_editor(arguments)
         }
+        // SWE-agent's editor as tools: `open` and `create` name the file that the others work in.
+        "open" => editor.opens(Action::on(ActionKind::ReadFile, arguments.path())),
+        "goto" | "scroll_up" | "scroll_down" => editor.stays(Action::of(ActionKind::ReadFile)),
+        "create" => editor.opens(arguments.edit()),
+        "edit" | "insert" | "append" => editor.stays(arguments.edit()),
+        "exit_cost" | "exit_context" | "exit_format" | "exit_error" => Action::of(ActionKind::Other),
         "read" | "read_file" | "readfile" | "open_file" | "view" | "view_file" | "notebookread" | "cat" => {
             Action::on(ActionKind::ReadFile, arguments.path())
         }
-        "edit" | "write" | "multiedit" | "notebookedit" | "write_file" | "writefile" | "edit_file"
-        | "create_file" | "create" | "apply_patch" | "str_replace" | "replace_in_file" | "write_to_file"
-        | "apply_diff" | "search_replace" | "insert" | "patch" | "delete_file" => arguments.edit(),
+        "write" | "multiedit" | "notebookedit" | "write_file" | "writefile" | "edit_file" | "create_file"
+        | "apply_patch" | "str_replace" | "replace_in_file" | "write_to_file" | "apply_diff"
+        | "search_replace" | "patch" | "delete_file" => arguments.edit(),
         "grep" | "glob" | "ls" | "search" | "grep_search" | "file_search" | "codebase_search"
         | "search_files" | "search_dir" | "search_file" | "find_file" | "find" | "list_dir"
         | "list_files" | "list_directory" | "toolsearch" => Action::of(ActionKind::Search),
@@ -117,12 +143,6 @@ fn tool_action(step: &Step, tool: &str, arguments: &Arguments, editor: &mut Edit
         // Any other tool is a domain tool: it calls something outside.
         _ => Action::of(ActionKind::ApiCall),
     }
-}
-
-/// Understands a call that is logged as the line that the agent wrote: `goto 300`, `pytest tests/a.py`. Its tool is only
-/// the line's first word.
-pub(super) fn analyse_line(text: &str, editor: &mut Editor) -> Action {
-    command(text, 0, editor)
 }
 
 /// Whether a number of an action is a parameter of the view itself: `offset=55`, `limit=70`.
@@ -639,19 +659,11 @@ fn program_action(name: &str, program: &str, plain: &[&str], files: &[&str], edi
         }
         "echo" | "printf" => Action::of(Other),
         // SWE-agent's editor; `open` needs a file, as `edit` a line range.
-        "open" => {
-            editor.open = first.and_then(normal_path);
-            Action::on(ReadFile, first)
-        }
-        "create" => {
-            editor.open = first.and_then(normal_path);
-            Action::on(EditFile, first)
-        }
-        "goto" | "scroll_up" | "scroll_down" => Action { path: editor.open.clone(), ..Action::of(ReadFile) },
+        "open" => editor.opens(Action::on(ReadFile, first)),
+        "create" => editor.opens(Action::on(EditFile, first)),
+        "goto" | "scroll_up" | "scroll_down" => editor.stays(Action::of(ReadFile)),
         "search_dir" | "search_file" | "find_file" => Action::of(Search),
-        "edit" | "insert" | "str_replace" | "append" => {
-            Action { path: editor.open.clone(), ..Action::of(EditFile) }
-        }
+        "edit" | "insert" | "str_replace" | "append" => editor.stays(Action::of(EditFile)),
         "str_replace_editor" => match plain {
             ["view", path, ..] => Action::on(ReadFile, Some(path)),
             [_, path, ..] => Action::on(EditFile, Some(path)),
@@ -827,6 +839,42 @@ mod tests {
             act("edit 1:2\nx = 1\nend_of_edit\n"),
             ("edit_file", "src/a.py".to_owned(), "x = 1\n".to_owned())
         );
+    }
+
+    #[test]
+    fn a_call_without_arguments_is_the_line_that_was_written() {
+        let mut editor = Editor::default();
+        let mut act = |text: &str| {
+            let mut s = step(Role::Agent, Kind::Action, text);
+            s.tool = text.split_whitespace().next().map(str::to_owned);
+            let action = analyse(&s, &mut editor);
+            format!("{} {}", action.kind.name(), action.path.as_deref().unwrap_or("-"))
+        };
+        assert_eq!(act("open src/a.py 10"), "read_file src/a.py");
+        assert_eq!(act("scroll_down"), "read_file src/a.py");
+        assert_eq!(act("edit 1:2\nx = 1\nend_of_edit"), "edit_file src/a.py");
+        assert_eq!(act("create b.py"), "edit_file b.py");
+        assert_eq!(act("pytest tests/a.py"), "run_test -");
+        assert_eq!(act("python b.py"), "run_command -");
+        assert_eq!(act("cd /x && rm c.py"), "edit_file c.py");
+        assert_eq!(act("submit"), "submit -");
+    }
+
+    #[test]
+    fn the_editor_as_tools_keeps_its_file() {
+        let mut editor = Editor::default();
+        let mut act = |tool: &str, arguments: &str| {
+            let action = analyse(&call(tool, arguments), &mut editor);
+            format!("{} {}", action.kind.name(), action.path.as_deref().unwrap_or("-"))
+        };
+        assert_eq!(act("goto", r#"{"line_number":5}"#), "read_file -");
+        assert_eq!(act("open", r#"{"path":"tests/a.py","line_number":"5"}"#), "read_file tests/a.py");
+        assert_eq!(act("scroll_down", "{}"), "read_file tests/a.py");
+        assert_eq!(act("edit", r#"{"search":"x","replace":"y"}"#), "edit_file tests/a.py");
+        assert_eq!(act("create", r#"{"filename":"b.py"}"#), "edit_file b.py");
+        assert_eq!(act("insert", r#"{"text":"z","line":"2"}"#), "edit_file b.py");
+        assert_eq!(act("open", "{}"), "read_file b.py");
+        assert_eq!(act("Edit", r#"{"file_path":"c.py","old_string":"x"}"#), "edit_file c.py");
     }
 
     proptest! {

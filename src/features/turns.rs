@@ -141,7 +141,7 @@ impl Reader<'_> {
                     said(&step.text, &mut facts, &mut evidence);
                 }
                 Kind::Action => {
-                    let action = understood(step, &mut self.editor);
+                    let action = actions::analyse(step, &mut self.editor);
                     let files = self.files(step, &action);
                     deeds.push(Deed { step, action, files, result: None });
                 }
@@ -257,18 +257,6 @@ impl Reader<'_> {
             }
             Touch::Read => {}
         }
-    }
-}
-
-/// Understands an action. One that is logged as a bare line is read as that line, whatever its first word.
-fn understood(step: &Step, editor: &mut Editor) -> Action {
-    let is_line = step.arguments.is_none()
-        && step.tool.as_deref().is_some_and(|tool| {
-            step.text.strip_prefix(tool).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        });
-    match is_line {
-        true => actions::analyse_line(&step.text, editor),
-        false => actions::analyse(step, editor),
     }
 }
 
