@@ -32,7 +32,7 @@ pub struct Args {
     data: PathBuf,
     /// Beginning of a trajectory's id, or part of the path of its log
     trajectory: String,
-    /// Draw the turns and the firings of the triggers into this file, svg or png
+    /// Draw the turns and the firings of the triggers into this file, svg or png; as json, what it shows
     #[arg(long, value_name = "FILE", conflicts_with = "experiment")]
     timeline: Option<PathBuf>,
     /// Experiment file that names the variant

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use crate::features::intents::Intent;
 use crate::features::turns::Touch;
 use crate::log::Log;
-use crate::report::{Look, Row, Span, Timeline};
+use crate::report::{Group, Look, Row, Span, Timeline};
 use crate::triggers::{self, Moment};
 
 /// The triggers shown, with their defaults.
@@ -15,7 +15,7 @@ const SHOWN: [&str; 6] = ["turns", "subtask", "intent", "boundary", "staleness",
 /// Rows of files at most: those touched most.
 const MOST_FILES: usize = 10;
 
-/// Draws the timeline of a log into a file, as its ending says: svg or png.
+/// Draws the timeline of a log into a file, as its ending says: svg, png, or json with what the figure shows.
 pub(super) fn write(log: &Log, path: &Path) -> anyhow::Result<()> {
     let timeline = timeline(log)?;
     match path.extension().and_then(|e| e.to_str()) {
@@ -23,7 +23,9 @@ pub(super) fn write(log: &Log, path: &Path) -> anyhow::Result<()> {
         Some("svg") => {
             std::fs::write(path, timeline.svg()?).with_context(|| format!("cannot write {}", path.display()))
         }
-        _ => anyhow::bail!("{} ends neither in .svg nor in .png", path.display()),
+        Some("json") => std::fs::write(path, serde_json::to_string_pretty(&timeline)? + "\n")
+            .with_context(|| format!("cannot write {}", path.display())),
+        _ => anyhow::bail!("{} ends in none of .svg, .png and .json", path.display()),
     }
 }
 
@@ -31,12 +33,13 @@ fn timeline(log: &Log) -> anyhow::Result<Timeline> {
     let t = &log.trajectory;
     let agent = t.agent.as_deref().unwrap_or(&t.format);
     let title = format!("{agent}, {} ({} turns)", t.task_id.as_deref().unwrap_or(&t.id), t.n_turns());
+    let group = |name: &str, rows| Group { name: name.to_owned(), rows };
     let groups = vec![
-        ("Intent, by rules".to_owned(), intents(log)),
-        ("Files: read, run, edited".to_owned(), files(log)),
-        ("Tests and programs: passed, failed".to_owned(), runs(log)),
-        (
-            "Triggers: firing, scope".to_owned(),
+        group("Intent, by rules", intents(log)),
+        group("Files: read, run, edited", files(log)),
+        group("Tests and programs: passed, failed", runs(log)),
+        group(
+            "Triggers: firing, scope",
             SHOWN.iter().map(|name| firings(log, name)).collect::<Result<_, _>>()?,
         ),
     ];
@@ -152,13 +155,14 @@ mod tests {
              agent: all done",
         );
         let t = timeline(&log).unwrap();
-        let named =
-            |group: usize| -> Vec<&str> { t.groups[group].1.iter().map(|row| row.name.as_str()).collect() };
+        let named = |group: usize| -> Vec<&str> {
+            t.groups[group].rows.iter().map(|row| row.name.as_str()).collect()
+        };
         assert_eq!((t.turns, named(0).len(), named(1)), (4, 6, vec!["src/a.py"]));
         assert_eq!(named(3), SHOWN);
-        assert_eq!(t.groups[2].1[0].spans, [turn(3, Look::Good)]);
+        assert_eq!(t.groups[2].rows[0].spans, [turn(3, Look::Good)]);
         // Tests pass at turn 3: it fires before turn 4, over turns 1 and 2.
-        let subtask = &t.groups[3].1[1].spans;
+        let subtask = &t.groups[3].rows[1].spans;
         assert_eq!(subtask[..], [Span { from: 1, to: 2, look: Look::Light }, turn(4, Look::Tick)]);
     }
 }

@@ -44,7 +44,7 @@ use lines::{Gathered, Lines};
 use pages::Page;
 
 pub use claims::Names;
-pub use timeline::{Look, Row, Span, Timeline};
+pub use timeline::{Group, Look, Row, Span, Timeline};
 
 /// How a report is made.
 #[derive(Clone, Debug)]

@@ -4,10 +4,13 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::canvas::{Anchor, CAP_EM, Canvas, Colour, Mark, fitted};
 
 /// How a mark looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Look {
     /// A light bar: reading, a scope.
     Light,
@@ -24,7 +27,7 @@ pub enum Look {
 }
 
 /// A mark over turns of a row, the last one included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Span {
     pub from: u32,
     pub to: u32,
@@ -32,19 +35,26 @@ pub struct Span {
 }
 
 /// A row with its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
     pub name: String,
     pub spans: Vec<Span>,
 }
 
+/// A part of it with its title.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Group {
+    pub name: String,
+    pub rows: Vec<Row>,
+}
+
 /// The figure: groups of rows over the same turns.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Timeline {
     pub title: String,
     /// Number of the last turn; the first is 1.
     pub turns: u32,
-    pub groups: Vec<(String, Vec<Row>)>,
+    pub groups: Vec<Group>,
 }
 
 /// Two columns of a paper: 7 inches.
@@ -81,7 +91,7 @@ impl Timeline {
     }
 
     fn drawn(&self) -> Canvas {
-        let rows: usize = self.groups.iter().map(|(_, rows)| rows.len()).sum();
+        let rows: usize = self.groups.iter().map(|group| group.rows.len()).sum();
         let height = TOP + rows as f64 * ROW + self.groups.len() as f64 * GAP + BOTTOM;
         let mut canvas = Canvas { width: WIDTH, height, title: self.title.clone(), marks: Vec::new() };
         let unit = (WIDTH - LEFT - RIGHT) / f64::from(self.turns.max(1));
@@ -104,7 +114,7 @@ impl Timeline {
             canvas.text((at, bottom + SIZE + 2.0), Anchor::Middle, SIZE, INK, &turn.to_string());
         }
         let mut y = TOP;
-        for (name, rows) in &self.groups {
+        for Group { name, rows } in &self.groups {
             canvas.text((2.0, y + GAP - 3.0), Anchor::Start, SIZE, BLUE, name);
             y += GAP;
             for row in rows {
@@ -155,18 +165,13 @@ mod tests {
     fn rows_lie_within_the_paper() {
         let span = |from, to, look| Span { from, to, look };
         let row = |name: &str, spans| Row { name: name.to_owned(), spans };
+        let group = |name: &str, rows| Group { name: name.to_owned(), rows };
         let timeline = Timeline {
             title: "a run".to_owned(),
             turns: 120,
             groups: vec![
-                (
-                    "Intent".to_owned(),
-                    vec![row("explore", vec![span(1, 3, Look::Dark)]), row("debug", vec![])],
-                ),
-                (
-                    "Triggers".to_owned(),
-                    vec![row("a", vec![span(7, 7, Look::Tick), span(1, 999, Look::Light)])],
-                ),
+                group("Intent", vec![row("explore", vec![span(1, 3, Look::Dark)]), row("debug", vec![])]),
+                group("Triggers", vec![row("a", vec![span(7, 7, Look::Tick), span(1, 999, Look::Light)])]),
             ],
         };
         let canvas = timeline.drawn();

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""What the rules say of the labelled turns: `python3 datasets/phases/rules.py TRAJPRESS DATA [LABELS]`.
+
+TRAJPRESS is the program, DATA a folder with the built-in runs, ingested and annotated; LABELS is labels.jsonl if not named. Prints the
+tables of agreement.py over all turns: intents by rules beside the labelled ones, and the turns before which the triggers `subtask` and `boundary`
+fire, by their defaults, beside labelled subtask ends and boundaries. A trigger fires at the next decision, so its mark is of the turn before.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from agreement import HERE, INTENTS, by_class, f1, kappa, marks, matched, read  # noqa: E402
+
+
+def timeline(program, data, run):
+    """What `inspect --timeline` draws of a run."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "timeline.json"
+        subprocess.run([program, "inspect", data, run, "--timeline", path], check=True, stderr=subprocess.PIPE)
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+def told(rows, first):
+    """{turn: label} of an exported timeline; `first` are the labelled turns of the run."""
+    groups = {group["name"]: {row["name"]: row["spans"] for row in group["rows"]} for group in rows["groups"]}
+    intents = {turn: name for name, spans in groups["Intent, by rules"].items() for s in spans for turn in range(s["from"], s["to"] + 1)}
+    fired = {name: {s["from"] - 1 for s in spans if s["look"] == "tick"} for name, spans in groups["Triggers: firing, scope"].items()}
+    return {turn: {"intent": intents.get(turn, "none"), "subtask_end": turn in fired["subtask"], "boundary": turn in fired["boundary"]}
+            for turn in first}
+
+
+def table(first, second):
+    def show(value):
+        return "-" if value is None else "%.2f" % value
+
+    keys = sorted(first)
+    pairs = [(first[k]["intent"], second[k]["intent"]) for k in keys]
+    same = sum(a == b for a, b in pairs) / len(pairs)
+    loose = sum(a == b or first[k].get("also") == b for k, (a, b) in zip(keys, pairs)) / len(pairs)
+    out = ["%d turns of %d runs; intents: %.2f the same, kappa %s; %.2f if a second labelled intent counts"
+           % (len(keys), len({k[:2] for k in keys}), same, show(kappa(pairs)), loose), "",
+           "| intent | labelled | rules | both | agreement |", "| --- | ---: | ---: | ---: | ---: |"]
+    out += ["| %s | %d | %d | %d | %s |" % (*counts, show(share)) for *counts, share in by_class(pairs, INTENTS)]
+    out += ["", "| mark | labelled | fired | both | precision | recall | F1 | F1 within a turn |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    for name in ("subtask_end", "boundary"):
+        a, b = (marks(rows, keys, lambda r, name=name: r[name]) for rows in (first, second))
+        both = matched(a, b)
+        out.append("| %s | %d | %d | %d | %s | %s | %s | %s |" % (
+            name.replace("_", " "), len(a), len(b), both, show(both / len(b) if b else None), show(both / len(a) if a else None), show(f1(a, b)), show(f1(a, b, 1))))
+    out += ["", "| labelled, then by rules | turns |", "| --- | ---: |"]
+    wrong = {}
+    for a, b in pairs:
+        if a != b:
+            wrong[a, b] = wrong.get((a, b), 0) + 1
+    out += ["| %s, %s | %d |" % (a, b, n) for (a, b), n in sorted(wrong.items(), key=lambda item: (-item[1], item[0]))[:8]]
+    return "\n".join(out)
+
+
+def main(args):
+    if len(args) not in (2, 3):
+        print(__doc__, file=sys.stderr)
+        return 2
+    first = read(args[2] if len(args) == 3 else HERE / "labels.jsonl")
+    second = {}
+    runs = {}
+    for key, row in first.items():
+        runs.setdefault(row["trajectory"], {})[key[2]] = key
+    for run, turns in runs.items():
+        for turn, row in told(timeline(args[0], args[1], run), turns).items():
+            second[turns[turn]] = row
+    print(table(first, second))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
