@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::using::Using;
-use super::{ExitStatus, Output, catalogue, count, print};
+use super::{ExitStatus, Output, acts, catalogue, count, print};
 use crate::context::{Block, Content};
 use crate::experiment::cell::recipe;
 use crate::experiment::plan::Readers;
@@ -136,7 +136,7 @@ fn line(text: &str, width: usize) -> String {
         .take(width)
         .flat_map(|c| match c {
             '\n' => vec!['\u{23ce}'],
-            c if c.is_control() => c.escape_default().collect(),
+            c if acts(c) => c.escape_default().collect(),
             c => vec![c],
         })
         .collect();
@@ -278,5 +278,6 @@ mod tests {
     fn text_cannot_act_on_a_terminal() {
         assert_eq!(line("a\u{1b}[31mb\nc", 9), "a\\u{1b}[31mb\u{23ce}c");
         assert_eq!(line("abc", 2), "ab\u{2026}");
+        assert_eq!(line("a\u{202e}b", 9), "a\\u{202e}b");
     }
 }

@@ -183,6 +183,12 @@ fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Whether a character of a log does something to a terminal, rather than be shown: control characters, and those that turn the
+/// direction of what follows.
+fn acts(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -48,7 +48,7 @@ fn timeline(log: &Log) -> anyhow::Result<Timeline> {
 
 /// Text of a log without control characters.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if super::acts(c) { ' ' } else { c }).collect()
 }
 
 fn turn(turn: usize, look: Look) -> Span {
