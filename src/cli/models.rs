@@ -85,7 +85,7 @@ struct Bench {
     threads: u32,
     /// Sequences side by side in each context, or calls side by side on a server; 0 is as many as fit its memory,
     /// or as the file of models says
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=256))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=128))]
     sequences: u32,
     /// Tokens of each prompt
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]

@@ -108,14 +108,17 @@ fn now() -> i64 {
 }
 
 impl Store {
-    /// Opens the store, or makes it. `cap` is in bytes.
+    /// Opens the store, or makes it. `cap` is in bytes of the file, without the log that SQLite writes beside it.
     pub fn open(path: &Path, cap: u64) -> anyhow::Result<Self> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make the cache's folder {}\nhint: name another file by --cache, or run with --no-cache", folder.display()))?;
         }
-        let connection = Self::prepare(path).with_context(|| {
-            format!("cannot use the call cache {}; delete it, or run with --no-cache", path.display())
+        let connection = Self::prepare(path).map_err(|error| {
+            anyhow::anyhow!(
+                "cannot use the call cache {}: {error}\nhint: name another file by --cache, or run with --no-cache",
+                path.display()
+            )
         })?;
         Ok(Self {
             connection: Mutex::new(connection),
@@ -233,17 +236,33 @@ impl Store {
             }
             write.execute("UPDATE size SET bytes = bytes + ?", params![added])?;
             let bytes: i64 = write.query_row("SELECT bytes FROM size", [], |row| row.get(0))?;
-            if bytes > self.cap {
-                evict(&write, bytes, self.cap / 10 * 9)?;
+            // Pages hold more than the answers, of short ones several times as much.
+            let used = used(&write)?;
+            let counted = if used > self.cap.max(SMALLEST) { used } else { bytes };
+            if counted > self.cap {
+                let room = i128::from(bytes) * i128::from(self.cap / 10 * 9) / i128::from(counted);
+                evict(&write, bytes, room as i64)?;
             }
             write.commit()?;
-            if bytes > self.cap {
-                connection.execute_batch("PRAGMA incremental_vacuum")?;
+            if counted > self.cap {
+                // Each step gives one page back.
+                let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
+                let mut steps = vacuum.query([])?;
+                while steps.next()?.is_some() {}
             }
             Ok(())
         })();
         self.usable(kept);
     }
+}
+
+/// A file of fewer bytes is never too large: that is what SQLite needs for little more than itself.
+const SMALLEST: i64 = 1 << 20;
+
+/// Bytes of the pages in use.
+fn used(connection: &Connection) -> rusqlite::Result<i64> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    Ok((pragma("page_count")? - pragma("freelist_count")?) * pragma("page_size")?)
 }
 
 /// Deletes what was used longest ago until `room` bytes are left.
@@ -293,6 +312,15 @@ impl Claims<'_> {
         for key in self.1.drain(..n) {
             flights.remove(&key);
         }
+        self.0.landed.notify_all();
+    }
+}
+
+impl Claims<'_> {
+    /// Gives up all but these.
+    fn keep(&mut self, wanted: impl Fn(&[u8; 32]) -> bool) {
+        let mut flights = lock(&self.0.flights);
+        self.1.retain(|key| wanted(key) || !flights.remove(key));
         self.0.landed.notify_all();
     }
 }
@@ -392,7 +420,20 @@ impl Model for Cached {
                 asked.push((*key, call));
             }
         }
-        let (mine, mut claims) = self.claim(&mut asked);
+        let (mut mine, mut claims) = self.claim(&mut asked);
+        // Another thread may have computed some of them between the look and the claim.
+        if let Some(store) = self.store.as_ref().filter(|_| !mine.is_empty()) {
+            let keys: Vec<[u8; 32]> = mine.iter().map(|(key, _)| *key).collect();
+            for (key, found) in keys.iter().zip(store.find(&keys)) {
+                if let Some((answer, seconds)) = found {
+                    tally.hits += 1;
+                    tally.seconds_saved += seconds;
+                    outcomes.insert(*key, Ok(answer));
+                }
+            }
+            mine.retain(|(key, _)| !outcomes.contains_key(key));
+            claims.keep(|key| !outcomes.contains_key(key));
+        }
         for group in mine.chunks(GROUP) {
             let group_calls: Vec<Call> = group.iter().map(|(_, call)| (*call).clone()).collect();
             let before = lock(&self.clock).turn(|at_work| at_work + group.len());
@@ -751,11 +792,33 @@ mod tests {
     }
 
     #[test]
+    fn the_file_is_no_larger_than_its_cap() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls.sqlite");
+        let cap = 2 << 20;
+        let store = Store::open(&path, cap).unwrap();
+        // Short answers take several times their bytes.
+        for n in 0..60u32 {
+            let entries: Vec<_> = (0..500u32)
+                .map(|k| (*blake3::hash(&(n * 500 + k).to_le_bytes()).as_bytes(), vec![7; 20]))
+                .collect();
+            store.keep(&entries, 0.1);
+        }
+        let checkpoint = |connection: &Connection| {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        };
+        checkpoint(&lock(&store.connection));
+        let bytes = std::fs::metadata(&path).unwrap().len();
+        assert!((cap / 2..=cap).contains(&bytes), "{bytes}");
+        assert!(store.bytes().unwrap() > 0);
+    }
+
+    #[test]
     fn a_file_that_is_no_store_is_told_with_its_cure() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("calls.sqlite");
         std::fs::write(&path, "not a database, but long enough to be taken for one".repeat(100)).unwrap();
         let error = format!("{:#}", Store::open(&path, 1).err().unwrap());
-        assert!(error.contains("delete it, or run with --no-cache"), "{error}");
+        assert!(error.ends_with("hint: name another file by --cache, or run with --no-cache"), "{error}");
     }
 }

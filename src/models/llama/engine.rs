@@ -134,36 +134,38 @@ impl<'m> Engine<'m> {
         })
     }
 
-    /// Of how many sequences at most tokens may be decoded in one batch: different ones, decoded alone and then in batches of
-    /// several sizes, must have the same logits to the last bit. The context must be new, and is so again afterwards.
+    /// Of how many sequences at most tokens may be decoded in one batch: decoded alone and then in batches of several sizes, they must
+    /// have the same logits to the last bit. With different tokens, and with one for all: those take the same way through
+    /// experts, each of which chooses its kernel by the rows that it gets. The context must be new, and is so again afterwards.
     pub(super) fn equal_rows(&mut self) -> usize {
         let all = self.streams.len();
-        let alone: Vec<_> = (0..all).flat_map(|stream| self.tried(stream..stream + 1)).collect();
-        let sizes = [2, 3, 5, 7, 8, 16].into_iter().filter(|size| *size < all).chain([all]);
-        let equal = |size: &usize| self.tried(0..*size) == alone[..*size];
-        sizes.take_while(equal).last().unwrap_or(1)
+        if all == 1 {
+            return 1;
+        }
+        let vocabulary = self.model.n_vocab();
+        let tokens: Vec<_> = (0..all as i32).map(|n| LlamaToken((101 + 7919 * n) % vocabulary)).collect();
+        let alone: Vec<_> = tokens.iter().flat_map(|token| self.tried(&[*token])).collect();
+        let different = |engine: &mut Self, size: usize| engine.tried(&tokens[..size]) == alone[..size];
+        let same = |engine: &mut Self, size: usize| {
+            engine.tried(&vec![tokens[0]; size]).iter().all(|logits| *logits == alone[0])
+        };
+        let most = [all, all.min(7)].into_iter().find(|size| different(self, *size) && same(self, *size));
+        most.filter(|most| [2, 3, 5].into_iter().filter(|size| size < most).all(|size| different(self, size)))
+            .unwrap_or(1)
     }
 
-    /// The bits of the logits of one token in each of these streams, decoded in one batch behind another token.
-    fn tried(&mut self, streams: Range<usize>) -> Vec<Vec<u32>> {
-        let vocabulary = self.model.n_vocab();
-        let token =
-            |stream: usize, at: usize| LlamaToken((101 + 7919 * (2 * stream + at) as i32) % vocabulary);
-        for stream in streams.clone() {
-            self.batch.clear();
-            self.add(token(stream, 0), 0, stream);
-            self.decode();
-        }
+    /// The bits of the logits of these first tokens of the streams, decoded in one batch.
+    fn tried(&mut self, tokens: &[LlamaToken]) -> Vec<Vec<u32>> {
         self.batch.clear();
-        for stream in streams.clone() {
-            self.add(token(stream, 1), 1, stream);
+        for (stream, token) in tokens.iter().enumerate() {
+            self.add(*token, 0, stream);
         }
         self.decode();
         let bits = |row: usize| {
             self.context.get_logits_ith(row as i32).iter().map(|logit| logit.to_bits()).collect()
         };
-        let seen = (0..streams.len()).map(bits).collect();
-        for stream in streams {
+        let seen = (0..tokens.len()).map(bits).collect();
+        for stream in 0..tokens.len() {
             self.cut(stream, 0);
         }
         seen

@@ -40,7 +40,10 @@ pub const FLAVOUR: &str = match option_env!("TRAJPRESS_LLAMA_FLAVOUR") {
 };
 
 /// Part of the identity: weights are repacked unless the build was told otherwise, as by the project's `.cargo/config.toml`.
-const PACKED: &str = if option_env!("GGML_CPU_REPACK").is_some() { "" } else { " repacked" };
+const PACKED: &str = match option_env!("GGML_CPU_REPACK") {
+    Some(value) if matches!(value.as_bytes(), b"OFF") => "",
+    _ => " repacked",
+};
 
 /// How often a worker is started again, or a call asked again, because another process killed the worker.
 const KILLS: usize = 3;
@@ -217,7 +220,7 @@ impl Llama {
     /// Asks one call in a worker of its own.
     fn alone(&self, call: &Call) -> Outcome {
         let _one = lock(&self.alone);
-        let options = Options { contexts: 1, ..self.options.clone() };
+        let options = Options { contexts: 1, sequences: Some(1), ..self.options.clone() };
         let mut kills = 0;
         loop {
             let (worker, _) = self.start(&options)?;

@@ -23,6 +23,11 @@ use super::{Kind, Options};
 /// # Errors
 /// The model cannot be loaded (the program is told), or nobody asks.
 pub fn run() -> anyhow::Result<()> {
+    // A context without its thread would keep its calls waiting: its panic ends the worker, which is noticed.
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("error: {panic}");
+        std::process::exit(101);
+    }));
     let mut from = io::stdin().lock();
     let Ok(Some(Request::Load(options))) = receive(&mut from) else {
         anyhow::bail!("this command serves models to trajpress itself and is not meant to be run by hand");
@@ -84,6 +89,11 @@ fn serve(options: &Options, desk: &Desk, from: &mut impl io::Read) -> Result<(),
     let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
     let model = LlamaModel::load_from_file(&backend, &options.path, &LlamaModelParams::default())
         .map_err(|error| format!("{}: {error}", options.path.display()))?;
+    if model.is_recurrent() || model.is_hybrid() {
+        return Err("it is a recurrent model, whose state cannot be taken back to an earlier token: what is shared between prompts \
+                    here would be wrong\nhint: use a transformer, or a server"
+            .to_owned());
+    }
     let window = options.window;
     if window == 0 || window > model.n_ctx_train() {
         return Err(format!(
