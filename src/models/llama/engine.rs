@@ -19,7 +19,7 @@
 //! 4. how many sequences are at work changes from token to token, and with it the kernels: tokens that are written share a batch
 //!    of at most so many rows as were seen to leave all bits alone when the worker started ([`Engine::equal_rows`]). Those of
 //!    8-bit weights may be any number: their kernels sum each row in the same order. K-quants have other kernels from 8
-//!    rows on (which [`Options::batched`](super::Options::batched) takes for any number). Weights that are repacked when they are
+//!    rows on (which [`Options::batched`](super::Options::batched) takes for any number). Mixtures of experts and weights that are repacked when they are
 //!    loaded write one by one; `.cargo/config.toml` turns that off;
 //! 5. one thread a context.
 
@@ -49,6 +49,9 @@ const NO_FLASH_ATTENTION: i32 = 0;
 
 /// Fewer tokens than that are written faster one after the other.
 const WORTH_A_BATCH: usize = 4;
+
+/// Rows of a batch for which llama.cpp takes the kernels of one row.
+const FEW: usize = 7;
 
 /// A repeated end is a loop when it has come so many times and is so many tokens long in all.
 const LOOP_TIMES: usize = 4;
@@ -134,9 +137,8 @@ impl<'m> Engine<'m> {
         })
     }
 
-    /// Of how many sequences at most tokens may be decoded in one batch: decoded alone and then in batches of several sizes, they must
-    /// have the same logits to the last bit. With different tokens, and with one for all: those take the same way through
-    /// experts, each of which chooses its kernel by the rows that it gets. The context must be new, and is so again afterwards.
+    /// Of how many sequences at most tokens may be decoded in one batch: different ones, decoded alone and then in batches of several
+    /// sizes, must have the same logits to the last bit. The context must be new, and is so again afterwards.
     pub(super) fn equal_rows(&mut self) -> usize {
         let all = self.streams.len();
         if all == 1 {
@@ -145,12 +147,9 @@ impl<'m> Engine<'m> {
         let vocabulary = self.model.n_vocab();
         let tokens: Vec<_> = (0..all as i32).map(|n| LlamaToken((101 + 7919 * n) % vocabulary)).collect();
         let alone: Vec<_> = tokens.iter().flat_map(|token| self.tried(&[*token])).collect();
-        let different = |engine: &mut Self, size: usize| engine.tried(&tokens[..size]) == alone[..size];
-        let same = |engine: &mut Self, size: usize| {
-            engine.tried(&vec![tokens[0]; size]).iter().all(|logits| *logits == alone[0])
-        };
-        let most = [all, all.min(7)].into_iter().find(|size| different(self, *size) && same(self, *size));
-        most.filter(|most| [2, 3, 5].into_iter().filter(|size| size < most).all(|size| different(self, size)))
+        let equal = |engine: &mut Self, size: usize| engine.tried(&tokens[..size]) == alone[..size];
+        let most = [all, all.min(FEW)].into_iter().find(|size| equal(self, *size));
+        most.filter(|most| [2, 3, 5].into_iter().filter(|size| size < most).all(|size| equal(self, size)))
             .unwrap_or(1)
     }
 

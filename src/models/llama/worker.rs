@@ -125,7 +125,11 @@ fn serve(options: &Options, desk: &Desk, from: &mut impl io::Read) -> Result<(),
             }
         }
         // What one context computes, every other does, too.
-        let rows = engines.first_mut().map_or(1, Engine::equal_rows);
+        // Experts share their rows in ways that no trial foresees.
+        let rows = match engines.first_mut() {
+            Some(engine) if !has_experts(&model) => engine.equal_rows(),
+            _ => 1,
+        };
         for engine in &mut engines {
             engine.write_in(rows);
         }
@@ -163,6 +167,13 @@ fn generate(mut engine: Engine<'_>, desk: &Desk) {
             desk.done(id, outcome);
         }
     }
+}
+
+/// Whether the weights are a mixture of experts.
+fn has_experts(model: &LlamaModel) -> bool {
+    let value = |key: &str| model.meta_val_str(key).ok();
+    let count = value("general.architecture").and_then(|name| value(&format!("{name}.expert_count")));
+    count.is_some_and(|count| count != "0")
 }
 
 fn token_text(model: &LlamaModel, token: llama_cpp_2::token::LlamaToken) -> String {
