@@ -95,9 +95,16 @@ fn beginning(
     kept
 }
 
-/// A summary of the scope for a model that takes over.
+/// A summary of the scope for a model that takes over. The words that stand before an earlier one are no part of what
+/// is extracted.
 pub(super) fn handoff(scope: &Scope<'_>, max_tokens: u32, env: &mut Env<'_>) -> anyhow::Result<String> {
-    summarise(&texts(scope), max_tokens, env, || {
+    let mut texts = texts(scope);
+    for text in &mut texts {
+        if text.starts_with(HANDOFF) {
+            text.drain(..HANDOFF.len());
+        }
+    }
+    summarise(&texts, max_tokens, env, || {
         let log = transcript(scope, scope.blocks.clone());
         Ok(Prompt::render(TEMPLATE, &[("log", Data::fenced(&log).may_cut().into())])?)
     })
@@ -129,5 +136,16 @@ mod tests {
         assert_eq!(users(100), "the parser in src/parser.py, pleaseleave them");
         assert_eq!(users(5), "the parser ileave them");
         assert_eq!(users(0), "");
+    }
+
+    #[test]
+    fn the_words_before_a_summary_are_not_summarised() {
+        let padded = SCRIPT
+            .replace("agent: ", &format!("agent: {}", "many words, and nobody reads them. ".repeat(20)));
+        let after = after_events(("codex", ""), ("turns", "n = 1"), &padded);
+        assert_eq!(after.len(), 3);
+        for text in after {
+            assert_eq!(text.matches("Another language model").count(), 1, "{text}");
+        }
     }
 }

@@ -76,11 +76,11 @@ pub(crate) fn pick(
         Around::new(goal, agent.map(|step| (step, log.trajectory.steps[step as usize].text.as_str())));
     let mut ratings = rules::rate(&all, &around);
     for (candidate, rating) in all.iter().zip(&mut ratings) {
-        let is = |goal: &super::goals::Goal| {
-            goal.step == candidate.step && goal.start.is_some_and(|start| candidate.bytes.contains(&start))
-        };
-        if goals.current.iter().chain(&goals.original).any(is) {
+        if goals.is_in_force(candidate.step, &candidate.bytes) {
             (rating.score, rating.kind) = (1.0, ItemKind::Goal);
+        } else if goals.stated.iter().any(|goal| goal.stands(candidate.step, &candidate.bytes)) {
+            // A goal that was given up is no constraint, whatever its words.
+            rating.kind = ItemKind::Goal;
         }
     }
     let mut extraction = Extraction { core: core(&all, &ratings), ..Extraction::default() };
@@ -120,7 +120,7 @@ pub(crate) fn pick(
     let Some(judged) = judged else { return Ok(extraction) };
     let own = if method == Method::Rules || picking.prior > 0.0 { LEAST } else { ABOVE_MEAN };
     let mut kept = choose(&judged, logit(picking.threshold.unwrap_or(own)), picking);
-    for goal in (0..all.len()).filter(|&at| ratings[at].kind == ItemKind::Goal) {
+    for goal in (0..all.len()).filter(|&at| goals.is_in_force(all[at].step, &all[at].bytes)) {
         if !kept.iter().any(|(at, _)| *at == goal) {
             kept.push((goal, logit(1.0)));
         }
@@ -129,6 +129,11 @@ pub(crate) fn pick(
     extraction.picked =
         kept.into_iter().map(|(at, score)| of(&all[at], &ratings[at], share(score))).collect();
     Ok(extraction)
+}
+
+/// The first step of the fresh turns.
+pub(crate) fn since(scope: &Scope<'_>) -> u32 {
+    scope.log.turns[scope.fresh as usize].steps.start
 }
 
 /// The step of the decision that is about to be made; what was logged before it is known.
