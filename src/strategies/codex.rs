@@ -138,6 +138,19 @@ mod tests {
         assert_eq!(users(0), "");
     }
 
+    /// What an event cut is cut again by the next, to what the next alone would have left.
+    #[test]
+    fn a_message_that_was_cut_is_cut_again() {
+        let padded = SCRIPT
+            .replace("agent: ", &format!("agent: {}", "so many words that nobody has read them. ".repeat(9)));
+        let after = after_events(("codex", "max_tokens = 0\nuser_tokens = 5"), ("turns", "n = 1"), &padded);
+        let users: Vec<&str> =
+            after.iter().map(|a| a.split("Another language model").next().unwrap()).collect();
+        assert_eq!(users[0], "");
+        assert!(users[1].starts_with("the parser i") && users[1].len() > "the parser i".len(), "{users:?}");
+        assert_eq!(users[2], "the parser ileave them");
+    }
+
     #[test]
     fn the_words_before_a_summary_are_not_summarised() {
         let padded = SCRIPT

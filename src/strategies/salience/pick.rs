@@ -248,4 +248,26 @@ mod tests {
         assert_eq!(none, [(0, -2.0)]);
         assert!(choose(&[], 0.0, &picking(Variant::Aggressive)).is_empty());
     }
+
+    #[test]
+    fn quotations_are_ranked_by_where_they_stand() {
+        let quote = |step: u32, score: f64| Picked {
+            step,
+            bytes: 0..9,
+            kind: ItemKind::Fact,
+            score,
+            is_repaired: false,
+        };
+        let kept = |variant| -> Vec<u32> {
+            let mut picked = vec![quote(1, 0.2), quote(2, 0.5), quote(3, 0.6), quote(4, 0.9)];
+            cut_off(&mut picked, &picking(variant));
+            picked.into_iter().map(|quote| quote.step).collect()
+        };
+        assert_eq!(kept(Variant::Standard), [1, 2, 3, 4]);
+        assert_eq!(kept(Variant::Conservative), [1, 2, 3, 4]);
+        assert_eq!(kept(Variant::Aggressive), [2, 3, 4]);
+        assert_eq!(kept(Variant::TopK), [3, 4]);
+        // Ratings 2.8, 5.5, 6.4, 9.1.
+        assert_eq!(kept(Variant::Ranked), [3, 4]);
+    }
 }
