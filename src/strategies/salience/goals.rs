@@ -200,10 +200,15 @@ impl Goals {
     }
 }
 
-/// Whether a user message gives the agent another task.
+/// Whether a user message gives the agent another task. Who forgets a number ("forget the $500") corrects it, and no more.
 pub(crate) fn is_change(text: &str) -> bool {
     let plain = rules::plain(clipped(text));
-    let count = |cues: &[&str]| cues.iter().filter(|cue| rules::holds(&plain, &[cue])).count();
+    let corrects = |cue: &str| {
+        let after = plain.split(&format!(" {cue} ")).skip(1).collect::<Vec<_>>();
+        !after.is_empty() && after.iter().all(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let count =
+        |cues: &[&str]| cues.iter().filter(|cue| rules::holds(&plain, &[cue]) && !corrects(cue)).count();
     count(STRONG) > 0 || count(WEAK) > 1
 }
 
@@ -265,8 +270,11 @@ fn stated(step: u32, text: &str, is_change: bool) -> Option<Goal> {
         let changes = is_change && rules::holds(&plain, STRONG);
         let greets = rules::holds(&plain, &["hello", "hi", "good morning", "morning", "hallo", "thanks"]);
         let words = content_words(&text[range.clone()]).len();
-        (2 * i32::from(asks) + 2 * i32::from(changes) + i32::from(words > 2) - 2 * i32::from(n_words < 4))
-            - i32::from(greets && n_words < 4)
+        // Of two that weigh the same the one that asks is the goal; the other announces it.
+        let weight = (2 * i32::from(asks) + 2 * i32::from(changes) + i32::from(words > 2)
+            - 2 * i32::from(n_words < 4))
+            - i32::from(greets && n_words < 4);
+        (weight, asks)
     };
     let best =
         statements.iter().enumerate().max_by_key(|(at, range)| (weight(range), std::cmp::Reverse(*at)))?;
@@ -380,10 +388,22 @@ mod tests {
     }
 
     #[test]
+    fn what_announces_a_change_is_not_the_goal() {
+        let text = "The board changed its mind. Please draw a map of the harbour.";
+        assert_eq!(stated(0, text, true).unwrap().text, "Please draw a map of the harbour.");
+        let text = "Back to the map of the harbour. It is raining again.";
+        assert_eq!(stated(0, text, true).unwrap().text, "Back to the map of the harbour.");
+    }
+
+    #[test]
     fn what_is_no_change() {
-        for text in
-            ["Thanks.", "Use the new parser instead of the old one.", "Wait for the tests, please.", ""]
-        {
+        for text in [
+            "Thanks.",
+            "Forget the 20 euros, it must not exceed 30.",
+            "Use the new parser instead of the old one.",
+            "Wait for the tests, please.",
+            "",
+        ] {
             assert!(!is_change(text), "{text}");
         }
         for text in ["Actually no, stop that.", "Vergiss den Bericht.", "Scratch that, do the cards."] {
