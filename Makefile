@@ -11,7 +11,7 @@ NATIVE := source tests/native.sh &&
 export PORTABLE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test lint bench figures clean
+.PHONY: help setup build run test lint coverage bench figures clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -45,6 +45,9 @@ test: setup ## Run all tests; set TRAJPRESS_LOGS to a folder of real logs to inc
 lint: setup ## Check formatting and lints
 	$(CARGO) fmt --check
 	$(NATIVE) $(CARGO) clippy --release --all-targets --locked -- -D warnings
+
+coverage: setup ## Say which share of the lines of src/strategies the unit tests run
+	@bash tests/coverage.sh
 
 bench: setup ## Run the benchmarks, each beside its reference
 	$(NATIVE) $(CARGO) bench --locked

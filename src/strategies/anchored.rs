@@ -125,9 +125,7 @@ impl Anchor {
 mod tests {
     use super::super::tests::after_events;
 
-    #[test]
-    fn what_is_there_stays_and_what_is_new_is_added() {
-        let script = "user: mend it
+    const SCRIPT: &str = "user: mend it
             thought: look at the parser
             action: cat src/parser.py
             observation: return text.splitt()~it was so and not of the on or but it was so and not of the on or but it was so and not of the on or but it was so
@@ -135,13 +133,26 @@ mod tests {
             action: pytest tests/test_parser.py
             observation: AttributeError: splitt~it was so and not of the on or but it was so and not of the on or but it was so and not of the on or but it was so
             agent: I see";
+
+    #[test]
+    fn what_is_there_stays_and_what_is_new_is_added() {
         assert_eq!(
-            after_events(("anchored", "max_tokens = 6"), ("turns", "n = 1"), script),
+            after_events(("anchored", "max_tokens = 6"), ("turns", "n = 1"), SCRIPT),
             [
                 "Progress: cat src/parser.py\nFiles: src/parser.py\nNext: look at the parser",
                 "Progress: cat src/parser.py\npytest tests/test_parser.py\nFiles: src/parser.py, \
                  tests/test_parser.py\nErrors: AttributeError\nNext: now run its tests",
             ]
+        );
+    }
+
+    #[test]
+    fn the_oldest_progress_goes() {
+        let params = "max_tokens = 6\nprogress_tokens = 6";
+        let last = after_events(("anchored", params), ("turns", "n = 1"), SCRIPT).pop().unwrap();
+        assert!(
+            last.starts_with("Progress: pytest tests/test_parser.py\nFiles: src/parser.py, tests/"),
+            "{last}"
         );
     }
 }

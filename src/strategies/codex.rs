@@ -95,9 +95,16 @@ fn beginning(
     kept
 }
 
-/// A summary of the scope for a model that takes over.
+/// A summary of the scope for a model that takes over. The words that stand before an earlier one are no part of what
+/// is extracted.
 pub(super) fn handoff(scope: &Scope<'_>, max_tokens: u32, env: &mut Env<'_>) -> anyhow::Result<String> {
-    summarise(&texts(scope), max_tokens, env, || {
+    let mut texts = texts(scope);
+    for text in &mut texts {
+        if text.starts_with(HANDOFF) {
+            text.drain(..HANDOFF.len());
+        }
+    }
+    summarise(&texts, max_tokens, env, || {
         let log = transcript(scope, scope.blocks.clone());
         Ok(Prompt::render(TEMPLATE, &[("log", Data::fenced(&log).may_cut().into())])?)
     })
@@ -129,5 +136,29 @@ mod tests {
         assert_eq!(users(100), "the parser in src/parser.py, pleaseleave them");
         assert_eq!(users(5), "the parser ileave them");
         assert_eq!(users(0), "");
+    }
+
+    /// What an event cut is cut again by the next, to what the next alone would have left.
+    #[test]
+    fn a_message_that_was_cut_is_cut_again() {
+        let padded = SCRIPT
+            .replace("agent: ", &format!("agent: {}", "so many words that nobody has read them. ".repeat(9)));
+        let after = after_events(("codex", "max_tokens = 0\nuser_tokens = 5"), ("turns", "n = 1"), &padded);
+        let users: Vec<&str> =
+            after.iter().map(|a| a.split("Another language model").next().unwrap()).collect();
+        assert_eq!(users[0], "");
+        assert!(users[1].starts_with("the parser i") && users[1].len() > "the parser i".len(), "{users:?}");
+        assert_eq!(users[2], "the parser ileave them");
+    }
+
+    #[test]
+    fn the_words_before_a_summary_are_not_summarised() {
+        let padded = SCRIPT
+            .replace("agent: ", &format!("agent: {}", "many words, and nobody reads them. ".repeat(20)));
+        let after = after_events(("codex", ""), ("turns", "n = 1"), &padded);
+        assert_eq!(after.len(), 3);
+        for text in after {
+            assert_eq!(text.matches("Another language model").count(), 1, "{text}");
+        }
     }
 }

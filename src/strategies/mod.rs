@@ -363,19 +363,34 @@ fn keep_pieces(scope: &Scope<'_>, pieces: &[Piece]) -> Vec<Edit> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::experiment::replay::{Observer, Recipe, Run, replay};
+    use crate::experiment::replay::{Event, Observer, Recipe, Run, replay};
+
+    mod edge_cases;
 
     /// A replay without a model.
     pub(super) fn run(strategy: (&str, &str), trigger: (&str, &str), log: &Log) -> Run {
+        replayed(strategy, trigger, log, None, None)
+    }
+
+    /// A replay with these models.
+    pub(super) fn replayed(
+        strategy: (&str, &str),
+        trigger: (&str, &str),
+        log: &Log,
+        model: Option<Arc<dyn Model>>,
+        embedder: Option<Arc<dyn Model>>,
+    ) -> Run {
         struct Nobody;
         impl Observer for Nobody {}
         let recipe = Recipe {
             strategy: build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
             trigger: crate::triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
             seed: 1,
-            model: None,
-            embedder: None,
+            model,
+            embedder,
         };
         let tokenizer = Tokenizer::load("o200k").unwrap();
         replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap()

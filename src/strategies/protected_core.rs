@@ -95,7 +95,7 @@ impl Strategy for ProtectedCore {
         let log = scope.log;
         let until = pick::decision(scope);
         let mut memory = std::mem::take(env.state::<Memory>());
-        let goals = memory.goals.before(log, self.source, until);
+        let goals = memory.goals.before(log, self.source, pick::since(scope), until);
         let annotated = memory.goals.annotations(log).map_or(&[][..], |known| &known.constraints);
         let is_given = match self.source {
             Origin::Extracted => false,
@@ -120,7 +120,8 @@ impl Strategy for ProtectedCore {
             extraction.picked = std::mem::take(&mut extraction.core);
         }
         let is_core = |p: &Picked| match p.kind {
-            ItemKind::Goal | ItemKind::Decision => true,
+            ItemKind::Goal => goals.is_in_force(p.step, &p.bytes),
+            ItemKind::Decision => true,
             ItemKind::Constraint => !is_given,
             ItemKind::Fact | ItemKind::ToolOutput => false,
         };

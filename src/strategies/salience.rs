@@ -168,7 +168,7 @@ impl Strategy for Salience {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let log = scope.log;
         let mut memory = std::mem::take(env.state::<Memory>());
-        let goals = memory.goals.before(log, self.goals, pick::decision(scope));
+        let goals = memory.goals.before(log, self.goals, pick::since(scope), pick::decision(scope));
         let mut extraction = pick::pick(scope, &goals, &self.picking(), env)?;
         let is_empty = extraction.picked.is_empty();
         if is_empty {

@@ -24,6 +24,8 @@ pub(crate) struct Goal {
 pub(crate) struct Goals {
     pub(crate) original: Option<Goal>,
     pub(crate) current: Option<Goal>,
+    /// All that were stated since some step, in force or not.
+    pub(crate) stated: Vec<Goal>,
 }
 
 /// Where goals and constraints come from.
@@ -125,6 +127,8 @@ pub(crate) struct Reader {
     read: u32,
     /// Goals that the log states, up to there.
     said: Vec<Goal>,
+    /// Which of them is in force: one that comes back is the first again.
+    current: usize,
 }
 
 impl Reader {
@@ -133,8 +137,9 @@ impl Reader {
         self.annotations.get_or_insert_with(|| Annotations::of(log)).as_ref()
     }
 
-    /// The goals that are known before step `until`, which must not be before an earlier one.
-    pub(crate) fn before(&mut self, log: &Log, origin: Origin, until: u32) -> Goals {
+    /// The goals that are known before step `until`, which must not be before an earlier one, and those of them that were
+    /// stated from step `since` on.
+    pub(crate) fn before(&mut self, log: &Log, origin: Origin, since: u32, until: u32) -> Goals {
         let goal = |goal: &crate::annotations::Goal| {
             let at = log.trajectory.steps[goal.step as usize].text.find(&goal.text);
             Goal { step: goal.step, text: goal.text.clone(), start: at.map(|at| at as u32) }
@@ -142,15 +147,17 @@ impl Reader {
         let annotated = |reader: &mut Self| {
             let all = reader.annotations(log).map_or(&[][..], |known| &known.goals);
             let mut known = all.iter().filter(|goal| goal.step < until);
+            let stated = known.clone().filter(|goal| goal.step >= since).map(goal).collect();
             let original = known.next();
-            Goals { original: original.map(goal), current: known.next_back().or(original).map(goal) }
+            Goals { original: original.map(goal), current: known.next_back().or(original).map(goal), stated }
         };
         let goals = if origin == Origin::Extracted { Goals::default() } else { annotated(self) };
         if origin == Origin::Annotations || goals.original.is_some() {
             return goals;
         }
         self.read(log, until);
-        Goals { original: self.said.first().cloned(), current: self.said.last().cloned() }
+        let stated = self.said[self.said.partition_point(|goal| goal.step < since)..].to_vec();
+        Goals { original: self.said.first().cloned(), current: self.said.get(self.current).cloned(), stated }
     }
 
     /// Reads what the log states up to a step.
@@ -164,17 +171,28 @@ impl Reader {
             {
                 continue;
             }
-            let Some(mut goal) = stated(step, &logged.text, !first) else { continue };
-            if let Some(original) = self.said.first().filter(|original| is_same(original, &goal)) {
-                goal.clone_from(original);
-            }
+            let Some(goal) = stated(step, &logged.text, !first) else { continue };
+            let is_back = self.said.first().is_some_and(|original| is_same(original, &goal));
+            self.current = if is_back { 0 } else { self.said.len() };
             self.said.push(goal);
         }
         self.read = self.read.max(until);
     }
 }
 
+impl Goal {
+    /// Whether it was stated here.
+    pub(crate) fn stands(&self, step: u32, bytes: &std::ops::Range<u32>) -> bool {
+        self.step == step && self.start.is_some_and(|start| bytes.contains(&start))
+    }
+}
+
 impl Goals {
+    /// Whether the first goal or the one in force was stated here.
+    pub(crate) fn is_in_force(&self, step: u32, bytes: &std::ops::Range<u32>) -> bool {
+        self.original.iter().chain(&self.current).any(|goal| goal.stands(step, bytes))
+    }
+
     /// Whether the goal is another one than at the start.
     pub(crate) fn has_changed(&self) -> bool {
         let text = |goal: &Option<Goal>| goal.as_ref().map(|goal| goal.text.clone());
@@ -182,10 +200,15 @@ impl Goals {
     }
 }
 
-/// Whether a user message gives the agent another task.
+/// Whether a user message gives the agent another task. Who forgets a number ("forget the $500") corrects it, and no more.
 pub(crate) fn is_change(text: &str) -> bool {
     let plain = rules::plain(clipped(text));
-    let count = |cues: &[&str]| cues.iter().filter(|cue| rules::holds(&plain, &[cue])).count();
+    let corrects = |cue: &str| {
+        let after = plain.split(&format!(" {cue} ")).skip(1).collect::<Vec<_>>();
+        !after.is_empty() && after.iter().all(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let count =
+        |cues: &[&str]| cues.iter().filter(|cue| rules::holds(&plain, &[cue]) && !corrects(cue)).count();
     count(STRONG) > 0 || count(WEAK) > 1
 }
 
@@ -247,8 +270,11 @@ fn stated(step: u32, text: &str, is_change: bool) -> Option<Goal> {
         let changes = is_change && rules::holds(&plain, STRONG);
         let greets = rules::holds(&plain, &["hello", "hi", "good morning", "morning", "hallo", "thanks"]);
         let words = content_words(&text[range.clone()]).len();
-        (2 * i32::from(asks) + 2 * i32::from(changes) + i32::from(words > 2) - 2 * i32::from(n_words < 4))
-            - i32::from(greets && n_words < 4)
+        // Of two that weigh the same the one that asks is the goal; the other announces it.
+        let weight = (2 * i32::from(asks) + 2 * i32::from(changes) + i32::from(words > 2)
+            - 2 * i32::from(n_words < 4))
+            - i32::from(greets && n_words < 4);
+        (weight, asks)
     };
     let best =
         statements.iter().enumerate().max_by_key(|(at, range)| (weight(range), std::cmp::Reverse(*at)))?;
@@ -294,9 +320,9 @@ mod tests {
         let log = log();
         // What was read before makes no difference.
         let mut reader = Reader::default();
-        reader.before(&log, origin, until / 2);
-        let goals = reader.before(&log, origin, until);
-        assert_eq!(Reader::default().before(&log, origin, until), goals);
+        reader.before(&log, origin, 0, until / 2);
+        let goals = reader.before(&log, origin, 0, until);
+        assert_eq!(Reader::default().before(&log, origin, 0, until), goals);
         let text = |goal: Option<Goal>| goal.map(|goal| goal.text);
         (text(goals.original), text(goals.current))
     }
@@ -309,6 +335,17 @@ mod tests {
         let (_, current) = goals(Origin::Extracted, 6);
         assert!(current.unwrap().contains("season cards cost us"));
         assert_eq!(goals(Origin::Extracted, 8), (first.clone(), first));
+    }
+
+    #[test]
+    fn goals_that_were_stated_since_a_step() {
+        let log = log();
+        let steps = |origin, since| -> Vec<u32> {
+            Reader::default().before(&log, origin, since, 9).stated.iter().map(|goal| goal.step).collect()
+        };
+        assert_eq!(steps(Origin::Extracted, 0), [1, 5, 7]);
+        assert_eq!(steps(Origin::Extracted, 2), [5, 7]);
+        assert_eq!(steps(Origin::Annotations, 2), [5]);
     }
 
     #[test]
@@ -351,10 +388,22 @@ mod tests {
     }
 
     #[test]
+    fn what_announces_a_change_is_not_the_goal() {
+        let text = "The board changed its mind. Please draw a map of the harbour.";
+        assert_eq!(stated(0, text, true).unwrap().text, "Please draw a map of the harbour.");
+        let text = "Back to the map of the harbour. It is raining again.";
+        assert_eq!(stated(0, text, true).unwrap().text, "Back to the map of the harbour.");
+    }
+
+    #[test]
     fn what_is_no_change() {
-        for text in
-            ["Thanks.", "Use the new parser instead of the old one.", "Wait for the tests, please.", ""]
-        {
+        for text in [
+            "Thanks.",
+            "Forget the 20 euros, it must not exceed 30.",
+            "Use the new parser instead of the old one.",
+            "Wait for the tests, please.",
+            "",
+        ] {
             assert!(!is_change(text), "{text}");
         }
         for text in ["Actually no, stop that.", "Vergiss den Bericht.", "Scratch that, do the cards."] {

@@ -76,11 +76,11 @@ pub(crate) fn pick(
         Around::new(goal, agent.map(|step| (step, log.trajectory.steps[step as usize].text.as_str())));
     let mut ratings = rules::rate(&all, &around);
     for (candidate, rating) in all.iter().zip(&mut ratings) {
-        let is = |goal: &super::goals::Goal| {
-            goal.step == candidate.step && goal.start.is_some_and(|start| candidate.bytes.contains(&start))
-        };
-        if goals.current.iter().chain(&goals.original).any(is) {
+        if goals.is_in_force(candidate.step, &candidate.bytes) {
             (rating.score, rating.kind) = (1.0, ItemKind::Goal);
+        } else if goals.stated.iter().any(|goal| goal.stands(candidate.step, &candidate.bytes)) {
+            // A goal that was given up is no constraint, whatever its words.
+            rating.kind = ItemKind::Goal;
         }
     }
     let mut extraction = Extraction { core: core(&all, &ratings), ..Extraction::default() };
@@ -120,7 +120,7 @@ pub(crate) fn pick(
     let Some(judged) = judged else { return Ok(extraction) };
     let own = if method == Method::Rules || picking.prior > 0.0 { LEAST } else { ABOVE_MEAN };
     let mut kept = choose(&judged, logit(picking.threshold.unwrap_or(own)), picking);
-    for goal in (0..all.len()).filter(|&at| ratings[at].kind == ItemKind::Goal) {
+    for goal in (0..all.len()).filter(|&at| goals.is_in_force(all[at].step, &all[at].bytes)) {
         if !kept.iter().any(|(at, _)| *at == goal) {
             kept.push((goal, logit(1.0)));
         }
@@ -129,6 +129,11 @@ pub(crate) fn pick(
     extraction.picked =
         kept.into_iter().map(|(at, score)| of(&all[at], &ratings[at], share(score))).collect();
     Ok(extraction)
+}
+
+/// The first step of the fresh turns.
+pub(crate) fn since(scope: &Scope<'_>) -> u32 {
+    scope.log.turns[scope.fresh as usize].steps.start
 }
 
 /// The step of the decision that is about to be made; what was logged before it is known.
@@ -242,5 +247,27 @@ mod tests {
         let none = choose(&[(0, -2.0), (1, -3.0)], 0.0, &picking(Variant::Aggressive));
         assert_eq!(none, [(0, -2.0)]);
         assert!(choose(&[], 0.0, &picking(Variant::Aggressive)).is_empty());
+    }
+
+    #[test]
+    fn quotations_are_ranked_by_where_they_stand() {
+        let quote = |step: u32, score: f64| Picked {
+            step,
+            bytes: 0..9,
+            kind: ItemKind::Fact,
+            score,
+            is_repaired: false,
+        };
+        let kept = |variant| -> Vec<u32> {
+            let mut picked = vec![quote(1, 0.2), quote(2, 0.5), quote(3, 0.6), quote(4, 0.9)];
+            cut_off(&mut picked, &picking(variant));
+            picked.into_iter().map(|quote| quote.step).collect()
+        };
+        assert_eq!(kept(Variant::Standard), [1, 2, 3, 4]);
+        assert_eq!(kept(Variant::Conservative), [1, 2, 3, 4]);
+        assert_eq!(kept(Variant::Aggressive), [2, 3, 4]);
+        assert_eq!(kept(Variant::TopK), [3, 4]);
+        // Ratings 2.8, 5.5, 6.4, 9.1.
+        assert_eq!(kept(Variant::Ranked), [3, 4]);
     }
 }
