@@ -258,20 +258,21 @@ fn demands(plan: &Plan, data: &Dataset, args: &Args, options: &Options) -> anyho
         return Ok(Vec::new());
     }
     let demands = demand(plan, data, &select(plan, data, options)?, &windows)?;
-    let sequences = 4 * threads(args) as u32;
+    let contexts = threads(args) as u32;
     let asked = demands.into_iter().map(|(model, demand)| {
-        let speed = opened.speed(&model, sequences).and_then(|speed| {
+        // What stands before a token on the average says whether prompts are long.
+        let has_deep = demand.behind > 400 * demand.read;
+        let speed = opened.speed(&model, contexts, has_deep).and_then(|speed| {
             speed.inspect_err(|error| tracing::warn!("the speed of {model} cannot be measured: {error}")).ok()
         });
-        let time =
-            |amount: u64, rate: Option<f64>| rate.filter(|_| amount > 0).map(|rate| amount as f64 / rate);
+        let time = |amount: u64, rate: Option<f64>| match rate {
+            Some(rate) if amount > 0 => amount as f64 / rate,
+            _ => 0.0,
+        };
         let seconds = speed.as_ref().map(|speed| {
-            let parts = [
-                (demand.read, speed.prefill),
-                (demand.written, speed.generate_all),
-                (demand.texts, speed.texts),
-            ];
-            parts.into_iter().filter_map(|(amount, rate)| time(amount, rate)).sum()
+            speed.reading(demand.read, demand.behind).unwrap_or(0.0)
+                + time(demand.written, speed.generate_all)
+                + time(demand.texts, speed.texts)
         });
         Asked { model, demand, speed, seconds }
     });

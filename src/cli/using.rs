@@ -82,13 +82,23 @@ impl Opened {
         self.0.iter().map(|(name, (model, _))| (name.clone(), model.card().window)).collect()
     }
 
-    /// How fast a model answers here, with so many sequences side by side. Ask it without a cache.
-    pub(super) fn speed(&self, name: &str, sequences: u32) -> Option<Result<Speed, CallError>> {
+    /// How fast a model answers here, with so many contexts of four sequences; how much dearer deep prompts are
+    /// is measured if some are as long as that. Ask it without a cache.
+    pub(super) fn speed(
+        &self,
+        name: &str,
+        contexts: u32,
+        has_deep: bool,
+    ) -> Option<Result<Speed, CallError>> {
         let (model, calls) = self.0.get(name)?;
-        Some(match calls[..] {
-            [Call::Embed { .. }] => bench::embedding_speed(&**model, 64),
-            _ => bench::text_speed(&**model, sequences, 256, 32),
-        })
+        if let [Call::Embed { .. }] = calls[..] {
+            return Some(bench::embedding_speed(&**model, 64));
+        }
+        let is_wide = model.card().window > bench::DEEP;
+        Some(bench::text_speed(&**model, 4 * contexts, 256, 32).and_then(|speed| {
+            let deep = (has_deep && is_wide).then(|| bench::deep_prefill(&**model, contexts)).transpose()?;
+            Ok(Speed { prefill_deep: deep, ..speed })
+        }))
     }
 
     /// Calls that no answer came to.

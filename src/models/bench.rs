@@ -19,12 +19,32 @@ pub struct Speed {
     pub sequences: u32,
     /// Prompt tokens read, all sequences in turn.
     pub prefill: Option<f64>,
+    /// The same for prompts of [`DEEP`] tokens, where that was asked for: each token attends to all before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill_deep: Option<f64>,
     /// Tokens written by one sequence alone, after its prompt.
     pub generate_one: Option<f64>,
     /// Tokens written by all sequences together.
     pub generate_all: Option<f64>,
     /// Texts of some 20 tokens embedded.
     pub texts: Option<f64>,
+}
+
+/// Tokens of the long prompts by which [`Speed::reading`] tells what depth costs.
+pub const DEEP: u32 = 2048;
+
+impl Speed {
+    /// Seconds that the model takes to read so many tokens, with so many before them in all.
+    ///
+    /// A prompt of n tokens takes a·n + b·n²/2: the rates at two lengths give a and b. Where only one was measured, b is 0.
+    pub fn reading(&self, tokens: u64, behind: u64) -> Option<f64> {
+        let short = 1.0 / self.prefill?;
+        let (near, far) = (f64::from(self.prompt_tokens), f64::from(DEEP));
+        let more = self.prefill_deep.map_or(0.0, |deep| (1.0 / deep - short).max(0.0));
+        let b = if far > near { 2.0 * more / (far - near) } else { 0.0 };
+        let a = (short - b * near / 2.0).max(0.0);
+        Some(a * tokens as f64 + b * behind as f64)
+    }
 }
 
 /// Words enough for a text of about `tokens` tokens, other ones for each `n`.
@@ -99,10 +119,21 @@ pub fn text_speed(
         answer_tokens,
         sequences,
         prefill: Some(rate),
+        prefill_deep: None,
         generate_one: if answer_tokens > 1 { Some(generated(1000, 1)?) } else { None },
         generate_all: if answer_tokens > 1 { Some(generated(2000, sequences)?) } else { None },
         texts: None,
     })
+}
+
+/// Tokens a second that a model reads of prompts of [`DEEP`] tokens, one for each context.
+///
+/// # Errors
+/// What the model cannot answer.
+pub fn deep_prefill(model: &dyn Model, contexts: u32) -> Result<f64, CallError> {
+    let calls: Vec<Call> = (0..contexts as usize).map(|n| generate(3000 + n, DEEP, 1)).collect();
+    let (read, _, seconds) = ask(model, &calls)?;
+    Ok(read as f64 / seconds)
 }
 
 /// Measures an embedder with so many texts.
@@ -116,4 +147,26 @@ pub fn embedding_speed(model: &dyn Model, texts: u32) -> Result<Speed, CallError
     ask(model, &calls(0, 2))?;
     let (_, _, seconds) = ask(model, &calls(100, texts))?;
     Ok(Speed { prompt_tokens: 20, texts: Some(f64::from(texts) / seconds), ..Speed::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_makes_reading_dearer() {
+        // 1 ms a token and 1 us for each token before it: a prompt of 48 tokens takes 0.048 + 0.001152 s, one of
+        // 2,048 tokens 2.048 + 2.097152 s.
+        let speed = Speed {
+            prompt_tokens: 48,
+            prefill: Some(48.0 / 0.049_152),
+            prefill_deep: Some(2048.0 / 4.145_152),
+            ..Speed::default()
+        };
+        let seconds = speed.reading(6000, 18_000_000).unwrap();
+        assert!((seconds - 24.0).abs() < 1e-6, "{seconds}");
+        let flat = Speed { prefill: Some(100.0), ..Speed::default() };
+        assert_eq!(flat.reading(500, 1_000_000), Some(5.0));
+        assert_eq!(Speed::default().reading(1, 1), None);
+    }
 }

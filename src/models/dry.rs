@@ -14,6 +14,8 @@ pub struct Demand {
     pub calls: u64,
     /// Tokens of prompts, about; what a prompt shares with the one before counts once.
     pub read: u64,
+    /// For each of them the tokens that stand before it, which it attends to, added up.
+    pub behind: u64,
     /// Tokens of answers, if each is as long as it may be.
     pub written: u64,
     /// Texts to embed.
@@ -24,6 +26,7 @@ impl Demand {
     pub fn add(&mut self, other: Demand) {
         self.calls += other.calls;
         self.read += other.read;
+        self.behind += other.behind;
         self.written += other.written;
         self.texts += other.texts;
     }
@@ -60,8 +63,11 @@ impl Dry {
         let text: String = [prompt.system.as_str()].into_iter().chain(parts).collect();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = text.bytes().zip(inner.1.bytes()).take_while(|(a, b)| a == b).count();
-        let tokens = (text.len() - shared).div_ceil(TOKEN_BYTES) as u64;
-        inner.0.read += tokens.min(u64::from(self.card.window));
+        let window = u64::from(self.card.window);
+        let all = (text.len().div_ceil(TOKEN_BYTES) as u64).min(window);
+        let read = ((text.len() - shared).div_ceil(TOKEN_BYTES) as u64).min(all);
+        inner.0.read += read;
+        inner.0.behind += (all - read..all).sum::<u64>();
         inner.1 = text;
     }
 
@@ -136,6 +142,8 @@ mod tests {
         };
         let dry = Dry::new(4096);
         dry.answer(&[call("bbbb"), call("cccccccc"), Call::Embed { text: String::new() }, call("bbbb")]);
-        assert_eq!(dry.demand(), Demand { calls: 3, read: 101 + 2, written: 14, texts: 1 });
+        // The first prompt is read from position 0 on, of the second the last two tokens, at 100 and 101.
+        let behind = 100 * 101 / 2 + 100 + 101;
+        assert_eq!(dry.demand(), Demand { calls: 3, read: 101 + 2, behind, written: 14, texts: 1 });
     }
 }
