@@ -184,7 +184,19 @@ fn show_events(label: &str, run: &Run, output: Output) -> anyhow::Result<ExitSta
         let events: Vec<_> = run
             .events
             .iter()
-            .map(|e| json!({"turn": e.turn, "scope": [e.turns.start, e.turns.end], "trigger": e.kind, "tokens_before": e.tokens_before, "tokens_after": e.tokens_after}))
+            .map(|e| {
+                json!({
+                    "turn": e.turn,
+                    "scope": [e.turns.start, e.turns.end],
+                    "trigger": e.kind,
+                    "tokens_before": e.tokens_before,
+                    "tokens_after": e.tokens_after,
+                    "violations": e.violations,
+                    "fallback": e.work.fallback,
+                    "warning": e.work.warning,
+                    "degenerate": e.work.degenerate,
+                })
+            })
             .collect();
         print(&(serde_json::to_string_pretty(&json!({"variant": label, "events": events}))? + "\n"))?;
         return Ok(ExitStatus::Done);
@@ -202,7 +214,7 @@ fn show_events(label: &str, run: &Run, output: Output) -> anyhow::Result<ExitSta
             e.turns.end,
             e.tokens_before,
             e.tokens_after,
-            e.violations.join(", ")
+            flags(e).join(", ")
         ));
     }
     print(&text)?;
@@ -221,11 +233,14 @@ fn show_event(
         let rows = json!({
             "before": before.iter().map(shown).collect::<Vec<_>>(),
             "after": event.after.iter().map(shown).collect::<Vec<_>>(),
+            "items": event.work.items.iter().map(item).collect::<Vec<_>>(),
+            "flags": flags(event),
         });
         print(&(serde_json::to_string_pretty(&rows)? + "\n"))?;
         return Ok(ExitStatus::Done);
     }
     let mut text = format!("before turn {}, scope {}..{}\n", event.turn, event.turns.start, event.turns.end);
+    text.extend(flags(event).iter().map(|flag| format!("flag: {flag}\n")));
     for (title, blocks) in [("before", before), ("after", &event.after[..])] {
         let tokens: u64 = blocks.iter().map(|b| u64::from(b.tokens)).sum();
         text.push_str(&format!("\n{title}: {} blocks, {tokens} tokens\n", blocks.len()));
@@ -239,8 +254,38 @@ fn show_event(
             ));
         }
     }
+    if !event.work.items.is_empty() {
+        text.push_str(&format!("\nitems: {}\n", event.work.items.len()));
+    }
+    for (at, item) in event.work.items.iter().enumerate() {
+        let fate = match item.of {
+            Some(of) => format!("{} of {of}", item.fate),
+            None => item.fate.to_owned(),
+        };
+        let score = item.score.map_or(String::new(), |score| format!("{score:.2}"));
+        text.push_str(&format!(
+            "{at:>4} {:<12}{fate:<16}{score:>6}  {}\n",
+            item.kind,
+            line(&item.text, width)
+        ));
+    }
     print(&text)?;
     Ok(ExitStatus::Done)
+}
+
+/// What an event is flagged with, each with what it is.
+fn flags(event: &Event) -> Vec<String> {
+    let work = &event.work;
+    let violations = event.violations.iter().map(|flag| (*flag).to_owned());
+    let degenerate = work.degenerate.iter().map(|flag| format!("unusable answer: {flag}"));
+    let fallback = work.fallback.iter().map(|name| format!("fallback: {name}"));
+    let warning = work.warning.iter().map(|flag| format!("warning: {flag}"));
+    violations.chain(degenerate).chain(fallback).chain(warning).collect()
+}
+
+fn item(item: &crate::strategies::Item) -> serde_json::Value {
+    json!({"text": item.text, "kind": item.kind, "fate": item.fate, "of": item.of, "score": item.score,
+           "step": item.source.as_ref().map(|(step, _)| step)})
 }
 
 fn how(block: &Block) -> &'static str {

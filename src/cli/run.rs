@@ -185,7 +185,8 @@ impl AskedEvents {
         let flags: Vec<String> = self.flags.iter().map(|(flag, n)| format!("{flag}: {n}")).collect();
         (self.fell_back > 0 || !flags.is_empty()).then(|| {
             let (fell_back, n) = (HumanCount(self.fell_back), count(self.n, "event"));
-            format!("{fell_back} of {n} that asked a model fell back (answers: {})", flags.join(", "))
+            let told = if flags.is_empty() { "all answers usable".to_owned() } else { flags.join(", ") };
+            format!("{fell_back} of {n} that asked a model fell back (answers: {told})")
         })
     }
 }
@@ -281,7 +282,7 @@ fn demands(plan: &Plan, data: &Dataset, args: &Args, options: &Options) -> anyho
 
 impl Asked {
     fn line(&self) -> String {
-        let Demand { calls, read, written, texts } = self.demand;
+        let Demand { calls, read, written, texts, .. } = self.demand;
         let texts = if texts > 0 { format!(", {} to embed", count(texts, "text")) } else { String::new() };
         let time =
             self.seconds.map_or("unknown".to_owned(), |seconds| format!("{:.2} hours", seconds / 3600.0));

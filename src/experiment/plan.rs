@@ -164,8 +164,8 @@ pub struct Known<'a> {
     pub params: &'a [(&'a str, &'a str)],
     /// Whether it works with a model; it does without one, too.
     pub takes_model: bool,
-    /// Whether these parameters make a working one.
-    pub check: Box<dyn Fn(toml::Table) -> anyhow::Result<()> + 'a>,
+    /// Whether these parameters make a working one, and if so, whether it needs a model.
+    pub check: Box<dyn Fn(toml::Table) -> anyhow::Result<bool> + 'a>,
 }
 
 /// The names that an experiment may use.
@@ -214,7 +214,7 @@ impl Catalogue<'static> {
                     name: e.name,
                     params: e.params,
                     takes_model: e.takes_model,
-                    check: Box::new(|table| (e.build)(table).map(drop)),
+                    check: Box::new(|table| (e.build)(table).map(|strategy| strategy.needs_model())),
                 })
                 .collect(),
             triggers: crate::triggers::ALL
@@ -223,7 +223,7 @@ impl Catalogue<'static> {
                     name: e.name,
                     params: e.params,
                     takes_model: false,
-                    check: Box::new(|table| (e.build)(table).map(drop)),
+                    check: Box::new(|table| (e.build)(table).map(|_| false)),
                 })
                 .collect(),
             formats: Vec::new(),
@@ -597,8 +597,16 @@ impl Reader<'_> {
             }
             for table in &mut tables {
                 let complete = entry.complete(table);
-                if let Err(error) = (entry.check)(complete.clone()) {
-                    return Err(self.wrong_value(what, entry, table, &params, &name_span, &error));
+                match (entry.check)(complete.clone()) {
+                    Ok(true) if models.iter().any(Option::is_none) => {
+                        let message = format!("{what} `{name}` with these parameters needs a model");
+                        let hint = "hint: add `model = \"NAME\"` to it (`trajpress list models`)";
+                        return Err(self.source.error(&name_span, format!("{message}\n{hint}")));
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        return Err(self.wrong_value(what, entry, table, &params, &name_span, &error));
+                    }
                 }
                 *table = complete;
             }
@@ -898,7 +906,7 @@ mod tests {
     }
 
     fn catalogue() -> Catalogue<'static> {
-        let plain = |name, params| Known { name, params, takes_model: false, check: Box::new(|_| Ok(())) };
+        let plain = |name, params| Known { name, params, takes_model: false, check: Box::new(|_| Ok(false)) };
         Catalogue {
             strategies: vec![
                 plain("full", &[]),
@@ -910,7 +918,7 @@ mod tests {
                         let mask: Mask = table.try_into()?;
                         anyhow::ensure!(mask.share <= 1.0, "`share` must be at most 1");
                         let _ = (mask.keep_last, mask.weights);
-                        Ok(())
+                        Ok(false)
                     }),
                 },
                 plain("truncate", &[("keep_last", "3")]),

@@ -959,7 +959,7 @@ mod tests {
     fn plan(change: &str) -> Plan {
         let known = |name, params| {
             let takes_model = name == "mask";
-            Known { name, params, takes_model, check: Box::new(|_| Ok(())) }
+            Known { name, params, takes_model, check: Box::new(|_| Ok(false)) }
         };
         let catalogue = Catalogue {
             strategies: vec![known("full", &[]), known("mask", &[("k", "1")])],

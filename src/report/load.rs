@@ -75,6 +75,7 @@ pub(super) struct Event {
     pub(super) removable_tokens: u64,
     pub(super) kept_tokens: u64,
     pub(super) fallback: bool,
+    pub(super) warning: bool,
 }
 
 /// A score of a trajectory.
@@ -356,6 +357,7 @@ fn events(
                     "removable_tokens",
                     "kept_tokens",
                     "fallback",
+                    "warning",
                 ]
                 .map(col),
             )
@@ -368,6 +370,7 @@ fn events(
     let removable = rows.column("removable_tokens")?.u64()?;
     let kept = rows.column("kept_tokens")?.u64()?;
     let fallback = rows.column("fallback")?.str()?;
+    let warning = rows.column("warning")?.str()?;
     let mut events = vec![Vec::new(); index.len()];
     for row in 0..rows.height() {
         let place = trajectory.get(row).and_then(|t| position.get(t));
@@ -380,6 +383,7 @@ fn events(
                 removable_tokens: removable.get(row).unwrap_or(0),
                 kept_tokens: kept.get(row).unwrap_or(0),
                 fallback: fallback.get(row).is_some(),
+                warning: warning.get(row).is_some(),
             });
         }
     }

@@ -187,6 +187,7 @@ impl VariantSummary {
 pub(super) struct EventSummary {
     pub(super) n: usize,
     pub(super) n_fallbacks: usize,
+    pub(super) n_warnings: usize,
     pub(super) kept_share: Option<f64>,
     pub(super) break_even_median: Option<u32>,
     pub(super) break_even_censored_share: Option<f64>,
@@ -332,6 +333,7 @@ fn summarise_events(events: &[Event]) -> EventSummary {
     EventSummary {
         n: events.len(),
         n_fallbacks: events.iter().filter(|e| e.fallback).count(),
+        n_warnings: events.iter().filter(|e| e.warning).count(),
         kept_share: ratio(kept as f64, removable as f64),
         break_even_median: kaplan_meier_median(times),
         break_even_censored_share: ratio(censored as f64, events.len() as f64),
@@ -407,6 +409,13 @@ fn remarks(summary: &Summary) -> Vec<String> {
     if n_violations > 0 {
         remarks.push(format!("violated invariants: {n_violations}; see n_violations in summary.csv"));
     }
+    for row in summary.rows.iter().filter(|r| 2 * r.events.n_warnings > r.events.n) {
+        let (n, of) = (row.events.n_warnings, row.events.n);
+        remarks.push(format!(
+            "{}: {n} of {of} events flagged as odd; see `warning` in events.parquet",
+            row.label
+        ));
+    }
     remarks
 }
 
@@ -471,6 +480,11 @@ impl Summary {
             "n_fallbacks",
             "events at which a fallback strategy stood in",
             rows.iter().map(|r| Some(r.events.n_fallbacks as u64)),
+        );
+        t.count(
+            "n_warnings",
+            "events that the strategy flagged as odd, as `salience` does a set of more than 50 items",
+            rows.iter().map(|r| Some(r.events.n_warnings as u64)),
         );
         t.text("nulls", "why values or intervals are null", rows.iter().map(nulls));
         t
@@ -732,6 +746,7 @@ mod tests {
             removable_tokens: 100,
             kept_tokens,
             fallback: false,
+            warning: false,
         };
         let e = summarise_events(&[event(Some(4), 10), event(None, 30)]);
         assert_eq!(e.kept_share, Some(0.2));

@@ -900,6 +900,7 @@ mod tests {
             removable_tokens: 0,
             kept_tokens: 0,
             fallback: false,
+            warning: false,
         };
         let events = [events.iter().enumerate().map(event).collect::<Vec<_>>()];
         let savings = [(0.5, 1.0); 5];

@@ -93,6 +93,10 @@ impl Strategy for CoreNotes {
     fn keep_last(&self) -> u32 {
         self.core.keep_last()
     }
+
+    fn needs_model(&self) -> bool {
+        self.core.needs_model()
+    }
 }
 
 #[cfg(test)]

@@ -227,6 +227,11 @@ pub trait Strategy: Send + Sync {
         true
     }
 
+    /// Whether these parameters make one that does nothing without a model.
+    fn needs_model(&self) -> bool {
+        false
+    }
+
     /// Whether it looks at the needs, and so at the future.
     fn sees_future(&self) -> bool {
         false

@@ -12,7 +12,7 @@ use super::candidates::{Candidate, Source};
 use super::quotes::Texts;
 use super::rules::{ItemKind, Rating};
 use crate::models::prompt::{Data, Prompt, TemplateError, Var};
-use crate::models::{Answer, Call, Outcome, grammar, labels};
+use crate::models::{Answer, Call, Finish, Outcome, Sampling, grammar, labels};
 use crate::strategies::Env;
 
 /// How statements are picked.
@@ -37,6 +37,11 @@ impl Method {
             (Method::Auto, Some(_)) => Method::Keep,
             (method, _) => method,
         }
+    }
+
+    /// Whether it cannot do without a model that writes or rates.
+    pub(crate) fn needs_model(self) -> bool {
+        matches!(self, Method::Rate | Method::Keep | Method::Quote | Method::QuoteJson)
     }
 
     /// Whether the model writes quotations, instead of judging statements.
@@ -259,36 +264,64 @@ pub(crate) fn quote(
             Ok(Call::Generate { prompt, max_tokens: 500, grammar: grammar.clone(), stop, sampling: None })
         })
         .collect::<Result<Vec<Call>, TemplateError>>()?;
-    let mut quoted = Quoted::default();
-    let mut is_read = chunks.is_empty();
-    for outcome in env.ask(&calls)? {
-        let Ok(Answer::Text(text)) = outcome else {
-            env.work.degenerate.push("no answer");
-            continue;
-        };
-        if text.finish == crate::models::Finish::Loop {
-            env.work.degenerate.push("loop");
-        }
-        let quotes = if json { read_json(&text.text) } else { read_list(&text.text) };
-        is_read |= !quotes.is_empty();
-        for (quote, kind) in quotes {
-            match texts.locate(&quote) {
-                Some(place) => {
-                    let kind = kind.unwrap_or(ItemKind::Fact);
-                    let is_repaired = place.is_repaired;
-                    quoted.picked.push(Picked {
-                        step: place.step,
-                        bytes: place.bytes,
-                        kind,
-                        score: 0.0,
-                        is_repaired,
-                    });
+    let mut answers = Vec::new();
+    let mut again = Vec::new();
+    let outcomes = env.ask(&calls)?;
+    for (call, outcome) in calls.into_iter().zip(outcomes) {
+        match usable(outcome, json) {
+            Ok(quotes) => answers.push(quotes),
+            Err(flag) => {
+                env.work.degenerate.push(flag);
+                if flag != "no answer" {
+                    again.push(call);
                 }
-                None => quoted.not_found.push((quote, kind.unwrap_or(ItemKind::Fact))),
             }
         }
     }
+    for mut call in again {
+        if let Call::Generate { sampling, .. } = &mut call {
+            let seed = rand::RngExt::random(&mut env.rng);
+            *sampling = Some(Sampling { temperature: 0.7, top_p: 0.95, seed });
+        }
+        for outcome in env.ask(&[call])? {
+            match usable(outcome, json) {
+                Ok(quotes) => answers.push(quotes),
+                Err(flag) => env.work.degenerate.push(flag),
+            }
+        }
+    }
+    let is_read = chunks.is_empty() || !answers.is_empty();
+    let mut quoted = Quoted::default();
+    for (quote, kind) in answers.into_iter().flatten() {
+        match texts.locate(&quote) {
+            Some(place) => {
+                let kind = kind.unwrap_or(ItemKind::Fact);
+                let is_repaired = place.is_repaired;
+                quoted.picked.push(Picked {
+                    step: place.step,
+                    bytes: place.bytes,
+                    kind,
+                    score: 0.0,
+                    is_repaired,
+                });
+            }
+            None => quoted.not_found.push((quote, kind.unwrap_or(ItemKind::Fact))),
+        }
+    }
     Ok(is_read.then_some(quoted))
+}
+
+/// What an answer quotes, or why it is degenerate: one that says that nothing matters is not.
+fn usable(outcome: Outcome, json: bool) -> Result<Vec<(String, Option<ItemKind>)>, &'static str> {
+    let Ok(Answer::Text(text)) = outcome else { return Err("no answer") };
+    if text.finish == Finish::Loop {
+        return Err("loop");
+    }
+    let quotes = if json { read_json(&text.text) } else { read_list(&text.text) };
+    match quotes.is_empty() && !(json && text.text.trim() == "[]") {
+        true => Err("empty"),
+        false => Ok(quotes),
+    }
 }
 
 fn schema(most: usize) -> Result<String, String> {
@@ -474,6 +507,36 @@ mod tests {
         let places: Vec<_> = quoted.picked.iter().map(|p| (p.bytes.clone(), p.is_repaired)).collect();
         assert_eq!(places, [(0..32, false), (0..32, true)]);
         assert_eq!(quoted.not_found, [("nobody said such a thing".to_owned(), ItemKind::Fact)]);
+    }
+
+    #[test]
+    fn a_loop_is_asked_for_once_more() {
+        let text = "The limit for this is 500 euros. We met in the hall.";
+        let all = [candidate(Source::User, &text[..32])];
+        let answer = |text: &str, finish| {
+            let (prompt_tokens, tokens, cut_tokens) = (9, 9, 0);
+            Ok(Answer::Text(crate::models::Text {
+                text: text.to_owned(),
+                finish,
+                prompt_tokens,
+                tokens,
+                cut_tokens,
+            }))
+        };
+        for (second, n_picked, flags) in [
+            (answer("The limit for this is 500 euros.", Finish::Stop), 1, &["loop"][..]),
+            (answer(" \n", Finish::Stop), 0, &["loop", "empty"]),
+        ] {
+            let first = answer("The limit for this is 500 euros. 500 500 500", Finish::Loop);
+            let model = Scripted::list(card(), [first, second]);
+            let tokenizer = Tokenizer::load("o200k").unwrap();
+            let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&model));
+            let mut texts = Texts::new(vec![(1, text)], &all);
+            let shortlist: Vec<&Candidate<'_>> = all.iter().collect();
+            let quoted = quote(Method::Quote, "goal", &shortlist, &mut texts, &mut env).unwrap();
+            assert_eq!(quoted.map_or(0, |quoted| quoted.picked.len()), n_picked);
+            assert_eq!((env.work.calls, &env.work.degenerate[..]), (2, flags));
+        }
     }
 
     #[test]

@@ -271,7 +271,7 @@ fn each(script: &str, check: impl Fn(Way, Asked, &[After], &After)) {
 
 /// Forms with headings and lists of their own may be longer than a short scope, which then stays.
 fn has_form(way: Way) -> bool {
-    ["codex", "tool-log", "anchored", "hierarchical"].contains(&way.0)
+    ["codex", "tool-log", "anchored", "hierarchical", "salience", "protected-core"].contains(&way.0)
 }
 
 fn is_core(way: Way) -> bool {
