@@ -532,7 +532,7 @@ table! {
         pub item: u32,
         /// Its text, as it goes on.
         pub text: String,
-        /// What it is taken for: goal, constraint, decision, fact, tool_output; of dropped ones who wrote it: user, agent, tool.
+        /// What it is taken for: goal, constraint, decision, fact, tool_output; of the others who wrote it: user, agent, tool.
         pub kind: Cow<'static, str>,
         /// Step that it was found in; null when it stands nowhere.
         pub step: Option<u32>,
@@ -542,7 +542,8 @@ table! {
         pub end: Option<u32>,
         /// The score that it was picked by; null when there is none.
         pub score: Option<f64>,
-        /// What became of it: kept, repaired, duplicate, not_found, capped; dropped: it was picked to go, in this order.
+        /// What became of it: kept, repaired, duplicate, not_found, capped; dropped: it was picked to go, in this order; warm, cold,
+        /// evicted: the tier of memory that it went to (the text is cut at 200 characters, the bytes are not).
         pub fate: Cow<'static, str>,
         /// The item of the event that it repeats; null unless it is a duplicate of one of them.
         pub of: Option<u32>,

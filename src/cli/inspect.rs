@@ -26,7 +26,8 @@ use crate::strategies::Strategy;
   trajpress inspect data 3f2a
   trajpress inspect data 3f2a --timeline timeline.svg
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask'
-  trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask' --event 0")]
+  trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask' --event 0
+  trajpress inspect data 3f2a --experiment experiment.toml --variant 'tiered' --tiers tiers.svg")]
 pub struct Args {
     /// Folder of ingested and annotated data
     data: PathBuf,
@@ -44,6 +45,10 @@ pub struct Args {
     /// Number of an event, from 0
     #[arg(long, value_name = "K", requires = "variant")]
     event: Option<usize>,
+    /// Draw which tier of memory each turn was in at each decision (of `tiered`) into this file, svg or png; as json,
+    /// what it shows
+    #[arg(long, value_name = "FILE", requires = "variant", conflicts_with = "event")]
+    tiers: Option<PathBuf>,
     /// Characters shown of each block
     #[arg(long, value_name = "N", default_value_t = 160)]
     width: usize,
@@ -85,6 +90,13 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let mut camera = Camera::default();
     let models = args.using.open([variant], &Readers::default(), 1)?.models();
     let run = replay(&log, &recipe(variant, &models)?, &tokenizer, &needs, &mut camera)?;
+    if let Some(path) = &args.tiers {
+        super::tiers::write(&log, &variant.label, &run, path)?;
+        if !output.quiet {
+            eprintln!("tier map in {}", path.display());
+        }
+        return Ok(ExitStatus::Done);
+    }
     match args.event {
         None => show_events(&variant.label, &run, output),
         Some(k) => {
@@ -307,6 +319,7 @@ mod tests {
         std::fs::write(dir.path().join("_manifest.json"), "{}").unwrap();
         let args = Args {
             timeline: None,
+            tiers: None,
             data: dir.path().to_owned(),
             trajectory: "3f".to_owned(),
             experiment: None,

@@ -15,6 +15,7 @@ mod meter;
 pub mod models;
 pub mod report;
 pub mod run;
+mod tiers;
 mod timeline;
 mod using;
 

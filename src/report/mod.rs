@@ -28,6 +28,7 @@ mod summary;
 #[cfg(test)]
 mod synthetic;
 mod tables;
+mod tiers;
 mod timeline;
 mod truth;
 mod validity;
@@ -44,6 +45,7 @@ use lines::{Gathered, Lines};
 use pages::Page;
 
 pub use claims::Names;
+pub use tiers::{Band, Tier, TierMap};
 pub use timeline::{Group, Look, Row, Span, Timeline};
 
 /// How a report is made.

@@ -126,7 +126,8 @@ pub struct Item {
     /// Where it stands, if it was found: step, and bytes of its text.
     pub source: Option<(u32, Range<u32>)>,
     pub score: Option<f64>,
-    /// What became of it: kept, repaired, duplicate, not_found, capped; dropped: it was picked to go.
+    /// What became of it: kept, repaired, duplicate, not_found, capped; dropped: it was picked to go; warm, cold,
+    /// evicted: the tier of memory that it went to.
     pub fate: &'static str,
     /// The item of the event that it repeats, by its number.
     pub of: Option<u32>,
@@ -367,7 +368,7 @@ fn keep_pieces(scope: &Scope<'_>, pieces: &[Piece]) -> Vec<Edit> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use super::*;
@@ -376,7 +377,7 @@ mod tests {
     mod edge_cases;
 
     /// A replay without a model.
-    pub(super) fn run(strategy: (&str, &str), trigger: (&str, &str), log: &Log) -> Run {
+    pub(crate) fn run(strategy: (&str, &str), trigger: (&str, &str), log: &Log) -> Run {
         replayed(strategy, trigger, log, None, None)
     }
 

@@ -378,7 +378,7 @@ impl Strategy for Tiered {
         let until = log.turns[scope.turn as usize].decision.unwrap_or(0);
         let moment = Moment { log, context: scope.context, turn: scope.turn, until };
         let situation = state.situation(&moment, params.time, env)?;
-        state.memory.manage(&limits, &params.formula(), &situation, env)?;
+        state.memory.manage(log, &limits, &params.formula(), &situation, env)?;
         env.work.ratios = std::mem::take(&mut state.memory.ratios);
         let text = self.shown(&state.memory);
         *env.state() = state;

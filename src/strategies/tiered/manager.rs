@@ -12,9 +12,10 @@ use super::compressor::{self, Ratios};
 use super::relevance::{Entity, EntityCounts, Formula, Situation, importance, named};
 use super::segment::{Level, Meaning, Metadata, Segment, text_of};
 use crate::log::Log;
-use crate::strategies::Env;
 use crate::strategies::extractive::Term;
 use crate::strategies::notes::index::{Bag, bag_of};
+use crate::strategies::prune_importance::scoring::Who;
+use crate::strategies::{Env, Item};
 
 /// Segments of a tier, at most.
 pub(crate) const MAX_SEGMENTS: usize = 256;
@@ -125,6 +126,7 @@ impl Memory {
                 expanded: None,
             };
             let segment = self.compressed(segment, content, Level::Light, env);
+            env.work.items.extend(moved(log, &segment, "warm"));
             self.warm.push(segment);
         }
         Ok(())
@@ -147,6 +149,7 @@ impl Memory {
     /// Moves what is over a limit one tier further, the least important first.
     pub(crate) fn manage(
         &mut self,
+        log: &Log,
         limits: &Limits,
         formula: &Formula,
         situation: &Situation,
@@ -176,10 +179,13 @@ impl Memory {
                 compressor::heavy(&segment.content, original, ratio, &self.counts, env.tokenizer)
             });
             let segment = self.compressed(segment, content, Level::Heavy, env);
+            env.work.items.extend(moved(log, &segment, "cold"));
             self.cold.push(segment);
         }
         let mut cold = std::mem::take(&mut self.cold);
-        self.over(&mut cold, limits.cold_tokens, formula, situation);
+        for segment in self.over(&mut cold, limits.cold_tokens, formula, situation) {
+            env.work.items.extend(moved(log, &segment, "evicted"));
+        }
         self.cold = cold;
         // Segments stand in the order of their time.
         self.warm.sort_by_key(|segment| segment.id);
@@ -209,6 +215,29 @@ impl Memory {
     }
 }
 
+/// Characters of a segment's part of a step that its row shows.
+const SHOWN: usize = 200;
+
+/// The rows of a segment that goes to another tier, or nowhere: one for each step that it has a part of.
+fn moved(log: &Log, segment: &Segment, fate: &'static str) -> Vec<Item> {
+    let step = |span: u32| log.spans[span as usize].step;
+    let row = |spans: &[u32]| {
+        let (first, last) = (*spans.first()?, *spans.last()?);
+        let (start, end) = (log.spans[first as usize].start, log.spans[last as usize].end);
+        let text = &log.trajectory.steps[step(first) as usize].text[start as usize..end as usize];
+        let cut = text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at);
+        Some(Item {
+            text: text[..cut].to_owned(),
+            kind: Who::of(log, step(first)).name(),
+            source: Some((step(first), start..end)),
+            score: Some(segment.importance),
+            fate,
+            of: None,
+        })
+    };
+    segment.spans.chunk_by(|&a, &b| step(a) == step(b)).filter_map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng as _;
@@ -233,7 +262,7 @@ mod tests {
             let spans = steps.steps.clone().flat_map(|step| log.spans_of(step)).collect();
             let leaving = Leaving { spans, time: turn as f64, is_marked: false };
             memory.admit(log, vec![leaving], limits, &mut env).unwrap();
-            memory.manage(limits, &FORMULA, &situation(turn as f64), &mut env).unwrap();
+            memory.manage(log, limits, &FORMULA, &situation(turn as f64), &mut env).unwrap();
         }
         memory
     }
