@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Semantic triggers against the number of turns at equal tokens: `python3 reports/triggers/equal.py RUN [SEEDS]`. Needs pyarrow.
 
+Prints three tables: needs kept, discard lift, and the needs kept by kind of log (agent, outcome, length).
+
 RUN is a run of equal.toml. The repositories are halved at random. On one half a setting of `turns` is chosen: of those whose tokens sent, over all logs,
 are within 0.02 of the full tokens of those of the semantic trigger, the one that keeps most needs; if there is none, the nearest. On the other half the two are compared, log by log: tokens sent and needs kept (set `common`, tail 10), pooled, with
 95 % intervals by bootstrap over repositories. Halves and bootstrap are drawn from a seed; all SEEDS halvings (20) are made and their medians printed, so
@@ -14,28 +16,30 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-METRIC = "need_retention", "set=common tail=10"
+# (metric, stratum) in scores.parquet; each log's value counts by its weight.
+METRICS = [("need_retention", "set=common tail=10"), ("discard_lift", "")]
 DRAWS = 500
 NEAR = 0.02
 
 
 def load(run):
-    """variants {id: row}; logs {id: repository}; per (variant, log): tokens sent and full, weight and weighted value of the metric."""
+    """variants {id: row}; logs {id: row}; per (variant, log): tokens sent and full, then weight and weighted value of each metric."""
     rows = lambda name, columns: pq.read_table(Path(run) / (name + ".parquet"), columns=columns).to_pylist()  # noqa: E731
     variants = {r["variant"]: r for r in rows("variants", ["variant", "strategy", "trigger", "trigger_params"])}
-    logs = {r["trajectory"]: r["repository"] or r["trajectory"] for r in rows("trajectories", ["trajectory", "repository"])}
-    cells = {(r["variant"], r["trajectory"]): [r["tokens_sent"], r["tokens_full"], 0.0, 0.0]
+    logs = {r["trajectory"]: r for r in rows("trajectories", ["trajectory", "repository", "format", "resolved", "n_turns"])}
+    cells = {(r["variant"], r["trajectory"]): [r["tokens_sent"], r["tokens_full"]] + [0.0] * (2 * len(METRICS))
              for r in rows("cells", ["variant", "trajectory", "status", "tokens_sent", "tokens_full"]) if r["status"] == "ok"}
     for r in rows("scores", ["variant", "trajectory", "event", "metric", "stratum", "value", "weight"]):
         if r["event"] is None and r["value"] is not None and (r["variant"], r["trajectory"]) in cells:
-            if (r["metric"], r["stratum"]) == METRIC:
-                cells[r["variant"], r["trajectory"]][2:] = r["weight"], r["value"] * r["weight"]
+            if (r["metric"], r["stratum"] or "") in METRICS:
+                at = 2 + 2 * METRICS.index((r["metric"], r["stratum"] or ""))
+                cells[r["variant"], r["trajectory"]][at:at + 2] = r["weight"], r["value"] * r["weight"]
     return variants, logs, cells
 
 
 def sums(cells, variant, logs):
-    """Tokens sent, full tokens, weight, weighted value over these logs."""
-    total = [0.0] * 4
+    """Tokens sent, full tokens, weights and weighted values over these logs."""
+    total = [0.0] * (2 + 2 * len(METRICS))
     for log in logs:
         cell = cells.get((variant, log))
         if cell:
@@ -48,19 +52,40 @@ def interval(values):
     return values[int(0.025 * len(values))], values[int(0.975 * len(values))]
 
 
-def compared(by_repository, names, draw):
-    """Differences semantic - turns of token savings and needs kept, pooled, with intervals."""
+def compared(by_repository, draw, metric=0):
+    """Differences semantic - turns of token savings and of a metric, pooled, with the interval of the latter; none without values."""
+    names, at = sorted(by_repository), 2 + 2 * metric
+
     def difference(picked):
-        a, b = [0.0] * 4, [0.0] * 4
-        for name in picked:
-            x, y = by_repository[name]
-            a, b = [p + q for p, q in zip(a, x)], [p + q for p, q in zip(b, y)]
+        a, b = ([sum(side) for side in zip(*(by_repository[name][which] for name in picked))] for which in (0, 1))
         saved = (b[0] - a[0]) / a[1] if a[1] else 0.0
-        kept = a[3] / a[2] - b[3] / b[2] if a[2] and b[2] else None
+        kept = a[at + 1] / a[at] - b[at + 1] / b[at] if a[at] and b[at] else None
         return saved, kept
-    point = difference(names)
-    draws = [difference(draw.choices(names, k=len(names))) for _ in range(DRAWS)]
-    return point, interval([d[0] for d in draws]), interval([d[1] for d in draws if d[1] is not None] or [0.0])
+    saved, kept = difference(names) if names else (0.0, None)
+    if kept is None:
+        return None
+    draws = [difference(draw.choices(names, k=len(names)))[1] for _ in range(DRAWS)]
+    return saved, kept, interval([d for d in draws if d is not None] or [kept])
+
+
+def kinds_of(logs):
+    """Kinds of logs: name, and the logs of it."""
+    turns = statistics.median(r["n_turns"] for r in logs.values())
+    tests = [(f, lambda r, f=f: r["format"] == f) for f in sorted({r["format"] for r in logs.values()})]
+    tests += [("resolved", lambda r: r["resolved"] is True), ("not resolved", lambda r: r["resolved"] is False)]
+    tests += [("up to %d turns" % turns, lambda r: r["n_turns"] <= turns), ("longer", lambda r: r["n_turns"] > turns)]
+    return [(name, {log for log, r in logs.items() if test(r)}) for name, test in tests]
+
+
+def told(results, seeds):
+    """Median difference, median interval, and in how many halvings it holds 0."""
+    results = [r for r in results if r]
+    if len(results) < seeds // 2:
+        return None
+    middle = lambda values: statistics.median(values)  # noqa: E731
+    low, high = (middle([r[2][side] for r in results]) for side in (0, 1))
+    holds = sum(r[2][0] <= 0 <= r[2][1] for r in results)
+    return middle([r[0] for r in results]), middle([r[1] for r in results]), low, high, holds, len(results)
 
 
 def main(args):
@@ -70,18 +95,15 @@ def main(args):
     variants, logs, cells = load(args[0])
     seeds = int(args[1]) if len(args) == 2 else 20
     groups = defaultdict(list)
-    for log, repository in logs.items():
-        groups[repository].append(log)
-    names = sorted(groups)
-    print("%d logs of %d repositories, %d halvings" % (len(logs), len(names), seeds))
-    print()
-    print("| strategy | trigger | `turns` most often chosen | token savings, difference | needs kept, difference | median interval | halvings in which it holds 0 |")
-    print("| --- | --- | --- | ---: | ---: | ---: | ---: |")
+    for log, row in logs.items():
+        groups[row["repository"] or log].append(log)
+    names, classes = sorted(groups), kinds_of(logs)
     kinds = sorted({(v["strategy"], v["trigger"]) for v in variants.values() if v["trigger"] not in ("turns", "never")})
+    tables = defaultdict(list)
     for strategy, trigger in kinds:
         semantic = next(i for i, v in variants.items() if (v["strategy"], v["trigger"]) == (strategy, trigger))
         grid = sorted(i for i, v in variants.items() if (v["strategy"], v["trigger"]) == (strategy, "turns"))
-        results, chosen = [], defaultdict(int)
+        results, chosen = defaultdict(list), defaultdict(int)
         for seed in range(seeds):
             draw = random.Random(seed)
             order = names[:]
@@ -90,18 +112,36 @@ def main(args):
             tuned = [log for name in tuning for log in groups[name]]
             wanted = sums(cells, semantic, tuned)[0]
             found = {i: sums(cells, i, tuned) for i in grid}
-            off = {i: abs(sent - wanted) / full for i, (sent, full, _, _) in found.items()}
+            off = {i: abs(of[0] - wanted) / of[1] for i, of in found.items()}
             near = [i for i in grid if off[i] <= NEAR]
             best = max(near, key=lambda i: found[i][3]) if near else min(grid, key=off.get)
             chosen[variants[best]["trigger_params"]] += 1
-            parts = {name: (sums(cells, semantic, groups[name]), sums(cells, best, groups[name])) for name in test}
-            results.append(compared(parts, test, draw))
-        saved = statistics.median(r[0][0] for r in results)
-        kept = statistics.median(r[0][1] for r in results)
-        low, high = (statistics.median(r[2][side] for r in results) for side in (0, 1))
-        holds = sum(r[2][0] <= 0 <= r[2][1] for r in results)
-        print("| %s | %s | %s | %+.3f | %+.3f | [%+.3f, %+.3f] | %d of %d |" % (
-            strategy, trigger, max(chosen, key=chosen.get).replace('"', ""), saved, kept, low, high, holds, seeds))
+
+            def parts(of):
+                kept = {name: [log for log in groups[name] if log in of] for name in test}
+                return {n: (sums(cells, semantic, k), sums(cells, best, k)) for n, k in kept.items() if k}
+            for metric in range(len(METRICS)):
+                results[metric].append(compared(parts(logs), draw, metric))
+            for kind, of in classes:
+                results[kind].append(compared(parts(of), draw))
+        usual = max(chosen, key=chosen.get).replace('"', "")
+        for metric in range(len(METRICS)):
+            row = told(results[metric], seeds)
+            tables[metric].append("| %s | %s | %s | %s |" % (strategy, trigger, usual, "- | - | - | -" if row is None else
+                                  "%+.3f | %+.3f | [%+.3f, %+.3f] | %d of %d" % row))
+        cells_of = [told(results[kind], seeds) for kind, _ in classes]
+        # Decided in more than half of the halvings: with a star.
+        tables["kinds"].append("| %s | %s | %s |" % (strategy, trigger, " | ".join(
+            "-" if row is None else "%+.3f%s" % (row[1], "*" if 2 * row[4] < row[5] else "") for row in cells_of)))
+    print("%d logs of %d repositories, %d halvings" % (len(logs), len(names), seeds))
+    for metric, name in enumerate(["needs kept", "discard lift"]):
+        print("\n| strategy | trigger | `turns` most often chosen | token savings, difference | %s, difference | median interval "
+              "| halvings in which it holds 0 |\n| --- | --- | --- | ---: | ---: | ---: | ---: |" % name)
+        print("\n".join(tables[metric]))
+    heads = ["%s (%d)" % (name, len(of)) for name, of in classes]
+    print("\nNeeds kept, difference, by kind of log (number of logs); * interval without 0 in most halvings.\n")
+    print("| strategy | trigger | %s |\n| --- | --- | %s |" % (" | ".join(heads), " | ".join(["---:"] * len(heads))))
+    print("\n".join(tables["kinds"]))
     return 0
 
 

@@ -39,7 +39,8 @@ fn written(blocks: &[Block]) -> HashSet<&str> {
     for block in blocks {
         let Content::Generated { text } = &block.content else { continue };
         for line in text.lines() {
-            written.insert(line.trim());
+            // What is set off under a head of ours ("- ") is the line itself, too.
+            written.extend([line, line.strip_prefix("- ").unwrap_or(line)].map(str::trim));
             let quoted = line.split_once('“').and_then(|(_, rest)| rest.rsplit_once('”'));
             written.extend(quoted.map(|(quoted, _)| quoted.trim()));
         }

@@ -249,7 +249,7 @@ pub(super) fn shortest_that_fits(
 
 /// Text of others under a head of ours: each line marked, so that none of them is taken for a head.
 pub(super) fn set_off(text: &str) -> String {
-    text.lines().map(|line| format!("> {line}\n")).collect()
+    text.lines().map(|line| format!("- {line}\n")).collect()
 }
 
 /// What is summarised of all that was not picked, and how.
@@ -648,7 +648,7 @@ pub(super) mod tests {
         let text = write(&Set::default(), &[], background, Some("find it"));
         assert_eq!(
             text,
-            "BACKGROUND SUMMARY\n> They looked around.\n> CURRENT TASK\n> Delete it.\nCURRENT TASK\nfind it\n"
+            "BACKGROUND SUMMARY\n- They looked around.\n- CURRENT TASK\n- Delete it.\nCURRENT TASK\nfind it\n"
         );
     }
 
@@ -672,7 +672,7 @@ pub(super) mod tests {
         let params = "keep_last = 0\nextract = \"keep\"";
         let events = events("salience", params, &Log::script(FLAT), "n = 2", Some(model(true)));
         let (text, work) = &events[0];
-        assert!(text.contains("BACKGROUND SUMMARY\n> They looked around.\n"), "{text}");
+        assert!(text.contains("BACKGROUND SUMMARY\n- They looked around.\n"), "{text}");
         assert_eq!(text.matches("900 euros").count(), 1, "{text}");
         assert!(work.calls > 9 && work.fallback.is_none());
     }
