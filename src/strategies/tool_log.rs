@@ -4,20 +4,25 @@
 //! well, and the line of its result that says most. `form = "structured"`: an observation for each turn that called a
 //! tool: type, title, facts, files read and modified; title and facts are written by the model where there is one,
 //! else they are the call and the lines of the result that say most. Each event adds to the log; what is no call is left
-//! out.
+//! out. Where nothing was called there is nothing to log: the extractive summary stands in, flagged.
+//!
+//! Whether a call went well is asked of what it was: of an edit what the editor says, of a program or test how it ended, of
+//! anything else how its result begins. What a result shows of a file tells nothing.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Entry, Env, Scope, Strategy, extractive, put, transcript, writer};
+use super::{Entry, Env, Scope, Strategy, extractive, put, texts, transcript, writer};
 use crate::context::{Content, Edit};
 use crate::features::actions::ActionKind;
 use crate::features::atoms::AtomKind;
+use crate::features::turns::{self, Facts};
+use crate::log::Log;
 use crate::models::grammar;
 use crate::models::prompt::{Data, Prompt};
-use crate::trajectory::Kind;
+use crate::trajectory::{Kind, Step};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "tool-log",
@@ -30,6 +35,8 @@ pub(super) const ENTRY: Entry = Entry {
 const TEMPLATE: &str = include_str!("tool_log.txt");
 /// Tokens that the model may write for an observation.
 const MAX_TOKENS: u32 = 160;
+/// Tokens of the summary of a scope without a call, as of `summary`.
+const SUMMARY_TOKENS: u32 = 200;
 
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -57,6 +64,12 @@ impl Default for ToolLog {
 impl Strategy for ToolLog {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let steps = whole_steps(scope);
+        if !steps.iter().any(|s| scope.log.kind(s.1) == Kind::Action) {
+            (env.work.warning, env.work.fallback) = (Some("no tool calls"), Some("extractive"));
+            let texts = texts(scope);
+            let tokens: u32 = texts.iter().map(|text| env.tokenizer.count(text)).sum();
+            return Ok(put(scope, extractive::summary(&texts, SUMMARY_TOKENS.min(tokens), env.tokenizer)));
+        }
         let mut log = String::new();
         for steps in steps.chunk_by(|a, b| scope.log.turn_of(a.1) == scope.log.turn_of(b.1)) {
             match self.form {
@@ -87,7 +100,7 @@ impl ToolLog {
                 let said = self.result(scope, result, env);
                 *log += &format!(
                     " -> {}{}{said}",
-                    success(scope, result),
+                    success(scope, call, result),
                     if said.is_empty() { "" } else { ": " }
                 );
             }
@@ -148,8 +161,9 @@ impl ToolLog {
                 .filter(|fact| !fact.is_empty())
                 .collect(),
         });
-        let failed =
-            calls.iter().flat_map(|&call| results(scope, steps, call)).any(|r| success(scope, r) == "error");
+        let failed = calls
+            .iter()
+            .any(|&call| results(scope, steps, call).any(|result| !went_well(scope.log, call, result)));
         *log += &format!(
             "turn {} [{}{}] {}\n",
             scope.log.turn_of(first),
@@ -177,19 +191,110 @@ fn results<'a>(scope: &'a Scope<'_>, steps: &'a [(usize, u32)], call: u32) -> im
     results.filter(move |&result| scope.log.call_of(result) == Some(call))
 }
 
-/// Whether a result says that its call went well: as logged, else by the words of common failures.
-fn success(scope: &Scope<'_>, result: u32) -> &'static str {
-    const FAILURES: [&str; 6] = [
-        "Traceback (most recent call last)",
-        "command not found",
-        "No such file",
-        "FAILED",
-        "rror:",
-        "<returncode>1",
-    ];
-    let step = &scope.log.trajectory.steps[result as usize];
-    let failed = step.is_error.unwrap_or_else(|| FAILURES.iter().any(|words| step.text.contains(words)));
-    if failed { "error" } else { "ok" }
+fn success(scope: &Scope<'_>, call: u32, result: u32) -> &'static str {
+    if went_well(scope.log, call, result) { "ok" } else { "error" }
+}
+
+/// Whether a call went well, as far as its result tells.
+fn went_well(log: &Log, call: u32, result: u32) -> bool {
+    let step = &log.trajectory.steps[result as usize];
+    let logged = step.is_error.map(|is_error| !is_error);
+    let by_kind = match log.action_kinds[call as usize].as_deref().and_then(ActionKind::parse) {
+        Some(ActionKind::EditFile) => editor_says(&step.text).or_else(|| {
+            let facts = facts(log, call, result);
+            // A script that writes a file and goes on is judged by how it ended.
+            facts.ran_well.or(logged).or(facts.refused.then_some(false))
+        }),
+        Some(ActionKind::RunTest | ActionKind::RunCommand) => {
+            let facts = facts(log, call, result);
+            let passed = facts.test.and_then(|test| test.passed);
+            // Of a program that well is only what did not break down: it may have told of an error.
+            passed.or(facts.ran_well.filter(|well| !well || logged.is_some()))
+        }
+        _ => None,
+    };
+    by_kind.or(logged).unwrap_or_else(|| !begins_with_error(&step.text))
+}
+
+/// What happened in one call with one of its results, as if they were a turn.
+fn facts(log: &Log, call: u32, result: u32) -> Facts {
+    let step = |at: u32| Step { turn: 1, ..log.trajectory.steps[at as usize].clone() };
+    turns::read(&[step(call), step(result)], &|_| None).turns.pop().unwrap_or_default()
+}
+
+/// What editors say of an edit at the beginning of a line: how it begins, what follows in it, and whether the edit was made.
+const EDITORS: &[(&str, &str, bool)] = &[
+    ("Your proposed edit has introduced", "", false),
+    ("Your changes have NOT been applied", "", false),
+    ("No replacement was performed", "", false),
+    ("String to replace not found", "", false),
+    ("<tool_use_error>", "", false),
+    ("Usage: ", "", false),
+    ("File updated", "", true),
+    ("Text replaced", "", true),
+    ("File created successfully", "", true),
+    ("New file created", "", true),
+    ("The file ", " has been ", true),
+    // SWE-agent's shows the file as it is then.
+    ("[File: ", " total)]", true),
+];
+
+/// Whether the edit was made: the first line that says so tells, whatever a shell or a linter put before it.
+fn editor_says(text: &str) -> Option<bool> {
+    let told = |line: &str| {
+        let says = |begin: &str, then: &str| line.strip_prefix(begin).is_some_and(|rest| rest.contains(then));
+        EDITORS.iter().find(|(begin, then, _)| says(begin, then)).map(|sign| sign.2)
+    };
+    // A program that a script runs may tell of errors further down.
+    if text.trim_start().starts_with("Error:") { Some(false) } else { text.lines().find_map(told) }
+}
+
+/// How a line begins and ends that tells of an error where it opens a result.
+const ERRORS: &[(&str, &str)] = &[
+    ("Error:", ""),
+    ("error:", ""),
+    ("ERROR:", ""),
+    ("{\"error\"", ""),
+    ("fatal: ", ""),
+    ("Invalid ", ""),
+    ("Usage: ", ""),
+    ("usage: ", ""),
+    ("No such file", ""),
+    ("No file open", ""),
+    ("File ", " not found"),
+    ("Directory ", " not found"),
+    ("goto allows only one line number", ""),
+    ("Traceback (most recent call last)", ""),
+    ("EXECUTION FAILED", ""),
+    ("EXECUTION TIMED OUT", ""),
+    ("<tool_use_error>", ""),
+    ("<exception>", ""),
+    ("Tool call error", ""),
+    ("Permission denied", ""),
+    ("The user doesn't want to proceed", ""),
+    ("python", "No such file or directory"),
+    ("", ": No such file or directory"),
+    ("", ": Permission denied"),
+    ("", ": Is a directory"),
+    ("", ": File exists"),
+    ("", ": command not found"),
+];
+/// Lines that an environment puts before a result.
+const WRAPPERS: &[&str] = &["<output>", "<stdout>", "<stderr>"];
+/// What stands before the exit code where a line of its own tells it.
+const CODES: &[&str] = &["<returncode>", "Exit code "];
+
+/// Whether a result begins with an error: its exit code is none of success, or its first line tells.
+fn begins_with_error(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !WRAPPERS.contains(line));
+    let code = |line: &str| CODES.iter().find_map(|label| line.strip_prefix(label)).map(str::to_owned);
+    let Some(first) = lines.next() else { return false };
+    let opening = match code(first) {
+        Some(code) if code.starts_with(|c: char| matches!(c, '1'..='9' | '-')) => return true,
+        Some(_) => lines.next().unwrap_or(""),
+        None => first,
+    };
+    ERRORS.iter().any(|(begin, end)| opening.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end)))
 }
 
 /// The files that a step names.
@@ -221,8 +326,8 @@ fn write(turn: &str, env: &mut Env<'_>) -> anyhow::Result<Option<Note>> {
     let grammar = grammar::json(&schema).map_err(anyhow::Error::msg)?;
     let prompt = Prompt::render(TEMPLATE, &[("log", Data::fenced(turn).may_cut().into())])?;
     // An observation of a short turn may be longer than it.
-    let written = writer::write(prompt, Some(grammar), MAX_TOKENS, u32::MAX, env)?;
-    let note = written.and_then(|text| serde_json::from_str(&text).ok());
+    let read = |text: &str| serde_json::from_str(text).ok();
+    let note = writer::write_as(prompt, Some(grammar), MAX_TOKENS, u32::MAX, env, read)?;
     if note.is_none() {
         env.work.fallback = Some("rules");
     }
@@ -231,7 +336,12 @@ fn write(turn: &str, env: &mut Env<'_>) -> anyhow::Result<Option<Note>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::after_events;
+    use std::sync::Arc;
+
+    use super::super::tests::{after_events, replayed, run};
+    use super::Log;
+    use crate::models::scripted::Scripted;
+    use crate::models::{Answer, Call, Card, Finish, Text};
 
     const SCRIPT: &str = "user: mend it
         thought: look at the file
@@ -248,8 +358,138 @@ mod tests {
             ["turn 1: cat src/parser.py -> ok: def parse(text): | return text.splitt()\n\
               turn 2: pytest tests/test_parser.py -> error: Traceback (most recent call last): | AttributeError: splitt"]
         );
-        let talk = "user: hello\nagent: hello there\nuser: well\nagent: bye";
-        assert_eq!(after_events(("tool-log", ""), ("turns", "n = 1"), talk), [""]);
+    }
+
+    #[test]
+    fn talk_without_calls_is_summarised_and_flagged() {
+        let log = Log::script(
+            "user: hello\nagent: The rent of the flat in Lyon is 880 euros.\nuser: well\nagent: bye",
+        );
+        for params in ["", "form = 'structured'"] {
+            let events = run(("tool-log", params), ("turns", "n = 1"), &log).events;
+            let [event] = &events[..] else { panic!("{}", events.len()) };
+            let text: String = event.after.iter().map(|block| block.text(&log)).collect();
+            assert_eq!(text, "The rent of the flat in Lyon is 880 euros.");
+            assert_eq!(
+                (event.work.fallback, event.work.warning),
+                (Some("extractive"), Some("no tool calls"))
+            );
+        }
+    }
+
+    /// How each call of a script is logged.
+    #[track_caller]
+    fn words_are(script: &str, expected: &[&str]) {
+        let log = Log::script(&format!("user: mend it\n{script}\nagent: I see"));
+        let run = run(("tool-log", ""), ("turns", "n = 1"), &log);
+        let text: String =
+            run.events.iter().flat_map(|e| &e.after).map(|block| block.text(&log) + "\n").collect();
+        let word = |line: &str| Some(line.split(" -> ").nth(1)?.split([':', ' ']).next()?.to_owned());
+        assert_eq!(text.lines().filter_map(word).collect::<Vec<_>>(), expected, "{text}");
+    }
+
+    /// Words that keep a log shorter than what it stands for.
+    const REST: &str = "~it was so and not of the on or but it was so and not of the on or but it was so and not of the on or but it was so, and it was so and not of the on or but it was so and not of the on or";
+
+    #[test]
+    fn an_edit_went_well_if_the_editor_says_so() {
+        let script = format!(
+            "action: edit 1:1~raise KeyError('FAILED')~end_of_edit
+            observation: [File: /r/a.py (2 lines total)]~1:raise KeyError('FAILED')~2:# Error: No such file~File updated. Please review the changes.{REST}
+            action: edit 1:1~def f(:~end_of_edit
+            observation: Your proposed edit has introduced new syntax error(s). Please read this.~~- E999 SyntaxError~[File: /r/a.py (2 lines total)]{REST}
+            action: edit 2:2~x = 1~end_of_edit
+            observation:   File \"/root/commands/_split_string\", line 17~SyntaxError: future feature annotations is not defined~[File: /r/a.py (2 lines total)]~1:x~File updated. Please review the changes.{REST}
+            action: create a.py
+            observation: Error: File 'a.py' already exists.~[File: /r/a.py (2 lines total)]{REST}
+            action: sed -i 's/4096/8192/' src/table.rs
+            observation: sed: can't read src/table.rs: No such file or directory{REST}
+            action: cat > t.py << 'EOF' && python t.py~print('Error')~EOF
+            observation: <returncode>0</returncode>~<output>~Tried: SELECT~Error: no such table, as it should{REST}
+            action: sed -i 's/4096/8192/' src/table.rs && cat src/table.rs
+            observation: fn f() {{ panic!(\"rror: FAILED\") }}{REST}"
+        );
+        words_are(&script, &["ok", "error", "ok", "error", "error", "ok", "ok"]);
+    }
+
+    #[test]
+    fn a_reading_failed_if_its_result_begins_with_an_error() {
+        let script = format!(
+            "action: cat src/a.py
+            observation: import os~# Traceback (most recent call last)~raise ValueError('Error: FAILED, No such file'){REST}
+            action: cat src/b.py
+            observation: cat: src/b.py: No such file or directory{REST}
+            action: open src/c.py
+            observation: File src/c.py not found{REST}
+            action: grep -rn FAILED src
+            observation: <returncode>0</returncode>~<output>~src/a.py:3:raise ValueError('Error: FAILED'){REST}
+            action: cat src/d.py
+            observation: <returncode>1</returncode>~<output>~cat: src/d.py{REST}
+            action: ls src/e
+            observation: <returncode>0</returncode>~<output>~ls: src/e: Permission denied{REST}"
+        );
+        words_are(&script, &["ok", "error", "error", "ok", "error", "error"]);
+    }
+
+    #[test]
+    fn a_run_went_well_if_it_ended_well() {
+        let script = format!(
+            "action: python repro.py
+            observation: caught: Error: FAILED as it should{REST}
+            action: python repro.py
+            observation: begin~Traceback (most recent call last):~KeyError: 1{REST}
+            action: python repro.py
+            observation: python: can't open file 'repro.py': [Errno 2] No such file or directory{REST}
+            action: pytest tests
+            observation: tests/a.py::test_that_FAILED_is_told PASSED{REST}~===== 2 passed in 0.31s =====
+            action: pytest tests
+            observation: F.{REST}~===== 1 failed, 2 passed in 0.31s =====
+            action: git stash
+            observation: fatal: not a git repository{REST}"
+        );
+        words_are(&script, &["ok", "error", "error", "ok", "error", "error"]);
+    }
+
+    #[test]
+    fn what_is_logged_counts_where_the_result_does_not_tell() {
+        let mut log = Log::script(&format!(
+            "user: mend it\naction: cat a\nobservation: Error: none{REST}\naction: cat b\nobservation: all well{REST}\nagent: I see"
+        ));
+        for (step, is_error) in [(2, false), (4, true)] {
+            log.trajectory.steps[step].is_error = Some(is_error);
+        }
+        let events = run(("tool-log", ""), ("turns", "n = 2"), &log).events;
+        let text = events[0].after[0].text(&log);
+        assert!(text.contains("cat a -> ok") && text.contains("cat b -> error"), "{text}");
+    }
+
+    /// An answer that is cut at its limit is flagged, and asked for once more with another seed.
+    #[test]
+    fn an_answer_that_cannot_be_read_is_asked_for_once_more() {
+        const CUT: &str = r#"{"title": "looked at the file", "facts": ["the parser"#;
+        const WHOLE: &str = r#"{"title": "looked", "facts": ["it splits"]}"#;
+        let after = |answers: [&'static str; 2]| {
+            let card = Card { name: "test".to_owned(), identity: "test".to_owned(), window: 4096 };
+            let model = Scripted::rule(card, move |call| {
+                let Call::Generate { sampling, .. } = call else { return None };
+                let text = answers[usize::from(sampling.is_some())].to_owned();
+                let finish = Finish::Length;
+                Some(Ok(Answer::Text(Text { text, finish, prompt_tokens: 9, tokens: 9, cut_tokens: 0 })))
+            });
+            let log = Log::script(SCRIPT);
+            let way = ("tool-log", "form = 'structured'");
+            let run = replayed(way, ("turns", "n = 1"), &log, Some(Arc::new(model)), None);
+            (run.events[0].after[0].text(&log), run.events[0].work.clone())
+        };
+        let (text, work) = after([CUT, WHOLE]);
+        assert!(text.starts_with("turn 1 [read_file] looked\n- it splits\n"), "{text}");
+        assert_eq!((work.calls, work.fallback, &work.degenerate[..]), (2, None, &["not in form"][..]));
+        let (text, work) = after([CUT, CUT]);
+        assert!(text.starts_with("turn 1 [read_file] cat src/parser.py\n"), "{text}");
+        assert_eq!(
+            (work.calls, work.fallback, &work.degenerate[..]),
+            (2, Some("rules"), &["not in form"; 2][..])
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Texts that a model writes for an event: what is no such text is told, asked for once more, and replaced.
 //!
-//! An output is *degenerate* if it is empty, loops, is longer than its source, refuses, or replies to the user of the log
-//! in place of writing about them. It is flagged, asked for once more with a seed of its own (temperature 0.7), and if that
+//! An output is *degenerate* if it is empty, loops, is longer than its source, refuses, replies to the user of the log
+//! in place of writing about them, or cannot be read as what was asked for. It is flagged, asked for once more with a seed of its own (temperature 0.7), and if that
 //! fails too the caller's fallback stands in: for a summary, the extractive one.
 
 use super::{Env, extractive};
@@ -43,6 +43,13 @@ const REPLIES: &[&str] = &[
 const OFFERS: &[&str] =
     &["let me know if you", "feel free to ask", "how can i help you", "how can i assist you"];
 
+/// Times that a loop came, one after the other, before it is one: as the local engine has it.
+const LOOP_TIMES: usize = 4;
+/// Characters of all of them together at least: the 64 tokens of the local engine.
+const LOOP_CHARS: usize = 256;
+/// Longest loop that is told, in characters: the 128 tokens of the local engine.
+const LOOP_PERIOD: usize = 512;
+
 /// A summary of these texts in about so many tokens at most: by the variant's model, asked with the prompt, or extracted
 /// where there is no model or it gave none.
 ///
@@ -76,6 +83,21 @@ pub(super) fn write(
     source_tokens: u32,
     env: &mut Env<'_>,
 ) -> anyhow::Result<Option<String>> {
+    write_as(prompt, grammar, max_tokens, source_tokens, env, |text| Some(text.to_owned()))
+}
+
+/// As [`write`], and what `read` makes of the text without the blanks around it; a text that it cannot read is degenerate.
+///
+/// # Errors
+/// As [`write`].
+pub(super) fn write_as<T>(
+    prompt: Prompt,
+    grammar: Option<String>,
+    max_tokens: u32,
+    source_tokens: u32,
+    env: &mut Env<'_>,
+    read: impl Fn(&str) -> Option<T>,
+) -> anyhow::Result<Option<T>> {
     let mut call = Call::Generate { prompt, max_tokens, grammar, stop: Vec::new(), sampling: None };
     for attempt in 0..2 {
         if let (1, Call::Generate { sampling, .. }) = (attempt, &mut call) {
@@ -84,9 +106,10 @@ pub(super) fn write(
         }
         match env.ask(std::slice::from_ref(&call))?.pop() {
             Some(Ok(Answer::Text(text))) => {
-                match degenerate(&text, env.tokenizer.count(&text.text), source_tokens) {
-                    None => return Ok(Some(text.text.trim().to_owned())),
-                    Some(flag) => env.work.degenerate.push(flag),
+                let flag = degenerate(&text, env.tokenizer.count(&text.text), source_tokens);
+                match flag.map_or_else(|| read(text.text.trim()), |_| None) {
+                    Some(written) => return Ok(Some(written)),
+                    None => env.work.degenerate.push(flag.unwrap_or("not in form")),
                 }
             }
             Some(Err(error)) => {
@@ -116,8 +139,20 @@ fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<&'static str> {
         lower if REFUSALS.iter().any(|start| lower.starts_with(start)) => Some("refusal"),
         lower if REPLIES.iter().any(|start| lower.starts_with(start)) => Some("reply"),
         lower if OFFERS.iter().any(|offer| lower.contains(offer)) => Some("reply"),
+        // Of local models the engine tells, which stops there; a server's go on to their limit.
+        lower if ends_in_loop(lower) => Some("loop"),
         _ => None,
     }
+}
+
+/// Whether the end of a text repeats itself, as the local engine tells it of tokens: it came [`LOOP_TIMES`] times, the last
+/// of which may be cut, and is [`LOOP_CHARS`] characters long in all.
+fn ends_in_loop(text: &str) -> bool {
+    let end: Vec<char> = text.chars().rev().take(LOOP_TIMES * LOOP_PERIOD).collect();
+    (1..=LOOP_PERIOD).any(|period| {
+        let all = (LOOP_TIMES * period).max(LOOP_CHARS);
+        all <= end.len() && (period..all).all(|at| end[at] == end[at - period])
+    })
 }
 
 #[cfg(test)]
@@ -146,6 +181,23 @@ mod tests {
         assert_eq!(flag("It passed. Let me know if you need more.", Finish::Stop), Some("reply"));
         assert_eq!(flag("The agent fixed it.", Finish::Stop), None);
         assert_eq!(flag("The user said hello and was sorry.", Finish::Stop), None);
+        assert_eq!(flag(&"on and ".repeat(40), Finish::Length), Some("loop"));
+    }
+
+    #[test]
+    fn the_end_of_a_text_tells_of_a_loop() {
+        // 36 times 7 characters and 4 more are 256; one less is none.
+        let round = "on and ".repeat(36) + "on a";
+        assert!(ends_in_loop(&round) && !ends_in_loop(&round[1..]));
+        assert!(ends_in_loop(&format!("It broke. {round}")) && !ends_in_loop(&format!("{round}. It broke.")));
+        // What is 100 characters long must come four times.
+        let long: String = (100..125).map(|n| format!("{n} ")).collect();
+        assert_eq!(long.len(), 100);
+        assert!(ends_in_loop(&long.repeat(4)) && !ends_in_loop(&long.repeat(3)));
+        // The longest that is told has 512 characters.
+        let longest: String = (100..228).map(|n| format!("{n} ")).collect();
+        assert!(ends_in_loop(&longest.repeat(4)) && !ends_in_loop(&format!("{longest}é").repeat(4)));
+        assert!(!ends_in_loop("") && !ends_in_loop("no"));
     }
 
     fn model(answers: &'static [&'static str]) -> Arc<dyn Model> {
@@ -177,5 +229,19 @@ mod tests {
         assert_eq!(text, "The build is broken because of src/a.py and nothing else at all.");
         assert_eq!((work.calls, work.fallback), (2, Some("extractive")));
         assert_eq!(work.degenerate, ["refusal", "empty"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_asked_for_once_more() {
+        let number = |answers| {
+            let (tokenizer, model) = (Tokenizer::load("o200k").unwrap(), model(answers));
+            let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&*model));
+            let read = |text: &str| text.parse::<u32>().ok();
+            let number = write_as(Prompt::default(), None, 100, 100, &mut env, read).unwrap();
+            (number, env.work.calls, env.work.degenerate)
+        };
+        assert_eq!(number(&["12", "unused"]), (Some(12), 1, vec![]));
+        assert_eq!(number(&["1 2", " 13 "]), (Some(13), 2, vec!["not in form"]));
+        assert_eq!(number(&["1 2", ""]), (None, 2, vec!["not in form", "empty"]));
     }
 }

@@ -151,6 +151,8 @@ fn sound((name, params): Way, asked: Asked, log: &Log, after: &After) {
     let (event, text) = (&after.event, after.text.as_str());
     let work = &event.work;
     let told = told((name, params), asked, after);
+    // A log of calls without a call is a summary, whoever is asked.
+    let without_calls = name == "tool-log" && work.warning == Some("no tool calls");
     match event.violations[..] {
         [] => assert!(event.tokens_after <= event.tokens_before, "{told}"),
         ["longer than the original"] if has_form((name, params)) => {
@@ -161,7 +163,7 @@ fn sound((name, params): Way, asked: Asked, log: &Log, after: &After) {
     match asked {
         Asked::Nobody => {
             assert!(work.calls == 0 && work.degenerate.is_empty(), "{told}");
-            assert!(work.fallback.is_none() || name == "salience", "{told}");
+            assert!(work.fallback.is_none() || name == "salience" || without_calls, "{told}");
         }
         // Whoever asks it is told, and says what stood in.
         Asked::Mute => assert!(work.calls == 0 || work.fallback.is_some(), "{told}"),
@@ -169,7 +171,8 @@ fn sound((name, params): Way, asked: Asked, log: &Log, after: &After) {
         Asked::Wordy => {}
     }
     assert!(matches!(work.fallback, None | Some("extractive" | "rules" | "protected-core")), "{told}");
-    assert!(!work.degenerate.is_empty() || !matches!(work.fallback, Some("extractive")), "{told}");
+    let is_told = without_calls || !work.degenerate.is_empty();
+    assert!(is_told || !matches!(work.fallback, Some("extractive")), "{told}");
 
     // What is kept is the source's own text, of steps that had been logged.
     let decision = log.turns[event.turn as usize].decision.expect("an event stands before a decision");
@@ -196,7 +199,9 @@ fn sound((name, params): Way, asked: Asked, log: &Log, after: &After) {
     if asked == Asked::Nobody && event.violations.is_empty() {
         let logged = || log.trajectory.steps[..decision as usize].iter();
         for line in copied(name, text) {
-            assert!(logged().any(|step| step.text.contains(line.trim())), "{line} {told}");
+            // The end of a line that did not fit.
+            let line = line.trim().trim_end_matches('…');
+            assert!(logged().any(|step| step.text.contains(line)), "{line} {told}");
         }
     }
 }
@@ -303,13 +308,11 @@ fn a_context_of_one_turn() {
     each(script, |way, asked, events, last| {
         assert_eq!(events.len(), 1, "{way:?}");
         let must_hold: &[&str] = match (way.0, asked) {
-            ("tool-log", _) if way.1.is_empty() => &["turn 1: cat src/parser.py -> error: "],
+            ("tool-log", _) if way.1.is_empty() => &["turn 1: cat src/parser.py -> ok: "],
             ("tool-log", Asked::Willing) => {
-                &["turn 1 [read_file, error] went on with it\n- all as before\n- files read: src/parser.py\n"]
+                &["turn 1 [read_file] went on with it\n- all as before\n- files read: src/parser.py\n"]
             }
-            ("tool-log", _) => {
-                &["turn 1 [read_file, error] cat src/parser.py\n", "- files read: src/parser.py\n"]
-            }
+            ("tool-log", _) => &["turn 1 [read_file] cat src/parser.py\n", "- files read: src/parser.py\n"],
             ("mask-summary", _) => &["I look at the parser first", "cat src/parser.py", "omitted"],
             ("anchored", _) => {
                 &["\nFiles: src/parser.py\nErrors: AttributeError\nNext: I look at the parser first"]
@@ -342,8 +345,12 @@ fn all_noise() {
         let told = told(way, asked, last);
         assert!(!last.text.contains("Constraints:") && !last.text.contains("CONSTRAINTS"), "{told}");
         match way.0 {
-            // No call, no log.
-            "tool-log" => assert_eq!(last.text, "", "{told}"),
+            // No call, no log: a summary, and that is told.
+            "tool-log" => assert_eq!(
+                (last.event.work.fallback, last.event.work.warning),
+                (Some("extractive"), Some("no tool calls")),
+                "{told}"
+            ),
             "protected-core" => {
                 assert!(last.text.starts_with("ORIGINAL GOAL\nPlease look after the garden.\n"), "{told}");
                 assert_eq!(n_kept(last), 0, "{told}");
