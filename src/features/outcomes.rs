@@ -232,8 +232,11 @@ pub(super) fn edit_refused(output: &str) -> bool {
         "No file open",
         "The arguments provided do not match",
     ];
+    // What the editor says of it counts more than what the linter that it calls died of.
+    const APPLIED: [&str; 2] = ["File updated. Please review the changes", "has been edited successfully"];
     let head = &output[..output.floor_char_boundary(600)];
-    SIGNS.iter().any(|sign| head.contains(sign)) || broke(head)
+    SIGNS.iter().any(|sign| head.contains(sign))
+        || broke(head) && !APPLIED.iter().any(|sign| output.contains(sign))
 }
 
 #[cfg(test)]
@@ -301,6 +304,10 @@ mod tests {
         assert!(broke("/bin/python: No module named pytest") && !broke("no module is named"));
         assert!(edit_refused("Your proposed edit has introduced new syntax error(s)."));
         assert!(!edit_refused("The file a.py has been updated."));
+        let applied = "    from __future__ import annotations\n    ^\nSyntaxError: future feature annotations is not defined\n\
+                       [File: /a.py (3 lines total)]\n1:a\nFile updated. Please review the changes and make sure they are correct";
+        assert!(!edit_refused(applied));
+        assert!(edit_refused(applied.split("[File").next().unwrap()));
     }
 
     #[test]
