@@ -84,7 +84,9 @@ fn map(log: &Log, label: &str, run: &Run) -> anyhow::Result<TierMap> {
     }
     let task: String =
         t.task_id.as_deref().unwrap_or(&t.id).chars().map(|c| if super::acts(c) { ' ' } else { c }).collect();
-    Ok(TierMap { title: format!("{task}, {label}"), turns: t.n_turns(), bands })
+    let agent = t.agent.as_deref().unwrap_or(&t.format);
+    let title = format!("{agent}, {task} ({} turns)", t.n_turns());
+    Ok(TierMap { title, subtitle: label.to_owned(), turns: t.n_turns(), bands })
 }
 
 /// Where the copied text of a block stands; nowhere for generated text.

@@ -37,6 +37,7 @@ pub struct Band {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TierMap {
     pub title: String,
+    pub subtitle: String,
     /// Number of the last turn; the first is 1.
     pub turns: u32,
     /// Later ones stand on top.
@@ -47,7 +48,7 @@ pub struct TierMap {
 const WIDTH: f64 = 360.0;
 const PLOT: f64 = 300.0;
 const LEFT: f64 = 44.0;
-const TOP: f64 = 34.0;
+const TOP: f64 = 42.0;
 const HEIGHT: f64 = TOP + PLOT + 30.0;
 const SIZE: f64 = 7.0;
 
@@ -104,7 +105,14 @@ impl TierMap {
             INK,
             &fitted(&self.title, SIZE + 0.5, WIDTH - 4.0),
         );
-        self.legend(&mut canvas);
+        canvas.text(
+            (2.0, 2.0 * SIZE + 5.0),
+            Anchor::Start,
+            SIZE,
+            INK,
+            &fitted(&self.subtitle, SIZE, WIDTH - 4.0),
+        );
+        Self::legend(&mut canvas);
         for band in &self.bands {
             let (from, to) = (f64::from(band.during.0).max(1.0), f64::from(band.during.1).min(last));
             let (top, bottom) = (band.of.0.max(1.0), band.of.1.min(last));
@@ -138,7 +146,7 @@ impl TierMap {
         canvas
     }
 
-    fn legend(&self, canvas: &mut Canvas) {
+    fn legend(canvas: &mut Canvas) {
         let mut at = LEFT + 74.0;
         for (tier, name) in Tier::SHOWN {
             let (left, top) = (at, TOP - 11.0);
@@ -147,7 +155,8 @@ impl TierMap {
             canvas.text((left + 12.0, TOP - 5.5), Anchor::Start, SIZE, INK, name);
             at += 18.0 + 5.5 * name.len() as f64;
         }
-        canvas.text((at + 4.0, TOP - 5.5), Anchor::Start, SIZE, INK, "white: evicted, or not yet logged");
+        let note = "white: not yet logged, or evicted";
+        canvas.text((LEFT + 8.0, TOP + PLOT - 8.0), Anchor::Start, SIZE, INK, note);
     }
 }
 
@@ -160,6 +169,7 @@ mod tests {
         let band = |of, during, tier| Band { of, during, tier };
         let map = TierMap {
             title: "a run".to_owned(),
+            subtitle: String::new(),
             turns: 40,
             bands: vec![
                 band((1.0, 2.0), (2, 12), Tier::Hot),
@@ -182,6 +192,8 @@ mod tests {
         assert!((bars[4][0].0 - (LEFT + PLOT / 40.0)).abs() < 1e-9);
         assert!((bars[6][2].1 - bars[6][0].1 - 1.0).abs() < 1e-9, "it shows");
         assert!(map.svg().unwrap().contains("a run"));
-        assert!(TierMap { title: String::new(), turns: 0, bands: vec![] }.svg().is_ok());
+        assert!(
+            TierMap { title: String::new(), subtitle: String::new(), turns: 0, bands: vec![] }.svg().is_ok()
+        );
     }
 }
