@@ -1,4 +1,5 @@
-//! Ingest of JSON lines: the whole of it, reading alone, and the same bytes parsed as loose JSON.
+//! Ingest of JSON lines: the whole of it, reading alone, and the same bytes parsed as loose JSON; of real logs, where
+//! `TRAJPRESS_LOGS` says where they are, beside a script with `json` and pyarrow (`ingest_reference.py`, one thread too).
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -67,4 +68,45 @@ fn reference_loose_json(bencher: Bencher<'_, '_>) {
             black_box(serde_json::from_slice::<serde_json::Value>(line).expect("JSON"));
         }
     });
+}
+
+/// The folders of real logs that the script reads, too.
+fn real_logs() -> Vec<PathBuf> {
+    let Some(logs) = std::env::var_os("TRAJPRESS_LOGS").map(PathBuf::from) else {
+        eprintln!("SKIPPED: TRAJPRESS_LOGS names no folder of real logs");
+        return Vec::new();
+    };
+    let kinds = ["sweagent", "mini-swe-agent", "claude-code"];
+    let is_ours = |name: &str| kinds.iter().any(|kind| name.starts_with(kind));
+    let entries = std::fs::read_dir(&logs).expect("the folder of real logs");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(is_ours)).collect()
+}
+
+#[divan::bench(sample_count = 5)]
+fn ingest_real_logs(bencher: Bencher<'_, '_>) {
+    let (dir, inputs) = (tempfile::tempdir().expect("a folder"), real_logs());
+    let options = Options { inputs, out: dir.path().join("data"), format: None, threads: 1 };
+    if !options.inputs.is_empty() {
+        bencher.bench_local(|| black_box(ingest(&options, &mut |_| {}).expect("ingested")));
+    }
+}
+
+/// Starting Python and loading pyarrow, about 0.4 s, is part of it.
+#[divan::bench(sample_count = 5)]
+fn reference_python_real_logs(bencher: Bencher<'_, '_>) {
+    let (dir, inputs) = (tempfile::tempdir().expect("a folder"), real_logs());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/benches/ingest_reference.py");
+    let python = std::env::var("TRAJPRESS_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let run = || {
+        let mut command = std::process::Command::new(&python);
+        command.arg(script).arg(dir.path()).args(&inputs).env("OMP_NUM_THREADS", "1").output()
+    };
+    match run() {
+        _ if inputs.is_empty() => {}
+        Ok(output) if output.status.success() => {
+            bencher.bench_local(|| black_box(run().expect("it ran before")))
+        }
+        _ => eprintln!("SKIPPED: {python} has no pyarrow (TRAJPRESS_PYTHON names one that has)"),
+    }
 }
