@@ -13,7 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     params: &[
         ("source", "\"auto\""),
         ("extract", "\"auto\""),
-        ("threshold", "0.15"),
+        ("threshold", "0.3"),
         ("max_rated", "96"),
         ("similarity", "0.85"),
         ("background", "\"auto\""),
@@ -104,6 +104,14 @@ mod tests {
     use super::super::build;
     use super::super::tests::run;
     use crate::log::Log;
+
+    #[test]
+    fn its_core_is_protected_core_by_default() {
+        let params = |name: &str| super::super::ALL.iter().find(|e| e.name == name).unwrap().params;
+        for default in params("protected-core") {
+            assert!(params("core-notes").contains(default), "{default:?}");
+        }
+    }
 
     #[test]
     fn the_core_stays_and_the_rest_comes_back() {
