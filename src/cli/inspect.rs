@@ -98,7 +98,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Done);
     }
     match args.event {
-        None => show_events(&variant.label, &run, output),
+        None => show_events(&variant.label, &run, args.width, output),
         Some(k) => {
             let event = run.events.get(k).with_context(|| format!("event {k} of {}", run.events.len()))?;
             show_event(&log, event, &camera.before[k], args.width, output)
@@ -191,7 +191,7 @@ fn show_steps(log: &Log, width: usize, output: Output) -> anyhow::Result<ExitSta
     Ok(ExitStatus::Done)
 }
 
-fn show_events(label: &str, run: &Run, output: Output) -> anyhow::Result<ExitStatus> {
+fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::Result<ExitStatus> {
     if output.json {
         let events: Vec<_> = run
             .events
@@ -228,6 +228,15 @@ fn show_events(label: &str, run: &Run, output: Output) -> anyhow::Result<ExitSta
             e.tokens_after,
             flags(e).join(", ")
         ));
+        // What a strategy of turns drops, in its order: the row of an event says only how much.
+        for item in e.work.items.iter().filter(|item| item.fate == "dropped") {
+            let score = item.score.map_or(String::new(), |score| format!("{score:.1}"));
+            text.push_str(&format!(
+                "       dropped {score:>5}  {:<6}{}\n",
+                item.kind,
+                line(&item.text, width)
+            ));
+        }
     }
     print(&text)?;
     Ok(ExitStatus::Done)
