@@ -53,19 +53,19 @@ def interval(values):
 
 
 def compared(by_repository, draw, metric=0):
-    """Differences semantic - turns of token savings and of a metric, pooled, with the interval of the latter; none without values."""
+    """Differences semantic - turns of token savings and of a metric, pooled, the interval of the latter, and it under turns; none without values."""
     names, at = sorted(by_repository), 2 + 2 * metric
 
     def difference(picked):
         a, b = ([sum(side) for side in zip(*(by_repository[name][which] for name in picked))] for which in (0, 1))
         saved = (b[0] - a[0]) / a[1] if a[1] else 0.0
-        kept = a[at + 1] / a[at] - b[at + 1] / b[at] if a[at] and b[at] else None
-        return saved, kept
-    saved, kept = difference(names) if names else (0.0, None)
+        kept = (a[at + 1] / a[at] - b[at + 1] / b[at], b[at + 1] / b[at]) if a[at] and b[at] else (None, None)
+        return (saved, *kept)
+    saved, kept, base = difference(names) if names else (0.0, None, None)
     if kept is None:
         return None
     draws = [difference(draw.choices(names, k=len(names)))[1] for _ in range(DRAWS)]
-    return saved, kept, interval([d for d in draws if d is not None] or [kept])
+    return saved, kept, interval([d for d in draws if d is not None] or [kept]), base
 
 
 def kinds_of(logs):
@@ -78,14 +78,14 @@ def kinds_of(logs):
 
 
 def told(results, seeds):
-    """Median difference, median interval, and in how many halvings it holds 0."""
+    """Medians of the difference in savings, the metric under turns, its difference and interval; in how many halvings that holds 0."""
     results = [r for r in results if r]
     if len(results) < seeds // 2:
         return None
     middle = lambda values: statistics.median(values)  # noqa: E731
     low, high = (middle([r[2][side] for r in results]) for side in (0, 1))
     holds = sum(r[2][0] <= 0 <= r[2][1] for r in results)
-    return middle([r[0] for r in results]), middle([r[1] for r in results]), low, high, holds, len(results)
+    return middle([r[0] for r in results]), middle([r[3] for r in results]), middle([r[1] for r in results]), low, high, holds, len(results)
 
 
 def main(args):
@@ -127,16 +127,16 @@ def main(args):
         usual = max(chosen, key=chosen.get).replace('"', "")
         for metric in range(len(METRICS)):
             row = told(results[metric], seeds)
-            tables[metric].append("| %s | %s | %s | %s |" % (strategy, trigger, usual, "- | - | - | -" if row is None else
-                                  "%+.3f | %+.3f | [%+.3f, %+.3f] | %d of %d" % row))
+            tables[metric].append("| %s | %s | %s | %s |" % (strategy, trigger, usual, "- | - | - | - | -" if row is None else
+                                  "%+.3f | %.3f | %+.3f | [%+.3f, %+.3f] | %d of %d" % row))
         cells_of = [told(results[kind], seeds) for kind, _ in classes]
         # Decided in more than half of the halvings: with a star.
         tables["kinds"].append("| %s | %s | %s |" % (strategy, trigger, " | ".join(
-            "-" if row is None else "%+.3f%s" % (row[1], "*" if 2 * row[4] < row[5] else "") for row in cells_of)))
+            "-" if row is None else "%+.3f%s" % (row[2], "*" if 2 * row[5] < row[6] else "") for row in cells_of)))
     print("%d logs of %d repositories, %d halvings" % (len(logs), len(names), seeds))
     for metric, name in enumerate(["needs kept", "discard lift"]):
-        print("\n| strategy | trigger | `turns` most often chosen | token savings, difference | %s, difference | median interval "
-              "| halvings in which it holds 0 |\n| --- | --- | --- | ---: | ---: | ---: | ---: |" % name)
+        print("\n| strategy | trigger | `turns` most often chosen | token savings, difference | %s under `turns` | difference "
+              "| median interval | halvings in which it holds 0 |\n| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |" % name)
         print("\n".join(tables[metric]))
     heads = ["%s (%d)" % (name, len(of)) for name, of in classes]
     print("\nNeeds kept, difference, by kind of log (number of logs); * interval without 0 in most halvings.\n")
