@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Context as _;
-
 use crate::context::{Block, Content};
 use crate::experiment::replay::Run;
 use crate::log::Log;
@@ -18,16 +16,7 @@ type Place = (u32, u32, u32);
 /// # Errors
 /// The strategy has no tiers; the file cannot be written.
 pub(super) fn write(log: &Log, label: &str, run: &Run, path: &Path) -> anyhow::Result<()> {
-    let map = map(log, label, run)?;
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("png") => map.png(path),
-        Some("svg") => {
-            std::fs::write(path, map.svg()?).with_context(|| format!("cannot write {}", path.display()))
-        }
-        Some("json") => std::fs::write(path, serde_json::to_string_pretty(&map)? + "\n")
-            .with_context(|| format!("cannot write {}", path.display())),
-        _ => anyhow::bail!("{} ends in none of .svg, .png and .json", path.display()),
-    }
+    map(log, label, run).and_then(|figure| figure.write(path))
 }
 
 fn tier(fate: &str) -> Option<Tier> {

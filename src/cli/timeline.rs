@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
-
 use crate::features::intents::Intent;
 use crate::features::turns::Touch;
 use crate::log::Log;
@@ -17,16 +15,7 @@ const MOST_FILES: usize = 10;
 
 /// Draws the timeline of a log into a file, as its ending says: svg, png, or json with what the figure shows.
 pub(super) fn write(log: &Log, path: &Path) -> anyhow::Result<()> {
-    let timeline = timeline(log)?;
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("png") => timeline.png(path),
-        Some("svg") => {
-            std::fs::write(path, timeline.svg()?).with_context(|| format!("cannot write {}", path.display()))
-        }
-        Some("json") => std::fs::write(path, serde_json::to_string_pretty(&timeline)? + "\n")
-            .with_context(|| format!("cannot write {}", path.display())),
-        _ => anyhow::bail!("{} ends in none of .svg, .png and .json", path.display()),
-    }
+    timeline(log).and_then(|figure| figure.write(path))
 }
 
 fn timeline(log: &Log) -> anyhow::Result<Timeline> {

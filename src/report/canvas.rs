@@ -35,6 +35,11 @@ pub(super) type XY = (f64, f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Colour(pub(super) u8, pub(super) u8, pub(super) u8);
 
+/// Text and axes.
+pub(super) const INK: Colour = Colour(0x22, 0x22, 0x22);
+/// Okabe and Ito's.
+pub(super) const BLUE: Colour = Colour(0x00, 0x72, 0xB2);
+
 impl Colour {
     /// Mixed with white: 0 is the colour itself, 1 is white.
     pub(super) fn lighter(self, share: f64) -> Self {
@@ -57,6 +62,12 @@ pub(super) enum Mark {
     Polygon { points: Vec<XY>, colour: Colour },
     Circle { centre: XY, radius: f64, colour: Colour },
     Text { at: XY, anchor: Anchor, size: f64, colour: Colour, text: String },
+}
+
+/// A round number of turns from one tick to the next, at least so many.
+pub(super) fn turns_apart(least: f64) -> u32 {
+    let steps = [1_u32, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
+    steps.into_iter().find(|step| f64::from(*step) >= least).unwrap_or(10_000)
 }
 
 /// A drawing; x to the right, y down, in points.
@@ -127,6 +138,17 @@ impl Canvas {
         let mut backend = BitMapBackend::new(path, (width, height));
         backend.blit_bitmap((0, 0), (width, height), &small).with_context(cannot)?;
         backend.present().with_context(cannot)
+    }
+
+    /// Writes the drawing into a file, as its ending says: svg, png, or json with what it shows.
+    pub(super) fn write(&self, shown: &impl serde::Serialize, path: &Path) -> anyhow::Result<()> {
+        let text = match path.extension().and_then(|e| e.to_str()) {
+            Some("png") => return self.png(path),
+            Some("svg") => self.svg()?,
+            Some("json") => serde_json::to_string_pretty(shown)? + "\n",
+            _ => anyhow::bail!("{} ends in none of .svg, .png and .json", path.display()),
+        };
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
     fn pixels(&self, unit: f64) -> (u32, u32) {

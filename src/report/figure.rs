@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, Mark, XY, fitted, text_width, wrapped};
+use super::canvas::{Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, INK, Mark, XY, fitted, text_width, wrapped};
 use super::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed, Rect, place};
 use super::lines::{MODEL_FREE, by_model};
 use super::summary::natural;
@@ -65,7 +65,6 @@ const MAX_NUMBERED: usize = 40;
 /// With more variants than [`MAX_NAMED`] intervals are this much lighter, and thin.
 const CROWDED_LIGHTER: f64 = 0.6;
 
-const INK: Colour = Colour(0x22, 0x22, 0x22);
 const GREY: Colour = Colour(0x77, 0x77, 0x77);
 /// Lines of the controls that come as a series.
 const SERIES: Colour = Colour(0x99, 0x99, 0x99);

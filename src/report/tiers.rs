@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::canvas::{Anchor, CAP_EM, Canvas, Colour, Mark, fitted};
+use super::canvas::{Anchor, BLUE, CAP_EM, Canvas, Colour, INK, Mark, fitted, turns_apart};
 
 /// Where a piece of the past is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -52,9 +52,7 @@ const TOP: f64 = 42.0;
 const HEIGHT: f64 = TOP + PLOT + 30.0;
 const SIZE: f64 = 7.0;
 
-const INK: Colour = Colour(0x22, 0x22, 0x22);
 const RULE: Colour = Colour(0xD5, 0xD5, 0xD5);
-const BLUE: Colour = Colour(0x00, 0x72, 0xB2);
 const ORANGE: Colour = Colour(0xE6, 0x9F, 0x00);
 const VERMILION: Colour = Colour(0xD5, 0x5E, 0x00);
 
@@ -74,20 +72,12 @@ impl Tier {
 }
 
 impl TierMap {
-    /// The figure as SVG.
+    /// Writes the figure into a file, as its ending says: svg, png, or json with what it shows.
     ///
     /// # Errors
-    /// It cannot be drawn.
-    pub fn svg(&self) -> anyhow::Result<String> {
-        self.drawn().svg()
-    }
-
-    /// Writes the figure as PNG.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn png(&self, path: &Path) -> anyhow::Result<()> {
-        self.drawn().png(path)
+    /// Another ending; it cannot be drawn or written.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        self.drawn().write(self, path)
     }
 
     fn drawn(&self) -> Canvas {
@@ -126,10 +116,7 @@ impl TierMap {
                 canvas.marks.push(Mark::Polygon { points, colour: band.tier.colour() });
             }
         }
-        let step = [1_u32, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000]
-            .into_iter()
-            .find(|step| f64::from(*step) * unit >= 24.0)
-            .unwrap_or(10_000);
+        let step = turns_apart(24.0 / unit);
         for turn in (0..=self.turns).step_by(step as usize).map(|turn| turn.max(1)) {
             let at = f64::from(turn) + 0.5;
             let text = turn.to_string();
@@ -191,9 +178,12 @@ mod tests {
         }
         assert!((bars[4][0].0 - (LEFT + PLOT / 40.0)).abs() < 1e-9);
         assert!((bars[6][2].1 - bars[6][0].1 - 1.0).abs() < 1e-9, "it shows");
-        assert!(map.svg().unwrap().contains("a run"));
+        assert!(map.drawn().svg().unwrap().contains("a run"));
         assert!(
-            TierMap { title: String::new(), subtitle: String::new(), turns: 0, bands: vec![] }.svg().is_ok()
+            TierMap { title: String::new(), subtitle: String::new(), turns: 0, bands: vec![] }
+                .drawn()
+                .svg()
+                .is_ok()
         );
     }
 }

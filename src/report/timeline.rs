@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::canvas::{Anchor, CAP_EM, Canvas, Colour, Mark, fitted};
+use super::canvas::{Anchor, BLUE, CAP_EM, Canvas, Colour, INK, Mark, fitted, turns_apart};
 
 /// How a mark looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -67,27 +67,17 @@ const TOP: f64 = 16.0;
 const BOTTOM: f64 = 16.0;
 const SIZE: f64 = 6.5;
 
-const INK: Colour = Colour(0x22, 0x22, 0x22);
 const RULE: Colour = Colour(0xE2, 0xE2, 0xE2);
-const BLUE: Colour = Colour(0x00, 0x72, 0xB2);
 const GREEN: Colour = Colour(0x00, 0x9E, 0x73);
 const RED: Colour = Colour(0xD5, 0x5E, 0x00);
 
 impl Timeline {
-    /// The figure as SVG.
+    /// Writes the figure into a file, as its ending says: svg, png, or json with what it shows.
     ///
     /// # Errors
-    /// It cannot be drawn.
-    pub fn svg(&self) -> anyhow::Result<String> {
-        self.drawn().svg()
-    }
-
-    /// Writes the figure as PNG.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn png(&self, path: &Path) -> anyhow::Result<()> {
-        self.drawn().png(path)
+    /// Another ending; it cannot be drawn or written.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        self.drawn().write(self, path)
     }
 
     fn drawn(&self) -> Canvas {
@@ -104,10 +94,7 @@ impl Timeline {
             &fitted(&self.title, SIZE + 0.5, WIDTH - 4.0),
         );
         let bottom = height - BOTTOM;
-        let step = [1_u32, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000]
-            .into_iter()
-            .find(|step| f64::from(*step) * unit >= 18.0)
-            .unwrap_or(10_000);
+        let step = turns_apart(18.0 / unit);
         for turn in (0..=self.turns).step_by(step as usize).map(|turn| turn.max(1)) {
             let at = x(turn) + unit / 2.0;
             canvas.line(&[(at, TOP), (at, bottom)], 0.3, RULE);
@@ -186,8 +173,8 @@ mod tests {
         }
         // The tick is drawn last, whatever its place in the row.
         assert!(bars[2][1].0 - bars[2][0].0 < 2.0);
-        assert!(timeline.svg().unwrap().contains("a run"));
+        assert!(timeline.drawn().svg().unwrap().contains("a run"));
         // Without turns there is nothing to draw, and no panic.
-        assert!(Timeline { title: String::new(), turns: 0, groups: vec![] }.svg().is_ok());
+        assert!(Timeline { title: String::new(), turns: 0, groups: vec![] }.drawn().svg().is_ok());
     }
 }

@@ -100,9 +100,8 @@ pub(super) fn write_as<T>(
 ) -> anyhow::Result<Option<T>> {
     let mut call = Call::Generate { prompt, max_tokens, grammar, stop: Vec::new(), sampling: None };
     for attempt in 0..2 {
-        if let (1, Call::Generate { sampling, .. }) = (attempt, &mut call) {
-            let seed = rand::RngExt::random(&mut env.rng);
-            *sampling = Some(Sampling { temperature: 0.7, top_p: 0.95, seed });
+        if attempt == 1 {
+            reseed(&mut call, env);
         }
         match env.ask(std::slice::from_ref(&call))?.pop() {
             Some(Ok(Answer::Text(text))) => {
@@ -129,6 +128,19 @@ pub(super) fn write_as<T>(
     Ok(None)
 }
 
+/// Makes a call one that is asked with a seed of its own, drawn from those of the event.
+pub(super) fn reseed(call: &mut Call, env: &mut Env<'_>) {
+    if let Call::Generate { sampling, .. } = call {
+        let seed = rand::RngExt::random(&mut env.rng);
+        *sampling = Some(Sampling { temperature: 0.7, top_p: 0.95, seed });
+    }
+}
+
+/// Whether a text loops: of local models the engine tells, which stops there; a server's go on to their limit.
+pub(super) fn loops(text: &Text) -> bool {
+    text.finish == Finish::Loop || ends_in_loop(text.text.trim())
+}
+
 /// Why a generated text of so many tokens says nothing about a source of so many.
 fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<&'static str> {
     let lower = text.text.trim().to_lowercase().replace('\u{2019}', "'");
@@ -139,8 +151,7 @@ fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<&'static str> {
         lower if REFUSALS.iter().any(|start| lower.starts_with(start)) => Some("refusal"),
         lower if REPLIES.iter().any(|start| lower.starts_with(start)) => Some("reply"),
         lower if OFFERS.iter().any(|offer| lower.contains(offer)) => Some("reply"),
-        // Of local models the engine tells, which stops there; a server's go on to their limit.
-        lower if ends_in_loop(lower) => Some("loop"),
+        _ if loops(text) => Some("loop"),
         _ => None,
     }
 }

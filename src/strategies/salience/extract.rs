@@ -12,8 +12,8 @@ use super::candidates::{Candidate, Source};
 use super::quotes::Texts;
 use super::rules::{ItemKind, Rating};
 use crate::models::prompt::{Data, Prompt, TemplateError, Var};
-use crate::models::{Answer, Call, Finish, Outcome, Sampling, grammar, labels};
-use crate::strategies::Env;
+use crate::models::{Answer, Call, Outcome, grammar, labels};
+use crate::strategies::{Env, writer};
 
 /// How statements are picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -279,10 +279,7 @@ pub(crate) fn quote(
         }
     }
     for mut call in again {
-        if let Call::Generate { sampling, .. } = &mut call {
-            let seed = rand::RngExt::random(&mut env.rng);
-            *sampling = Some(Sampling { temperature: 0.7, top_p: 0.95, seed });
-        }
+        writer::reseed(&mut call, env);
         for outcome in env.ask(&[call])? {
             match usable(outcome, json) {
                 Ok(quotes) => answers.push(quotes),
@@ -314,7 +311,7 @@ pub(crate) fn quote(
 /// What an answer quotes, or why it is degenerate: one that says that nothing matters is not.
 fn usable(outcome: Outcome, json: bool) -> Result<Vec<(String, Option<ItemKind>)>, &'static str> {
     let Ok(Answer::Text(text)) = outcome else { return Err("no answer") };
-    if text.finish == Finish::Loop {
+    if writer::loops(&text) {
         return Err("loop");
     }
     let quotes = if json { read_json(&text.text) } else { read_list(&text.text) };
@@ -395,7 +392,7 @@ mod tests {
     use super::*;
     use crate::features::tokens::Tokenizer;
     use crate::models::scripted::Scripted;
-    use crate::models::{Card, Scores, TokenScore};
+    use crate::models::{Card, Finish, Scores, TokenScore};
     use rand::SeedableRng as _;
 
     fn card() -> Card {

@@ -307,6 +307,8 @@ pub(crate) struct Reader {
     read: u32,
     /// Goals that the log states, up to there.
     said: Vec<Goal>,
+    /// The goal that the log itself gives, and from which step on it is known.
+    own: Option<Option<(Goal, u32)>>,
     /// What is nearest to a goal while none was stated: a command of the harness, or words that ask for nothing.
     nearest: Option<Goal>,
     /// Which of them is in force: one that comes back is the first again.
@@ -339,7 +341,8 @@ impl Reader {
         }
         self.read(log, until);
         if self.said.is_empty() {
-            let original = own(log, until).or_else(|| self.nearest.clone());
+            let own = self.own.get_or_insert_with(|| own(log)).as_ref().filter(|(_, from)| *from <= until);
+            let original = own.map(|(goal, _)| goal.clone()).or_else(|| self.nearest.clone());
             let stated =
                 original.iter().filter(|goal| (since..until).contains(&goal.step)).cloned().collect();
             return Goals { current: original.clone(), original, stated };
@@ -393,16 +396,13 @@ impl Goals {
     }
 }
 
-/// The goal that the log itself gives, where it was known before a step: no annotation, and no later message.
-fn own(log: &Log, until: u32) -> Option<Goal> {
+/// The goal that the log itself gives, and from which step on it is known: where a user says it, not before. No annotation.
+fn own(log: &Log) -> Option<(Goal, u32)> {
     let trajectory = &log.trajectory;
     let goal = trajectory.goal.as_deref().filter(|_| trajectory.annotations.is_none())?;
-    let later = trajectory.steps.get(until as usize..).unwrap_or_default();
-    if later.iter().any(|step| step.role == Role::User && step.text.starts_with(goal)) {
-        return None;
-    }
-    let found = first(0, goal)?;
-    Some(Goal { start: None, ..found })
+    let says = |step: &crate::trajectory::Step| step.role == Role::User && step.text.starts_with(goal);
+    let from = trajectory.steps.iter().position(says).map_or(0, |step| step as u32 + 1);
+    Some((Goal { start: None, ..first(0, goal)? }, from))
 }
 
 /// What a user message says once the tags of a harness before it are set aside; none where the harness speaks.
