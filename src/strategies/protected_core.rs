@@ -4,7 +4,7 @@
 //! Strategy F of the seeds. The core is never compressed again: it is written out anew at each event, the first goal and
 //! the current one included. Goal and constraints come from annotations where there are some, else they are extracted
 //! from the log with the methods of `salience`; parameter `source` fixes which, so that an extraction can be scored apart
-//! from an echo of what was given. Decisions are always extracted.
+//! from an echo of what was given; with `"model"` a model says which later messages change the goal. Decisions are always extracted.
 
 use super::salience::goals::{Goals, Origin, Reader};
 use super::salience::pick::{self, Picking, Variant};
@@ -102,10 +102,13 @@ impl Strategy for ProtectedCore {
         let log = scope.log;
         let until = pick::decision(scope);
         let mut memory = std::mem::take(env.state::<Memory>());
+        if self.source == Origin::Model {
+            memory.goals.judge(log, until, env)?;
+        }
         let goals = memory.goals.before(log, self.source, pick::since(scope), until);
         let annotated = memory.goals.annotations(log).map_or(&[][..], |known| &known.constraints);
         let is_given = match self.source {
-            Origin::Extracted => false,
+            Origin::Extracted | Origin::Model => false,
             Origin::Auto => !annotated.is_empty(),
             Origin::Annotations => true,
         };
@@ -178,7 +181,7 @@ impl Strategy for ProtectedCore {
     }
 
     fn needs_model(&self) -> bool {
-        self.extract.needs_model()
+        self.extract.needs_model() || self.source == Origin::Model
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) mod pick;
 mod quotes;
 pub(super) mod rules;
 pub(super) mod set;
+mod tasks;
 mod weights;
 
 pub(super) use candidates::fresh_steps;
@@ -54,6 +55,7 @@ pub(super) const ENTRY: Entry = Entry {
     build: |params| {
         let salience: Salience = params.try_into()?;
         salience.check()?;
+        salience.check_effects()?;
         Ok(Box::new(salience))
     },
 };
@@ -156,6 +158,48 @@ impl Salience {
         Ok(())
     }
 
+    /// Refuses a parameter that was set and changes nothing: it would make two variants of one.
+    fn check_effects(&self) -> anyhow::Result<()> {
+        let default = Salience::default();
+        let cuts = matches!(self.variant, Variant::Standard | Variant::Conservative | Variant::Aggressive);
+        let (by_rules, quotes) = (self.extract == Method::Rules, self.extract.quotes());
+        let (is_top, is_ranked) = (self.variant == Variant::TopK, self.variant == Variant::Ranked);
+        for (name, is_set, counts, hint) in [
+            ("k", self.k != default.k, is_top, "with `variant = \"top-k\"`"),
+            ("min_rating", self.min_rating != default.min_rating, is_ranked, "with `variant = \"ranked\"`"),
+            (
+                "threshold",
+                self.threshold.is_some(),
+                cuts && !quotes,
+                "where statements are judged, not with `ranked` or `top-k`",
+            ),
+            (
+                "max_rated",
+                self.max_rated != default.max_rated,
+                !by_rules,
+                "where a model is asked, not with `extract = \"rules\"`",
+            ),
+            (
+                "prior",
+                self.prior != default.prior,
+                !by_rules && !quotes,
+                "where a model judges: `rate`, `keep`, `prototype`",
+            ),
+            (
+                "background_tokens",
+                self.background_tokens != default.background_tokens,
+                self.background != Background::None,
+                "with a background",
+            ),
+        ] {
+            anyhow::ensure!(
+                counts || !is_set,
+                "parameter `{name}` has no effect here\nhint: it counts {hint}; leave it out"
+            );
+        }
+        Ok(())
+    }
+
     fn picking(&self) -> Picking {
         Picking {
             method: self.extract,
@@ -173,7 +217,11 @@ impl Strategy for Salience {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let log = scope.log;
         let mut memory = std::mem::take(env.state::<Memory>());
-        let goals = memory.goals.before(log, self.goals, pick::since(scope), pick::decision(scope));
+        let until = pick::decision(scope);
+        if self.goals == Origin::Model {
+            memory.goals.judge(log, until, env)?;
+        }
+        let goals = memory.goals.before(log, self.goals, pick::since(scope), until);
         let mut extraction = pick::pick(scope, &goals, &self.picking(), env)?;
         let is_empty = extraction.picked.is_empty();
         if is_empty {
@@ -227,7 +275,7 @@ impl Strategy for Salience {
     }
 
     fn needs_model(&self) -> bool {
-        self.extract.needs_model()
+        self.extract.needs_model() || self.goals == Origin::Model
     }
 }
 
@@ -709,7 +757,8 @@ pub(super) mod tests {
     #[test]
     fn variants_keep_more_or_less() {
         let kept = |variant: &str| {
-            let params = format!("{BARE}\nvariant = \"{variant}\"\nk = 3");
+            let k = if variant == "top-k" { "k = 3" } else { "" };
+            let params = format!("{BARE}\nvariant = \"{variant}\"\n{k}");
             let events = events("salience", &params, &Log::script(FLAT), "n = 4", None);
             events[0].1.items.iter().filter(|item| item.fate == "kept").count()
         };
@@ -730,5 +779,19 @@ pub(super) mod tests {
         assert!(error("similarity = 1.5").unwrap().contains("similarity"));
         assert!(error("min_rating = 0").unwrap().contains("min_rating"));
         assert_eq!(error("extract = \"prototype\"\nembedder = \"minilm\""), None);
+        for params in [
+            "k = 3",
+            "min_rating = 5.0",
+            "threshold = 0.5\nvariant = \"top-k\"",
+            "threshold = 0.5\nextract = \"quote\"",
+            "max_rated = 10\nextract = \"rules\"",
+            "prior = 0.5\nextract = \"quote-json\"",
+            "background_tokens = 50\nbackground = \"none\"",
+        ] {
+            assert!(error(params).unwrap().contains("has no effect here"), "{params}");
+        }
+        for params in ["k = 3\nvariant = \"top-k\"", "threshold = 0.5", "prior = 0.0", "max_rated = 9"] {
+            assert_eq!(error(params), None, "{params}");
+        }
     }
 }

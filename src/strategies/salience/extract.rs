@@ -109,7 +109,7 @@ fn name(source: Source) -> &'static str {
 /// Statements in a prompt are at most so long: what matters in them is said by then.
 const MAX_JUDGED: usize = 300;
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_JUDGED) {
         Some((limit, _)) => line[..limit].to_owned(),
@@ -149,7 +149,8 @@ pub(crate) fn judge(
         })
         .collect::<Result<Vec<Call>, TemplateError>>()?;
     let outcomes = env.ask(&calls)?;
-    let scores: Option<Vec<f64>> = outcomes.iter().map(|outcome| score(outcome, rates)).collect();
+    let scores: Option<Vec<f64>> =
+        outcomes.iter().map(if rates { expected_digit } else { log_odds }).collect();
     let Some(mut scores) = scores else {
         env.work.degenerate.push("no answer");
         return Ok(None);
@@ -159,16 +160,21 @@ pub(crate) fn judge(
     Ok(Some(scores))
 }
 
-/// The expected digit, or how much likelier yes is than no.
-fn score(outcome: &Outcome, rates: bool) -> Option<f64> {
+/// The log-likelihoods of the continuations.
+fn sums(outcome: &Outcome) -> Option<Vec<f64>> {
     let Ok(Answer::Scores(scores)) = outcome else { return None };
-    let sums: Vec<f64> =
-        scores.continuations.iter().map(|tokens| tokens.iter().map(|token| token.logprob).sum()).collect();
-    if rates {
-        let shares = labels::normalise(&sums);
-        return Some(shares.iter().enumerate().map(|(digit, p)| digit as f64 * p).sum());
-    }
-    match sums[..] {
+    Some(scores.continuations.iter().map(|tokens| tokens.iter().map(|token| token.logprob).sum()).collect())
+}
+
+/// The digit that is expected.
+fn expected_digit(outcome: &Outcome) -> Option<f64> {
+    let shares = labels::normalise(&sums(outcome)?);
+    Some(shares.iter().enumerate().map(|(digit, p)| digit as f64 * p).sum())
+}
+
+/// How much likelier the first of two continuations is than the second, in nats.
+pub(super) fn log_odds(outcome: &Outcome) -> Option<f64> {
+    match sums(outcome)?[..] {
         [yes, no] => Some(yes - no),
         _ => None,
     }

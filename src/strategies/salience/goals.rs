@@ -2,7 +2,7 @@
 //!
 //! From annotations, each once its step has passed; or from the log: the sentence of the first user message that asks
 //! for something, and later user messages that say that the task is another one ("change of plan", "forget", "back
-//! to") and ask for it. A goal that comes back is the first one again. What a harness writes in the user's name (tags,
+//! to") and ask for it, or that a model takes for another one. A goal that comes back is the first one again. What a harness writes in the user's name (tags,
 //! hooks, interruptions) states no goal, and neither does a line of code. Where no message states one, the goal that
 //! the log itself gives is taken.
 
@@ -11,9 +11,11 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::rules::{self, content_words};
+use super::tasks;
 use crate::annotations::Annotations;
 use crate::features::sentences;
 use crate::log::Log;
+use crate::strategies::Env;
 use crate::trajectory::{Kind, Role};
 
 /// A goal, and where it was said.
@@ -43,6 +45,15 @@ pub(crate) enum Origin {
     Auto,
     Annotations,
     Extracted,
+    /// From the log, where a model says which later messages give another task.
+    Model,
+}
+
+impl Origin {
+    /// Whether annotations are not looked at.
+    pub(crate) fn is_extracted(self) -> bool {
+        matches!(self, Origin::Extracted | Origin::Model)
+    }
 }
 
 /// A message is read up to here: a task that goes on for pages says what it wants at its start.
@@ -309,6 +320,8 @@ pub(crate) struct Reader {
     said: Vec<Goal>,
     /// The goal that the log itself gives, and from which step on it is known.
     own: Option<Option<(Goal, u32)>>,
+    /// What a model said of later messages, where one was asked: steps, and whether they give another task.
+    judged: Vec<(u32, bool)>,
     /// What is nearest to a goal while none was stated: a command of the harness, or words that ask for nothing.
     nearest: Option<Goal>,
     /// Which of them is in force: one that comes back is the first again.
@@ -335,7 +348,7 @@ impl Reader {
             let original = known.next();
             Goals { original: original.map(goal), current: known.next_back().or(original).map(goal), stated }
         };
-        let goals = if origin == Origin::Extracted { Goals::default() } else { annotated(self) };
+        let goals = if origin.is_extracted() { Goals::default() } else { annotated(self) };
         if origin == Origin::Annotations || goals.original.is_some() {
             return goals;
         }
@@ -351,21 +364,43 @@ impl Reader {
         Goals { original: self.said.first().cloned(), current: self.said.get(self.current).cloned(), stated }
     }
 
+    /// Asks a model which of the messages before step `until` give another task than the first; to be called before
+    /// [`Reader::before`]. What it cannot say is left to the rules.
+    pub(crate) fn judge(&mut self, log: &Log, until: u32, env: &mut Env<'_>) -> anyhow::Result<()> {
+        let mut original = self.said.first().cloned();
+        let mut messages = Vec::new();
+        for step in self.read..until {
+            let Some(text) = message(log, step) else { continue };
+            match original {
+                None => original = opening(step, text),
+                Some(_) if first(step, text).is_some() => messages.push((step, text)),
+                Some(_) => {}
+            }
+        }
+        let Some(original) = original else { return Ok(()) };
+        let texts: Vec<&str> = messages.iter().filter_map(|(_, text)| Some(&text[said(text)?])).collect();
+        if let Some(changes) = tasks::judge(&original.text, &texts, env)? {
+            self.judged.extend(messages.iter().map(|(step, _)| *step).zip(changes));
+        }
+        Ok(())
+    }
+
     /// Reads what the log states up to a step.
     fn read(&mut self, log: &Log, until: u32) {
         for step in self.read..until {
-            let logged = &log.trajectory.steps[step as usize];
-            if logged.role != Role::User || logged.kind != Kind::Message {
-                continue;
-            }
+            let Some(text) = message(log, step) else { continue };
             let goal = if self.said.is_empty() {
-                let goal = typed(step, &logged.text).or_else(|| first(step, &logged.text));
+                let goal = opening(step, text);
                 if goal.is_none() && self.nearest.is_none() {
-                    self.nearest = nearest(step, &logged.text);
+                    self.nearest = nearest(step, text);
                 }
                 goal
             } else {
-                change(step, &logged.text)
+                match self.judged.binary_search_by_key(&step, |(step, _)| *step) {
+                    Ok(at) if self.judged[at].1 => change(step, text).or_else(|| first(step, text)),
+                    Ok(_) => None,
+                    Err(_) => change(step, text),
+                }
             };
             let Some(goal) = goal else { continue };
             let is_back = self.said.first().is_some_and(|original| is_same(original, &goal));
@@ -394,6 +429,17 @@ impl Goals {
         let text = |goal: &Option<Goal>| goal.as_ref().map(|goal| goal.text.clone());
         text(&self.original) != text(&self.current)
     }
+}
+
+/// What a user says in a step; none where another one speaks.
+fn message(log: &Log, step: u32) -> Option<&str> {
+    let step = &log.trajectory.steps[step as usize];
+    (step.role == Role::User && step.kind == Kind::Message).then_some(&step.text)
+}
+
+/// The goal of a message while none was stated.
+fn opening(step: u32, text: &str) -> Option<Goal> {
+    typed(step, text).or_else(|| first(step, text))
 }
 
 /// The goal that the log itself gives, and from which step on it is known: where a user says it, not before. No annotation.
