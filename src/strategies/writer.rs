@@ -43,10 +43,12 @@ const REPLIES: &[&str] = &[
 const OFFERS: &[&str] =
     &["let me know if you", "feel free to ask", "how can i help you", "how can i assist you"];
 
-/// Times that a loop came, one after the other, before it is one: as the local engine has it.
-const LOOP_TIMES: usize = 4;
-/// Characters of all of them together at least: the 64 tokens of the local engine.
-const LOOP_CHARS: usize = 256;
+/// Times that a loop came, one after the other, before it is one, and characters of all of them together at least: as
+/// the local engine has it (64 tokens).
+const LOOP: (usize, usize) = (4, 256);
+/// The same at the end of a text that was cut off at its limit, which left no room for more. (Of 490 such texts that SmolLM2 wrote,
+/// one in nine ends in a sentence or two that have come three times.)
+const CUT_LOOP: (usize, usize) = (3, 128);
 /// Longest loop that is told, in characters: the 128 tokens of the local engine.
 const LOOP_PERIOD: usize = 512;
 
@@ -138,7 +140,8 @@ pub(super) fn reseed(call: &mut Call, env: &mut Env<'_>) {
 
 /// Whether a text loops: of local models the engine tells, which stops there; a server's go on to their limit.
 pub(super) fn loops(text: &Text) -> bool {
-    text.finish == Finish::Loop || ends_in_loop(text.text.trim())
+    let least = if text.finish == Finish::Length { CUT_LOOP } else { LOOP };
+    text.finish == Finish::Loop || ends_in_loop(without_numbers(text.text.trim()).trim(), least)
 }
 
 /// Why a generated text of so many tokens says nothing about a source of so many.
@@ -156,12 +159,23 @@ fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<&'static str> {
     }
 }
 
-/// Whether the end of a text repeats itself, as the local engine tells it of tokens: it came [`LOOP_TIMES`] times, the last
-/// of which may be cut, and is [`LOOP_CHARS`] characters long in all.
-fn ends_in_loop(text: &str) -> bool {
-    let end: Vec<char> = text.chars().rev().take(LOOP_TIMES * LOOP_PERIOD).collect();
+/// A text without the numbers of its lists, under which one sentence may come again and again.
+fn without_numbers(text: &str) -> String {
+    let bare = |line: &str| {
+        let line = line.trim_start();
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_numbered = rest.len() < line.len() && rest.starts_with(['.', ')']);
+        if is_numbered { rest[1..].to_owned() } else { line.to_owned() }
+    };
+    text.lines().map(bare).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the end of a text repeats itself, as the local engine tells it of tokens: it came so many times, the last of
+/// which may be cut, and is so many characters long in all.
+fn ends_in_loop(text: &str, (times, chars): (usize, usize)) -> bool {
+    let end: Vec<char> = text.chars().rev().take(times * LOOP_PERIOD).collect();
     (1..=LOOP_PERIOD).any(|period| {
-        let all = (LOOP_TIMES * period).max(LOOP_CHARS);
+        let all = (times * period).max(chars);
         all <= end.len() && (period..all).all(|at| end[at] == end[at - period])
     })
 }
@@ -198,6 +212,7 @@ mod tests {
     #[test]
     fn the_end_of_a_text_tells_of_a_loop() {
         // 36 times 7 characters and 4 more are 256; one less is none.
+        let ends_in_loop = |text: &str| ends_in_loop(text, LOOP);
         let round = "on and ".repeat(36) + "on a";
         assert!(ends_in_loop(&round) && !ends_in_loop(&round[1..]));
         assert!(ends_in_loop(&format!("It broke. {round}")) && !ends_in_loop(&format!("{round}. It broke.")));
@@ -209,6 +224,17 @@ mod tests {
         let longest: String = (100..228).map(|n| format!("{n} ")).collect();
         assert!(ends_in_loop(&longest.repeat(4)) && !ends_in_loop(&format!("{longest}é").repeat(4)));
         assert!(!ends_in_loop("") && !ends_in_loop("no"));
+        // One that was cut off at its limit had no room for a fourth time.
+        let cut = |t: &str, finish| loops(&text(t, finish));
+        let three = long.repeat(3) + "100";
+        assert!(cut(&three, Finish::Length) && !cut(&three, Finish::Stop));
+        // The same point again and again under new numbers is one, too; points that differ are none.
+        let list = |point: &dyn Fn(usize) -> String| -> String {
+            (1..12).map(|n| format!("{n}. {}\n", point(n))).collect()
+        };
+        assert!(cut(&list(&|_| "The user may delete the project.".to_owned()), Finish::Stop));
+        assert!(!cut(&list(&|n| format!("The test {n} of the project passes.")), Finish::Length));
+        assert!(!cut(&long.repeat(2), Finish::Length) && !cut(&"on and ".repeat(18), Finish::Length));
     }
 
     fn model(answers: &'static [&'static str]) -> Arc<dyn Model> {
