@@ -1,6 +1,7 @@
 //! The child process that holds a model: one thread a context, all over the same weights.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -32,34 +33,93 @@ pub fn run() -> anyhow::Result<()> {
     let Ok(Some(Request::Load(options))) = receive(&mut from) else {
         anyhow::bail!("this command serves models to trajpress itself and is not meant to be run by hand");
     };
-    let desk = Desk::default();
+    let desk = Desk::new(options.contexts.max(1) as usize);
     serve(&options, &desk, &mut from)
         .inspect_err(|why| desk.reply(&Reply::Refused(why.clone())))
         .map_err(anyhow::Error::msg)
 }
 
 /// What the threads of a worker share.
-#[derive(Default)]
 struct Desk {
-    queue: Mutex<VecDeque<(u64, Call)>>,
+    queue: Mutex<Queue>,
     filled: Condvar,
     out: Mutex<Option<Instant>>,
 }
 
+/// Calls that wait for a context, in their order, but for those that ask again what one was asked lately (an answer that could
+/// not be used): its prompt stands there already, and is most of the work.
+struct Queue {
+    calls: VecDeque<(u64, Call, Option<u64>)>,
+    contexts: Vec<Seat>,
+}
+
+/// What is known of a context.
+#[derive(Clone)]
+struct Seat {
+    has_room: bool,
+    /// Prompts that it was given last, the newest at the end: as many as it has sequences.
+    prompts: VecDeque<u64>,
+}
+
+impl Queue {
+    /// The next call for a context: one whose prompt it holds, or one that no other holds that has room.
+    fn next(&mut self, context: usize, sequences: usize) -> Option<(u64, Call)> {
+        let holds = |seat: &Seat, prompt: &Option<u64>| prompt.is_some_and(|p| seat.prompts.contains(&p));
+        let own = self.calls.iter().position(|(_, _, prompt)| holds(&self.contexts[context], prompt));
+        let at = own.or_else(|| {
+            let is_awaited = |prompt| self.contexts.iter().any(|seat| seat.has_room && holds(seat, prompt));
+            self.calls.iter().position(|(_, _, prompt)| !is_awaited(prompt))
+        })?;
+        let (id, call, prompt) = self.calls.remove(at)?;
+        let prompts = &mut self.contexts[context].prompts;
+        prompts.extend(prompt);
+        prompts.drain(..prompts.len().saturating_sub(sequences));
+        Some((id, call))
+    }
+}
+
+/// What tells the prompt of a call that writes from others.
+fn prompt_key(call: &Call) -> Option<u64> {
+    let Call::Generate { prompt, .. } = call else { return None };
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_vec(prompt).ok()?.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
 impl Desk {
-    fn queue(&self) -> MutexGuard<'_, VecDeque<(u64, Call)>> {
+    fn new(contexts: usize) -> Self {
+        let seat = Seat { has_room: true, prompts: VecDeque::new() };
+        let queue = Queue { calls: VecDeque::new(), contexts: vec![seat; contexts] };
+        Desk { queue: Mutex::new(queue), filled: Condvar::new(), out: Mutex::default() }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next call; waits for one if `wait`.
-    fn next(&self, wait: bool) -> Option<(u64, Call)> {
+    fn push(&self, id: u64, call: Call) {
+        let prompt = prompt_key(&call);
+        self.queue().calls.push_back((id, call, prompt));
+        self.filled.notify_all();
+    }
+
+    /// The next call for a context of so many sequences; waits for one if `wait`.
+    fn next(&self, context: usize, sequences: usize, wait: bool) -> Option<(u64, Call)> {
         let mut queue = self.queue();
         loop {
-            let next = queue.pop_front();
+            let next = queue.next(context, sequences);
             if next.is_some() || !wait {
                 return next;
             }
             queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Says whether a context has room: where it has none, others need not leave anything to it.
+    fn room(&self, context: usize, has_room: bool) {
+        let seat = &mut self.queue().contexts[context];
+        if std::mem::replace(&mut seat.has_room, has_room) && !has_room {
+            self.filled.notify_all();
         }
     }
 
@@ -135,19 +195,18 @@ fn serve(options: &Options, desk: &Desk, from: &mut impl io::Read) -> Result<(),
         }
         let description = model.meta_val_str("general.name").unwrap_or_default();
         desk.reply(&Reply::Ready(Loaded { sequences, rows: rows as u32, description }));
-        for engine in engines {
-            scope.spawn(move || generate(engine, desk));
+        for (context, engine) in engines.into_iter().enumerate() {
+            scope.spawn(move || generate(engine, desk, context, sequences as usize));
         }
-        for mut embedder in embedders {
+        for (context, mut embedder) in embedders.into_iter().enumerate() {
             scope.spawn(move || {
-                while let Some((id, call)) = desk.next(true) {
+                while let Some((id, call)) = desk.next(context, 1, true) {
                     desk.done(id, embedder.answer(&call));
                 }
             });
         }
         while let Ok(Some(Request::Work { id, call })) = receive(from) {
-            desk.queue().push_back((id, call));
-            desk.filled.notify_one();
+            desk.push(id, call);
         }
         // The program has gone or wants no more: threads and contexts need no farewell.
         let _ = io::stdout().flush();
@@ -155,14 +214,16 @@ fn serve(options: &Options, desk: &Desk, from: &mut impl io::Read) -> Result<(),
     })
 }
 
-fn generate(mut engine: Engine<'_>, desk: &Desk) {
+fn generate(mut engine: Engine<'_>, desk: &Desk, context: usize, sequences: usize) {
     loop {
+        desk.room(context, true);
         while engine.has_room() {
-            let Some((id, call)) = desk.next(engine.is_idle()) else { break };
+            let Some((id, call)) = desk.next(context, sequences, engine.is_idle()) else { break };
             if let Some(outcome) = engine.start(id, call) {
                 desk.done(id, outcome);
             }
         }
+        desk.room(context, engine.has_room());
         for (id, outcome) in engine.step() {
             desk.done(id, outcome);
         }
@@ -189,4 +250,45 @@ fn sequences(model: &LlamaModel, window: u32, memory: u32) -> u32 {
     let token = 2 * 2 * head * u64::from(model.n_head_kv()) * u64::from(model.n_layer());
     let fit = (u64::from(memory) << 20) / (token * u64::from(window)).max(1);
     fit.clamp(1, 16) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::Prompt;
+
+    #[test]
+    fn a_prompt_that_is_asked_again_goes_where_it_stands() {
+        let desk = Desk::new(2);
+        let push = |id: u64, text: &str| {
+            let prompt = Prompt::render(&format!("A test.\n--- text ---\n{text}"), &[]).unwrap();
+            let (grammar, stop) = (None, Vec::new());
+            desk.push(id, Call::Generate { prompt, max_tokens: 9, grammar, stop, sampling: None });
+        };
+        let next = |context: usize| desk.next(context, 2, false).map(|(id, _)| id);
+        push(1, "a");
+        push(2, "b");
+        assert_eq!((next(1), next(0), next(0)), (Some(1), Some(2), None));
+        // Left to the context that holds it, while that has room; what is behind it is taken.
+        push(3, "a");
+        push(4, "c");
+        assert_eq!((next(0), next(0)), (Some(4), None));
+        assert_eq!(next(1), Some(3));
+        push(5, "a");
+        desk.room(1, false);
+        assert_eq!(next(0), Some(5));
+        // Both hold it now; the one with room takes it.
+        push(6, "a");
+        assert_eq!(next(0), Some(6));
+        // With two sequences the two newest prompts count.
+        desk.room(1, true);
+        push(7, "d");
+        push(8, "e");
+        assert_eq!((next(1), next(1)), (Some(7), Some(8)));
+        push(9, "d");
+        assert_eq!((next(0), next(1)), (None, Some(9)));
+        // What scores or embeds has no place of its own.
+        desk.push(10, Call::Tokenize { text: "d".to_owned() });
+        assert_eq!(next(0), Some(10));
+    }
 }
