@@ -4,7 +4,8 @@
 //! Strategy F of the seeds. The core is never compressed again: it is written out anew at each event, the first goal and
 //! the current one included. Goal and constraints come from annotations where there are some, else they are extracted
 //! from the log with the methods of `salience`; parameter `source` fixes which, so that an extraction can be scored apart
-//! from an echo of what was given; with `"model"` a model says which later messages change the goal. Decisions are always extracted.
+//! from an echo of what was given; with `"model"` a model says which later messages change the goal. Decisions are always
+//! extracted.
 
 use super::salience::goals::{Goals, Origin, Reader};
 use super::salience::pick::{self, Picking, Variant};

@@ -2,9 +2,9 @@
 //!
 //! From annotations, each once its step has passed; or from the log: the sentence of the first user message that asks
 //! for something, and later user messages that say that the task is another one ("change of plan", "forget", "back
-//! to") and ask for it, or that a model takes for another one. A goal that comes back is the first one again. What a harness writes in the user's name (tags,
-//! hooks, interruptions) states no goal, and neither does a line of code. Where no message states one, the goal that
-//! the log itself gives is taken.
+//! to") and ask for it, or that a model takes for another one. A goal that comes back is the first one again. What a
+//! harness writes in the user's name (tags, hooks, interruptions) states no goal, and neither does a line of code. Where
+//! no message states one, the goal that the log itself gives is taken.
 
 use std::collections::HashSet;
 use std::ops::Range;
