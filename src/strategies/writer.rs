@@ -46,8 +46,8 @@ const OFFERS: &[&str] =
 /// Times that a loop came, one after the other, before it is one, and characters of all of them together at least: as
 /// the local engine has it (64 tokens).
 const LOOP: (usize, usize) = (4, 256);
-/// The same at the end of a text that was cut off at its limit, which left no room for more. (Of 490 such texts that SmolLM2 wrote,
-/// one in nine ends in a sentence or two that have come three times.)
+/// The same at the end of a text that was cut off at its limit, which left no room for more. (Of 490 such texts of small
+/// models one in ten ends in a sentence or two that have come three times, and not four.)
 const CUT_LOOP: (usize, usize) = (3, 128);
 /// Longest loop that is told, in characters: the 128 tokens of the local engine.
 const LOOP_PERIOD: usize = 512;

@@ -62,14 +62,13 @@ struct Seat {
 }
 
 impl Queue {
-    /// The next call for a context: one whose prompt it holds, or one that no other holds that has room.
+    /// The first call whose prompt this context holds, or none other that has room.
     fn next(&mut self, context: usize, sequences: usize) -> Option<(u64, Call)> {
-        let holds = |seat: &Seat, prompt: &Option<u64>| prompt.is_some_and(|p| seat.prompts.contains(&p));
-        let own = self.calls.iter().position(|(_, _, prompt)| holds(&self.contexts[context], prompt));
-        let at = own.or_else(|| {
-            let is_awaited = |prompt| self.contexts.iter().any(|seat| seat.has_room && holds(seat, prompt));
-            self.calls.iter().position(|(_, _, prompt)| !is_awaited(prompt))
-        })?;
+        let fits = |prompt: u64| {
+            let holds = |seat: &Seat| seat.prompts.contains(&prompt);
+            holds(&self.contexts[context]) || !self.contexts.iter().any(|seat| seat.has_room && holds(seat))
+        };
+        let at = self.calls.iter().position(|(_, _, prompt)| prompt.is_none_or(fits))?;
         let (id, call, prompt) = self.calls.remove(at)?;
         let prompts = &mut self.contexts[context].prompts;
         prompts.extend(prompt);
