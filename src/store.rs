@@ -460,6 +460,12 @@ table! {
         pub tokens_full: u64,
         /// Prompt tokens over all decisions, as sent.
         pub tokens_sent: u64,
+        /// Calls of the trigger's model; 0 where it asks none.
+        pub trigger_calls: u32,
+        /// Tokens that the trigger's model read.
+        pub trigger_tokens_in: u64,
+        /// Tokens that the trigger's model wrote.
+        pub trigger_tokens_out: u64,
     }
 }
 
@@ -575,6 +581,14 @@ table! {
         pub output_tokens: u64,
         /// Tokens of the prompt as sent that were recalled for it alone.
         pub recalled_tokens: u64,
+        /// Calls of the model to recall them; 0 where the strategy recalls nothing. Embeddings are counted apart.
+        pub recall_calls: u32,
+        /// Texts embedded to recall them.
+        pub recall_embeddings: u32,
+        /// Tokens that the model read to recall them.
+        pub recall_tokens_in: u64,
+        /// Tokens that the model wrote to recall them.
+        pub recall_tokens_out: u64,
     }
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What the rules say of the labelled turns: `python3 datasets/phases/rules.py TRAJPRESS DATA [LABELS]`.
+"""What the rules say of the labelled turns: `python3 datasets/phases/rules.py TRAJPRESS DATA [LABELS] [--model NAME]`.
 
-TRAJPRESS is the program, DATA a folder with the built-in runs, ingested and annotated; LABELS is labels.jsonl if not named. Prints the
+TRAJPRESS is the program, DATA a folder with the built-in runs, ingested and annotated; LABELS is labels.jsonl if not named. With a model
+intents are those that it tells, in place of the rules. Prints the
 tables of agreement.py over all turns: intents by rules beside the labelled ones, and the turns before which the triggers `subtask` and `boundary`
 fire, by their defaults, beside labelled subtask ends and boundaries. A trigger fires at the next decision, so its mark is of the turn before.
 """
@@ -15,18 +16,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from agreement import HERE, INTENTS, by_class, f1, kappa, marks, matched, read  # noqa: E402
 
 
-def timeline(program, data, run):
+def timeline(program, data, run, model=None):
     """What `inspect --timeline` draws of a run."""
+    by = ["--intents-by", model] if model else []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "timeline.json"
-        subprocess.run([program, "inspect", data, run, "--timeline", path], check=True, stderr=subprocess.PIPE)
+        subprocess.run([program, "inspect", data, run, "--timeline", path, *by], check=True, stderr=subprocess.PIPE)
         return json.loads(path.read_text(encoding="utf-8"))
 
 
-def told(rows, first):
+def told(rows, first, by="rules"):
     """{turn: label} of an exported timeline; `first` are the labelled turns of the run."""
     groups = {group["name"]: {row["name"]: row["spans"] for row in group["rows"]} for group in rows["groups"]}
-    intents = {turn: name for name, spans in groups["Intent, by rules"].items() for s in spans for turn in range(s["from"], s["to"] + 1)}
+    intents = {turn: name for name, spans in groups["Intent, by " + by].items() for s in spans for turn in range(s["from"], s["to"] + 1)}
     fired = {name: {s["from"] - 1 for s in spans if s["look"] == "tick"} for name, spans in groups["Triggers: firing, scope"].items()}
     return {turn: {"intent": intents.get(turn, "none"), "subtask_end": turn in fired["subtask"], "boundary": turn in fired["boundary"]}
             for turn in first}
@@ -42,7 +44,7 @@ def table(first, second):
     loose = sum(a == b or first[k].get("also") == b for k, (a, b) in zip(keys, pairs)) / len(pairs)
     out = ["%d turns of %d runs; intents: %.2f the same, kappa %s; %.2f if a second labelled intent counts"
            % (len(keys), len({k[:2] for k in keys}), same, show(kappa(pairs)), loose), "",
-           "| intent | labelled | rules | both | agreement |", "| --- | ---: | ---: | ---: | ---: |"]
+           "| intent | labelled | told | both | agreement |", "| --- | ---: | ---: | ---: | ---: |"]
     out += ["| %s | %d | %d | %d | %s |" % (*counts, show(share)) for *counts, share in by_class(pairs, INTENTS)]
     out += ["", "| mark | labelled | fired | both | precision | recall | F1 | F1 within a turn |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for name in ("subtask_end", "boundary"):
@@ -50,7 +52,7 @@ def table(first, second):
         both = matched(a, b)
         out.append("| %s | %d | %d | %d | %s | %s | %s | %s |" % (
             name.replace("_", " "), len(a), len(b), both, show(both / len(b) if b else None), show(both / len(a) if a else None), show(f1(a, b)), show(f1(a, b, 1))))
-    out += ["", "| labelled, then by rules | turns |", "| --- | ---: |"]
+    out += ["", "| labelled, then told | turns |", "| --- | ---: |"]
     wrong = {}
     for a, b in pairs:
         if a != b:
@@ -60,6 +62,10 @@ def table(first, second):
 
 
 def main(args):
+    model = None
+    if "--model" in args[:-1]:
+        at = args.index("--model")
+        model, args = args[at + 1], args[:at] + args[at + 2:]
     if len(args) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2
@@ -69,7 +75,7 @@ def main(args):
     for key, row in first.items():
         runs.setdefault(row["trajectory"], {})[key[2]] = key
     for run, turns in runs.items():
-        for turn, row in told(timeline(args[0], args[1], run), turns).items():
+        for turn, row in told(timeline(args[0], args[1], run, model), turns, model or "rules").items():
             second[turns[turn]] = row
     print(table(first, second))
     return 0

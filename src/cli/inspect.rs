@@ -25,6 +25,7 @@ use crate::strategies::Strategy;
 #[command(after_help = "Examples:
   trajpress inspect data 3f2a
   trajpress inspect data 3f2a --timeline timeline.svg
+  trajpress inspect data 3f2a --timeline timeline.json --intents-by smollm2-135m
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask'
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask' --event 0
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'tiered' --tiers tiers.svg")]
@@ -36,6 +37,9 @@ pub struct Args {
     /// Draw the turns and the firings of the triggers into this file, svg or png; as json, what it shows
     #[arg(long, value_name = "FILE", conflicts_with = "experiment")]
     timeline: Option<PathBuf>,
+    /// Show what this model takes each turn to be about, too
+    #[arg(long, value_name = "MODEL", requires = "timeline")]
+    intents_by: Option<String>,
     /// Experiment file that names the variant
     #[arg(long, value_name = "FILE", requires = "variant")]
     experiment: Option<PathBuf>,
@@ -67,7 +71,11 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let data = Dataset::open(&args.data)?;
     let log = load(&data, &args.trajectory)?;
     if let Some(path) = &args.timeline {
-        super::timeline::write(&log, path)?;
+        let model = args.intents_by.clone();
+        let readers = Readers { scorers: model.clone().into_iter().collect(), ..Readers::default() };
+        let opened = args.using.open([], &readers, 1)?.models();
+        let model = model.and_then(|name| opened.get(&name).cloned());
+        super::timeline::write(&log, model.as_deref(), path)?;
         if !output.quiet {
             eprintln!("timeline in {}", path.display());
         }
@@ -328,6 +336,7 @@ mod tests {
         std::fs::write(dir.path().join("_manifest.json"), "{}").unwrap();
         let args = Args {
             timeline: None,
+            intents_by: None,
             tiers: None,
             data: dir.path().to_owned(),
             trajectory: "3f".to_owned(),

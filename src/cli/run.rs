@@ -98,7 +98,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         tracing::warn!("{note}");
     }
     // With a model, replay waits and the model's contexts compute: more replays keep them full.
-    let asks = plan.variants.iter().any(|v| v.model.is_some() || v.embedder().is_some());
+    let asks = plan.variants.iter().any(|v| v.models().next().is_some());
     let asks = asks || !plan.readers.is_empty();
     let waiting = if asks { REPLAYS } else { 1 };
     let options = Options {

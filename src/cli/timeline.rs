@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::features::intents::Intent;
 use crate::features::turns::Touch;
 use crate::log::Log;
+use crate::models::Model;
 use crate::report::{Group, Look, Row, Span, Timeline};
 use crate::triggers::{self, Moment};
 
@@ -13,25 +14,33 @@ const SHOWN: [&str; 6] = ["turns", "subtask", "intent", "boundary", "staleness",
 /// Rows of files at most: those touched most.
 const MOST_FILES: usize = 10;
 
-/// Draws the timeline of a log into a file, as its ending says: svg, png, or json with what the figure shows.
-pub(super) fn write(log: &Log, path: &Path) -> anyhow::Result<()> {
-    timeline(log).and_then(|figure| figure.write(path))
+/// Draws the timeline of a log into a file, as its ending says: svg, png, or json with what the figure shows. With a model
+/// intents are also told by it.
+pub(super) fn write(log: &Log, model: Option<&dyn Model>, path: &Path) -> anyhow::Result<()> {
+    timeline(log, model).and_then(|figure| figure.write(path))
 }
 
-fn timeline(log: &Log) -> anyhow::Result<Timeline> {
+fn timeline(log: &Log, model: Option<&dyn Model>) -> anyhow::Result<Timeline> {
     let t = &log.trajectory;
     let agent = t.agent.as_deref().unwrap_or(&t.format);
     let title = format!("{agent}, {} ({} turns)", t.task_id.as_deref().unwrap_or(&t.id), t.n_turns());
     let group = |name: &str, rows| Group { name: name.to_owned(), rows };
-    let groups = vec![
-        group("Intent, by rules", intents(log)),
+    let by_rules = log.facts().turns.iter().map(|facts| facts.intent);
+    let mut groups = vec![group("Intent, by rules", intents(by_rules))];
+    if let Some(model) = model {
+        // Turn 0 is what stands before the first turn.
+        let told = triggers::intents_by_model(log, 1..log.turns.len() as u32, model)?;
+        let told = std::iter::once(None).chain(told);
+        groups.push(group(&format!("Intent, by {}", model.card().name), intents(told)));
+    }
+    groups.extend([
         group("Files: read, run, edited", files(log)),
         group("Tests and programs: passed, failed", runs(log)),
         group(
             "Triggers: firing, scope",
             SHOWN.iter().map(|name| firings(log, name)).collect::<Result<_, _>>()?,
         ),
-    ];
+    ]);
     Ok(Timeline { title: printable(&title), turns: t.n_turns(), groups })
 }
 
@@ -44,11 +53,11 @@ fn turn(turn: usize, look: Look) -> Span {
     Span { from: turn as u32, to: turn as u32, look }
 }
 
-fn intents(log: &Log) -> Vec<Row> {
-    let turns = &log.facts().turns;
+/// A row for each intent, of what was told of each turn from the first on.
+fn intents(told: impl Iterator<Item = Option<(Intent, f64)>>) -> Vec<Row> {
+    let told: Vec<Option<(Intent, f64)>> = told.collect();
     let row = |intent: Intent| {
-        let of =
-            turns.iter().enumerate().filter(|(_, facts)| facts.intent.is_some_and(|told| told.0 == intent));
+        let of = told.iter().enumerate().filter(|(_, told)| told.is_some_and(|told| told.0 == intent));
         Row { name: intent.name().to_owned(), spans: of.map(|(at, _)| turn(at, Look::Dark)).collect() }
     };
     Intent::ALL.into_iter().map(row).collect()
@@ -143,7 +152,7 @@ mod tests {
              observation: 1 passed in 1s
              agent: all done",
         );
-        let t = timeline(&log).unwrap();
+        let t = timeline(&log, None).unwrap();
         let named = |group: usize| -> Vec<&str> {
             t.groups[group].rows.iter().map(|row| row.name.as_str()).collect()
         };
@@ -153,5 +162,35 @@ mod tests {
         // Tests pass at turn 3: it fires before turn 4, over turns 1 and 2.
         let subtask = &t.groups[3].rows[1].spans;
         assert_eq!(subtask[..], [Span { from: 1, to: 2, look: Look::Light }, turn(4, Look::Tick)]);
+    }
+
+    #[test]
+    fn a_model_tells_intents_beside_the_rules() {
+        use crate::models::scripted::Scripted;
+        use crate::models::{Answer, Call, Card, Scores, TokenScore};
+        let log = Log::script("user: u\naction: cat src/a.py\nobservation: x\nagent: all done");
+        let card = Card { name: "judge".to_owned(), identity: "test".to_owned(), window: 999 };
+        // What is done in src/a.py is a refactoring; of all else it likes every label the same.
+        let model = Scripted::rule(card, |call| {
+            let Call::Score { prompt, continuations } = call else { return None };
+            let is_it = prompt.parts.iter().any(|part| part.text.contains("src/a.py"));
+            let score = |label: &String| {
+                let logprob = if is_it && label == " refactor" { -0.1 } else { -5.0 };
+                vec![TokenScore { end: 1, logprob }]
+            };
+            let continuations = continuations.iter().map(score).collect();
+            Some(Ok(Answer::Scores(Scores { parts: vec![], continuations, prompt_tokens: 1, cut_tokens: 0 })))
+        });
+        let t = timeline(&log, Some(&model)).unwrap();
+        let names: Vec<&str> = t.groups.iter().map(|group| group.name.as_str()).take(3).collect();
+        assert_eq!(names, ["Intent, by rules", "Intent, by judge", "Files: read, run, edited"]);
+        let of = |group: usize, name: &str| {
+            t.groups[group].rows.iter().find(|row| row.name == name).unwrap().spans.clone()
+        };
+        assert_eq!(
+            (of(0, "explore"), of(1, "explore")),
+            (vec![turn(1, Look::Dark)], vec![turn(2, Look::Dark)])
+        );
+        assert_eq!(of(1, "refactor"), [turn(1, Look::Dark)]);
     }
 }

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 
 use super::dataset::Dataset;
 use super::plan::{Plan, Variant};
-use super::replay::{Recipe, Run, replay};
+use super::replay::{Decision, Recipe, Run, replay};
 use super::shadow::Caster;
 use super::units::{Unit, UnitRows};
 use crate::features::tokens::Tokenizer;
@@ -22,6 +22,7 @@ use crate::scorers::retention::{Ledger, Questions, Strata};
 use crate::scorers::truth::{self, Truth};
 use crate::scorers::{CellIds, Rows, discard, honesty, likelihood, money, ratios, retention};
 use crate::store::{CellRow, EventRow, ItemRow, TimelineRow};
+use crate::strategies::Work;
 use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
 
@@ -99,6 +100,7 @@ pub fn recipe(variant: &Variant, models: &Models) -> anyhow::Result<Recipe> {
     Ok(Recipe {
         model: variant.model.as_deref().map(opened).transpose()?,
         embedder: variant.embedder().map(opened).transpose()?,
+        trigger_model: variant.trigger_model().map(opened).transpose()?,
         strategy: strategies::build(&variant.strategy, variant.strategy_params.clone())?,
         trigger: triggers::build(&variant.trigger, variant.trigger_params.clone())?,
         seed: variant.seed,
@@ -116,6 +118,9 @@ fn failed(variant: &Variant, trajectory: &str, error: &anyhow::Error) -> CellRow
         n_violations: 0,
         tokens_full: 0,
         tokens_sent: 0,
+        trigger_calls: 0,
+        trigger_tokens_in: 0,
+        trigger_tokens_out: 0,
     }
 }
 
@@ -279,6 +284,9 @@ fn cell_row((variant, trajectory): &CellIds, run: &Run) -> CellRow {
         n_violations: run.events.iter().map(|e| e.violations.len() as u32).sum(),
         tokens_full: run.decisions.iter().map(|d| d.tokens_full).sum(),
         tokens_sent: run.decisions.iter().map(|d| d.tokens_sent).sum(),
+        trigger_calls: run.trigger_asked.calls,
+        trigger_tokens_in: run.trigger_asked.tokens_in,
+        trigger_tokens_out: run.trigger_asked.tokens_out,
     }
 }
 
@@ -346,13 +354,13 @@ fn item_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<ItemRow> {
 }
 
 fn timeline_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<TimelineRow> {
-    run.decisions
-        .iter()
-        .enumerate()
-        .map(|(i, d)| TimelineRow {
+    let nothing = Work::default();
+    let row = |(i, d): (u32, &Decision)| {
+        let work = run.recalled_for(i).map_or(&nothing, |recall| &recall.work);
+        TimelineRow {
             variant: Arc::clone(variant),
             trajectory: Arc::clone(trajectory),
-            decision: i as u32,
+            decision: i,
             turn: d.turn,
             n_events: d.n_events,
             tokens_full: d.tokens_full,
@@ -361,8 +369,13 @@ fn timeline_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<TimelineRow>
             cached_sent: d.cached_sent,
             output_tokens: d.output_tokens,
             recalled_tokens: d.recalled_tokens,
-        })
-        .collect()
+            recall_calls: work.calls,
+            recall_embeddings: work.embeddings,
+            recall_tokens_in: work.tokens_in,
+            recall_tokens_out: work.tokens_out,
+        }
+    };
+    (0..).zip(&run.decisions).map(row).collect()
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub fn demand(
     windows: &BTreeMap<String, u32>,
 ) -> anyhow::Result<BTreeMap<String, Demand>> {
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
-    let asking = plan.variants.iter().filter(|v| v.model.is_some() || v.embedder().is_some());
+    let asking = plan.variants.iter().filter(|v| v.models().next().is_some());
     let asking: Vec<_> = asking.collect();
     let all: Vec<_> = plan.variants.iter().collect();
     let of_one = |&index: &usize| -> anyhow::Result<BTreeMap<String, Demand>> {

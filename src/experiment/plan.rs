@@ -16,6 +16,7 @@ use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::models::NO_MODEL;
 use crate::settings::{Source, items};
 
 /// What compresses nothing: it is the same under every trigger and so stands in the grid once.
@@ -26,8 +27,6 @@ const MAX_VARIANTS: usize = 10_000;
 const PARTNER_KINDS: [&str; 2] = ["other_repository", "same_repository"];
 /// The trigger that never fires.
 const NEVER: &str = "never";
-/// In a list of models: the form that asks none.
-const NO_MODEL: &str = "none";
 /// The parameter that names a model of embeddings; empty for none.
 const EMBEDDER: &str = "embedder";
 
@@ -154,6 +153,16 @@ impl Variant {
     pub fn embedder(&self) -> Option<&str> {
         self.strategy_params.get(EMBEDDER)?.as_str().filter(|name| !name.is_empty())
     }
+
+    /// Name of the model that its trigger asks.
+    pub fn trigger_model(&self) -> Option<&str> {
+        self.trigger_params.get("model")?.as_str().filter(|name| *name != NO_MODEL)
+    }
+
+    /// Names of all models that its replay asks.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        [self.model.as_deref(), self.embedder(), self.trigger_model()].into_iter().flatten()
+    }
 }
 
 /// What the plan needs to know of one strategy or trigger.
@@ -254,7 +263,7 @@ impl Plan {
     pub fn groups(&self) -> Vec<(Option<&str>, Vec<&Variant>)> {
         let mut groups: Vec<(Option<&str>, Vec<&Variant>)> = Vec::new();
         for variant in &self.variants {
-            let model = variant.model.as_deref();
+            let model = variant.model.as_deref().or(variant.trigger_model());
             match groups.iter_mut().find(|g| g.0 == model) {
                 Some(group) => group.1.push(variant),
                 None => groups.push((model, vec![variant])),
@@ -1298,6 +1307,22 @@ mod tests {
             "name = \"x\"\nstrategies = [{{ name = \"mask\", keep_last = [{many}] }}]\ntriggers = [{{ name = \"turns\", n = [{many}] }}]"
         );
         assert_eq!(error(&text), "experiment.toml: a grid of 40000 variants, at most 10000");
+    }
+
+    #[test]
+    fn a_trigger_has_a_model_of_its_own() {
+        let text = "name = \"x\"\nstrategies = [{ name = \"mask\" }]\n\
+                    triggers = [{ name = \"intent\", model = [\"none\", \"m\"] }]";
+        let plan = Plan::parse("experiment.toml", text, &Catalogue::built_in()).unwrap();
+        let of = |v: &Variant| (v.label.clone(), v.models().map(str::to_owned).collect::<Vec<_>>());
+        let expected =
+            [("mask @ intent(model=none)", vec![]), ("mask @ intent(model=m)", vec!["m".to_owned()])];
+        assert_eq!(
+            plan.variants.iter().map(of).collect::<Vec<_>>(),
+            expected.map(|(l, m)| (l.to_owned(), m))
+        );
+        let groups: Vec<Option<&str>> = plan.groups().into_iter().map(|group| group.0).collect();
+        assert_eq!(groups, [None, Some("m")]);
     }
 
     #[test]

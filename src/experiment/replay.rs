@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::context::{Block, Content, Context, ORPHAN};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
-use crate::models::Model;
+use crate::models::{Asked, Metered, Model};
 use crate::needs::Needs;
 use crate::strategies::{self, Env, Scope, State, Strategy, Work};
 use crate::trajectory::Kind;
@@ -31,6 +31,8 @@ pub struct Recipe {
     pub seed: u64,
     pub model: Option<Arc<dyn Model>>,
     pub embedder: Option<Arc<dyn Model>>,
+    /// What the trigger asks.
+    pub trigger_model: Option<Arc<dyn Model>>,
 }
 
 /// What one decision was sent.
@@ -149,6 +151,16 @@ pub struct Run {
     pub events: Vec<Event>,
     /// Only of decisions for which something was recalled, or a model asked.
     pub recalls: Vec<Recall>,
+    /// What the trigger asked its model.
+    pub trigger_asked: Asked,
+}
+
+impl Run {
+    /// What was recalled for a decision, if anything was.
+    pub fn recalled_for(&self, decision: u32) -> Option<&Recall> {
+        let at = self.recalls.binary_search_by_key(&decision, |recall| recall.decision).ok()?;
+        self.recalls.get(at)
+    }
 }
 
 /// Seeds a generator by what it is for, so that no draw depends on the order of work.
@@ -286,7 +298,12 @@ impl<'a> Replayer<'a> {
             }
             self.context.n_head = self.context.blocks.len();
         }
-        let mut detector = self.recipe.trigger.open(log, turns.clone(), self.recipe.model.as_deref())?;
+        let model = self.recipe.trigger_model.as_deref().map(Metered::new);
+        let asked = model.as_ref().map(|model| model as &dyn Model);
+        let mut detector = self.recipe.trigger.open(log, turns.clone(), asked)?;
+        if let Some(model) = model {
+            self.run.trigger_asked.add(model.asked());
+        }
         let mut after_logged_compaction = turns.start > 1;
         let mut full = carry.tokens_full_head;
         let mut previous_full = if turns.start > 1 { head_tokens } else { 0 };
@@ -425,7 +442,7 @@ impl<'a> Replayer<'a> {
         if !blocks.is_empty() {
             self.observer.recalled(&blocks, until);
         }
-        if !blocks.is_empty() || env.work.calls > 0 {
+        if !blocks.is_empty() || env.work.calls + env.work.embeddings > 0 {
             self.run.recalls.push(Recall { decision, until, blocks, work: env.work });
         }
         Ok(tokens)
@@ -568,11 +585,39 @@ mod tests {
             seed: 1,
             model: None,
             embedder: None,
+            trigger_model: None,
         };
         struct Nobody;
         impl Observer for Nobody {}
         let tokenizer = Tokenizer::load("o200k").unwrap();
         replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap()
+    }
+
+    /// Six known turns and those of the log are judged, seven tokens each.
+    #[test]
+    fn what_a_trigger_asks_is_counted() {
+        use crate::models::scripted::Scripted;
+        use crate::models::{Answer, Call, Card, Scores, TokenScore};
+        let log = log(4);
+        let card = Card { name: "m".to_owned(), identity: "test".to_owned(), window: 999 };
+        let model = Scripted::rule(card, |call| {
+            let Call::Score { continuations, .. } = call else { return None };
+            let continuations =
+                continuations.iter().map(|_| vec![TokenScore { end: 1, logprob: -1.0 }]).collect();
+            Some(Ok(Answer::Scores(Scores { parts: vec![], continuations, prompt_tokens: 7, cut_tokens: 0 })))
+        });
+        let recipe = Recipe {
+            strategy: strategies::build("mask", toml::Table::new()).unwrap(),
+            trigger: triggers::build("intent", toml::from_str("model = 'm'").unwrap()).unwrap(),
+            seed: 1,
+            model: None,
+            embedder: None,
+            trigger_model: Some(Arc::new(model)),
+        };
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut Auditor).unwrap();
+        assert_eq!(run.trigger_asked, Asked { calls: 6 + 4, tokens_in: 70, tokens_out: 0 });
+        assert_eq!(run.decisions.len(), 4);
     }
 
     #[test]
@@ -796,8 +841,7 @@ mod tests {
                         trigger: triggers::build("turns", toml::from_str("n = 2").unwrap()).unwrap(),
                         seed: 1,
                         model: None,
-                        embedder: None,
-                    };
+                        embedder: None, trigger_model: None };
                     if !recipe.strategy.recalls() {
                         return None;
                     }
@@ -834,8 +878,7 @@ mod tests {
                         trigger: triggers::build(trigger, toml::from_str(params).unwrap()).unwrap(),
                         seed: 1,
                         model: entry.takes_model.then(fickle),
-                        embedder: None,
-                    };
+                        embedder: None, trigger_model: None };
                     let run = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
                     let n = log.turns.iter().skip(1).filter(|t| t.decision.is_some()).count();
                     prop_assert_eq!(run.decisions.len(), n);

@@ -772,6 +772,9 @@ fn error_cell(variant: &str, trajectory: &str, error: String) -> CellRow {
         n_violations: 0,
         tokens_full: 0,
         tokens_sent: 0,
+        trigger_calls: 0,
+        trigger_tokens_in: 0,
+        trigger_tokens_out: 0,
     }
 }
 
@@ -1001,6 +1004,10 @@ mod tests {
                         cached_sent: 0,
                         output_tokens: 0,
                         recalled_tokens: 0,
+                        recall_calls: 0,
+                        recall_embeddings: 0,
+                        recall_tokens_in: 0,
+                        recall_tokens_out: 0,
                     });
                 }
                 let mut cell = error_cell(&variant.id, &t.id, String::new());

@@ -144,8 +144,7 @@ fn unit_id(
     variants: &[Variant],
 ) -> anyhow::Result<String> {
     let inputs: Vec<&str> = data.inputs()?.iter().map(|i| i.sha256.as_str()).collect();
-    let models = variants.iter().flat_map(|v| [v.model.as_deref(), v.embedder()]).flatten();
-    let models = models.chain(plan.readers.names());
+    let models = variants.iter().flat_map(Variant::models).chain(plan.readers.names());
     let models: BTreeMap<&str, &String> =
         models.filter_map(|name| Some((name, plan.models.get(name)?))).collect();
     let variants: Vec<&str> = variants.iter().map(|v| v.id.as_str()).collect();

@@ -5,6 +5,8 @@
 //! OpenAI-compatible server), `scripted` (recorded answers, for unit tests). [`cache::Cached`] is a model that
 //! wraps another.
 
+use std::sync::{Mutex, PoisonError};
+
 use serde::{Deserialize, Serialize};
 
 pub mod bench;
@@ -220,5 +222,66 @@ pub trait Model: Send + Sync {
             Call::Tokenize { .. } => Call::hello(false),
         };
         self.answer(std::slice::from_ref(&call)).iter().all(Result::is_ok)
+    }
+}
+
+/// What experiments call no model at all.
+pub const NO_MODEL: &str = "none";
+
+/// A model, and what it was asked through this.
+pub struct Metered<'a> {
+    model: &'a dyn Model,
+    asked: Mutex<Asked>,
+}
+
+/// Calls, and the tokens that were read and written for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub calls: u32,
+    pub tokens_in: u64,
+    pub tokens_out: u64,
+}
+
+impl Asked {
+    pub fn add(&mut self, other: Asked) {
+        self.calls += other.calls;
+        self.tokens_in += other.tokens_in;
+        self.tokens_out += other.tokens_out;
+    }
+}
+
+impl<'a> Metered<'a> {
+    pub fn new(model: &'a dyn Model) -> Self {
+        Metered { model, asked: Mutex::default() }
+    }
+
+    pub fn asked(&self) -> Asked {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Model for Metered<'_> {
+    fn card(&self) -> &Card {
+        self.model.card()
+    }
+
+    fn answer(&self, calls: &[Call]) -> Vec<Outcome> {
+        let outcomes = self.model.answer(calls);
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.calls += calls.len() as u32;
+        for answer in outcomes.iter().flatten() {
+            let (tokens_in, tokens_out) = match answer {
+                Answer::Text(text) => (text.prompt_tokens, text.tokens),
+                Answer::Scores(scores) => (scores.prompt_tokens, 0),
+                Answer::Vector { .. } | Answer::Tokens(_) => (0, 0),
+            };
+            asked.tokens_in += u64::from(tokens_in);
+            asked.tokens_out += u64::from(tokens_out);
+        }
+        outcomes
+    }
+
+    fn is_alive(&self, kind: &Call) -> bool {
+        self.model.is_alive(kind)
     }
 }

@@ -142,6 +142,9 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                 n_violations: 0,
                 tokens_full: full as u64,
                 tokens_sent: (full * (1.0 - saved)) as u64,
+                trigger_calls: 0,
+                trigger_tokens_in: 0,
+                trigger_tokens_out: 0,
             });
             if failed {
                 continue;

@@ -76,7 +76,8 @@ pub fn score(run: &Run, prices: &Prices, rework: u64, rows: &mut Rows) {
     rows.push("cost_savings_uncached", "", saved(cost_sent, cost_full), cost_full, n);
     let work = run.events.iter().map(|e| &e.work).chain(run.recalls.iter().map(|r| &r.work));
     let compressor: u64 = work.map(|work| work.tokens_in + work.tokens_out).sum();
-    rows.push("net_savings", "", saved(sent + (compressor + rework) as f64, full), full, n);
+    let trigger = run.trigger_asked.tokens_in + run.trigger_asked.tokens_out;
+    rows.push("net_savings", "", saved(sent + (compressor + trigger + rework) as f64, full), full, n);
 }
 
 /// Tokens to get hard misses back: the call and the result of each observation that would bring

@@ -3,7 +3,7 @@
 //!
 //! A *point* is the moment after an event, numbered from 1, or the end of the run. There every context has the same
 //! head and the same tail (the turns not compressed yet); between them stands, for the variant, what its events left
-//! of the scope; for the ceiling (`full`) the scope itself; for one floor (`drop-all`) nothing; for the other
+//! of the scope, with what it recalled for the decision there; for the ceiling (`full`) the scope itself; for one floor (`drop-all`) nothing; for the other
 //! (`shuffled`) the variant's own words in random order, which mean nothing.
 
 use std::borrow::Cow;
@@ -23,6 +23,8 @@ const EACH: usize = 4;
 pub(super) struct Point<'a> {
     /// Number of events so far; none at the end of the run.
     pub(super) number: Option<usize>,
+    /// The decision that follows; at the end of the run the last one.
+    decision: u32,
     /// Steps before this one had been logged.
     pub(super) until: u32,
     /// Steps of the scopes compressed so far.
@@ -58,10 +60,11 @@ pub(super) fn points<'a>(log: &Log, run: &'a Run) -> Vec<Point<'a>> {
         }
         let until = log.turns[event.turn as usize].decision.unwrap_or(0);
         if number <= EACH || usize::is_power_of_two(number) {
-            points.push(point(log, Some(number), until, &compressed, &kept));
+            points.push(point(log, Some(number), (event.decision, until), &compressed, &kept));
         }
         if number == last {
-            points.push(point(log, None, log.n_steps() as u32, &compressed, &kept));
+            let decision = (run.decisions.len() as u32).saturating_sub(1);
+            points.push(point(log, None, (decision, log.n_steps() as u32), &compressed, &kept));
         }
     }
     points
@@ -70,16 +73,22 @@ pub(super) fn points<'a>(log: &Log, run: &'a Run) -> Vec<Point<'a>> {
 fn point<'a>(
     log: &Log,
     number: Option<usize>,
-    until: u32,
+    (decision, until): (u32, u32),
     compressed: &[bool],
     kept: &[&'a [Block]],
 ) -> Point<'a> {
     let steps = (0..until).filter(|&step| log.kind(step) != Kind::Tools);
     let (scope, base) = steps.partition(|&step| compressed[step as usize]);
-    Point { number, until, scope, base, kept: kept.iter().copied().flatten().collect() }
+    Point { number, decision, until, scope, base, kept: kept.iter().copied().flatten().collect() }
 }
 
-impl Point<'_> {
+impl<'a> Point<'a> {
+    /// The point with what was recalled for its decision: that stands in its prompt, and in no other.
+    pub(super) fn recalling(mut self, run: &'a Run) -> Self {
+        self.kept.extend(run.recalled_for(self.decision).into_iter().flat_map(|recall| &recall.blocks));
+        self
+    }
+
     /// How rows name the point.
     pub(super) fn name(&self) -> String {
         self.number.map_or("end".to_owned(), |number| number.to_string())

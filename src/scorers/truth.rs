@@ -50,7 +50,7 @@ pub fn score(
 ) -> anyhow::Result<()> {
     boundaries::score(truth, log, run, seed, rows);
     for point in points(log, run) {
-        let ground = Ground::new(log, point, seed);
+        let ground = Ground::new(log, point.recalling(run), seed);
         salience::score(truth, &ground, rows);
         items::score(truth, &ground, run, rows);
         outcomes::score(truth, &ground, rows);
@@ -152,7 +152,8 @@ mod tests {
     use super::super::readers::tests::reader;
     use super::*;
     use crate::context::{Block, Content};
-    use crate::experiment::replay::Event;
+    use crate::experiment::replay::{Event, Recall};
+    use crate::strategies::Work;
 
     /// Turns 1 to 5 begin at steps 1, 2, 4, 6 and 8; the head is step 0.
     fn log() -> Log {
@@ -187,11 +188,21 @@ mod tests {
 
     /// One event before turn 4 over turns 1 to 3 (steps 1 to 5), which left this text.
     fn rows(text: &str) -> Rows {
+        rows_recalling(text, &[])
+    }
+
+    /// The same, with what was recalled for the decision that followed.
+    fn rows_recalling(text: &str, recalled: &[&str]) -> Rows {
         let log = log();
+        let block = |text: &str| {
+            let content = Content::Generated { text: text.to_owned() };
+            Block { turn: 3, tokens: 9, content, fresh: true }
+        };
         let mut event = Event::test(4, 1..4);
-        let content = Content::Generated { text: text.to_owned() };
-        event.after = vec![Block { turn: 3, tokens: 9, content, fresh: true }];
-        let run = Run { events: vec![event], ..Run::default() };
+        event.after = vec![block(text)];
+        let blocks = recalled.iter().map(|text| block(text)).collect();
+        let recall = Recall { decision: event.decision, until: 7, blocks, work: Work::default() };
+        let run = Run { events: vec![event], recalls: vec![recall], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
         score(&Truth::of(&log).unwrap(), &log, &run, &reader(), 1, &mut rows).unwrap();
         rows
@@ -225,6 +236,13 @@ mod tests {
         // "May" stands in it, "June" nowhere.
         assert_eq!(of(&rows, "stale_value_share", "point=1"), (Some(1.0), Some(1.0), Some(0.0)));
         assert_eq!(of(&rows, "constraint_retention", "point=end"), (Some(1.0), Some(1.0), Some(1.0)));
+    }
+
+    #[test]
+    fn what_is_recalled_counts_for_its_own_prompt() {
+        let rows = rows_recalling("We talked.", &["My cat comes along.", "And?"]);
+        assert_eq!(of(&rows, "salience_recall", "point=1").0, Some(0.5));
+        assert_eq!(of(&rows, "salience_recall", "point=end").0, Some(0.25));
     }
 
     #[test]

@@ -397,6 +397,7 @@ pub(crate) mod tests {
             seed: 1,
             model,
             embedder,
+            trigger_model: None,
         };
         let tokenizer = Tokenizer::load("o200k").unwrap();
         replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap()

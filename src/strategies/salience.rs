@@ -515,6 +515,7 @@ pub(super) mod tests {
             seed: 1,
             model,
             embedder: None,
+            trigger_model: None,
         };
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap();

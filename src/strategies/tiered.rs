@@ -14,7 +14,7 @@
 //! and stay in the prompt. Work at an event follows the turns that leave the hot tier, times the segments held; at a
 //! decision, the segments held, whose number is bounded.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use super::notes::index::{self, Bag};
 use super::notes::newest_steps;
@@ -293,9 +293,10 @@ impl Remembered {
             let mut vectors = vectors.into_iter();
             (context.vector, query.vector) = (vectors.next(), vectors.next());
         }
-        let entities: HashSet<Entity> =
+        let entities: FxHashSet<Entity> =
             self.read.iter().flat_map(|read| read.entities.iter().copied()).collect();
-        let query = (!asked.is_empty()).then_some(query);
+        let query = (!asked.is_empty()).then(|| self.memory.likeness(&query));
+        let context = self.memory.likeness(&context);
         Ok(Situation { time: self.clock.at(log, pace, moment.turn), context, entities, query })
     }
 }
@@ -368,7 +369,7 @@ impl Strategy for Tiered {
             }
         }
         let turns: Vec<Turn> = turns.into_iter().map(|(_, turn)| turn).collect();
-        let segments = segmentation::segment(log, &turns, params.segment_by, params.segment_tokens);
+        let segments = segmentation::segment(log, &turns, params.segment_by, params.segment_tokens, env)?;
         let leaving = segments.into_iter().map(|(spans, time)| {
             let is_marked = is_marked(log, &spans);
             Leaving { spans, time, is_marked }
@@ -515,6 +516,7 @@ mod tests {
                 seed: 1,
                 model: Some(model.clone()),
                 embedder: None,
+                trigger_model: None,
             };
             let tokenizer = Tokenizer::load("o200k").unwrap();
             let run = replay(&log, &recipe, &tokenizer, &Needs::of(&log, 3), &mut Nobody).unwrap();
@@ -570,6 +572,29 @@ mod tests {
                     assert!(d.tokens_sent <= d.tokens_full);
                 }
             }
+        }
+    }
+
+    /// Of every strategy that keeps a store, or takes single messages out of a context that grows.
+    #[test]
+    fn ten_thousand_tiny_turns() {
+        let script: String = (0..10_000).map(|i| format!("agent: part {} fails\n", i % 97)).collect();
+        let log = Log::script(&format!("user: go\n{script}"));
+        for (way, params) in [
+            ("tiered", "hot_tokens = 50\nwarm_tokens = 100\ncold_tokens = 50\nthreshold = 0.3"),
+            ("notes", ""),
+            ("core-notes", ""),
+            ("prune-importance", "max_tokens = 60"),
+            ("tri-level", "max_tokens = 60"),
+        ] {
+            let run = run((way, params), ("turns", "n = 1"), &log);
+            assert_eq!(run.decisions.len(), 10_000, "{way}");
+            assert!(run.decisions.iter().all(|d| d.tokens_sent <= d.tokens_full), "{way}");
+            let last = run.decisions.last().unwrap();
+            assert!(last.tokens_sent < 1000 && last.tokens_full > 30_000, "{way} {last:?}");
+            // A core of so little is longer than it, and told.
+            let violations = run.events.iter().flat_map(|event| &event.violations);
+            assert!(violations.into_iter().all(|told| *told == "longer than the original"), "{way}");
         }
     }
 

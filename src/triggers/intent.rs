@@ -2,11 +2,10 @@
 //!
 //! A turn has one of six intents; a turn that tells nothing goes on with the last. The scope ends before the turn with the
 //! new intent: it is the finished phase, with what stands uncompressed before it. With `source = "rules"` the intent is told
-//! by deeds and words (`features/intents.rs`); with `source = "model"` the variant's model, which is named with its strategy,
-//! is asked by likelihood of the six labels, once for each turn of a segment and seeing nothing but the turn; where it has no answer
-//! the rules stand in. Source: seed semantic-triggers, section 2,
-//! with its four transitions and its confidence. The seed's history does not advance on a transition, so that the next
-//! phase would be compared with the last but one; here it does.
+//! by deeds and words (`features/intents.rs`); with `model = "NAME"` that model is asked by likelihood of the six labels,
+//! once for each turn of a segment and seeing nothing but the turn; where it has no answer the rules stand in. Source:
+//! seed semantic-triggers, section 2, with its four transitions and its confidence. The seed's history does not advance on a
+//! transition, so that the next phase would be compared with the last but one; here it does.
 
 use std::ops::Range;
 
@@ -16,7 +15,7 @@ use super::{Detector, Each, Entry, Firing, Rule, Trigger};
 use crate::features::intents::{Intent, NAMES};
 use crate::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
-use crate::models::{Call, Model, Outage, labels};
+use crate::models::{Call, Model, NO_MODEL, Outage, labels};
 use crate::trajectory::Kind;
 
 /// The seed's transitions.
@@ -31,7 +30,7 @@ pub(super) const ENTRY: Entry = Entry {
         ("transitions", "\"explore-implement debug-verify implement-document implement-verify\""),
         ("min_turns", "1"),
         ("min_confidence", "0.0"),
-        ("source", "\"rules\""),
+        ("model", "\"none\""),
     ],
     build: |params| Ok(Box::new(IntentShift::new(params.try_into()?)?)),
 };
@@ -45,21 +44,14 @@ struct Params {
     min_turns: u32,
     /// A turn whose intent is less sure than this (0 to 1) goes on with the last.
     min_confidence: f64,
-    /// Who tells intents: rules or model.
-    source: Source,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Source {
-    Rules,
-    Model,
+    /// The model that tells intents; `none`: rules do.
+    model: String,
 }
 
 impl Default for Params {
     fn default() -> Self {
         let transitions = TRANSITIONS.to_owned();
-        Params { transitions, min_turns: 1, min_confidence: 0.0, source: Source::Rules }
+        Params { transitions, min_turns: 1, min_confidence: 0.0, model: NO_MODEL.to_owned() }
     }
 }
 
@@ -68,7 +60,7 @@ pub(super) struct IntentShift {
     transitions: Vec<(Intent, Intent)>,
     min_turns: u32,
     min_confidence: f64,
-    source: Source,
+    asks: bool,
 }
 
 impl IntentShift {
@@ -94,7 +86,7 @@ impl IntentShift {
             transitions: transitions.collect::<anyhow::Result<_>>()?,
             min_turns: params.min_turns,
             min_confidence: params.min_confidence,
-            source: params.source,
+            asks: params.model != NO_MODEL,
         })
     }
 
@@ -115,12 +107,9 @@ impl Trigger for IntentShift {
         model: Option<&dyn Model>,
     ) -> anyhow::Result<Box<dyn Detector>> {
         let mut rule = Phase::begun(self, turns.start);
-        if self.source == Source::Model {
-            let model = model.context(
-                "trigger `intent` with `source = \"model\"` asks the model of the strategy, which has none\nhint: add \
-                 `model = \"NAME\"` to a strategy that takes one, and exclude the others",
-            )?;
-            rule.told = by_model(log, turns.clone(), model)?;
+        if self.asks {
+            let model = model.context("the model of trigger `intent` was not opened")?;
+            rule.told = Some(Told { first: turns.start, intents: by_model(log, turns.clone(), model)? });
         }
         Ok(Box::new(Each { next: turns.start, rule }))
     }
@@ -150,8 +139,15 @@ fn asking(said: &str, done: &str) -> anyhow::Result<Prompt> {
     Ok(Prompt::render(TEMPLATE, &vars)?)
 }
 
-/// The intent of each turn by the model, and how sure it is.
-fn by_model(log: &Log, turns: Range<u32>, model: &dyn Model) -> anyhow::Result<Option<Told>> {
+/// The intent of each turn by a model, and how sure it is, 0 to 1; by the rules where it has no answer.
+///
+/// # Errors
+/// The model answers nothing any more.
+pub fn by_model(
+    log: &Log,
+    turns: Range<u32>,
+    model: &dyn Model,
+) -> anyhow::Result<Vec<Option<(Intent, f64)>>> {
     let steps = |turn: u32, action: bool| {
         let of_turn = log.turns[turn as usize].steps.clone().map(|s| &log.trajectory.steps[s as usize]);
         let texts: Vec<&str> = of_turn
@@ -169,7 +165,7 @@ fn by_model(log: &Log, turns: Range<u32>, model: &dyn Model) -> anyhow::Result<O
     let names: Vec<String> = NAMES.iter().map(|name| format!(" {name}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut intents = Vec::with_capacity(prompts.len());
-    for (turn, outcome) in turns.clone().zip(labels::classify(model, &prompts, &anchors, &names)) {
+    for (turn, outcome) in turns.zip(labels::classify(model, &prompts, &anchors, &names)) {
         intents.push(match outcome {
             Ok((label, sure)) => Some((Intent::ALL[label], sure)),
             Err(error) => {
@@ -181,7 +177,7 @@ fn by_model(log: &Log, turns: Range<u32>, model: &dyn Model) -> anyhow::Result<O
             }
         });
     }
-    Ok(Some(Told { first: turns.start, intents }))
+    Ok(intents)
 }
 
 /// What a model said of the turns from the first on.
@@ -309,7 +305,7 @@ mod tests {
             let continuations = (0..NAMES.len()).map(score).collect();
             Some(Ok(Answer::Scores(Scores { parts: vec![], continuations, prompt_tokens: 1, cut_tokens: 0 })))
         });
-        let trigger = build("intent", toml::from_str("source = \"model\"").unwrap()).unwrap();
+        let trigger = build("intent", toml::from_str("model = \"m\"").unwrap()).unwrap();
         let turns = 1..log.turns.len() as u32;
         assert!(trigger.open(&log, turns.clone(), None).is_err());
         let mut detector = trigger.open(&log, turns.clone(), Some(&model)).unwrap();

@@ -19,6 +19,8 @@ mod subtask;
 mod tokens;
 mod turns;
 
+pub use intent::by_model as intents_by_model;
+
 /// What a trigger may look at before a decision.
 pub struct Moment<'a> {
     pub log: &'a Log,
@@ -62,10 +64,10 @@ pub trait Trigger: Send + Sync {
     /// A detector for a segment whose first turn that may be compressed is `first_turn`.
     fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector>;
 
-    /// The same for the turns of a segment, by a trigger that may ask the variant's model about each of them beforehand.
+    /// The same for the turns of a segment, by a trigger that may ask its model about each of them beforehand.
     ///
     /// # Errors
-    /// The trigger asks a model and the variant has none, or it answers nothing any more.
+    /// The trigger asks a model and has none, or it answers nothing any more.
     fn open(
         &self,
         log: &Log,

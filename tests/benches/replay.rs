@@ -60,6 +60,7 @@ fn recipe(strategy: &str, params: &str) -> Recipe {
         seed: 1,
         model: None,
         embedder: None,
+        trigger_model: None,
     }
 }
 

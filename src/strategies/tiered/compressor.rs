@@ -47,14 +47,18 @@ fn relations(text: &str) -> Vec<&str> {
 }
 
 /// The light form of some lines of the log, of `1 / ratio` of their tokens, by rules.
-pub(crate) fn light(log: &Log, spans: &[u32], ratio: f64, tokenizer: &Tokenizer) -> String {
+///
+/// # Errors
+/// The model of embeddings answers nothing any more.
+pub(crate) fn light(log: &Log, spans: &[u32], ratio: f64, env: &mut Env<'_>) -> anyhow::Result<String> {
+    let tokenizer = env.tokenizer;
     let of = |span: u32| log.spans[span as usize].tokens;
     let total: u32 = spans.iter().map(|&span| of(span)).sum();
     let budget = share(total, ratio);
     let mut said: HashSet<&str> = HashSet::new();
     let mut lines: Vec<&str> = Vec::new();
     let mut used = 0;
-    for chunk in cut(log, spans, CHUNK_TOKENS) {
+    for chunk in cut(log, spans, CHUNK_TOKENS, env)? {
         let mut texts: Vec<&str> = spans[chunk].iter().map(|&span| log.span_text(span).trim()).collect();
         texts.retain(|text| !text.is_empty() && !said.contains(text));
         let counts: Vec<u32> = texts.iter().map(|text| tokenizer.count(text) + 1).collect();
@@ -72,7 +76,7 @@ pub(crate) fn light(log: &Log, spans: &[u32], ratio: f64, tokenizer: &Tokenizer)
     let content: String = spans.iter().map(|&span| log.span_text(span)).collect();
     let missing: Vec<String> = entities(&content).into_iter().filter(|name| !known.contains(name)).collect();
     let text = listed(text, "also: ", missing.iter().map(String::as_str), ", ", budget, tokenizer);
-    if text.is_empty() { beginning(content.trim(), budget, tokenizer) } else { text }
+    Ok(if text.is_empty() { beginning(content.trim(), budget, tokenizer) } else { text })
 }
 
 /// The heavy form of a content, for what once had so many tokens, by rules.
@@ -189,6 +193,8 @@ pub(crate) type Ratios = BTreeMap<&'static str, (u64, u64)>;
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng as _;
+
     use super::*;
 
     fn tokenizer() -> Tokenizer {
@@ -206,8 +212,10 @@ mod tests {
     fn light_of(text: &str, ratio: f64) -> (String, f64) {
         let log = Log::script(&format!("user: go\nagent: {text}"));
         let spans: Vec<u32> = log.spans_of(1).collect();
-        let light = light(&log, &spans, ratio, &tokenizer());
-        (light.clone(), f64::from(log.tokens[1]) / f64::from(tokenizer().count(&light).max(1)))
+        let tokenizer = tokenizer();
+        let rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        let light = light(&log, &spans, ratio, &mut Env::new(&tokenizer, rng, None)).unwrap();
+        (light.clone(), f64::from(log.tokens[1]) / f64::from(tokenizer.count(&light).max(1)))
     }
 
     #[test]

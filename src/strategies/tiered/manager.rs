@@ -6,11 +6,11 @@
 //! that holds more, its least important segments are evicted. Each tier also holds [`MAX_SEGMENTS`] at most, so that
 //! tiny turns cannot make a decision slow. Importance is computed once an event for the segments of a tier.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::compressor::{self, Ratios};
-use super::relevance::{Entity, EntityCounts, Formula, Situation, importance, named};
-use super::segment::{Level, Meaning, Metadata, Segment, text_of};
+use super::relevance::{Entity, EntityCounts, Formula, Likeness, Situation, importance, named};
+use super::segment::{Holders, Level, Meaning, Metadata, Segment, cosine, text_of};
 use crate::log::Log;
 use crate::strategies::extractive::Term;
 use crate::strategies::notes::index::{Bag, bag_of};
@@ -37,8 +37,9 @@ pub(crate) struct Memory {
     pub(crate) counts: EntityCounts,
     pub(crate) ratios: Ratios,
     /// In how many segments each term stood.
-    frequencies: HashMap<Term, u32>,
+    frequencies: FxHashMap<Term, u32>,
     n_segments: u32,
+    holders: Holders,
 }
 
 /// A segment that leaves the hot tier.
@@ -57,6 +58,25 @@ impl Memory {
 
     pub(crate) fn meaning(&self, bag: &Bag) -> Meaning {
         Meaning::of(bag, |term| self.weight(term))
+    }
+
+    /// A segment in a seat of its own.
+    #[cfg(test)]
+    pub(super) fn seated(&mut self, segment: Segment) -> Segment {
+        Segment { seat: self.holders.add(&segment.meaning), ..segment }
+    }
+
+    /// How alike a text is to each segment: by the vectors if both have one, else by the terms.
+    pub(crate) fn likeness(&self, meaning: &Meaning) -> Likeness {
+        let mut likeness = self.holders.cosines(meaning);
+        if let Some(vector) = &meaning.vector {
+            for segment in self.warm.iter().chain(&self.cold) {
+                if let Some(own) = &segment.meaning.vector {
+                    likeness[segment.seat] = cosine(vector, own);
+                }
+            }
+        }
+        likeness
     }
 
     /// Compresses lightly what leaves the hot tier, and keeps it in warm memory.
@@ -85,12 +105,12 @@ impl Memory {
             let original_entities = compressor::entities(&content);
             let entities: Vec<Entity> = original_entities.iter().map(|name| named(name)).collect();
             self.counts.add(&entities);
-            let mut nearest = 0.0f64;
+            let likeness = self.likeness(&meaning);
+            let nearest = likeness.iter().copied().fold(0.0, f64::max);
             for other in self.warm.iter_mut().chain(&mut self.cold) {
-                let likeness = meaning.cosine(&other.meaning);
-                nearest = nearest.max(likeness);
-                other.nearest = other.nearest.max(likeness);
+                other.nearest = other.nearest.max(likeness[other.seat]);
             }
+            let seat = self.holders.add(&meaning);
             let written = match env.model {
                 Some(_) => {
                     let written =
@@ -102,8 +122,10 @@ impl Memory {
                 }
                 None => None,
             };
-            let content = written
-                .unwrap_or_else(|| compressor::light(log, &leaving.spans, limits.light_ratio, env.tokenizer));
+            let content = match written {
+                Some(text) => text,
+                None => compressor::light(log, &leaving.spans, limits.light_ratio, env)?,
+            };
             let segment = Segment {
                 id: self.n_segments - 1,
                 importance: 0.0,
@@ -122,6 +144,7 @@ impl Memory {
                 is_marked: leaving.is_marked,
                 entities,
                 meaning,
+                seat,
                 nearest,
                 expanded: None,
             };
@@ -185,6 +208,7 @@ impl Memory {
         let mut cold = std::mem::take(&mut self.cold);
         for segment in self.over(&mut cold, limits.cold_tokens, formula, situation) {
             env.work.items.extend(moved(log, &segment, "evicted"));
+            self.holders.remove(segment.seat, &segment.meaning);
         }
         self.cold = cold;
         // Segments stand in the order of their time.
@@ -242,7 +266,7 @@ fn moved(log: &Log, segment: &Segment, fate: &'static str) -> Vec<Item> {
 mod tests {
     use rand::SeedableRng as _;
 
-    use super::super::relevance::tests::{FORMULA, meaning};
+    use super::super::relevance::tests::FORMULA;
     use super::*;
     use crate::features::tokens::Tokenizer;
 
@@ -250,7 +274,7 @@ mod tests {
         Limits { warm_tokens: 4000, cold_tokens: 4000, light_ratio: 4.0, heavy_ratio: 11.0 };
 
     fn situation(time: f64) -> Situation {
-        Situation { time, context: meaning(""), entities: Default::default(), query: None }
+        Situation { time, context: Vec::new(), entities: Default::default(), query: None }
     }
 
     /// A memory that each turn of the script was admitted to, a unit of time apart, with the limits kept after each.

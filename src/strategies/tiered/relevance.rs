@@ -6,9 +6,9 @@
 //! segment is averaged over its entities (the seed adds up, so that long segments would win). Uniqueness, which the
 //! seed names only, is 1 less the likeness to the most alike other segment. Without a query its factor is 0.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::segment::{Meaning, Segment};
+use super::segment::Segment;
 
 /// Weights of the factors and constants of the formulas; each is a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,7 +45,7 @@ pub(crate) fn named(name: &str) -> Entity {
 /// How often each entity stood in a segment.
 #[derive(Default)]
 pub(crate) struct EntityCounts {
-    counts: HashMap<Entity, u32>,
+    counts: FxHashMap<Entity, u32>,
     largest: u32,
 }
 
@@ -65,12 +65,15 @@ impl EntityCounts {
     }
 }
 
-/// What a segment is judged by: the time, what the prompt is about now, and what is asked.
+/// How alike a text is to each segment, 0 to 1, by the segment's seat.
+pub(crate) type Likeness = Vec<f64>;
+
+/// What segments are judged by: the time, what the prompt is about now, and what is asked.
 pub(crate) struct Situation {
     pub(crate) time: f64,
-    pub(crate) context: Meaning,
-    pub(crate) entities: HashSet<Entity>,
-    pub(crate) query: Option<Meaning>,
+    pub(crate) context: Likeness,
+    pub(crate) entities: FxHashSet<Entity>,
+    pub(crate) query: Option<Likeness>,
 }
 
 pub(crate) fn recency(age: f64, decay: f64) -> f64 {
@@ -104,10 +107,11 @@ pub(crate) fn importance(
     counts: &EntityCounts,
     formula: &Formula,
 ) -> f64 {
-    let query = situation.query.as_ref().map_or(0.0, |query| segment.meaning.cosine(query));
+    let to = |likeness: &Likeness| likeness.get(segment.seat).copied().unwrap_or(0.0);
+    let query = situation.query.as_ref().map_or(0.0, to);
     let sum = formula.recency * recency(situation.time - segment.created, formula.decay)
         + formula.access * access(segment.access_count, situation.time - segment.last_accessed, formula)
-        + formula.semantic * segment.meaning.cosine(&situation.context)
+        + formula.semantic * to(&situation.context)
         + formula.entity * entity(&segment.entities, situation, counts, formula.beta)
         + formula.uniqueness * uniqueness(segment.nearest)
         + formula.query * query;
@@ -117,7 +121,7 @@ pub(crate) fn importance(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::segment::{Level, Metadata};
+    use super::super::segment::{Level, Meaning, Metadata};
     use super::*;
     use crate::strategies::notes::index::bag_of;
 
@@ -139,6 +143,7 @@ pub(super) mod tests {
             is_marked: false,
             entities: Vec::new(),
             meaning: meaning(text),
+            seat: 0,
             nearest: 0.0,
             expanded: None,
         }
@@ -181,7 +186,7 @@ pub(super) mod tests {
 
     fn situation(entities: &[&str]) -> Situation {
         let entities = entities.iter().map(|entity| named(entity)).collect();
-        Situation { time: 20.0, context: meaning("alpha bravo"), entities, query: None }
+        Situation { time: 20.0, context: vec![0.5], entities, query: None }
     }
 
     #[test]
@@ -219,7 +224,7 @@ pub(super) mod tests {
         // Recency 1/e, access 1/2, semantic 1/2, entity 0, uniqueness 0.6, no query.
         let e = 0.36787944117144233;
         near(importance(&segment, &situation, &counts, &FORMULA), (e + 0.5 + 0.5 + 0.6) / 6.0);
-        situation.query = Some(meaning("bravo charlie"));
+        situation.query = Some(vec![1.0]);
         near(importance(&segment, &situation, &counts, &FORMULA), (e + 0.5 + 0.5 + 0.6 + 1.0) / 6.0);
         segment.is_marked = true;
         near(importance(&segment, &situation, &counts, &FORMULA), (e + 0.5 + 0.5 + 0.6 + 1.0) / 6.0 * 1.5);

@@ -130,13 +130,19 @@ mod tests {
     use super::super::relevance::tests::{FORMULA, meaning, segment};
     use super::*;
 
-    fn situation(query: &str) -> Situation {
-        let query = Some(meaning(query));
-        Situation { time: 2.0, context: meaning(query_context()), entities: Default::default(), query }
+    /// The context is "alpha bravo".
+    fn situation(memory: &Memory, query: &str) -> Situation {
+        let likeness = |text: &str| memory.likeness(&meaning(text));
+        let query = Some(likeness(query));
+        Situation { time: 2.0, context: likeness("alpha bravo"), entities: Default::default(), query }
     }
 
-    fn query_context() -> &'static str {
-        "alpha bravo"
+    /// A memory of these texts, warm and cold.
+    fn memory(warm: &[&str], cold: &[&str]) -> Memory {
+        let mut memory = Memory::default();
+        memory.warm = warm.iter().map(|text| memory.seated(segment(text, 1.0))).collect();
+        memory.cold = cold.iter().map(|text| memory.seated(segment(text, 1.0))).collect();
+        memory
     }
 
     const RECALL: Recall =
@@ -146,14 +152,14 @@ mod tests {
     /// recency, access and uniqueness: (0.95 + 0.5 + 1) / 6 = 0.41.
     #[test]
     fn what_is_above_the_threshold_comes_best_first() {
-        let mut memory = Memory::default();
-        memory.warm = vec![segment("charlie delta", 1.0), segment("alpha bravo", 1.0)];
-        memory.cold = vec![segment("alpha bravo charlie", 1.0)];
-        let found = relevant(&memory, &situation("alpha bravo"), &FORMULA, &RECALL);
+        let memory = memory(&["charlie delta", "alpha bravo"], &["alpha bravo charlie"]);
+        let found = relevant(&memory, &situation(&memory, "alpha bravo"), &FORMULA, &RECALL);
         assert_eq!(found.iter().map(|f| (f.1, f.2)).collect::<Vec<_>>(), [(false, 1), (true, 0)]);
-        let one = relevant(&memory, &situation("alpha bravo"), &FORMULA, &Recall { top_n: 1, ..RECALL });
+        let one =
+            relevant(&memory, &situation(&memory, "alpha bravo"), &FORMULA, &Recall { top_n: 1, ..RECALL });
         assert_eq!(one.len(), 1);
-        let none = relevant(&memory, &situation("echo"), &FORMULA, &Recall { threshold: 0.7, ..RECALL });
+        let none =
+            relevant(&memory, &situation(&memory, "echo"), &FORMULA, &Recall { threshold: 0.7, ..RECALL });
         assert!(none.is_empty());
     }
 
@@ -163,9 +169,8 @@ mod tests {
         let tokenizer = crate::features::tokens::Tokenizer::load("o200k").unwrap();
         let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), None);
         let log = Log::script("user: go");
-        let mut memory = Memory::default();
-        memory.warm = vec![segment("alpha bravo", 1.0), segment("charlie delta", 1.0)];
-        let situation = situation("alpha bravo");
+        let mut memory = memory(&["alpha bravo", "charlie delta"], &[]);
+        let situation = situation(&memory, "alpha bravo");
         let found = super::recall(&log, &mut memory, &situation, &FORMULA, &RECALL, &mut env).unwrap();
         assert_eq!(found, [Recalled::Generated("alpha bravo".to_owned())]);
         let counts = |memory: &Memory| memory.warm.iter().map(|s| s.access_count).collect::<Vec<_>>();

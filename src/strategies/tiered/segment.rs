@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use super::relevance::Entity;
 use crate::context::Piece;
 use crate::log::Log;
@@ -55,6 +57,8 @@ pub(crate) struct Segment {
     /// The original entities, as relevance compares them.
     pub(crate) entities: Vec<Entity>,
     pub(crate) meaning: Meaning,
+    /// Its place in what segments are compared by.
+    pub(crate) seat: usize,
     /// Likeness to the most alike other segment that was there with it, 0 to 1.
     pub(crate) nearest: f64,
     /// What a model made of its content at its level.
@@ -77,16 +81,12 @@ pub(crate) fn text_of(log: &Log, spans: &[u32]) -> String {
 
 /// Terms of a meaning, at most: the heaviest.
 const MAX_TERMS: usize = 64;
-/// Slots of its table: a power of two, mostly empty, so that a term that is not there is told at the first look.
-const SLOTS: usize = 256;
 
 /// What a text is about: a unit vector of terms, and one of a model where there is one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Meaning {
     /// Sorted by term.
     terms: Vec<(Term, f64)>,
-    /// Where each term stands in `terms`, from 1, by open addressing: segments are compared many times a decision.
-    slots: Vec<u8>,
     pub(crate) vector: Option<Vec<f32>>,
 }
 
@@ -104,46 +104,74 @@ impl Meaning {
             terms.iter_mut().for_each(|(_, weight)| *weight /= norm);
         }
         terms.sort_by_key(|entry| entry.0);
-        let mut slots = vec![0; SLOTS];
-        for (at, (term, _)) in (1..).zip(&terms) {
-            let mut slot = first_slot(*term);
-            while slots[slot] != 0 {
-                slot = (slot + 1) % SLOTS;
-            }
-            slots[slot] = at;
-        }
-        Meaning { terms, slots, vector: None }
+        Meaning { terms, vector: None }
     }
 
-    fn weight_of(&self, term: Term) -> Option<f64> {
-        let mut slot = first_slot(term);
-        loop {
-            let at = *self.slots.get(slot)?;
-            let (found, weight) = self.terms.get(usize::from(at).checked_sub(1)?)?;
-            if *found == term {
-                return Some(*weight);
-            }
-            slot = (slot + 1) % SLOTS;
-        }
+    /// Of a model's unit vector alone.
+    pub(crate) fn of_vector(vector: Vec<f32>) -> Self {
+        Meaning { terms: Vec::new(), vector: Some(vector) }
     }
 
-    /// Cosine of both, 0 to 1: of the vectors if both have one, else of the terms.
+    /// Cosine of the terms of both, 0 to 1.
     pub(crate) fn cosine(&self, other: &Meaning) -> f64 {
-        let cosine = match (&self.vector, &other.vector) {
-            (Some(a), Some(b)) => a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum(),
-            _ => self.dot(other),
-        };
-        cosine.clamp(0.0, 1.0)
-    }
-
-    fn dot(&self, other: &Meaning) -> f64 {
-        other.terms.iter().filter_map(|(term, weight)| Some(weight * self.weight_of(*term)?)).sum()
+        let mut theirs = other.terms.iter().peekable();
+        let shared = self.terms.iter().filter_map(|(term, weight)| {
+            while theirs.next_if(|entry| entry.0 < *term).is_some() {}
+            Some(weight * theirs.next_if(|entry| entry.0 == *term)?.1)
+        });
+        shared.sum::<f64>().clamp(0.0, 1.0)
     }
 }
 
-/// Where the table of a meaning is looked at first for a term, which is a hash itself.
-fn first_slot(term: Term) -> usize {
-    (term.0 as usize ^ usize::from(term.1)) % SLOTS
+/// Cosine of two unit vectors; 0 where they point away from each other.
+pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>().clamp(0.0, 1.0)
+}
+
+/// Meanings by their terms: a text is compared with all of them at the cost of what they share with it.
+#[derive(Debug, Default)]
+pub(crate) struct Holders {
+    /// Which meanings hold a term, by their seats, with its weight.
+    of: FxHashMap<Term, Vec<(usize, f64)>>,
+    n_seats: usize,
+    free: Vec<usize>,
+}
+
+impl Holders {
+    /// Gives a meaning a seat.
+    pub(crate) fn add(&mut self, meaning: &Meaning) -> usize {
+        let seat = self.free.pop().unwrap_or(self.n_seats);
+        self.n_seats = self.n_seats.max(seat + 1);
+        for &(term, weight) in &meaning.terms {
+            self.of.entry(term).or_default().push((seat, weight));
+        }
+        seat
+    }
+
+    /// Takes a meaning from its seat.
+    pub(crate) fn remove(&mut self, seat: usize, meaning: &Meaning) {
+        for (term, _) in &meaning.terms {
+            if let Some(holders) = self.of.get_mut(term) {
+                holders.retain(|holder| holder.0 != seat);
+                if holders.is_empty() {
+                    self.of.remove(term);
+                }
+            }
+        }
+        self.free.push(seat);
+    }
+
+    /// Cosine with the terms of each meaning, 0 to 1, by seat.
+    pub(crate) fn cosines(&self, meaning: &Meaning) -> Vec<f64> {
+        let mut cosines = vec![0.0f64; self.n_seats];
+        for (term, weight) in &meaning.terms {
+            for (seat, own) in self.of.get(term).into_iter().flatten() {
+                cosines[*seat] += weight * own;
+            }
+        }
+        cosines.iter_mut().for_each(|cosine| *cosine = cosine.clamp(0.0, 1.0));
+        cosines
+    }
 }
 
 /// Lines of a segment that is cut out of spans: places in their list.
@@ -165,8 +193,29 @@ mod tests {
         // As many terms as there may be, of which every other is shared: 32 of 64 each.
         let many = |from: usize| (0..64).map(|i| format!("word{} ", from + i)).collect::<String>();
         assert!((of(&many(0)).cosine(&of(&many(32))) - 0.5).abs() < 1e-12);
-        let mut vectors = (of("alpha"), of("bravo"));
-        (vectors.0.vector, vectors.1.vector) = (Some(vec![0.6, 0.8]), Some(vec![1.0, 0.0]));
-        assert!((vectors.0.cosine(&vectors.1) - 0.6).abs() < 1e-6);
+        assert!((cosine(&[0.6, 0.8], &[1.0, 0.0]) - 0.6).abs() < 1e-6);
+        assert_eq!(cosine(&[0.6, 0.8], &[-1.0, 0.0]), 0.0);
+    }
+
+    #[test]
+    fn a_seat_is_given_again() {
+        let of = |text: &str| Meaning::of(&bag_of(text), |_| 1.0);
+        let mut holders = Holders::default();
+        let seats = ["alpha bravo", "bravo charlie", "delta"].map(|text| holders.add(&of(text)));
+        assert_eq!(seats, [0, 1, 2]);
+        let near = |holders: &Holders, text: &str, expected: &[f64]| {
+            let cosines = holders.cosines(&of(text));
+            let close = cosines.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12);
+            assert!(close && cosines.len() == expected.len(), "{cosines:?}");
+        };
+        near(&holders, "bravo", &[0.5f64.sqrt(), 0.5f64.sqrt(), 0.0]);
+        holders.remove(1, &of("bravo charlie"));
+        near(&holders, "bravo charlie", &[0.5, 0.0, 0.0]);
+        assert_eq!(holders.add(&of("charlie")), 1);
+        near(&holders, "bravo charlie", &[0.5, 0.5f64.sqrt(), 0.0]);
+        (0..3)
+            .zip(["alpha bravo", "charlie", "delta"])
+            .for_each(|(seat, text)| holders.remove(seat, &of(text)));
+        assert!(holders.of.is_empty());
     }
 }
