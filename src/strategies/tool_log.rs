@@ -120,8 +120,10 @@ impl ToolLog {
 
     /// What of a result says most, on one line.
     fn result(&self, scope: &Scope<'_>, result: u32, env: &Env<'_>) -> String {
-        let text = scope.log.trajectory.steps[result as usize].text.clone();
-        extractive::summary(&[text], self.result_tokens, env.tokenizer).replace('\n', " | ")
+        let text = &scope.log.trajectory.steps[result as usize].text;
+        let is_code = |line: &str| CODES.iter().any(|label| line.trim().starts_with(label));
+        let own = text.split_inclusive('\n').filter(|line| !is_wrapper(line) && !is_code(line)).collect();
+        extractive::summary(&[own], self.result_tokens, env.tokenizer).replace('\n', " | ")
     }
 
     /// An observation of a turn that called a tool.
@@ -279,14 +281,25 @@ const ERRORS: &[(&str, &str)] = &[
     ("", ": File exists"),
     ("", ": command not found"),
 ];
-/// Lines that an environment puts before a result.
-const WRAPPERS: &[&str] = &["<output>", "<stdout>", "<stderr>"];
+/// Tags that an environment puts around a result and its parts.
+const WRAPPERS: &[&str] =
+    &["output", "stdout", "stderr", "warning", "output_head", "output_tail", "elided_chars"];
 /// What stands before the exit code where a line of its own tells it.
 const CODES: &[&str] = &["<returncode>", "Exit code "];
 
+/// Whether a line is made of such tags alone.
+fn is_wrapper(line: &str) -> bool {
+    let is_tag = |tag: &str| {
+        let name = tag.strip_prefix('<').and_then(|tag| tag.strip_suffix('>'));
+        name.is_some_and(|name| WRAPPERS.contains(&name.trim_start_matches('/')))
+    };
+    let line = line.trim();
+    !line.is_empty() && line.split_inclusive('>').all(is_tag)
+}
+
 /// Whether a result begins with an error: its exit code is none of success, or its first line tells.
 fn begins_with_error(text: &str) -> bool {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !WRAPPERS.contains(line));
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_wrapper(line));
     let code = |line: &str| CODES.iter().find_map(|label| line.strip_prefix(label)).map(str::to_owned);
     let Some(first) = lines.next() else { return false };
     let opening = match code(first) {
@@ -326,7 +339,12 @@ fn write(turn: &str, env: &mut Env<'_>) -> anyhow::Result<Option<Note>> {
     let grammar = grammar::json(&schema).map_err(anyhow::Error::msg)?;
     let prompt = Prompt::render(TEMPLATE, &[("log", Data::fenced(turn).may_cut().into())])?;
     // An observation of a short turn may be longer than it.
-    let read = |text: &str| serde_json::from_str(text).ok();
+    let read = |text: &str| {
+        let mut note: Note = serde_json::from_str(text).ok()?;
+        let mut seen = BTreeSet::new();
+        note.facts.retain(|fact| seen.insert(fact.trim().to_owned()));
+        Some(note)
+    };
     let note = writer::write_as(prompt, Some(grammar), MAX_TOKENS, u32::MAX, env, read)?;
     if note.is_none() {
         env.work.fallback = Some("rules");
@@ -339,7 +357,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::tests::{after_events, replayed, run};
-    use super::Log;
+    use super::{Log, is_wrapper};
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, Card, Finish, Text};
 
@@ -451,6 +469,27 @@ mod tests {
     }
 
     #[test]
+    fn what_an_environment_puts_around_a_result_is_none_of_it() {
+        let log = Log::script(&format!(
+            "user: mend it
+             action: ls
+             observation: <returncode>0</returncode>~<output>~src/parser.py~</output>
+             action: cat src/parser.py
+             observation: <returncode>0</returncode>~</warning><output_head>~</output>
+             action: cat page.html
+             observation: <output>~<b>{REST}~</output>
+             agent: I see"
+        ));
+        let run = run(("tool-log", "result_tokens = 9"), ("turns", "n = 3"), &log);
+        let text = run.events[0].after[0].text(&log);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..2], ["turn 1: ls -> ok: src/parser.py", "turn 2: cat src/parser.py -> ok"]);
+        assert!(
+            !is_wrapper("<b>") && !is_wrapper("") && !is_wrapper("<output> 1") && is_wrapper(" </stdout>\n")
+        );
+    }
+
+    #[test]
     fn what_is_logged_counts_where_the_result_does_not_tell() {
         let mut log = Log::script(&format!(
             "user: mend it\naction: cat a\nobservation: Error: none{REST}\naction: cat b\nobservation: all well{REST}\nagent: I see"
@@ -467,7 +506,8 @@ mod tests {
     #[test]
     fn an_answer_that_cannot_be_read_is_asked_for_once_more() {
         const CUT: &str = r#"{"title": "looked at the file", "facts": ["the parser"#;
-        const WHOLE: &str = r#"{"title": "looked", "facts": ["it splits"]}"#;
+        // What it says twice is logged once.
+        const WHOLE: &str = r#"{"title": "looked", "facts": ["it splits", "it splits"]}"#;
         let after = |answers: [&'static str; 2]| {
             let card = Card { name: "test".to_owned(), identity: "test".to_owned(), window: 4096 };
             let model = Scripted::rule(card, move |call| {
@@ -482,7 +522,7 @@ mod tests {
             (run.events[0].after[0].text(&log), run.events[0].work.clone())
         };
         let (text, work) = after([CUT, WHOLE]);
-        assert!(text.starts_with("turn 1 [read_file] looked\n- it splits\n"), "{text}");
+        assert!(text.starts_with("turn 1 [read_file] looked\n- it splits\n- files read"), "{text}");
         assert_eq!((work.calls, work.fallback, &work.degenerate[..]), (2, None, &["not in form"][..]));
         let (text, work) = after([CUT, CUT]);
         assert!(text.starts_with("turn 1 [read_file] cat src/parser.py\n"), "{text}");
