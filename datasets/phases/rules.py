@@ -4,7 +4,9 @@
 TRAJPRESS is the program, DATA a folder with the built-in runs, ingested and annotated; LABELS is labels.jsonl if not named. With a model
 intents are those that it tells, in place of the rules. Prints the
 tables of agreement.py over all turns: intents by rules beside the labelled ones, and the turns before which the triggers `subtask` and `boundary`
-fire, by their defaults, beside labelled subtask ends and boundaries. A trigger fires at the next decision, so its mark is of the turn before.
+fire, by their defaults, beside labelled subtask ends and boundaries. A trigger fires at the next decision, so its mark is of the turn before. And
+of the turns after which triggers cut (by their defaults, `turns` with N = 21, M = 10), and of all turns, the share that is more than one
+turn away from every labelled subtask end.
 """
 import json
 import subprocess
@@ -14,6 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from agreement import HERE, INTENTS, by_class, f1, kappa, marks, matched, read  # noqa: E402
+
+
+# Triggers whose scopes are whole turns.
+CUTTING = ("turns", "subtask", "intent", "boundary")
 
 
 def timeline(program, data, run, model=None):
@@ -29,9 +35,19 @@ def told(rows, first, by="rules"):
     """{turn: label} of an exported timeline; `first` are the labelled turns of the run."""
     groups = {group["name"]: {row["name"]: row["spans"] for row in group["rows"]} for group in rows["groups"]}
     intents = {turn: name for name, spans in groups["Intent, by " + by].items() for s in spans for turn in range(s["from"], s["to"] + 1)}
-    fired = {name: {s["from"] - 1 for s in spans if s["look"] == "tick"} for name, spans in groups["Triggers: firing, scope"].items()}
-    return {turn: {"intent": intents.get(turn, "none"), "subtask_end": turn in fired["subtask"], "boundary": turn in fired["boundary"]}
+    triggers = groups["Triggers: firing, scope"]
+    fired = {name: {s["from"] - 1 for s in spans if s["look"] == "tick"} for name, spans in triggers.items()}
+    # A scope ends with the turn that it cuts after.
+    cuts = {name: {s["to"] for s in triggers[name] if s["look"] == "light"} for name in CUTTING}
+    return {turn: {"intent": intents.get(turn, "none"), "subtask_end": turn in fired["subtask"], "boundary": turn in fired["boundary"],
+                   "cuts": {name for name in CUTTING if turn in cuts[name]}}
             for turn in first}
+
+
+def middle(first, keys, cuts):
+    """How many of these turns are more than one turn away from every labelled subtask end of their run."""
+    ends = {(key[:2], key[2]) for key in keys if first[key]["subtask_end"]}
+    return sum(all((key[:2], key[2] + off) not in ends for off in (-1, 0, 1)) for key in cuts)
 
 
 def table(first, second):
@@ -52,6 +68,10 @@ def table(first, second):
         both = matched(a, b)
         out.append("| %s | %d | %d | %d | %s | %s | %s | %s |" % (
             name.replace("_", " "), len(a), len(b), both, show(both / len(b) if b else None), show(both / len(a) if a else None), show(f1(a, b)), show(f1(a, b, 1))))
+    out += ["", "| cuts | number | in the middle of a subtask |", "| --- | ---: | ---: |"]
+    for name in ("any turn", *CUTTING):
+        cuts = [key for key in keys if name == "any turn" or name in second[key]["cuts"]]
+        out.append("| %s | %d | %s |" % (name, len(cuts), show(middle(first, keys, cuts) / len(cuts) if cuts else None)))
     out += ["", "| labelled, then told | turns |", "| --- | ---: |"]
     wrong = {}
     for a, b in pairs:

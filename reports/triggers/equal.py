@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Semantic triggers against the number of turns at equal tokens: `python3 reports/triggers/equal.py RUN [SEEDS]`. Needs pyarrow.
 
-Prints three tables: needs kept, discard lift, and the needs kept by kind of log (agent, outcome, length).
+Prints tables: needs kept, discard lift, of annotated logs the share of cuts in the middle of a subtask, and the needs kept by kind of log (agent, outcome, length).
 
 RUN is a run of equal.toml. The repositories are halved at random. On one half a setting of `turns` is chosen: of those whose tokens sent, over all logs,
 are within 0.02 of the full tokens of those of the semantic trigger, the one that keeps most needs; if there is none, the nearest. On the other half the two are compared, log by log: tokens sent and needs kept (set `common`, tail 10), pooled, with
@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 # (metric, stratum) in scores.parquet; each log's value counts by its weight.
-METRICS = [("need_retention", "set=common tail=10"), ("discard_lift", "")]
+METRICS = [("need_retention", "set=common tail=10"), ("discard_lift", ""), ("mid_subtask_share", "")]
 DRAWS = 500
 NEAR = 0.02
 
@@ -134,7 +134,9 @@ def main(args):
         tables["kinds"].append("| %s | %s | %s |" % (strategy, trigger, " | ".join(
             "-" if row is None else "%+.3f%s" % (row[2], "*" if 2 * row[5] < row[6] else "") for row in cells_of)))
     print("%d logs of %d repositories, %d halvings" % (len(logs), len(names), seeds))
-    for metric, name in enumerate(["needs kept", "discard lift"]):
+    for metric, name in enumerate(["needs kept", "discard lift", "cuts in mid-subtask"]):
+        if all(row.endswith("| - | - | - | - | - |") for row in tables[metric]):
+            continue
         print("\n| strategy | trigger | `turns` most often chosen | token savings, difference | %s under `turns` | difference "
               "| median interval | halvings in which it holds 0 |\n| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |" % name)
         print("\n".join(tables[metric]))
