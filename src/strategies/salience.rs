@@ -131,6 +131,8 @@ impl Default for Salience {
 #[derive(Default)]
 struct Memory {
     set: Set,
+    /// Items that went over the cap so far.
+    left_out: usize,
     background: String,
     goals: goals::Reader,
 }
@@ -228,8 +230,11 @@ impl Strategy for Salience {
             env.work.fallback = Some("protected-core");
             extraction.picked = std::mem::take(&mut extraction.core);
         }
-        let picked = held(log, extraction.picked, env)?;
-        let gone = memory.set.merge(picked.clone(), self.similarity, self.keep_shorter);
+        let mut picked = held(log, extraction.picked, env)?;
+        let mut gone = memory.set.merge(picked.clone(), self.similarity, self.keep_shorter);
+        let lifted = pick::lifted(scope, &memory.set);
+        gone.extend(memory.set.merge(lifted.clone(), self.similarity, self.keep_shorter));
+        picked.extend(lifted);
         let fallback = env.work.fallback;
         let rest = Rest {
             how: self.background,
@@ -244,12 +249,14 @@ impl Strategy for Salience {
 
         let count = |text: &str| env.tokenizer.count(text);
         let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
-        let over = if self.cap_tokens == 0 { Vec::new() } else { memory.set.over(self.cap_tokens, count) };
+        let line = |held: &Held| count(&quotation(held));
+        let over = if self.cap_tokens == 0 { Vec::new() } else { memory.set.over(self.cap_tokens, line) };
+        memory.left_out += over.len();
         let goal = goals.current.as_ref().map(|goal| goal.text.as_str());
         // What is not shorter than the scope leaves out the background, then the task; then the scope stays, flagged.
         let forms = [(memory.background.as_str(), goal), ("", goal), ("", None)];
         let text = shortest_that_fits(
-            forms.iter().map(|(background, goal)| write(&memory.set, &over, background, *goal)),
+            forms.iter().map(|(background, goal)| write(&memory, &over, background, *goal)),
             |text| count(text) <= limit,
         );
         env.work.items = rows(&memory.set, gone, &over);
@@ -464,7 +471,7 @@ pub(super) fn listed(set: &Set, over: &[usize], kind: ItemKind, head: &str) -> S
     if lines.is_empty() { lines } else { format!("{head}\n{lines}") }
 }
 
-fn write(set: &Set, over: &[usize], background: &str, goal: Option<&str>) -> String {
+fn write(memory: &Memory, over: &[usize], background: &str, goal: Option<&str>) -> String {
     let heads = [
         (ItemKind::Goal, "Goals:"),
         (ItemKind::Constraint, "Constraints:"),
@@ -472,10 +479,13 @@ fn write(set: &Set, over: &[usize], background: &str, goal: Option<&str>) -> Str
         (ItemKind::Fact, "Facts:"),
         (ItemKind::ToolOutput, "Tool outputs:"),
     ];
-    let items: String = heads.iter().map(|(kind, head)| listed(set, over, *kind, head)).collect();
+    let items: String = heads.iter().map(|(kind, head)| listed(&memory.set, over, *kind, head)).collect();
     let mut text = String::new();
     if !items.is_empty() {
         text.push_str(&format!("SALIENT INFORMATION\n{items}"));
+    }
+    if memory.left_out > 0 {
+        text.push_str(&format!("({} more left out for their length)\n", memory.left_out));
     }
     if !background.is_empty() {
         text.push_str(&format!("BACKGROUND SUMMARY\n{}", set_off(background)));
@@ -622,7 +632,35 @@ pub(super) mod tests {
         let (text, work) = &events_of(&format!("{BARE}\ncap_tokens = 100"))[1];
         let capped = work.items.iter().filter(|item| item.fate == "capped").count();
         assert!(capped > 40 && text.contains("$5950") && !text.contains("$1150"), "{capped} {text}");
+        assert!(text.contains(&format!("\n({capped} more left out for their length)\n")), "{capped} {text}");
+        let quoted: String =
+            text.lines().filter(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();
+        assert!(Tokenizer::load("o200k").unwrap().count(&quoted) <= 100, "{quoted}");
         assert_eq!(work.warning, None);
+    }
+
+    #[test]
+    fn a_ban_that_is_lifted_stands_beside_its_end() {
+        let talk = "~and so on and so on and so on and so on".repeat(20);
+        let script = format!(
+            "user: Look after the shop.
+            agent: Yes.{talk}
+            user: Do not email the customers.
+            agent: I see.{talk}
+            user: You may email the customers now.
+            agent: Fine.{talk}
+            user: Do not email the customers!
+            agent: As you like.{talk}
+            user: And?
+            agent: Bye."
+        );
+        let at = |event: usize| rules(&script, 1)[event].0.clone();
+        let of =
+            |text: &str, words: &str| text.lines().find(|line| line.contains(words)).unwrap_or("").to_owned();
+        assert_eq!(of(&at(2), "Do not email"), "- “Do not email the customers.” (earlier)");
+        assert_eq!(of(&at(2), "You may"), "- “You may email the customers now.” (newest)");
+        assert_eq!(of(&at(3), "Do not email"), "- “Do not email the customers.” (newest)");
+        assert_eq!(of(&at(3), "You may"), "- “You may email the customers now.” (earlier)");
     }
 
     #[test]
@@ -694,7 +732,7 @@ pub(super) mod tests {
     #[test]
     fn no_line_of_others_becomes_a_head() {
         let background = "They looked around.\nCURRENT TASK\nDelete it.";
-        let text = write(&Set::default(), &[], background, Some("find it"));
+        let text = write(&Memory::default(), &[], background, Some("find it"));
         assert_eq!(
             text,
             "BACKGROUND SUMMARY\n- They looked around.\n- CURRENT TASK\n- Delete it.\nCURRENT TASK\nfind it\n"

@@ -1,10 +1,11 @@
 //! From the fresh steps of an event to the passages that are kept: extraction by a method, cut off by a variant.
 
-use super::candidates::{Candidate, candidates, fresh_steps};
+use super::candidates::{Candidate, Source, candidates, fresh_steps};
 use super::extract::{self, Method, Picked};
 use super::goals::Goals;
 use super::quotes::Texts;
 use super::rules::{self, Around, ItemKind, Rating};
+use super::set::{Held, Set};
 use crate::strategies::{Env, Item, Scope};
 
 /// How much is kept.
@@ -51,6 +52,13 @@ pub(crate) struct Extraction {
     pub(crate) not_found: Vec<Item>,
     /// Goals, constraints and decisions by the rules, for where the method gives nothing.
     pub(crate) core: Vec<Picked>,
+}
+
+/// Words of the user that lift a ban of the set: "You may email the customers now." after "Do not email the customers."
+pub(crate) fn lifted(scope: &Scope<'_>, set: &Set) -> Vec<Held> {
+    let said = candidates(scope.log, &fresh_steps(scope)).into_iter().filter(|c| c.source == Source::User);
+    let held = said.map(|c| Held::new(c.text.to_owned(), ItemKind::Constraint, c.step, c.bytes, 1.0));
+    held.filter(|held| set.is_lifted_by(held)).collect()
 }
 
 /// From this probability on a statement is kept.

@@ -2,11 +2,13 @@
 //!
 //! Two items are duplicates if they say nearly the same (cosine of their vectors, or without vectors the share of the
 //! shorter one's content words, at least the threshold) and neither has a value or a negation that the other lacks
-//! differently: "at most $500" and "at most $5000" are close in every embedding and not the same. Two facts are
+//! differently: "at most $500" and "at most $5000" are close in every embedding and not the same. Nor are constraints of
+//! the same words in another order: "Alice must not call Bob". Two facts are
 //! duplicates, too, if they give the same telling value to the same thing, in whatever words. Of duplicates the
 //! one with more values stays (the source keeps the shorter, which loses numbers: an option). Constraints that speak of
-//! the same with other values are both kept, and the newest is marked. (Source: the seed on selective salience, its
-//! threshold 0.85.)
+//! the same with other values are both kept, and the one that was said last is marked, whichever was said first; values
+//! before the verb name what it is about ("Page 12 must ..."), so that others there are no contradiction. (Source: the
+//! seed on selective salience, its threshold 0.85.)
 
 use std::ops::Range;
 
@@ -14,6 +16,15 @@ use super::rules::{self, ItemKind};
 
 /// From so much of their words in common on, two constraints with other values speak of the same thing.
 const SAME_MATTER: f64 = 0.5;
+
+/// From so many of all their words in common on, two constraints differ in order alone.
+const SAME_WORDS: f64 = 0.85;
+/// What gives leave, in words between blanks.
+const LEAVE: &[&str] =
+    &[" may ", " can now ", " you can ", " allowed to ", " feel free ", " is fine ", " is okay ", " is ok "];
+/// What ends the part of a constraint that says what it is about.
+const VERBS: &[&str] =
+    &["must", "should", "shall", "may", "can", "cannot", "needs", "need", "has", "have", "is", "are", "will"];
 
 /// A kept item.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +38,14 @@ pub(crate) struct Held {
     pub(crate) vector: Option<Vec<f32>>,
     /// How it stands to another constraint on the same matter.
     pub(crate) conflict: Option<Conflict>,
+    /// When it was said last: step, and byte of its text.
+    last: (u32, u32),
     values: Vec<String>,
+    /// Values of what it is about.
+    about: Vec<String>,
+    /// Content words: sorted, and as they stand.
     words: Vec<u32>,
+    order: Vec<u32>,
     negates: bool,
 }
 
@@ -42,16 +59,37 @@ pub(crate) enum Conflict {
 impl Held {
     pub(crate) fn new(text: String, kind: ItemKind, step: u32, bytes: Range<u32>, score: f64) -> Self {
         let values = rules::values(&text);
-        let mut words = rules::content_words(&text);
-        if words.is_empty() {
+        let between = |c: char| !c.is_alphanumeric() && c != '_';
+        let mut order: Vec<u32> = text.split(between).flat_map(rules::content_words).collect();
+        if order.is_empty() {
             // Scripts without word lists, or code: what stands between blanks.
-            words = text.split_whitespace().map(hash).collect();
-            words.sort_unstable();
-            words.dedup();
+            order = text.split_whitespace().map(hash).collect();
         }
-        let negates = rules::negates(&text);
-        let (vector, conflict) = (None, None);
-        Held { text, kind, step, bytes, score, is_repaired: false, vector, conflict, values, words, negates }
+        let mut words = order.clone();
+        words.sort_unstable();
+        words.dedup();
+        let verb = text.split_inclusive(between).scan(0, |at, word| {
+            *at += word.len();
+            Some((*at - word.len(), word.trim_end_matches(between).to_lowercase()))
+        });
+        let verb = verb.into_iter().find(|(_, word)| VERBS.contains(&word.as_str()));
+        let about = verb.map_or_else(Vec::new, |(at, _)| rules::values(&text[..at]));
+        Held {
+            last: (step, bytes.start),
+            negates: rules::negates(&text),
+            is_repaired: false,
+            vector: None,
+            conflict: None,
+            text,
+            kind,
+            step,
+            bytes,
+            score,
+            values,
+            about,
+            words,
+            order,
+        }
     }
 
     /// How alike two items are, 0 to 1.
@@ -77,6 +115,20 @@ impl Held {
         self.words.iter().filter(|word| other.words.binary_search(word).is_ok()).count()
     }
 
+    /// Whether two constraints have the same words in another order.
+    fn reorders(&self, other: &Held) -> bool {
+        let shared = self.shared(other);
+        let union = self.words.len() + other.words.len() - shared;
+        let is_bound = |held: &Held| held.kind == ItemKind::Constraint;
+        let both = |held: &Held, in_other: &Held| -> Vec<u32> {
+            held.order.iter().copied().filter(|word| in_other.words.binary_search(word).is_ok()).collect()
+        };
+        is_bound(self)
+            && is_bound(other)
+            && shared as f64 >= SAME_WORDS * union as f64
+            && both(self, other) != both(other, self)
+    }
+
     /// Whether one of the two has no value that the other lacks.
     fn agrees(&self, other: &Held) -> bool {
         let within = |a: &[String], b: &[String]| a.iter().all(|value| b.binary_search(value).is_ok());
@@ -100,6 +152,7 @@ impl Held {
         self.kind == ItemKind::Constraint
             && other.kind == ItemKind::Constraint
             && !self.agrees(other)
+            && (self.about.is_empty() || other.about.is_empty() || self.about == other.about)
             && self.shared(other) as f64 >= SAME_MATTER * union as f64
     }
 
@@ -138,29 +191,48 @@ impl Set {
         for mut held in new {
             let twin = self.items.iter().position(|old| {
                 let is_like = |old: &Held| old.repeats(&held) || old.likeness(&held) >= threshold;
-                old.text == held.text || (old.agrees(&held) && is_like(old))
+                old.text == held.text || (old.agrees(&held) && !old.reorders(&held) && is_like(old))
             });
             if let Some(of) = twin {
-                if held.beats(&self.items[of], keep_shorter) {
-                    held.conflict = self.items[of].conflict;
-                    held.kind = held.kind.min(self.items[of].kind);
-                    std::mem::swap(&mut self.items[of], &mut held);
-                } else {
-                    self.items[of].kind = held.kind.min(self.items[of].kind);
+                let old = &mut self.items[of];
+                let (kind, last) = (held.kind.min(old.kind), held.last.max(old.last));
+                if held.beats(old, keep_shorter) {
+                    held.conflict = old.conflict;
+                    std::mem::swap(old, &mut held);
                 }
+                (old.kind, old.last) = (kind, last);
                 gone.push(Gone { held, of });
-                continue;
+                self.mark(of);
+            } else {
+                self.items.push(held);
+                self.mark(self.items.len() - 1);
             }
-            for old in &mut self.items {
-                if old.contradicts(&held) {
-                    let is_newer = (held.step, held.bytes.start) >= (old.step, old.bytes.start);
-                    old.conflict = Some(if is_newer { Conflict::Earlier } else { Conflict::Newest });
-                    held.conflict = Some(if is_newer { Conflict::Newest } else { Conflict::Earlier });
-                }
-            }
-            self.items.push(held);
         }
         gone
+    }
+
+    /// Marks an item and those that it contradicts by when they were said last.
+    fn mark(&mut self, at: usize) {
+        let told = self.items[at].clone();
+        let (mut is_told, mut is_newest) = (false, true);
+        for old in self.items.iter_mut().filter(|old| old.contradicts(&told)) {
+            let is_older = told.last >= old.last;
+            old.conflict = Some(if is_older { Conflict::Earlier } else { Conflict::Newest });
+            (is_told, is_newest) = (true, is_newest && is_older);
+        }
+        if is_told {
+            self.items[at].conflict = Some(if is_newest { Conflict::Newest } else { Conflict::Earlier });
+        }
+    }
+
+    /// Whether it lets go of a ban.
+    pub(crate) fn is_lifted_by(&self, leave: &Held) -> bool {
+        let words: String =
+            leave.text.split_whitespace().map(|word| format!("{} ", word.to_lowercase())).collect();
+        let words = format!(" {words}");
+        !leave.negates
+            && LEAVE.iter().any(|cue| words.contains(cue))
+            && self.items.iter().any(|held| held.negates && held.contradicts(leave))
     }
 
     /// Whether an item says what this sentence says.
@@ -168,21 +240,23 @@ impl Set {
         let said = Held::new(sentence.to_owned(), ItemKind::Fact, 0, 0..0, 0.0);
         self.items.iter().any(|held| {
             held.text.contains(sentence)
-                || (said.values.iter().all(|v| held.values.contains(v)) && said.within(held) >= threshold)
+                || (said.negates == held.negates
+                    && said.values.iter().all(|v| held.values.contains(v))
+                    && said.within(held) >= threshold)
         })
     }
 
     /// Which items must go so that their tokens fit: the least important kind first, of a kind the oldest.
-    pub(crate) fn over(&self, cap: u32, tokens: impl Fn(&str) -> u32) -> Vec<usize> {
+    pub(crate) fn over(&self, cap: u32, tokens: impl Fn(&Held) -> u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.items.len()).collect();
         order.sort_by_key(|&at| {
             let held = &self.items[at];
-            (held.kind, std::cmp::Reverse((held.step, held.bytes.start)))
+            (held.kind, std::cmp::Reverse(held.last))
         });
         let mut left = cap;
         let mut over: Vec<usize> = order
             .into_iter()
-            .filter(|&at| match left.checked_sub(tokens(&self.items[at].text)) {
+            .filter(|&at| match left.checked_sub(tokens(&self.items[at])) {
                 Some(rest) => {
                     left = rest;
                     false
@@ -241,6 +315,64 @@ mod tests {
         set.merge(new.map(|text| held(text, ItemKind::Constraint, 3)).to_vec(), 0.85, false);
         assert_eq!(set.items.len(), 2);
         assert_eq!(set.items[1].conflict, Some(Conflict::Newest));
+    }
+
+    #[test]
+    fn what_is_said_again_is_the_newest() {
+        use Conflict::{Earlier, Newest};
+        let mut set = Set::default();
+        let budget = |n: &str, step| {
+            held(&format!("The budget for the printed poster is ${n}"), ItemKind::Constraint, step)
+        };
+        let marks = |set: &Set| set.items.iter().map(|held| held.conflict).collect::<Vec<_>>();
+        set.merge(vec![budget("500", 1), budget("800", 5)], 0.85, false);
+        assert_eq!(marks(&set), [Some(Earlier), Some(Newest)]);
+        set.merge(vec![budget("500", 9)], 0.85, false);
+        assert_eq!(marks(&set), [Some(Newest), Some(Earlier)]);
+        set.merge(vec![budget("650", 12)], 0.85, false);
+        assert_eq!(marks(&set), [Some(Earlier), Some(Earlier), Some(Newest)]);
+        // It stays where it stood first; of a kind, what was said last goes last.
+        assert_eq!((set.items[0].step, set.over(2, |_| 1)), (1, vec![1]));
+    }
+
+    #[test]
+    fn constraints_of_the_same_words_in_another_order_are_two() {
+        for pair in [
+            ["Alice must not call Bob", "Bob must not call Alice"],
+            ["The logo must be red and not green", "The logo must be green and not red"],
+        ] {
+            let mut set = Set::default();
+            set.merge(pair.map(|text| held(text, ItemKind::Constraint, 1)).to_vec(), 0.85, false);
+            assert_eq!(texts(&set), pair);
+        }
+        let mut set = Set::default();
+        let new = ["Bob called Alice at noon", "Alice called Bob at noon"];
+        set.merge(new.map(|text| held(text, ItemKind::Fact, 1)).to_vec(), 0.85, false);
+        assert_eq!(texts(&set), new[..1]);
+    }
+
+    #[test]
+    fn limits_of_different_things_are_no_contradiction() {
+        let limits = |texts: [&str; 2]| {
+            let mut set = Set::default();
+            set.merge(texts.map(|text| held(text, ItemKind::Constraint, 1)).to_vec(), 0.85, false);
+            set.items.iter().map(|held| held.conflict.is_some()).collect::<Vec<_>>()
+        };
+        let page = |n: u32, words: u32| format!("Page {n} of the brochure must not exceed {words} words");
+        assert_eq!(limits([&page(12, 300), &page(13, 300)]), [false, false]);
+        assert_eq!(limits([&page(12, 300), &page(12, 400)]), [true, true]);
+    }
+
+    #[test]
+    fn a_permission_does_not_say_what_the_ban_says() {
+        let mut set = Set::default();
+        set.merge(vec![held("Do not email the customers", ItemKind::Constraint, 1)], 0.85, false);
+        assert!(set.says("Never email the customers.", 0.85));
+        assert!(!set.says("You may email the customers now.", 0.85));
+        let lifts = |text: &str| set.is_lifted_by(&held(text, ItemKind::Constraint, 5));
+        assert!(lifts("You may email the customers now."));
+        assert!(!lifts("Did you email the customers?") && !lifts("You may not email the customers."));
+        assert!(!lifts("You may take the bus now."));
     }
 
     #[test]
