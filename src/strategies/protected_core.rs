@@ -384,7 +384,7 @@ mod tests {
         assert!(last.contains("never touch the table AUDIT-9.\n"), "{last}");
     }
 
-    /// What an event leaves for one goal of `n` words.
+    /// What an event leaves of a log with this goal.
     fn with_goal(goal: &str) -> String {
         let log = Log::script(&format!(
             "user: {goal}
