@@ -5,18 +5,19 @@
 //! the current one included. Goal and constraints come from annotations where there are some, else they are extracted
 //! from the log with the methods of `salience`; parameter `source` fixes which, so that an extraction can be scored apart
 //! from an echo of what was given; with `"model"` a model says which later messages change the goal. Decisions are always
-//! extracted.
+//! extracted. Where the scope has no room for all of it the summary is shortened, then long goals are cut; what even then
+//! does not fit leaves the scope as it is. Each of these is told by a warning.
 
-use super::salience::goals::{Goals, Origin, Reader};
+use super::salience::goals::{Goal, Goals, Origin, Reader};
 use super::salience::pick::{self, Picking, Variant};
 use super::salience::rules::ItemKind;
 use super::salience::set::{Held, Set};
-use super::salience::{
-    Background, Method, Picked, Rest, held, listed, on_one_line, rows, set_off, shortest_that_fits, shown,
-};
-use super::{Entry, Env, Scope, Strategy, put};
+use super::salience::{Background, Method, Picked, Rest, held, listed, on_one_line, rows, set_off, shown};
+use super::{Entry, Env, Scope, Strategy, extractive, put};
 use crate::annotations::Constraint;
 use crate::context::Edit;
+use crate::features::sentences::MAX_CHARS;
+use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::prompt::{Data, Prompt};
 
@@ -158,15 +159,10 @@ impl Strategy for ProtectedCore {
         })?;
         env.work.fallback = fallback.or(env.work.fallback);
 
-        let count = |text: &str| env.tokenizer.count(text);
         let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
-        // A core that is longer than what it stands for is no compression: then the scope stays, flagged.
-        let forms = [
-            write(&memory.set, &goals, &memory.summary, on_one_line),
-            write(&memory.set, &goals, "", on_one_line),
-            write(&memory.set, &goals, "", shown),
-        ];
-        let text = shortest_that_fits(forms, |text| count(text) <= limit);
+        let core = Core { set: &memory.set, goals: &goals, log };
+        let (text, warning) = core.in_tokens(limit, &memory.summary, env.tokenizer);
+        env.work.warning = warning.or(env.work.warning);
         env.work.items = rows(&memory.set, gone, &[]);
         env.work.items.extend(extraction.not_found);
         *env.state() = memory;
@@ -194,20 +190,114 @@ fn as_held(log: &Log, constraint: &Constraint) -> Held {
     Held::new(constraint.text.clone(), ItemKind::Constraint, constraint.step, bytes, 1.0)
 }
 
-fn write(set: &Set, goals: &Goals, summary: &str, shown: fn(&str) -> String) -> String {
-    let mut text = String::new();
-    if let Some(goal) = &goals.original {
-        text.push_str(&format!("ORIGINAL GOAL\n{}\n", shown(&goal.text)));
+/// What is never compressed.
+struct Core<'a> {
+    set: &'a Set,
+    goals: &'a Goals,
+    log: &'a Log,
+}
+
+impl Core<'_> {
+    /// The core with as much of the summary as fits so many tokens, and what is to be warned of. A core that does not
+    /// fit is longer than what it stands for: it is refused, and the scope stays.
+    fn in_tokens(&self, limit: u32, summary: &str, tokenizer: &Tokenizer) -> (String, Option<&'static str>) {
+        let fits = |text: &str| tokenizer.count(text) <= limit;
+        let whole = self.write(summary, on_one_line);
+        if fits(&whole) {
+            return (whole, None);
+        }
+        let forms: [(fn(&str) -> String, _); 2] = [(on_one_line, None), (shown, Some("goal cut"))];
+        for (shown, cut) in forms {
+            let core = self.write("", shown);
+            if !fits(&core) {
+                continue;
+            }
+            if let Some(text) = self.with_part_of(summary, shown, limit, tokenizer) {
+                return (text, cut.or(Some("summary shortened")));
+            }
+            // Nothing at all would be no summary: then the scope stays.
+            let is_without = !summary.is_empty();
+            let warning = cut.or(is_without.then_some("summary left out"));
+            return (if core.is_empty() { whole } else { core }, warning);
+        }
+        (self.write("", shown), Some("goal and constraints do not fit"))
     }
-    if let Some(goal) = goals.current.as_ref().filter(|_| goals.has_changed()) {
-        text.push_str(&format!("CURRENT GOAL\n{}\n", shown(&goal.text)));
+
+    /// The core with an extract of the summary, as long as fits; none where none does.
+    fn with_part_of(
+        &self,
+        summary: &str,
+        shown: fn(&str) -> String,
+        limit: u32,
+        tokenizer: &Tokenizer,
+    ) -> Option<String> {
+        let source = [summary.to_owned()];
+        let core = tokenizer.count(&self.write("", shown));
+        let mut left = limit.saturating_sub(core).min(tokenizer.count(summary));
+        while left > 0 {
+            let shorter = extractive::summary(&source, left, tokenizer);
+            if shorter.is_empty() {
+                break;
+            }
+            let text = self.write(&shorter, shown);
+            let tokens = tokenizer.count(&text);
+            if tokens <= limit {
+                return Some(text);
+            }
+            // The head and the marks of the lines take room, too.
+            left = left.saturating_sub(tokens - limit);
+        }
+        None
     }
-    text.push_str(&listed(set, &[], ItemKind::Constraint, "CONSTRAINTS"));
-    text.push_str(&listed(set, &[], ItemKind::Decision, "DECISIONS"));
-    if !summary.is_empty() {
-        text.push_str(&format!("SUMMARY OF THE REST\n{}", set_off(summary)));
+
+    fn write(&self, summary: &str, shown: fn(&str) -> String) -> String {
+        let mut text = String::new();
+        if let Some(goal) = &self.goals.original {
+            text.push_str(&format!("ORIGINAL GOAL\n{}\n", self.told(goal, shown)));
+        }
+        if let Some(goal) = self.goals.current.as_ref().filter(|_| self.goals.has_changed()) {
+            text.push_str(&format!("CURRENT GOAL\n{}\n", self.told(goal, shown)));
+        }
+        text.push_str(&listed(self.set, &[], ItemKind::Constraint, "CONSTRAINTS"));
+        text.push_str(&listed(self.set, &[], ItemKind::Decision, "DECISIONS"));
+        if !summary.is_empty() {
+            text.push_str(&format!("SUMMARY OF THE REST\n{}", set_off(summary)));
+        }
+        text
     }
-    text
+
+    /// A goal; "…" at its end if more of it was said.
+    fn told(&self, goal: &Goal, shown: fn(&str) -> String) -> String {
+        let text = shown(&goal.text);
+        let is_marked = text.ends_with('…') || !is_cut(self.log, goal);
+        if is_marked { text } else { format!("{text} …") }
+    }
+}
+
+/// Whether a goal ends where statements are cut for their length, and not where it ended in the log.
+fn is_cut(log: &Log, goal: &Goal) -> bool {
+    let trajectory = &log.trajectory;
+    let source = match goal.start {
+        Some(start) => trajectory.steps[goal.step as usize].text.get(start as usize..),
+        // The goal that the log itself gives.
+        None => trajectory.goal.as_deref().and_then(|text| text.get(text.find(&goal.text)?..)),
+    };
+    let Some(rest) = source.and_then(|source| source.strip_prefix(goal.text.as_str())) else { return false };
+    // As far as one more piece would have gone: the next word, or of a list the next line.
+    let upto = |piece: &str| {
+        let end = piece.as_ptr() as usize - rest.as_ptr() as usize + piece.len();
+        goal.text.chars().count() + rest[..end].chars().count()
+    };
+    let line = rest.lines().next().unwrap_or("");
+    if let Some(word) = line.split_whitespace().next() {
+        let closing = ['"', '”', '\'', ')', ']', '*'];
+        let is_sentence = goal.text.trim_end_matches(closing).ends_with(['.', '!', '?', '。', '！', '？']);
+        return !is_sentence && upto(word) >= MAX_CHARS;
+    }
+    let next = rest.lines().nth(1).unwrap_or("").trim_end();
+    let number = next.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_entry = number.len() < next.trim_start().len() && number.starts_with(['.', ')']);
+    goal.text.contains('\n') && is_entry && upto(next) > MAX_CHARS
 }
 
 #[cfg(test)]
@@ -292,6 +382,102 @@ mod tests {
         let (last, _) = all.last().unwrap();
         assert!(last.starts_with("ORIGINAL GOAL\n") && !last.contains("\nCURRENT GOAL\n"), "{last}");
         assert!(last.contains("never touch the table AUDIT-9.\n"), "{last}");
+    }
+
+    /// What an event leaves of a log with this goal.
+    fn with_goal(goal: &str) -> String {
+        let log = Log::script(&format!(
+            "user: {goal}
+            agent: Very well. {}
+            user: Good.
+            agent: Yes.",
+            "I look at what there is to be seen, and it takes me quite a while to read all of it. "
+                .repeat(30)
+        ));
+        events("protected-core", "keep_last = 0", &log, "n = 1", None).pop().unwrap().0
+    }
+
+    #[test]
+    fn a_goal_that_is_cut_ends_with_a_mark() {
+        // 7 + 120 times 5 characters: the first 600 end within a word.
+        let goal = format!("Please {}now.", "move ".repeat(120));
+        let cut = format!("ORIGINAL GOAL\nPlease {}move …\n", "move ".repeat(117));
+        assert!(with_goal(&goal).starts_with(&cut), "{}", with_goal(&goal));
+        // A sentence of 599 that ends, though another follows; and one that is short.
+        let goal = format!("Please {}now.", "move ".repeat(117) + "it ");
+        assert_eq!(goal.len(), 599);
+        let told = with_goal(&format!("{goal} That is all that I know of."));
+        assert!(told.starts_with(&format!("ORIGINAL GOAL\n{goal}\n")), "{told}");
+        // Of a list the entries that were left out.
+        let entry = format!("move the rows {}", "of it ".repeat(30));
+        let list = format!("Please do this:~1. {entry}~2. {entry}~3. {entry}~4. {entry}");
+        let told = with_goal(&list);
+        assert!(
+            told.starts_with("ORIGINAL GOAL\nPlease do this: 1. move") && !told.contains(" 3. "),
+            "{told}"
+        );
+        assert!(told.lines().nth(1).unwrap().ends_with("of it …"), "{told}");
+    }
+
+    const REST: &str = "The meadow was closed for a week because of the flood there.
+The tickets are sold at the kiosk by the gate on Sundays.
+Season cards were lost by 14 of the visitors, and Nora knows which ones.";
+
+    #[test]
+    fn a_summary_that_does_not_fit_is_shortened() {
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let log = Log::script("user: Please count the visitors of the pool.\nagent: Yes.");
+        let goals = Reader::default().before(&log, Origin::Extracted, 0, 1);
+        let set = Set::default();
+        let core = Core { set: &set, goals: &goals, log: &log };
+        let bare = "ORIGINAL GOAL\nPlease count the visitors of the pool.\n";
+        let all = format!("{bare}SUMMARY OF THE REST\n{}", set_off(REST));
+        let room = |more: u32| tokenizer.count(bare) + more;
+        let of = |limit: u32| core.in_tokens(limit, REST, &tokenizer);
+        assert_eq!(of(tokenizer.count(&all)), (all.clone(), None));
+        for more in [14, 24, 40] {
+            let (text, warning) = of(room(more));
+            let rest = text.strip_prefix(&format!("{bare}SUMMARY OF THE REST\n- ")).expect(&text);
+            let line = rest.lines().next().unwrap();
+            assert!(REST.contains(line.trim_end_matches('…')) && !line.is_empty(), "{text}");
+            assert!(warning == Some("summary shortened") && tokenizer.count(&text) <= room(more), "{text}");
+        }
+        // One whole line of 12 to 18 tokens, with its head of about 6, but not two.
+        assert_eq!(of(room(26)).0.lines().count(), 4);
+        assert_eq!(of(room(2)), (bare.to_owned(), Some("summary left out")));
+        assert_eq!(of(room(0) - 1), (bare.to_owned(), Some("goal and constraints do not fit")));
+        // Where there is no core, there is a summary or the scope.
+        let none = Core { set: &set, goals: &Goals::default(), log: &log };
+        let whole = none.write(REST, on_one_line);
+        assert_eq!(none.in_tokens(3, REST, &tokenizer), (whole, Some("summary left out")));
+    }
+
+    #[test]
+    fn a_goal_that_does_not_fit_is_told_of() {
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let log = Log::script(&format!("user: Please {}now.\nagent: Yes.", "move ".repeat(80)));
+        let goals = Reader::default().before(&log, Origin::Extracted, 0, 1);
+        let core = Core { set: &Set::default(), goals: &goals, log: &log };
+        // 82 words and a head, of which 300 characters are left: 7 and 58 times 5.
+        let (text, warning) = core.in_tokens(75, "", &tokenizer);
+        assert_eq!(text, format!("ORIGINAL GOAL\nPlease {}move …\n", "move ".repeat(57)));
+        assert_eq!(warning, Some("goal cut"));
+        // What room that leaves is the summary's.
+        let (text, warning) = core.in_tokens(84, REST, &tokenizer);
+        assert!(text.contains("move …\nSUMMARY OF THE REST\n- ") && warning == Some("goal cut"), "{text}");
+        // An event tells it: the scope is shorter than the goal, and stays.
+        let all = events("protected-core", "keep_last = 0", &log_of_a_word(), "n = 1", None);
+        assert_eq!(all[0].1.warning, Some("goal and constraints do not fit"));
+    }
+
+    /// A goal, and a turn of a word.
+    fn log_of_a_word() -> Log {
+        Log::script(
+            "user: Please write a forecast of the visitors for each pool in summer.
+            agent: Yes.
+            user: Good.
+            agent: Yes.",
+        )
     }
 
     #[test]

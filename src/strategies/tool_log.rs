@@ -6,8 +6,9 @@
 //! else they are the call and the lines of the result that say most. Each event adds to the log; what is no call is left
 //! out. Where nothing was called there is nothing to log: the extractive summary stands in, flagged.
 //!
-//! Whether a call went well is asked of what it was: of an edit what the editor says, of a program or test how it ended, of
-//! anything else how its result begins. What a result shows of a file tells nothing.
+//! Whether a call went well is asked of what it was: of an edit what the editor says; of a program or test how it ended, and
+//! what tools print in the last lines when they fail (`make: *** `, `a.c:3:5: error: `); of a reading whether its result is
+//! the reader's own error; of anything else how its result begins. What a result shows of a file tells nothing.
 
 use std::collections::BTreeSet;
 
@@ -199,13 +200,15 @@ fn success(scope: &Scope<'_>, call: u32, result: u32) -> &'static str {
 
 /// Whether a call went well, as far as its result tells.
 fn went_well(log: &Log, call: u32, result: u32) -> bool {
-    let step = &log.trajectory.steps[result as usize];
+    let (caller, step) = (&log.trajectory.steps[call as usize], &log.trajectory.steps[result as usize]);
     let logged = step.is_error.map(|is_error| !is_error);
-    let by_kind = match log.action_kinds[call as usize].as_deref().and_then(ActionKind::parse) {
+    let kind = log.action_kinds[call as usize].as_deref().and_then(ActionKind::parse);
+    let by_kind = match kind {
         Some(ActionKind::EditFile) => editor_says(&step.text).or_else(|| {
             let facts = facts(log, call, result);
             // A script that writes a file and goes on is judged by how it ended.
-            facts.ran_well.or(logged).or(facts.refused.then_some(false))
+            let ends_well = || logged == Some(true) || !ends_with_error(caller, &step.text, |_| true);
+            facts.ran_well.map(|well| well && ends_well()).or(logged).or(facts.refused.then_some(false))
         }),
         Some(ActionKind::RunTest | ActionKind::RunCommand) => {
             let facts = facts(log, call, result);
@@ -215,7 +218,21 @@ fn went_well(log: &Log, call: u32, result: u32) -> bool {
         }
         _ => None,
     };
-    by_kind.or(logged).unwrap_or_else(|| !begins_with_error(&step.text))
+    by_kind.or(logged).unwrap_or_else(|| !has_failed(kind, caller, &step.text))
+}
+
+/// Whether the text of a result tells that its call failed.
+fn has_failed(kind: Option<ActionKind>, call: &Step, text: &str) -> bool {
+    match kind {
+        Some(ActionKind::ReadFile | ActionKind::Search) => reading_failed(call, text),
+        Some(ActionKind::EditFile) => begins_with_error(text),
+        _ if shows_past(call) => reading_failed(call, text),
+        // What comes from outside may be a page that shows anything.
+        Some(ActionKind::ApiCall) => {
+            begins_with_error(text) || ends_with_error(call, text, |line| is_named(call, program(line)))
+        }
+        _ => begins_with_error(text) || ends_with_error(call, text, |_| true),
+    }
 }
 
 /// What happened in one call with one of its results, as if they were a turn.
@@ -297,17 +314,211 @@ fn is_wrapper(line: &str) -> bool {
     !line.is_empty() && line.split_inclusive('>').all(is_tag)
 }
 
+/// Whether the exit code that a result tells is that of success, and the first line of its own.
+fn head(text: &str) -> (Option<bool>, &str) {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_wrapper(line));
+    let first = lines.next().unwrap_or("");
+    match CODES.iter().find_map(|label| first.strip_prefix(label)) {
+        Some(code) => {
+            let is_error = code.starts_with(|c: char| matches!(c, '1'..='9' | '-'));
+            (Some(!is_error), lines.next().unwrap_or(""))
+        }
+        None => (None, first),
+    }
+}
+
+/// Whether a line tells of an error where it opens a result.
+fn is_error(opening: &str) -> bool {
+    ERRORS.iter().any(|(begin, end)| opening.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end)))
+}
+
 /// Whether a result begins with an error: its exit code is none of success, or its first line tells.
 fn begins_with_error(text: &str) -> bool {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_wrapper(line));
-    let code = |line: &str| CODES.iter().find_map(|label| line.strip_prefix(label)).map(str::to_owned);
-    let Some(first) = lines.next() else { return false };
-    let opening = match code(first) {
-        Some(code) if code.starts_with(|c: char| matches!(c, '1'..='9' | '-')) => return true,
-        Some(_) => lines.next().unwrap_or(""),
-        None => first,
+    let (succeeded, opening) = head(text);
+    succeeded == Some(false) || is_error(opening)
+}
+
+/// What an environment says in place of a result, at its beginning.
+const ENVIRONMENT: &[&str] = &[
+    "EXECUTION FAILED",
+    "EXECUTION TIMED OUT",
+    "<tool_use_error>",
+    "<exception>",
+    "Tool call error",
+    "The user doesn't want to proceed",
+];
+/// Commands whose result stands between words of their own, so that no file can begin it: SWE-agent's, and editors.
+const EDITOR_COMMANDS: &[&str] = &[
+    "open",
+    "goto",
+    "scroll_up",
+    "scroll_down",
+    "find_file",
+    "search_file",
+    "search_dir",
+    "str_replace_editor",
+    "str_replace_based_edit_tool",
+    "file_editor",
+    "text_editor",
+    "editor",
+];
+/// Programs that show files as they are.
+const SHOWERS: &[&str] = &[
+    "cat", "head", "tail", "sed", "awk", "less", "more", "bat", "nl", "tac", "xxd", "od", "grep", "egrep",
+    "fgrep", "zgrep", "rg", "ag", "ack", "find", "fd", "ls", "tree", "locate", "cut", "sort", "jq", "git",
+];
+/// Commands that show what files were.
+const PAST: &[&str] = &["git show", "git log", "git diff", "git blame", "git cat-file"];
+const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh"];
+/// What stands before a command and is none.
+const BEFORE: &[&str] =
+    &["sudo", "timeout", "time", "env", "xargs", "command", "exec", "if", "then", "do", "!"];
+/// Why a tool could not do what it was asked, in lower case.
+const REASONS: &[&str] = &[
+    "no such file",
+    "not found",
+    "does not exist",
+    "doesn't exist",
+    "permission denied",
+    "is a directory",
+    "not a directory",
+    "cannot ",
+    "can't ",
+    "could not ",
+    "unable to ",
+    "invalid option",
+    "unrecognized option",
+    "unknown option",
+    "syntax error",
+    "unterminated ",
+];
+
+/// The words of a call at which a command may stand, without their folders.
+fn programs(call: &Step) -> impl Iterator<Item = &str> {
+    let is_word = |word: &&str| {
+        !BEFORE.contains(word)
+            && !word.ends_with(':')
+            && !word.contains('=')
+            && !word.starts_with(|c: char| c == '-' || c.is_ascii_digit())
     };
-    ERRORS.iter().any(|(begin, end)| opening.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end)))
+    let pieces = call.text.split(['\n', '|', '&', ';', '(', '`', '"', '\'']);
+    let words = pieces.filter_map(move |piece| piece.split_whitespace().find(is_word));
+    words.filter_map(|word| word.rsplit('/').next()).filter(|name| !name.is_empty())
+}
+
+/// Whether a call names this program as a command.
+fn is_named(call: &Step, program: &str) -> bool {
+    programs(call).any(|name| name == program)
+}
+
+/// Whether a call shows what files were, and does nothing else.
+fn shows_past(call: &Step) -> bool {
+    let shows = |name: &str| SHOWERS.contains(&name) || SHELLS.contains(&name) || name == "cd";
+    PAST.iter().any(|command| call.text.contains(command))
+        && programs(call).all(|name| shows(name) || call.tool.as_deref() == Some(name))
+}
+
+/// The program that a line says it comes from: `cat` of `cat: a.py: No such file`, `sh` of `/bin/sh: 1: ...`.
+fn program(line: &str) -> &str {
+    let name = line.split(':').next().unwrap_or(line);
+    name.rsplit('/').next().unwrap_or(name).trim_start_matches('-')
+}
+
+/// Whether a line tells why something could not be done.
+fn gives_reason(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    REASONS.iter().any(|reason| lower.contains(reason))
+}
+
+/// Whether a reading failed: its result begins with what the reader itself says of an error, not with a file that does.
+fn reading_failed(call: &Step, text: &str) -> bool {
+    let (succeeded, line) = head(text);
+    let own = || {
+        let program = program(line);
+        let speaks = SHELLS.contains(&program) || is_named(call, program);
+        speaks && gives_reason(line) || line.starts_with("fatal: ") && is_named(call, "git")
+    };
+    if succeeded == Some(false) || ENVIRONMENT.iter().any(|sign| line.starts_with(sign)) || own() {
+        return true;
+    }
+    let is_one_of = |names: &[&str]| programs(call).any(|name| names.contains(&name));
+    // A tool that is neither may show files as they are, too: then its own error says of what, or why.
+    let says_of_what = || line.starts_with("{\"error\"") || gives_reason(line) || names_file(call, line);
+    is_error(line) && (is_one_of(EDITOR_COMMANDS) || !is_one_of(SHOWERS) && says_of_what())
+}
+
+/// Whether a line names a file that the call names.
+fn names_file(call: &Step, line: &str) -> bool {
+    let words = line.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    words.filter(|word| word.len() > 2 && word.contains(['.', '/'])).any(|word| call.text.contains(word))
+}
+
+/// What tools print at the beginning of a line when they fail: how it begins, and what follows in it.
+const FAILURES: &[(&str, &str)] = &[
+    ("make: *** ", ""),
+    ("make[", "]: *** "),
+    ("Makefile:", ": *** "),
+    ("ninja: build stopped: ", ""),
+    ("CMake Error", ""),
+    ("error[E", "]: "),
+    ("error: could not compile", ""),
+    ("error: aborting due to", ""),
+    ("collect2: error: ", ""),
+    ("clang: error: ", ""),
+    ("gcc: error: ", ""),
+    ("g++: error: ", ""),
+    ("fatal: ", ""),
+    ("! [rejected] ", ""),
+    ("! [remote rejected] ", ""),
+    ("error: failed to push some refs", ""),
+    ("curl: (", ") "),
+    ("wget: ", ""),
+    ("npm ERR! ", ""),
+    ("npm error ", ""),
+    ("ELIFECYCLE", "ommand failed"),
+    ("error Command failed", ""),
+    ("ERROR: No matching distribution found", ""),
+    ("ERROR: Could not ", ""),
+    ("E: Unable to locate package", ""),
+    ("E: Failed to fetch", ""),
+    ("docker: Error response from daemon", ""),
+    ("Segmentation fault", ""),
+    ("Aborted (core dumped)", ""),
+    ("bash: ", "syntax error"),
+    ("bash: ", "unexpected EOF"),
+    ("sh: ", "yntax error"),
+    ("zsh: ", "parse error"),
+];
+/// What compilers print after the place of an error.
+const AFTER_PLACE: &[&str] = &[": error: ", ": fatal error: ", ": error TS", " - error TS"];
+/// Lines at the end of a result in which a failure is looked for.
+const LAST: usize = 20;
+
+/// Whether a tool tells in one of the last such lines that it failed. An exit code of success counts more, where it is not
+/// that of the last of several commands alone.
+fn ends_with_error(call: &Step, text: &str, counts: impl Fn(&str) -> bool) -> bool {
+    if head(text).0 == Some(true) && !call.text.contains(['|', ';']) {
+        return false;
+    }
+    let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty() && !is_wrapper(line));
+    lines.take(LAST).any(|line| tells_failure(line) && counts(line))
+}
+
+fn tells_failure(line: &str) -> bool {
+    let bare = line.strip_prefix("/bin/").unwrap_or(line).trim_start_matches('-');
+    FAILURES.iter().any(|(begin, then)| bare.strip_prefix(begin).is_some_and(|rest| rest.contains(then)))
+        || AFTER_PLACE.iter().any(|sign| line.split_once(sign).is_some_and(|(place, _)| is_place(place)))
+}
+
+/// Whether a text is a file with the number of a line: `src/a.c:3:5`, `a.ts(3,5)`.
+fn is_place(text: &str) -> bool {
+    let Some(at) = text.find([':', '(']) else { return false };
+    let (file, number) = text.split_at(at);
+    file.contains(['.', '/'])
+        && file.contains(|c: char| c.is_ascii_alphabetic())
+        && file.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '+'))
+        && number.contains(|c: char| c.is_ascii_digit())
+        && number.chars().all(|c| c.is_ascii_digit() || matches!(c, ':' | ',' | '(' | ')'))
 }
 
 /// The files that a step names.
@@ -357,9 +568,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::tests::{after_events, replayed, run};
-    use super::{Log, is_wrapper};
+    use super::{Log, is_place, is_wrapper, reading_failed};
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, Card, Finish, Text};
+    use crate::trajectory::{Kind, Role, step};
 
     const SCRIPT: &str = "user: mend it
         thought: look at the file
@@ -466,6 +678,84 @@ mod tests {
             observation: fatal: not a git repository{REST}"
         );
         words_are(&script, &["ok", "error", "error", "ok", "error", "error"]);
+    }
+
+    #[test]
+    fn tools_tell_in_their_last_lines_that_they_failed() {
+        let failed = [
+            ("make", "make: *** No rule to make target 'all'.  Stop."),
+            (
+                "cd src && make html",
+                "cc -c a.c~make[2]: *** [Makefile:19: a.o] Error 1~make: *** [all] Error 2",
+            ),
+            ("gcc a.c", "a.c: In function 'main':~a.c:3:5: error: expected ';' before '}' token~    3 | }"),
+            ("gcc a.c", "a.c:1:10: fatal error: b.h: No such file~compilation terminated."),
+            ("npx tsc", "src/a.ts(3,5): error TS2304: Cannot find name 'x'."),
+            (
+                "git push",
+                "To github.com:a/b.git~ ! [rejected]        main -> main (fetch first)~hint: pull first",
+            ),
+            ("curl -s http://x", "  % Total~curl: (7) Failed to connect to x port 80: Connection refused"),
+            (
+                "bash build.sh",
+                "begin~build.sh: line 3: all~bash: -c: line 2: syntax error: unexpected end of file",
+            ),
+            ("echo (", "/bin/bash: -c: line 1: syntax error near unexpected token `newline'"),
+            ("git push origin main", "hm~fatal: unable to access 'https://x/': Could not resolve host: x"),
+            ("cat > a.c << 'EOF' && make~int x~EOF", "cc -c a.c~make: *** [a.o] Error 1"),
+            ("./show | tail -3", "<returncode>0</returncode>~<output>~seen~a.c:3:5: error: expected ';'"),
+        ];
+        let long = format!("make: *** [all] Error 2~{}", "nothing of it is an error~".repeat(25));
+        let well = [
+            ("make", "make: Nothing to be done for 'all'."),
+            ("gcc a.c", "a.c:3:5: warning: unused variable 'error'"),
+            ("git push", "To github.com:a/b.git~   1f0c..2a4b  main -> main"),
+            ("curl -s http://x/page", "<html>~fatal: it was~a.c:3:5: error: expected"),
+            ("git show 1f0c:build.log", "Error: none~a.c:3:5: error: expected ';'~fatal: so it was"),
+            ("./show", "<returncode>0</returncode>~<output>~seen~a.c:3:5: error: expected ';'"),
+            ("./show", "12:04:07: error: told~note: error: none~we saw make: *** and fatal: too"),
+            ("./long", long.as_str()),
+        ];
+        let step = |(call, result): &(&str, &str)| format!("action: {call}\nobservation: {result}{REST}\n");
+        words_are(&failed.iter().map(step).collect::<String>(), &["error"; 12]);
+        words_are(&well.iter().map(step).collect::<String>(), &["ok"; 8]);
+        assert!(is_place("src/a.c:3:5") && is_place("a.ts(3,5)") && is_place("./A.java:3"));
+        assert!(!is_place("12:04:07") && !is_place("a.c") && !is_place("a b.c:3") && !is_place(""));
+    }
+
+    #[test]
+    fn a_file_that_begins_with_an_error_was_read_well() {
+        let well = [
+            ("cat app.log", "Error: this is a line of the log, all well"),
+            ("sudo cat app.json | head -5", "{\"error\": \"not found\"}"),
+            ("tail -n 5 app.log", "Traceback (most recent call last):~KeyError: 1"),
+            ("cat app.log", "python: can't open file 'a.py': [Errno 2] No such file or directory"),
+            ("cat cat.txt", "cat: an animal~fatal: it was"),
+            ("grep -h rror app.log", "Error: No such file, it said"),
+        ];
+        let failed = [
+            ("cd src && cat b.py", "cat: b.py: No such file or directory"),
+            ("sed -n 1,5p b.py", "sed: can't read b.py: No such file or directory"),
+            ("head -5 b.py", "head: cannot open 'b.py' for reading: No such file or directory"),
+            ("cat b.py", "EXECUTION FAILED OR COMMAND MALFORMED"),
+            ("bat b.py", "/bin/sh: 1: bat: not found"),
+            ("goto 475", "Error: <line> must be less than or equal to 80"),
+            ("git show HEAD:b.py", "fatal: path 'b.py' does not exist in 'HEAD'"),
+        ];
+        let step = |(call, result): &(&str, &str)| format!("action: {call}\nobservation: {result}{REST}\n");
+        words_are(&well.iter().map(step).collect::<String>(), &["ok"; 6]);
+        words_are(&failed.iter().map(step).collect::<String>(), &["error"; 7]);
+    }
+
+    /// A tool that is no command of a shell.
+    #[test]
+    fn a_tool_that_reads_says_of_what_its_error_is() {
+        let failed = |text: &str| {
+            reading_failed(&step(Role::Agent, Kind::Action, "read_file\npath: src/app.log\nlimit: 5"), text)
+        };
+        assert!(failed("Error: File not found: src/app.log"));
+        assert!(failed("Error: src/app.log is locked") && failed("{\"error\": \"locked\"}"));
+        assert!(!failed("Error: this is a line of the log, all well") && !failed("") && !failed("import os"));
     }
 
     #[test]

@@ -225,8 +225,8 @@ fn copied<'a>(name: &str, text: &'a str) -> Vec<&'a str> {
         "tool-log" => return Vec::new(),
         "codex" => text.split("your own analysis:\n").last().unwrap_or(text),
         "anchored" => {
-            let progress = text.strip_prefix("Progress: ").unwrap_or("");
-            progress.split("\nFiles: ").next().unwrap_or("").split("\nErrors: ").next().unwrap_or("")
+            let progress = text.strip_prefix("Progress:\n").unwrap_or("");
+            return progress.lines().map_while(|line| line.strip_prefix("- ")).collect();
         }
         "salience" | "protected-core" => text
             .split_once("BACKGROUND SUMMARY\n")
