@@ -457,6 +457,21 @@ pub(crate) struct Reader {
     current: usize,
 }
 
+/// A sentence that goes back to a task.
+struct Resumed {
+    goal: Goal,
+    /// The task among those said.
+    task: usize,
+    /// Whether it tells the task and no more: then it is no constraint, whatever its words.
+    told: bool,
+}
+
+/// Tasks that a message may go back to by name: the newest so many, and the first.
+const NAMED: usize = 32;
+
+/// Words of a sentence, at most, that goes back to the task in force and is taken to say no more.
+const SHORT: usize = 8;
+
 impl Reader {
     /// The annotations of the log; none where it has none.
     pub(crate) fn annotations(&mut self, log: &Log) -> Option<&Annotations> {
@@ -530,17 +545,20 @@ impl Reader {
                 if is_other == Some(false) {
                     continue;
                 }
-                if let Some((goal, task)) = self.resumed(step, text) {
-                    self.said.push(goal);
-                    self.current = task;
+                let resumed = self.resumed(step, text);
+                if let Some(resumed) = resumed.as_ref().filter(|resumed| resumed.task != self.current) {
+                    self.current = resumed.task;
+                    self.said.extend(resumed.told.then(|| resumed.goal.clone()));
                     continue;
                 }
-                let replaced = self.replaced_chinese(step, text).map(|(given_up, goal)| {
-                    self.said.extend(given_up);
-                    goal
-                });
-                let goal = replaced.or_else(|| change(step, text));
-                goal.or_else(|| is_other.and_then(|_| first(step, text)))
+                // Who goes back to the task in force changes none by that sentence.
+                let passed = resumed.as_ref().and_then(|resumed| resumed.goal.start);
+                let is_resumed = resumed.is_some();
+                self.said.extend(resumed.filter(|resumed| resumed.told).map(|resumed| resumed.goal));
+                let (given_up, replaced) = self.replaced_chinese(step, text).unzip();
+                self.said.extend(given_up.flatten());
+                let goal = replaced.or_else(|| change(step, text, passed));
+                goal.or_else(|| is_other.filter(|_| !is_resumed).and_then(|_| first(step, text)))
             };
             let Some(goal) = goal else { continue };
             let is_back = self.said.first().is_some_and(|original| is_same(original, &goal));
@@ -553,32 +571,55 @@ impl Reader {
         self.read = self.read.max(until);
     }
 
-    /// The sentence of a message that goes back to a task of the run, or on with one, and that task among those said.
-    fn resumed(&self, step: u32, text: &str) -> Option<(Goal, usize)> {
+    /// The sentence of a message that goes back to a task of the run, or on with one; rather to one that is not in force.
+    fn resumed(&self, step: u32, text: &str) -> Option<Resumed> {
         let said = said(text)?;
         let message = &text[said.clone()];
-        prose(message).into_iter().find_map(|range| {
+        let mut found: Option<Resumed> = None;
+        for range in prose(message) {
             let sentence = &message[range.clone()];
             let is_question = sentence.trim_end().ends_with(['?', '？']);
-            let task = clauses(sentence).find_map(|clause| {
-                if let Some((returns, object)) = resumes_chinese(clause, is_question) {
-                    return self.named(returns, |task| shared_pairs(object, task));
-                }
-                let plain = rules::plain(clause);
-                let (returns, named) = resumes(&plain, is_question)?;
-                let object = object(named);
-                self.told_by_place(&object)
-                    .or_else(|| self.named(returns, |task| shared_words(&object, named, task)))
-            })?;
-            let start = Some((said.start + range.start) as u32);
-            Some((Goal { step, start, text: sentence.to_owned() }, task))
-        })
+            let clauses: Vec<&str> = clauses(sentence).collect();
+            let named = clauses.iter().enumerate().find_map(|(at, clause)| {
+                let (returns, task, named) = self.resumed_by(clause, is_question)?;
+                let others = clauses.iter().enumerate().filter(|(other, _)| *other != at);
+                let binds =
+                    rules::binds(&named) || others.into_iter().any(|(_, clause)| rules::binds(clause));
+                Some((returns, task, binds))
+            });
+            let Some((returns, task, binds)) = named else { continue };
+            let is_short = rules::n_words(&rules::plain(sentence)) <= SHORT;
+            let is_new = task != self.current;
+            if (returns || is_new) && found.as_ref().is_none_or(|found| is_new && found.task == self.current)
+            {
+                let start = Some((said.start + range.start) as u32);
+                let goal = Goal { step, start, text: sentence.to_owned() };
+                found = Some(Resumed { goal, task, told: !binds && (is_new || is_short) });
+            }
+        }
+        found
+    }
+
+    /// What a clause goes back to (true) or on with: the task among those said, and what follows the words that name it.
+    fn resumed_by(&self, clause: &str, is_question: bool) -> Option<(bool, usize, String)> {
+        if let Some((returns, object)) = resumes_chinese(clause, is_question) {
+            let task = self.named(returns, |task| shared_pairs(object, task))?;
+            return Some((returns, task, String::new()));
+        }
+        let plain = rules::plain(clause);
+        let (returns, named) = resumes(&plain, is_question)?;
+        let object = object(named);
+        let by_name = || self.named(returns, |task| shared_words(&object, named, task));
+        let task = self.told_by_place(&object).or_else(by_name)?;
+        let end = |last: &&str| last.as_ptr() as usize - named.as_ptr() as usize + last.len();
+        Some((returns, task, named[object.last().map_or(0, end)..].to_owned()))
     }
 
     /// The task that is named best, by a rating of what it asks for (none: it is not); of equals the newest. Who returns
     /// means one that is not in force, and who goes on rather the one that is.
     fn named(&self, returns: bool, rating: impl Fn(&str) -> Option<(usize, usize)>) -> Option<usize> {
-        let rated = self.tasks.iter().filter_map(|&task| {
+        let newest = self.tasks.iter().skip(1).rev().take(NAMED).chain(self.tasks.first());
+        let rated = newest.filter_map(|&task| {
             let rating = rating(&wanted(&self.said[task].text))?;
             Some((returns != (task == self.current), rating, task))
         });
@@ -756,13 +797,17 @@ fn nearest(step: u32, text: &str) -> Option<Goal> {
 }
 
 /// The task that a user message gives in place of another: the sentence with a cue of it that asks for something, or that
-/// sentence's follower. Who forgets a number ("forget the $500") corrects it, and no more.
-fn change(step: u32, text: &str) -> Option<Goal> {
+/// sentence's follower. Who forgets a number ("forget the $500") corrects it, and no more. `passed`: where a sentence begins
+/// that gives none.
+fn change(step: u32, text: &str, passed: Option<u32>) -> Option<Goal> {
     let said = said(text)?;
     let message = &text[said.clone()];
     let statements = prose(message);
     let next = |at: usize| statements.get(at + 1).map(|range| &message[range.clone()]);
     let goal = statements.iter().enumerate().find_map(|(at, range)| {
+        if passed == Some((said.start + range.start) as u32) {
+            return None;
+        }
         let follower = || next(at).filter(|text| asks(text)).map(|_| at + 1);
         changed(&message[range.clone()], next(at).is_some())
             .and_then(|found| if found == Found::Here { Some(at) } else { follower() })
@@ -1295,7 +1340,7 @@ mod tests {
             "",
         ] {
             assert_eq!(first(0, text), None, "{text}");
-            assert_eq!(change(0, text), None, "{text}");
+            assert_eq!(change(0, text, None), None, "{text}");
         }
         // What stands behind the tags counts, with its own place.
         let text = "<system-reminder>Be kind.</system-reminder>\n\nHm. Please mend the lamp.";
@@ -1406,6 +1451,35 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_back_and_binds_stays_a_constraint() {
+        let poster = "Please have a poster printed for the fair.";
+        let video = "New task: make a video for the office.";
+        let stated = |text: &str| {
+            let messages = [poster, video, text];
+            let script: String =
+                messages.iter().map(|text| format!("user: {text}\nagent: Good.\n")).collect();
+            let goals = Reader::default().before(&Log::script(&script), Origin::Extracted, 3, 6);
+            (goals.current.map(|goal| goal.text), goals.stated.len())
+        };
+        let now = |goal: &str, n| (Some(goal.to_owned()), n);
+        assert_eq!(stated("No wait, we must go back to the poster."), now(poster, 1));
+        assert_eq!(stated("Back to the poster, and it must not exceed 500 euros."), now(poster, 0));
+        assert_eq!(stated("Back to the poster with at most two colours."), now(poster, 0));
+        assert_eq!(stated("Back to the poster for each fair."), now(poster, 1));
+        // What names the task in force changes nothing; a long sentence about it says more.
+        assert_eq!(stated("No, go back to the video."), now(video, 1));
+        assert_eq!(
+            stated("Back to the video that we had seen at noon with some of the others."),
+            now(video, 0)
+        );
+        assert_eq!(stated("Please continue with the video, not with sound."), now(video, 0));
+        // It hides no change in another sentence, and both are known.
+        let map = "New task: draw a map of the harbour.";
+        assert_eq!(stated(&format!("Back to the video. {map}")), now(map, 2));
+        assert_eq!(stated("Back to the video? No, back to the poster."), now(poster, 1));
+    }
+
+    #[test]
     fn who_goes_back_to_something_else_changes_no_task() {
         let poster = "Please have a poster printed for the fair.";
         let video = "New task: make a video for the office.";
@@ -1486,7 +1560,7 @@ mod tests {
             ),
             ("计划有变。现在请修复登录测试。", "现在请修复登录测试。"),
         ] {
-            let found = change(0, text);
+            let found = change(0, text, None);
             assert_eq!(found.as_ref().map(|goal| goal.text.as_str()), Some(goal), "{text}");
             assert!(text[found.unwrap().start.unwrap() as usize..].starts_with(goal));
         }
@@ -1512,7 +1586,7 @@ mod tests {
             "数据库不再响应。",
             "",
         ] {
-            assert_eq!(change(0, text), None, "{text}");
+            assert_eq!(change(0, text, None), None, "{text}");
         }
     }
 }

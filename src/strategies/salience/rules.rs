@@ -4,7 +4,8 @@
 //! Each statement has features that are 0 or 1 (see [`Feature`]); its score is a logistic sum of their weights, with
 //! weights of its own for user, agent and tool. The weights were set by hand and then fitted (logistic regression, drawn to
 //! the first setting, signs kept) on the generated golden runs of every other repository; cues are words of English and
-//! German grammar, but they were written down, and the threshold chosen, by someone who had read all of that data.
+//! German grammar, but they were written down, and the threshold chosen, by someone who had read all of that data. What
+//! binds in Chinese is told by cues that no weight was fitted on.
 //! `reports/salience` has the figures, and says what was tuned on what. Linear in the text.
 
 use std::collections::{HashMap, HashSet};
@@ -881,9 +882,23 @@ fn meant(candidate: &Candidate<'_>, mut f: Features) -> Features {
         if left != plain {
             let told: Vec<Feature> = cued(&left).chain(cued_chinese(candidate.text)).collect();
             BINDING.iter().for_each(|feature| f.set(*feature, told.contains(feature)));
+            // "I cannot believe there is no way": nothing is forbidden.
+            let marvels = holds(&plain, SMALL_TALK);
+            f.set(
+                Feature::Negation,
+                f.has(Feature::Negation) && !(marvels && !told.contains(&Feature::Prohibition)),
+            );
         }
     }
     f
+}
+
+/// Whether a text says that something must be, bounds it or forbids it; "each" and "only" alone do not.
+pub(super) fn binds(text: &str) -> bool {
+    let plain = plain(text);
+    let is_binding = |f| matches!(f, Feature::Obligation | Feature::Bound | Feature::Prohibition);
+    [&OBLIGATION[..10], BOUND, PROHIBITION].iter().any(|cues| holds(&plain, cues))
+        || cued_chinese(text).into_iter().any(is_binding)
 }
 
 /// Whether a statement says no to something.
@@ -1170,6 +1185,7 @@ mod tests {
             "He must have been busy.",
             "That must be fun.",
             "I cannot believe how nice it is.",
+            "I can’t believe there’s no way to help in a situation like this.",
         ] {
             let rating = user(text);
             assert!(rating.kind != ItemKind::Constraint && rating.score < 0.3, "{text} {rating:?}");
