@@ -64,6 +64,8 @@ const BACKGROUND: &str = include_str!("salience/background.txt");
 
 /// From so many items on, an event is flagged: a set that keeps nearly all is no set.
 const MANY: usize = 50;
+/// Stands behind a quotation that was cut. In the text of an item it goes beyond the bytes of its source.
+const CUT: &str = " …";
 /// Characters of the goal that are shown.
 const MAX_GOAL: usize = 300;
 
@@ -405,13 +407,27 @@ pub(super) fn held(
             held.vector = Some(vector);
         }
     }
+    for held in &mut items {
+        if quotes::is_cut(&log.trajectory.steps[held.step as usize].text, &held.bytes) {
+            held.text.push_str(CUT);
+        }
+    }
     Ok(items)
+}
+
+/// The words of an item as they stand in the source, and what marks them as cut.
+fn quoted(held: &Held) -> (&str, &'static str) {
+    let n = held.bytes.end.saturating_sub(held.bytes.start) as usize;
+    match held.text.strip_suffix(CUT) {
+        Some(words) if words.len() == n => (words, CUT),
+        _ => (&held.text, ""),
+    }
 }
 
 /// The rows of an event: the set, then what went.
 pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
     let row = |held: &Held, fate: &'static str, of: Option<u32>| Item {
-        text: held.text.clone(),
+        text: quoted(held).0.to_owned(),
         kind: held.kind.name(),
         source: (!held.bytes.is_empty()).then(|| (held.step, held.bytes.clone())),
         score: Some(held.score),
@@ -433,15 +449,16 @@ pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
     rows
 }
 
-/// A passage on one line, as a quotation, with what is known of it.
+/// A passage on one line, as a quotation, with what is known of it: behind it "…" where its sentence goes on.
 pub(super) fn quotation(held: &Held) -> String {
-    let text = on_one_line(&held.text);
+    let (text, cut) = quoted(held);
+    let text = on_one_line(text);
     let mark = match held.conflict {
         None => "",
         Some(Conflict::Earlier) => " (earlier)",
         Some(Conflict::Newest) => " (newest)",
     };
-    format!("- “{text}”{mark}\n")
+    format!("- “{text}”{cut}{mark}\n")
 }
 
 /// A text on one line.
@@ -752,6 +769,29 @@ pub(super) mod tests {
         let long = shown(&"word ".repeat(90));
         assert!(long.ends_with("word …") && long.chars().count() <= MAX_GOAL + 2, "{long}");
         assert_eq!(shown("a\n b"), "a b");
+    }
+
+    #[test]
+    fn an_item_that_was_cut_says_so_behind_its_quotation() {
+        let streets: String = (0..90).map(|i| format!(", not be in street {i}")).collect();
+        let venue = format!("The venue must not be near the river{streets}.");
+        let (text, work) = &rules(
+            &format!(
+                "user: Please find a venue.\nagent: Good.\nuser: {venue} No zoo…\nagent: I look.\nuser: So?\nagent: Yes."
+            ),
+            2,
+        )[0];
+        let line = text.lines().find(|line| line.contains("near the river")).unwrap();
+        let quoted = line.strip_prefix("- “").unwrap().strip_suffix("” …").unwrap();
+        assert!(venue.starts_with(quoted) && quoted.len() > 500 && quoted.len() < venue.len(), "{line}");
+        assert!(fates(work).contains(&("kept", quoted)), "{work:?}");
+        // Where nothing was cut, nothing is marked, and both marks stand behind the quotation.
+        let held = |text: &str, n: u32| Held::new(text.to_owned(), ItemKind::Fact, 0, 4..4 + n, 1.0);
+        assert_eq!(quotation(&held("a b …", 7)), "- “a b …”\n");
+        let mut newest = held("a b …", 3);
+        newest.conflict = Some(Conflict::Newest);
+        assert_eq!(quotation(&newest), "- “a b” … (newest)\n");
+        assert_eq!(rows(&Set { items: vec![held("a b …", 3)] }, Vec::new(), &[])[0].text, "a b");
     }
 
     #[test]

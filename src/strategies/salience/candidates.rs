@@ -39,7 +39,8 @@ pub(crate) fn fresh_steps(scope: &Scope<'_>) -> Vec<u32> {
         .collect()
 }
 
-/// The statements of some steps, in order. Calls are left out: their text is code, and their results follow.
+/// The statements of some steps, in order. Calls are left out: their text is code, and their results follow. What a user
+/// puts between fences was pasted, code or output, and counts as a tool's: it asks for nothing.
 pub(crate) fn candidates<'a>(log: &'a Log, steps: &[u32]) -> Vec<Candidate<'a>> {
     let mut found = Vec::new();
     for &step in steps {
@@ -50,10 +51,74 @@ pub(crate) fn candidates<'a>(log: &'a Log, steps: &[u32]) -> Vec<Candidate<'a>> 
             (Kind::Message | Kind::Thought, Role::Agent) => Source::Agent,
             _ => continue,
         };
+        let pasted = if source == Source::User { fenced(&logged.text) } else { Vec::new() };
         for range in sentences::statements(&logged.text, source != Source::Tool) {
+            let at = pasted.partition_point(|part| part.end <= range.start);
+            let is_pasted = pasted.get(at).is_some_and(|part| part.contains(&range.start));
+            let source = if is_pasted { Source::Tool } else { source };
             let bytes = range.start as u32..range.end as u32;
             found.push(Candidate { step, bytes, text: &logged.text[range], source });
         }
     }
     found
+}
+
+/// The parts of a text between lines that begin with three backticks; one without an end goes on to the end.
+fn fenced(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let (mut start, mut open) = (0, None);
+    for line in text.split_inclusive('\n') {
+        let from = start;
+        start += line.len();
+        // What begins and ends in one line opens nothing.
+        if line.trim_start().strip_prefix("```").is_none_or(|rest| rest.contains("```")) {
+            continue;
+        }
+        open = match open {
+            Some(opened) => {
+                found.push(opened..from);
+                None
+            }
+            None => Some(start),
+        };
+    }
+    found.extend(open.map(|opened| opened..text.len()));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::{self, Around, ItemKind};
+    use super::*;
+
+    #[test]
+    fn what_a_user_pastes_between_fences_binds_nobody() {
+        let log = Log::script(
+            "user: The total must not be negative.~```python~assert x >= 0, \"x must not be negative\"~    # it must not be empty~```~Do not touch it.~```one line```~Only mend the test.
+             agent: ```~assert x~```",
+        );
+        let all = candidates(&log, &[0, 1]);
+        let pasted: Vec<(&str, Source)> = all.iter().map(|c| (c.text, c.source)).collect();
+        assert_eq!(
+            pasted,
+            [
+                ("The total must not be negative.", Source::User),
+                ("assert x >= 0, \"x must not be negative\"", Source::Tool),
+                ("it must not be empty", Source::Tool),
+                ("Do not touch it.", Source::User),
+                ("Only mend the test.", Source::User),
+                ("assert x", Source::Agent),
+            ]
+        );
+        let ratings = rules::rate(&all, &Around::default());
+        let bind: Vec<bool> = ratings.iter().map(|rating| rating.kind == ItemKind::Constraint).collect();
+        assert_eq!(bind, [true, false, false, true, true, false]);
+    }
+
+    #[test]
+    fn fences_end_or_go_on_to_the_end() {
+        assert_eq!(fenced("a\n```\nb\n```\nc\n  ```x\nd"), [6..8, 21..22]);
+        assert!(fenced("``` a ```\nb").is_empty() && fenced("").is_empty());
+        assert_eq!(fenced("```"), [3..3]);
+    }
 }

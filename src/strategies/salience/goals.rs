@@ -2,8 +2,8 @@
 //!
 //! From annotations, each once its step has passed; or from the log: the sentence of the first user message that asks
 //! for something, and later user messages that say that the task is another one ("change of plan", "forget", "back
-//! to") and ask for it, or that a model takes for another one. A goal that comes back is the first one again. What a
-//! harness writes in the user's name (tags, hooks, interruptions) states no goal, and neither does a line of code. Where
+//! to") and ask for it, or that a model takes for another one. Who goes back to what an earlier task of the run names means
+//! that task, which is in force again in its own words. What a harness writes in the user's name (tags, hooks, interruptions) states no goal, and neither does a line of code. Where
 //! no message states one, the goal that the log itself gives is taken.
 
 use std::collections::HashSet;
@@ -267,6 +267,109 @@ const ASKS: &[&str] = &[
     "lass uns",
 ];
 
+/// What goes back to a task (true: not to the one in force) or on with one, before the words that name it.
+const RESUMES: &[(bool, &[&str])] = &[
+    (
+        true,
+        &[
+            "back to",
+            "back at",
+            "back on",
+            "return to",
+            "returning to",
+            "zurück zu",
+            "zurück zum",
+            "zurück zur",
+        ],
+    ),
+    (
+        false,
+        &[
+            "continue working on",
+            "continue with",
+            "continue on",
+            "continue",
+            "keep working on",
+            "carry on with",
+            "go on with",
+            "proceed with",
+            "resume with",
+            "resume",
+            "pick up",
+            "weiter mit",
+        ],
+    ),
+];
+
+/// Words that may stand before these, beside [`OPENERS`]: somebody is asked, nothing is told.
+const ASKING: &[&str] = &[
+    "go", "get", "come", "switch", "change", "let's", "lets", "let", "us", "we", "you", "i", "can", "could",
+    "should", "would", "want", "need", "like", "i'd", "we'd", "have", "must", "may", "might", "please",
+    "back", "try", "oh", "rather", "then", "mach", "geh", "gehen", "wir", "lass", "uns", "wieder",
+];
+
+/// With "I" before it, one of these makes it a wish.
+const WISHES: &[&str] = &["want", "need", "like", "rather", "must", "have"];
+
+/// Who goes back then does not do so now.
+const LATER: &[&str] =
+    &["later", "tomorrow", "afterwards", "eventually", "someday", "once", "when", "after", "until", "später"];
+
+const DETERMINERS: &[&str] = &[
+    "the", "a", "an", "my", "our", "your", "this", "that", "those", "these", "its", "der", "die", "das",
+    "den", "dem", "mein", "meinem", "meiner",
+];
+
+/// Where what is named ends.
+const BOUNDARIES: &[&str] = &[
+    "of", "for", "in", "on", "with", "from", "at", "to", "by", "which", "who", "and", "or", "but", "please",
+    "now", "then", "again", "instead", "if", "because", "since", "as", "before", "we", "i", "you", "it",
+    "it's", "today", "after", "right", "so", "für", "von", "mit", "aus", "bitte", "jetzt", "und", "wieder",
+    "is", "was", "has",
+];
+
+/// Names of a task that any task has, and what tells which is meant: the first, or the one before.
+const TASKS: &[&str] = &[
+    "task", "job", "goal", "plan", "idea", "topic", "request", "question", "thing", "wish", "aufgabe", "ziel",
+];
+const FIRST: &[&str] = &["first", "original", "initial", "erste", "ersten", "ursprünglichen"];
+const BEFORE: &[&str] = &["previous", "earlier", "last", "other", "old", "vorigen", "letzten"];
+
+/// Places one goes back to without another task.
+const PLACES: &[&str] = &[
+    "line",
+    "branch",
+    "commit",
+    "revision",
+    "version",
+    "main",
+    "master",
+    "folder",
+    "directory",
+    "tab",
+    "screen",
+];
+
+/// How a clause begins that gives a task up.
+const GIVES_UP: &[&str] =
+    &["forget", "scratch", "never mind", "drop the first", "stop working on", "leave", "vergiss"];
+
+/// Messages that ask the agent for no more than to go on.
+const NUDGES: &[&str] = &[
+    "go on",
+    "go ahead",
+    "continue",
+    "please continue",
+    "keep going",
+    "carry on",
+    "proceed",
+    "please proceed",
+    "weiter",
+    "mach weiter",
+    "继续",
+    "请继续",
+];
+
 /// Chinese, which has no blanks: what says that the plan or the task is another one.
 const CHINESE_CHANGE: &[&str] = &[
     "计划改变",
@@ -286,6 +389,30 @@ const CHINESE_CHANGE: &[&str] = &[
 
 /// Of these it takes two in a sentence: one alone corrects a detail, or asks for the next step.
 const CHINESE_TURNS: &[&str] = &["改为", "改成", "不再", "现在请", "转而"];
+
+/// How a clause of Chinese begins that asks for something: no verb that is as often a noun ("测试").
+const CHINESE_VERBS: &[&str] = &[
+    "读取", "阅读", "写", "编写", "撰写", "改写", "重写", "起草", "修复", "修改", "删除", "添加", "增加",
+    "创建", "生成", "实现", "列出", "打开", "比较", "整理", "计算", "准备", "制作", "画", "绘制", "查找",
+    "寻找", "查看", "翻译", "解释", "总结", "优化", "重构", "安排", "汇总", "做",
+];
+
+/// What follows such a verb where something is told: that it was done, or how.
+const CHINESE_TOLD: &[char] = &['了', '得', '过', '完', '好', '到', '着', '成', '失', '中', '后', '时', '的'];
+
+/// Words of Chinese that may stand before those that count.
+const CHINESE_OPENERS: &[&str] = &[
+    "不对", "好的", "好吧", "好", "那么", "那就", "那", "现在", "请", "先", "我们", "然后", "接着", "再",
+    "算了",
+];
+
+/// Before and after what is given up, in a clause.
+const CHINESE_GIVES_UP: (&[&str], &str) =
+    (&["不要再", "不要", "别再", "别", "不用", "不必", "不再", "不"], "了");
+
+/// As [`RESUMES`]; the last only with a particle at the end ("still do it, then").
+const CHINESE_RESUMES: &[(bool, &str)] =
+    &[(true, "回到"), (true, "恢复"), (false, "继续"), (true, "还是"), (true, "還是")];
 
 const CHINESE_ASKS: &[&str] = &["请", "帮我", "帮忙", "我要", "我想", "需要", "麻烦", "改为", "改成"];
 
@@ -324,9 +451,26 @@ pub(crate) struct Reader {
     judged: Vec<(u32, bool)>,
     /// What is nearest to a goal while none was stated: a command of the harness, or words that ask for nothing.
     nearest: Option<Goal>,
-    /// Which of them is in force: one that comes back is the first again.
+    /// Which of them are tasks, not words that go back to one.
+    tasks: Vec<usize>,
+    /// Which of them is in force.
     current: usize,
 }
+
+/// A sentence that goes back to a task.
+struct Resumed {
+    goal: Goal,
+    /// The task among those said.
+    task: usize,
+    /// Whether it tells the task and no more: then it is no constraint, whatever its words.
+    told: bool,
+}
+
+/// Tasks that a message may go back to by name: the newest so many, and the first.
+const NAMED: usize = 32;
+
+/// Words of a sentence, at most, that goes back to the task in force and is taken to say no more.
+const SHORT: usize = 8;
 
 impl Reader {
     /// The annotations of the log; none where it has none.
@@ -396,18 +540,127 @@ impl Reader {
                 }
                 goal
             } else {
-                match self.judged.binary_search_by_key(&step, |(step, _)| *step) {
-                    Ok(at) if self.judged[at].1 => change(step, text).or_else(|| first(step, text)),
-                    Ok(_) => None,
-                    Err(_) => change(step, text),
+                let judged = self.judged.binary_search_by_key(&step, |(step, _)| *step);
+                let is_other = judged.ok().map(|at| self.judged[at].1);
+                if is_other == Some(false) {
+                    continue;
                 }
+                let resumed = self.resumed(step, text);
+                if let Some(resumed) = resumed.as_ref().filter(|resumed| resumed.task != self.current) {
+                    self.current = resumed.task;
+                    self.said.extend(resumed.told.then(|| resumed.goal.clone()));
+                    continue;
+                }
+                // Who goes back to the task in force changes none by that sentence.
+                let passed = resumed.as_ref().and_then(|resumed| resumed.goal.start);
+                let is_resumed = resumed.is_some();
+                self.said.extend(resumed.filter(|resumed| resumed.told).map(|resumed| resumed.goal));
+                let (given_up, replaced) = self.replaced_chinese(step, text).unzip();
+                self.said.extend(given_up.flatten());
+                let goal = replaced.or_else(|| change(step, text, passed));
+                goal.or_else(|| is_other.filter(|_| !is_resumed).and_then(|_| first(step, text)))
             };
             let Some(goal) = goal else { continue };
             let is_back = self.said.first().is_some_and(|original| is_same(original, &goal));
+            if !is_back {
+                self.tasks.push(self.said.len());
+            }
             self.current = if is_back { 0 } else { self.said.len() };
             self.said.push(goal);
         }
         self.read = self.read.max(until);
+    }
+
+    /// The sentence of a message that goes back to a task of the run, or on with one; rather to one that is not in force.
+    fn resumed(&self, step: u32, text: &str) -> Option<Resumed> {
+        let said = said(text)?;
+        let message = &text[said.clone()];
+        let mut found: Option<Resumed> = None;
+        for range in prose(message) {
+            let sentence = &message[range.clone()];
+            let is_question = sentence.trim_end().ends_with(['?', '？']);
+            let clauses: Vec<&str> = clauses(sentence).collect();
+            let named = clauses.iter().enumerate().find_map(|(at, clause)| {
+                let (returns, task, named) = self.resumed_by(clause, is_question)?;
+                let others = clauses.iter().enumerate().filter(|(other, _)| *other != at);
+                let binds =
+                    rules::binds(&named) || others.into_iter().any(|(_, clause)| rules::binds(clause));
+                Some((returns, task, binds))
+            });
+            let Some((returns, task, binds)) = named else { continue };
+            let is_short = rules::n_words(&rules::plain(sentence)) <= SHORT;
+            let is_new = task != self.current;
+            if (returns || is_new) && found.as_ref().is_none_or(|found| is_new && found.task == self.current)
+            {
+                let start = Some((said.start + range.start) as u32);
+                let goal = Goal { step, start, text: sentence.to_owned() };
+                found = Some(Resumed { goal, task, told: !binds && (is_new || is_short) });
+            }
+        }
+        found
+    }
+
+    /// What a clause goes back to (true) or on with: the task among those said, and what follows the words that name it.
+    fn resumed_by(&self, clause: &str, is_question: bool) -> Option<(bool, usize, String)> {
+        if let Some((returns, object)) = resumes_chinese(clause, is_question) {
+            let task = self.named(returns, |task| shared_pairs(object, task))?;
+            return Some((returns, task, String::new()));
+        }
+        let plain = rules::plain(clause);
+        let (returns, named) = resumes(&plain, is_question)?;
+        let object = object(named);
+        let by_name = || self.named(returns, |task| shared_words(&object, named, task));
+        let task = self.told_by_place(&object).or_else(by_name)?;
+        let end = |last: &&str| last.as_ptr() as usize - named.as_ptr() as usize + last.len();
+        Some((returns, task, named[object.last().map_or(0, end)..].to_owned()))
+    }
+
+    /// The task that is named best, by a rating of what it asks for (none: it is not); of equals the newest. Who returns
+    /// means one that is not in force, and who goes on rather the one that is.
+    fn named(&self, returns: bool, rating: impl Fn(&str) -> Option<(usize, usize)>) -> Option<usize> {
+        let newest = self.tasks.iter().skip(1).rev().take(NAMED).chain(self.tasks.first());
+        let rated = newest.filter_map(|&task| {
+            let rating = rating(&wanted(&self.said[task].text))?;
+            Some((returns != (task == self.current), rating, task))
+        });
+        rated.max().map(|(.., task)| task)
+    }
+
+    /// The first task, or the one before the one in force, where a task is named by its place.
+    fn told_by_place(&self, object: &[&str]) -> Option<usize> {
+        if !object.last().is_some_and(|word| TASKS.contains(word)) {
+            return None;
+        }
+        if object.iter().any(|word| FIRST.contains(word)) {
+            return self.tasks.first().copied();
+        }
+        let is_before = object.iter().any(|word| BEFORE.contains(word));
+        self.tasks.iter().rev().find(|&&task| is_before && task != self.current).copied()
+    }
+
+    /// Where a message of Chinese gives up what the task in force names ("不要写年度报告了") and asks for something else: the
+    /// sentence that asks, and before it the one that gives up, where it is another.
+    fn replaced_chinese(&self, step: u32, text: &str) -> Option<(Option<Goal>, Goal)> {
+        let said = said(text)?;
+        let message = &text[said.clone()];
+        let current = wanted(&self.said.get(self.current)?.text);
+        let statements = prose(message);
+        let goal = |range: &Range<usize>| Goal {
+            step,
+            start: Some((said.start + range.start) as u32),
+            text: message[range.clone()].to_owned(),
+        };
+        statements.iter().enumerate().find_map(|(at, range)| {
+            let clauses: Vec<&str> = clauses(&message[range.clone()]).collect();
+            let gives_up =
+                |clause: &&str| given_up_chinese(clause).is_some_and(|o| shared_pairs(o, &current).is_some());
+            let after = clauses.iter().position(gives_up)? + 1;
+            if clauses[after..].iter().any(|clause| asks(clause)) {
+                return Some((None, goal(range)));
+            }
+            let next = statements.get(at + 1).filter(|next| asks(&message[(*next).clone()]))?;
+            Some((Some(goal(range)), goal(next)))
+        })
     }
 }
 
@@ -439,7 +692,8 @@ fn message(log: &Log, step: u32) -> Option<&str> {
 
 /// The goal of a message while none was stated.
 fn opening(step: u32, text: &str) -> Option<Goal> {
-    typed(step, text).or_else(|| first(step, text))
+    let is_nudge = |goal: &Goal| NUDGES.contains(&rules::plain(&goal.text).trim());
+    typed(step, text).or_else(|| first(step, text).filter(|goal| !is_nudge(goal)))
 }
 
 /// The goal that the log itself gives, and from which step on it is known: where a user says it, not before. No annotation.
@@ -507,7 +761,8 @@ fn first(step: u32, text: &str) -> Option<Goal> {
     let goal = stated(step, &text[said.clone()], said.start)?;
     let n_greeting = |plain: &str| plain.split_whitespace().filter(|word| GREETINGS.contains(word)).count();
     let plain = rules::plain(&goal.text);
-    let telling = n_words(&plain) - n_greeting(&plain).min(n_words(&plain));
+    let n_words = rules::n_words(&plain);
+    let telling = n_words - n_greeting(&plain).min(n_words);
     (asks(&goal.text) || telling > 2 || content_words(&goal.text).len() > 1).then_some(goal)
 }
 
@@ -542,13 +797,17 @@ fn nearest(step: u32, text: &str) -> Option<Goal> {
 }
 
 /// The task that a user message gives in place of another: the sentence with a cue of it that asks for something, or that
-/// sentence's follower. Who forgets a number ("forget the $500") corrects it, and no more.
-fn change(step: u32, text: &str) -> Option<Goal> {
+/// sentence's follower. Who forgets a number ("forget the $500") corrects it, and no more. `passed`: where a sentence begins
+/// that gives none.
+fn change(step: u32, text: &str, passed: Option<u32>) -> Option<Goal> {
     let said = said(text)?;
     let message = &text[said.clone()];
     let statements = prose(message);
     let next = |at: usize| statements.get(at + 1).map(|range| &message[range.clone()]);
     let goal = statements.iter().enumerate().find_map(|(at, range)| {
+        if passed == Some((said.start + range.start) as u32) {
+            return None;
+        }
         let follower = || next(at).filter(|text| asks(text)).map(|_| at + 1);
         changed(&message[range.clone()], next(at).is_some())
             .and_then(|found| if found == Found::Here { Some(at) } else { follower() })
@@ -597,7 +856,10 @@ fn changed(sentence: &str, has_next: bool) -> Option<Found> {
             let is_here = match place {
                 Place::Any => later || asking[..at].contains(&true),
                 Place::Opens | Place::Names => later || asks(after) || names,
-                Place::Asks => !is_question && n_words(after) > 0,
+                Place::Asks => {
+                    let is_place = object(after).iter().any(|word| PLACES.contains(word));
+                    !is_question && !is_place && rules::n_words(after) > 0
+                }
                 Place::Before => {
                     let back = ["back to", "back at", "return to"];
                     let is_back =
@@ -671,6 +933,9 @@ fn asks(text: &str) -> bool {
     let is_case = line.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case("if "));
     !is_case
         && clauses(line).any(|clause| {
+            if asks_chinese(clause) {
+                return true;
+            }
             let plain = rules::plain(clause);
             let mut words = without_openers(&plain).split_whitespace();
             let verb = words.next().unwrap_or("");
@@ -692,10 +957,112 @@ fn clauses(text: &str) -> impl Iterator<Item = &str> {
     pieces.map(str::trim).filter(|piece| piece.chars().any(char::is_alphanumeric))
 }
 
-/// Words made by [`rules::plain`]; of a run without blanks in Chinese or Japanese, half as many as characters.
-fn n_words(plain: &str) -> usize {
-    let wide = |word: &str| word.chars().filter(|c| matches!(c, '\u{3040}'..='\u{9fff}')).count();
-    plain.split_whitespace().map(|word| (wide(word) / 2).max(1)).sum()
+/// What a clause, in words made by [`rules::plain`], goes back to (true) or on with: the words that name it and follow.
+fn resumes(plain: &str, is_question: bool) -> Option<(bool, &str)> {
+    RESUMES.iter().find_map(|&(returns, cues)| {
+        let (before, named) = cues.iter().find_map(|cue| split_at_words(plain, cue))?;
+        let before: Vec<&str> = before.split_whitespace().collect();
+        let is_asked = before.iter().all(|word| OPENERS.contains(word) || ASKING.contains(word));
+        let is_wish = !before.contains(&"i") || before.iter().any(|word| WISHES.contains(word));
+        let is_doubt = is_question && before.contains(&"should");
+        let named_words = || named.split_whitespace();
+        let all = named.contains(" after all ");
+        let is_later = named_words().any(|word| LATER.contains(&word) && !(all && word == "after"));
+        (is_asked && is_wish && !is_doubt && !is_later).then_some((returns, named))
+    })
+}
+
+/// The words that name a thing, up to what is said of it: "the printed poster for the fair" is printed, poster.
+fn object(named: &str) -> Vec<&str> {
+    let words = named.split_whitespace().filter(|word| !DETERMINERS.contains(word));
+    words.take_while(|word| !BOUNDARIES.contains(word)).take(6).collect()
+}
+
+/// Without the s of a plural.
+fn singular(word: &str) -> &str {
+    word.strip_suffix('s').filter(|bare| bare.len() > 2 && !bare.ends_with('s')).unwrap_or(word)
+}
+
+/// How many words of an object, and of all that names it, stand in a task; none where its last does not, or less than half.
+fn shared_words(object: &[&str], named: &str, task: &str) -> Option<(usize, usize)> {
+    let words: HashSet<&str> = task.split_whitespace().map(singular).collect();
+    let stands = |word: &&str| words.contains(singular(word));
+    let n = object.iter().filter(|word| stands(word)).count();
+    let all = named.split_whitespace().filter(|word| word.len() > 3 && stands(word)).count();
+    (object.last().is_some_and(|word| stands(&word)) && 2 * n >= object.len()).then_some((n, all))
+}
+
+/// How many pairs of neighbouring characters of a text of Chinese stand in a task; none where less than half do.
+fn shared_pairs(object: &str, task: &str) -> Option<(usize, usize)> {
+    let chars: Vec<char> = object.chars().filter(|c| c.is_alphanumeric()).collect();
+    let n = chars.windows(2).filter(|pair| task.contains(&String::from_iter(*pair))).count();
+    (n > 0 && 2 * n >= chars.len() - 1).then_some((n, 0))
+}
+
+/// What a task asks for, in words made by [`rules::plain`]: without the clauses that give another one up, and without what
+/// it is done instead of. All of it where nothing else is asked for.
+fn wanted(text: &str) -> String {
+    let mut wanted = " ".to_owned();
+    for clause in clauses(text) {
+        let plain = rules::plain(clause);
+        let opening = without_openers(&plain);
+        let gives_up = |cue: &&str| opening.strip_prefix(*cue).is_some_and(|rest| rest.starts_with(' '));
+        let mut rest = opening;
+        if given_up_chinese(clause).is_some() {
+            rest = "";
+        } else if GIVES_UP.iter().any(|cue| gives_up(&cue)) {
+            rest =
+                [" and ", " und "].iter().find_map(|and| rest.split_once(and)).map_or("", |(_, rest)| rest);
+        }
+        for cue in [" instead of ", " rather than ", " statt "] {
+            rest = rest.split_once(cue).map_or(rest, |(before, _)| before);
+        }
+        wanted.push_str(rest.trim());
+        wanted.push(' ');
+    }
+    if wanted.trim().is_empty() { rules::plain(text) } else { wanted }
+}
+
+/// A clause of Chinese from the first word on that counts.
+fn without_chinese_openers(clause: &str) -> &str {
+    let mut rest = clause.trim();
+    while let Some(after) = CHINESE_OPENERS.iter().find_map(|opener| rest.strip_prefix(opener)) {
+        rest = after.trim_start();
+    }
+    rest
+}
+
+/// Whether a clause of Chinese begins with what is to be done.
+fn asks_chinese(clause: &str) -> bool {
+    let opening = without_chinese_openers(clause);
+    CHINESE_VERBS.iter().filter_map(|verb| opening.strip_prefix(verb)).any(|rest| {
+        !rest.starts_with(CHINESE_TOLD)
+            && rest.starts_with(|c: char| c.is_alphanumeric() || c.is_whitespace())
+    })
+}
+
+/// What a clause of Chinese gives up.
+fn given_up_chinese(clause: &str) -> Option<&str> {
+    let opening = without_chinese_openers(clause);
+    let opening =
+        opening.trim_end_matches(|c: char| !c.is_alphanumeric()).strip_suffix(CHINESE_GIVES_UP.1)?;
+    CHINESE_GIVES_UP
+        .0
+        .iter()
+        .find_map(|cue| opening.strip_prefix(cue))
+        .filter(|object| object.chars().count() > 1)
+}
+
+/// What a clause of Chinese goes back to (true) or on with.
+fn resumes_chinese(clause: &str, is_question: bool) -> Option<(bool, &str)> {
+    let opening = without_chinese_openers(clause);
+    CHINESE_RESUMES.iter().find_map(|&(returns, cue)| {
+        let object = opening.strip_prefix(cue)?.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let bare = object.strip_suffix('吧');
+        let is_chosen = bare.is_some() && !is_question || !matches!(cue, "还是" | "還是");
+        let object = bare.unwrap_or(object).trim_end_matches(['了', '上']);
+        (is_chosen && object.chars().count() > 1).then_some((returns, object))
+    })
 }
 
 /// The statements of a message that are no code: neither lines between fences nor what reads like code. In a message that
@@ -829,7 +1196,7 @@ fn stated(step: u32, text: &str, offset: usize) -> Option<Goal> {
     }
     let weight = |range: &Range<usize>| {
         let plain = rules::plain(&text[range.clone()]);
-        let n_words = n_words(&plain);
+        let n_words = rules::n_words(&plain);
         let asks = asks(&text[range.clone()]) || rules::holds(&plain, rules::REQUEST);
         let greets = rules::holds(&plain, &["hello", "hi", "good morning", "morning", "hallo", "thanks"]);
         let words = content_words(&text[range.clone()]).len();
@@ -846,9 +1213,9 @@ fn stated(step: u32, text: &str, offset: usize) -> Option<Goal> {
     Some(Goal { step, start: Some((offset + range.start) as u32), text: text[range].to_owned() })
 }
 
-/// Whether two goals are one: most of the shorter one's content words stand in the other.
+/// Whether two goals are one: most of the content words of what the shorter one asks for stand in the other.
 fn is_same(a: &Goal, b: &Goal) -> bool {
-    let (a, b) = (content_words(&a.text), content_words(&b.text));
+    let (a, b) = (content_words(&wanted(&a.text)), content_words(&wanted(&b.text)));
     let shared = a.iter().filter(|word| b.binary_search(word).is_ok()).count();
     shared >= 2 && 5 * shared >= 3 * a.len().min(b.len())
 }
@@ -973,7 +1340,7 @@ mod tests {
             "",
         ] {
             assert_eq!(first(0, text), None, "{text}");
-            assert_eq!(change(0, text), None, "{text}");
+            assert_eq!(change(0, text, None), None, "{text}");
         }
         // What stands behind the tags counts, with its own place.
         let text = "<system-reminder>Be kind.</system-reminder>\n\nHm. Please mend the lamp.";
@@ -1033,6 +1400,140 @@ mod tests {
         assert_eq!(first(0, text).unwrap().text, text);
     }
 
+    /// The goal after each of these messages.
+    fn currents(messages: &[&str]) -> Vec<String> {
+        let script: String = messages.iter().map(|text| format!("user: {text}\nagent: Good.\n")).collect();
+        let log = Log::script(&script);
+        let mut reader = Reader::default();
+        (1..=messages.len() as u32)
+            .map(|n| {
+                let goals = reader.before(&log, Origin::Extracted, 0, 2 * n);
+                goals.current.map_or(String::new(), |goal| goal.text)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_task_of_the_run_that_is_gone_back_to_is_in_force_again() {
+        let poster = "Please have a poster printed for the fair.";
+        let video = "Forget the poster, make a video for the fair instead.";
+        for (back, forth) in [
+            ("Back to the poster, please.", "No wait, go back to the video."),
+            ("Let's return to the printed posters now.", "Can we go back to that video?"),
+            ("OK, please continue with the poster.", "Resume the video."),
+            ("I'd like to get back to the first task.", "Back to the previous task, please."),
+            (
+                "Actually, switch back to the poster after all.",
+                "I want to go on with the video for the fair.",
+            ),
+        ] {
+            let found = currents(&[poster, &format!("Change of plan. {video}"), back, "So?", forth]);
+            assert_eq!(found, [poster, video, poster, poster, video], "{back} {forth}");
+        }
+        // Of two that are named alike, the one that more is said of; else the newer one.
+        let lifts = "Please write a report on the lifts.";
+        let pumps = "New task: summarise the report on the pumps of the harbour.";
+        let map = "New task: draw a map of the town.";
+        for (back, task) in [
+            ("Back to the report on the lifts.", lifts),
+            ("Back to the report.", pumps),
+            ("Back to the first task.", lifts),
+            ("Back to the previous task.", pumps),
+        ] {
+            assert_eq!(currents(&[lifts, pumps, map, back]), [lifts, pumps, map, task], "{back}");
+        }
+        // The message itself is known, so that nothing takes it for a constraint.
+        let log = Log::script(&format!(
+            "user: {poster}\nagent: Good.\nuser: No wait, go back to the poster.\nagent: Yes."
+        ));
+        let goals = Reader::default().before(&log, Origin::Extracted, 0, 4);
+        assert!(goals.stated.iter().any(|goal| goal.stands(2, &(0..9))) && !goals.has_changed(), "{goals:?}");
+    }
+
+    #[test]
+    fn what_goes_back_and_binds_stays_a_constraint() {
+        let poster = "Please have a poster printed for the fair.";
+        let video = "New task: make a video for the office.";
+        let stated = |text: &str| {
+            let messages = [poster, video, text];
+            let script: String =
+                messages.iter().map(|text| format!("user: {text}\nagent: Good.\n")).collect();
+            let goals = Reader::default().before(&Log::script(&script), Origin::Extracted, 3, 6);
+            (goals.current.map(|goal| goal.text), goals.stated.len())
+        };
+        let now = |goal: &str, n| (Some(goal.to_owned()), n);
+        assert_eq!(stated("No wait, we must go back to the poster."), now(poster, 1));
+        assert_eq!(stated("Back to the poster, and it must not exceed 500 euros."), now(poster, 0));
+        assert_eq!(stated("Back to the poster with at most two colours."), now(poster, 0));
+        assert_eq!(stated("Back to the poster for each fair."), now(poster, 1));
+        // What names the task in force changes nothing; a long sentence about it says more.
+        assert_eq!(stated("No, go back to the video."), now(video, 1));
+        assert_eq!(
+            stated("Back to the video that we had seen at noon with some of the others."),
+            now(video, 0)
+        );
+        assert_eq!(stated("Please continue with the video, not with sound."), now(video, 0));
+        // It hides no change in another sentence, and both are known.
+        let map = "New task: draw a map of the harbour.";
+        assert_eq!(stated(&format!("Back to the video. {map}")), now(map, 2));
+        assert_eq!(stated("Back to the video? No, back to the poster."), now(poster, 1));
+    }
+
+    #[test]
+    fn who_goes_back_to_something_else_changes_no_task() {
+        let poster = "Please have a poster printed for the fair.";
+        let video = "New task: make a video for the office.";
+        for text in [
+            "Please go back to line 40.",
+            "Switch back to the main branch.",
+            "Back to the main branch, please.",
+            "We will come back to the poster later.",
+            "He went back to the printed poster.",
+            "Let's get back to the poster tomorrow.",
+            "Don't go back to the poster.",
+            "Should we go back to the poster?",
+            "Continue with the video.",
+            "Please continue.",
+            "Resume.",
+            "Go back to it.",
+        ] {
+            assert_eq!(currents(&[poster, video, text])[2], video, "{text}");
+        }
+    }
+
+    #[test]
+    fn chinese_tasks_are_given_up_and_gone_back_to() {
+        let yearly = "请帮我写一份年度报告。";
+        let quarterly = "不对，不要写年度报告了，改写一份季度报告。";
+        let found = currents(&[
+            yearly,
+            "不要写年度报告太长。",
+            quarterly,
+            "还是写年度报告吧。",
+            "回到季度报告。",
+            "继续。",
+        ]);
+        assert_eq!(found, [yearly, yearly, quarterly, yearly, quarterly, quarterly]);
+        let log = Log::script(&format!(
+            "user: {yearly}\nagent: 好。\nuser: 不要写年度报告了。改写一份季度报告。\nagent: 好。"
+        ));
+        let goals = Reader::default().before(&log, Origin::Extracted, 1, 4);
+        let stated: Vec<&str> = goals.stated.iter().map(|goal| goal.text.as_str()).collect();
+        assert_eq!(stated, ["不要写年度报告了。", "改写一份季度报告。"]);
+        assert_eq!(goals.current.unwrap().text, stated[1]);
+        for text in ["不要担心了，请继续。", "图片还是文字？", "写得很好了。", "别用图片了。"]
+        {
+            assert_eq!(currents(&[yearly, text])[1], yearly, "{text}");
+        }
+        // What is to be done may be said in four characters; who only says "go on" states no task.
+        assert_eq!(currents(&["读取文件。", "go on", "好"]), ["读取文件。"; 3]);
+        assert_eq!(
+            currents(&["اقرأ.", "Please continue.", "Draw a map of the harbour."])[2],
+            "Draw a map of the harbour."
+        );
+        assert!(asks("读取文件。") && asks("现在写报告") && !asks("写得很好") && !asks("修复完成"));
+    }
+
     #[test]
     fn what_announces_a_change_is_not_the_goal() {
         for (text, goal) in [
@@ -1059,7 +1560,7 @@ mod tests {
             ),
             ("计划有变。现在请修复登录测试。", "现在请修复登录测试。"),
         ] {
-            let found = change(0, text);
+            let found = change(0, text, None);
             assert_eq!(found.as_ref().map(|goal| goal.text.as_str()), Some(goal), "{text}");
             assert!(text[found.unwrap().start.unwrap() as usize..].starts_with(goal));
         }
@@ -1085,7 +1586,7 @@ mod tests {
             "数据库不再响应。",
             "",
         ] {
-            assert_eq!(change(0, text), None, "{text}");
+            assert_eq!(change(0, text, None), None, "{text}");
         }
     }
 }

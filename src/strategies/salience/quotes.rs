@@ -97,6 +97,32 @@ impl<'a> Texts<'a> {
     }
 }
 
+/// From so many characters on a passage may have been cut: statements are at [`MAX_CHARS`], and what a model is shown of
+/// one is at 300, of which it may drop marks at the ends.
+const LONG: usize = 280;
+
+/// Whether a long passage ends where its sentence goes on in the same line.
+pub(super) fn is_cut(text: &str, bytes: &Range<u32>) -> bool {
+    let (start, end) = (bytes.start as usize, bytes.end as usize);
+    let (Some(passage), Some(rest)) = (text.get(start..end), text.get(end..)) else { return false };
+    if passage.chars().count() < LONG || !rest.chars().take_while(|c| *c != '\n').any(char::is_alphanumeric) {
+        return false;
+    }
+    let ends = |text: &str| {
+        let bare = text.trim_end_matches(['"', '”', '\'', ')', ']', '*']);
+        (bare.ends_with(['.', '!', '?']), bare.ends_with(['。', '！', '？']))
+    };
+    let (is_full, is_wide) = ends(passage);
+    let marks = rest.find(|c: char| c.is_alphanumeric() || c.is_whitespace()).unwrap_or(rest.len());
+    let after = ends(&rest[..marks]);
+    // The end of a text within JSON is one, too.
+    !(is_wide
+        || is_full && rest.starts_with(char::is_whitespace)
+        || after.0
+        || after.1
+        || rest.starts_with('"'))
+}
+
 /// Whether a text can be told from others: two words, or something with a digit.
 fn is_enough(text: &str) -> bool {
     let words = text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count();
@@ -192,6 +218,35 @@ mod tests {
         for quote in ["the moon is made of cheese", "", "\"\"", "it", "the", "..."] {
             assert_eq!(locate(quote), None, "{quote}");
         }
+    }
+
+    #[test]
+    fn a_passage_is_cut_where_its_sentence_goes_on() {
+        let long = "not in street 7, ".repeat(30);
+        let cut = |passage: &str, rest: &str| {
+            let (before, passage) = ("Hm. ", passage.trim());
+            let bytes = before.len() as u32..(before.len() + passage.len()) as u32;
+            is_cut(&format!("{before}{passage}{rest}"), &bytes)
+        };
+        assert!(
+            cut(&long, " not in street 8.") && cut(&long, "and so on") && cut(&"x9K/".repeat(150), "x9K")
+        );
+        // A new sentence, a new line, the end of a text in JSON, and marks at the end that a model left out.
+        for (end, rest) in [
+            (".", " It rains."),
+            ("!\"", " It rains."),
+            ("。", "图片"),
+            ("", "\nIt rains."),
+            ("", "\", \"b\": 1"),
+            ("", ". It rains."),
+            ("", ""),
+            ("", " ..."),
+        ] {
+            assert!(!cut(&format!("{long}end{end}"), rest), "{end}{rest}");
+        }
+        // What is short was chosen so.
+        assert!(!cut("not in street 7", " and not in 8"));
+        assert!(!is_cut("é", &(0..1)) && !is_cut("", &(4..9)));
     }
 
     #[test]

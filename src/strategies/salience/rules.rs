@@ -4,7 +4,8 @@
 //! Each statement has features that are 0 or 1 (see [`Feature`]); its score is a logistic sum of their weights, with
 //! weights of its own for user, agent and tool. The weights were set by hand and then fitted (logistic regression, drawn to
 //! the first setting, signs kept) on the generated golden runs of every other repository; cues are words of English and
-//! German grammar, but they were written down, and the threshold chosen, by someone who had read all of that data.
+//! German grammar, but they were written down, and the threshold chosen, by someone who had read all of that data. What
+//! binds in Chinese is told by cues that no weight was fitted on.
 //! `reports/salience` has the figures, and says what was tuned on what. Linear in the text.
 
 use std::collections::{HashMap, HashSet};
@@ -78,7 +79,7 @@ impl Features {
     }
 
     fn set(&mut self, feature: Feature, is: bool) {
-        self.0 |= u64::from(is) << feature as u64;
+        self.0 = self.0 & !(1 << feature as u64) | u64::from(is) << feature as u64;
     }
 }
 
@@ -563,6 +564,250 @@ const DATES: &[&str] = &[
     "morgen",
 ];
 
+/// Chinese, which has no blanks: cues stand anywhere in a text, once what only looks like one ([`CHINESE_OTHERS`]) is gone.
+/// The weights were fitted without any.
+const CHINESE: &[(Feature, &[&str])] = &[
+    (
+        Feature::Prohibition,
+        &[
+            "不得",
+            "不能",
+            "不要",
+            "不可",
+            "不许",
+            "不許",
+            "不准",
+            "不应",
+            "不應",
+            "不允许",
+            "不允許",
+            "禁止",
+            "严禁",
+            "嚴禁",
+            "切勿",
+            "请勿",
+            "請勿",
+            "别再",
+            "别动",
+            "别改",
+            "别删",
+            "别用",
+            "别碰",
+            "避免",
+        ],
+    ),
+    (
+        Feature::Obligation,
+        &[
+            "必须",
+            "必須",
+            "务必",
+            "務必",
+            "必需",
+            "一律",
+            "只能",
+            "只可",
+            "只许",
+            "只許",
+            "只准",
+            "只用",
+            "仅限",
+            "僅限",
+            "仅用",
+            "一定要",
+            "应当",
+            "應當",
+            "应该",
+            "應該",
+            "确保",
+            "確保",
+            "始终",
+            "始終",
+        ],
+    ),
+    (
+        Feature::Bound,
+        &[
+            "超过",
+            "超過",
+            "至少",
+            "至多",
+            "最多",
+            "最少",
+            "少于",
+            "少於",
+            "多于",
+            "多於",
+            "低于",
+            "低於",
+            "高于",
+            "高於",
+            "晚于",
+            "晚於",
+            "以内",
+            "以內",
+            "之内",
+            "之內",
+            "之前",
+            "前完成",
+            "截止",
+            "期限",
+            "预算",
+            "預算",
+            "上限",
+            "下限",
+            "最迟",
+            "最遲",
+            "最晚",
+            "限制",
+            "为止",
+            "為止",
+        ],
+    ),
+    (Feature::Negation, &["没有", "沒有", "不用", "不必", "无需", "無需", "不再", "不是", "并非"]),
+    (
+        Feature::Request,
+        &[
+            "请",
+            "請",
+            "帮我",
+            "幫我",
+            "我要",
+            "我想要",
+            "我想让",
+            "我需要",
+            "我们需要",
+            "麻烦",
+            "麻煩",
+            "希望",
+        ],
+    ),
+    (
+        Feature::Chatter,
+        &[
+            "谢谢",
+            "謝謝",
+            "多谢",
+            "你好",
+            "您好",
+            "早上好",
+            "晚上好",
+            "再见",
+            "不客气",
+            "辛苦了",
+            "哈哈",
+            "抱歉",
+            "对不起",
+            "天气",
+            "天氣",
+            "咖啡",
+            "午饭",
+            "周末",
+            "生日",
+        ],
+    ),
+    (Feature::Money, &["欧元", "歐元", "美元", "日元", "人民币", "万元", "块钱"]),
+    (
+        Feature::Date,
+        &[
+            "明天", "后天", "今晚", "星期", "下周", "月底", "年底", "周一", "周二", "周三", "周四", "周五",
+            "周六", "周日",
+        ],
+    ),
+];
+
+/// Words of Chinese that hold a cue and are none: questions ("能不能"), what cannot be helped, asking how.
+const CHINESE_OTHERS: &[&str] = &[
+    "能不能",
+    "可不可以",
+    "要不要",
+    "该不该",
+    "应不应",
+    "是不是",
+    "有没有",
+    "不可能",
+    "不可思议",
+    "不得不",
+    "不得了",
+    "不得已",
+    "舍不得",
+    "恨不得",
+    "巴不得",
+    "怪不得",
+    "记不得",
+    "不要紧",
+    "请问",
+    "請問",
+    "申请",
+    "申請",
+    "邀请",
+    "邀請",
+    "请假",
+    "请教",
+    "没有问题",
+    "应该是",
+    "应该会",
+    "应该累",
+    "应该很",
+    "之前我",
+    "之前你",
+    "之前的",
+    "之前说",
+    "之前有",
+    "之前在",
+    "之前已",
+];
+
+/// Phrases of small talk that hold a cue of what binds.
+const SMALL_TALK: &[&str] =
+    &["cannot believe", "can't believe", "can not believe", "cannot thank", "can't thank", "can't complain"];
+
+/// Who is guessed at after "must be", and what one guesses: "you must be tired" obliges nobody.
+const GUESSES: &[(&[&str], &[&str])] = &[
+    (
+        &["you", "he", "she", "they", "we", "i"],
+        &[
+            "tired",
+            "exhausted",
+            "joking",
+            "kidding",
+            "busy",
+            "right",
+            "wrong",
+            "mistaken",
+            "hungry",
+            "thirsty",
+            "bored",
+            "crazy",
+            "mad",
+            "insane",
+            "dreaming",
+            "sleepy",
+            "asleep",
+            "worried",
+            "proud",
+            "happy",
+            "glad",
+            "sad",
+            "angry",
+            "annoyed",
+            "confused",
+            "excited",
+            "thrilled",
+            "new",
+            "freezing",
+        ],
+    ),
+    (
+        &["it", "that", "this", "there"],
+        &["fun", "nice", "lovely", "exhausting", "annoying", "frustrating", "boring", "awful", "terrible"],
+    ),
+];
+
+/// What may stand before the state that is guessed.
+const INTENSIFIERS: &[&str] =
+    &["so", "very", "really", "quite", "pretty", "rather", "still", "all", "getting"];
+
 /// From so many statements of one form on, they are bulk: lines of a log, entries of a listing.
 const BULK: usize = 3;
 
@@ -585,8 +830,83 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
+/// How many words there are in what [`plain`] made; of a run without blanks in Chinese or Japanese, half as many as
+/// characters.
+pub(super) fn n_words(plain: &str) -> usize {
+    let wide = |word: &str| word.chars().filter(|c| matches!(c, '\u{3040}'..='\u{9fff}')).count();
+    plain.split_whitespace().map(|word| (wide(word) / 2).max(1)).sum()
+}
+
+/// What the cues of Chinese tell of a text.
+fn cued_chinese(text: &str) -> Vec<Feature> {
+    if !text.contains(|c: char| matches!(c, '\u{4e00}'..='\u{9fff}')) {
+        return Vec::new();
+    }
+    let mut text = text.to_owned();
+    for other in CHINESE_OTHERS.iter().filter(|other| text.contains(*other)).collect::<Vec<_>>() {
+        text = text.replace(other, " ");
+    }
+    let told = CHINESE.iter().filter(|(_, cues)| cues.iter().any(|cue| text.contains(cue)));
+    told.map(|(feature, _)| *feature).collect()
+}
+
+/// Words made by [`plain`] without small talk: who guesses or marvels asks for nothing.
+fn without_small_talk(plain: &str) -> String {
+    let mut plain = plain.to_owned();
+    for phrase in SMALL_TALK {
+        plain = plain.replace(&format!(" {phrase} "), " ");
+    }
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let is_guess = |at: usize| {
+        let who = at.checked_sub(1).and_then(|at| words.get(at)).copied().unwrap_or("");
+        let after = words.get(at + 1..).unwrap_or(&[]);
+        let state = after.iter().skip(1).find(|word| !INTENSIFIERS.contains(word)).copied().unwrap_or("");
+        words[at] == "must"
+            && GUESSES.iter().any(|(whom, states)| {
+                whom.contains(&who)
+                    && (after.starts_with(&["have", "been"])
+                        || after.first() == Some(&"be") && states.contains(&state))
+            })
+    };
+    let left = (0..words.len()).filter(|&at| !is_guess(at)).map(|at| words[at]);
+    left.fold(" ".to_owned(), |left, word| left + word + " ")
+}
+
+/// What a user's statement has once small talk is set aside. The features were fitted with it, and stay; the score and
+/// the kind are those of what is left.
+fn meant(candidate: &Candidate<'_>, mut f: Features) -> Features {
+    const BINDING: [Feature; 2] = [Feature::Obligation, Feature::Prohibition];
+    if candidate.source == Source::User && BINDING.iter().any(|feature| f.has(*feature)) {
+        let plain = plain(candidate.text);
+        let left = without_small_talk(&plain);
+        if left != plain {
+            let told: Vec<Feature> = cued(&left).chain(cued_chinese(candidate.text)).collect();
+            BINDING.iter().for_each(|feature| f.set(*feature, told.contains(feature)));
+            // "I cannot believe there is no way": nothing is forbidden.
+            let marvels = holds(&plain, SMALL_TALK);
+            f.set(
+                Feature::Negation,
+                f.has(Feature::Negation) && !(marvels && !told.contains(&Feature::Prohibition)),
+            );
+        }
+    }
+    f
+}
+
+/// Whether a text says that something must be, bounds it or forbids it; "each" and "only" alone do not.
+pub(super) fn binds(text: &str) -> bool {
+    let plain = plain(text);
+    let is_binding = |f| matches!(f, Feature::Obligation | Feature::Bound | Feature::Prohibition);
+    [&OBLIGATION[..10], BOUND, PROHIBITION].iter().any(|cues| holds(&plain, cues))
+        || cued_chinese(text).into_iter().any(is_binding)
+}
+
 /// Whether a statement says no to something.
 pub(crate) fn negates(text: &str) -> bool {
+    let says_no = |feature| matches!(feature, Feature::Prohibition | Feature::Negation);
+    if cued_chinese(text).into_iter().any(says_no) {
+        return true;
+    }
     let plain = plain(text);
     holds(&plain, NEGATION) || holds(&plain, &PROHIBITION[..8]) || holds(&plain, &["nicht", "nie", "niemals"])
 }
@@ -729,7 +1049,7 @@ pub(crate) fn features(candidates: &[Candidate<'_>], around: &Around) -> Vec<Fea
     for (candidate, plain) in candidates.iter().zip(&plains) {
         let text = candidate.text;
         let mut f = Features::default();
-        let n_words = plain.split(' ').filter(|word| !word.is_empty()).count();
+        let n_words = n_words(plain);
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         let solid = text.chars().filter(|c| !c.is_whitespace()).count();
         let n_plain =
@@ -751,7 +1071,7 @@ pub(crate) fn features(candidates: &[Candidate<'_>], around: &Around) -> Vec<Fea
         f.set(Feature::Specific, values.iter().any(|value| is_telling(value)));
         f.set(Feature::Number, text.bytes().any(|b| b.is_ascii_digit()));
         f.set(Feature::Money, text.contains(['$', '€', '£']));
-        cued(plain).for_each(|feature| f.set(feature, true));
+        cued(plain).chain(cued_chinese(text)).for_each(|feature| f.set(feature, true));
 
         let is_of_listing = is_listed(candidate) && listed[&candidate.step] >= BULK;
         f.set(Feature::Bulk, is_of_listing || forms[&form(plain)] >= BULK);
@@ -770,6 +1090,7 @@ pub(crate) fn features(candidates: &[Candidate<'_>], around: &Around) -> Vec<Fea
 pub(crate) fn rate(candidates: &[Candidate<'_>], around: &Around) -> Vec<Rating> {
     let all = features(candidates, around);
     let rating = |(candidate, f): (&Candidate<'_>, Features)| {
+        let f = meant(candidate, f);
         let weights = super::weights::of(candidate.source);
         let sum: f64 = Feature::ALL.iter().filter(|&&x| f.has(x)).map(|&x| weights.1[x as usize]).sum();
         let score = 1.0 / (1.0 + libm::exp(-(weights.0 + sum)));
@@ -812,6 +1133,80 @@ mod tests {
         assert_eq!(of(&texts), [true, true, true, false]);
         // Two of them may be the hits of a search.
         assert_eq!(of(&texts[..2]), [false, false]);
+    }
+
+    fn user(text: &str) -> Rating {
+        let candidate = Candidate { step: 3, bytes: 0..1, text, source: Source::User };
+        rate(&[candidate], &Around::default())[0]
+    }
+
+    #[test]
+    fn chinese_constraints_are_kept() {
+        for text in [
+            "报告不能超过三十页。",
+            "必须在6月12日之前完成！",
+            "图片一律不得使用。",
+            "预算不得超过500欧元。",
+            "請務必使用繁體中文。",
+            "最多只能有五个章节。",
+            "禁止修改数据库的结构。",
+        ] {
+            let rating = user(text);
+            assert!(rating.score > 0.3 && rating.kind == ItemKind::Constraint, "{text} {rating:?}");
+        }
+        for text in [
+            "天气很好。",
+            "好的，谢谢。",
+            "能不能快一点？",
+            "这不可能吧。",
+            "请问现在几点了？",
+            "没有问题。",
+            "你应该累了。",
+        ] {
+            let rating = user(text);
+            assert!(rating.score < 0.3, "{text} {rating:?}");
+            let binds = [Feature::Prohibition, Feature::Obligation, Feature::Bound, Feature::Request];
+            assert!(!binds.iter().any(|feature| rating.features.has(*feature)), "{text} {rating:?}");
+        }
+        assert!(
+            negates("图片一律不得使用。") && !negates("能不能快一点？") && !negates("必须在周五之前完成。")
+        );
+        // Of words in Latin letters each counts, whatever stands around them.
+        assert_eq!(n_words(&plain("keep it under 5 pages")), 5);
+        assert_eq!(n_words(&plain("请用 rust 写一份报告")), 1 + 1 + 2);
+    }
+
+    #[test]
+    fn small_talk_binds_nobody() {
+        for text in [
+            "You must be tired.",
+            "You must be so very tired by now.",
+            "You must be joking, right?",
+            "He must have been busy.",
+            "That must be fun.",
+            "I cannot believe how nice it is.",
+            "I can’t believe there’s no way to help in a situation like this.",
+        ] {
+            let rating = user(text);
+            assert!(rating.kind != ItemKind::Constraint && rating.score < 0.3, "{text} {rating:?}");
+        }
+        for text in [
+            "You must be careful with the migrations.",
+            "You must be tired, but the tests must not be touched.",
+            "It must be right on the first page.",
+            "You must not be busy at five.",
+            "The list must be new each day.",
+            "I cannot believe it, never do that.",
+        ] {
+            let rating = user(text);
+            assert!(rating.kind == ItemKind::Constraint && rating.score > 0.3, "{text} {rating:?}");
+        }
+        // The features themselves stay what the weights were fitted on.
+        let candidate = Candidate { step: 3, bytes: 0..1, text: "You must be tired.", source: Source::User };
+        assert!(features(&[candidate], &Around::default())[0].has(Feature::Obligation));
+        for text in ["", "must", "you must", "must be", "you must be"] {
+            assert_eq!(without_small_talk(&plain(text)), plain(text));
+        }
     }
 
     #[test]
