@@ -1315,12 +1315,13 @@ mod tests {
                     triggers = [{ name = \"intent\", model = [\"none\", \"m\"] }]";
         let plan = Plan::parse("experiment.toml", text, &Catalogue::built_in()).unwrap();
         let of = |v: &Variant| (v.label.clone(), v.models().map(str::to_owned).collect::<Vec<_>>());
-        let expected =
-            [("mask @ intent(model=none)", vec![]), ("mask @ intent(model=m)", vec!["m".to_owned()])];
-        assert_eq!(
-            plan.variants.iter().map(of).collect::<Vec<_>>(),
-            expected.map(|(l, m)| (l.to_owned(), m))
-        );
+        let expected = [
+            ("full @ never", vec![]),
+            ("mask @ intent(model=none)", vec![]),
+            ("mask @ intent(model=m)", vec!["m".to_owned()]),
+        ];
+        let expected = expected.map(|(label, models)| (label.to_owned(), models));
+        assert_eq!(plan.variants.iter().map(of).collect::<Vec<_>>(), expected);
         let groups: Vec<Option<&str>> = plan.groups().into_iter().map(|group| group.0).collect();
         assert_eq!(groups, [None, Some("m")]);
     }

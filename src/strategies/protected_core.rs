@@ -139,12 +139,17 @@ impl Strategy for ProtectedCore {
         };
         extraction.picked.retain(is_core);
 
-        let picked = held(log, extraction.picked, env)?;
+        let mut picked = held(log, extraction.picked, env)?;
         // What is given is no duplicate of what was picked: a decision that repeats a constraint is one all the same.
         if is_given {
             memory.set.items.retain(|held| held.kind != ItemKind::Constraint);
         }
-        let gone = memory.set.merge(picked.clone(), self.similarity, false);
+        let mut gone = memory.set.merge(picked.clone(), self.similarity, false);
+        if !is_given {
+            let lifted = pick::lifted(scope, &memory.set);
+            gone.extend(memory.set.merge(lifted.clone(), self.similarity, false));
+            picked.extend(lifted);
+        }
         memory.set.items.extend(given);
         let fallback = env.work.fallback;
         let rest = Rest {
