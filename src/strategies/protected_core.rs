@@ -211,8 +211,8 @@ impl Core<'_> {
         if fits(&whole) {
             return (whole, None);
         }
-        let forms: [(fn(&str) -> String, _); 2] = [(on_one_line, None), (shown, Some("goal cut"))];
-        for (shown, cut) in forms {
+        for (is_cut, cut) in [(false, None), (true, Some("goal cut"))] {
+            let shown = if is_cut { shown } else { on_one_line };
             let core = self.write("", shown);
             if !fits(&core) {
                 continue;

@@ -15,6 +15,7 @@ use crate::features::sentences;
 use crate::models::prompt::{Data, Prompt};
 
 mod candidates;
+mod chinese;
 mod extract;
 pub(super) mod goals;
 pub(super) mod pick;

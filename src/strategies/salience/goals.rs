@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use super::chinese;
 use super::rules::{self, content_words};
 use super::tasks;
 use crate::annotations::Annotations;
@@ -370,52 +371,6 @@ const NUDGES: &[&str] = &[
     "请继续",
 ];
 
-/// Chinese, which has no blanks: what says that the plan or the task is another one.
-const CHINESE_CHANGE: &[&str] = &[
-    "计划改变",
-    "计划有变",
-    "计划变了",
-    "计划变更",
-    "改变计划",
-    "改变主意",
-    "新目标",
-    "新的目标",
-    "目标变了",
-    "新任务",
-    "新的任务",
-    "任务变了",
-    "换个任务",
-];
-
-/// Of these it takes two in a sentence: one alone corrects a detail, or asks for the next step.
-const CHINESE_TURNS: &[&str] = &["改为", "改成", "不再", "现在请", "转而"];
-
-/// How a clause of Chinese begins that asks for something: no verb that is as often a noun ("测试").
-const CHINESE_VERBS: &[&str] = &[
-    "读取", "阅读", "写", "编写", "撰写", "改写", "重写", "起草", "修复", "修改", "删除", "添加", "增加",
-    "创建", "生成", "实现", "列出", "打开", "比较", "整理", "计算", "准备", "制作", "画", "绘制", "查找",
-    "寻找", "查看", "翻译", "解释", "总结", "优化", "重构", "安排", "汇总", "做",
-];
-
-/// What follows such a verb where something is told: that it was done, or how.
-const CHINESE_TOLD: &[char] = &['了', '得', '过', '完', '好', '到', '着', '成', '失', '中', '后', '时', '的'];
-
-/// Words of Chinese that may stand before those that count.
-const CHINESE_OPENERS: &[&str] = &[
-    "不对", "好的", "好吧", "好", "那么", "那就", "那", "现在", "请", "先", "我们", "然后", "接着", "再",
-    "算了",
-];
-
-/// Before and after what is given up, in a clause.
-const CHINESE_GIVES_UP: (&[&str], &str) =
-    (&["不要再", "不要", "别再", "别", "不用", "不必", "不再", "不"], "了");
-
-/// As [`RESUMES`]; the last only with a particle at the end ("still do it, then").
-const CHINESE_RESUMES: &[(bool, &str)] =
-    &[(true, "回到"), (true, "恢复"), (false, "继续"), (true, "还是"), (true, "還是")];
-
-const CHINESE_ASKS: &[&str] = &["请", "帮我", "帮忙", "我要", "我想", "需要", "麻烦", "改为", "改成"];
-
 /// How a sentence begins or ends that says nothing without the one before it, in words made by [`rules::plain`].
 const POINTS_BACK: (&[&str], &[&str]) = (
     &[" this is ", " that is ", " that's "],
@@ -602,8 +557,8 @@ impl Reader {
 
     /// What a clause goes back to (true) or on with: the task among those said, and what follows the words that name it.
     fn resumed_by(&self, clause: &str, is_question: bool) -> Option<(bool, usize, String)> {
-        if let Some((returns, object)) = resumes_chinese(clause, is_question) {
-            let task = self.named(returns, |task| shared_pairs(object, task))?;
+        if let Some((returns, object)) = chinese::resumes(clause, is_question) {
+            let task = self.named(returns, |task| chinese::shared_pairs(object, task))?;
             return Some((returns, task, String::new()));
         }
         let plain = rules::plain(clause);
@@ -652,8 +607,9 @@ impl Reader {
         };
         statements.iter().enumerate().find_map(|(at, range)| {
             let clauses: Vec<&str> = clauses(&message[range.clone()]).collect();
-            let gives_up =
-                |clause: &&str| given_up_chinese(clause).is_some_and(|o| shared_pairs(o, &current).is_some());
+            let gives_up = |clause: &&str| {
+                chinese::given_up(clause).is_some_and(|o| chinese::shared_pairs(o, &current).is_some())
+            };
             let after = clauses.iter().position(gives_up)? + 1;
             if clauses[after..].iter().any(|clause| asks(clause)) {
                 return Some((None, goal(range)));
@@ -812,7 +768,7 @@ fn change(step: u32, text: &str, passed: Option<u32>) -> Option<Goal> {
         changed(&message[range.clone()], next(at).is_some())
             .and_then(|found| if found == Found::Here { Some(at) } else { follower() })
             .or_else(|| {
-                announces_chinese(&message[range.clone()]).then(|| at + 1).filter(|_| next(at).is_some())
+                chinese::announces(&message[range.clone()]).then(|| at + 1).filter(|_| next(at).is_some())
             })
     })?;
     let range = statements[goal].clone();
@@ -890,12 +846,7 @@ fn changed(sentence: &str, has_next: bool) -> Option<Found> {
 fn changed_chinese(sentence: &str) -> Option<Found> {
     let holds = |cues: &[&str]| cues.iter().filter(|cue| turns_at(sentence, cue)).count();
     let rest = clauses(sentence).count() > 1;
-    if holds(CHINESE_CHANGE) > 0 && rest || holds(CHINESE_TURNS) > 1 { Some(Found::Here) } else { None }
-}
-
-/// Whether a sentence announces another task in Chinese, and does not say which.
-fn announces_chinese(sentence: &str) -> bool {
-    CHINESE_CHANGE.iter().any(|cue| sentence.contains(cue))
+    if holds(chinese::CHANGE) > 0 && rest || holds(chinese::TURNS) > 1 { Some(Found::Here) } else { None }
 }
 
 /// Whether a cue stands in a text, and no number after it, which would only be corrected.
@@ -925,7 +876,7 @@ fn without_openers(plain: &str) -> &str {
 
 /// Whether a sentence or clause asks for something: by its words, or since a clause of it begins with an imperative.
 fn asks(text: &str) -> bool {
-    if rules::holds(&rules::plain(text), ASKS) || CHINESE_ASKS.iter().any(|cue| text.contains(cue)) {
+    if rules::holds(&rules::plain(text), ASKS) || chinese::ASKS.iter().any(|cue| text.contains(cue)) {
         return true;
     }
     // What a list tells step by step need not be asked for, nor what is to be done "if".
@@ -933,7 +884,7 @@ fn asks(text: &str) -> bool {
     let is_case = line.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case("if "));
     !is_case
         && clauses(line).any(|clause| {
-            if asks_chinese(clause) {
+            if chinese::asks(clause) {
                 return true;
             }
             let plain = rules::plain(clause);
@@ -989,14 +940,7 @@ fn shared_words(object: &[&str], named: &str, task: &str) -> Option<(usize, usiz
     let stands = |word: &&str| words.contains(singular(word));
     let n = object.iter().filter(|word| stands(word)).count();
     let all = named.split_whitespace().filter(|word| word.len() > 3 && stands(word)).count();
-    (object.last().is_some_and(|word| stands(&word)) && 2 * n >= object.len()).then_some((n, all))
-}
-
-/// How many pairs of neighbouring characters of a text of Chinese stand in a task; none where less than half do.
-fn shared_pairs(object: &str, task: &str) -> Option<(usize, usize)> {
-    let chars: Vec<char> = object.chars().filter(|c| c.is_alphanumeric()).collect();
-    let n = chars.windows(2).filter(|pair| task.contains(&String::from_iter(*pair))).count();
-    (n > 0 && 2 * n >= chars.len() - 1).then_some((n, 0))
+    (object.last().is_some_and(stands) && 2 * n >= object.len()).then_some((n, all))
 }
 
 /// What a task asks for, in words made by [`rules::plain`]: without the clauses that give another one up, and without what
@@ -1006,11 +950,11 @@ fn wanted(text: &str) -> String {
     for clause in clauses(text) {
         let plain = rules::plain(clause);
         let opening = without_openers(&plain);
-        let gives_up = |cue: &&str| opening.strip_prefix(*cue).is_some_and(|rest| rest.starts_with(' '));
+        let gives_up = |cue: &&str| opening.strip_prefix(cue).is_some_and(|rest| rest.starts_with(' '));
         let mut rest = opening;
-        if given_up_chinese(clause).is_some() {
+        if chinese::given_up(clause).is_some() {
             rest = "";
-        } else if GIVES_UP.iter().any(|cue| gives_up(&cue)) {
+        } else if GIVES_UP.iter().any(gives_up) {
             rest =
                 [" and ", " und "].iter().find_map(|and| rest.split_once(and)).map_or("", |(_, rest)| rest);
         }
@@ -1021,48 +965,6 @@ fn wanted(text: &str) -> String {
         wanted.push(' ');
     }
     if wanted.trim().is_empty() { rules::plain(text) } else { wanted }
-}
-
-/// A clause of Chinese from the first word on that counts.
-fn without_chinese_openers(clause: &str) -> &str {
-    let mut rest = clause.trim();
-    while let Some(after) = CHINESE_OPENERS.iter().find_map(|opener| rest.strip_prefix(opener)) {
-        rest = after.trim_start();
-    }
-    rest
-}
-
-/// Whether a clause of Chinese begins with what is to be done.
-fn asks_chinese(clause: &str) -> bool {
-    let opening = without_chinese_openers(clause);
-    CHINESE_VERBS.iter().filter_map(|verb| opening.strip_prefix(verb)).any(|rest| {
-        !rest.starts_with(CHINESE_TOLD)
-            && rest.starts_with(|c: char| c.is_alphanumeric() || c.is_whitespace())
-    })
-}
-
-/// What a clause of Chinese gives up.
-fn given_up_chinese(clause: &str) -> Option<&str> {
-    let opening = without_chinese_openers(clause);
-    let opening =
-        opening.trim_end_matches(|c: char| !c.is_alphanumeric()).strip_suffix(CHINESE_GIVES_UP.1)?;
-    CHINESE_GIVES_UP
-        .0
-        .iter()
-        .find_map(|cue| opening.strip_prefix(cue))
-        .filter(|object| object.chars().count() > 1)
-}
-
-/// What a clause of Chinese goes back to (true) or on with.
-fn resumes_chinese(clause: &str, is_question: bool) -> Option<(bool, &str)> {
-    let opening = without_chinese_openers(clause);
-    CHINESE_RESUMES.iter().find_map(|&(returns, cue)| {
-        let object = opening.strip_prefix(cue)?.trim_end_matches(|c: char| !c.is_alphanumeric());
-        let bare = object.strip_suffix('吧');
-        let is_chosen = bare.is_some() && !is_question || !matches!(cue, "还是" | "還是");
-        let object = bare.unwrap_or(object).trim_end_matches(['了', '上']);
-        (is_chosen && object.chars().count() > 1).then_some((returns, object))
-    })
 }
 
 /// The statements of a message that are no code: neither lines between fences nor what reads like code. In a message that

@@ -886,7 +886,7 @@ fn meant(candidate: &Candidate<'_>, mut f: Features) -> Features {
             let marvels = holds(&plain, SMALL_TALK);
             f.set(
                 Feature::Negation,
-                f.has(Feature::Negation) && !(marvels && !told.contains(&Feature::Prohibition)),
+                f.has(Feature::Negation) && (!marvels || told.contains(&Feature::Prohibition)),
             );
         }
     }
