@@ -841,7 +841,9 @@ mod tests {
                         trigger: triggers::build("turns", toml::from_str("n = 2").unwrap()).unwrap(),
                         seed: 1,
                         model: None,
-                        embedder: None, trigger_model: None };
+                        embedder: None,
+                        trigger_model: None,
+                    };
                     if !recipe.strategy.recalls() {
                         return None;
                     }
@@ -878,7 +880,9 @@ mod tests {
                         trigger: triggers::build(trigger, toml::from_str(params).unwrap()).unwrap(),
                         seed: 1,
                         model: entry.takes_model.then(fickle),
-                        embedder: None, trigger_model: None };
+                        embedder: None,
+                        trigger_model: None,
+                    };
                     let run = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
                     let n = log.turns.iter().skip(1).filter(|t| t.decision.is_some()).count();
                     prop_assert_eq!(run.decisions.len(), n);

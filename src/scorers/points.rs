@@ -3,8 +3,8 @@
 //!
 //! A *point* is the moment after an event, numbered from 1, or the end of the run. There every context has the same
 //! head and the same tail (the turns not compressed yet); between them stands, for the variant, what its events left
-//! of the scope, with what it recalled for the decision there; for the ceiling (`full`) the scope itself; for one floor (`drop-all`) nothing; for the other
-//! (`shuffled`) the variant's own words in random order, which mean nothing.
+//! of the scope, with what it recalled for the decision there; for the ceiling (`full`) the scope itself; for one floor
+//! (`drop-all`) nothing; for the other (`shuffled`) the variant's own words in random order, which mean nothing.
 
 use std::borrow::Cow;
 
