@@ -225,6 +225,19 @@ pub trait Model: Send + Sync {
     }
 }
 
+impl Answer {
+    /// Tokens that were read, written, and cut from the prompt; of vectors only the last.
+    pub fn tokens(&self) -> (u64, u64, u64) {
+        let (read, written, cut) = match self {
+            Answer::Text(text) => (text.prompt_tokens, text.tokens, text.cut_tokens),
+            Answer::Scores(scores) => (scores.prompt_tokens, 0, scores.cut_tokens),
+            Answer::Vector { cut_tokens, .. } => (0, 0, *cut_tokens),
+            Answer::Tokens(_) => (0, 0, 0),
+        };
+        (u64::from(read), u64::from(written), u64::from(cut))
+    }
+}
+
 /// What experiments call no model at all.
 pub const NO_MODEL: &str = "none";
 
@@ -270,13 +283,9 @@ impl Model for Metered<'_> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.calls += calls.len() as u32;
         for answer in outcomes.iter().flatten() {
-            let (tokens_in, tokens_out) = match answer {
-                Answer::Text(text) => (text.prompt_tokens, text.tokens),
-                Answer::Scores(scores) => (scores.prompt_tokens, 0),
-                Answer::Vector { .. } | Answer::Tokens(_) => (0, 0),
-            };
-            asked.tokens_in += u64::from(tokens_in);
-            asked.tokens_out += u64::from(tokens_out);
+            let (read, written, _) = answer.tokens();
+            asked.tokens_in += read;
+            asked.tokens_out += written;
         }
         outcomes
     }

@@ -180,19 +180,10 @@ impl Work {
                 Call::Embed { .. } => self.embeddings += 1,
                 _ => self.calls += 1,
             }
-            match outcome {
-                Ok(Answer::Text(text)) => {
-                    self.tokens_in += u64::from(text.prompt_tokens);
-                    self.tokens_out += u64::from(text.tokens);
-                    self.tokens_cut += u64::from(text.cut_tokens);
-                }
-                Ok(Answer::Scores(scores)) => {
-                    self.tokens_in += u64::from(scores.prompt_tokens);
-                    self.tokens_cut += u64::from(scores.cut_tokens);
-                }
-                Ok(Answer::Vector { cut_tokens, .. }) => self.tokens_cut += u64::from(*cut_tokens),
-                Ok(Answer::Tokens(_)) | Err(_) => {}
-            }
+            let (read, written, cut) = outcome.as_ref().map_or((0, 0, 0), Answer::tokens);
+            self.tokens_in += read;
+            self.tokens_out += written;
+            self.tokens_cut += cut;
         }
         Ok(outcomes)
     }
