@@ -257,9 +257,11 @@ impl Strategy for Salience {
         memory.left_out += over.len();
         let goal = goals.current.as_ref().map(|goal| goal.text.as_str());
         // What is not shorter than the scope leaves out the background, then the task; then the scope stays, flagged.
-        let forms = [(memory.background.as_str(), goal), ("", goal), ("", None)];
-        let text = shortest_that_fits(
-            forms.iter().map(|(background, goal)| write(&memory, &over, background, *goal)),
+        let bare = (!memory.background.is_empty()).then_some("background left out");
+        let barest = goal.map_or(bare, |_| Some("task left out"));
+        let forms = [(memory.background.as_str(), goal, None), ("", goal, bare), ("", None, barest)];
+        let (text, warning) = shortest_that_fits(
+            forms.map(|(background, goal, warning)| (write(&memory, &over, background, goal), warning)),
             |text| count(text) <= limit,
         );
         env.work.items = rows(&memory.set, gone, &over);
@@ -267,6 +269,7 @@ impl Strategy for Salience {
         if memory.set.items.len() - over.len() > MANY {
             env.work.warning = Some("more than 50 items");
         }
+        env.work.warning = warning.or(env.work.warning);
         let mut at = 0;
         memory.set.items.retain(|_| {
             at += 1;
@@ -290,19 +293,20 @@ impl Strategy for Salience {
 }
 
 /// The first of several forms of a text, ever shorter, that fits; the last that says anything where none does: it is
-/// put in the place of the scope all the same, and refused there as longer than the original, which is told.
-pub(super) fn shortest_that_fits(
-    forms: impl IntoIterator<Item = String>,
+/// put in the place of the scope all the same, and refused there as longer than the original, which is told. With each form
+/// what it is to be warned of.
+fn shortest_that_fits(
+    forms: impl IntoIterator<Item = (String, Option<&'static str>)>,
     fits: impl Fn(&str) -> bool,
-) -> String {
+) -> (String, Option<&'static str>) {
     let mut last = String::new();
-    for text in forms.into_iter().filter(|text| !text.is_empty()) {
+    for (text, warning) in forms.into_iter().filter(|(text, _)| !text.is_empty()) {
         if fits(&text) {
-            return text;
+            return (text, warning);
         }
         last = text;
     }
-    last
+    (last, None)
 }
 
 /// Text of others under a head of ours: each line marked, so that none of them is taken for a head.
@@ -759,10 +763,14 @@ pub(super) mod tests {
 
     #[test]
     fn of_forms_that_are_all_too_long_the_shortest_is_refused_later() {
-        let forms = || ["a long form", "short", ""].map(str::to_owned);
-        assert_eq!(shortest_that_fits(forms(), |text| text.len() <= 5), "short");
-        assert_eq!(shortest_that_fits(forms(), |text| text.len() <= 4), "short");
-        assert_eq!(shortest_that_fits([String::new()], |_| true), "");
+        let forms = || [("a long form", None), ("short", Some("cut")), ("", None)];
+        let of = |most: usize| {
+            shortest_that_fits(forms().map(|(text, warning)| (text.to_owned(), warning)), |t| t.len() <= most)
+        };
+        assert_eq!(of(20), ("a long form".to_owned(), None));
+        assert_eq!(of(5), ("short".to_owned(), Some("cut")));
+        assert_eq!(of(4), ("short".to_owned(), None));
+        assert_eq!(shortest_that_fits([(String::new(), None)], |_| true).0, "");
     }
 
     #[test]

@@ -1,5 +1,35 @@
 //! Goals that are said in Chinese, which has no blanks between words: cues stand anywhere in a clause.
 
+use std::borrow::Cow;
+
+/// Whether it is a character of Chinese (or kanji).
+pub(super) fn is_han(c: char) -> bool {
+    matches!(c, '\u{4e00}'..='\u{9fff}')
+}
+
+/// The text with a blank wherever Chinese meets letters or digits of another script, so that they can be told apart.
+pub(super) fn set_apart(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_han) {
+        return Cow::Borrowed(text);
+    }
+    let mut apart = String::with_capacity(text.len() + 8);
+    let mut before = ' ';
+    for c in text.chars() {
+        if before.is_alphanumeric() && c.is_alphanumeric() && is_han(before) != is_han(c) {
+            apart.push(' ');
+        }
+        apart.push(c);
+        before = c;
+    }
+    Cow::Owned(apart)
+}
+
+/// The pairs of neighbouring characters of a word of Chinese, which stand for its words; nothing for other words.
+pub(super) fn pairs(word: &str) -> Vec<String> {
+    let chars: Vec<char> = word.chars().collect();
+    chars.windows(2).filter(|pair| pair.iter().all(|c| is_han(*c))).map(String::from_iter).collect()
+}
+
 /// What says that the plan or the task is another one.
 pub(super) const CHANGE: &[&str] = &[
     "计划改变",

@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::candidates::{Candidate, Source};
+use super::chinese;
 use crate::features::atoms::{self, AtomKind};
 use crate::features::sentences::is_numbered;
 
@@ -839,7 +840,7 @@ pub(super) fn n_words(plain: &str) -> usize {
 
 /// What the cues of Chinese tell of a text.
 fn cued_chinese(text: &str) -> Vec<Feature> {
-    if !text.contains(|c: char| matches!(c, '\u{4e00}'..='\u{9fff}')) {
+    if !text.contains(chinese::is_han) {
         return Vec::new();
     }
     let mut text = text.to_owned();

@@ -12,6 +12,7 @@
 
 use std::ops::Range;
 
+use super::chinese;
 use super::rules::{self, ItemKind};
 
 /// From so much of their words in common on, two constraints with other values speak of the same thing.
@@ -58,9 +59,14 @@ pub(crate) enum Conflict {
 
 impl Held {
     pub(crate) fn new(text: String, kind: ItemKind, step: u32, bytes: Range<u32>, score: f64) -> Self {
-        let values = rules::values(&text);
+        let apart = chinese::set_apart(&text);
+        let values = rules::values(&apart);
         let between = |c: char| !c.is_alphanumeric() && c != '_';
-        let mut order: Vec<u32> = text.split(between).flat_map(rules::content_words).collect();
+        let words = |word: &str| match word.contains(chinese::is_han) {
+            true => chinese::pairs(word).iter().map(|pair| hash(pair)).collect(),
+            false => rules::content_words(word),
+        };
+        let mut order: Vec<u32> = apart.split(between).flat_map(words).collect();
         if order.is_empty() {
             // Scripts without word lists, or code: what stands between blanks.
             order = text.split_whitespace().map(hash).collect();
@@ -315,6 +321,27 @@ mod tests {
         set.merge(new.map(|text| held(text, ItemKind::Constraint, 3)).to_vec(), 0.85, false);
         assert_eq!(set.items.len(), 2);
         assert_eq!(set.items[1].conflict, Some(Conflict::Newest));
+    }
+
+    #[test]
+    fn chinese_has_words_without_blanks() {
+        let mut set = Set::default();
+        let merge = |set: &mut Set, text: &str, kind, step| {
+            set.merge(vec![held(text, kind, step)], 0.85, false).len()
+        };
+        let of = ItemKind::Constraint;
+        assert_eq!(merge(&mut set, "搬迁费用不得超过4000欧元", of, 1), 0);
+        assert_eq!(merge(&mut set, "搬迁费用不得超过8000欧元", of, 5), 0);
+        let marks = [Some(Conflict::Earlier), Some(Conflict::Newest)];
+        assert_eq!([set.items[0].conflict, set.items[1].conflict], marks);
+        // A rule about something else contradicts neither.
+        assert_eq!(merge(&mut set, "报告不得超过20页", of, 6), 0);
+        assert_eq!(set.items[2].conflict, None);
+        // The same in nearly the same words is said once, another number twice.
+        let of = ItemKind::Fact;
+        assert_eq!(merge(&mut set, "图书馆的服务器每天晚上备份到6391号端口", of, 7), 0);
+        assert_eq!(merge(&mut set, "图书馆的服务器每天晚上都备份到6391号端口", of, 8), 1);
+        assert_eq!(merge(&mut set, "图书馆的服务器每天晚上备份到6392号端口", of, 9), 0);
     }
 
     #[test]
