@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Semantic triggers against the number of turns at equal tokens: `python3 reports/triggers/equal.py RUN [SEEDS]`. Needs pyarrow.
+"""Semantic triggers against the number of turns, and of tokens, at equal tokens: `python3 reports/triggers/equal.py RUN [SEEDS]`. Needs pyarrow.
 
 Prints tables: needs kept, discard lift, of annotated logs the share of cuts in the middle of a subtask, and the needs kept by kind of log (agent, outcome, length).
 
-RUN is a run of equal.toml. The repositories are halved at random. On one half a setting of `turns` is chosen: of those whose tokens sent, over all logs,
+RUN is a run of equal.toml. The repositories are halved at random. On one half a setting of `turns` (and one of `tokens`) is chosen: of those whose tokens sent, over all logs,
 are within 0.02 of the full tokens of those of the semantic trigger, the one that keeps most needs; if there is none, the nearest. On the other half the two are compared, log by log: tokens sent and needs kept (set `common`, tail 10), pooled, with
 95 % intervals by bootstrap over repositories. Halves and bootstrap are drawn from a seed; all SEEDS halvings (20) are made and their medians printed, so
 that no lucky half is picked.
+
+`equal.py RUN --tuned-on GRID`, for a sample with a model: of the settings in GRID, a run of equal.toml, that send as many tokens on the logs of RUN (within 0.02, without
+a model; else the nearest) the one that keeps most needs on the repositories that RUN does not have; compared on RUN, which need not hold more than these settings.
 """
 import random
 import statistics
@@ -18,6 +21,8 @@ import pyarrow.parquet as pq
 
 # (metric, stratum) in scores.parquet; each log's value counts by its weight.
 METRICS = [("need_retention", "set=common tail=10"), ("discard_lift", ""), ("mid_subtask_share", "")]
+NAMES = ["needs kept", "discard lift", "cuts in mid-subtask"]
+COUNTED = ("turns", "tokens")
 DRAWS = 500
 NEAR = 0.02
 
@@ -25,7 +30,7 @@ NEAR = 0.02
 def load(run):
     """variants {id: row}; logs {id: row}; per (variant, log): tokens sent and full, then weight and weighted value of each metric."""
     rows = lambda name, columns: pq.read_table(Path(run) / (name + ".parquet"), columns=columns).to_pylist()  # noqa: E731
-    variants = {r["variant"]: r for r in rows("variants", ["variant", "strategy", "trigger", "trigger_params"])}
+    variants = {r["variant"]: r for r in rows("variants", ["variant", "strategy", "strategy_params", "model", "trigger", "trigger_params"])}
     logs = {r["trajectory"]: r for r in rows("trajectories", ["trajectory", "repository", "format", "resolved", "n_turns"])}
     cells = {(r["variant"], r["trajectory"]): [r["tokens_sent"], r["tokens_full"]] + [0.0] * (2 * len(METRICS))
              for r in rows("cells", ["variant", "trajectory", "status", "tokens_sent", "tokens_full"]) if r["status"] == "ok"}
@@ -88,62 +93,117 @@ def told(results, seeds):
     return middle([r[0] for r in results]), middle([r[3] for r in results]), middle([r[1] for r in results]), low, high, holds, len(results)
 
 
-def main(args):
-    if len(args) not in (1, 2):
-        print(__doc__, file=sys.stderr)
-        return 2
-    variants, logs, cells = load(args[0])
-    seeds = int(args[1]) if len(args) == 2 else 20
+def best_of(grid, cells, semantic, logs, tuning):
+    """Of settings that send about as many tokens over these logs as a semantic trigger, the one that keeps most needs over those for tuning; else the nearest."""
+    wanted, found = sums(cells, semantic, logs)[0], {i: sums(cells, i, logs) for i in grid}
+    off = {i: abs(of[0] - wanted) / of[1] for i, of in found.items()}
+    near = [i for i in grid if off[i] <= NEAR]
+    return max(near, key=lambda i: sums(cells, i, tuning)[3]) if near else min(grid, key=off.get)
+
+
+def setting(variant):
+    return "%s %s" % (variant["trigger"], variant["trigger_params"].replace('"', ""))
+
+
+def by_repository(logs):
     groups = defaultdict(list)
     for log, row in logs.items():
         groups[row["repository"] or log].append(log)
-    names, classes = sorted(groups), kinds_of(logs)
-    kinds = sorted({(v["strategy"], v["trigger"]) for v in variants.values() if v["trigger"] not in ("turns", "never")})
-    tables = defaultdict(list)
-    for strategy, trigger in kinds:
-        semantic = next(i for i, v in variants.items() if (v["strategy"], v["trigger"]) == (strategy, trigger))
-        grid = sorted(i for i, v in variants.items() if (v["strategy"], v["trigger"]) == (strategy, "turns"))
-        results, chosen = defaultdict(list), defaultdict(int)
-        for seed in range(seeds):
-            draw = random.Random(seed)
-            order = names[:]
-            draw.shuffle(order)
-            tuning, test = order[: len(order) // 2], sorted(order[len(order) // 2:])
-            tuned = [log for name in tuning for log in groups[name]]
-            wanted = sums(cells, semantic, tuned)[0]
-            found = {i: sums(cells, i, tuned) for i in grid}
-            off = {i: abs(of[0] - wanted) / of[1] for i, of in found.items()}
-            near = [i for i in grid if off[i] <= NEAR]
-            best = max(near, key=lambda i: found[i][3]) if near else min(grid, key=off.get)
-            chosen[variants[best]["trigger_params"]] += 1
+    return groups
 
-            def parts(of):
-                kept = {name: [log for log in groups[name] if log in of] for name in test}
-                return {n: (sums(cells, semantic, k), sums(cells, best, k)) for n, k in kept.items() if k}
+
+def by_trigger(variants):
+    """(strategy, model, its parameters) and trigger: ids."""
+    found = defaultdict(lambda: defaultdict(list))
+    for i, v in sorted(variants.items()):
+        if v["trigger"] != "never":
+            found[v["strategy"], v["model"] or "", v["strategy_params"]][v["trigger"]].append(i)
+    return {of: dict(sorted(found[of].items())) for of in sorted(found)}
+
+
+def table(head, rows):
+    print("\n| strategy | model | trigger | beside | token savings, difference | %s\n| --- | --- | --- | --- | ---: | %s" % (head, "---: | " * head.count("|")))
+    print("\n".join("| %s | %s | %s | %s | %s |" % row for row in rows))
+
+
+def halved(run, seeds):
+    variants, logs, cells = load(run)
+    groups = by_repository(logs)
+    names, classes = sorted(groups), kinds_of(logs)
+    tables = defaultdict(list)
+    for (strategy, model, _), triggers in by_trigger(variants).items():
+        for trigger, other in [(t, o) for t in triggers if t not in COUNTED for o in COUNTED if o in triggers]:
+            semantic, grid = triggers[trigger][0], triggers[other]
+            results, chosen = defaultdict(list), defaultdict(int)
+            for seed in range(seeds):
+                draw = random.Random(seed)
+                order = names[:]
+                draw.shuffle(order)
+                tuning, test = order[: len(order) // 2], sorted(order[len(order) // 2:])
+                tuned = [log for name in tuning for log in groups[name]]
+                best = best_of(grid, cells, semantic, tuned, tuned)
+                chosen[setting(variants[best])] += 1
+
+                def parts(of):
+                    kept = {name: [log for log in groups[name] if log in of] for name in test}
+                    return {n: (sums(cells, semantic, k), sums(cells, best, k)) for n, k in kept.items() if k}
+                for metric in range(len(METRICS)):
+                    results[metric].append(compared(parts(logs), draw, metric))
+                for kind, of in classes:
+                    results[kind].append(compared(parts(of), draw))
+            head = (strategy, model or "-", trigger, max(chosen, key=chosen.get))
             for metric in range(len(METRICS)):
-                results[metric].append(compared(parts(logs), draw, metric))
-            for kind, of in classes:
-                results[kind].append(compared(parts(of), draw))
-        usual = max(chosen, key=chosen.get).replace('"', "")
-        for metric in range(len(METRICS)):
-            row = told(results[metric], seeds)
-            tables[metric].append("| %s | %s | %s | %s |" % (strategy, trigger, usual, "- | - | - | - | -" if row is None else
-                                  "%+.3f | %.3f | %+.3f | [%+.3f, %+.3f] | %d of %d" % row))
-        cells_of = [told(results[kind], seeds) for kind, _ in classes]
-        # Decided in more than half of the halvings: with a star.
-        tables["kinds"].append("| %s | %s | %s |" % (strategy, trigger, " | ".join(
-            "-" if row is None else "%+.3f%s" % (row[2], "*" if 2 * row[5] < row[6] else "") for row in cells_of)))
+                row = told(results[metric], seeds)
+                if row:
+                    tables[metric].append((*head, "%+.3f | %.3f | %+.3f | [%+.3f, %+.3f] | %d of %d" % row))
+            cells_of = [told(results[kind], seeds) for kind, _ in classes]
+            # Decided in more than half of the halvings: with a star.
+            tables["kinds"].append((*head, " | ".join(
+                ["-"] + ["-" if row is None else "%+.3f%s" % (row[2], "*" if 2 * row[5] < row[6] else "") for row in cells_of])))
     print("%d logs of %d repositories, %d halvings" % (len(logs), len(names), seeds))
-    for metric, name in enumerate(["needs kept", "discard lift", "cuts in mid-subtask"]):
-        if all(row.endswith("| - | - | - | - | - |") for row in tables[metric]):
-            continue
-        print("\n| strategy | trigger | `turns` most often chosen | token savings, difference | %s under `turns` | difference "
-              "| median interval | halvings in which it holds 0 |\n| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |" % name)
-        print("\n".join(tables[metric]))
-    heads = ["%s (%d)" % (name, len(of)) for name, of in classes]
-    print("\nNeeds kept, difference, by kind of log (number of logs); * interval without 0 in most halvings.\n")
-    print("| strategy | trigger | %s |\n| --- | --- | %s |" % (" | ".join(heads), " | ".join(["---:"] * len(heads))))
-    print("\n".join(tables["kinds"]))
+    for metric, name in enumerate(NAMES):
+        if tables[metric]:
+            table("%s beside | difference | median interval | halvings in which it holds 0 |" % name, tables[metric])
+    print("\nNeeds kept, difference, by kind of log (number of logs); * interval without 0 in most halvings.")
+    table("".join("%s (%d) | " % (name, len(of)) for name, of in classes).rstrip(), tables["kinds"])
+
+
+def tuned_on(run, grid_run):
+    """Settings that send as many tokens here, the best of them by the other repositories of a larger run, compared on all logs of this one."""
+    variants, logs, cells = load(run)
+    g_variants, g_logs, g_cells = load(grid_run)
+    here = {row["repository"] for row in logs.values()}
+    others = [log for log, row in g_logs.items() if row["repository"] not in here]
+    groups, grids, tables = by_repository(logs), by_trigger(g_variants), defaultdict(list)
+    for (strategy, model, params), triggers in by_trigger(variants).items():
+        grid = next(of for (s, m, _), of in grids.items() if s == strategy and not m)
+        for trigger, other in [(t, o) for t in triggers if t not in COUNTED for o in COUNTED if o in grid]:
+            best = g_variants[best_of(grid[other], g_cells, grid[trigger][0], logs, others)]
+            beside = [i for i in triggers.get(other, []) if setting(variants[i]) == setting(best)]
+            head = (strategy, model or "-", trigger, setting(best))
+            if not beside:
+                tables[0].append((*head, "not in this run | | |"))
+                continue
+            parts = {n: (sums(cells, triggers[trigger][0], k), sums(cells, beside[0], k)) for n, k in groups.items()}
+            for metric in range(len(METRICS)):
+                row = compared(parts, random.Random(0), metric)
+                if row:
+                    saved, kept, (low, high), base = row
+                    tables[metric].append((*head, "%+.3f | %.3f | %+.3f | [%+.3f, %+.3f]" % (saved, base, kept, low, high)))
+    print("%d logs of %d repositories; settings by %d logs of others" % (len(logs), len(groups), len(others)))
+    for metric, name in enumerate(NAMES):
+        if tables[metric]:
+            table("%s beside | difference | interval |" % name, tables[metric])
+
+
+def main(args):
+    if len(args) == 3 and args[1] == "--tuned-on":
+        tuned_on(args[0], args[2])
+    elif len(args) in (1, 2):
+        halved(args[0], int(args[1]) if len(args) == 2 else 20)
+    else:
+        print(__doc__, file=sys.stderr)
+        return 2
     return 0
 
 

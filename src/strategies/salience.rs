@@ -13,6 +13,7 @@ use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
 use crate::features::sentences;
 use crate::models::prompt::{Data, Prompt};
+use std::collections::HashSet;
 
 mod candidates;
 mod chinese;
@@ -134,8 +135,8 @@ impl Default for Salience {
 #[derive(Default)]
 struct Memory {
     set: Set,
-    /// Items that went over the cap so far.
-    left_out: usize,
+    /// What went over the cap so far.
+    left_out: HashSet<String>,
     background: String,
     goals: goals::Reader,
 }
@@ -254,7 +255,7 @@ impl Strategy for Salience {
         let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
         let line = |held: &Held| count(&quotation(held));
         let over = if self.cap_tokens == 0 { Vec::new() } else { memory.set.over(self.cap_tokens, line) };
-        memory.left_out += over.len();
+        memory.left_out.extend(over.iter().map(|&at| memory.set.items[at].text.clone()));
         let goal = goals.current.as_ref().map(|goal| goal.text.as_str());
         // What is not shorter than the scope leaves out the background, then the task; then the scope stays, flagged.
         let bare = (!memory.background.is_empty()).then_some("background left out");
@@ -506,8 +507,8 @@ fn write(memory: &Memory, over: &[usize], background: &str, goal: Option<&str>) 
     if !items.is_empty() {
         text.push_str(&format!("SALIENT INFORMATION\n{items}"));
     }
-    if memory.left_out > 0 {
-        text.push_str(&format!("({} more left out for their length)\n", memory.left_out));
+    if !memory.left_out.is_empty() {
+        text.push_str(&format!("({} more left out for their length)\n", memory.left_out.len()));
     }
     if !background.is_empty() {
         text.push_str(&format!("BACKGROUND SUMMARY\n{}", set_off(background)));

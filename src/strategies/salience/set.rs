@@ -1,9 +1,9 @@
 //! The cumulative set of kept items: one entry for what was said several times, and both where two contradict.
 //!
 //! Two items are duplicates if they say nearly the same (cosine of their vectors, or without vectors the share of the
-//! shorter one's content words, at least the threshold) and neither has a value or a negation that the other lacks
-//! differently: "at most $500" and "at most $5000" are close in every embedding and not the same. Nor are constraints of
-//! the same words in another order: "Alice must not call Bob". Two facts are
+//! shorter one's content words, at least the threshold; where each has a word of its own, of all their words, and constraints never) and neither has
+//! a value or a negation that the other lacks differently: "at most $500" and "at most $5000" are close in every embedding and not the same. Nor are
+//! constraints of the same words in another order: "Alice must not call Bob". Two facts are
 //! duplicates, too, if they give the same telling value to the same thing, in whatever words. Of duplicates the
 //! one with more values stays (the source keeps the shorter, which loses numbers: an option). Constraints that speak of
 //! the same with other values are both kept, and the one that was said last is marked, whichever was said first; values
@@ -17,6 +17,40 @@ use super::rules::{self, ItemKind};
 
 /// From so much of their words in common on, two constraints with other values speak of the same thing.
 const SAME_MATTER: f64 = 0.5;
+
+/// Values that are written as words.
+const SPELT: &[&str] = &[
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "january",
+    "february",
+    "april",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "true",
+    "false",
+];
 
 /// From so many of all their words in common on, two constraints differ in order alone.
 const SAME_WORDS: f64 = 0.85;
@@ -60,7 +94,7 @@ pub(crate) enum Conflict {
 impl Held {
     pub(crate) fn new(text: String, kind: ItemKind, step: u32, bytes: Range<u32>, score: f64) -> Self {
         let apart = chinese::set_apart(&text);
-        let values = rules::values(&apart);
+        let mut values = rules::values(&apart);
         let between = |c: char| !c.is_alphanumeric() && c != '_';
         let words = |word: &str| match word.contains(chinese::is_han) {
             true => chinese::pairs(word).iter().map(|pair| hash(pair)).collect(),
@@ -71,6 +105,9 @@ impl Held {
             // Scripts without word lists, or code: what stands between blanks.
             order = text.split_whitespace().map(hash).collect();
         }
+        values.extend(text.split(between).map(str::to_lowercase).filter(|w| SPELT.contains(&w.as_str())));
+        values.sort_unstable();
+        values.dedup();
         let mut words = order.clone();
         words.sort_unstable();
         words.dedup();
@@ -105,8 +142,16 @@ impl Held {
             _ => {
                 let shared = self.shared(other);
                 let least = self.words.len().min(other.words.len());
-                // Of very few words, all must agree in both.
-                let by = if least < 3 { self.words.len().max(other.words.len()) } else { least };
+                let most = self.words.len().max(other.words.len());
+                // What each has alone tells the two apart; of constraints one word of each does.
+                let is_bound = self.kind == ItemKind::Constraint && other.kind == ItemKind::Constraint;
+                let by = match shared < least {
+                    true if is_bound => return 0.0,
+                    true => least + most - shared,
+                    // Of very few words, all must agree in both.
+                    false if least < 3 => most,
+                    false => least,
+                };
                 shared as f64 / by.max(1) as f64
             }
         }
@@ -252,22 +297,24 @@ impl Set {
         })
     }
 
-    /// Which items must go so that their tokens fit: the least important kind first, of a kind the oldest.
+    /// Which items must go so that their tokens fit: the least important kind first, of a kind the oldest. The first that does not fit
+    /// ends the list, so that nothing stays for which something more important went; what is longer than the cap goes alone.
     pub(crate) fn over(&self, cap: u32, tokens: impl Fn(&Held) -> u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.items.len()).collect();
         order.sort_by_key(|&at| {
             let held = &self.items[at];
             (held.kind, std::cmp::Reverse(held.last))
         });
-        let mut left = cap;
+        let mut left = Some(cap);
         let mut over: Vec<usize> = order
             .into_iter()
-            .filter(|&at| match left.checked_sub(tokens(&self.items[at])) {
-                Some(rest) => {
-                    left = rest;
-                    false
+            .filter(|&at| {
+                let tokens = tokens(&self.items[at]);
+                if tokens > cap {
+                    return true;
                 }
-                None => true,
+                left = left.and_then(|left| left.checked_sub(tokens));
+                left.is_none()
             })
             .collect();
         over.sort_unstable();
@@ -444,6 +491,65 @@ mod tests {
         assert_eq!(set.over(2, |_| 1), [1, 2]);
         assert_eq!(set.over(0, |_| 1), [0, 1, 2, 3]);
         assert!(set.over(4, |_| 1).is_empty());
+        // A decision that does not fit takes no place from facts, but they do not take its; what is longer than the cap goes alone.
+        let long = |held: &Held, of: ItemKind, n: u32| if held.kind == of { n } else { 1 };
+        assert_eq!(set.over(3, |held| long(held, ItemKind::Decision, 3)), [1, 2, 3]);
+        assert_eq!(set.over(3, |held| long(held, ItemKind::Decision, 4)), [3]);
+    }
+
+    #[test]
+    fn constraints_that_each_have_a_word_of_their_own_are_two() {
+        use Conflict::{Earlier, Newest};
+        for (old, new, is_marked) in [
+            (
+                "The book must be bound in red leather with a gilt edge",
+                "The book must be bound in blue leather with a gilt edge",
+                false,
+            ),
+            (
+                "You must keep the old customer files on the server",
+                "You must delete the old customer files on the server",
+                false,
+            ),
+            (
+                "The report must arrive before noon on Monday",
+                "The report must arrive before noon on Tuesday",
+                true,
+            ),
+            (
+                "The roof has to be mended within two weeks",
+                "The roof has to be mended within three weeks",
+                true,
+            ),
+        ] {
+            let mut set = Set::default();
+            set.merge(
+                vec![held(old, ItemKind::Constraint, 1), held(new, ItemKind::Constraint, 5)],
+                0.85,
+                false,
+            );
+            assert_eq!(texts(&set), [old, new]);
+            let marks: Vec<_> = set.items.iter().map(|held| held.conflict).collect();
+            assert_eq!(marks, if is_marked { [Some(Earlier), Some(Newest)] } else { [None, None] });
+        }
+        // One that says more is the same one, and facts that differ in one of ten words are two.
+        let mut set = Set::default();
+        let said = |text: &str, of| vec![held(text, of, 1)];
+        set.merge(said("The book must be bound in red leather", ItemKind::Constraint), 0.85, false);
+        assert_eq!(
+            set.merge(
+                said("As agreed the book must be bound in red leather", ItemKind::Constraint),
+                0.85,
+                false
+            )
+            .len(),
+            1
+        );
+        let rest = "field joins orders, customers, invoices, parcels, receipts, drivers, routes";
+        let facts = [format!("the slug {rest}"), format!("the code {rest}")];
+        for fact in &facts {
+            assert!(set.merge(said(fact, ItemKind::Fact), 0.85, false).is_empty());
+        }
     }
 
     #[test]
