@@ -125,6 +125,7 @@ impl Strategy for ProtectedCore {
             min_rating: 0.0,
             max_rated: self.max_rated,
             prior: 1.0,
+            similarity: self.similarity,
         };
         let mut extraction = pick::pick(scope, &goals, &picking, env)?;
         if extraction.picked.is_empty() && self.extract.resolved(env) != Method::Rules {

@@ -42,6 +42,7 @@ pub(crate) struct Picking {
     pub(crate) max_rated: usize,
     /// How much the rules count beside a method that judges.
     pub(crate) prior: f64,
+    pub(crate) similarity: f64,
 }
 
 /// What an event gave.
@@ -127,7 +128,13 @@ pub(crate) fn pick(
     };
     let Some(judged) = judged else { return Ok(extraction) };
     let own = if method == Method::Rules || picking.prior > 0.0 { LEAST } else { ABOVE_MEAN };
-    let mut kept = choose(&judged, logit(picking.threshold.unwrap_or(own)), picking);
+    let mut seen = Set::default();
+    let is_new = |at: usize| {
+        let (c, kind) = (&all[at], ratings[at].kind);
+        let held = Held::new(c.text.to_owned(), kind, c.step, c.bytes.clone(), 0.0);
+        seen.merge(vec![held], picking.similarity, false).is_empty()
+    };
+    let mut kept = choose(&judged, logit(picking.threshold.unwrap_or(own)), picking, is_new);
     for goal in (0..all.len()).filter(|&at| goals.is_in_force(all[at].step, &all[at].bytes)) {
         if !kept.iter().any(|(at, _)| *at == goal) {
             kept.push((goal, logit(1.0)));
@@ -170,8 +177,14 @@ fn share(logit: f64) -> f64 {
     1.0 / (1.0 + libm::exp(-logit))
 }
 
-/// Which of the judged statements a variant keeps; of equal scores the first.
-fn choose(judged: &[(usize, f64)], threshold: f64, picking: &Picking) -> Vec<(usize, f64)> {
+/// Which of the judged statements a variant keeps; of equal scores the first. Where their number is fixed, what says the same as
+/// a better one (is not new) does not count.
+fn choose(
+    judged: &[(usize, f64)],
+    threshold: f64,
+    picking: &Picking,
+    mut is_new: impl FnMut(usize) -> bool,
+) -> Vec<(usize, f64)> {
     let mut best = judged.to_vec();
     best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let above = |best: Vec<(usize, f64)>, least: f64| -> Vec<(usize, f64)> {
@@ -182,13 +195,10 @@ fn choose(judged: &[(usize, f64)], threshold: f64, picking: &Picking) -> Vec<(us
         Variant::Conservative => above(best, threshold - LOWER),
         Variant::Aggressive => {
             let sure = best.iter().filter(|(_, score)| *score >= threshold).count();
-            best.truncate(sure.clamp(1, AGGRESSIVE));
-            best
+            best.truncate(sure.max(1));
+            best.into_iter().filter(|(at, _)| is_new(*at)).take(AGGRESSIVE).collect()
         }
-        Variant::TopK => {
-            best.truncate(picking.k);
-            best
-        }
+        Variant::TopK => best.into_iter().filter(|(at, _)| is_new(*at)).take(picking.k).collect(),
         Variant::Ranked => {
             best.into_iter().filter(|(_, score)| 1.0 + 9.0 * share(*score) >= picking.min_rating).collect()
         }
@@ -237,6 +247,7 @@ mod tests {
             min_rating: 6.0,
             max_rated: 9,
             prior: 1.0,
+            similarity: 0.85,
         }
     }
 
@@ -244,7 +255,7 @@ mod tests {
     fn variants_cut_off_in_their_own_ways() {
         let judged = [(0, 0.2), (1, -0.5), (2, 1.5), (3, 0.2), (4, -3.0), (5, 0.9)];
         let kept = |variant| -> Vec<usize> {
-            choose(&judged, 0.0, &picking(variant)).into_iter().map(|(at, _)| at).collect()
+            choose(&judged, 0.0, &picking(variant), |_| true).into_iter().map(|(at, _)| at).collect()
         };
         assert_eq!(kept(Variant::Standard), [2, 5, 0, 3]);
         assert_eq!(kept(Variant::Conservative), [2, 5, 0, 3, 1]);
@@ -252,9 +263,14 @@ mod tests {
         assert_eq!(kept(Variant::TopK), [2, 5]);
         // Ratings 8.4, 7.4, 5.95 (twice), 4.4, 1.4.
         assert_eq!(kept(Variant::Ranked), [2, 5]);
-        let none = choose(&[(0, -2.0), (1, -3.0)], 0.0, &picking(Variant::Aggressive));
+        let none = choose(&[(0, -2.0), (1, -3.0)], 0.0, &picking(Variant::Aggressive), |_| true);
         assert_eq!(none, [(0, -2.0)]);
-        assert!(choose(&[], 0.0, &picking(Variant::Aggressive)).is_empty());
+        assert!(choose(&[], 0.0, &picking(Variant::Aggressive), |_| true).is_empty());
+        // Where 5 says what 2 says, it does not count.
+        let others = |variant| choose(&judged, 0.0, &picking(variant), |at| at != 5);
+        assert_eq!(others(Variant::TopK), [(2, 1.5), (0, 0.2)]);
+        assert_eq!(others(Variant::Aggressive), [(2, 1.5), (0, 0.2), (3, 0.2)]);
+        assert_eq!(others(Variant::Standard).len(), 4);
     }
 
     #[test]
