@@ -139,6 +139,8 @@ struct Memory {
     left_out: HashSet<String>,
     background: String,
     goals: goals::Reader,
+    /// Constraints that stand before the scope; read at the first event.
+    standing: Option<Vec<Held>>,
 }
 
 impl Salience {
@@ -240,6 +242,7 @@ impl Strategy for Salience {
         let lifted = pick::lifted(scope, &memory.set);
         gone.extend(memory.set.merge(lifted.clone(), self.similarity, self.keep_shorter));
         picked.extend(lifted);
+        memory.set.mark_beside(memory.standing.get_or_insert_with(|| pick::standing(scope)));
         let fallback = env.work.fallback;
         let rest = Rest {
             how: self.background,
@@ -661,6 +664,16 @@ pub(super) mod tests {
             text.lines().filter(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();
         assert!(Tokenizer::load("o200k").unwrap().count(&quoted) <= 100, "{quoted}");
         assert_eq!(work.warning, None);
+    }
+
+    #[test]
+    fn what_contradicts_the_first_message_is_marked() {
+        let script = FLAT.replace(
+            "Please find a flat in Lyon for us.",
+            "Please find a flat in Lyon for us. The rent must not exceed 700 euros.",
+        );
+        assert!(rules(&script, 4)[0].0.contains("900 euros.” (newest)"));
+        assert!(rules(FLAT, 4)[0].0.contains("900 euros.”\n"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::goals::Goals;
 use super::quotes::Texts;
 use super::rules::{self, Around, ItemKind, Rating};
 use super::set::{Held, Set};
+use crate::context::Content;
 use crate::strategies::{Env, Item, Scope};
 
 /// How much is kept.
@@ -60,6 +61,24 @@ pub(crate) fn lifted(scope: &Scope<'_>, set: &Set) -> Vec<Held> {
     let said = candidates(scope.log, &fresh_steps(scope)).into_iter().filter(|c| c.source == Source::User);
     let held = said.map(|c| Held::new(c.text.to_owned(), ItemKind::Constraint, c.step, c.bytes, 1.0));
     held.filter(|held| set.is_lifted_by(held)).collect()
+}
+
+/// Constraints of the user, by the rules, in messages before the scope, which nothing compresses.
+pub(crate) fn standing(scope: &Scope<'_>) -> Vec<Held> {
+    let head = scope.context.blocks[..scope.blocks.start].iter();
+    let steps: Vec<u32> = head
+        .filter_map(|block| match block.content {
+            Content::Step(step) => Some(step),
+            _ => None,
+        })
+        .collect();
+    let all = candidates(scope.log, &steps);
+    let ratings = rules::rate(&all, &Around::default());
+    let binds = |rating: &Rating| rating.kind == ItemKind::Constraint && rating.score >= LEAST;
+    let bound = all.iter().zip(ratings).filter(|(c, rating)| c.source == Source::User && binds(rating));
+    bound
+        .map(|(c, r)| Held::new(c.text.to_owned(), ItemKind::Constraint, c.step, c.bytes.clone(), r.score))
+        .collect()
 }
 
 /// From this probability on a statement is kept.

@@ -276,6 +276,15 @@ impl Set {
         }
     }
 
+    /// Marks what contradicts an earlier constraint that is no item, since it stands where nothing is compressed.
+    pub(crate) fn mark_beside(&mut self, standing: &[Held]) {
+        for held in self.items.iter_mut().filter(|held| held.conflict.is_none()) {
+            if standing.iter().any(|old| old.contradicts(held)) {
+                held.conflict = Some(Conflict::Newest);
+            }
+        }
+    }
+
     /// Whether it lets go of a ban.
     pub(crate) fn is_lifted_by(&self, leave: &Held) -> bool {
         let words: String =
