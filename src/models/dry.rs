@@ -8,11 +8,14 @@ use super::{Answer, Call, Card, Finish, Model, Outcome, Prompt, Scores, Text, To
 /// Bytes of a token of a log, about.
 const TOKEN_BYTES: usize = 4;
 
+/// Tokens in whose steps prompts share what they begin with (`llama`): what a short call reads is mostly the rest of a step.
+const STEP: usize = 128;
+
 /// What was asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Demand {
     pub calls: u64,
-    /// Tokens of prompts, about; what a prompt shares with the one before counts once.
+    /// Tokens of prompts, about; what a prompt shares with the one before, in steps of 128 tokens, counts once.
     pub read: u64,
     /// For each of them the tokens that stand before it, which it attends to, added up.
     pub behind: u64,
@@ -63,6 +66,7 @@ impl Dry {
         let text: String = [prompt.system.as_str()].into_iter().chain(parts).collect();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = text.bytes().zip(inner.1.bytes()).take_while(|(a, b)| a == b).count();
+        let shared = shared / (STEP * TOKEN_BYTES) * (STEP * TOKEN_BYTES);
         let window = u64::from(self.card.window);
         let all = (text.len().div_ceil(TOKEN_BYTES) as u64).min(window);
         let read = ((text.len() - shared).div_ceil(TOKEN_BYTES) as u64).min(all);
@@ -132,7 +136,7 @@ mod tests {
     fn what_two_prompts_share_is_read_once() {
         let call = |end: &str| Call::Generate {
             prompt: Prompt {
-                parts: vec![Part { text: format!("{}{end}", "a".repeat(400)), ..Part::default() }],
+                parts: vec![Part { text: format!("{}{end}", "a".repeat(600)), ..Part::default() }],
                 ..Prompt::default()
             },
             max_tokens: 7,
@@ -142,8 +146,8 @@ mod tests {
         };
         let dry = Dry::new(4096);
         dry.answer(&[call("bbbb"), call("cccccccc"), Call::Embed { text: String::new() }, call("bbbb")]);
-        // The first prompt is read from position 0 on, of the second the last two tokens, at 100 and 101.
-        let behind = 100 * 101 / 2 + 100 + 101;
-        assert_eq!(dry.demand(), Demand { calls: 3, read: 101 + 2, behind, written: 14, texts: 1 });
+        // The first prompt is read from position 0 to 150, of the second what is behind the first step, 128 to 151.
+        let behind = 150 * 151 / 2 + (128 + 151) * 24 / 2;
+        assert_eq!(dry.demand(), Demand { calls: 3, read: 151 + 24, behind, written: 14, texts: 1 });
     }
 }

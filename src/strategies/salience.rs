@@ -139,6 +139,8 @@ struct Memory {
     left_out: HashSet<String>,
     background: String,
     goals: goals::Reader,
+    /// The goal in force at the last event.
+    goal: Option<goals::Goal>,
     /// Constraints that stand before the scope; read at the first event.
     standing: Option<Vec<Held>>,
 }
@@ -254,6 +256,18 @@ impl Strategy for Salience {
         memory.background = rest.summary(scope, &picked, env, |log| background_prompt(log, &memory.set))?;
         // That a summary was extracted is told only where nothing worse happened.
         env.work.fallback = fallback.or(env.work.fallback);
+
+        for held in memory.set.items.iter_mut().filter(|held| held.kind == ItemKind::Goal) {
+            let stands = |goal: &Option<goals::Goal>| {
+                goal.as_ref().is_some_and(|goal| goal.stands(held.step, &held.bytes))
+            };
+            if stands(&goals.current) {
+                held.conflict = None;
+            } else if stands(&memory.goal) {
+                held.conflict = Some(Conflict::Earlier);
+            }
+        }
+        memory.goal = goals.current.clone();
 
         let count = |text: &str| env.tokenizer.count(text);
         let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
@@ -629,7 +643,11 @@ pub(super) mod tests {
         let task = |at: usize| events[at].0.split("CURRENT TASK\n").nth(1).unwrap_or("").trim();
         assert_eq!(task(0), "Forget the forecast, I need to know what shared season cards cost us.");
         assert_eq!(task(2), "Please write a forecast of the visitors for each pool in summer.");
-        assert!(events[1].0.contains("season cards cost us"), "{}", events[1].0);
+        // That it came back is known before its words are in the scope.
+        for event in &events[1..] {
+            assert!(event.0.contains("season cards cost us.” (earlier)\n"), "{}", event.0);
+            assert!(!event.0.contains("in summer.” (earlier)"), "{}", event.0);
+        }
     }
 
     #[test]
