@@ -167,7 +167,6 @@ const CUES: &[(Place, &[&str])] = &[
             "never mind that",
             "drop the first",
             "stop working on",
-            "instead of that",
             "vergiss",
         ],
     ),
@@ -355,6 +354,23 @@ const PLACES: &[&str] = &[
 const GIVES_UP: &[&str] =
     &["forget", "scratch", "never mind", "drop the first", "stop working on", "leave", "vergiss"];
 
+/// Verbs by which a detail is put right: who says "scratch that, use blue" has no other task.
+const DETAILS: &[&str] = &["use", "call", "name", "put", "make it", "make that", "make them", "verwende"];
+
+/// Verbs that ask for work of its own: with "now" before one and "instead" at the end, a sentence asks for other work.
+const WORK: &str = "\
+    analyse analyze build compare compose describe design develop draft draw explain fix implement \
+    investigate mend migrate paint plan plot port prepare refactor repair research review rewrite sketch \
+    summarise summarize translate write";
+
+/// Parts that any work may have: who asks for one of them goes on with the work in force.
+const PARTS: &str = "\
+    test error bug warning failure code function method file line name title section paragraph part step \
+    comment script module class column row field page rest footer header order flight item";
+
+/// After these before "instead", it is told how or with what, not what is to be done.
+const MANNERS: &[&str] = &["in", "with", "as", "using", "for", "by", "at", "on", "from", "to", "without"];
+
 /// Messages that ask the agent for no more than to go on.
 const NUDGES: &[&str] = &[
     "go on",
@@ -385,6 +401,67 @@ const POINTS_BACK: (&[&str], &[&str]) = (
         " help me check ",
     ],
 );
+
+/// Verbs that ask for what only prepares or helps: what is wanted is told by another sentence, if there is one.
+const PREPARES: &str = "\
+    read open look check load inspect see take get ask start try join show keep let tell help give \
+    continue follow use ensure consider lies hilf schau";
+
+/// How a sentence begins that rather tells how something is to be done than what.
+const MEANS: &[&str] = &["use", "keep", "make sure", "ensure", "verwende"];
+
+/// How a sentence begins that asks for nothing but that a limit be kept.
+const LIMITS: &[&str] = &[
+    "use only",
+    "only use",
+    "use at most",
+    "use no",
+    "never",
+    "do not",
+    "don't",
+    "dont",
+    "avoid",
+    "at most",
+    "at least",
+    "no more than",
+    "stay within",
+    "stay under",
+    "stay below",
+    "stick to",
+];
+
+/// What a sentence says that sets a limit, where it asks for nothing.
+const LIMITED: &[&str] = &[
+    "must not",
+    "must never",
+    "may not",
+    "may only",
+    "should not",
+    "shall not",
+    "not allowed",
+    "forbidden",
+    "at most",
+    "at least",
+    "no more than",
+    "not more than",
+    "no later than",
+    "exceed",
+    "deadline",
+    "budget",
+];
+
+/// Words of greetings, thanks, laughter and assent: of these alone no goal is made. In squeezed form, see [`is_noise`].
+const NOISE: &str = "\
+    a about absolutely ack afternoon again agreed ah aha all alright amazing and appreciate appreciated \
+    are at awesome beautiful bonjour brilliant but bye ca cheers clear cool correct course dank danke day \
+    dear doing done evening everybody everyone everything exactly excellent fantastic fine for funny gern \
+    glad good goodbye got gotcha gracias great greetings gut guten guys ha haha hallo happy hear heh hello \
+    help hey hi hm how howdy i i'm indeed interesting is it it's ja job just k lmao lol looks lot love \
+    lovely luck man many me merci mind moin morgen morning much my nah neat nein never nice night no nope \
+    not noted of oh ok okay okey one perfect pleasure prima problem problems really right rofl roger schön \
+    see servus sir so sorry sounds splendid sup super sure tag thank thanks that that's the there this thx \
+    to today too true ty tysm uh um understood very vielen wait was welcome well what what's wonderful \
+    work worries wow xd yay yea yeah yep yes yo you you're your yup 你好 哈哈 嗯 多谢 好 好的 您好 谢谢";
 
 /// What is said before a request or in answer to a question, and is none.
 const GREETINGS: &[&str] = &[
@@ -512,7 +589,8 @@ impl Reader {
                 self.said.extend(resumed.filter(|resumed| resumed.told).map(|resumed| resumed.goal));
                 let (given_up, replaced) = self.replaced_chinese(step, text).unzip();
                 self.said.extend(given_up.flatten());
-                let goal = replaced.or_else(|| change(step, text, passed));
+                let goal =
+                    replaced.or_else(|| change(step, text, passed)).or_else(|| self.turned(step, text));
                 goal.or_else(|| is_other.filter(|_| !is_resumed).and_then(|_| first(step, text)))
             };
             let Some(goal) = goal else { continue };
@@ -591,6 +669,16 @@ impl Reader {
         }
         let is_before = object.iter().any(|word| BEFORE.contains(word));
         self.tasks.iter().rev().find(|&&task| is_before && task != self.current).copied()
+    }
+
+    /// The sentence of a message that asks for other work than the task in force, see [`turns_now`].
+    fn turned(&self, step: u32, text: &str) -> Option<Goal> {
+        let said = said(text)?;
+        let message = &text[said.clone()];
+        let current = wanted(&self.said.get(self.current)?.text);
+        let range = prose(message).into_iter().find(|range| turns_now(&message[range.clone()], &current))?;
+        let start = Some((said.start + range.start) as u32);
+        Some(Goal { step, start, text: message[range].to_owned() })
     }
 
     /// Where a message of Chinese gives up what the task in force names ("不要写年度报告了") and asks for something else: the
@@ -719,6 +807,9 @@ fn first(step: u32, text: &str) -> Option<Goal> {
     let plain = rules::plain(&goal.text);
     let n_words = rules::n_words(&plain);
     let telling = n_words - n_greeting(&plain).min(n_words);
+    if is_noise(&goal.text) {
+        return None;
+    }
     (asks(&goal.text) || telling > 2 || content_words(&goal.text).len() > 1).then_some(goal)
 }
 
@@ -748,9 +839,37 @@ fn nearest(step: u32, text: &str) -> Option<Goal> {
     }
     let said = said(text)?;
     let goal = stated(step, &text[said.clone()], said.start)?;
-    let plain = rules::plain(&goal.text);
-    (!plain.split_whitespace().all(|word| GREETINGS.contains(&word))).then_some(goal)
+    (!is_noise(&goal.text)).then_some(goal)
 }
+
+/// Whether a text only greets, thanks, laughs or assents, in however many words.
+fn is_noise(text: &str) -> bool {
+    let laughs = |word: &str| {
+        let is_of = |letters: &str| word.chars().all(|c| letters.contains(c));
+        let n = word.chars().count();
+        n > 3 && word.matches('h').count() > 1 && is_of("haeiou")
+            || n > 2 && is_of("lo")
+            || n > 1 && is_of("hm")
+    };
+    // "Sooo coool": of a letter that is drawn out, one or two are meant.
+    let squeezed = |word: &str, n: usize| {
+        let mut squeezed = String::with_capacity(word.len());
+        for c in word.chars() {
+            if squeezed.chars().rev().take_while(|before| *before == c).count() < n {
+                squeezed.push(c);
+            }
+        }
+        squeezed
+    };
+    let is_noise = |word: &str| {
+        NOISE_WORDS.contains(word)
+            || laughs(word)
+            || [1, 2].iter().any(|&n| NOISE_WORDS.contains(squeezed(word, n).as_str()))
+    };
+    rules::plain(text).split_whitespace().all(is_noise) && !asks(text)
+}
+
+static NOISE_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| NOISE.split_whitespace().collect());
 
 /// The task that a user message gives in place of another: the sentence with a cue of it that asks for something, or that
 /// sentence's follower. Who forgets a number ("forget the $500") corrects it, and no more. `passed`: where a sentence begins
@@ -765,8 +884,14 @@ fn change(step: u32, text: &str, passed: Option<u32>) -> Option<Goal> {
             return None;
         }
         let follower = || next(at).filter(|text| asks(text)).map(|_| at + 1);
+        let work = || follower().filter(|_| next(at).is_some_and(|text| !mends(&rules::plain(text))));
         changed(&message[range.clone()], next(at).is_some())
-            .and_then(|found| if found == Found::Here { Some(at) } else { follower() })
+            .and_then(|found| match found {
+                Found::Here => Some(at),
+                Found::Next => follower(),
+                Found::NextWork => work(),
+                Found::NextWorkOrHere => work().or(Some(at)),
+            })
             .or_else(|| {
                 chinese::announces(&message[range.clone()]).then(|| at + 1).filter(|_| next(at).is_some())
             })
@@ -780,7 +905,12 @@ fn change(step: u32, text: &str, passed: Option<u32>) -> Option<Goal> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Here,
+    /// In the next sentence, if it asks for something.
     Next,
+    /// So too, if it puts no detail right.
+    NextWork,
+    /// So too, and else here.
+    NextWorkOrHere,
 }
 
 /// Whether a sentence says that the task is another one, and whether it says which.
@@ -791,19 +921,21 @@ fn changed(sentence: &str, has_next: bool) -> Option<Found> {
     let clauses: Vec<&str> = clauses(sentence).collect();
     let plains: Vec<String> = clauses.iter().map(|clause| rules::plain(clause)).collect();
     let asking: Vec<bool> = clauses.iter().map(|clause| asks(clause)).collect();
+    let is_work: Vec<bool> = asking.iter().zip(&plains).map(|(asks, plain)| *asks && !mends(plain)).collect();
     let is_question = sentence.trim_end().ends_with(['?', '？']);
     let mut found = None;
     for (at, plain) in plains.iter().enumerate() {
         let later = asking[at + 1..].contains(&true);
         for &(place, cues) in CUES {
-            let opening = without_openers(plain);
             let after = cues.iter().find_map(|cue| {
                 let rest = match place {
                     Place::Any | Place::Before => {
                         let (before, rest) = split_at_words(plain, cue)?;
-                        (!before.ends_with(" not ") && !before.ends_with("n't ")).then_some(rest)?
+                        let is_other =
+                            [" not ", "n't ", " is there "].iter().all(|end| !before.ends_with(end));
+                        is_other.then_some(rest)?
                     }
-                    _ => opening.strip_prefix(cue).filter(|rest| rest.starts_with(' '))?,
+                    _ => openings(plain).find_map(|opening| stripped(opening, cue))?,
                 };
                 (!rest.trim_start().starts_with(|c: char| c.is_ascii_digit())).then_some(rest)
             });
@@ -811,7 +943,8 @@ fn changed(sentence: &str, has_next: bool) -> Option<Found> {
             let names = place == Place::Names && (at + 1 < clauses.len() && sentence.contains([':', '：']));
             let is_here = match place {
                 Place::Any => later || asking[..at].contains(&true),
-                Place::Opens | Place::Names => later || asks(after) || names,
+                Place::Opens => is_work[at + 1..].contains(&true) || asks(after),
+                Place::Names => later || asks(after) || names,
                 Place::Asks => {
                     let is_place = object(after).iter().any(|word| PLACES.contains(word));
                     !is_question && !is_place && rules::n_words(after) > 0
@@ -826,21 +959,75 @@ fn changed(sentence: &str, has_next: bool) -> Option<Found> {
             if is_here {
                 return Some(Found::Here);
             }
-            if place != Place::Before && place != Place::Asks && has_next {
-                found = Some(Found::Next);
+            if place != Place::Before && place != Place::Asks {
+                // "Forget that, do the cards": what else is asked for tells it better.
+                let does = !is_question && plains[at + 1..].iter().any(|plain| does(plain));
+                found = match place {
+                    Place::Opens if does => Some(Found::NextWorkOrHere),
+                    Place::Opens => found.or(has_next.then_some(Found::NextWork)),
+                    _ => has_next.then_some(Found::Next).or(found),
+                };
             }
         }
     }
     let whole = rules::plain(sentence);
-    let opens = TURNS
-        .0
-        .iter()
-        .any(|cue| whole.trim_start().strip_prefix(cue).is_some_and(|rest| rest.starts_with(' ')));
+    let opens = TURNS.0.iter().any(|cue| stripped(whole.trim_start(), cue).is_some());
     let turns = TURNS
         .1
         .iter()
         .any(|cue| split_at_words(&whole, cue).is_some_and(|(_, rest)| !rest.starts_with(" of ")));
-    if opens && turns && asking.contains(&true) { Some(Found::Here) } else { found }
+    if opens && turns && is_work.contains(&true) { Some(Found::Here) } else { found }
+}
+
+/// Whether a clause, in words made by [`rules::plain`], puts a detail right: "use blue", "write it to a file".
+fn mends(plain: &str) -> bool {
+    let opening = without_openers(plain);
+    let mut words = opening.split_whitespace();
+    let is_of_it = words.next().is_some_and(|verb| VERBS.contains(verb))
+        && words.next().is_some_and(|word| matches!(word, "it" | "them"));
+    is_of_it || DETAILS.iter().any(|verb| stripped(opening, verb).is_some())
+}
+
+/// Whether the words that name a thing name a part of any work.
+fn is_part(object: &[&str]) -> bool {
+    let last = object.iter().rfind(|word| !matches!(**word, "first" | "next" | "only" | "too"));
+    last.is_none_or(|last| PARTS.split_whitespace().any(|part| part == singular(last)))
+}
+
+/// Whether a clause, in words made by [`rules::plain`], begins with "do the" or the like and names work of its own.
+fn does(plain: &str) -> bool {
+    let rest = stripped(without_openers(plain), "do").unwrap_or("");
+    let article = rest.split_whitespace().next().unwrap_or("");
+    matches!(article, "the" | "a" | "an" | "my" | "our" | "your") && !is_part(&object(rest))
+}
+
+/// Whether a sentence asks for other work than the task in force names: "now write a poem about it instead". What is made
+/// in another way ("now write it in Rust instead") or of another kind ("now draw the blue one instead") is the same work.
+fn turns_now(sentence: &str, current: &str) -> bool {
+    if sentence.trim_end().ends_with(['?', '？']) {
+        return false;
+    }
+    let plain = rules::plain(sentence);
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let is_before = |word: &&&str| OPENERS.contains(*word) || ASKING.contains(*word);
+    let n_before = words.iter().take_while(is_before).count();
+    let (before, rest) = words.split_at(n_before);
+    let Some((verb, rest)) = rest.split_first() else { return false };
+    let rest = match rest {
+        [rest @ .., "instead"] | [rest @ .., "instead", "please" | "now"] => rest,
+        _ => return false,
+    };
+    let named: Vec<&str> =
+        object_of(rest).into_iter().take_while(|word| !matches!(*word, "about" | "into")).collect();
+    let known: HashSet<&str> = current.split_whitespace().map(singular).collect();
+    let is_other = named
+        .last()
+        .is_some_and(|last| !matches!(*last, "one" | "ones" | "version") && !known.contains(singular(last)));
+    before.contains(&"now")
+        && WORK.split_whitespace().any(|work| work == *verb)
+        && is_other
+        && !is_part(&named)
+        && !rest.iter().any(|word| MANNERS.contains(word))
 }
 
 fn changed_chinese(sentence: &str) -> Option<Found> {
@@ -864,14 +1051,20 @@ fn split_at_words<'a>(plain: &'a str, cue: &str) -> Option<(&'a str, &'a str)> {
 
 /// Words made by [`rules::plain`] from the first on that counts.
 fn without_openers(plain: &str) -> &str {
-    let mut rest = plain.trim_start();
-    while let Some((word, after)) = rest.split_once(' ') {
-        if !OPENERS.contains(&word) {
-            break;
-        }
-        rest = after.trim_start();
-    }
-    rest
+    openings(plain).last().unwrap_or("")
+}
+
+/// Words made by [`rules::plain`] from each on before which nothing stands but [`OPENERS`]: a cue may begin with one.
+fn openings(plain: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(plain.trim_start()), |rest| {
+        let (word, after) = rest.split_once(' ')?;
+        OPENERS.contains(&word).then(|| after.trim_start())
+    })
+}
+
+/// What follows a run of words at the start of others.
+fn stripped<'a>(plain: &'a str, words: &str) -> Option<&'a str> {
+    plain.strip_prefix(words).filter(|rest| rest.starts_with(' '))
 }
 
 /// Whether a sentence or clause asks for something: by its words, or since a clause of it begins with an imperative.
@@ -925,7 +1118,11 @@ fn resumes(plain: &str, is_question: bool) -> Option<(bool, &str)> {
 
 /// The words that name a thing, up to what is said of it: "the printed poster for the fair" is printed, poster.
 fn object(named: &str) -> Vec<&str> {
-    let words = named.split_whitespace().filter(|word| !DETERMINERS.contains(word));
+    object_of(&named.split_whitespace().collect::<Vec<&str>>())
+}
+
+fn object_of<'a>(named: &[&'a str]) -> Vec<&'a str> {
+    let words = named.iter().copied().filter(|word| !DETERMINERS.contains(word));
     words.take_while(|word| !BOUNDARIES.contains(word)).take(6).collect()
 }
 
@@ -949,12 +1146,11 @@ fn wanted(text: &str) -> String {
     let mut wanted = " ".to_owned();
     for clause in clauses(text) {
         let plain = rules::plain(clause);
-        let opening = without_openers(&plain);
-        let gives_up = |cue: &&str| opening.strip_prefix(cue).is_some_and(|rest| rest.starts_with(' '));
-        let mut rest = opening;
+        let gives_up = |opening: &str| GIVES_UP.iter().any(|cue| stripped(opening, cue).is_some());
+        let mut rest = without_openers(&plain);
         if chinese::given_up(clause).is_some() {
             rest = "";
-        } else if GIVES_UP.iter().any(gives_up) {
+        } else if openings(&plain).any(gives_up) {
             rest =
                 [" and ", " und "].iter().find_map(|and| rest.split_once(and)).map_or("", |(_, rest)| rest);
         }
@@ -1096,23 +1292,84 @@ fn stated(step: u32, text: &str, offset: usize) -> Option<Goal> {
             statements[at - 1].end = statements[at].end;
         }
     }
-    let weight = |range: &Range<usize>| {
+    let says = |range: &Range<usize>| {
+        let text = &text[range.clone()];
+        !is_noise(text) && limit(&rules::plain(text), asks(text)) == 0
+    };
+    let opens = statements.iter().position(says).unwrap_or(0);
+    let weight = |at: usize, range: &Range<usize>| {
         let plain = rules::plain(&text[range.clone()]);
         let n_words = rules::n_words(&plain);
         let asks = asks(&text[range.clone()]) || rules::holds(&plain, rules::REQUEST);
+        let limit = limit(&plain, asks);
         let greets = rules::holds(&plain, &["hello", "hi", "good morning", "morning", "hallo", "thanks"]);
         let words = content_words(&text[range.clone()]).len();
         let leans = POINTS_BACK.0.iter().any(|begin| plain.starts_with(begin))
             || POINTS_BACK.1.iter().any(|end| plain.ends_with(end));
-        2 * i32::from(asks) + i32::from(words > 2)
-            - 2 * i32::from(n_words < 4)
+        // Few words say little, but for those that tell what is to be done with what.
+        let told = if asks && n_words < 4 { told(&plain, at == opens) } else { 0 };
+        2 * i32::from(asks) + i32::from(words > 2 || told > 1)
+            - 2 * i32::from(n_words < 4 && told == 0)
             - 2 * i32::from(leans)
             - i32::from(greets && n_words < 4)
+            - limit
+            - i32::from(asks && at > 0 && is_point(text, range))
     };
-    let best =
-        statements.iter().enumerate().max_by_key(|(at, range)| (weight(range), std::cmp::Reverse(*at)))?;
+    let best = statements
+        .iter()
+        .enumerate()
+        .max_by_key(|(at, range)| (weight(*at, range), std::cmp::Reverse(*at)))?;
     let range = best.1.clone();
     Some(Goal { step, start: Some((offset + range.start) as u32), text: text[range].to_owned() })
+}
+
+/// How clearly a short sentence, in words made by [`rules::plain`], tells what is to be done with what, 0 to 2. `opens`:
+/// whether it is the first of a message; further down, two words without an article may be a heading.
+fn told(plain: &str, opens: bool) -> u8 {
+    let mut words = without_openers(plain).split_whitespace();
+    let Some(verb) = words.next().filter(|verb| VERBS.contains(verb)) else { return 0 };
+    let rest: Vec<&str> = words.collect();
+    let names_it = rest.first().is_some_and(|word| DETERMINERS.contains(word));
+    if object_of(&rest).iter().all(|word| matches!(*word, "me" | "us" | "them" | "him" | "her")) {
+        return 0;
+    }
+    match (names_it, opens) {
+        (false, false) => 0,
+        (true, _) if !PREPARES.split_whitespace().any(|other| other == verb) => 2,
+        _ => 1,
+    }
+}
+
+/// By how much a sentence, in words made by [`rules::plain`], is less of a goal since it sets a limit, or tells by what
+/// means something is to be done.
+fn limit(plain: &str, asks: bool) -> i32 {
+    let begins =
+        |cues: &[&str]| openings(plain).any(|rest| cues.iter().any(|cue| stripped(rest, cue).is_some()));
+    let is_limited = rules::holds(plain, LIMITED);
+    if !asks {
+        return i32::from(is_limited || begins(LIMITS));
+    }
+    // "It must not exceed 9 euros, please" asks for nothing else.
+    let verb = without_openers(plain).split_whitespace().next().unwrap_or("");
+    let is_polite =
+        || !VERBS.contains(verb) && !ASKS.iter().any(|ask| *ask != "please" && rules::holds(plain, &[ask]));
+    match begins(LIMITS) || is_limited && is_polite() {
+        true => 2,
+        false => i32::from(begins(MEANS)),
+    }
+}
+
+/// Whether a statement is a point of a list.
+fn is_point(text: &str, range: &Range<usize>) -> bool {
+    let line = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+    let begins = |text: &str| {
+        let number = text.split_whitespace().next().unwrap_or("");
+        number.strip_suffix(['.', ')']).is_some_and(is_number)
+    };
+    let before = text[line..range.start].trim();
+    matches!(before, "-" | "*" | "•" | "+")
+        || begins(before)
+        || before.is_empty() && begins(&text[range.clone()])
 }
 
 /// Whether two goals are one: most of the content words of what the shorter one asks for stand in the other.
@@ -1465,6 +1722,170 @@ mod tests {
             let found = change(0, text, None);
             assert_eq!(found.as_ref().map(|goal| goal.text.as_str()), Some(goal), "{text}");
             assert!(text[found.unwrap().start.unwrap() as usize..].starts_with(goal));
+        }
+    }
+
+    #[test]
+    fn a_short_request_is_the_goal_whatever_binds_behind_it() {
+        for (text, goal) in [
+            (
+                "Build the site.\n\nRequirements:\n- Python 3.9 only\n- output under 2 MB\n* keep `index.html`\n1. all pages in HTTPS\n2. deadline: 3 March",
+                "Build the site.",
+            ),
+            (
+                "# Build the site\n\n## Requirements\n- keep `index.html`\n- output must be under 2 MB\n",
+                "Build the site",
+            ),
+            (
+                "Fix login.\n\nSteps to reproduce:\n1. open the page at /login\n2. enter the name and the password of the user\nExpected: it works. Use only the standard library.",
+                "Fix login.",
+            ),
+            ("Fix login.\n- add a test for the page\n- keep the old name of it", "Fix login."),
+            ("Book a hotel. The price must not exceed 120 euros a night.", "Book a hotel."),
+            (
+                "Write a report.\r\nThe budget must not exceed 300 euros.\r\nNever email the client.\r\n",
+                "Write a report.",
+            ),
+            ("Hi! Draw a logo. Use at most two colours, and never any red.", "Draw a logo."),
+            // The order does not matter, nor how long the request is.
+            ("The price must not exceed 120 euros a night. Book a hotel.", "Book a hotel."),
+            (
+                "Use only the standard library of Python. Please mend the login page.",
+                "Please mend the login page.",
+            ),
+            ("The trip must not cost more than 900 euros. We need a hotel.", "We need a hotel."),
+            // A bound within the request is a part of it, and a constraint alone is better than nothing.
+            ("Write a report of at most 300 words. Thanks a lot!", "Write a report of at most 300 words."),
+            ("The price must not exceed 120 euros. Thanks!", "The price must not exceed 120 euros."),
+            ("Make a website. Keep the colours of the old shop.", "Make a website."),
+            ("Make a website. Use React and a theme in blue.", "Make a website."),
+            ("Please never use any red. Fix login.", "Fix login."),
+            ("The price must not exceed 120 euros, please. Book a hotel.", "Book a hotel."),
+            // What only prepares is not what is wanted, nor are two nouns.
+            (
+                "Read the README. Then implement the parser for INI files.",
+                "Then implement the parser for INI files.",
+            ),
+            ("Help me. I need a report on the lifts.", "I need a report on the lifts."),
+            ("Fix this. The page crashes when I log in.", "The page crashes when I log in."),
+            ("The lamp is broken again. Release notes", "The lamp is broken again."),
+        ] {
+            assert_eq!(first(0, text).unwrap().text, goal, "{text}");
+        }
+    }
+
+    #[test]
+    fn noise_is_no_goal() {
+        let noise = [
+            "lol",
+            "lol ok thanks",
+            "Haha, right you are.",
+            "hahaha",
+            "Hmmm",
+            "ok cool, got it",
+            "Thanks a lot!",
+            "Perfect, thank you so much!",
+            "Sounds good, great job!",
+            "No problem at all.",
+            "How are you today?",
+            "good evening",
+            "vielen Dank",
+            "👍 :)",
+            "好的",
+            "谢谢",
+        ];
+        for text in noise {
+            assert_eq!((first(0, text), nearest(0, text)), (None, None), "{text}");
+        }
+        let script: String = noise.iter().map(|text| format!("user: {text}\nagent: Good.\n")).collect();
+        let goals =
+            |script: &str, until| Reader::default().before(&Log::script(script), Origin::Extracted, 0, until);
+        assert_eq!(goals(&script, 2 * noise.len() as u32), Goals::default());
+        // What comes behind it counts.
+        let script = script + "user: lol ok, cards?";
+        let found = goals(&script, 2 * noise.len() as u32 + 1).current.map(|goal| goal.text);
+        assert_eq!(found.as_deref(), Some("lol ok, cards?"));
+        for text in
+            ["It is broken again.", "Thanks, all tests are red.", "cards?", "hello world", "Ha Long bay"]
+        {
+            assert!(nearest(0, text).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn changes_in_ordinary_words() {
+        let parser = "Write a parser for INI files in Rust.";
+        let benchmark = "Change of plan: instead of the parser, write a benchmark of the lexer.";
+        let now = |text: &str| currents(&[parser, text]).remove(1);
+        for (text, goal) in [
+            (
+                "Forget that, do the benchmark of the lexer after all.",
+                "Forget that, do the benchmark of the lexer after all.",
+            ),
+            (
+                "OK now please translate the README into Spanish instead.",
+                "OK now please translate the README into Spanish instead.",
+            ),
+            (
+                "Stop working on the parser. Please fix the CI pipeline first.",
+                "Please fix the CI pipeline first.",
+            ),
+            ("New task: draw a logo.", "New task: draw a logo."),
+            ("Now write a poem about it instead.", "Now write a poem about it instead."),
+            ("Great. Now let's draw a map instead, please.", "Now let's draw a map instead, please."),
+            (
+                "Change of plan: use the lexer to count words.",
+                "Change of plan: use the lexer to count words.",
+            ),
+        ] {
+            assert_eq!(now(text), goal, "{text}");
+        }
+        let back = "Never mind, back to the original task.";
+        assert_eq!(currents(&[parser, benchmark, back]), [parser, benchmark, parser]);
+        // It is known as said, so that nothing takes it for a constraint.
+        let log = Log::script(&format!("user: {parser}\nuser: {benchmark}\nuser: {back}"));
+        let goals = Reader::default().before(&log, Origin::Extracted, 2, 3);
+        assert!(goals.stated.iter().any(|goal| goal.stands(2, &(0..9))), "{goals:?}");
+    }
+
+    #[test]
+    fn details_next_steps_and_questions_change_no_task() {
+        let parser = "Write a parser for INI files in Rust.";
+        for text in [
+            "Forget the $4,653; it is $5,100.",
+            "use blue instead",
+            "Now use blue instead.",
+            "Actually, use blue instead.",
+            "Forget that, use blue.",
+            "Forget the red, make it blue.",
+            "Scrap the footer. Move the links into the header.",
+            "Never mind that, run it again.",
+            "Forget what I said about blue. Keep it red.",
+            "Wait, please write it to a file instead.",
+            "Now fix the failing test instead.",
+            "Now explain the error instead.",
+            "Forget that, do the tests first.",
+            "Actually, make it blue instead, wide and flat.",
+            "now please run the tests",
+            "now write the tests",
+            "Now write the parser in Python instead.",
+            "Now write the tests in Python instead.",
+            "Now draw the blue one instead.",
+            "Now write it down instead.",
+            "Now write a loop instead of the recursion.",
+            "Should we now write a poem instead?",
+            "Now translate the README into Spanish instead?",
+            "Do the tests pass?",
+            "Forget that, do the tests pass?",
+            "Don't stop working on the parser. Please fix the CI pipeline first.",
+            "The others had to stop working on it. Please fix the CI pipeline first.",
+            "Now it writes a poem instead.",
+            "Instead of that, use a table.",
+            "Is there something else I need to do, or does it just take a while?",
+            "Never mind, please go on.",
+            "Never mind the warnings.",
+        ] {
+            assert_eq!(currents(&[parser, text])[1], parser, "{text}");
         }
     }
 

@@ -760,8 +760,24 @@ const CHINESE_OTHERS: &[&str] = &[
 ];
 
 /// Phrases of small talk that hold a cue of what binds.
-const SMALL_TALK: &[&str] =
-    &["cannot believe", "can't believe", "can not believe", "cannot thank", "can't thank", "can't complain"];
+const SMALL_TALK: &[&str] = &[
+    "cannot believe",
+    "can't believe",
+    "can not believe",
+    "cannot thank",
+    "can't thank",
+    "can't complain",
+    "i must say",
+    "i must admit",
+    "i must confess",
+    "i have to say",
+    "i have to admit",
+    "i only wanted to say",
+    "never mind",
+    "do not worry",
+    "don't worry",
+    "dont worry",
+];
 
 /// Who is guessed at after "must be", and what one guesses: "you must be tired" obliges nobody.
 const GUESSES: &[(&[&str], &[&str])] = &[
@@ -804,6 +820,9 @@ const GUESSES: &[(&[&str], &[&str])] = &[
         &["fun", "nice", "lovely", "exhausting", "annoying", "frustrating", "boring", "awful", "terrible"],
     ),
 ];
+
+/// What something was like for whom it befell: "it must not have been easy" forbids nothing, "opened" in its place does.
+const BEFELL: &[&str] = &["easy", "hard", "tough", "difficult", "simple", "cheap", "pleasant", "comfortable"];
 
 /// What may stand before the state that is guessed.
 const INTENSIFIERS: &[&str] =
@@ -858,19 +877,32 @@ fn without_small_talk(plain: &str) -> String {
         plain = plain.replace(&format!(" {phrase} "), " ");
     }
     let words: Vec<&str> = plain.split_whitespace().collect();
-    let is_guess = |at: usize| {
+    // How many words of a guess begin here: "must", or "must not".
+    let guess = |at: usize| {
         let who = at.checked_sub(1).and_then(|at| words.get(at)).copied().unwrap_or("");
         let after = words.get(at + 1..).unwrap_or(&[]);
-        let state = after.iter().skip(1).find(|word| !INTENSIFIERS.contains(word)).copied().unwrap_or("");
-        words[at] == "must"
+        let state =
+            |n: usize| after.iter().skip(n).find(|word| !INTENSIFIERS.contains(word)).copied().unwrap_or("");
+        let is_guess = words[at] == "must"
             && GUESSES.iter().any(|(whom, states)| {
                 whom.contains(&who)
                     && (after.starts_with(&["have", "been"])
-                        || after.first() == Some(&"be") && states.contains(&state))
-            })
+                        || after.first() == Some(&"be") && states.contains(&state(1))
+                        || after.starts_with(&["not", "have", "been"])
+                            && (states.contains(&state(3)) || BEFELL.contains(&state(3))))
+            });
+        usize::from(is_guess) * (1 + usize::from(after.first() == Some(&"not")))
     };
-    let left = (0..words.len()).filter(|&at| !is_guess(at)).map(|at| words[at]);
-    left.fold(" ".to_owned(), |left, word| left + word + " ")
+    let (mut left, mut at) = (" ".to_owned(), 0);
+    while let Some(word) = words.get(at) {
+        let n = guess(at);
+        if n == 0 {
+            left.push_str(word);
+            left.push(' ');
+        }
+        at += n.max(1);
+    }
+    left
 }
 
 /// What a user's statement has once small talk is set aside. The features were fitted with it, and stay; the score and
@@ -885,18 +917,17 @@ fn meant(candidate: &Candidate<'_>, mut f: Features) -> Features {
             BINDING.iter().for_each(|feature| f.set(*feature, told.contains(feature)));
             // "I cannot believe there is no way": nothing is forbidden.
             let marvels = holds(&plain, SMALL_TALK);
-            f.set(
-                Feature::Negation,
-                f.has(Feature::Negation) && (!marvels || told.contains(&Feature::Prohibition)),
-            );
+            let negates =
+                told.contains(&Feature::Negation) && (!marvels || told.contains(&Feature::Prohibition));
+            f.set(Feature::Negation, f.has(Feature::Negation) && negates);
         }
     }
     f
 }
 
-/// Whether a text says that something must be, bounds it or forbids it; "each" and "only" alone do not.
+/// Whether a text says that something must be, bounds it or forbids it; "each" and "only" alone do not, nor does small talk.
 pub(super) fn binds(text: &str) -> bool {
-    let plain = plain(text);
+    let plain = without_small_talk(&plain(text));
     let is_binding = |f| matches!(f, Feature::Obligation | Feature::Bound | Feature::Prohibition);
     [&OBLIGATION[..10], BOUND, PROHIBITION].iter().any(|cues| holds(&plain, cues))
         || cued_chinese(text).into_iter().any(is_binding)
@@ -1187,6 +1218,12 @@ mod tests {
             "That must be fun.",
             "I cannot believe how nice it is.",
             "I can’t believe there’s no way to help in a situation like this.",
+            "It must not have been easy.",
+            "I must say, that was good.",
+            "I have to admit that I like it.",
+            "Never mind the warnings.",
+            "Do not worry about it.",
+            "Don’t worry, it is fine.",
         ] {
             let rating = user(text);
             assert!(rating.kind != ItemKind::Constraint && rating.score < 0.3, "{text} {rating:?}");
@@ -1198,6 +1235,10 @@ mod tests {
             "You must not be busy at five.",
             "The list must be new each day.",
             "I cannot believe it, never do that.",
+            "It must not have been opened.",
+            "It must be easy to read on every page.",
+            "Never mind the warnings, but do not touch the tests.",
+            "I must say that you must not delete the logs.",
         ] {
             let rating = user(text);
             assert!(rating.kind == ItemKind::Constraint && rating.score > 0.3, "{text} {rating:?}");
@@ -1208,6 +1249,12 @@ mod tests {
         for text in ["", "must", "you must", "must be", "you must be"] {
             assert_eq!(without_small_talk(&plain(text)), plain(text));
         }
+        for text in
+            ["must not have been", "it must not", "never mind", "i must say i must say", "must not not"]
+        {
+            assert!(without_small_talk(&plain(text)).starts_with(' '));
+        }
+        assert!(!binds("Never mind") && !binds("you must be tired") && binds("never again"));
     }
 
     #[test]

@@ -381,6 +381,26 @@ fn all_noise() {
     });
 }
 
+#[test]
+fn noise_from_the_first_word_on() {
+    let script = "user: Hi!
+        agent: Well well, here we are again, you and I, and there is nothing to be done about it as far as I can see.
+        user: lol ok thanks
+        agent: Fine. Let me see what there is to see out there, while the sun is up and the birds are at it.
+        user: Haha, right you are.
+        agent: So they say, and so it goes on and on.
+        user: Never mind, all good. Thank you so much!
+        agent: Bye.";
+    each(script, |way, asked, _, last| {
+        let told = told(way, asked, last);
+        // Nobody asked for anything, and nothing binds anybody.
+        if is_core(way) || way.0 == "salience" {
+            assert!(!last.text.contains(" GOAL") && !last.text.contains("CURRENT TASK"), "{told}");
+            assert!(!last.text.contains("Constraints:") && !last.text.contains("CONSTRAINTS"), "{told}");
+        }
+    });
+}
+
 const LIMITS: [&str; 6] = [
     "The whole move must not cost more than 4000 euros.",
     "No book may be left out in the rain.",
@@ -673,6 +693,52 @@ fn a_goal_changed_back() {
                 assert!(!constraints.starts_with("- “Forget the forecast"), "{told}");
             }
             "codex" => assert!(last.text.contains("Back to the forecast"), "{told}"),
+            _ => {}
+        }
+    });
+}
+
+#[test]
+fn a_goal_changed_in_ordinary_words() {
+    let aside = "I look at the gate counts of the last years, it takes me quite a while to read all of them. Where was I? Well well, here we are again, and there is more and more of it to look through, so let me go on.";
+    let script = format!(
+        "user: Draw a map. The paper must be blue.
+        agent: {aside}
+        user: Now write a poem about the town instead. It must not exceed 40 lines.
+        agent: {aside}
+        user: Now use blue ink instead.
+        agent: {aside}
+        user: Never mind, back to the original task.
+        agent: {aside}
+        user: Good.
+        agent: Yes."
+    );
+    let poem = "Now write a poem about the town instead.";
+    each(&script, |way, asked, events, last| {
+        let told =
+            format!("{way:?} {asked:?}\n{}", events.iter().map(|e| e.text.as_str()).collect::<String>());
+        let after = |at: usize, words: &str| assert!(events[at].text.contains(words), "{at} {words} {told}");
+        match way.0 {
+            "protected-core" => {
+                after(0, &format!("ORIGINAL GOAL\nDraw a map.\nCURRENT GOAL\n{poem}\n"));
+                after(1, &format!("ORIGINAL GOAL\nDraw a map.\nCURRENT GOAL\n{poem}\n"));
+                assert!(last.text.starts_with("ORIGINAL GOAL\nDraw a map.\n"), "{told}");
+                assert!(!last.text.contains("CURRENT GOAL"), "{told}");
+                // Who goes back with "never mind" forbids nothing.
+                let kept = last.text.split("CONSTRAINTS\n").nth(1).unwrap_or("");
+                let kept = kept.split("SUMMARY").next().unwrap_or("");
+                assert!(
+                    kept.contains("It must not exceed 40 lines.") && !kept.contains("Never mind"),
+                    "{told}"
+                );
+            }
+            // The best two of each event leave no room for the task.
+            "salience" if way.1.contains("top-k") => {}
+            "salience" => {
+                after(0, &format!("CURRENT TASK\n{poem}\n"));
+                after(1, &format!("CURRENT TASK\n{poem}\n"));
+                assert!(last.text.contains("CURRENT TASK\nDraw a map.\n"), "{told}");
+            }
             _ => {}
         }
     });
