@@ -10,7 +10,7 @@
 
 use super::salience::on_one_line;
 use super::summary::generic;
-use super::writer::summarise;
+use super::writer::{check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, transcript};
 use crate::context::{Content, Edit};
 use crate::features::actions::ActionKind;
@@ -22,7 +22,12 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "Merge a summary of the fresh turns into a running one, by sections.",
     params: &[("max_tokens", "150"), ("sentences", "\"2 to 4\""), ("progress_tokens", "2000")],
     takes_model: true,
-    build: |params| Ok(Box::new(params.try_into::<Anchored>()?)),
+    build: |params| {
+        let anchored: Anchored = params.try_into()?;
+        check_tokens("max_tokens", anchored.max_tokens)?;
+        check_sentences(&anchored.sentences)?;
+        Ok(Box::new(anchored))
+    },
 };
 
 /// Files and errors that are listed: the newest.
@@ -148,20 +153,20 @@ mod tests {
 
     const SCRIPT: &str = "user: mend it
             thought: look at the parser
-            action: cat src/parser.py
+            action: cat src/parser.py | head -40
             observation: return text.splitt()~it was so and not of the on or but it was so and not of the on or but it was so and not of the on or but it was so
             thought: now run its tests
-            action: pytest tests/test_parser.py
+            action: pytest tests/test_parser.py -q
             observation: AttributeError: splitt~it was so and not of the on or but it was so and not of the on or but it was so and not of the on or but it was so
             agent: I see";
 
     #[test]
     fn what_is_there_stays_and_what_is_new_is_added() {
         assert_eq!(
-            after_events(("anchored", "max_tokens = 6"), ("turns", "n = 1"), SCRIPT),
+            after_events(("anchored", "max_tokens = 10"), ("turns", "n = 1"), SCRIPT),
             [
-                "Progress:\n- cat src/parser.py\nFiles: src/parser.py\nNext: look at the parser",
-                "Progress:\n- cat src/parser.py\n- pytest tests/test_parser.py\nFiles: src/parser.py, \
+                "Progress:\n- cat src/parser.py | head -40\nFiles: src/parser.py\nNext: look at the parser",
+                "Progress:\n- cat src/parser.py | head -40\n- pytest tests/test_parser.py -q\nFiles: src/parser.py, \
                  tests/test_parser.py\nErrors: AttributeError\nNext: now run its tests",
             ]
         );
@@ -169,10 +174,10 @@ mod tests {
 
     #[test]
     fn the_oldest_progress_goes() {
-        let params = "max_tokens = 6\nprogress_tokens = 6";
+        let params = "max_tokens = 10\nprogress_tokens = 6";
         let last = after_events(("anchored", params), ("turns", "n = 1"), SCRIPT).pop().unwrap();
         assert!(
-            last.starts_with("Progress:\n- pytest tests/test_parser.py\nFiles: src/parser.py, tests/"),
+            last.starts_with("Progress:\n- pytest tests/test_parser.py -q\nFiles: src/parser.py, tests/"),
             "{last}"
         );
     }

@@ -14,6 +14,7 @@ use super::salience::rules::ItemKind;
 use super::salience::set::{Held, Set};
 use super::salience::{Background, Method, Picked, Rest, held, listed, on_one_line, rows, set_off, shown};
 use super::{Entry, Env, Scope, Strategy, extractive, put};
+use super::writer::check_tokens;
 use crate::annotations::Constraint;
 use crate::context::Edit;
 use crate::features::sentences::MAX_CHARS;
@@ -52,6 +53,7 @@ pub(super) const ENTRY: Entry = Entry {
             "`extract = \"prototype\"` needs vectors\nhint: add `embedder = \"NAME\"` to it"
         );
         Ok(Box::new(core))
+        core.check_effects()?;
     },
 };
 
@@ -92,6 +94,45 @@ impl Default for ProtectedCore {
 }
 
 /// What is remembered from event to event.
+impl ProtectedCore {
+    /// Refuses a parameter that was set and changes nothing, as `salience` does, and a summary too short for any text.
+    fn check_effects(&self) -> anyhow::Result<()> {
+        let default = ProtectedCore::default();
+        let has_background = self.background != Background::None;
+        for (name, is_set, counts, hint) in [
+            (
+                "threshold",
+                self.threshold != default.threshold,
+                !self.extract.quotes(),
+                "where statements are judged, not quoted",
+            ),
+            (
+                "max_rated",
+                self.max_rated != default.max_rated,
+                self.extract != Method::Rules,
+                "where a model is asked, not with `extract = \"rules\"`",
+            ),
+            (
+                "background_tokens",
+                self.background_tokens != default.background_tokens,
+                has_background,
+                "with a background",
+            ),
+        ] {
+            anyhow::ensure!(
+                counts || !is_set,
+                "parameter `{name}` has no effect here\nhint: it counts {hint}; leave it out"
+            );
+        }
+        if has_background {
+            check_tokens("background_tokens", self.background_tokens).map_err(|error| {
+                anyhow::anyhow!("{error}; `background = \"none\"` leaves the summary out")
+            })?;
+        }
+        Ok(())
+    }
+}
+
 #[derive(Default)]
 struct Memory {
     set: Set,
