@@ -119,7 +119,11 @@ impl Anchor {
         let is_result = scope.log.kind(step) == Kind::Observation;
         let call = is_result.then(|| scope.log.call_of(step)).flatten();
         if let Some(line) = call.and_then(|call| failure(scope.log, call, step)) {
-            add(&mut self.errors, &on_one_line(line).chars().take(ERROR_CHARS).collect::<String>());
+            let line: String = on_one_line(line).chars().take(ERROR_CHARS).collect();
+            // What names a class that is listed says little more.
+            if !self.errors.iter().any(|error| line.contains(error)) {
+                add(&mut self.errors, &line);
+            }
         }
         let agent = scope.log.trajectory.steps[step as usize].is_agent();
         if agent && matches!(scope.log.kind(step), Kind::Thought | Kind::Message) {
@@ -207,6 +211,8 @@ mod tests {
             observation: begin~make: *** [all] Error 2{rest}
             action: docker run x
             observation: Killed{rest}
+            action: node a.js
+            observation: Uncaught TypeError: x is not a function{rest}
             agent: I see"
         );
         let after = after_events(("anchored", ""), ("turns", "n = 1"), &script);
@@ -215,7 +221,8 @@ mod tests {
         };
         let first = "a.c:3:5: error: expected ';'";
         let all: Vec<String> = after.iter().map(|text| errors(text)).collect();
-        assert_eq!(all, [first.to_owned(), first.to_owned(), format!("{first}, Killed")], "{after:?}");
+        let told = ["", "", ", Killed", ", Killed, TypeError"].map(|more| format!("{first}{more}"));
+        assert_eq!(all, told, "{after:?}");
     }
 
     #[test]
