@@ -72,11 +72,13 @@ pub struct Superseded {
     pub step: u32,
 }
 
-/// All that is known; what is not known is empty.
+/// All that is known; what is not known is empty, and of the constraints it is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
     pub goals: Vec<Goal>,
     pub constraints: Vec<Constraint>,
+    /// Whether these are all: a list was given, be it empty, and some of it can be used if there is any.
+    pub knows_constraints: bool,
     pub salient: Vec<Salient>,
     pub probes: Vec<Probe>,
     pub superseded: Vec<Superseded>,
@@ -149,6 +151,8 @@ impl Annotations {
             let (text, category) = (raw.text, raw.category);
             Some(Constraint { text, category, step: steps.first(raw.step)?, until: until.flatten() })
         });
+        all.knows_constraints = !all.constraints.is_empty()
+            || value["constraints"].as_array().is_some_and(|constraints| constraints.is_empty());
         all.salient = entries(&value["salient"], &mut unusable, |raw: RawSalient| {
             let place = steps.place(raw.step, raw.start..raw.end, raw.text.as_deref())?;
             Some(Salient { kind: raw.kind, place })
@@ -257,6 +261,18 @@ mod tests {
         assert_eq!((a.probes[0].answer, a.probes[0].needs[0].text(&log)), (1, "trip 7"));
         assert_eq!(a.superseded[0].step, 3);
         assert_eq!(a.subtask_ends, [3, 4]);
+    }
+
+    #[test]
+    fn an_empty_list_is_known_and_a_missing_one_is_not() {
+        let knows = |annotations: &str| Annotations::of(&log(annotations)).unwrap().knows_constraints;
+        assert!(knows(r#"{"constraints": []}"#));
+        assert!(knows(r#"{"constraints": [{"text": "under $500", "step": 1}, 7]}"#));
+        // Nobody knows what stood in those that cannot be read.
+        for unknown in ["{}", r#"{"constraints": null}"#, r#"{"constraints": {}}"#, r#"{"constraints": [7]}"#]
+        {
+            assert!(!knows(unknown), "{unknown}");
+        }
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! One running summary in sections; each event merges what it cuts into it, and nothing is written anew.
 //!
 //! Only the fresh turns are summarised. What that gives is merged by section: *Progress* gets it as a paragraph of its own,
-//! *Files* and *Errors* grow by what is not there yet, *Next* is what the last of these turns said it would do. Lines are
-//! never rewritten, so that no detail can drift from one event to the next. Progress of so many tokens at most: then its
-//! oldest paragraphs go. What stands in the sections is others' text: each line of *Progress* is marked, *Next* is one line,
-//! and what reads like a head of a section is quoted, so that no page that a tool shows can add a section.
+//! *Files* and *Errors* (classes of them, and lines in which tools tell that they failed) grow by what is not there yet,
+//! *Next* is what the last of these turns said it would do. Lines are never rewritten, so that no detail can drift from
+//! one event to the next. Progress of so many tokens at most: then its oldest paragraphs go. What stands in the sections
+//! is others' text: each line of *Progress* is marked, *Next* is one line, and what reads like a head of a section is
+//! quoted, so that no page that a tool shows can add a section.
 //!
 //! Source: anchored iterative summarisation (Factory, "Compressing context").
 
 use super::salience::on_one_line;
 use super::summary::generic;
-use super::writer::summarise;
+use super::tool_log::failure;
+use super::writer::{check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, transcript};
 use crate::context::{Content, Edit};
 use crate::features::actions::ActionKind;
@@ -22,11 +24,18 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "Merge a summary of the fresh turns into a running one, by sections.",
     params: &[("max_tokens", "150"), ("sentences", "\"2 to 4\""), ("progress_tokens", "2000")],
     takes_model: true,
-    build: |params| Ok(Box::new(params.try_into::<Anchored>()?)),
+    build: |params| {
+        let anchored: Anchored = params.try_into()?;
+        check_tokens("max_tokens", anchored.max_tokens)?;
+        check_sentences(&anchored.sentences)?;
+        Ok(Box::new(anchored))
+    },
 };
 
 /// Files and errors that are listed: the newest.
 const LISTED: usize = 50;
+/// Characters of a line in which a tool tells that it failed, at most.
+const ERROR_CHARS: usize = 120;
 /// Characters of section *Next*, at most.
 const NEXT_CHARS: usize = 300;
 /// The heads of the sections, in their order; a colon follows.
@@ -105,9 +114,15 @@ impl Anchor {
                 AtomKind::Error if scope.log.kind(step) == Kind::Observation => &mut self.errors,
                 _ => continue,
             };
-            if !list.contains(&atom.text) {
-                list.push(atom.text.clone());
-                list.drain(..list.len().saturating_sub(LISTED));
+            add(list, &atom.text);
+        }
+        let is_result = scope.log.kind(step) == Kind::Observation;
+        let call = is_result.then(|| scope.log.call_of(step)).flatten();
+        if let Some(line) = call.and_then(|call| failure(scope.log, call, step)) {
+            let line: String = on_one_line(line).chars().take(ERROR_CHARS).collect();
+            // What names a class that is listed says little more.
+            if !self.errors.iter().any(|error| line.contains(error)) {
+                add(&mut self.errors, &line);
             }
         }
         let agent = scope.log.trajectory.steps[step as usize].is_agent();
@@ -124,6 +139,14 @@ impl Anchor {
         let sections = std::iter::once(progress).chain(rest.iter().map(|text| line(text)));
         let filled = HEADS.iter().zip(sections).filter(|(_, text)| !text.is_empty());
         filled.map(|(head, text)| format!("{head}:{text}")).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Puts an entry at the end of a list that lacks it; the oldest goes where there are too many.
+fn add(list: &mut Vec<String>, entry: &str) {
+    if !list.iter().any(|listed| listed == entry) {
+        list.push(entry.to_owned());
+        list.drain(..list.len().saturating_sub(LISTED));
     }
 }
 
@@ -148,20 +171,20 @@ mod tests {
 
     const SCRIPT: &str = "user: mend it
             thought: look at the parser
-            action: cat src/parser.py
+            action: cat src/parser.py | head -40
             observation: return text.splitt()~it was so and not of the on or but it was so and not of the on or but it was so and not of the on or but it was so
             thought: now run its tests
-            action: pytest tests/test_parser.py
+            action: pytest tests/test_parser.py -q
             observation: AttributeError: splitt~it was so and not of the on or but it was so and not of the on or but it was so and not of the on or but it was so
             agent: I see";
 
     #[test]
     fn what_is_there_stays_and_what_is_new_is_added() {
         assert_eq!(
-            after_events(("anchored", "max_tokens = 6"), ("turns", "n = 1"), SCRIPT),
+            after_events(("anchored", "max_tokens = 10"), ("turns", "n = 1"), SCRIPT),
             [
-                "Progress:\n- cat src/parser.py\nFiles: src/parser.py\nNext: look at the parser",
-                "Progress:\n- cat src/parser.py\n- pytest tests/test_parser.py\nFiles: src/parser.py, \
+                "Progress:\n- cat src/parser.py | head -40\nFiles: src/parser.py\nNext: look at the parser",
+                "Progress:\n- cat src/parser.py | head -40\n- pytest tests/test_parser.py -q\nFiles: src/parser.py, \
                  tests/test_parser.py\nErrors: AttributeError\nNext: now run its tests",
             ]
         );
@@ -169,12 +192,37 @@ mod tests {
 
     #[test]
     fn the_oldest_progress_goes() {
-        let params = "max_tokens = 6\nprogress_tokens = 6";
+        let params = "max_tokens = 10\nprogress_tokens = 6";
         let last = after_events(("anchored", params), ("turns", "n = 1"), SCRIPT).pop().unwrap();
         assert!(
-            last.starts_with("Progress:\n- pytest tests/test_parser.py\nFiles: src/parser.py, tests/"),
+            last.starts_with("Progress:\n- pytest tests/test_parser.py -q\nFiles: src/parser.py, tests/"),
             "{last}"
         );
+    }
+
+    #[test]
+    fn a_tool_that_failed_is_an_error_and_a_log_that_is_read_is_none() {
+        let rest = "~it was so and not of the on or but it was so".repeat(9);
+        let script = format!(
+            "user: Please build it.
+            action: rm -rf build && make
+            observation: a.c:3:5: error: expected ';'~make: *** [a.o] Error 1{rest}
+            action: cat build.log
+            observation: begin~make: *** [all] Error 2{rest}
+            action: docker run x
+            observation: Killed{rest}
+            action: node a.js
+            observation: Uncaught TypeError: x is not a function{rest}
+            agent: I see"
+        );
+        let after = after_events(("anchored", ""), ("turns", "n = 1"), &script);
+        let errors = |text: &str| -> String {
+            text.lines().filter_map(|line| line.strip_prefix("Errors: ")).collect()
+        };
+        let first = "a.c:3:5: error: expected ';'";
+        let all: Vec<String> = after.iter().map(|text| errors(text)).collect();
+        let told = ["", "", ", Killed", ", Killed, TypeError"].map(|more| format!("{first}{more}"));
+        assert_eq!(all, told, "{after:?}");
     }
 
     #[test]

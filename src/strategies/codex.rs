@@ -4,7 +4,7 @@
 //! first; the one that does not fit keeps its beginning), and a summary of everything for the model that takes over, as a
 //! user message. On logs whose user speaks once, that is the summary alone.
 
-use super::writer::summarise;
+use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, texts, transcript};
 use crate::context::{Content, Edit, Piece};
 use crate::models::prompt::{Data, Prompt};
@@ -15,7 +15,11 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "Keep the newest user messages and put a hand-off summary after them.",
     params: &[("max_tokens", "400"), ("user_tokens", "20000")],
     takes_model: true,
-    build: |params| Ok(Box::new(params.try_into::<Codex>()?)),
+    build: |params| {
+        let codex: Codex = params.try_into()?;
+        check_tokens("max_tokens", codex.max_tokens)?;
+        Ok(Box::new(codex))
+    },
 };
 
 const TEMPLATE: &str = include_str!("codex.txt");
@@ -123,13 +127,15 @@ mod tests {
         user: well?
         agent: done";
 
-    /// The summary has room for nothing, so that what stays are the user's words; the words before it take up room.
+    /// Before the words that open the summary stand the user's; those take up room.
     #[test]
     fn user_messages_stay_and_the_oldest_is_cut() {
-        let padded = SCRIPT
-            .replace("agent: ", &format!("agent: {}", "so many words that nobody has read them. ".repeat(9)));
+        let padded = SCRIPT.replace(
+            "agent: ",
+            &format!("agent: {}", "so many words that nobody has read them. ".repeat(14)),
+        );
         let users = |tokens: u32| {
-            let params = format!("max_tokens = 0\nuser_tokens = {tokens}");
+            let params = format!("max_tokens = 10\nuser_tokens = {tokens}");
             let after = after_events(("codex", &params), ("turns", "n = 3"), &padded).remove(0);
             after.split_once("Another language model").unwrap().0.to_owned()
         };
@@ -141,9 +147,11 @@ mod tests {
     /// What an event cut is cut again by the next, to what the next alone would have left.
     #[test]
     fn a_message_that_was_cut_is_cut_again() {
-        let padded = SCRIPT
-            .replace("agent: ", &format!("agent: {}", "so many words that nobody has read them. ".repeat(9)));
-        let after = after_events(("codex", "max_tokens = 0\nuser_tokens = 5"), ("turns", "n = 1"), &padded);
+        let padded = SCRIPT.replace(
+            "agent: ",
+            &format!("agent: {}", "so many words that nobody has read them. ".repeat(14)),
+        );
+        let after = after_events(("codex", "max_tokens = 10\nuser_tokens = 5"), ("turns", "n = 1"), &padded);
         let users: Vec<&str> =
             after.iter().map(|a| a.split("Another language model").next().unwrap()).collect();
         assert_eq!(users[0], "");

@@ -3,6 +3,7 @@
 //! Strategy B as the seeds' comparison has it: system prompt, summary, last 3 turns.
 
 use super::codex::handoff;
+use super::writer::check_tokens;
 use super::{Entry, Env, Scope, Strategy, put};
 use crate::context::Edit;
 
@@ -11,7 +12,11 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "Put a hand-off summary in the place of all but the last turns.",
     params: &[("max_tokens", "400"), ("keep_last", "3")],
     takes_model: true,
-    build: |params| Ok(Box::new(params.try_into::<CodexTail>()?)),
+    build: |params| {
+        let codex: CodexTail = params.try_into()?;
+        check_tokens("max_tokens", codex.max_tokens)?;
+        Ok(Box::new(codex))
+    },
 };
 
 #[derive(serde::Deserialize)]

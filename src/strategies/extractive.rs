@@ -118,7 +118,10 @@ fn pieces(text: &str, most: usize) -> Vec<(&str, bool)> {
         spans.clear();
     }
     pieces.retain(|piece| !piece.is_empty());
-    pieces.into_iter().map(|piece| (piece, is_shown(piece))).collect()
+    // A call begins with the bare name of its tool.
+    let is_name = |piece: &str| piece.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'));
+    let names = usize::from(pieces.len() > 1 && is_name(pieces[0]));
+    pieces.into_iter().skip(names).map(|piece| (piece, is_shown(piece))).collect()
 }
 
 /// The sentences of a line of prose, with what a tool put before the first; neighbours of so many characters at most together
@@ -230,6 +233,12 @@ mod tests {
         assert_eq!(of(&[], 100), "");
         assert_eq!(of(&["\n \n"], 100), "");
         assert_eq!(of(&["The parser fails."], 0), "");
+    }
+
+    #[test]
+    fn the_name_of_a_tool_is_left_out() {
+        let calls = ["search_papers\nquery: lakes", "fetch\nmia_li_3668", "fetch", "total-of 3\nrivers"];
+        assert_eq!(of(&calls, 100), "query: lakes\nmia_li_3668\nfetch\ntotal-of 3\nrivers");
     }
 
     /// Three of the lines are about the parser; `lexer` and `table` stand once.

@@ -5,7 +5,7 @@
 //! event left is a text of level 1.
 
 use super::summary::generic;
-use super::writer::summarise;
+use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, transcript};
 use crate::context::Edit;
 
@@ -19,6 +19,7 @@ pub(super) const ENTRY: Entry = Entry {
         anyhow::ensure!(hierarchical.chunk_turns > 0, "parameter `chunk_turns` must be at least 1");
         anyhow::ensure!(hierarchical.fan_in > 1, "parameter `fan_in` must be at least 2");
         anyhow::ensure!(hierarchical.depth > 0, "parameter `depth` must be at least 1");
+        check_tokens("max_tokens", hierarchical.max_tokens)?;
         Ok(Box::new(hierarchical))
     },
 };
@@ -102,11 +103,11 @@ mod tests {
         observation: delta
         agent: done";
 
-    /// Nine tokens hold the two calls of a chunk, and so half of what the level below holds.
+    /// Ten tokens hold the two calls of a chunk, and so half of what the level below holds.
     #[test]
     fn levels_are_summaries_of_summaries() {
         let after = |depth: u32| {
-            let params = format!("chunk_turns = 2\nmax_tokens = 9\ndepth = {depth}");
+            let params = format!("chunk_turns = 2\nmax_tokens = 10\ndepth = {depth}");
             after_events(("hierarchical", &params), ("turns", "n = 4"), SCRIPT).remove(0)
         };
         let (chunks, top) = (after(1), after(2));
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_an_event_left_is_summarised_again() {
-        let params = "chunk_turns = 2\nmax_tokens = 9";
+        let params = "chunk_turns = 2\nmax_tokens = 10";
         let after = after_events(("hierarchical", params), ("turns", "n = 2"), SCRIPT);
         assert_eq!(after.len(), 2);
         assert!(after[1].lines().all(|line| after[0].contains(line) || SCRIPT.contains(line)), "{after:?}");

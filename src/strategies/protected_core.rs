@@ -4,15 +4,17 @@
 //! Strategy F of the seeds. The core is never compressed again: it is written out anew at each event, the first goal and
 //! the current one included. Goal and constraints come from annotations where there are some, else they are extracted
 //! from the log with the methods of `salience`; parameter `source` fixes which, so that an extraction can be scored apart
-//! from an echo of what was given; with `"model"` a model says which later messages change the goal. Decisions are always
-//! extracted. Where the scope has no room for all of it the summary is shortened, then long goals are cut; what even then
-//! does not fit leaves the scope as it is. Each of these is told by a warning.
+//! from an echo of what was given; with `"model"` a model says which later messages change the goal. An annotated list of
+//! constraints that is empty says that there are none. Decisions are always extracted. Where the scope has no room for all
+//! of it the summary is shortened, then long goals are cut; what even then does not fit leaves the scope as it is. Each of
+//! these is told by a warning, and so is a log without the annotations that were asked for.
 
 use super::salience::goals::{Goal, Goals, Origin, Reader};
 use super::salience::pick::{self, Picking, Variant};
 use super::salience::rules::ItemKind;
 use super::salience::set::{Held, Set};
 use super::salience::{Background, Method, Picked, Rest, held, listed, on_one_line, rows, set_off, shown};
+use super::writer::check_tokens;
 use super::{Entry, Env, Scope, Strategy, extractive, put};
 use crate::annotations::Constraint;
 use crate::context::Edit;
@@ -51,6 +53,7 @@ pub(super) const ENTRY: Entry = Entry {
             core.extract != Method::Prototype || !core.embedder.is_empty(),
             "`extract = \"prototype\"` needs vectors\nhint: add `embedder = \"NAME\"` to it"
         );
+        core.check_effects()?;
         Ok(Box::new(core))
     },
 };
@@ -91,6 +94,45 @@ impl Default for ProtectedCore {
     }
 }
 
+impl ProtectedCore {
+    /// Refuses a parameter that was set and changes nothing, as `salience` does, and a summary too short for any text.
+    fn check_effects(&self) -> anyhow::Result<()> {
+        let default = ProtectedCore::default();
+        let has_background = self.background != Background::None;
+        for (name, is_set, counts, hint) in [
+            (
+                "threshold",
+                self.threshold != default.threshold,
+                !self.extract.quotes(),
+                "where statements are judged, not quoted",
+            ),
+            (
+                "max_rated",
+                self.max_rated != default.max_rated,
+                self.extract != Method::Rules,
+                "where a model is asked, not with `extract = \"rules\"`",
+            ),
+            (
+                "background_tokens",
+                self.background_tokens != default.background_tokens,
+                has_background,
+                "with a background",
+            ),
+        ] {
+            anyhow::ensure!(
+                counts || !is_set,
+                "parameter `{name}` has no effect here\nhint: it counts {hint}; leave it out"
+            );
+        }
+        if has_background {
+            check_tokens("background_tokens", self.background_tokens).map_err(|error| {
+                anyhow::anyhow!("{error}; `background = \"none\"` leaves the summary out")
+            })?;
+        }
+        Ok(())
+    }
+}
+
 /// What is remembered from event to event.
 #[derive(Default)]
 struct Memory {
@@ -108,12 +150,17 @@ impl Strategy for ProtectedCore {
             memory.goals.judge(log, until, env)?;
         }
         let goals = memory.goals.before(log, self.source, pick::since(scope), until);
-        let annotated = memory.goals.annotations(log).map_or(&[][..], |known| &known.constraints);
+        let known = memory.goals.annotations(log);
+        let annotated = known.map_or(&[][..], |known| &known.constraints);
+        let knows_constraints = known.is_some_and(|known| known.knows_constraints);
+        let knows_nothing = !knows_constraints && known.is_none_or(|known| known.goals.is_empty());
         let is_given = match self.source {
             Origin::Extracted | Origin::Model => false,
-            Origin::Auto => !annotated.is_empty(),
+            // That there are none is known where the list is there and empty.
+            Origin::Auto => knows_constraints,
             Origin::Annotations => true,
         };
+        let missing = (self.source == Origin::Annotations && knows_nothing).then_some("no annotations");
         let in_force = annotated.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
         let given: Vec<Held> =
             in_force.filter(|_| is_given).map(|constraint| as_held(log, constraint)).collect();
@@ -151,7 +198,7 @@ impl Strategy for ProtectedCore {
             gone.extend(memory.set.merge(lifted.clone(), self.similarity, false));
             picked.extend(lifted);
         }
-        memory.set.items.extend(given);
+        memory.set.items.extend(marked(given));
         let fallback = env.work.fallback;
         let rest = Rest {
             how: self.background,
@@ -168,7 +215,7 @@ impl Strategy for ProtectedCore {
         let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
         let core = Core { set: &memory.set, goals: &goals, log };
         let (text, warning) = core.in_tokens(limit, &memory.summary, env.tokenizer);
-        env.work.warning = warning.or(env.work.warning);
+        env.work.warning = missing.or(warning).or(env.work.warning);
         env.work.items = rows(&memory.set, gone, &[]);
         env.work.items.extend(extraction.not_found);
         *env.state() = memory;
@@ -194,6 +241,18 @@ fn as_held(log: &Log, constraint: &Constraint) -> Held {
     let at = text.find(&constraint.text).map(|at| at as u32);
     let bytes = at.map_or(0..0, |at| at..at + constraint.text.len() as u32);
     Held::new(constraint.text.clone(), ItemKind::Constraint, constraint.step, bytes, 1.0)
+}
+
+/// Constraints that are given, those marked that contradict others. None goes, not even one that says the same again.
+fn marked(given: Vec<Held>) -> Vec<Held> {
+    let mut set = Set::default();
+    // Nothing is as alike as that: the same words alone are one.
+    let again = set.merge(given, f64::INFINITY, false);
+    for mut gone in again {
+        gone.held.conflict = set.items[gone.of].conflict;
+        set.items.push(gone.held);
+    }
+    set.items
 }
 
 /// What is never compressed.
@@ -484,6 +543,112 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
             user: Good.
             agent: Yes.",
         )
+    }
+
+    #[test]
+    fn where_the_annotations_say_that_nothing_binds_nothing_is_extracted() {
+        let none = of("", Some(r#"{"goal": "a forecast", "constraints": []}"#));
+        assert!(none.iter().all(|text| !text.contains("CONSTRAINTS")), "{none:?}");
+        assert!(none.last().unwrap().contains("DECISIONS\n- “I decided to count entries only"), "{none:?}");
+        let bound = "CONSTRAINTS\n- “No single visitor may be named in anything you save.”";
+        let unknown = of("", Some(r#"{"goal": "a forecast"}"#));
+        assert!(unknown.last().unwrap().contains(bound), "{unknown:?}");
+        let ignored = of("source = \"extracted\"", Some(r#"{"constraints": []}"#));
+        assert!(ignored.last().unwrap().contains(bound), "{ignored:?}");
+    }
+
+    #[test]
+    fn given_constraints_that_contradict_are_marked_and_all_stay() {
+        let budget =
+            |euros: &str| format!("The budget for the printed poster must not exceed {euros} euros.");
+        let last = |third: &str| {
+            let mut log = Log::script(&format!(
+                "user: Please have a poster printed for the fair.
+                agent: Gladly. I look for printers in town, there are quite a few of them, and some of them are very slow.
+                user: {}
+                agent: I see. I ask them all for their prices today, and come back to you as soon as they have answered me.
+                user: {}
+                agent: Good, then there is more to choose from, and I write to the two that were too dear for us before.
+                user: {third}
+                agent: Done.",
+                budget("500"),
+                budget("800")
+            ));
+            let given =
+                |text: &str, step: u32| serde_json::json!({"text": text, "category": "budget", "step": step});
+            let all = [given(&budget("500"), 2), given(&budget("800"), 4), given(third, 6)];
+            log.trajectory.annotations =
+                Some(serde_json::json!({"goal": "a poster", "constraints": all}).to_string());
+            let params = "keep_last = 0\nbackground = \"none\"";
+            let (text, work) = events("protected-core", params, &log, "n = 1", None).pop().unwrap();
+            assert!(work.items.iter().all(|item| item.fate == "kept"), "{:?}", work.items);
+            text.split_once("CONSTRAINTS\n").unwrap().1.to_owned()
+        };
+        let told = |text: &str, mark: &str| format!("- “{text}” ({mark})\n");
+        // Nearly the same words.
+        let in_short = format!("In short: {}", budget("800"));
+        assert_eq!(
+            last(&in_short),
+            told(&budget("500"), "earlier") + &told(&budget("800"), "newest") + &told(&in_short, "newest")
+        );
+        // The same again.
+        assert_eq!(
+            last(&budget("500")),
+            told(&budget("500"), "newest")
+                + &told(&budget("800"), "earlier")
+                + &told(&budget("500"), "newest")
+        );
+    }
+
+    #[test]
+    fn a_log_without_the_annotations_that_were_asked_for_is_told() {
+        let warnings = |annotations: Option<&str>| -> Vec<Option<&str>> {
+            let mut log = Log::script(POOLS);
+            log.trajectory.annotations = annotations.map(str::to_owned);
+            let params = "keep_last = 0\nsource = \"annotations\"";
+            events("protected-core", params, &log, "n = 1", None)
+                .into_iter()
+                .map(|(_, work)| work.warning)
+                .collect()
+        };
+        for none in [None, Some("{}"), Some(r#"{"salient": []}"#)] {
+            assert!(warnings(none).iter().all(|warning| *warning == Some("no annotations")), "{none:?}");
+        }
+        for some in [KNOWN, r#"{"constraints": []}"#] {
+            assert!(warnings(Some(some)).iter().all(|warning| *warning != Some("no annotations")), "{some}");
+        }
+    }
+
+    #[test]
+    fn parameters_without_an_effect_are_told() {
+        let error = |params: &str| {
+            let built = crate::strategies::build("protected-core", toml::from_str(params).unwrap());
+            built.err().map(|error| format!("{error:#}"))
+        };
+        for params in [
+            "background_tokens = 50\nbackground = \"none\"",
+            "max_rated = 10\nextract = \"rules\"",
+            "threshold = 0.5\nextract = \"quote\"",
+            "threshold = 0.5\nextract = \"quote-json\"",
+        ] {
+            assert!(error(params).unwrap().contains("has no effect here\nhint: it counts "), "{params}");
+        }
+        for tokens in [0, 9] {
+            let error = error(&format!("background_tokens = {tokens}")).unwrap();
+            assert!(
+                error.contains("must be at least 10\nhint: ") && error.contains("`background = \"none\"`"),
+                "{error}"
+            );
+        }
+        for params in [
+            "background_tokens = 10",
+            "max_rated = 10",
+            "threshold = 0.5\nextract = \"keep\"",
+            "threshold = 0.5\nextract = \"rules\"",
+            "background = \"none\"\nextract = \"rules\"",
+        ] {
+            assert_eq!(error(params), None, "{params}");
+        }
     }
 
     #[test]

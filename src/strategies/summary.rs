@@ -3,7 +3,7 @@
 //! Strategy A of the seeds: 3 to 4 sentences. Each event summarises all that was compressed before together with the fresh
 //! turns; with `recursive = false` its own turns alone, and earlier summaries stay.
 
-use super::writer::summarise;
+use super::writer::{check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, texts, transcript};
 use crate::context::Edit;
 use crate::models::prompt::{Data, Prompt, Var};
@@ -13,7 +13,12 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "One generic summary in the place of all that is compressed.",
     params: &[("max_tokens", "200"), ("sentences", "\"3 to 4\""), ("recursive", "true")],
     takes_model: true,
-    build: |params| Ok(Box::new(params.try_into::<Summary>()?)),
+    build: |params| {
+        let summary: Summary = params.try_into()?;
+        check_tokens("max_tokens", summary.max_tokens)?;
+        check_sentences(&summary.sentences)?;
+        Ok(Box::new(summary))
+    },
 };
 
 const TEMPLATE: &str = include_str!("summary.txt");

@@ -2,13 +2,14 @@
 //!
 //! Strategy E of the seeds, after claude-mem. `form = "timeline"`: a line for each call with its input, whether it went
 //! well, and the line of its result that says most. `form = "structured"`: an observation for each turn that called a
-//! tool: type, title, facts, files read and modified; title and facts are written by the model where there is one,
-//! else they are the call and the lines of the result that say most. Each event adds to the log; what is no call is left
+//! tool: types, title, facts, files read and modified; title and facts are written by the model where there is one,
+//! else they are the calls and the lines of the results that say most. Each event adds to the log; what is no call is left
 //! out. Where nothing was called there is nothing to log: the extractive summary stands in, flagged.
 //!
 //! Whether a call went well is asked of what it was: of an edit what the editor says; of a program or test how it ended, and
-//! what tools print in the last lines when they fail (`make: *** `, `a.c:3:5: error: `); of a reading whether its result is
-//! the reader's own error; of anything else how its result begins. What a result shows of a file tells nothing.
+//! what tools print in the last lines when they fail (`make: *** `, `a.c:3:5: error: `), as of an edit whose command runs
+//! something besides; of a reading whether its result is the reader's own error; of anything else how its result begins.
+//! What a result shows of a file tells nothing.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,7 @@ use super::{Entry, Env, Scope, Strategy, extractive, put, texts, transcript, wri
 use crate::context::{Content, Edit};
 use crate::features::actions::ActionKind;
 use crate::features::atoms::AtomKind;
+use crate::features::sentences::is_numbered;
 use crate::features::turns::{self, Facts};
 use crate::log::Log;
 use crate::models::grammar;
@@ -138,13 +140,16 @@ impl ToolLog {
         let calls: Vec<u32> =
             steps.iter().map(|s| s.1).filter(|&s| scope.log.kind(s) == Kind::Action).collect();
         let Some(&first) = calls.first() else { return Ok(()) };
-        let kinds = calls.iter().filter_map(|&call| scope.log.action_kinds[call as usize].as_deref());
-        let kinds: Vec<ActionKind> = kinds.filter_map(ActionKind::parse).collect();
+        let mut kinds: Vec<&str> = Vec::new();
+        for &call in &calls {
+            let kind = kind_of(scope.log, call).map_or("other", ActionKind::name);
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
         let files = |of: &[ActionKind]| -> Vec<&str> {
-            let calls = calls.iter().filter(|&&call| {
-                let kind = scope.log.action_kinds[call as usize].as_deref().and_then(ActionKind::parse);
-                kind.is_some_and(|kind| of.contains(&kind))
-            });
+            let calls =
+                calls.iter().filter(|&&call| kind_of(scope.log, call).is_some_and(|kind| of.contains(&kind)));
             let paths: BTreeSet<&str> = calls.flat_map(|&call| paths(scope, call)).collect();
             paths.into_iter().collect()
         };
@@ -156,7 +161,7 @@ impl ToolLog {
             None => None,
         };
         let note = written.unwrap_or_else(|| Note {
-            title: self.input(scope, first),
+            title: calls.iter().map(|&call| self.input(scope, call)).collect::<Vec<_>>().join("; "),
             facts: calls
                 .iter()
                 .flat_map(|&call| results(scope, steps, call))
@@ -170,7 +175,7 @@ impl ToolLog {
         *log += &format!(
             "turn {} [{}{}] {}\n",
             scope.log.turn_of(first),
-            kinds.iter().min().map_or("other", |kind| kind.name()),
+            kinds.join(", "),
             if failed { ", error" } else { "" },
             note.title
         );
@@ -198,11 +203,28 @@ fn success(scope: &Scope<'_>, call: u32, result: u32) -> &'static str {
     if went_well(scope.log, call, result) { "ok" } else { "error" }
 }
 
+fn kind_of(log: &Log, call: u32) -> Option<ActionKind> {
+    log.action_kinds[call as usize].as_deref().and_then(ActionKind::parse)
+}
+
+/// Of a command that failed the first of the last lines in which a tool tells so; none of what reads or asks for pages, which
+/// may show such words.
+pub(super) fn failure(log: &Log, call: u32, result: u32) -> Option<&str> {
+    let steps = &log.trajectory.steps;
+    let (caller, text) = (&steps[call as usize], steps[result as usize].text.as_str());
+    let shows =
+        matches!(kind_of(log, call), Some(ActionKind::ReadFile | ActionKind::Search | ActionKind::ApiCall));
+    if shows || shows_past(caller) || went_well(log, call, result) {
+        return None;
+    }
+    last_lines(text).filter(|line| tells_failure(line)).last()
+}
+
 /// Whether a call went well, as far as its result tells.
 fn went_well(log: &Log, call: u32, result: u32) -> bool {
     let (caller, step) = (&log.trajectory.steps[call as usize], &log.trajectory.steps[result as usize]);
     let logged = step.is_error.map(|is_error| !is_error);
-    let kind = log.action_kinds[call as usize].as_deref().and_then(ActionKind::parse);
+    let kind = kind_of(log, call);
     let by_kind = match kind {
         Some(ActionKind::EditFile) => editor_says(&step.text).or_else(|| {
             let facts = facts(log, call, result);
@@ -225,7 +247,10 @@ fn went_well(log: &Log, call: u32, result: u32) -> bool {
 fn has_failed(kind: Option<ActionKind>, call: &Step, text: &str) -> bool {
     match kind {
         Some(ActionKind::ReadFile | ActionKind::Search) => reading_failed(call, text),
-        Some(ActionKind::EditFile) => begins_with_error(text),
+        Some(ActionKind::EditFile) if is_editor(call) => begins_with_error(text) || editor_refuses(text),
+        Some(ActionKind::EditFile) => {
+            begins_with_error(text) || runs_more(call) && ends_with_error(call, text, |_| true)
+        }
         _ if shows_past(call) => reading_failed(call, text),
         // What comes from outside may be a page that shows anything.
         Some(ActionKind::ApiCall) => {
@@ -266,6 +291,51 @@ fn editor_says(text: &str) -> Option<bool> {
     };
     // A program that a script runs may tell of errors further down.
     if text.trim_start().starts_with("Error:") { Some(false) } else { text.lines().find_map(told) }
+}
+
+/// Tools that edit files themselves, by the first word of a call in lower case: all that they say is their own.
+const EDIT_TOOLS: &[&str] = &[
+    "edit",
+    "insert",
+    "append",
+    "create",
+    "write",
+    "multiedit",
+    "notebookedit",
+    "write_file",
+    "writefile",
+    "edit_file",
+    "create_file",
+    "apply_patch",
+    "str_replace",
+    "replace_in_file",
+    "write_to_file",
+    "apply_diff",
+    "search_replace",
+    "delete_file",
+    "str_replace_editor",
+    "str_replace_based_edit_tool",
+    "file_editor",
+    "text_editor",
+    "editor",
+];
+/// How an editor begins that has done what it was asked, in lower case: it may name then what it put there.
+const DONE: &[&str] = &[
+    "success", "replaced", "updated", "created", "wrote", "written", "applied", "edited", "inserted",
+    "deleted", "removed", "saved", "added", "changed", "modified", "done", "ok",
+];
+
+/// Whether a call is one of a tool that edits files itself, and no command of a shell.
+fn is_editor(call: &Step) -> bool {
+    let tool = call.text.split_whitespace().next().unwrap_or("").to_lowercase();
+    EDIT_TOOLS.contains(&tool.as_str())
+}
+
+/// Whether an editor begins with why it could not edit: "not found".
+fn editor_refuses(text: &str) -> bool {
+    let line = head(text).1;
+    let lower = line.to_lowercase();
+    gives_reason(line) && !is_numbered(line) && !DONE.iter().any(|done| lower.starts_with(done))
 }
 
 /// How a line begins and ends that tells of an error where it opens a result.
@@ -319,10 +389,7 @@ fn head(text: &str) -> (Option<bool>, &str) {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_wrapper(line));
     let first = lines.next().unwrap_or("");
     match CODES.iter().find_map(|label| first.strip_prefix(label)) {
-        Some(code) => {
-            let is_error = code.starts_with(|c: char| matches!(c, '1'..='9' | '-'));
-            (Some(!is_error), lines.next().unwrap_or(""))
-        }
+        Some(code) => (Some(!is_bad_code(code)), lines.next().unwrap_or("")),
         None => (None, first),
     }
 }
@@ -370,6 +437,11 @@ const SHOWERS: &[&str] = &[
 /// Commands that show what files were.
 const PAST: &[&str] = &["git show", "git log", "git diff", "git blame", "git cat-file"];
 const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh"];
+/// Programs that change files or where a command stands, and print nothing but their own errors.
+const CHANGERS: &[&str] = &[
+    "rm", "mv", "cp", "mkdir", "rmdir", "touch", "tee", "echo", "printf", "chmod", "chown", "ln", "cd",
+    "pushd", "popd", "export", "set", "true", "pwd", "sleep",
+];
 /// What stands before a command and is none.
 const BEFORE: &[&str] =
     &["sudo", "timeout", "time", "env", "xargs", "command", "exec", "if", "then", "do", "!"];
@@ -395,15 +467,41 @@ const REASONS: &[&str] = &[
 
 /// The words of a call at which a command may stand, without their folders.
 fn programs(call: &Step) -> impl Iterator<Item = &str> {
+    call.text.split(['\n', '|', '&', ';', '(', '`', '"', '\'']).filter_map(program_of)
+}
+
+/// The first word of a piece of a command that may be a program, without its folders.
+fn program_of(piece: &str) -> Option<&str> {
     let is_word = |word: &&str| {
         !BEFORE.contains(word)
             && !word.ends_with(':')
             && !word.contains('=')
             && !word.starts_with(|c: char| c == '-' || c.is_ascii_digit())
     };
-    let pieces = call.text.split(['\n', '|', '&', ';', '(', '`', '"', '\'']);
-    let words = pieces.filter_map(move |piece| piece.split_whitespace().find(is_word));
-    words.filter_map(|word| word.rsplit('/').next()).filter(|name| !name.is_empty())
+    piece.split_whitespace().find(is_word)?.rsplit('/').next().filter(|name| !name.is_empty())
+}
+
+/// Whether a command runs something besides what shows files and what changes them: `rm -rf build && make`.
+fn runs_more(call: &Step) -> bool {
+    // What follows is a document.
+    let end = call
+        .text
+        .find("<<")
+        .map_or(call.text.len(), |at| call.text[at..].find('\n').map_or(call.text.len(), |n| at + n));
+    let mut quote = None;
+    let parts = call.text[..end].split(move |c: char| {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+        quote.is_none() && matches!(c, '\n' | '|' | '&' | ';' | '(' | '`')
+    });
+    let is_plain = |name: &str| {
+        [SHOWERS, CHANGERS, SHELLS].iter().any(|names| names.contains(&name))
+            || call.tool.as_deref() == Some(name)
+    };
+    parts.filter_map(program_of).any(|name| !is_plain(name))
 }
 
 /// Whether a call names this program as a command.
@@ -483,11 +581,28 @@ const FAILURES: &[(&str, &str)] = &[
     ("E: Failed to fetch", ""),
     ("docker: Error response from daemon", ""),
     ("Segmentation fault", ""),
-    ("Aborted (core dumped)", ""),
+    ("bash: line ", " Killed"),
+    ("Command timed out", ""),
+    ("The command timed out", ""),
+    ("Uncaught ", "Error"),
+    ("Exception in thread ", ""),
+    ("terminate called after throwing", ""),
     ("bash: ", "syntax error"),
     ("bash: ", "unexpected EOF"),
     ("sh: ", "yntax error"),
     ("zsh: ", "parse error"),
+];
+/// What a shell says of a program that a signal ended, as a line of its own.
+const SIGNALS: &[&str] =
+    &["Killed", "Terminated", "Aborted", "Bus error", "Illegal instruction", "Floating point exception"];
+/// What stands before an exit code that an environment tells in the first or last line. Programs print it, too, but of others.
+const TOLD_CODES: &[&str] = &[
+    "Exit code: ",
+    "exit code: ",
+    "[exit code: ",
+    "Exit status: ",
+    "exit status: ",
+    "[The command completed with exit code ",
 ];
 /// What compilers print after the place of an error.
 const AFTER_PLACE: &[&str] = &[": error: ", ": fatal error: ", ": error TS", " - error TS"];
@@ -500,13 +615,28 @@ fn ends_with_error(call: &Step, text: &str, counts: impl Fn(&str) -> bool) -> bo
     if head(text).0 == Some(true) && !call.text.contains(['|', ';']) {
         return false;
     }
-    let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty() && !is_wrapper(line));
-    lines.take(LAST).any(|line| tells_failure(line) && counts(line))
+    let codes = last_lines(text).take(1).chain([head(text).1]).filter(|line| tells_code(line));
+    last_lines(text).filter(|line| tells_failure(line)).chain(codes).any(counts)
+}
+
+/// The last lines of a result's own, from its end on.
+fn last_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().rev().map(str::trim).filter(|line| !line.is_empty() && !is_wrapper(line)).take(LAST)
+}
+
+/// Whether a line tells an exit code that is none of success.
+fn tells_code(line: &str) -> bool {
+    TOLD_CODES.iter().any(|label| line.strip_prefix(label).is_some_and(is_bad_code))
+}
+
+fn is_bad_code(code: &str) -> bool {
+    code.starts_with(|c: char| matches!(c, '1'..='9' | '-'))
 }
 
 fn tells_failure(line: &str) -> bool {
     let bare = line.strip_prefix("/bin/").unwrap_or(line).trim_start_matches('-');
     FAILURES.iter().any(|(begin, then)| bare.strip_prefix(begin).is_some_and(|rest| rest.contains(then)))
+        || SIGNALS.contains(&line.strip_suffix(" (core dumped)").unwrap_or(line))
         || AFTER_PLACE.iter().any(|sign| line.split_once(sign).is_some_and(|(place, _)| is_place(place)))
 }
 
@@ -568,7 +698,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::tests::{after_events, replayed, run};
-    use super::{Log, is_place, is_wrapper, reading_failed};
+    use super::{ActionKind, Log, has_failed, is_place, is_wrapper, reading_failed};
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, Card, Finish, Text};
     use crate::trajectory::{Kind, Role, step};
@@ -704,6 +834,17 @@ mod tests {
             ("git push origin main", "hm~fatal: unable to access 'https://x/': Could not resolve host: x"),
             ("cat > a.c << 'EOF' && make~int x~EOF", "cc -c a.c~make: *** [a.o] Error 1"),
             ("./show | tail -3", "<returncode>0</returncode>~<output>~seen~a.c:3:5: error: expected ';'"),
+            ("docker run x", "Killed"),
+            ("./big", "begin~/bin/bash: line 1:  4711 Killed                  ./big"),
+            ("./big", "begin~Floating point exception (core dumped)"),
+            ("timeout 5 x", "Command timed out after 5 seconds"),
+            ("node a.js", "Uncaught TypeError: x is not a function"),
+            ("java Main", "Exception in thread \"main\" java.lang.NullPointerException"),
+            ("systemctl status x", "Exit code: 1"),
+            // Commands of several parts that begin with an edit.
+            ("rm -rf build && make", "make: *** [all] Error 2"),
+            ("mv a.py conf.py; sphinx-build . out", "reading~make: *** [html] Error 2"),
+            ("sed -i 's/a;b/c/' a.c && gcc a.c", "a.c:3:5: error: expected ';'"),
         ];
         let long = format!("make: *** [all] Error 2~{}", "nothing of it is an error~".repeat(25));
         let well = [
@@ -715,10 +856,18 @@ mod tests {
             ("./show", "<returncode>0</returncode>~<output>~seen~a.c:3:5: error: expected ';'"),
             ("./show", "12:04:07: error: told~note: error: none~we saw make: *** and fatal: too"),
             ("./long", long.as_str()),
+            ("./show", "seen~Killed 3 of them~Terminated.~Uncaught and so on~Command that timed out"),
+            // Of another program that this one has run.
+            ("./show", "seen~Exit code: 1~it is so, as it should be"),
+            ("systemctl status x", "Exit code: 0"),
+            ("cat build.log", "Exit code: 1~Killed~make: *** [all] Error 2~Uncaught TypeError: x"),
+            ("rm a.log && cat b.log", "begin~Killed~make: *** [all] Error 2~fatal: it was"),
+            ("sed -i 's/a;b/c/g' a.c && cat a.c", "int x;~Killed~fatal: it was"),
+            ("rm -rf build && make", "make: Nothing to be done for 'all'."),
         ];
         let step = |(call, result): &(&str, &str)| format!("action: {call}\nobservation: {result}{REST}\n");
-        words_are(&failed.iter().map(step).collect::<String>(), &["error"; 12]);
-        words_are(&well.iter().map(step).collect::<String>(), &["ok"; 8]);
+        words_are(&failed.iter().map(step).collect::<String>(), &["error"; 22]);
+        words_are(&well.iter().map(step).collect::<String>(), &["ok"; 15]);
         assert!(is_place("src/a.c:3:5") && is_place("a.ts(3,5)") && is_place("./A.java:3"));
         assert!(!is_place("12:04:07") && !is_place("a.c") && !is_place("a b.c:3") && !is_place(""));
     }
@@ -745,6 +894,34 @@ mod tests {
         let step = |(call, result): &(&str, &str)| format!("action: {call}\nobservation: {result}{REST}\n");
         words_are(&well.iter().map(step).collect::<String>(), &["ok"; 6]);
         words_are(&failed.iter().map(step).collect::<String>(), &["error"; 7]);
+    }
+
+    #[test]
+    fn what_an_environment_tells_last_is_the_exit_code_of_the_call() {
+        let last = |line: &str| {
+            let call = step(Role::Agent, Kind::Action, "bash\n./show");
+            has_failed(Some(ActionKind::RunCommand), &call, &format!("seen\nso it is\n{line}\n"))
+        };
+        assert!(last("Exit code: 2") && last("[The command completed with exit code 1.]"));
+        assert!(!last("Exit code: 0") && !last("[The command completed with exit code 0.]"));
+    }
+
+    #[test]
+    fn an_editor_that_gives_a_reason_has_not_edited() {
+        let failed = |call: &str, text: &str| {
+            has_failed(Some(ActionKind::EditFile), &step(Role::Agent, Kind::Action, call), text)
+        };
+        let replace = "str_replace\npath: src/y.py\nold: a; b\nnew: make | c";
+        assert!(failed(replace, "not found"));
+        assert!(failed(replace, "Ran into [Errno 2] No such file or directory: 'src/y.py' while writing"));
+        assert!(
+            !failed(replace, "Replaced \"not found\" once.")
+                && !failed(replace, "")
+                && !failed(replace, "ok")
+        );
+        assert!(!failed(replace, "3:raise KeyError('not found')\n4:Killed"));
+        // What a command prints is not its own.
+        assert!(!failed("echo x > a && ./show", "the key was not found, as it should be"));
     }
 
     /// A tool that is no command of a shell.
@@ -819,6 +996,44 @@ mod tests {
         assert_eq!(
             (work.calls, work.fallback, &work.degenerate[..]),
             (2, Some("rules"), &["not in form"; 2][..])
+        );
+    }
+
+    #[test]
+    fn an_observation_names_all_calls_of_its_turn() {
+        let mut log = Log::script(&format!(
+            "user: mend it
+             thought: both
+             action: cat src/parser.py
+             action: rm -f src/table.py
+             action: cat src/lexer.py
+             observation: def parse(text):{REST}
+             observation: rm: cannot remove 'src/table.py': Permission denied
+             observation: def lex(text):{REST}
+             agent: I see"
+        ));
+        let steps = &mut log.trajectory.steps;
+        for (at, id) in [(2, "a"), (3, "b"), (4, "c"), (5, "a"), (6, "b"), (7, "c")] {
+            (steps[at].call_id, steps[at].turn) = (Some(id.to_owned()), 1);
+        }
+        steps[8].turn = 2;
+        let rows = crate::features::rows(
+            &log.trajectory.id,
+            &log.trajectory.steps,
+            &crate::features::tokens::Tokenizer::load("o200k").unwrap(),
+        );
+        let log = Log::new(log.trajectory, rows).unwrap();
+        let params = "form = 'structured'\nresult_tokens = 20";
+        let run = run(("tool-log", params), ("turns", "n = 1"), &log);
+        let text = run.events[0].after[0].text(&log);
+        assert_eq!(
+            text,
+            "turn 1 [read_file, edit_file, error] cat src/parser.py; rm -f src/table.py; cat src/lexer.py\n\
+             - def parse(text):\n\
+             - rm: cannot remove 'src/table.py': Permission denied\n\
+             - def lex(text):\n\
+             - files read: src/lexer.py, src/parser.py\n\
+             - files modified: src/table.py"
         );
     }
 

@@ -43,6 +43,9 @@ const REPLIES: &[&str] = &[
 const OFFERS: &[&str] =
     &["let me know if you", "feel free to ask", "how can i help you", "how can i assist you"];
 
+/// Tokens of a text, at least: fewer hold no sentence.
+const LEAST_TOKENS: u32 = 10;
+
 /// Times that a loop came, one after the other, before it is one, and characters of all of them together at least: as
 /// the local engine has it (64 tokens).
 const LOOP: (usize, usize) = (4, 256);
@@ -51,6 +54,24 @@ const LOOP: (usize, usize) = (4, 256);
 const CUT_LOOP: (usize, usize) = (3, 128);
 /// Longest loop that is told, in characters: the 128 tokens of the local engine.
 const LOOP_PERIOD: usize = 512;
+
+/// Refuses a limit of tokens under which no text is left.
+pub(super) fn check_tokens(name: &str, tokens: u32) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        tokens >= LEAST_TOKENS,
+        "parameter `{name}` must be at least {LEAST_TOKENS}\nhint: fewer tokens hold no sentence"
+    );
+    Ok(())
+}
+
+/// Refuses a prompt that asks for a summary in no number of sentences.
+pub(super) fn check_sentences(sentences: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !sentences.trim().is_empty(),
+        "parameter `sentences` must not be empty\nhint: it says how many the prompt asks for, as in \"3 to 4\""
+    );
+    Ok(())
+}
 
 /// A summary of these texts in about so many tokens at most: by the variant's model, asked with the prompt, or extracted
 /// where there is no model or it gave none.
@@ -266,6 +287,28 @@ mod tests {
         assert_eq!(text, "The build is broken because of src/a.py and nothing else at all.");
         assert_eq!((work.calls, work.fallback), (2, Some("extractive")));
         assert_eq!(work.degenerate, ["refusal", "empty"]);
+    }
+
+    #[test]
+    fn limits_that_leave_no_text_are_told() {
+        let error = |name: &str, params: &str| {
+            let built = crate::strategies::build(name, toml::from_str(params).unwrap());
+            built.err().map(|error| format!("{error:#}"))
+        };
+        for name in ["anchored", "codex", "codex-tail", "hierarchical", "summary"] {
+            for tokens in [0, 1, 9] {
+                let error = error(name, &format!("max_tokens = {tokens}")).unwrap();
+                assert!(error.contains("`max_tokens` must be at least 10\nhint: "), "{name}: {error}");
+            }
+            assert_eq!(error(name, "max_tokens = 10"), None);
+        }
+        for name in ["anchored", "summary"] {
+            for sentences in ["", " "] {
+                let error = error(name, &format!("sentences = \"{sentences}\"")).unwrap();
+                assert!(error.contains("`sentences` must not be empty\nhint: "), "{name}: {error}");
+            }
+            assert_eq!(error(name, "sentences = \"one\""), None);
+        }
     }
 
     #[test]
