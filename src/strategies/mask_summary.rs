@@ -6,7 +6,7 @@
 
 use super::mask::masks;
 use super::summary::generic;
-use super::writer::summarise;
+use super::writer::{check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, transcript};
 use crate::context::{Content, Edit};
 
@@ -20,7 +20,12 @@ pub(super) const ENTRY: Entry = Entry {
         ("sentences", "\"6 to 8\""),
     ],
     takes_model: true,
-    build: |params| Ok(Box::new(params.try_into::<MaskSummary>()?)),
+    build: |params| {
+        let mask: MaskSummary = params.try_into()?;
+        check_tokens("max_tokens", mask.max_tokens)?;
+        check_sentences(&mask.sentences)?;
+        Ok(Box::new(mask))
+    },
 };
 
 #[derive(serde::Deserialize)]

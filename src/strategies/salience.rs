@@ -8,7 +8,7 @@
 //! outside its scope. Where nothing was picked, or the model failed, the protected core (goals, constraints and
 //! decisions by rules) stands in, flagged.
 
-use super::writer::summarise;
+use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
 use crate::features::sentences;
@@ -165,6 +165,9 @@ impl Salience {
             self.extract != Method::Prototype || !self.embedder.is_empty(),
             "`extract = \"prototype\"` needs vectors\nhint: add `embedder = \"NAME\"` to it"
         );
+        if self.background != Background::None {
+            check_tokens("background_tokens", self.background_tokens)?;
+        }
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use super::prune_importance::scoring::{self, By, Ratings, Rules};
 use super::prune_importance::{conversation, dropped};
 use super::salience::fresh_steps;
 use super::summary::generic;
-use super::writer::summarise;
+use super::writer::{check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::{Content, Edit};
 use crate::trajectory::Kind;
@@ -80,6 +80,8 @@ struct TriLevel {
 impl TriLevel {
     fn new(params: Params) -> anyhow::Result<Self> {
         anyhow::ensure!(params.low < params.high, "parameter `low` must be less than `high`");
+        check_tokens("summary_tokens", params.summary_tokens)?;
+        check_sentences(&params.sentences)?;
         Ok(TriLevel { rules: Rules::named(&params.rules)?, params })
     }
 }

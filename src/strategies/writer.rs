@@ -295,14 +295,14 @@ mod tests {
             let built = crate::strategies::build(name, toml::from_str(params).unwrap());
             built.err().map(|error| format!("{error:#}"))
         };
-        for name in ["anchored", "codex", "codex-tail", "hierarchical", "summary"] {
+        for name in ["anchored", "codex", "codex-tail", "hierarchical", "mask-summary", "summary"] {
             for tokens in [0, 1, 9] {
                 let error = error(name, &format!("max_tokens = {tokens}")).unwrap();
                 assert!(error.contains("`max_tokens` must be at least 10\nhint: "), "{name}: {error}");
             }
             assert_eq!(error(name, "max_tokens = 10"), None);
         }
-        for name in ["anchored", "summary"] {
+        for name in ["anchored", "mask-summary", "summary", "tri-level"] {
             for sentences in ["", " "] {
                 let error = error(name, &format!("sentences = \"{sentences}\"")).unwrap();
                 assert!(error.contains("`sentences` must not be empty\nhint: "), "{name}: {error}");
