@@ -185,8 +185,9 @@ fn without_numbers(text: &str) -> String {
     let bare = |line: &str| {
         let line = line.trim_start();
         let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
-        let is_numbered = rest.len() < line.len() && rest.starts_with(['.', ')']);
-        if is_numbered { rest[1..].to_owned() } else { line.to_owned() }
+        // The last number may have been cut off before its dot.
+        let is_numbered = rest.len() < line.len() && (rest.is_empty() || rest.starts_with(['.', ')']));
+        if is_numbered { rest.get(1..).unwrap_or("").to_owned() } else { line.to_owned() }
     };
     text.lines().map(bare).collect::<Vec<_>>().join("\n")
 }
@@ -254,6 +255,7 @@ mod tests {
             (1..12).map(|n| format!("{n}. {}\n", point(n))).collect()
         };
         assert!(cut(&list(&|_| "The user may delete the project.".to_owned()), Finish::Stop));
+        assert!(cut(&(list(&|_| "Recommendations of the report".to_owned()) + "12"), Finish::Length));
         assert!(!cut(&list(&|n| format!("The test {n} of the project passes.")), Finish::Length));
         assert!(!cut(&long.repeat(2), Finish::Length) && !cut(&"on and ".repeat(18), Finish::Length));
     }
