@@ -75,6 +75,8 @@ pub struct Log {
     /// Turns 0..; turn 0 is the head and may be empty.
     pub turns: Vec<Turn>,
     pub n_segments: u32,
+    /// Of a log made by [`Log::bridged`]: the product's own summaries, by the turn whose decision came next.
+    pub summaries: BTreeMap<u32, String>,
     /// Mentions in the order of their atoms, and where each atom's begin.
     by_atom: Vec<u32>,
     atom_start: Vec<u32>,
@@ -103,6 +105,7 @@ impl Log {
             ids: HashMap::new(),
             turns: turns_of(&trajectory),
             n_segments: trajectory.steps.last().map_or(1, |s| s.segment + 1),
+            summaries: BTreeMap::new(),
             by_atom: Vec::new(),
             atom_start: Vec::new(),
             facts: OnceLock::new(),
@@ -113,6 +116,32 @@ impl Log {
         }
         log.merge_path_suffixes();
         log.index_by_atom();
+        Ok(log)
+    }
+
+    /// The same, as if the log's own product had never compacted: one segment, with the summaries that it logged put aside.
+    pub fn bridged(mut trajectory: Trajectory, mut features: Vec<FeatureRow>) -> anyhow::Result<Self> {
+        let mut found = Vec::new();
+        for (step, row) in trajectory.steps.iter_mut().zip(&mut features) {
+            step.segment = 0;
+            if step.kind == Kind::Compaction {
+                found.push((step.turn, std::mem::take(&mut step.text)));
+                *row = FeatureRow {
+                    trajectory: std::mem::take(&mut row.trajectory),
+                    step: row.step,
+                    ..FeatureRow::default()
+                };
+            }
+        }
+        let mut log = Log::new(trajectory, features)?;
+        for (turn, summary) in found {
+            let turn = turn as usize;
+            // It opens its turn, and is no step of it any more.
+            log.turns[turn].steps.start += 1;
+            if let Some(next) = log.turns[turn..].iter().position(|t| t.decision.is_some()) {
+                log.summaries.insert((turn + next) as u32, summary);
+            }
+        }
         Ok(log)
     }
 
@@ -362,10 +391,21 @@ impl Log {
         }
         let mut trajectory = Trajectory { steps: builder.finish(), ..Trajectory::default() };
         trajectory.id = trajectory.content_id();
+        let rows = Log::rows(&trajectory);
+        Log::new(trajectory, rows).expect("features fit")
+    }
+
+    /// The same log, its own compactions bridged.
+    pub(crate) fn script_bridged(script: &str) -> Log {
+        let trajectory = Log::script(script).trajectory;
+        let rows = Log::rows(&trajectory);
+        Log::bridged(trajectory, rows).expect("features fit")
+    }
+
+    fn rows(trajectory: &Trajectory) -> Vec<FeatureRow> {
         let tokenizer =
             crate::features::tokens::Tokenizer::load("o200k").expect("o200k travels with the build");
-        let rows = crate::features::rows(&trajectory.id, &trajectory.steps, &tokenizer);
-        Log::new(trajectory, rows).expect("features fit")
+        crate::features::rows(&trajectory.id, &trajectory.steps, &tokenizer)
     }
 }
 
@@ -398,6 +438,20 @@ mod tests {
         assert_ne!(log.find_atom("x/y.py"), log.find_atom("a/x/y.py"));
         let docs = log.find_atom("/testbed/docs").expect("a path");
         assert!(["/testbed/docs/", "docs/"].iter().all(|d| log.find_atom(d).is_none_or(|a| a == docs)));
+    }
+
+    #[test]
+    fn a_bridged_log_has_one_segment_and_its_summaries_apart() {
+        let script = "user: go\naction: ls\nobservation: src/a.py\nsummary: saw src/a.py and b.py\nuser: on\nagent: b.py";
+        let log = Log::script_bridged(script);
+        let turns: Vec<(u32, Range<u32>, Option<u32>)> =
+            log.turns.iter().map(|t| (t.segment, t.steps.clone(), t.decision)).collect();
+        assert_eq!(turns, [(0, 0..1, None), (0, 1..3, Some(1)), (0, 4..6, Some(5))]);
+        assert_eq!(log.summaries, BTreeMap::from([(2, "saw src/a.py and b.py".to_owned())]));
+        assert_eq!((log.n_segments, log.tokens[3]), (1, 0));
+        let b = log.find_atom("b.py").expect("the agent names it");
+        assert_eq!(log.mentions_of_atom(b).count(), 1);
+        assert!(Log::script(script).summaries.is_empty());
     }
 
     #[test]

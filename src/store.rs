@@ -208,7 +208,7 @@ macro_rules! table {
         }
     ) => {
         $(#[doc = $table_doc])+
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
             $( $(#[doc = $doc])+ pub $field: $type, )+
         }

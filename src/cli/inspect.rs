@@ -69,7 +69,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         args.trajectory
     );
     let data = Dataset::open(&args.data)?;
-    let log = load(&data, &args.trajectory)?;
+    let index = find(&data, &args.trajectory)?;
+    let log = data.log(index, false)?;
     if let Some(path) = &args.timeline {
         let model = args.intents_by.clone();
         let readers = Readers { scorers: model.clone().into_iter().collect(), ..Readers::default() };
@@ -94,10 +95,12 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             format!("no variant `{name}`\nhint: `trajpress run {} --list` lists them", file.display())
         })?;
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
+    let models = args.using.open([variant], &Readers::default(), 1)?.models();
+    let recipe = recipe(variant, &models)?;
+    let log = if recipe.trigger.bridges() { data.log(index, true)? } else { log };
     let needs = Needs::of(&log, plan.reference_tails.iter().copied().min().unwrap_or(0));
     let mut camera = Camera::default();
-    let models = args.using.open([variant], &Readers::default(), 1)?.models();
-    let run = replay(&log, &recipe(variant, &models)?, &tokenizer, &needs, &mut camera)?;
+    let run = replay(&log, &recipe, &tokenizer, &needs, &mut camera)?;
     if let Some(path) = &args.tiers {
         super::tiers::write(&log, &variant.label, &run, path)?;
         if !output.quiet {
@@ -126,7 +129,8 @@ impl Observer for Camera {
     }
 }
 
-fn load(data: &Dataset, name: &str) -> anyhow::Result<Log> {
+/// The one trajectory that this name means.
+fn find(data: &Dataset, name: &str) -> anyhow::Result<usize> {
     let all: Vec<usize> = (0..data.entries().len()).collect();
     let by_id: Vec<usize> = all.iter().copied().filter(|&i| data.entries()[i].id.starts_with(name)).collect();
     let found = match by_id.as_slice() {
@@ -138,10 +142,7 @@ fn load(data: &Dataset, name: &str) -> anyhow::Result<Log> {
     };
     match found.as_slice() {
         [] => anyhow::bail!("no trajectory whose id begins with or whose path holds `{name}`"),
-        [one] => {
-            let loaded = data.load(&[*one])?.pop().context("the data hold no such trajectory")?;
-            Log::new(loaded.trajectory, loaded.features)
-        }
+        [one] => Ok(*one),
         many => {
             let ids: Vec<&str> = many.iter().take(5).map(|&i| data.entries()[i].id.as_str()).collect();
             anyhow::bail!("{} trajectories fit `{name}`: {} ...", many.len(), ids.join(", "))

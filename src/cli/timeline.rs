@@ -116,7 +116,7 @@ fn firings(log: &Log, name: &str) -> anyhow::Result<Row> {
         let mut detector = trigger.detector(log, first);
         let mut from = first;
         for turn in (first..end).filter(|&turn| log.turns[turn as usize].decision.is_some()) {
-            let moment = Moment { log, turn, context_tokens: 0, after_logged_compaction: false };
+            let moment = Moment { log, turn, context_tokens: 0 };
             let Some(firing) = detector.advance(&moment) else { continue };
             match &firing.only {
                 Some(steps) => spans.extend(steps.iter().map(|&step| {

@@ -41,6 +41,10 @@ impl Prepared {
         let questions = Questions::of(&log, reference_tails);
         Prepared { log, questions }
     }
+
+    fn load(data: &Dataset, plan: &Plan, index: usize, is_bridged: bool) -> anyhow::Result<Self> {
+        Ok(Prepared::new(data.log(index, is_bridged)?, &plan.reference_tails))
+    }
 }
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
@@ -67,9 +71,18 @@ pub fn run_unit(
             }
         }
         let scene = Scene::new(&own, &partners, plan, &readers);
+        let bridges = |recipe: &Recipe| recipe.trigger.bridges() && own.log.n_segments > 1;
+        let bridged = match recipes.iter().flatten().any(bridges) {
+            true => Some(Prepared::load(data, plan, index, true)?),
+            false => None,
+        };
+        let over = bridged.as_ref().map(|own| Scene::new(own, &partners, plan, &readers));
         for (variant, recipe) in unit.variants.iter().zip(&recipes) {
             let cell = match recipe {
-                Ok(recipe) => scene.cell(variant, recipe, &tokenizer),
+                Ok(recipe) => {
+                    let over = over.as_ref().filter(|_| bridges(recipe));
+                    over.unwrap_or(&scene).cell(variant, recipe, &tokenizer)
+                }
                 Err(error) => Err(anyhow::anyhow!("{error:#}")),
             };
             match cell {
@@ -154,9 +167,7 @@ impl Shelf {
                 return Ok(Arc::clone(prepared));
             }
         }
-        let loaded = data.load(&[index])?.pop().context("the data hold no such trajectory")?;
-        let prepared =
-            Arc::new(Prepared::new(Log::new(loaded.trajectory, loaded.features)?, &plan.reference_tails));
+        let prepared = Arc::new(Prepared::load(data, plan, index, false)?);
         let bytes = prepared.log.bytes();
         let mut inner = self.lock();
         let now = inner.clock;

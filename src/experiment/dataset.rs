@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::plan::Filter;
 use super::publish;
+use crate::log::Log;
 use crate::store::{
     FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow,
 };
@@ -213,6 +214,13 @@ impl Dataset {
                 row.cloned().with_context(|| self.changed(&entry.id))
             })
             .collect()
+    }
+
+    /// A trajectory ready for replay; `is_bridged`: as if its own product had never compacted it.
+    pub fn log(&self, index: usize, is_bridged: bool) -> anyhow::Result<Log> {
+        let loaded = self.load(&[index])?.pop().context("the data hold no such trajectory")?;
+        let make = if is_bridged { Log::bridged } else { Log::new };
+        make(loaded.trajectory, loaded.features)
     }
 
     /// Loads trajectories with steps and features; ascending indices.

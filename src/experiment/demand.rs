@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use rayon::prelude::*;
 
 use super::cell::{Models, recipe};
@@ -11,7 +10,6 @@ use super::dataset::Dataset;
 use super::plan::Plan;
 use super::replay::{Observer, replay};
 use crate::features::tokens::Tokenizer;
-use crate::log::Log;
 use crate::models::Model;
 use crate::models::dry::{Demand, Dry};
 use crate::needs::Needs;
@@ -53,8 +51,8 @@ pub fn demand(
     let asking: Vec<_> = asking.collect();
     let all: Vec<_> = plan.variants.iter().collect();
     let of_one = |&index: &usize| -> anyhow::Result<BTreeMap<String, Demand>> {
-        let loaded = data.load(&[index])?.pop().context("the data hold no such trajectory")?;
-        let log = Log::new(loaded.trajectory, loaded.features)?;
+        let log = data.log(index, false)?;
+        let bridged = if log.n_segments > 1 { Some(data.log(index, true)?) } else { None };
         let replays = 1 + data.partners(index).filter(|p| plan.partners.iter().any(|k| k == p.kind)).count();
         // What strategies ask is asked for partners, too; what readers are asked is not.
         let (of_strategies, of_readers) = (Counters::new(windows), Counters::new(windows));
@@ -63,12 +61,13 @@ pub fn demand(
         let variants = if plan.readers.is_empty() { &asking } else { &all };
         for variant in variants {
             let recipe = recipe(variant, &of_strategies.models())?;
-            let run = replay(&log, &recipe, &tokenizer, &Needs::of(&log, 3), &mut Nobody)?;
+            let log = bridged.as_ref().filter(|_| recipe.trigger.bridges()).unwrap_or(&log);
+            let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody)?;
             let mut rows = Rows { ids: (variant.id.as_str().into(), log.id().into()), rows: Vec::new() };
             if let Some(truth) = truth.as_ref().filter(|_| !plan.readers.is_empty()) {
-                truth::score(truth, &log, &run, &readers, plan.seed, &mut rows)?;
+                truth::score(truth, log, &run, &readers, plan.seed, &mut rows)?;
             }
-            likelihood::score(&log, &run, &readers, plan.seed, &mut rows)?;
+            likelihood::score(log, &run, &readers, plan.seed, &mut rows)?;
         }
         let mut sum: BTreeMap<String, Demand> = BTreeMap::new();
         for (counters, times) in [(of_strategies, replays), (of_readers, 1)] {

@@ -27,6 +27,8 @@ const MAX_VARIANTS: usize = 10_000;
 const PARTNER_KINDS: [&str; 2] = ["other_repository", "same_repository"];
 /// The trigger that never fires.
 const NEVER: &str = "never";
+/// The trigger that fires where the log itself was compacted, and the strategy that puts what was logged there.
+const LOGGED: &str = "logged";
 /// The parameter that names a model of embeddings; empty for none.
 const EMBEDDER: &str = "embedder";
 
@@ -448,6 +450,14 @@ impl Reader<'_> {
             "{}: nothing is left of the grid after `exclude`",
             self.source.path
         );
+        if let Some(v) = plan.variants.iter().find(|v| v.strategy == LOGGED && v.trigger != LOGGED) {
+            anyhow::bail!(
+                "{}: strategy `{LOGGED}` under trigger `{}`: no summary was logged there, it works under trigger `{LOGGED}` alone\nhint: add `[[exclude]]` with `strategy = \"{LOGGED}\"` and `trigger.name = \"{}\"`",
+                self.source.path,
+                v.trigger,
+                v.trigger
+            );
+        }
         if plan.variants.iter().all(|v| v.strategy != FULL) {
             plan.variants.insert(0, self.baseline(plan.seed));
             plan.notes.push(format!("{}: full added: every table needs its baseline", self.source.path));
@@ -1048,6 +1058,29 @@ mod tests {
         ");
         let notes = parse(text).unwrap().notes.join("\n");
         insta::assert_snapshot!(notes, @"experiment.toml:15: this exclude matches nothing");
+    }
+
+    #[test]
+    fn what_was_logged_stands_where_it_was_logged() {
+        let text = |exclude: &str| {
+            format!(
+                r#"
+                name = "first"
+                strategies = [{{ name = "logged" }}, {{ name = "drop-all" }}]
+                triggers = [{{ name = "turns" }}, {{ name = "logged" }}]
+                {exclude}
+                "#
+            )
+        };
+        let parse = |exclude: &str| Plan::parse("experiment.toml", &text(exclude), &Catalogue::built_in());
+        let told = parse("").unwrap_err().to_string();
+        assert!(
+            told.contains("strategy `logged` under trigger `turns`") && told.contains("[[exclude]]"),
+            "{told}"
+        );
+        let plan = parse("[[exclude]]\nstrategy = \"logged\"\ntrigger.name = \"turns\"").unwrap();
+        let labels: Vec<&str> = plan.variants.iter().map(|v| v.label.as_str()).collect();
+        assert_eq!(labels, ["full @ never", "logged @ logged", "drop-all @ turns", "drop-all @ logged"]);
     }
 
     #[test]

@@ -195,11 +195,10 @@ pub fn replay(
         context: Context::default(),
     };
     let mut turn = 1;
-    let mut state = None;
     while (turn as usize) < log.turns.len() {
         let segment = log.turns[turn as usize].segment;
         let end = log.turns[turn as usize..].partition_point(|t| t.segment == segment) as u32 + turn;
-        state = Some(replayer.segment(turn..end, state)?);
+        replayer.segment(turn..end)?;
         turn = end;
     }
     Ok(replayer.run)
@@ -217,14 +216,13 @@ struct Replayer<'a> {
     removed_calls: HashSet<&'a str>,
 }
 
-/// What one segment hands to the next.
+/// What goes on through a segment.
 struct Carry {
     /// First turn after the head.
     begin: u32,
     compressed_until: u32,
     kept_tokens: u64,
     previous_sent: u64,
-    tokens_full_head: u64,
     /// What the strategy remembers.
     state: State,
     /// Whether an event took single steps: then scopes have gaps.
@@ -275,55 +273,47 @@ impl<'a> Replayer<'a> {
     }
 
     /// Replays the turns of one segment.
-    fn segment(&mut self, turns: Range<u32>, carry: Option<Carry>) -> anyhow::Result<Carry> {
+    fn segment(&mut self, turns: Range<u32>) -> anyhow::Result<()> {
         let log = self.log;
-        let bridge = self.recipe.trigger.bridges() && carry.is_some();
         let head_tokens: u64 = log.turns[0].steps.clone().map(|s| u64::from(log.tokens[s as usize])).sum();
-        let mut carry = carry.filter(|_| bridge).unwrap_or_else(|| Carry {
+        let mut carry = Carry {
             begin: turns.start,
             compressed_until: turns.start,
             kept_tokens: 0,
             // The head of a later segment is that of the one before, and so still in the cache.
             previous_sent: if turns.start > 1 { head_tokens } else { 0 },
-            tokens_full_head: head_tokens,
             state: State::default(),
             has_gaps: false,
             waiting: Vec::new(),
-        });
-        if !bridge {
-            self.context = Context::default();
-            self.observer.reset();
-            for step in log.turns[0].steps.clone() {
-                self.append(step);
-            }
-            self.context.n_head = self.context.blocks.len();
+        };
+        self.context = Context::default();
+        self.observer.reset();
+        for step in log.turns[0].steps.clone() {
+            self.append(step);
         }
+        self.context.n_head = self.context.blocks.len();
         let model = self.recipe.trigger_model.as_deref().map(Metered::new);
         let asked = model.as_ref().map(|model| model as &dyn Model);
         let mut detector = self.recipe.trigger.open(log, turns.clone(), asked)?;
         if let Some(model) = model {
             self.run.trigger_asked.add(model.asked());
         }
-        let mut after_logged_compaction = turns.start > 1;
-        let mut full = carry.tokens_full_head;
+        let mut full = head_tokens;
         let mut previous_full = if turns.start > 1 { head_tokens } else { 0 };
         for turn in turns {
             let steps = log.turns[turn as usize].steps.clone();
             let decision = log.turns[turn as usize].decision.unwrap_or(steps.end);
             for step in steps.start..decision {
                 full += u64::from(log.tokens[step as usize]);
-                if log.kind(step) != Kind::Compaction {
-                    self.append(step);
-                } else if !bridge {
-                    self.append(step);
+                self.append(step);
+                if log.kind(step) == Kind::Compaction {
                     self.context.n_head = self.context.blocks.len();
                 }
             }
             if decision == steps.end {
                 continue;
             }
-            let moment = Moment { log, turn, context_tokens: self.context.tokens, after_logged_compaction };
-            after_logged_compaction = false;
+            let moment = Moment { log, turn, context_tokens: self.context.tokens };
             let mut cached = carry.previous_sent;
             if let Some(firing) = detector.advance(&moment)
                 && let Some(pick) = self.pick(turn, &firing, &mut carry)
@@ -333,8 +323,7 @@ impl<'a> Replayer<'a> {
             }
             let has_store = carry.has_gaps || carry.compressed_until > carry.begin;
             let recalled = if self.recipe.strategy.recalls() && has_store {
-                let room = if bridge { u64::MAX } else { full.saturating_sub(self.context.tokens) };
-                self.recall((turn, decision), room, &mut carry)?
+                self.recall((turn, decision), full.saturating_sub(self.context.tokens), &mut carry)?
             } else {
                 0
             };
@@ -358,7 +347,7 @@ impl<'a> Replayer<'a> {
                 self.append(step);
             }
         }
-        Ok(carry)
+        Ok(())
     }
 
     /// What a firing makes the scope; none if nothing in it is new.
@@ -693,18 +682,22 @@ mod tests {
 
     #[test]
     fn a_logged_compaction_begins_anew_and_a_bridge_goes_over_it() {
-        let log = Log::script(
-            "user: task\naction: ls\nobservation: a b c d e f g h i j\nsummary: short\nagent: more\nagent: end",
-        );
+        const SCRIPT: &str = "user: task\naction: ls\nobservation: a b c d e f g h i j\nsummary: short\nagent: more\nagent: end";
+        let log = Log::script(SCRIPT);
         let plain = run(&log, ("full", ""), ("never", ""));
         let head = u64::from(log.tokens[0]);
         let summary = u64::from(log.tokens[3]);
         assert_eq!(plain.decisions[1].tokens_sent, head + summary);
-        let bridged = run(&log, ("drop-all", ""), ("logged", ""));
-        assert_eq!(bridged.events.len(), 1);
-        assert_eq!(bridged.events[0].turns, 1..2);
-        assert_eq!(bridged.decisions[1].tokens_sent, head);
-        assert_eq!(bridged.decisions[1].tokens_full, head + summary);
+        assert!(run(&log, ("drop-all", ""), ("logged", "")).events.is_empty());
+        let log = Log::script_bridged(SCRIPT);
+        let past = u64::from(log.tokens[1] + log.tokens[2]);
+        for (strategy, left) in [("drop-all", 0), ("logged", summary)] {
+            let bridged = run(&log, (strategy, ""), ("logged", ""));
+            assert_eq!(bridged.events.len(), 1);
+            assert_eq!(bridged.events[0].turns, 1..2);
+            assert_eq!(bridged.decisions[1].tokens_sent, head + left);
+            assert_eq!(bridged.decisions[1].tokens_full, head + past);
+        }
     }
 
     #[test]
@@ -865,7 +858,8 @@ mod tests {
         fn all_strategies_keep_the_invariants(script in any_script()) {
             let log = Log::script(&script);
             let tokenizer = Tokenizer::load("o200k").unwrap();
-            let needs = Needs::of(&log, 3);
+            let bridged = Log::script_bridged(&script);
+            let (needs, bridged_needs) = (Needs::of(&log, 3), Needs::of(&bridged, 3));
             let triggers = [
                 ("never", ""), ("turns", "n = 1"), ("turns", "n = 3\nkeep = 2"),
                 ("tokens", "window = 120\nkeep = 1"), ("marked", ""), ("logged", ""),
@@ -883,20 +877,20 @@ mod tests {
                         embedder: None,
                         trigger_model: None,
                     };
-                    let run = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
+                    let (log, needs) = if trigger == "logged" { (&bridged, &bridged_needs) } else { (&log, &needs) };
+                    let run = replay(log, &recipe, &tokenizer, needs, &mut Auditor).unwrap();
                     let n = log.turns.iter().skip(1).filter(|t| t.decision.is_some()).count();
                     prop_assert_eq!(run.decisions.len(), n);
                     for d in &run.decisions {
-                        // A bridge goes on where the log itself began anew with a shorter prompt.
-                        prop_assert!(d.tokens_sent <= d.tokens_full || trigger == "logged", "{} {}", entry.name, trigger);
+                        prop_assert!(d.tokens_sent <= d.tokens_full, "{} {}", entry.name, trigger);
                         prop_assert!(d.cached_sent <= d.tokens_sent && d.cached_full <= d.tokens_full);
                         prop_assert!(d.kept_tokens + d.recalled_tokens <= d.tokens_sent);
                         prop_assert!(d.cached_sent + d.recalled_tokens <= d.tokens_sent);
                     }
                     if entry.name == "full" {
-                        prop_assert!(trigger == "logged" || run.decisions.iter().all(|d| d.tokens_sent == d.tokens_full));
+                        prop_assert!(run.decisions.iter().all(|d| d.tokens_sent == d.tokens_full));
                     }
-                    let again = replay(&log, &recipe, &tokenizer, &needs, &mut Auditor).unwrap();
+                    let again = replay(log, &recipe, &tokenizer, needs, &mut Auditor).unwrap();
                     prop_assert_eq!(run.decisions, again.decisions);
                 }
             }

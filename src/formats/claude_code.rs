@@ -134,7 +134,7 @@ impl Session for ClaudeSession {
                 }
             }
         }
-        let repository = self.cwd.as_deref().and_then(last_component);
+        let repository = self.cwd.as_deref().and_then(repository_of);
         let about = Trajectory {
             task_id: self.session_id.or_else(|| Some(sink.source.stem.clone())),
             repository,
@@ -173,9 +173,13 @@ fn is_progress(bytes: &[u8]) -> bool {
     depth == 1 && at == found && bytes.ends_with(b"}") && value_end(bytes, 0) == Some(bytes.len())
 }
 
-/// The last component of a path in the style of Unix or Windows.
-fn last_component(path: &str) -> Option<String> {
-    path.split(['/', '\\']).rfind(|p| !p.is_empty()).map(str::to_owned)
+/// The folder of a repository, by a working directory in the style of Unix or Windows: the last component, or of a work
+/// tree (`cli/.worktrees/3`, `cli/.claude/worktrees/fix`) the folder that it belongs to.
+fn repository_of(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
+    let tree =
+        parts.iter().position(|part| [".worktrees", "worktrees"].contains(part)).unwrap_or(parts.len());
+    parts[..tree].iter().rfind(|part| **part != ".claude").map(|part| (*part).to_owned())
 }
 
 impl ClaudeSession {
@@ -340,6 +344,21 @@ impl ClaudeSession {
 mod tests {
     use super::*;
     use crate::formats::Source;
+
+    #[test]
+    fn a_work_tree_belongs_to_its_repository() {
+        for path in [
+            "/home/me/src/cli",
+            "/home/me/src/cli/",
+            "/home/me/src/cli/.worktrees/3",
+            "/home/me/src/cli/.worktrees/me/fix-it",
+            "/home/me/src/cli/.claude/worktrees/fix",
+            "C:\\src\\cli",
+        ] {
+            assert_eq!(repository_of(path).as_deref(), Some("cli"), "{path}");
+        }
+        assert_eq!(repository_of("/"), None);
+    }
 
     fn run(lines: &[&str]) -> (Trajectory, Losses) {
         let source = Source::test("s.jsonl", "claude-code");

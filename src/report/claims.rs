@@ -24,7 +24,7 @@ use crate::store::VariantRow;
 const SHIPPED: (&str, &str) = ("datasets/claims.toml", include_str!("../../datasets/claims.toml"));
 
 /// Scores that are made from the rows of events, beside those of the catalogue.
-const OF_EVENTS: [&str; 3] = ["compression_ratio", "event_tokens_before", PAID_BACK];
+const OF_EVENTS: [&str; 4] = ["compression_ratio", "event_kept_tokens", "event_tokens_before", PAID_BACK];
 
 /// Share of the compressions that have paid for the prompt cache they broke, `within=` so many decisions.
 pub(super) const PAID_BACK: &str = "paid_back_share";
@@ -301,6 +301,7 @@ impl Asked {
         match self.metric.as_str() {
             _ if !self.stratum.is_empty() => None,
             "compression_ratio" => Some([e.removable_tokens as f64, e.kept_tokens as f64]),
+            "event_kept_tokens" => Some([e.kept_tokens as f64, 1.0]),
             "event_tokens_before" => Some([e.tokens_before as f64, 1.0]),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! Whether generated text is true to its source, by what can be checked without a model.
 //!
-//! Only text that a model wrote for an event is judged: copies are true by construction, and the program's own
+//! Only text that a model wrote for an event is judged (the logged product's, where that is the variant): copies are true by construction, and the program's own
 //! placeholders and fallbacks say what they say by rule. Sources are all steps logged before the event. What a model wrote
 //! for one decision, when it was recalled, counts the same way, and in stratum `of=recalled` on its own.
 
@@ -48,9 +48,10 @@ pub fn score(log: &Log, run: &Run, rows: &mut Rows) {
     super::items::fidelity(log, run, rows);
 
     let asked: Vec<&Event> = run.events.iter().filter(|event| event.work.calls > 0).collect();
+    let logged: Vec<&Event> = run.events.iter().filter(|event| event.work.is_logged).collect();
     let recalls: Vec<&Recall> = run.recalls.iter().filter(|recall| recall.work.calls > 0).collect();
     // Without a model all texts are by rule.
-    if asked.is_empty() && recalls.is_empty() {
+    if asked.is_empty() && logged.is_empty() && recalls.is_empty() {
         return;
     }
     if !asked.is_empty() {
@@ -62,7 +63,7 @@ pub fn score(log: &Log, run: &Run, rows: &mut Rows) {
     let source = OnceCell::new();
     let source = || source.get_or_init(|| Runs::new(log.trajectory.steps.iter().map(|s| &s.text)));
     let mut all = Tally::default();
-    for event in asked.iter().filter(|event| event.work.fallback.is_none()) {
+    for event in asked.iter().chain(&logged).filter(|event| event.work.fallback.is_none()) {
         let until = log.turns[event.turn as usize].decision.unwrap_or(0);
         all.add(log, &event.after, until, &source);
     }

@@ -13,12 +13,18 @@
 //! for the calls; the rest is left to the scope, of which the oldest tokens go first. `likelihood_cut` says how often. It
 //! needs four reads of at most a window for each event, of which two are shared by variants with the same scopes.
 //! Retention may exceed 1 (a good summary can tell more than a scope that does not fit) and be negative.
+//!
+//! Stratum `of=atoms` has the same decisions and counts only the tokens that are part of an atom (a path, a name, a number):
+//! what a call is about, apart from how calls are written.
+
+use std::ops::Range;
 
 use super::points::{Point, points};
 use super::readers::{Readers, scored};
 use super::{Entry, Rows, ratio};
 use crate::context::{said, speaker};
 use crate::experiment::replay::Run;
+use crate::features::atoms::occurrences;
 use crate::log::Log;
 use crate::models::{Call, Part, Prompt, Scores};
 use crate::trajectory::Kind;
@@ -100,6 +106,16 @@ pub fn score(log: &Log, run: &Run, readers: &Readers, seed: u64, rows: &mut Rows
             let cut = ratio(n_cut as f64, n_events as f64);
             rows.push("likelihood_cut", stratum, cut, n_events as f64, n_events);
         }
+        let of_atoms = |context: usize| told.iter().map(|d| d.atoms[EMPTY] - d.atoms[context]).sum::<f64>();
+        let n_atoms = told.iter().filter(|d| d.atoms[EMPTY] > 0.0).count();
+        for stratum in readers.strata(number, "of=atoms").into_iter().filter(|_| n_atoms > 0) {
+            // A sum at or below 0 is no whole to have a share of.
+            let of = Some(of_atoms(FULL)).filter(|gain| *gain > 0.0);
+            let value = of.and_then(|full| ratio(of_atoms(VARIANT), full));
+            let row = rows.push("likelihood_retention", stratum, value, of.unwrap_or(0.0), n_atoms as u64);
+            row.floor = of.and_then(|full| ratio(of_atoms(SHUFFLED), full));
+            row.ceiling = value.map(|_| 1.0);
+        }
     }
     Ok(())
 }
@@ -114,6 +130,8 @@ const SHUFFLED: usize = 3;
 struct Decision {
     tokens: usize,
     nll: [f64; 4],
+    /// The part of it that atoms cost.
+    atoms: [f64; 4],
 }
 
 impl Decision {
@@ -134,7 +152,7 @@ struct Asked {
 impl Asked {
     /// The calls of the first decisions of these turns; none where there are none, or they are too long. `tokens`: those
     /// of the whole prompt.
-    fn of(log: &Log, point: &Point<'_>, turns: std::ops::Range<u32>, tokens: u64) -> Option<Self> {
+    fn of(log: &Log, point: &Point<'_>, turns: Range<u32>, tokens: u64) -> Option<Self> {
         let (mut steps, mut left, mut decisions) = (Vec::new(), tokens / 8, 0);
         'turns: for turn in turns {
             let all = log.turns[turn as usize].steps.clone();
@@ -172,13 +190,23 @@ impl Asked {
 
     fn decisions(&self, answers: [&Scores; 4]) -> Vec<Decision> {
         let mut decisions = vec![Decision::default(); DECISIONS];
-        let calls = self.steps.iter().filter_map(|(_, call)| *call);
-        for (at, decision) in calls.enumerate() {
+        let calls = self.steps.iter().filter_map(|(text, call)| Some((text, (*call)?)));
+        for (at, (text, decision)) in calls.enumerate() {
+            let decision = &mut decisions[decision];
+            let atoms: Vec<Range<usize>> =
+                occurrences(text).iter().map(|atom| atom.start..atom.end).collect();
             for (context, answer) in answers.iter().enumerate() {
-                let tokens = answer.parts.get(at).map_or(&[][..], Vec::as_slice);
-                decisions[decision].nll[context] -= tokens.iter().map(|token| token.logprob).sum::<f64>();
-                if context == VARIANT {
-                    decisions[decision].tokens += tokens.len();
+                let mut start = 0;
+                for token in answer.parts.get(at).into_iter().flatten() {
+                    let end = token.end as usize;
+                    decision.nll[context] -= token.logprob;
+                    decision.tokens += usize::from(context == VARIANT);
+                    // Atoms stand in order and apart.
+                    let next = atoms.partition_point(|atom| atom.end <= start);
+                    if atoms.get(next).is_some_and(|atom| atom.start < end) {
+                        decision.atoms[context] -= token.logprob;
+                    }
+                    start = end;
                 }
             }
         }
@@ -233,16 +261,19 @@ mod tests {
     /// An event before turn 3 over turns 1 and 2, which left this text. What comes then calls for `zeta eta`, of which
     /// the scope says both; `ls` stands in the head.
     fn rows(text: &str) -> Rows {
-        let log = Log::script(
-            "user: begin with ls
+        let script = "user: begin with ls
              action: cat alpha
              observation: zeta and eta
              action: cat beta
              observation: nothing
              action: zeta eta
              observation: good
-             action: ls",
-        );
+             action: ls";
+        rows_of(script, text)
+    }
+
+    fn rows_of(script: &str, text: &str) -> Rows {
+        let log = Log::script(script);
         let mut event = Event::test(3, 1..3);
         event.after = vec![Block {
             turn: 2,
@@ -273,6 +304,30 @@ mod tests {
         assert_eq!(value(""), (0.0, 0.0));
         let excluded = rows("x").rows.iter().find(|row| row.metric == "likelihood_excluded").unwrap().value;
         assert_eq!(excluded, Some(0.5));
+    }
+
+    /// `rm` and the path cost 5 - 1 nats each, where they were said; the path alone is an atom.
+    #[test]
+    fn atoms_are_counted_apart() {
+        let script = "user: begin with ls
+             action: cat alpha
+             observation: to rm is src/zeta.py
+             action: cat beta
+             observation: nothing
+             action: rm src/zeta.py
+             observation: good
+             action: ls";
+        let value = |text: &str| {
+            let rows = rows_of(script, text);
+            let of = |stratum: &str| {
+                let mut of = rows.rows.iter().filter(|row| row.metric == "likelihood_retention");
+                let row = of.find(|row| *row.stratum == *stratum).unwrap();
+                (row.value.unwrap(), row.weight)
+            };
+            (of(""), of("of=atoms"))
+        };
+        assert_eq!(value("rm"), ((0.5, 8.0), (0.0, 4.0)));
+        assert_eq!(value("src/zeta.py"), ((0.5, 8.0), (1.0, 4.0)));
     }
 
     #[test]

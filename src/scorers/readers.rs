@@ -80,7 +80,8 @@ pub(super) mod tests {
         let said = |before: &str, text: &str| -> Vec<TokenScore> {
             let known: Vec<&str> = before.split_whitespace().collect();
             let cost = |word: &str| if known.contains(&word) { -1.0 } else { -5.0 };
-            text.split_whitespace().map(|word| TokenScore { end: 1, logprob: cost(word) }).collect()
+            let end = |word: &str| (word.as_ptr() as usize - text.as_ptr() as usize + word.len()) as u32;
+            text.split_whitespace().map(|word| TokenScore { end: end(word), logprob: cost(word) }).collect()
         };
         let scorer = Scripted::rule(card("words"), move |call| {
             let Call::Score { prompt, continuations } = call else { return None };

@@ -27,6 +27,7 @@ mod echo;
 mod extractive;
 mod full;
 mod hierarchical;
+mod logged;
 mod mask;
 mod mask_summary;
 mod notes;
@@ -111,6 +112,8 @@ pub struct Work {
     pub degenerate: Vec<&'static str>,
     /// What looks wrong and need not be.
     pub warning: Option<&'static str>,
+    /// The text is the logged product's: no call of ours, and judged like a model's all the same.
+    pub is_logged: bool,
     /// What was picked out of the scope, and what became of it.
     pub items: Vec<Item>,
     /// What each level of compression made of how much, where a strategy has levels: tokens before and after.
@@ -252,6 +255,7 @@ pub static ALL: &[Entry] = &[
     echo::ENTRY,
     full::ENTRY,
     hierarchical::ENTRY,
+    logged::ENTRY,
     mask::ENTRY,
     mask_summary::ENTRY,
     notes::ENTRY,

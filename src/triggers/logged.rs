@@ -1,6 +1,7 @@
 //! Fires where the log itself was compacted, in place of the compaction that the log contains.
 //!
-//! The replay goes on over the logged compaction (bridge mode): the scope is the segment before it.
+//! The replay goes on over the logged compaction (bridge mode): it replays the log as if nothing had been compacted
+//! ([`Log::bridged`]), and the scope is what came since the last such place.
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::log::Log;
@@ -30,6 +31,6 @@ struct AtCompaction;
 
 impl Detector for AtCompaction {
     fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
-        moment.after_logged_compaction.then(|| Firing::new("logged", moment.turn, 1.0))
+        moment.log.summaries.contains_key(&moment.turn).then(|| Firing::new("logged", moment.turn, 1.0))
     }
 }

@@ -28,8 +28,6 @@ pub struct Moment<'a> {
     pub turn: u32,
     /// Tokens of the prompt as it stands.
     pub context_tokens: u64,
-    /// Whether this is the first decision after a compaction that the log contains.
-    pub after_logged_compaction: bool,
 }
 
 /// A decision to compress.
@@ -77,7 +75,7 @@ pub trait Trigger: Send + Sync {
         Ok(self.detector(log, turns.start))
     }
 
-    /// Whether the replay goes on over a compaction that the log contains, in place of it.
+    /// Whether it is for logs made by [`Log::bridged`], where the log itself was compacted.
     fn bridges(&self) -> bool {
         false
     }
@@ -150,7 +148,7 @@ mod tests {
         let mut detector = trigger.detector(&log, 1);
         (1..log.turns.len() as u32)
             .filter_map(|turn| {
-                let moment = Moment { log: &log, turn, context_tokens: 0, after_logged_compaction: false };
+                let moment = Moment { log: &log, turn, context_tokens: 0 };
                 Some((turn, detector.advance(&moment)?))
             })
             .collect()

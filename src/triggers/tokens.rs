@@ -65,8 +65,7 @@ mod tests {
         let log = Log::script("");
         let mut rule = Tokens { window: 110, fraction: 0.5, reserve: 10, keep: 2 };
         let mut at = |turn, context_tokens| {
-            rule.advance(&Moment { log: &log, turn, context_tokens, after_logged_compaction: false })
-                .map(|f| f.scope_end)
+            rule.advance(&Moment { log: &log, turn, context_tokens }).map(|f| f.scope_end)
         };
         assert_eq!(at(9, 49), None);
         assert_eq!(at(9, 50), Some(7));

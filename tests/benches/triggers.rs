@@ -68,6 +68,21 @@ fn facts(bencher: Bencher<'_, '_>, n_turns: u32) {
     });
 }
 
+/// What the memory costs by itself: every text that the facts are read from is gone through once, and nothing is made of it.
+#[divan::bench(args = TURNS)]
+fn reference_bytes(bencher: Bencher<'_, '_>, n_turns: u32) {
+    const END: usize = 1024;
+    let log = log(n_turns);
+    bencher.counter(ItemsCount::new(n_turns)).bench_local(|| {
+        let ends = log.trajectory.steps.iter().flat_map(|step| {
+            let text = step.text.as_bytes();
+            let head = &text[..text.len().min(END)];
+            head.iter().chain(&text[text.len().saturating_sub(END).max(head.len())..])
+        });
+        black_box(ends.map(|&byte| u64::from(byte)).sum::<u64>())
+    });
+}
+
 /// A detector over all turns, with the facts read.
 #[divan::bench(args = TRIGGERS.iter().flat_map(|&t| TURNS.map(|n| (t, n))))]
 fn detector(bencher: Bencher<'_, '_>, (name, n_turns): (&str, u32)) {
@@ -77,14 +92,7 @@ fn detector(bencher: Bencher<'_, '_>, (name, n_turns): (&str, u32)) {
     bencher.counter(ItemsCount::new(n_turns)).bench_local(|| {
         let mut detector = trigger.detector(&log, 1);
         (1..=n_turns)
-            .filter_map(|turn| {
-                detector.advance(&Moment {
-                    log: &log,
-                    turn,
-                    context_tokens: 0,
-                    after_logged_compaction: false,
-                })
-            })
+            .filter_map(|turn| detector.advance(&Moment { log: &log, turn, context_tokens: 0 }))
             .count()
     });
 }
