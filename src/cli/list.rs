@@ -55,7 +55,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let items = items(args)?;
     print(&match output.json {
         true => serde_json::to_string_pretty(&items)? + "\n",
-        false => columns(&items.iter().map(line).collect::<Vec<_>>()),
+        false => text(&items),
     })?;
     Ok(ExitStatus::Done)
 }
@@ -97,15 +97,36 @@ fn items(args: &Args) -> anyhow::Result<Vec<Item>> {
     })
 }
 
+/// A line an item, with its parameters indented below.
+fn text(items: &[Item]) -> String {
+    const WIDTH: usize = 100;
+    let mut text = String::new();
+    let lines = columns(&items.iter().map(line).collect::<Vec<_>>());
+    for (line, item) in lines.lines().zip(items) {
+        text.push_str(line);
+        text.push('\n');
+        let params = item.params.iter().flatten().map(|(key, default)| match default.as_str() {
+            Some(default) if !default.is_empty() => format!("{key}={default}"),
+            _ => key.clone(),
+        });
+        let mut row = String::new();
+        for param in params {
+            if row.len() + param.len() > WIDTH {
+                text.push_str(&format!("   {row}\n"));
+                row.clear();
+            }
+            row.push(' ');
+            row.push_str(&param);
+        }
+        if !row.is_empty() {
+            text.push_str(&format!("   {row}\n"));
+        }
+    }
+    text
+}
+
 fn line(item: &Item) -> Vec<String> {
     let mut cells = vec![item.name.clone()];
-    if let Some(params) = &item.params {
-        let params = params.iter().map(|(k, v)| match v.as_str() {
-            Some(default) if !default.is_empty() => format!("{k}={default}"),
-            _ => k.clone(),
-        });
-        cells.push(params.collect::<Vec<_>>().join(" "));
-    }
     cells.extend(item.model.iter().flat_map(models::Facts::cells));
     cells.push(match item.is_read {
         Some(false) => format!("{} (recognised, not read yet)", item.summary),
@@ -118,6 +139,12 @@ fn line(item: &Item) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_stand_below_in_lines_that_fit_a_terminal() {
+        let all = text(&items(&Args { what: Catalogue::Strategies, models: None }).unwrap());
+        assert!(all.contains("\n    keep_last=10\n") && all.lines().all(|line| line.len() <= 140), "{all}");
+    }
 
     #[test]
     fn scorers_are_listed_with_their_formulas() {

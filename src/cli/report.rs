@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::experiment::finish::Success;
 use crate::report::bootstrap::Resampling;
 use crate::report::{Names, Options};
 
@@ -47,7 +48,20 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
     let options =
         Options { resampling, baseline: args.baseline.clone(), claims: args.claims.clone(), names: names() };
+    let success = Success::read(&args.run);
+    if let Some(table) = success.as_ref().and_then(|success| success.damaged(&args.run)) {
+        anyhow::bail!(
+            "{} is not what the run wrote (its digest in _SUCCESS is another)\nhint: start the run again, it joins its tables anew",
+            args.run.join(table).display()
+        );
+    }
     let written = crate::report::write(&args.run, &out, &options)?;
+    if success.is_none() {
+        eprintln!(
+            "{}: no _SUCCESS, so nothing says that these tables are whole and of one run",
+            args.run.display()
+        );
+    }
     for remark in &written.remarks {
         eprintln!("{remark}");
     }

@@ -298,13 +298,20 @@ impl Asked {
 
 fn summary(outcome: &Outcome, out: &str) -> String {
     let rate = outcome.step_variants as f64 / outcome.seconds.max(1e-9);
-    let mut lines = vec![format!(
-        "{} x {}: {} ok, {} with errors",
+    let grid = format!(
+        "{} x {}",
         count(outcome.n_variants as u64, "variant"),
-        count(outcome.n_trajectories as u64, "trajectory"),
-        count(outcome.cells_ok, "cell"),
-        HumanCount(outcome.cells_error)
-    )];
+        count(outcome.n_trajectories as u64, "trajectory")
+    );
+    // What other processes have done is not counted before the end.
+    let mut lines = vec![match outcome.finished || outcome.done > 0 {
+        true => format!(
+            "{grid}: {} ok, {} with errors",
+            count(outcome.cells_ok, "cell"),
+            HumanCount(outcome.cells_error)
+        ),
+        false => grid,
+    }];
     lines.push(format!(
         "{}: {} done, {} there before; {} in {:.1} s ({}/s)",
         count(outcome.n_units as u64, "unit"),

@@ -41,14 +41,26 @@ pub struct FinalTable {
     pub bytes: u64,
 }
 
+impl Success {
+    /// What the run in this folder said when it was complete; none if it was not.
+    pub fn read(run: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(run.join("_SUCCESS")).ok()?).ok()
+    }
+
+    /// The first of its tables that is not what the run wrote.
+    pub fn damaged(&self, run: &Path) -> Option<&str> {
+        let is_there = |t: &&FinalTable| {
+            let path = run.join(&t.path);
+            fs::metadata(&path).is_ok_and(|m| m.len() == t.bytes)
+                && publish::sha256(&path).is_ok_and(|(digest, _)| digest == t.sha256)
+        };
+        self.tables.iter().find(|table| !is_there(table)).map(|table| table.path.as_str())
+    }
+}
+
 /// Whether the run was finished before, with these very inputs, and its tables are still there.
 pub(super) fn is_complete(out: &Path, manifest: &str) -> bool {
-    let success =
-        fs::read(out.join("_SUCCESS")).ok().and_then(|text| serde_json::from_slice::<Success>(&text).ok());
-    success.is_some_and(|s| {
-        let there = |t: &FinalTable| fs::metadata(out.join(&t.path)).is_ok_and(|m| m.len() == t.bytes);
-        s.manifest == manifest && s.tables.iter().all(there)
-    })
+    Success::read(out).is_some_and(|s| s.manifest == manifest && s.damaged(out).is_none())
 }
 
 /// Counts scored and failed cells of a finished run.

@@ -1,7 +1,8 @@
 //! Drives the units of a run on one machine: resume, threads, shards, failures, progress.
 //!
 //! What is right is decided by the files alone: a unit is done when its `cells` part is published,
-//! and any process may do any unit at any time, be killed, or do it twice.
+//! and any process may do any unit at any time, be killed, or do it twice. The digests of all parts of a unit are
+//! published just before `cells`; where a part is not what they say any more, the unit is set aside and done again.
 //!
 //! `RUN/_manifest.json` says what the run is and never changes; `RUN/parts/` holds the rows;
 //! `RUN/_attempts/` tells who did what when, and is never read for correctness; `RUN/_quarantine/`
@@ -126,6 +127,12 @@ pub fn run_with(
         runner.run(&shard, &mut outcome)?;
     }
     if options.shard.is_none() {
+        if !complete {
+            let damaged = set_aside(out, &units)?;
+            if !damaged.is_empty() && !options.finish {
+                Runner::new(plan, data, out, &scratch, unit_fn, options).run(&damaged, &mut outcome)?;
+            }
+        }
         outcome.missing = units.iter().filter(|u| !is_published(out, u)).map(|u| u.id.clone()).collect();
         if options.finish {
             outcome.skipped = units.len() - outcome.missing.len();
@@ -241,9 +248,53 @@ pub(super) fn part(out: &Path, table: &str, unit: &Unit) -> PathBuf {
         .join(format!("u-{}.parquet", unit.id))
 }
 
+/// Where the digests of a unit's parts are published: JSON, by table.
+fn digests(out: &Path, unit: &Unit) -> PathBuf {
+    part(out, "digests", unit).with_extension("json")
+}
+
+/// The tables of a unit; the last one publishes it.
+const TABLES: [&str; 5] =
+    [EventRow::TABLE, ItemRow::TABLE, TimelineRow::TABLE, ScoreRow::TABLE, CellRow::TABLE];
+
 /// A unit is published when its last table is.
 fn is_published(out: &Path, unit: &Unit) -> bool {
     part(out, CellRow::TABLE, unit).exists()
+}
+
+/// Whether the parts of a published unit are what was published.
+fn is_sound(out: &Path, unit: &Unit) -> bool {
+    let known = fs::read(digests(out, unit)).ok();
+    let known: BTreeMap<String, String> =
+        known.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    TABLES.iter().all(|table| {
+        publish::sha256(&part(out, table, unit)).is_ok_and(|(digest, _)| known.get(*table) == Some(&digest))
+    })
+}
+
+/// Moves published units that are not sound out of the way, so that they are done again.
+fn set_aside<'u>(out: &Path, units: &'u [Unit]) -> anyhow::Result<Vec<&'u Unit>> {
+    let mut damaged = Vec::new();
+    for unit in units.iter().filter(|unit| is_published(out, unit) && !is_sound(out, unit)) {
+        tracing::warn!(
+            "DAMAGED: parts of unit {} are not what was published; they are in _quarantine now, and the unit is done again",
+            unit.id
+        );
+        let aside = out.join("_quarantine").join(format!("{}.damaged", unit.id));
+        fs::create_dir_all(&aside).with_context(|| format!("cannot make {}", aside.display()))?;
+        // `cells` first: without it the unit is not published, whatever happens now.
+        let parts = TABLES.iter().rev().map(|table| (*table, part(out, table, unit)));
+        for (table, from) in parts.chain([("digests", digests(out, unit))]) {
+            match fs::rename(&from, aside.join(table)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("cannot move {}", from.display()));
+                }
+                _ => {}
+            }
+        }
+        damaged.push(unit);
+    }
+    Ok(damaged)
 }
 
 fn write_manifest(
@@ -664,21 +715,40 @@ impl<'a> Runner<'a> {
         Ok(rows)
     }
 
-    /// Publishes the five tables, `cells` last. Says how many were there already, and how many of
-    /// these differ.
+    /// Publishes the five tables, `cells` last and the digests of all before it. Says how many were there already, and
+    /// how many of these differ.
     fn publish(&self, unit: &Unit, rows: UnitRows) -> anyhow::Result<(usize, usize)> {
-        let outcomes = [
-            self.publish_table(unit, rows.events)?,
-            self.publish_table(unit, rows.items)?,
-            self.publish_table(unit, rows.timeline)?,
-            self.publish_table(unit, rows.scores)?,
-            self.publish_table(unit, rows.cells)?,
+        let written = [
+            self.write_table(rows.events)?,
+            self.write_table(rows.items)?,
+            self.write_table(rows.timeline)?,
+            self.write_table(rows.scores)?,
+            self.write_table(rows.cells)?,
         ];
+        let mut known: BTreeMap<&str, String> = BTreeMap::new();
+        let mut outcomes = Vec::with_capacity(written.len());
+        for (table, from) in TABLES.into_iter().zip(&written) {
+            let to = part(self.out, table, unit);
+            known.insert(table, publish::sha256(from)?.0);
+            if table == CellRow::TABLE {
+                let text = serde_json::to_string_pretty(&known)? + "\n";
+                self.scratch.create(&digests(self.out, unit), text.as_bytes())?;
+            }
+            let published = publish::publish(from, &to)?;
+            if published == Published::Differs {
+                tracing::warn!(
+                    "NONDETERMINISTIC: {} was written before with other bytes, which stay",
+                    to.display()
+                );
+                known.insert(table, publish::sha256(&to)?.0);
+            }
+            outcomes.push(published);
+        }
         let differing = outcomes.iter().filter(|&&o| o == Published::Differs).count();
         Ok((outcomes.iter().filter(|&&o| o != Published::New).count(), differing))
     }
 
-    fn publish_table<R: CellPart>(&self, unit: &Unit, rows: Vec<R>) -> anyhow::Result<Published> {
+    fn write_table<R: CellPart>(&self, rows: Vec<R>) -> anyhow::Result<PathBuf> {
         let from = self.scratch.path(&format!("{}.parquet", R::TABLE));
         let expected = rows.len() as u64;
         let mut writer = TableWriter::create(&from, PART_ROW_GROUP)?;
@@ -692,15 +762,7 @@ impl<'a> Runner<'a> {
         }
         let written = writer.finish()?;
         anyhow::ensure!(written == expected, "wrote {written} of {expected} rows of {}", from.display());
-        let to = part(self.out, R::TABLE, unit);
-        let published = publish::publish(&from, &to)?;
-        if published == Published::Differs {
-            tracing::warn!(
-                "NONDETERMINISTIC: {} was written before with other bytes, which stay",
-                to.display()
-            );
-        }
-        Ok(published)
+        Ok(from)
     }
 
     fn note_attempt(&self, unit: &Unit, note: &str) -> anyhow::Result<()> {
@@ -1224,9 +1286,10 @@ mod tests {
         let place = Place::new();
         let shard = Options { shard: Some((0, 1)), ..Options::default() };
         place.run("r", &shard, &rows).unwrap();
-        // The last table of a unit is gone: it is done again, and differs.
-        let cells = place.out("r/parts/cells");
-        fs::remove_dir_all(&cells).unwrap();
+        // The end of each unit is gone, as if its process had been killed before: it is done again, and differs.
+        for table in ["cells", "digests"] {
+            fs::remove_dir_all(place.out("r/parts").join(table)).unwrap();
+        }
         let other = |d: &Dataset, u: &Unit, p: &Plan, f: &(dyn Fn(u64) + Sync)| {
             let mut all = rows(d, u, p, f)?;
             all.timeline.pop();
@@ -1235,6 +1298,39 @@ mod tests {
         let outcome = place.run("r", &Options::default(), &other).unwrap();
         assert_eq!((outcome.nondeterministic, outcome.lost_races), (23, 23));
         assert!(outcome.finished);
+    }
+
+    #[test]
+    fn damaged_parts_are_done_again() {
+        let place = Place::new();
+        let shard = Options { shard: Some((0, 1)), ..Options::default() };
+        place.run("whole", &Options::default(), &rows).unwrap();
+        place.run("r", &shard, &rows).unwrap();
+        let parts = |table: &str| -> Vec<PathBuf> {
+            let group = place.out("r/parts").join(table).join("variant_group=model-free");
+            let mut all: Vec<PathBuf> = fs::read_dir(group).unwrap().map(|e| e.unwrap().path()).collect();
+            all.sort();
+            all
+        };
+        // A byte of one part is flipped, one is gone, one is cut off.
+        let mut bytes = fs::read(&parts("scores")[0]).unwrap();
+        bytes[40] ^= 1;
+        fs::write(&parts("scores")[0], bytes).unwrap();
+        fs::remove_file(&parts("events")[1]).unwrap();
+        fs::write(&parts("cells")[2], "PAR1").unwrap();
+        let finish = Options { finish: true, ..Options::default() };
+        let early = place.run("r", &finish, &rows).unwrap();
+        assert_eq!((early.missing.len(), early.finished), (3, false));
+        let outcome = place.run("r", &Options::default(), &rows).unwrap();
+        assert_eq!((outcome.done, outcome.finished, outcome.nondeterministic), (3, true, 0));
+        assert!(tables(&place.out("r")) == tables(&place.out("whole")));
+        // A final table is joined again from the parts.
+        let scores = place.out("r/scores.parquet");
+        let mut bytes = fs::read(&scores).unwrap();
+        bytes[40] ^= 1;
+        fs::write(&scores, bytes).unwrap();
+        assert!(place.run("r", &Options::default(), &rows).unwrap().finished);
+        assert!(tables(&place.out("r")) == tables(&place.out("whole")));
     }
 
     #[test]
