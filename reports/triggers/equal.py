@@ -5,8 +5,8 @@ Prints tables: needs kept, discard lift, of annotated logs the share of cuts in 
 
 RUN is a run of equal.toml. The repositories are halved at random. On one half a setting of `turns` (and one of `tokens`) is chosen: of those whose tokens sent, over all logs,
 are within 0.02 of the full tokens of those of the semantic trigger, the one that keeps most needs; if there is none, the nearest. On the other half the two are compared, log by log: tokens sent and needs kept (set `common`, tail 10), pooled, with
-95 % intervals by bootstrap over repositories. Halves and bootstrap are drawn from a seed; all SEEDS halvings (20) are made and their medians printed, so
-that no lucky half is picked.
+95 % intervals by bootstrap over tasks with all their runs (repositories are fewer than 20 in a half). Halves and bootstrap are drawn from a seed; all SEEDS halvings (20) are made and their medians printed, so
+that no lucky half is picked. Kinds of logs with fewer than 10 tasks in a half are not judged.
 
 `equal.py RUN --tuned-on GRID`, for a sample with a model: of the settings in GRID, a run of equal.toml, that send as many tokens on the logs of RUN (within 0.02, without
 a model; else the nearest) the one that keeps most needs on the repositories that RUN does not have; compared on RUN, which need not hold more than these settings.
@@ -25,13 +25,14 @@ NAMES = ["needs kept", "discard lift", "cuts in mid-subtask"]
 COUNTED = ("turns", "tokens")
 DRAWS = 500
 NEAR = 0.02
+LEAST_CLUSTERS = 10
 
 
 def load(run):
     """variants {id: row}; logs {id: row}; per (variant, log): tokens sent and full, then weight and weighted value of each metric."""
     rows = lambda name, columns: pq.read_table(Path(run) / (name + ".parquet"), columns=columns).to_pylist()  # noqa: E731
     variants = {r["variant"]: r for r in rows("variants", ["variant", "strategy", "strategy_params", "model", "trigger", "trigger_params"])}
-    logs = {r["trajectory"]: r for r in rows("trajectories", ["trajectory", "repository", "format", "resolved", "n_turns"])}
+    logs = {r["trajectory"]: r for r in rows("trajectories", ["trajectory", "repository", "task_id", "format", "resolved", "n_turns"])}
     cells = {(r["variant"], r["trajectory"]): [r["tokens_sent"], r["tokens_full"]] + [0.0] * (2 * len(METRICS))
              for r in rows("cells", ["variant", "trajectory", "status", "tokens_sent", "tokens_full"]) if r["status"] == "ok"}
     for r in rows("scores", ["variant", "trajectory", "event", "metric", "stratum", "value", "weight"]):
@@ -57,16 +58,16 @@ def interval(values):
     return values[int(0.025 * len(values))], values[int(0.975 * len(values))]
 
 
-def compared(by_repository, draw, metric=0):
+def compared(by_cluster, draw, metric=0):
     """Differences semantic - turns of token savings and of a metric, pooled, the interval of the latter, and it under turns; none without values."""
-    names, at = sorted(by_repository), 2 + 2 * metric
+    names, at = sorted(by_cluster), 2 + 2 * metric
 
     def difference(picked):
-        a, b = ([sum(side) for side in zip(*(by_repository[name][which] for name in picked))] for which in (0, 1))
+        a, b = ([sum(side) for side in zip(*(by_cluster[name][which] for name in picked))] for which in (0, 1))
         saved = (b[0] - a[0]) / a[1] if a[1] else 0.0
         kept = (a[at + 1] / a[at] - b[at + 1] / b[at], b[at + 1] / b[at]) if a[at] and b[at] else (None, None)
         return (saved, *kept)
-    saved, kept, base = difference(names) if names else (0.0, None, None)
+    saved, kept, base = difference(names) if len(names) >= LEAST_CLUSTERS else (0.0, None, None)
     if kept is None:
         return None
     draws = [difference(draw.choices(names, k=len(names)))[1] for _ in range(DRAWS)]
@@ -105,10 +106,10 @@ def setting(variant):
     return "%s %s" % (variant["trigger"], variant["trigger_params"].replace('"', ""))
 
 
-def by_repository(logs):
+def grouped(logs, column):
     groups = defaultdict(list)
     for log, row in logs.items():
-        groups[row["repository"] or log].append(log)
+        groups[row[column] or log].append(log)
     return groups
 
 
@@ -128,7 +129,7 @@ def table(head, rows):
 
 def halved(run, seeds):
     variants, logs, cells = load(run)
-    groups = by_repository(logs)
+    groups, tasks = grouped(logs, "repository"), grouped(logs, "task_id")
     names, classes = sorted(groups), kinds_of(logs)
     tables = defaultdict(list)
     for (strategy, model, _), triggers in by_trigger(variants).items():
@@ -145,10 +146,11 @@ def halved(run, seeds):
                 chosen[setting(variants[best])] += 1
 
                 def parts(of):
-                    kept = {name: [log for log in groups[name] if log in of] for name in test}
+                    of = of & {log for name in test for log in groups[name]}
+                    kept = {name: [log for log in tasks[name] if log in of] for name in tasks}
                     return {n: (sums(cells, semantic, k), sums(cells, best, k)) for n, k in kept.items() if k}
                 for metric in range(len(METRICS)):
-                    results[metric].append(compared(parts(logs), draw, metric))
+                    results[metric].append(compared(parts(set(logs)), draw, metric))
                 for kind, of in classes:
                     results[kind].append(compared(parts(of), draw))
             head = (strategy, model or "-", trigger, max(chosen, key=chosen.get))
@@ -174,7 +176,7 @@ def tuned_on(run, grid_run):
     g_variants, g_logs, g_cells = load(grid_run)
     here = {row["repository"] for row in logs.values()}
     others = [log for log, row in g_logs.items() if row["repository"] not in here]
-    groups, grids, tables = by_repository(logs), by_trigger(g_variants), defaultdict(list)
+    groups, tasks, grids, tables = grouped(logs, "repository"), grouped(logs, "task_id"), by_trigger(g_variants), defaultdict(list)
     for (strategy, model, params), triggers in by_trigger(variants).items():
         grid = next(of for (s, m, _), of in grids.items() if s == strategy and not m)
         for trigger, other in [(t, o) for t in triggers if t not in COUNTED for o in COUNTED if o in grid]:
@@ -184,7 +186,7 @@ def tuned_on(run, grid_run):
             if not beside:
                 tables[0].append((*head, "not in this run | | |"))
                 continue
-            parts = {n: (sums(cells, triggers[trigger][0], k), sums(cells, beside[0], k)) for n, k in groups.items()}
+            parts = {n: (sums(cells, triggers[trigger][0], k), sums(cells, beside[0], k)) for n, k in tasks.items()}
             for metric in range(len(METRICS)):
                 row = compared(parts, random.Random(0), metric)
                 if row:
