@@ -254,8 +254,7 @@ impl Log {
 
     /// What happened in each turn; read when it is first asked for.
     pub fn facts(&self) -> &Turns {
-        let one_name = |path: &str| Some(self.atoms[self.find_atom(path)? as usize].text.clone());
-        self.facts.get_or_init(|| turns::read(&self.trajectory.steps, &one_name))
+        self.facts.get_or_init(|| turns::read(&self.trajectory.steps))
     }
 
     pub fn id(&self) -> &str {
@@ -363,8 +362,8 @@ fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
 
 #[cfg(test)]
 impl Log {
-    /// A log from lines `role: text`, with roles system, user, agent, thought, action, observation,
-    /// summary; `~` is a new line.
+    /// A log from lines `role: text`, with roles system, user, agent, thought, action, also (one more action of the same
+    /// call), observation, summary; `~` is a new line.
     pub(crate) fn script(script: &str) -> Log {
         use crate::trajectory::{Builder, Role, step};
         let mut builder = Builder::new();
@@ -376,12 +375,13 @@ impl Log {
                 "user" => (Role::User, Kind::Message),
                 "agent" => (Role::Agent, Kind::Message),
                 "thought" => (Role::Agent, Kind::Thought),
-                "action" => (Role::Agent, Kind::Action),
+                "action" | "also" => (Role::Agent, Kind::Action),
                 "observation" => (Role::Tool, Kind::Observation),
                 "summary" => (Role::User, Kind::Compaction),
                 other => panic!("unknown role {other}"),
             };
-            if who == Role::Agent && !(last == Some(Kind::Thought) && kind == Kind::Action) {
+            let goes_on = role == "also" || last == Some(Kind::Thought) && kind == Kind::Action;
+            if who == Role::Agent && !goes_on {
                 builder.begin_call();
             }
             last = Some(kind);

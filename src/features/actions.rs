@@ -58,11 +58,13 @@ pub struct Action {
     pub bodies: Vec<Range<usize>>,
     /// Names of the tool and of its parameters, which the schema of the call gives: byte ranges.
     pub names: Vec<Range<usize>>,
+    /// The simple command of a command line that runs tests; where files are changed, too, the one that runs them after that.
+    pub tests: Option<String>,
 }
 
 impl Action {
     fn of(kind: ActionKind) -> Self {
-        Action { kind, path: None, bodies: Vec::new(), names: Vec::new() }
+        Action { kind, path: None, bodies: Vec::new(), names: Vec::new(), tests: None }
     }
 
     fn on(kind: ActionKind, path: Option<&str>) -> Self {
@@ -354,15 +356,29 @@ struct Simple {
 fn shell(text: &str, editor: &mut Editor) -> Action {
     let mut best: Option<Action> = None;
     let mut bodies = Vec::new();
+    let mut tests: Option<String> = None;
+    let mut in_test = false;
     for simple in split(text) {
         let mut action = simple_action(&simple, text, editor);
+        // What reads the output of a test run is part of it: `pytest | tee log.txt`.
+        in_test = action.kind == ActionKind::RunTest || in_test && simple.piped;
+        if in_test && simple.piped && action.kind != ActionKind::RunTest {
+            continue;
+        }
+        let is_first = best.as_ref().is_none_or(|b| action.kind < b.kind);
+        if in_test && tests.is_none() {
+            tests = Some(command_words(&simple));
+        } else if is_first && action.kind == ActionKind::EditFile {
+            // What was tested before is not what is changed here.
+            tests = None;
+        }
         bodies.append(&mut action.bodies);
-        if best.as_ref().is_none_or(|b| action.kind < b.kind) {
+        if is_first {
             best = Some(action);
         }
     }
     bodies.sort_by_key(|b: &Range<usize>| b.start);
-    Action { bodies, ..best.unwrap_or_else(|| Action::of(ActionKind::Other)) }
+    Action { bodies, tests, ..best.unwrap_or_else(|| Action::of(ActionKind::Other)) }
 }
 
 /// Splits a command line at `&&`, `||`, `;`, `|`, `&` and newlines outside quotes.
@@ -514,6 +530,12 @@ fn unwrapped(words: &[(String, Range<usize>)]) -> &[(String, Range<usize>)] {
         rest = rest.get(skip..).unwrap_or_default();
     }
     rest
+}
+
+/// A command in one line, without what wraps it.
+fn command_words(simple: &Simple) -> String {
+    let words: Vec<&str> = unwrapped(&simple.words).iter().map(|(word, _)| word.as_str()).collect();
+    words.join(" ")
 }
 
 fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) -> Action {
@@ -791,6 +813,22 @@ mod tests {
         shell_is("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "submit -");
         shell_is("cat a.py && pytest", "run_test -");
         shell_is("", "other -");
+    }
+
+    #[test]
+    fn the_command_that_tests() {
+        let tests = |command: &str| analyse(&shell_call(command), &mut Editor::default()).tests;
+        let is = |command: &str, expected: Option<&str>| assert_eq!(tests(command).as_deref(), expected);
+        is(
+            "cd /testbed && conda activate testbed && FOO=1 timeout 60 pytest -q tests/a.py",
+            Some("pytest -q tests/a.py"),
+        );
+        is("sed -i 's/a/b/' src/a.py && python -m pytest tests", Some("python -m pytest tests"));
+        is("pytest tests/a.py; sed -i 's/a/b/' src/a.py", None);
+        is("python run.py", None);
+        // Writing the output of a test run to a file is no edit.
+        shell_is("pytest 2>&1 | tee log.txt | tail -5", "run_test -");
+        shell_is("echo x | tee a.py", "edit_file a.py");
     }
 
     #[test]

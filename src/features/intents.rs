@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use super::actions::ActionKind;
-use super::phrases::Phrases;
+use super::phrases::{Phrases, is_end};
 
 /// What the agent is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -128,8 +128,8 @@ impl Evidence {
 
     /// Adds what the agent says; its last sentence, which mostly says what comes next, counts double.
     pub(super) fn words(&mut self, words: &[&str]) {
-        let end = words.iter().rposition(|w| *w != ".").map_or(0, |last| last + 1);
-        let last = words[..end].iter().rposition(|w| *w == ".").unwrap_or(0);
+        let end = words.iter().rposition(|w| !is_end(w)).map_or(0, |last| last + 1);
+        let last = words[..end].iter().rposition(|w| is_end(w)).unwrap_or(0);
         let mut said = [0.0; 6];
         PHRASES.visit(words, |at, _, intent| said[intent as usize] += if at >= last { 1.0 } else { 0.5 });
         for (sum, said) in self.0.iter_mut().zip(said) {

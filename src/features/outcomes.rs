@@ -1,59 +1,70 @@
-//! How a test run ended, read from the summaries that test runners print; never from the words PASSED and FAILED alone.
+//! How a test run ended, read from the summaries that test runners print; a pass never from words such as PASSED and OK alone.
 //!
-//! Read are pytest, unittest (and Django), cargo test, go test, jest, vitest, mocha, RSpec, JUnit (Maven, Gradle), ctest,
-//! automake's `make check`, TAP, and a reward that an environment tells (tau-bench: 1 is success). Of an output its first and
-//! last [`EDGE`] bytes are read: summaries stand at the end, or, where the output was cut, at the beginning.
+//! Read are pytest, unittest (and Django), cargo test and nextest, go test, jest, vitest, mocha, RSpec, JUnit (its own
+//! launchers, Maven, Gradle), ctest, automake's `make check`, TAP, and a reward that an environment tells (tau-bench: 1 is
+//! success). A run of no tests has not passed. Of an output its first and last [`EDGE`] bytes are read, without the escape
+//! sequences that colour it: summaries stand at the end, or, where the output was cut, at the beginning.
 
 use std::borrow::Cow;
 
 /// Bytes at either end of an output that are read.
 pub(super) const EDGE: usize = 4096;
+/// Lines at the end in which a tool tells that it gave up.
+const LAST: usize = 20;
 
-/// The beginning and the end of a text, if it is long.
+/// The beginning and the end of a text, if it is long, without escape sequences.
 pub(super) fn edges(text: &str) -> Cow<'_, str> {
     if text.len() <= 2 * EDGE {
-        return Cow::Borrowed(text);
+        return plain(text.into());
     }
     let head = &text[..text.floor_char_boundary(EDGE)];
     let tail = &text[text.ceil_char_boundary(text.len() - EDGE)..];
-    Cow::Owned(format!("{head}\n{tail}"))
+    plain(format!("{head}\n{tail}").into())
+}
+
+/// A text without the escape sequences of a terminal: `\x1b[32m`.
+fn plain(text: Cow<'_, str>) -> Cow<'_, str> {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or("");
+    if first.len() == text.len() {
+        return text;
+    }
+    let is_final = |c: char| ('@'..='~').contains(&c);
+    parts
+        .fold(first.to_owned(), |all, part| all + part.split_once(is_final).map_or("", |(_, rest)| rest))
+        .into()
 }
 
 /// Whether the tests passed; none where no runner's summary stands in the output. Several summaries: all must have passed.
-pub(super) fn outcome(output: &str) -> Option<bool> {
-    let mut passed = None;
-    let mut unittest = false;
+/// `tests` says that the command was to run tests: then the last word of a build counts, too.
+pub(super) fn outcome(output: &str, tests: bool) -> Option<bool> {
+    let (mut passed, mut built) = (None, None);
+    let mut ran = None;
     for line in output.lines() {
-        let line = line.trim_end();
-        let told = summary(line, &mut unittest);
-        passed = match (passed, told) {
-            (Some(false), _) | (_, Some(false)) => Some(false),
-            (before, told) => told.or(before),
-        };
+        let (line, plain) = (line.trim_end(), line.trim());
+        if plain.is_empty() {
+            continue;
+        }
+        let told = ran.take().and_then(|n| unittest(plain, n));
+        passed = and(passed, told.or_else(|| RUNNERS.iter().find_map(|runner| runner(line, plain))));
+        built = and(built, build(plain));
+        ran = unittest_ran(plain);
     }
-    passed
+    let is_told = built == Some(false) || passed.is_some() || !ran_none(output);
+    and(passed, built.filter(|_| (tests || passed.is_some()) && is_told))
 }
 
-/// What one line says; `unittest` is set after its line `Ran 3 tests in 0.1s`, which OK or FAILED follows.
-fn summary(line: &str, unittest: &mut bool) -> Option<bool> {
-    let plain = line.trim();
-    if plain.starts_with("Ran ") && plain.contains(" test") && plain.contains(" in ") {
-        *unittest = !plain.starts_with("Ran 0 ");
-        return None;
+/// What two summaries say together.
+fn and(before: Option<bool>, told: Option<bool>) -> Option<bool> {
+    match (before, told) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        _ => told.or(before),
     }
-    if std::mem::take(unittest) && plain.is_empty() {
-        *unittest = true;
-        return None;
-    }
-    RUNNERS.iter().find_map(|runner| runner(line, plain)).or_else(|| {
-        let is_unittest = plain == "OK" || plain.starts_with("OK (") || plain.starts_with("FAILED (");
-        is_unittest.then(|| plain.starts_with("OK"))
-    })
 }
 
 /// How each runner says it: the line, and the line without blanks around it.
 const RUNNERS: &[fn(&str, &str) -> Option<bool>] =
-    &[cargo, go, jest, maven, pytest, mocha, ctest, automake, tap, reward];
+    &[cargo, nextest, go, jest, maven, gradle, junit, pytest, mocha, rspec, ctest, automake, tap, reward];
 
 /// The number before this word: `3 passed`.
 fn before(line: &str, word: &str) -> Option<u64> {
@@ -105,48 +116,116 @@ fn pytest(_: &str, plain: &str) -> Option<bool> {
         .and_then(|(bad, good)| if bad > 0 { Some(false) } else { good.map(|_| true) })
 }
 
+/// unittest's `Ran 3 tests in 0.1s`: how many.
+fn unittest_ran(plain: &str) -> Option<u64> {
+    let (number, rest) = plain.strip_prefix("Ran ")?.split_once(" test")?;
+    rest.trim_start_matches('s').starts_with(" in ").then(|| number.parse().ok())?
+}
+
+/// What follows it after a blank line: `OK`, `OK (skipped=1)`, `FAILED (errors=1)`.
+fn unittest(plain: &str, ran: u64) -> Option<bool> {
+    match plain {
+        _ if plain.starts_with("FAILED (") => Some(false),
+        _ if plain == "OK" || plain.starts_with("OK (") => (ran > 0).then_some(true),
+        _ => None,
+    }
+}
+
 /// `test result: ok. 12 passed; 0 failed; ...`, or a program that does not compile.
 fn cargo(_: &str, plain: &str) -> Option<bool> {
     if plain.starts_with("error: could not compile") || plain.starts_with("error: test failed") {
         return Some(false);
     }
     let rest = plain.strip_prefix("test result: ")?;
-    Some(rest.starts_with("ok."))
+    if rest.starts_with("ok.") {
+        before(rest, "passed").filter(|n| *n > 0).map(|_| true)
+    } else {
+        Some(false)
+    }
 }
 
-/// `ok  \tpackage\t0.5s`, `FAIL\tpackage`, `--- FAIL: TestX`, and PASS or FAIL alone.
+/// `Summary [   0.1s] 5 tests run: 4 passed, 1 failed, 0 skipped`.
+fn nextest(_: &str, plain: &str) -> Option<bool> {
+    let (_, told) = plain.strip_prefix("Summary [")?.split_once("] ")?;
+    let (_, told) = told.split_once(" run: ")?;
+    let bad = counts(told, &["failed", "timed out"]).unwrap_or(0);
+    if bad > 0 { Some(false) } else { before(told, "passed").filter(|n| *n > 0).map(|_| true) }
+}
+
+/// `ok  \tpackage\t0.5s`, `FAIL\tpackage`, `--- FAIL: TestX`, `--- PASS: TestX`, and FAIL alone; tabs may have become blanks.
 fn go(line: &str, plain: &str) -> Option<bool> {
     if line.starts_with("FAIL\t") || plain.starts_with("--- FAIL: ") || line == "FAIL" {
         return Some(false);
     }
-    (line.starts_with("ok  \t") || line == "PASS").then_some(true)
-}
-
-/// jest: `Tests:       1 failed, 5 passed, 6 total`; vitest: `Tests  5 passed (5)`.
-fn jest(_: &str, plain: &str) -> Option<bool> {
-    let rest = plain.strip_prefix("Tests")?.trim_start_matches(':');
-    let (bad, good) = (before(rest, "failed"), before(rest, "passed"));
-    (rest.starts_with(' ') && (bad.is_some() || good.is_some())).then(|| bad.unwrap_or(0) == 0)
-}
-
-/// Maven: `Tests run: 5, Failures: 0, Errors: 0`; Gradle: `5 tests completed, 1 failed`, `BUILD FAILED`.
-fn maven(_: &str, plain: &str) -> Option<bool> {
-    if let (Some(run), Some(failures)) = (after(plain, "Tests run:"), after(plain, "Failures:")) {
-        let errors = after(plain, "Errors:").unwrap_or(0);
-        return (run > 0).then_some(failures == 0 && errors == 0);
+    if plain.starts_with("--- PASS: ") {
+        return Some(true);
     }
-    match plain {
-        "BUILD FAILED" | "[INFO] BUILD FAILURE" | "[ERROR] BUILD FAILURE" => Some(false),
-        _ if plain.starts_with("BUILD SUCCESSFUL in") || plain == "[INFO] BUILD SUCCESS" => Some(true),
+    let mut words = line.split_whitespace();
+    let (word, _, time) = (words.next()?, words.next()?, words.next()?);
+    let is_time = time == "(cached)" || time.strip_suffix('s').is_some_and(|n| n.parse::<f64>().is_ok());
+    match word {
+        "ok" if line.starts_with("ok") && is_time && words.next().is_none_or(|next| next != "[no") => {
+            Some(true)
+        }
+        "FAIL" if line.starts_with("FAIL") && (is_time || matches!(time, "[build" | "[setup")) => Some(false),
         _ => None,
     }
 }
 
-/// mocha: `5 passing (12ms)`, `1 failing`; RSpec: `10 examples, 0 failures`.
-fn mocha(_: &str, plain: &str) -> Option<bool> {
-    if let (Some(_), Some(bad)) = (before(plain, "examples"), before(plain, "failure")) {
-        return Some(bad == 0);
+/// jest: `Tests:       1 failed, 5 passed, 6 total`; vitest: `Tests  5 passed (5)`. Both count files before that, which may
+/// fail without a test: `Test Suites: 1 failed`, `Test Files  1 failed`.
+fn jest(_: &str, plain: &str) -> Option<bool> {
+    let (is_files, rest) = match plain.strip_prefix("Test Suites").or(plain.strip_prefix("Test Files")) {
+        Some(rest) => (true, rest),
+        None => (false, plain.strip_prefix("Tests")?),
+    };
+    let rest = rest.trim_start_matches(':');
+    let [bad, good] = ["failed", "passed"].map(|word| before(rest, word).is_some_and(|n| n > 0));
+    (rest.starts_with(' ') && (bad || good && !is_files)).then_some(!bad)
+}
+
+/// Maven and JUnit 4: `Tests run: 5, Failures: 0, Errors: 0`.
+fn maven(_: &str, plain: &str) -> Option<bool> {
+    let (run, failures) = (after(plain, "Tests run:")?, after(plain, "Failures:")?);
+    let errors = after(plain, "Errors:").unwrap_or(0);
+    (run > 0).then_some(failures == 0 && errors == 0)
+}
+
+/// Gradle, where some failed: `5 tests completed, 1 failed`.
+fn gradle(_: &str, plain: &str) -> Option<bool> {
+    let (_, told) = plain.split_once(" completed, ")?;
+    let is_summary = counts(plain, &["tests completed", "test completed"]).is_some();
+    (is_summary && before(told, "failed")? > 0).then_some(false)
+}
+
+/// JUnit 4 and PHPUnit: `OK (2 tests)`; the console of JUnit 5: `[         3 tests successful      ]`, `[  1 tests failed  ]`.
+fn junit(_: &str, plain: &str) -> Option<bool> {
+    if let Some(told) = plain.strip_prefix("OK (") {
+        return before(told, "test").filter(|n| *n > 0).map(|_| true);
     }
+    let (number, rest) = plain.strip_prefix('[')?.strip_suffix(']')?.trim().split_once(' ')?;
+    let is_some = number.parse::<u64>().ok()? > 0;
+    match rest {
+        "tests successful" if is_some => Some(true),
+        "tests failed" | "containers failed" if is_some => Some(false),
+        _ => None,
+    }
+}
+
+/// The last word of Maven and Gradle, whatever they were to do: `BUILD FAILURE`, `BUILD SUCCESSFUL in 3s`.
+fn build(plain: &str) -> Option<bool> {
+    let told = plain.trim_start_matches("[INFO] ").trim_start_matches("[ERROR] ");
+    match told {
+        "BUILD FAILED" | "BUILD FAILURE" => Some(false),
+        "BUILD SUCCESS" | "BUILD SUCCESSFUL" => Some(true),
+        _ if told.starts_with("BUILD FAILED in ") => Some(false),
+        _ if told.starts_with("BUILD SUCCESSFUL in ") => Some(true),
+        _ => None,
+    }
+}
+
+/// mocha: `5 passing (12ms)`, `1 failing`.
+fn mocha(_: &str, plain: &str) -> Option<bool> {
     let (number, rest) = plain.split_once(' ')?;
     let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
     match rest {
@@ -155,6 +234,14 @@ fn mocha(_: &str, plain: &str) -> Option<bool> {
         _ if rest.starts_with("passing (") => Some(true),
         _ => None,
     }
+}
+
+/// `10 examples, 0 failures`, `0 examples, 0 failures, 1 error occurred outside of examples`.
+fn rspec(_: &str, plain: &str) -> Option<bool> {
+    let (number, rest) = plain.split_once(" example")?;
+    let examples: u64 = number.parse().ok()?;
+    let bad = before(rest, "failure")?.saturating_add(before(rest, "error").unwrap_or(0));
+    (examples > 0 || bad > 0).then_some(bad == 0)
 }
 
 /// `100% tests passed, 0 tests failed out of 5`.
@@ -194,16 +281,68 @@ fn reward(_: &str, plain: &str) -> Option<bool> {
     Some(value >= 1.0)
 }
 
-/// The exit code that the environment tells: `<returncode>1</returncode>`, `Exit code 1`, `(exit status: 1)`.
+/// Whether an environment tells a reward of 1, beside what a tool says of itself; none where it tells no reward.
+pub(super) fn rewarded(output: &str) -> Option<bool> {
+    output.lines().filter_map(|line| reward(line, line.trim())).next_back()
+}
+
+/// Whether a line says that no tests ran.
+pub(super) fn ran_none(output: &str) -> bool {
+    const BEGINS: [&str; 7] = [
+        "Ran 0 tests",
+        "NO TESTS RAN",
+        "0 examples,",
+        "collected 0 items",
+        "No tests found",
+        "test result: ok. 0 passed",
+        "?   \t",
+    ];
+    const HOLDS: [&str; 5] =
+        ["no tests ran", "no tests to run", "No tests to run", "[no test files]", ":test NO-SOURCE"];
+    output.lines().map(str::trim).any(|line| {
+        BEGINS.iter().any(|begin| line.starts_with(begin)) || HOLDS.iter().any(|sign| line.contains(sign))
+    })
+}
+
+/// Whether a line speaks of failure, as scripts do that test by themselves and end well whatever came of it: `Test 1 FAILED`,
+/// `2 of 3 failed`, and not `0 failed`. That is no summary, but who has read it does not call the run a pass.
+pub(super) fn tells_failure(output: &str) -> bool {
+    output.lines().any(|line| {
+        let words: Vec<&str> =
+            line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let is_none = |at: Option<usize>| {
+            let word = at.and_then(|at| words.get(at));
+            word.is_some_and(|word| matches!(word.to_ascii_lowercase().as_str(), "0" | "no" | "none"))
+        };
+        let is_test = |word: &&str| matches!(word.to_ascii_lowercase().as_str(), "test" | "tests");
+        let counted = |at: usize| words[..at].iter().any(|word| is_test(word) || word.parse::<u64>().is_ok());
+        words.iter().enumerate().any(|(at, word)| {
+            let fails = matches!(*word, "FAILED" | "FAIL" | "AssertionError")
+                || matches!(*word, "failed" | "Failed") && counted(at);
+            // `0 failed`, `0 tests failed`, `FAILED: 0`.
+            let before = at.checked_sub(1).map(|last| last - usize::from(last > 0 && is_test(&words[last])));
+            fails && !is_none(before) && !is_none(Some(at + 1))
+        }) || line.contains(['\u{274c}', '\u{2717}', '\u{2718}'])
+    })
+}
+
+/// The exit code that the environment tells in its first line (`<returncode>1</returncode>`, `Exit code 1`) or in its last
+/// (`[The command completed with exit code 1.]`). Programs print codes at their end, too, but of others.
 pub(super) fn exit_code(output: &str) -> Option<i64> {
-    let first = output.lines().next()?.trim();
-    let number = |rest: &str| rest.trim().trim_end_matches([')', '.']).parse().ok();
-    if let Some(rest) = first.strip_prefix("<returncode>") {
-        return number(rest.split('<').next()?);
-    }
-    ["Exit code ", "Exit code: ", "exit code: ", "[exit code: "]
-        .iter()
-        .find_map(|label| number(first.strip_prefix(label)?.trim_end_matches(']')))
+    const FIRST: [&str; 5] = ["<returncode>", "Exit code ", "Exit code: ", "exit code: ", "[exit code: "];
+    const LAST: [&str; 4] = [
+        "[The command completed with exit code ",
+        "[Command finished with exit code ",
+        "Command exited with code ",
+        "[exit code: ",
+    ];
+    let number = |line: &str, labels: &[&str]| {
+        let rest = labels.iter().find_map(|label| line.trim().strip_prefix(label))?;
+        rest.split('<').next()?.trim_end_matches([']', ')', '.']).trim().parse().ok()
+    };
+    let mut lines = output.lines().filter(|line| !line.trim().is_empty());
+    let first = output.lines().next().and_then(|line| number(line, &FIRST));
+    first.or_else(|| number(lines.next_back()?, &LAST))
 }
 
 /// Whether a program broke down: it raised, or could not be run.
@@ -219,8 +358,34 @@ pub(super) fn broke(output: &str) -> bool {
     })
 }
 
-/// Whether an editor says that it did not edit.
+/// Whether a tool tells at the end of its output that it gave up: make, a build, or JavaScript that threw.
+pub(super) fn gave_up(output: &str) -> bool {
+    let makes = |line: &str| {
+        line.starts_with("make") && line.split_once(": *** ").is_some_and(|(make, _)| !make.contains(' '))
+    };
+    // `TypeError: x`, with the lines of its stack below.
+    let throws = |line: &str| {
+        let line = line.strip_prefix("Uncaught ").unwrap_or(line);
+        let name = line.split([':', ' ']).next().unwrap_or("");
+        name.ends_with("Error") && line.len() > name.len()
+    };
+    let mut in_stack = false;
+    output.lines().rev().filter(|line| !line.trim().is_empty()).take(LAST).any(|line| {
+        let has_stack = in_stack && throws(line);
+        in_stack |= line.starts_with("    at ");
+        has_stack || makes(line) || build(line.trim()) == Some(false)
+    })
+}
+
+/// Whether an editor says that it did not edit, or broke down.
 pub(super) fn edit_refused(output: &str) -> bool {
+    // What the editor says of it counts more than what the linter that it calls died of.
+    const APPLIED: [&str; 2] = ["File updated. Please review the changes", "has been edited successfully"];
+    editor_refuses(output) || broke(beginning(output)) && !APPLIED.iter().any(|sign| output.contains(sign))
+}
+
+/// Whether an editor says in its own words that it did not edit, whatever else ran and broke down.
+pub(super) fn editor_refuses(output: &str) -> bool {
     const SIGNS: [&str; 9] = [
         "Your proposed edit has introduced new syntax error",
         "Your changes have NOT been applied",
@@ -232,11 +397,14 @@ pub(super) fn edit_refused(output: &str) -> bool {
         "No file open",
         "The arguments provided do not match",
     ];
-    // What the editor says of it counts more than what the linter that it calls died of.
-    const APPLIED: [&str; 2] = ["File updated. Please review the changes", "has been edited successfully"];
-    let head = &output[..output.floor_char_boundary(600)];
+    const EDITORS: [&str; 6] = ["sed: ", "perl: ", "patch: ", "error: patch failed", "cp: ", "mv: "];
+    let head = beginning(output);
     SIGNS.iter().any(|sign| head.contains(sign))
-        || broke(head) && !APPLIED.iter().any(|sign| output.contains(sign))
+        || head.lines().any(|line| EDITORS.iter().any(|editor| line.starts_with(editor)))
+}
+
+fn beginning(output: &str) -> &str {
+    &output[..output.floor_char_boundary(600)]
 }
 
 #[cfg(test)]
@@ -246,7 +414,7 @@ mod tests {
 
     #[track_caller]
     fn is(output: &str, expected: Option<bool>) {
-        assert_eq!(outcome(output), expected, "{output}");
+        assert_eq!(outcome(&edges(output), false), expected, "{output}");
     }
 
     #[test]
@@ -274,7 +442,6 @@ mod tests {
         is(" Test Files  1 passed (1)\n      Tests  5 passed (5)", Some(true));
         is("Tests run: 5, Failures: 0, Errors: 0, Skipped: 0", Some(true));
         is("[ERROR] Tests run: 5, Failures: 1, Errors: 0, Skipped: 0", Some(false));
-        is("BUILD FAILED", Some(false));
         is("  5 passing (12ms)\n  1 failing", Some(false));
         is("10 examples, 0 failures", Some(true));
         is("100% tests passed, 0 tests failed out of 5", Some(true));
@@ -286,8 +453,103 @@ mod tests {
         is("reward: 1.0", Some(true));
     }
 
+    /// What looks like a pass and is none.
+    #[test]
+    fn a_run_of_no_tests_has_not_passed() {
+        let none = |output: &str| {
+            is(output, None);
+            assert!(ran_none(output), "{output}");
+        };
+        none("\n------\nRan 0 tests in 0.000s\n\nOK");
+        none(
+            "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 12 filtered out; finished in 0.00s",
+        );
+        none("testing: warning: no tests to run\nPASS\nok  \texample.com/a\t0.003s [no tests to run]");
+        none("?   \texample.com/a\t[no test files]");
+        none("0 examples, 0 failures");
+        // One of several that ran some is enough.
+        is("test result: ok. 0 passed; 0 failed\ntest result: ok. 3 passed; 0 failed", Some(true));
+        is("ok  \ta\t0.1s [no tests to run]\nok  \tb\t0.1s", Some(true));
+        // A file, or what stands around the examples, may fail without a test.
+        is("Test Suites: 1 failed, 1 passed, 2 total\nTests:       3 passed, 3 total", Some(false));
+        is(" Test Files  1 failed | 1 passed (2)\n      Tests  3 passed (3)", Some(false));
+        is("0 examples, 0 failures, 1 error occurred outside of examples", Some(false));
+    }
+
+    #[test]
+    fn a_build_tells_of_tests_where_it_was_to_run_them() {
+        let told = |output: &str| [outcome(output, true), outcome(output, false)];
+        assert_eq!(told("[INFO] Compiling 3 source files\n[INFO] BUILD SUCCESS"), [Some(true), None]);
+        assert_eq!(told("BUILD SUCCESSFUL in 2s\n1 actionable task: 1 executed"), [Some(true), None]);
+        assert_eq!(told("> Task :test FAILED\n\nBUILD FAILED in 3s"), [Some(false), None]);
+        assert_eq!(told("[INFO] No tests to run.\n[INFO] BUILD SUCCESS"), [None, None]);
+        // Beside a count it tells in any case.
+        assert_eq!(told("Tests run: 5, Failures: 0, Errors: 0\n[INFO] BUILD FAILURE"), [Some(false); 2]);
+        assert!(gave_up("[INFO] Compiling\n[INFO] BUILD FAILURE") && gave_up("BUILD FAILED in 3s"));
+    }
+
+    #[test]
+    fn more_ways_to_say_it() {
+        is("T > a() FAILED\n\n5 tests completed, 1 failed\n\nBUILD FAILED in 3s", Some(false));
+        let junit = |good: u32, bad: u32| {
+            format!(
+                "[         5 tests started         ]\n[         {good} tests successful      ]\n[         {bad} tests failed          ]"
+            )
+        };
+        is(&junit(5, 0), Some(true));
+        is(&junit(4, 1), Some(false));
+        is(&junit(0, 0), None);
+        is("JUnit version 4.13.2\n..\nTime: 0.008\n\nOK (2 tests)", Some(true));
+        is("\x1b[32m\x1b[32m\x1b[1m2 passed\x1b[0m\x1b[32m in 0.01s\x1b[0m\x1b[0m", Some(true));
+        is("\x1b[31m\x1b[1m1 failed\x1b[0m, \x1b[32m2 passed\x1b[0m\x1b[31m in 0.3s\x1b[0m", Some(false));
+        is("ok      example.com/a   0.003s", Some(true));
+        is("ok      example.com/a   (cached)", Some(true));
+        is("FAIL    example.com/a   0.003s", Some(false));
+        is("FAIL    example.com/a [build failed]", Some(false));
+        is("=== RUN   TestX\n--- PASS: TestX (0.00s)\nPASS", Some(true));
+        is("1 example, 0 failures", Some(true));
+        is("3 examples, 1 failure, 1 pending", Some(false));
+        is("     Summary [   0.005s] 5 tests run: 5 passed, 0 skipped", Some(true));
+        is("     Summary [   0.1s] 5/9 tests run: 4 passed, 1 failed, 0 skipped", Some(false));
+    }
+
+    #[test]
+    fn failures_that_are_no_summary() {
+        let tells = |output: &str, expected: bool| assert_eq!(tells_failure(output), expected, "{output}");
+        tells("Test 1 FAILED: 'List' object has no attribute 'opts'", true);
+        tells("ok\n2 of 2 failed", true);
+        tells("Tests failed: 2", true);
+        tells("\u{2717} parses", true);
+        tells("AssertionError: 3 != 4", true);
+        tells("5 passed, 0 failed", false);
+        tells("0 tests failed\nno tests failed\nFAILED: 0\nFailed tests: none", false);
+        tells("the request failed as it should", false);
+    }
+
+    #[test]
+    fn tools_that_give_up() {
+        assert!(gave_up("make: *** [Makefile:2: check] Error 1"));
+        assert!(gave_up("make[1]: *** [a.o] Error 1"));
+        assert!(!gave_up("make: [Makefile:2: clean] Error 1 (ignored)"));
+        assert!(gave_up(
+            "/app/run.js:3\n    throw new Error('x')\n    ^\n\nError: x\n    at Object.<anonymous> (/app/run.js:3:7)"
+        ));
+        assert!(!gave_up(&format!("make: *** [a.o] Error 1\n{}", "well\n".repeat(20))));
+        assert!(!gave_up("Error: no such user\nlooking at it"));
+    }
+
+    #[test]
+    fn rewards() {
+        assert_eq!(rewarded("{\"status\": \"cancelled\"}\nreward: 1.0"), Some(true));
+        assert_eq!(rewarded("{\n  \"reward\": 0.5,\n}"), Some(false));
+        assert_eq!(rewarded("3 passed in 0.1s"), None);
+    }
+
     #[test]
     fn words_alone_are_no_outcome() {
+        is("OK", None);
+        is("status:\nOK\nbody: 12 bytes", None);
+        is("PASS", None);
         is("tests/PASSED.txt\ntests/FAILED.txt\nPASSED\nFAILED tests.log", None);
         is("def test_ok():\n    assert result == 'PASSED'  # 3 passed in total", None);
         is("All tests passed!", None);
@@ -300,6 +562,9 @@ mod tests {
         assert_eq!(exit_code("<returncode>2</returncode>\n<output>"), Some(2));
         assert_eq!(exit_code("Exit code 1\nFAIL"), Some(1));
         assert_eq!(exit_code("all good"), None);
+        assert_eq!(exit_code("value 3\n[The command completed with exit code 1.]"), Some(1));
+        assert_eq!(exit_code("boom\n\nCommand exited with code 127\n"), Some(127));
+        assert_eq!(exit_code("it said\nExit code 3"), None);
         assert!(broke("x\nTraceback (most recent call last):\n  File"));
         assert!(broke("/bin/python: No module named pytest") && !broke("no module is named"));
         assert!(edit_refused("Your proposed edit has introduced new syntax error(s)."));
@@ -308,6 +573,9 @@ mod tests {
                        [File: /a.py (3 lines total)]\n1:a\nFile updated. Please review the changes and make sure they are correct";
         assert!(!edit_refused(applied));
         assert!(edit_refused(applied.split("[File").next().unwrap()));
+        let failed = "Traceback (most recent call last):\n1 failed in 0.1s";
+        assert!(edit_refused(failed) && !editor_refuses(failed));
+        assert!(editor_refuses("sed: can't read a.py: No such file or directory"));
     }
 
     #[test]
@@ -319,8 +587,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(text in "(\\PC|\n|[0-9]{1,30} (passed|failing|tests failed)| in 3s|Tests run: |Failures: |ok |reward: ){0,40}") {
-            outcome(&text);
+        fn nothing_panics(text in "(\\PC|\n|[0-9]{1,30} (passed|failing|tests failed)| in 3s|Tests run: |Failures: |ok |reward: |\x1b\\[|\\[32m|Error: | example|Ran ){0,40}") {
+            let text = edges(&text);
+            outcome(&text, true);
+            gave_up(&text);
+            tells_failure(&text);
             exit_code(&text);
             edit_refused(&text);
         }

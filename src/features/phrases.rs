@@ -2,7 +2,12 @@
 
 use std::collections::HashMap;
 
-/// The words of a text, lower case, with `.` where a sentence or line ends.
+/// Whether a word of [`words`] is the end of a sentence.
+pub(super) fn is_end(word: &str) -> bool {
+    word == "." || word == "?"
+}
+
+/// The words of a text, lower case, with `.` where a sentence or line ends, and `?` where a question does.
 pub(super) fn words(lower: &str) -> Vec<&str> {
     let mut words = Vec::with_capacity(lower.len() / 5);
     let mut start = None;
@@ -22,8 +27,8 @@ pub(super) fn words(lower: &str) -> Vec<&str> {
             '\n' => true,
             _ => false,
         };
-        if ends && words.last().is_some_and(|last| *last != ".") {
-            words.push(".");
+        if ends && words.last().is_some_and(|last| !is_end(last)) {
+            words.push(if c == '?' { "?" } else { "." });
         }
     }
     words.extend(start.map(|from| &lower[from..]));
@@ -78,6 +83,8 @@ mod tests {
         assert_eq!(found("Now I'll mend a.py. Let me see!"), [(0, 2, 1), (6, 9, 1), (6, 8, 2)]);
         assert_eq!(found("Unknow i'll. Let\nme see. Let. Me"), []);
         assert_eq!(words("in a.py. so v1.2; ok"), ["in", "a", "py", ".", "so", "v1", "2", ".", "ok"]);
+        assert_eq!(words("why? so\nwell?!"), ["why", "?", "so", ".", "well", "."]);
+        assert_eq!(words("is it done?\nyes"), ["is", "it", "done", "?", "yes"]);
         assert_eq!(words(""), [""; 0]);
     }
 }

@@ -1,7 +1,8 @@
 //! What happened in each turn: files touched, tests and programs run with their outcome, calls of tools outside, what the
 //! agent said of its work, and what it is about. One pass over a trajectory; shared by all triggers.
 //!
-//! Of a long text only the ends are read, so that one giant observation costs no more than any other.
+//! Of a long text only the ends are read, so that one giant observation costs no more than any other. Files are told apart by
+//! what was touched so far alone: what happens later changes nothing of a turn.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,7 +10,7 @@ use std::sync::LazyLock;
 use super::actions::{self, Action, ActionKind, Editor};
 use super::atoms::{self, AtomKind};
 use super::intents::{Evidence, FileKind, Intent, Past};
-use super::phrases::{Phrases, words};
+use super::phrases::{Phrases, is_end, words};
 use super::{outcomes, outcomes::edges};
 use crate::trajectory::{Kind, Step};
 
@@ -17,7 +18,7 @@ use crate::trajectory::{Kind, Step};
 #[derive(Debug, Default)]
 pub struct Turns {
     pub turns: Vec<Facts>,
-    /// Names of files, tests and tools, by their number in the facts.
+    /// Names of files, tests and tools, by their number in the facts; of a file the one that it was first touched by.
     pub names: Vec<String>,
 }
 
@@ -32,13 +33,15 @@ pub enum Touch {
     Run,
 }
 
-/// A test run.
+/// The test runs of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestRun {
-    /// What was tested, as the command names it.
+    /// What was tested last, as the command names it.
     pub target: u32,
-    /// Unknown where neither a summary nor an exit code tells.
+    /// Whether all of them passed; unknown where neither a summary nor an exit code tells.
     pub passed: Option<bool>,
+    /// Whether the turn itself changed something before the last of them.
+    pub after_change: bool,
 }
 
 /// A call of a tool outside.
@@ -64,6 +67,7 @@ pub struct Facts {
     pub edited_document: bool,
     /// Whether an edit was refused.
     pub refused: bool,
+    /// Tests, or the reward that an environment tells of a call outside.
     pub test: Option<TestRun>,
     /// Whether a program that is no test ended well; none if none ran.
     pub ran_well: Option<bool>,
@@ -84,16 +88,12 @@ pub const MOST_FILES: usize = 8;
 const PROSE: usize = 1024;
 /// Bytes of a command in which files are looked for.
 const COMMAND: usize = 2048;
+/// Files with the same last part of their path that a new spelling is compared with, the newest.
+const MOST_ALIKE: usize = 32;
 
-/// Reads a trajectory. `canonical` gives the one name of a file that may be spelled in several ways.
-pub fn read(steps: &[Step], canonical: &dyn Fn(&str) -> Option<String>) -> Turns {
-    let mut reader = Reader {
-        canonical,
-        turns: Turns::default(),
-        numbers: HashMap::new(),
-        editor: Editor::default(),
-        past: Past::default(),
-    };
+/// Reads a trajectory.
+pub fn read(steps: &[Step]) -> Turns {
+    let mut reader = Reader::default();
     let n_turns = steps.last().map_or(0, |s| s.turn as usize + 1);
     reader.turns.turns.reserve(n_turns);
     for turn in steps.chunk_by(|a, b| a.turn == b.turn) {
@@ -104,10 +104,12 @@ pub fn read(steps: &[Step], canonical: &dyn Fn(&str) -> Option<String>) -> Turns
     reader.turns
 }
 
-struct Reader<'a> {
-    canonical: &'a dyn Fn(&str) -> Option<String>,
+#[derive(Default)]
+struct Reader {
     turns: Turns,
     numbers: HashMap<String, u32>,
+    /// The files by the last part of their path, each with its longest spelling so far.
+    files: HashMap<String, Vec<(u32, String)>>,
     editor: Editor,
     past: Past,
 }
@@ -120,7 +122,7 @@ struct Deed<'a> {
     result: Option<&'a Step>,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn number(&mut self, name: String) -> u32 {
         if let Some(&number) = self.numbers.get(&name) {
             return number;
@@ -129,6 +131,29 @@ impl Reader<'_> {
         self.turns.names.push(name.clone());
         self.numbers.insert(name, number);
         number
+    }
+
+    /// The number of a file, which may be spelled in several ways: a path is that file whose path it ends, or that ends it, if
+    /// there is but one.
+    fn file(&mut self, name: String) -> u32 {
+        if let Some(&number) = self.numbers.get(&name) {
+            return number;
+        }
+        let path = name.trim_matches('/');
+        let last = path.rsplit('/').next().unwrap_or(path);
+        let alike = self.files.entry(last.to_owned()).or_default();
+        let is_same = |known: &str| ends_with(known, path) || ends_with(path, known);
+        let mut same = alike.iter_mut().rev().take(MOST_ALIKE).filter(|(_, known)| is_same(known));
+        if let (Some((number, known)), None) = (same.next(), same.next()) {
+            if path.len() > known.len() {
+                path.clone_into(known);
+            }
+            let number = *number;
+            self.numbers.insert(name, number);
+            return number;
+        }
+        alike.push((self.turns.names.len() as u32, path.to_owned()));
+        self.number(name)
     }
 
     fn turn(&mut self, steps: &[Step]) -> Facts {
@@ -168,45 +193,53 @@ impl Reader<'_> {
         let mut names: Vec<String> = action.path.iter().cloned().collect();
         let runs = matches!(action.kind, ActionKind::RunCommand | ActionKind::RunTest);
         if names.is_empty() && (runs || matches!(action.kind, ActionKind::ReadFile | ActionKind::Search)) {
-            let text = &step.text[..step.text.floor_char_boundary(COMMAND)];
             let in_body = |at: usize| action.bodies.iter().any(|body| body.contains(&at));
-            names.extend(
-                atoms::occurrences(text)
-                    .into_iter()
-                    .filter(|o| o.kind == AtomKind::Path && is_file(&o.norm) && !in_body(o.start))
-                    // The end of a pattern is no file: `*_test.go`.
-                    .filter(|o| !text[..o.start].ends_with('*'))
-                    .take(MOST_FILES)
-                    .map(|o| o.norm.into_owned()),
-            );
+            names = files_in(&step.text, in_body);
         }
-        let numbers = names.into_iter().map(|name| {
-            let name = (self.canonical)(&name).unwrap_or(name);
-            self.number(name)
-        });
-        numbers.collect()
+        names.into_iter().map(|name| self.file(name)).collect()
+    }
+
+    /// Counts a run of tests; of several in a turn all must have passed.
+    fn tested(&mut self, target: &str, passed: Option<bool>, facts: &mut Facts) {
+        let passed = match facts.test.map(|before| before.passed) {
+            Some(before) if before != Some(false) && passed != Some(false) => before.and(passed),
+            Some(_) => Some(false),
+            None => passed,
+        };
+        let target = self.number(format!("test {target}"));
+        let after_change = facts.edited || facts.api.is_some_and(|api| api.changes);
+        facts.test = Some(TestRun { target, passed, after_change });
     }
 
     fn deed(&mut self, deed: Deed<'_>, facts: &mut Facts, evidence: &mut Evidence) {
-        let Deed { step, action, files, result } = deed;
+        let Deed { step, mut action, files, result } = deed;
+        // What is put away for a test and brought back is no change.
+        if action.tests.is_some() && step.text.contains("git stash pop") {
+            action.kind = ActionKind::RunTest;
+        }
         let output = edges(result.map_or("", |r| r.text.as_str()));
         let said_error = result.and_then(|r| r.is_error);
         let path = action.path.as_deref();
         let kind = path.map_or(FileKind::Source, FileKind::of);
         let mut touch = Touch::Read;
+        let mut touched: Vec<(u32, Touch)> = Vec::new();
         let mut looks = false;
+        let mut ended = None;
         match action.kind {
             ActionKind::ReadFile | ActionKind::Search => facts.looked = true,
             ActionKind::EditFile => {
-                // What a script does after it has written a file says nothing of the file.
-                let goes_on = writes_first(&step.text) && runs_program(&step.text);
-                let refused = !goes_on
-                    && (said_error == Some(true)
-                        || outcomes::exit_code(&output).is_some_and(|code| code != 0)
-                        || outcomes::edit_refused(&output));
-                if goes_on {
-                    facts.ran_well = ended_well(step, &output, said_error, ActionKind::RunCommand);
-                }
+                // What a command does after it has changed a file says nothing of the file.
+                let goes_on =
+                    writes_first(&step.text) && (action.tests.is_some() || runs_program(&step.text));
+                let refused = match (goes_on, &action.tests) {
+                    (true, _) => false,
+                    (false, Some(_)) => outcomes::editor_refuses(&output),
+                    (false, None) => {
+                        said_error == Some(true)
+                            || outcomes::exit_code(&output).is_some_and(|code| code != 0)
+                            || outcomes::edit_refused(&output)
+                    }
+                };
                 facts.refused |= refused;
                 if !refused {
                     touch = Touch::Edit;
@@ -214,47 +247,61 @@ impl Reader<'_> {
                     facts.edited_source |= kind == FileKind::Source;
                     facts.edited_document |= kind == FileKind::Document;
                 }
+                // After a refusal it did not come to the tests, unless they tell.
+                let tests =
+                    action.tests.as_ref().filter(|_| !refused || outcomes::outcome(&output, true).is_some());
+                if let Some(tests) = tests {
+                    ended = ended_well(step, &output, said_error, true);
+                    self.tested(&test_target(tests), ended, facts);
+                    touched
+                        .extend(files_in(tests, |_| false).into_iter().map(|f| (self.file(f), Touch::Run)));
+                } else if goes_on {
+                    ended = ended_well(step, &output, said_error, false);
+                    facts.ran_well = ended;
+                }
             }
             ActionKind::RunTest | ActionKind::RunCommand => {
                 touch = Touch::Run;
                 facts.reviewed |= step.text.contains("git diff");
-                let passed = ended_well(step, &output, said_error, action.kind);
-                let is_test = action.kind == ActionKind::RunTest || outcomes::outcome(&output).is_some();
-                if is_test {
-                    let target = self.number(format!("test {}", test_target(&step.text)));
-                    facts.test = Some(TestRun { target, passed });
+                let tests = action.kind == ActionKind::RunTest;
+                let well = ended_well(step, &output, said_error, tests);
+                if tests || outcomes::outcome(&output, false).is_some() {
+                    ended = well;
+                    self.tested(&test_target(action.tests.as_ref().unwrap_or(&step.text)), well, facts);
                 } else if runs_program(&step.text) {
-                    facts.ran_well = passed;
+                    ended = well;
+                    facts.ran_well = well;
                 } else {
                     touch = Touch::Read;
                 }
             }
             ActionKind::ApiCall => {
                 let tool = step.tool.as_deref().unwrap_or("");
-                looks = only_looks(tool);
+                looks = only_looks(tool, &step.text);
                 let name = self.number(format!("tool {}", api_name(tool, &step.text)));
                 // Of several calls the first that changes something counts.
                 if facts.api.is_none_or(|api| !api.changes) {
                     facts.api = Some(ApiCall { name, changes: !looks });
                 }
+                // A reward is a test of what the calls have done.
+                if let Some(passed) = outcomes::rewarded(&output) {
+                    self.tested("reward", Some(passed), facts);
+                }
             }
             ActionKind::Submit | ActionKind::Other => {}
         }
-        for file in files {
-            if facts.files.len() < MOST_FILES && !facts.files.contains(&(file, touch)) {
-                facts.files.push((file, touch));
+        for touched in files.into_iter().map(|file| (file, touch)).chain(touched) {
+            if facts.files.len() < MOST_FILES && !facts.files.contains(&touched) {
+                facts.files.push(touched);
             }
         }
         evidence.action(action.kind, path, looks, self.past);
         match touch {
             Touch::Edit => {
                 self.past.has_edited |= kind == FileKind::Source;
-                self.past.has_failed = facts.ran_well == Some(false);
+                self.past.has_failed = ended == Some(false);
             }
-            Touch::Run => {
-                let passed = facts.test.map_or(facts.ran_well, |test| test.passed);
-                self.past.has_failed = passed.map_or(self.past.has_failed, |passed| !passed);
-            }
+            Touch::Run => self.past.has_failed = ended.map_or(self.past.has_failed, |well| !well),
             Touch::Read => {}
         }
     }
@@ -268,19 +315,38 @@ fn is_file(path: &str) -> bool {
     })
 }
 
+/// The files that the beginning of a command names, where `skips` does not pass over the place.
+fn files_in(command: &str, skips: impl Fn(usize) -> bool) -> Vec<String> {
+    let text = &command[..command.floor_char_boundary(COMMAND)];
+    atoms::occurrences(text)
+        .into_iter()
+        .filter(|o| o.kind == AtomKind::Path && is_file(&o.norm) && !skips(o.start))
+        // The end of a pattern is no file: `*_test.go`.
+        .filter(|o| !text[..o.start].ends_with('*'))
+        .take(MOST_FILES)
+        .map(|o| o.norm.into_owned())
+        .collect()
+}
+
+/// Whether a path ends with these whole parts.
+fn ends_with(path: &str, parts: &str) -> bool {
+    path.strip_suffix(parts).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
 /// How a test or program ended: by the runner's summary, else by how it broke down, else by its exit code, which is that of
-/// the last command of a pipe.
-fn ended_well(step: &Step, output: &str, said_error: Option<bool>, kind: ActionKind) -> Option<bool> {
+/// the last command of a pipe. That a test ended well is a pass only if it ran tests and does not speak of failure.
+fn ended_well(step: &Step, output: &str, said_error: Option<bool>, tests: bool) -> Option<bool> {
     let is_piped = step.text.contains(" | ");
     let by_code = match outcomes::exit_code(output).map(|code| code == 0) {
         Some(good) => Some(good),
         None => said_error.map(|error| !error),
     };
-    outcomes::outcome(output)
-        .or_else(|| outcomes::broke(output).then_some(false))
-        .or(by_code.filter(|good| !good || !is_piped))
+    let may_have_failed = || tests && (outcomes::tells_failure(output) || outcomes::ran_none(output));
+    outcomes::outcome(output, tests)
+        .or_else(|| (outcomes::broke(output) || outcomes::gave_up(output)).then_some(false))
+        .or_else(|| by_code.filter(|good| !good || !is_piped && !may_have_failed()))
         // A program that did not break down ran well; of a test that is not enough to say.
-        .or((kind == ActionKind::RunCommand).then_some(true))
+        .or((!tests).then_some(true))
 }
 
 /// Whether a command runs a program, rather than to manage files or versions.
@@ -305,7 +371,14 @@ fn test_target(command: &str) -> String {
     while let Some(word) = words.next() {
         let is_runner = word.to_ascii_lowercase().contains("test")
             || ["jest", "vitest", "mocha", "rspec", "tox", "check", "verify"].contains(&word);
-        if !is_runner || previous == "cd" || word.contains('=') || word.starts_with('-') {
+        // Where it runs is not what it tests.
+        let is_place = ["cd", "pushd", "activate", "-n", "-C"].contains(&previous)
+            || !previous.is_empty()
+                && word.contains('/')
+                && !is_file(word)
+                && !word.contains("::")
+                && !word.ends_with("bin/test");
+        if !is_runner || is_place || word.contains('=') || word.starts_with('-') {
             previous = word;
             continue;
         }
@@ -328,8 +401,8 @@ fn api_name(tool: &str, text: &str) -> String {
     host.chars().take(80).collect::<String>().to_ascii_lowercase()
 }
 
-/// Whether a tool changes nothing, by the verbs of its name.
-fn only_looks(tool: &str) -> bool {
+/// Whether a call changes nothing, by the verbs in the tool's name, or of a shell's request by its method and data.
+fn only_looks(tool: &str, text: &str) -> bool {
     const VERBS: [&str; 19] = [
         "get",
         "list",
@@ -351,11 +424,45 @@ fn only_looks(tool: &str) -> bool {
         "webfetch",
         "websearch",
     ];
-    // A shell's call is a GET unless it says otherwise, and a name without words says nothing.
-    let lower = tool.to_ascii_lowercase();
-    let parts: Vec<&str> = lower.split(['_', '-', '.', ':', '/']).filter(|part| !part.is_empty()).collect();
-    let is_shell = parts.iter().any(|part| ["bash", "shell", "terminal", "curl", "wget"].contains(part));
-    is_shell || parts.iter().any(|part| VERBS.contains(part))
+    const SHELLS: [&str; 11] =
+        ["bash", "shell", "sh", "terminal", "cmd", "command", "exec", "curl", "wget", "http", "https"];
+    // `getOrder` is `get_order`.
+    let mut lower = String::with_capacity(tool.len() + 8);
+    let mut was_lower = false;
+    for c in tool.chars() {
+        if was_lower && c.is_ascii_uppercase() {
+            lower.push('_');
+        }
+        was_lower = c.is_ascii_lowercase();
+        lower.push(c.to_ascii_lowercase());
+    }
+    let has = |words: &[&str]| lower.split(['_', '-', '.', ':', '/']).any(|part| words.contains(&part));
+    if tool.is_empty() || has(&SHELLS) { !sends(text) } else { has(&VERBS) }
+}
+
+/// Whether a command line asks `curl` and its like to change something: a request is a GET unless it says otherwise.
+fn sends(command: &str) -> bool {
+    const METHODS: [&str; 4] = ["POST", "PUT", "DELETE", "PATCH"];
+    const DATA: [&str; 9] =
+        ["-d", "-F", "-T", "--data", "--form", "--json", "--post-data", "--post-file", "--upload-file"];
+    let head = command[..command.floor_char_boundary(COMMAND)].replace("\\\n", " ");
+    let mut requests =
+        head.split([';', '\n']).flat_map(|part| part.split(" && ")).flat_map(|part| part.split(" | "));
+    requests.any(|request| {
+        let words = || request.split_whitespace();
+        // `$(curl`, `/usr/bin/curl`
+        let program = |word| str::rsplit(word, |c: char| !c.is_alphanumeric()).next().unwrap_or(word);
+        let is_request = words().any(|word| ["curl", "wget", "http", "https"].contains(&program(word)));
+        let says = |word: &str| {
+            let is_data = DATA.iter().any(|sign| {
+                word.strip_prefix(sign)
+                    .is_some_and(|rest| rest.is_empty() || sign.len() > 2 && rest.starts_with(['=', '-']))
+            });
+            let method = ["-X", "--request=", "--method="].iter().find_map(|sign| word.strip_prefix(sign));
+            is_data || METHODS.contains(&method.unwrap_or(word).trim_matches(['"', '\'']))
+        };
+        is_request && !words().any(|word| word == "-G" || word == "--get") && words().any(says)
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -376,24 +483,104 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
         let words = words(&lower);
         evidence.words(&words);
         SAYS.visit(&words, |at, end, says| match says {
-            Says::Complete => facts.says_complete |= is_claimed(&words[..at]),
+            Says::Complete => facts.says_complete |= is_claimed(&words[..at], &words[end - 1..]),
             Says::Next => facts.says_next = true,
             Says::NextIf => facts.says_next |= words.get(end).is_some_and(|verb| MAKING.contains(verb)),
         });
     }
 }
 
-/// Whether what follows these words is said to be so, and not asked for, doubted or denied.
-fn is_claimed(before: &[&str]) -> bool {
-    const DOUBTS: [&str; 50] = [
-        "if", "once", "when", "whether", "until", "unless", "after", "before", "not", "no", "never",
-        "doesn't", "don't", "isn't", "aren't", "won't", "didn't", "wasn't", "verify", "check", "ensure",
-        "confirm", "sure", "should", "will", "would", "could", "can", "may", "might", "see", "to", "want",
-        "need", "hope", "expect", "why", "how", "what", "almost", "ensures", "case", "cases", "assume",
-        "suggests", "than", "let", "let's", "test", "testing",
+/// Whether what follows the one words and ends with the other is said to be so, and not asked for, doubted or denied.
+fn is_claimed(before: &[&str], from_end: &[&str]) -> bool {
+    const DOUBTS: &[&str] = &[
+        "if",
+        "once",
+        "when",
+        "whether",
+        "until",
+        "unless",
+        "after",
+        "before",
+        "not",
+        "no",
+        "never",
+        "doesn't",
+        "don't",
+        "isn't",
+        "aren't",
+        "won't",
+        "didn't",
+        "wasn't",
+        "verify",
+        "check",
+        "ensure",
+        "confirm",
+        "sure",
+        "should",
+        "will",
+        "would",
+        "could",
+        "can",
+        "may",
+        "might",
+        "see",
+        "to",
+        "want",
+        "need",
+        "hope",
+        "expect",
+        "why",
+        "how",
+        "what",
+        "almost",
+        "ensures",
+        "case",
+        "cases",
+        "assume",
+        "suggests",
+        "than",
+        "let",
+        "let's",
+        "test",
+        "testing",
+        "none",
+        "neither",
+        "nothing",
+        "nobody",
+        "nor",
+        "cannot",
+        "can't",
+        "couldn't",
+        "haven't",
+        "hasn't",
+        "hadn't",
+        "weren't",
+        "wouldn't",
+        "shouldn't",
+        "without",
+        "unclear",
+        "unlikely",
+        "doubt",
+        "only",
+        "hardly",
+        "barely",
+        "nearly",
+        "partly",
+        "partially",
+        "make",
+        "i'll",
+        "we'll",
+        "it'll",
+        "must",
+        "wonder",
+        "ask",
+        "asks",
+        "do",
+        "does",
     ];
-    let sentence = before.iter().rev().take(6).take_while(|w| **w != ".");
-    !sentence.into_iter().any(|word| DOUBTS.contains(word))
+    let mut sentence = before.iter().rev().take(6).take_while(|w| !is_end(w));
+    let mut rest = from_end.iter().skip_while(|w| !is_end(w) && **w != "except");
+    !sentence.any(|word| DOUBTS.contains(word)) && rest.next().is_none_or(|w| *w == ".")
 }
 
 const MAKING: [&str; 22] = [
@@ -463,7 +650,7 @@ mod tests {
             builder.push(step(Role::Agent, Kind::Action, *command));
             builder.push(step(Role::Tool, Kind::Observation, *result));
         }
-        read(&builder.finish(), &|_| None)
+        read(&builder.finish())
     }
 
     #[test]
@@ -516,6 +703,33 @@ mod tests {
         );
         assert_eq!(of("cargo test turns", "test result: FAILED. 1 passed"), test("test turns", Some(false)));
         assert_eq!(of("mise run test 2>&1 | tail", "ok  \ta/b\t1s"), test("test", Some(true)));
+        assert_eq!(
+            of("conda activate testbed && pytest tests/a.py", "1 passed in 0.1s"),
+            test("pytest tests/a.py", Some(true))
+        );
+        assert_eq!(
+            of("conda run -n testbed pytest tests/a.py", "1 passed in 0.1s"),
+            test("pytest tests/a.py", Some(true))
+        );
+        // A script that tests by itself may end well whatever came of it, and a run of no tests always does.
+        assert_eq!(
+            of(
+                "python test_fix.py",
+                "<returncode>0</returncode>\n<output>\nTest 1 FAILED: bad\n2 of 2 failed\n</output>"
+            ),
+            test("test_fix.py", None)
+        );
+        assert_eq!(
+            of("python -m unittest", "<returncode>0</returncode>\nRan 0 tests in 0.0s\n\nOK"),
+            test("unittest", None)
+        );
+        // A build tells of tests where it was to run them, and else of itself.
+        assert_eq!(of("mvn test", "[INFO] BUILD SUCCESS"), test("test", Some(true)));
+        assert_eq!(of("mvn compile", "[INFO] BUILD SUCCESS"), None);
+        assert_eq!(
+            facts(&[("", "make", "make: *** [Makefile:2: a.o] Error 1")]).turns[1].ran_well,
+            Some(false)
+        );
         // A listing is no outcome, and reading a log of tests is no test.
         assert_eq!(of("ls", "PASSED.txt\nFAILED.txt"), None);
         assert_eq!(of("cat log.txt", "3 passed in 0.1s"), None);
@@ -534,6 +748,82 @@ mod tests {
         ]);
         assert!(t.turns[1].refused && !t.turns[1].edited && t.turns[1].files == [(0, Touch::Read)]);
         assert!(t.turns[2].edited && t.turns[2].edited_document && !t.turns[2].refused);
+    }
+
+    /// An edit and a test in one command; how the test ended says nothing of the edit.
+    #[test]
+    fn an_edit_and_its_test_in_one_command() {
+        let of = |command: &str, result: &str| {
+            let t = facts(&[("", command, result)]);
+            let f = &t.turns[1];
+            (f.edited, f.refused, f.test.map(|test| (test.passed, test.after_change)))
+        };
+        let command = "sed -i s/a/b/ src/a.py && pytest -q tests";
+        assert_eq!(of(command, "..\n2 passed in 0.12s"), (true, false, Some((Some(true), true))));
+        let failed =
+            "<returncode>1</returncode>\n<output>\nTraceback (most recent call last):\n1 failed in 0.12s";
+        assert_eq!(of(command, failed), (true, false, Some((Some(false), true))));
+        let refused = "<returncode>2</returncode>\nsed: can't read src/a.py: No such file or directory";
+        assert_eq!(of(command, refused), (false, true, None));
+        assert_eq!(of("pytest; sed -i s/a/b/ src/a.py", "1 passed in 1s"), (true, false, None));
+        let stashed = "git stash && pytest -q; git stash pop";
+        assert_eq!(of(stashed, "1 failed in 1s"), (false, false, Some((Some(false), false))));
+        // A test that is written and run touches its file in both ways.
+        let t = facts(&[(
+            "",
+            "cat > test_x.py <<'E'\nassert 1\nE\npython test_x.py",
+            "<returncode>0</returncode>",
+        )]);
+        assert_eq!(t.turns[1].files, [(0, Touch::Edit), (0, Touch::Run)]);
+        assert_eq!(t.turns[1].test.and_then(|test| test.passed), Some(true));
+    }
+
+    /// Turns of several calls.
+    #[test]
+    fn all_tests_of_a_turn_must_pass() {
+        let passed = |results: &[&str]| {
+            let mut builder = Builder::new();
+            builder.begin_call();
+            for (i, result) in results.iter().enumerate() {
+                builder.push(step(Role::Agent, Kind::Action, format!("pytest tests/{i}.py")));
+                builder.push(step(Role::Tool, Kind::Observation, *result));
+            }
+            read(&builder.finish()).turns[1].test.and_then(|test| test.passed)
+        };
+        let (good, bad) = ("1 passed in 0.1s", "1 failed in 0.1s");
+        assert_eq!(passed(&[good, good]), Some(true));
+        assert_eq!(passed(&[bad, good]), Some(false));
+        assert_eq!(passed(&[good, ""]), None);
+        assert_eq!(passed(&["", bad]), Some(false));
+    }
+
+    #[test]
+    fn a_reward_tests_what_calls_have_done() {
+        let mut action = step(Role::Agent, Kind::Action, action_text("cancel_order", r#"{"id":"1"}"#));
+        (action.tool, action.arguments) = (Some("cancel_order".to_owned()), Some(r#"{"id":"1"}"#.to_owned()));
+        let mut builder = Builder::new();
+        builder.begin_call();
+        builder.push(action);
+        builder.push(step(Role::Tool, Kind::Observation, "{\"status\": \"cancelled\"}\nreward: 1.0"));
+        let t = read(&builder.finish());
+        let test = t.turns[1].test.expect("a reward");
+        assert_eq!((test.passed, test.after_change), (Some(true), true));
+    }
+
+    /// One file of its spellings, by what was touched before.
+    #[test]
+    fn spellings_of_a_file() {
+        let files = |paths: &[&str]| -> Vec<u32> {
+            let commands: Vec<String> = paths.iter().map(|path| format!("cat {path}")).collect();
+            let turns: Vec<(&str, &str, &str)> = commands.iter().map(|c| ("", c.as_str(), "x")).collect();
+            facts(&turns).turns[1..].iter().map(|f| f.files[0].0).collect()
+        };
+        assert_eq!(files(&["src/a/u.py", "u.py", "/work/src/a/u.py", "lib/u.py", "u.py"]), [0, 0, 0, 1, 0]);
+        // The longest spelling counts: what was read as `u.py` is in `src`.
+        assert_eq!(files(&["u.py", "src/u.py", "lib/u.py"]), [0, 0, 1]);
+        // Of several none is taken; parts of names are no parts of paths.
+        assert_eq!(files(&["src/u.py", "lib/u.py", "u.py"]), [0, 1, 2]);
+        assert_eq!(files(&["src/au.py", "u.py"]), [0, 1]);
     }
 
     #[test]
@@ -558,6 +848,20 @@ mod tests {
         assert!(!complete("It is not complete."));
         assert!(!complete("Once the migration is complete, run it."));
         assert!(!complete("This is done by calling f."));
+        for opposite in [
+            "None of the tests pass.",
+            "Do all tests pass now?",
+            "Great, all tests pass?",
+            "I'll make all tests pass.",
+            "Nothing works correctly here.",
+            "Neither is complete.",
+            "I cannot say that the fix works.",
+            "All tests pass except two.",
+        ] {
+            assert!(!complete(opposite), "{opposite}");
+        }
+        assert!(complete("What is left? The bug is fixed."));
+        assert!(complete("The parser is done. Shall I go on?"));
         let next = |said: &str| facts(&[(said, "ls", "")]).turns[1].says_next;
         assert!(next("Now I\u{2019}ll work on the parser."));
         assert!(next("Good. Next, let me update the docs"));
@@ -574,7 +878,7 @@ mod tests {
             action.tool = text.split_whitespace().next().map(str::to_owned);
             builder.push(action);
         }
-        let t = read(&builder.finish(), &|_| None);
+        let t = read(&builder.finish());
         let kinds: Vec<_> = t.turns[1..].iter().map(|f| (f.looked, f.test.is_some(), f.edited)).collect();
         assert_eq!(
             kinds,
@@ -592,12 +896,33 @@ mod tests {
             let mut builder = Builder::new();
             builder.begin_call();
             builder.push(action);
-            read(&builder.finish(), &|_| None).turns[1].api.map(|api| api.changes)
+            read(&builder.finish()).turns[1].api.map(|api| api.changes)
         };
         assert_eq!(of("get_user_details"), Some(false));
         assert_eq!(of("book_reservation"), Some(true));
         assert_eq!(of("mcp__github__list_issues"), Some(false));
+        assert_eq!(of("getOrderDetails"), Some(false));
+        assert_eq!(of("cancelOrder"), Some(true));
+        assert_eq!(of("WebFetch"), Some(false));
         assert_eq!(of("Read"), None);
+        let shell = |command: &str| facts(&[("", command, "ok")]).turns[1].api.map(|api| api.changes);
+        assert_eq!(shell("curl -s https://api.x.com/orders | cut -d ' ' -f 1"), Some(false));
+        assert_eq!(shell("curl -G -d q=x https://api.x.com/orders"), Some(false));
+        for sent in [
+            "-X POST",
+            "-XDELETE",
+            "--request 'PATCH'",
+            "-d '{}'",
+            "--data-raw '{}'",
+            "--json {}",
+            "\\\n -X PUT",
+        ] {
+            assert_eq!(
+                shell(&format!("cd /x && curl {sent} https://api.x.com/orders")),
+                Some(true),
+                "{sent}"
+            );
+        }
     }
 
     proptest! {
@@ -614,7 +939,7 @@ mod tests {
                 builder.push(s);
             }
             let steps = builder.finish();
-            let t = read(&steps, &|_| None);
+            let t = read(&steps);
             prop_assert_eq!(t.turns.len(), steps.last().map_or(0, |s| s.turn as usize + 1));
             for facts in &t.turns {
                 prop_assert!(facts.files.iter().all(|(n, _)| (*n as usize) < t.names.len()));

@@ -228,9 +228,10 @@ fn went_well(log: &Log, call: u32, result: u32) -> bool {
     let by_kind = match kind {
         Some(ActionKind::EditFile) => editor_says(&step.text).or_else(|| {
             let facts = facts(log, call, result);
-            // A script that writes a file and goes on is judged by how it ended.
+            // A command that writes a file and goes on is judged by how it ended.
             let ends_well = || logged == Some(true) || !ends_with_error(caller, &step.text, |_| true);
-            facts.ran_well.map(|well| well && ends_well()).or(logged).or(facts.refused.then_some(false))
+            let ran = facts.test.map_or(facts.ran_well, |test| test.passed);
+            ran.map(|well| well && ends_well()).or(logged).or(facts.refused.then_some(false))
         }),
         Some(ActionKind::RunTest | ActionKind::RunCommand) => {
             let facts = facts(log, call, result);
@@ -263,7 +264,7 @@ fn has_failed(kind: Option<ActionKind>, call: &Step, text: &str) -> bool {
 /// What happened in one call with one of its results, as if they were a turn.
 fn facts(log: &Log, call: u32, result: u32) -> Facts {
     let step = |at: u32| Step { turn: 1, ..log.trajectory.steps[at as usize].clone() };
-    turns::read(&[step(call), step(result)], &|_| None).turns.pop().unwrap_or_default()
+    turns::read(&[step(call), step(result)]).turns.pop().unwrap_or_default()
 }
 
 /// What editors say of an edit at the beginning of a line: how it begins, what follows in it, and whether the edit was made.

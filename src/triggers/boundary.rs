@@ -3,12 +3,13 @@
 //! * `file`: it touches another file. Reading, editing, and naming a file in a shell command all count; running one does not.
 //! * `module`: that file lies in another folder. (The seed takes the first part of a path, which is the same for
 //!   all files of a checkout.)
-//! * `test`: a test run with an outcome, other than the last one.
+//! * `test`: a test run with an outcome, of other tests than the last one.
 //! * `api`: the first call that changes something of a tool that was not called so before: from study to use.
 //!
 //! Of several in a turn one counts: test, API, module, file. A file (or folder) that was touched within the last
 //! `return_within` turns is returned to, and that is no boundary: an agent that goes to and fro between two files leaves the
-//! first one once, and fires again when it turns to a third, or comes back after longer. A boundary ends a span of turns; spans of
+//! first one once, and fires again when it turns to a third, or comes back after longer. So it is with tests that were run
+//! within them. A boundary ends a span of turns; spans of
 //! `min_span` turns or fewer end silently. The scope ends before the turn that crossed the boundary. Source: seed
 //! semantic-triggers, section 3. There a path may be unset, and a boundary's position is the number of boundaries before it, so that no span
 //! is ever longer than 3: here it is the turn.
@@ -45,7 +46,7 @@ pub(super) struct Boundary {
     api: bool,
     /// A span must have more turns than this.
     min_span: u32,
-    /// What was touched within so many turns is returned to.
+    /// What was touched or tested within so many turns is returned to.
     return_within: u32,
 }
 
@@ -64,6 +65,7 @@ impl Trigger for Boundary {
             test: None,
             touched: HashMap::new(),
             folders: HashMap::new(),
+            tests: HashMap::new(),
             used: HashSet::new(),
         };
         Box::new(Each { next: first_turn, rule })
@@ -80,6 +82,8 @@ struct Place {
     /// When each file and folder was last touched.
     touched: HashMap<u32, u32>,
     folders: HashMap<String, u32>,
+    /// When each test was last run with an outcome.
+    tests: HashMap<u32, u32>,
     /// Tools that were called to change something.
     used: HashSet<u32>,
 }
@@ -106,6 +110,7 @@ impl Place {
         let ran = facts.test.filter(|test| rule.test && test.passed.is_some());
         if let (Some(test), Some((last, _))) = (ran, self.test)
             && test.target != last
+            && self.is_new(self.tests.get(&test.target), turn)
         {
             return Some(("boundary/test", last, test.target));
         }
@@ -141,6 +146,7 @@ impl Place {
         }
         if let Some(test) = facts.test.filter(|test| test.passed.is_some()) {
             self.test = Some((test.target, test.passed));
+            self.tests.insert(test.target, turn);
         }
         self.used.extend(facts.api.filter(|api| api.changes).map(|api| api.name));
     }
@@ -244,6 +250,38 @@ mod tests {
         assert_eq!(fired(&script, "boundary", ""), ["8: boundary/test ..7 0.8"]);
         assert_eq!(details(&script, "boundary", "")[0]["passed"], true);
         assert_eq!(fired(&script, "boundary", "test = false"), [""; 0]);
+    }
+
+    /// To and fro between two tests is one boundary, as with files.
+    #[test]
+    fn flapping_between_tests() {
+        let run = |test: &str| {
+            format!("action: pytest tests/{test}.py\nobservation: 1 passed in 1s\n{}", reads("q.py", 3))
+        };
+        let to_and_fro = lines(&format!("{}\n{}", run("a"), run("b")), 4);
+        let script = format!("user: u\n{to_and_fro}\nagent: so");
+        assert_eq!(fired(&script, "boundary", ""), ["6: boundary/test ..5 0.8"]);
+        // What was not run for long is new again.
+        assert_eq!(fired(&script, "boundary", "return_within = 7").len(), 7);
+    }
+
+    /// What will be read later says nothing of a file now.
+    #[test]
+    fn a_file_named_later_changes_nothing_before() {
+        let first = format!("user: u\n{}\n{}", reads("src/a/util.py", 5), reads("util.py", 5));
+        let later = format!("{first}\n{}", reads("lib/util.py", 2));
+        assert_eq!(fired(&first, "boundary", ""), [""; 0]);
+        assert_eq!(fired(&later, "boundary", ""), ["12: boundary/module ..11 0.8"]);
+    }
+
+    /// Asking an API and then using it; a shell's requests that change something are a use.
+    #[test]
+    fn from_study_to_use() {
+        let study = lines("action: curl -s https://api.x.com/docs\nobservation: how to", 5);
+        let script = |call: &str| format!("user: u\n{study}\naction: {call}\nobservation: ok\nagent: so");
+        let fires = ["7: boundary/api ..6 0.8"];
+        assert_eq!(fired(&script("curl -X POST -d '{}' https://api.x.com/orders"), "boundary", ""), fires);
+        assert_eq!(fired(&script("curl https://api.x.com/orders"), "boundary", ""), [""; 0]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Fires when what the agent is about changes in a way that closes a phase: from exploring to implementing, and so on.
 //!
 //! A turn has one of six intents; a turn that tells nothing goes on with the last. The scope ends before the turn with the
-//! new intent: it is the finished phase, with what stands uncompressed before it. With `source = "rules"` the intent is told
+//! new intent: it is the finished phase, with what stands uncompressed before it. With `model = "none"` the intent is told
 //! by deeds and words (`features/intents.rs`); with `model = "NAME"` that model is asked by likelihood of the six labels,
 //! once for each turn of a segment and seeing nothing but the turn; where it has no answer the rules stand in. Source:
 //! seed semantic-triggers, section 2, with its four transitions and its confidence. The seed's history does not advance on a

@@ -143,12 +143,18 @@ mod tests {
     use super::*;
 
     fn firings(script: &str, trigger: &str, params: &str) -> Vec<(u32, Firing)> {
-        let log = Log::script(script);
+        firings_in(&Log::script(script), trigger, params)
+    }
+
+    fn firings_in(log: &Log, trigger: &str, params: &str) -> Vec<(u32, Firing)> {
         let trigger = build(trigger, toml::from_str(params).unwrap()).unwrap();
-        let mut detector = trigger.detector(&log, 1);
+        let mut detector = trigger.detector(log, 1);
         (1..log.turns.len() as u32)
             .filter_map(|turn| {
-                let moment = Moment { log: &log, turn, context_tokens: 0 };
+                // What stands in the prompt where nothing was compressed.
+                let before = log.turns[turn as usize].steps.start as usize;
+                let context_tokens = log.tokens[..before].iter().map(|n| u64::from(*n)).sum();
+                let moment = Moment { log, turn, context_tokens };
                 Some((turn, detector.advance(&moment)?))
             })
             .collect()
@@ -172,5 +178,65 @@ mod tests {
     /// Lines again and again.
     pub(super) fn lines(lines: &str, times: usize) -> String {
         vec![lines; times].join("\n")
+    }
+
+    /// Work on these files, a line for each choice.
+    fn script(files: &[&str], choices: &[(usize, usize)]) -> String {
+        const LINES: [&str; 12] = [
+            "action: cat FILE",
+            "action: sed -i s/a/b/ FILE",
+            "action: pytest FILE",
+            "action: sed -i s/a/b/ FILE && pytest",
+            "also: python FILE",
+            "action: curl -X POST https://api.x.com/FILE",
+            "observation: 1 passed in 0.1s",
+            "observation: 1 failed in 0.1s",
+            "observation: FILE says timeout=30~reward: 1.0",
+            "thought: All tests pass. Now I'll work on FILE.",
+            "thought: Why does FILE fail?",
+            "user: see FILE",
+        ];
+        let line = |&(line, file): &(usize, usize)| {
+            format!("\n{}", LINES[line % LINES.len()].replace("FILE", files[file % files.len()]))
+        };
+        choices.iter().map(line).fold("user: mend it".to_owned(), |all, line| all + &line)
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+        /// What comes later in a log changes nothing of what fired before. Atoms are those of the whole log, in which the
+        /// spellings of a file are one atom, so triggers that look at them (`staleness`) get files with one spelling each.
+        #[test]
+        fn no_trigger_sees_the_future(
+            choices in proptest::collection::vec((0usize..12, 0usize..6), 1..70),
+            cut in 1usize..70,
+        ) {
+            const SPELLED: [&str; 6] = ["src/a.py", "a.py", "/work/src/a.py", "lib/a.py", "b.py", "src/b.py"];
+            const PLAIN: [&str; 6] = ["src/a.py", "src/b.py", "src/c.py", "lib/a.py", "lib/d.py", "e.py"];
+            let pairs = [SPELLED, PLAIN].map(|files| {
+                let script = script(&files, &choices);
+                let shorter = script.lines().take(cut).collect::<Vec<_>>().join("\n");
+                (Log::script(&script), Log::script(&shorter))
+            });
+            let triggers = [
+                ("never", ""), ("turns", "n = 3\nkeep = 2"), ("tokens", "window = 120\nkeep = 1"), ("marked", ""),
+                ("logged", ""), ("subtask", "idle_turns = 2\nedits = 2"), ("intent", ""), ("boundary", "min_span = 0"),
+                ("staleness", "recent = 1\nthreshold = 0.3"), ("hybrid", "masking_window = 3"),
+                ("hybrid", "masking_window = 3\nstaleness = false"),
+            ];
+            proptest::prop_assert!(ALL.iter().all(|e| triggers.iter().any(|t| t.0 == e.name)));
+            for (spelled, (whole, part)) in [true, false].into_iter().zip(&pairs) {
+                for (trigger, params) in triggers {
+                    let by_atoms = trigger == "staleness" || trigger == "hybrid" && !params.contains("staleness");
+                    if spelled && by_atoms {
+                        continue;
+                    }
+                    let mut fired = firings_in(whole, trigger, params);
+                    fired.retain(|(turn, _)| (*turn as usize) < part.turns.len());
+                    proptest::prop_assert_eq!(fired, firings_in(part, trigger, params), "{}", trigger);
+                }
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | signal | it is seen in a turn where | confidence |
 //! | --- | --- | --- |
-//! | `test_success` | tests pass after an edit of a file that the test run does not name itself | 0.9 |
+//! | `test_success` | tests pass after an edit of a file that the test run does not name itself, or a reward of 1 comes after a call that changes something | 0.9 |
 //! | `explicit_completion` | the agent says that something is complete, fixed, working | 0.9 |
 //! | `consecutive_edits` | a run of at least `edits` turns with successful edits has ended | 0.7 |
 //! | `semantic_marker` | the agent says "now I'll work on X" | 0.7 |
@@ -99,6 +99,8 @@ struct Work {
     edited_unnamed: bool,
     edited_source: bool,
     edited_document: bool,
+    /// Whether a tool was called that changes something outside.
+    acted: bool,
     /// Turns with edits in a row.
     run: u32,
     /// The last turn with a change, or with a firing since; none before the first change of the segment.
@@ -114,10 +116,13 @@ impl Work {
         self.edited_unnamed || !self.edited.is_empty()
     }
 
-    /// Whether a file was changed that this turn does not run itself: a new test that passes proves no change.
+    /// Whether a file was changed that this turn does not run itself: a new test that passes proves no change. A script that is
+    /// written and run at once says nothing of other such scripts.
     fn is_proved_by(&self, facts: &Facts) -> bool {
         let runs = |file: &u32| facts.files.contains(&(*file, Touch::Run));
-        self.edited_unnamed || self.edited.iter().any(|file| !runs(file))
+        let tries = facts.files.iter().any(|(file, touch)| *touch == Touch::Edit && runs(file));
+        let is_changed = self.edited_unnamed || self.edited.iter().any(|file| !runs(file));
+        is_changed && (self.edited_source || !tries)
     }
 
     /// Whether the changes were checked, and stood.
@@ -132,10 +137,11 @@ impl Work {
     fn signal(&self, facts: &Facts, turn: u32) -> Option<Signal> {
         let rule = self.rule;
         let passed = facts.test.and_then(|test| test.passed) == Some(true);
+        let proves = self.has_edits() && self.is_proved_by(facts) || self.acted && facts.api.is_some();
         let idle = self.changed.is_some_and(|last| turn - last >= rule.idle_turns) && !facts.edited;
         let ended = self.run >= rule.edits && !facts.edited;
         [
-            (rule.test_success && passed && self.has_edits() && self.is_proved_by(facts), TEST_SUCCESS),
+            (rule.test_success && passed && proves, TEST_SUCCESS),
             (rule.explicit_completion && facts.says_complete && turn > self.since, EXPLICIT_COMPLETION),
             (rule.consecutive_edits && ended, CONSECUTIVE_EDITS),
             (rule.semantic_marker && facts.says_next && turn > self.since, SEMANTIC_MARKER),
@@ -146,8 +152,9 @@ impl Work {
         .find_map(|(seen, signal)| seen.then_some(signal))
     }
 
-    fn add(&mut self, facts: &Facts, turn: u32) {
-        self.run = if facts.edited { self.run + 1 } else { 0 };
+    /// Counts what the turn changed.
+    fn change(&mut self, facts: &Facts, turn: u32) {
+        self.acted |= facts.api.is_some_and(|api| api.changes);
         if facts.edited {
             let named =
                 || facts.files.iter().filter(|(_, touch)| *touch == Touch::Edit).map(|(file, _)| *file);
@@ -159,6 +166,11 @@ impl Work {
             self.looked_first |= self.looked;
             self.changed = Some(turn);
         }
+    }
+
+    /// Counts the turn for those that follow.
+    fn go_on(&mut self, facts: &Facts) {
+        self.run = if facts.edited { self.run + 1 } else { 0 };
         self.looked |= facts.looked;
     }
 }
@@ -177,8 +189,16 @@ const INACTIVITY: Signal = Signal("subtask/inactivity", LOW, false);
 impl Rule for Work {
     fn turn(&mut self, log: &Log, turn: u32) -> Option<Firing> {
         let facts = &log.facts().turns[turn as usize];
+        // A test checks what its own turn changed before it.
+        let is_tested = facts.test.is_some_and(|test| test.after_change);
+        if is_tested {
+            self.change(facts, turn);
+        }
         let Some(Signal(kind, confidence, is_next)) = self.signal(facts, turn) else {
-            self.add(facts, turn);
+            if !is_tested {
+                self.change(facts, turn);
+            }
+            self.go_on(facts);
             return None;
         };
         // The run of edits ended with the turn before.
@@ -188,7 +208,8 @@ impl Rule for Work {
         let changed = self.changed.map(|_| turn);
         *self = Work { rule: self.rule, changed, ..Work::begun(if is_next { turn } else { turn + 1 }) };
         if is_next {
-            self.add(facts, turn);
+            self.change(facts, turn);
+            self.go_on(facts);
         }
         Some(firing)
     }
@@ -232,6 +253,54 @@ mod tests {
         assert_eq!(fired(AUTH, "subtask", off), [""; 0]);
     }
 
+    /// An edit that is tested in the same turn ends the work there, in one command or two calls.
+    #[test]
+    fn an_edit_tested_in_its_turn() {
+        let script = |turn: &str| {
+            format!(
+                "user: u
+                 action: cat src/a.py
+                 observation: x
+                 {turn}
+                 agent: well"
+            )
+        };
+        let one = |result: &str| {
+            script(&format!("action: sed -i s/a/b/ src/a.py && pytest -q tests\nobservation: {result}"))
+        };
+        assert_eq!(fired(&one("2 passed in 0.1s"), "subtask", ""), ["3: subtask/test_success ..2 0.9"]);
+        assert_eq!(fired(&one("<returncode>1</returncode>~1 failed in 0.1s"), "subtask", ""), [""; 0]);
+        let edit = "sed -i s/a/b/ src/a.py\nobservation: edited";
+        let test = "pytest -q tests\nobservation: 2 passed in 0.1s";
+        let two = script(&format!("action: {edit}\nalso: {test}"));
+        assert_eq!(fired(&two, "subtask", ""), ["3: subtask/test_success ..2 0.9"]);
+        assert_eq!(fired(&two, "subtask", "test_success = false"), ["3: subtask/tool_pattern ..2 0.7"]);
+        let turned = script(&format!("action: {test}\nalso: {edit}"));
+        assert_eq!(fired(&turned, "subtask", ""), [""; 0], "tested before the edit");
+        let written = script("action: touch test_a.py && pytest test_a.py\nobservation: 1 passed in 1s");
+        assert_eq!(fired(&written, "subtask", ""), [""; 0], "a new test proves no change");
+        let before = script("action: pytest -q tests; sed -i s/a/b/ src/a.py\nobservation: 2 passed in 0.1s");
+        assert_eq!(fired(&before, "subtask", ""), [""; 0], "tested before the edit");
+    }
+
+    /// An environment that rewards a call outside tells that the work is done, if a call changed something.
+    #[test]
+    fn rewards() {
+        let script = |method: &str, reward: &str| {
+            format!(
+                "user: cancel it
+                 action: curl https://api.x.com/orders/1
+                 observation: open
+                 action: curl -X {method} https://api.x.com/orders/1
+                 observation: well~reward: {reward}
+                 agent: so"
+            )
+        };
+        assert_eq!(fired(&script("DELETE", "1.0"), "subtask", ""), ["3: subtask/test_success ..2 0.9"]);
+        assert_eq!(fired(&script("DELETE", "0.0"), "subtask", ""), [""; 0]);
+        assert_eq!(fired(&script("GET", "1.0"), "subtask", ""), [""; 0]);
+    }
+
     #[test]
     fn tests_that_prove_nothing() {
         // Without an edit; and a new test file that passes.
@@ -263,6 +332,24 @@ mod tests {
         };
         assert_eq!(fired(&script("test_one.py"), "subtask", ""), [""; 0]);
         assert_eq!(fired(&script("b.py"), "subtask", ""), ["4: subtask/tool_pattern ..3 0.7"]);
+        // Written and run at once, one after the other; and after a change.
+        let tries = |file: &str| {
+            format!(
+                "user: u
+                 action: touch {file}
+                 observation: done
+                 action: touch test_one.py && python test_one.py
+                 observation: <returncode>1</returncode>
+                 action: touch test_two.py && python test_two.py
+                 observation: <returncode>0</returncode>
+                 agent: well"
+            )
+        };
+        assert_eq!(fired(&tries("test_nil.py"), "subtask", "consecutive_edits = false"), [""; 0]);
+        assert_eq!(
+            fired(&tries("b.py"), "subtask", "consecutive_edits = false"),
+            ["4: subtask/test_success ..3 0.9"]
+        );
     }
 
     #[test]

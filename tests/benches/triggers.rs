@@ -63,9 +63,9 @@ fn log(n_turns: u32) -> Log {
 #[divan::bench(args = TURNS)]
 fn facts(bencher: Bencher<'_, '_>, n_turns: u32) {
     let log = log(n_turns);
-    bencher.counter(ItemsCount::new(n_turns)).bench_local(|| {
-        black_box(features::turns::read(&log.trajectory.steps, &|path| Some(path.to_owned())))
-    });
+    bencher
+        .counter(ItemsCount::new(n_turns))
+        .bench_local(|| black_box(features::turns::read(&log.trajectory.steps)));
 }
 
 /// What the memory costs by itself: every text that the facts are read from is gone through once, and nothing is made of it.
