@@ -195,9 +195,9 @@ fn read_leniently<T>(
     read: impl FnOnce(&mut Sink<'_>) -> anyhow::Result<T>,
 ) -> Option<T> {
     let n_empty = |sink: &Sink<'_>| sink.losses.0.get(reading::draft::EMPTY_RUN).copied().unwrap_or(0);
-    let before = n_empty(sink);
+    let before = (n_empty(sink), sink.trajectories.len());
     let (result, odd) = fields::leniently(|| read(sink));
-    let value = result.ok().filter(|_| n_empty(sink) == before)?;
+    let value = result.ok().filter(|_| n_empty(sink) == before.0 || sink.trajectories.len() > before.1)?;
     sink.losses.merge(&odd);
     Some(value)
 }
