@@ -262,6 +262,26 @@ fn labels_are_joined_and_other_formats_told() {
 }
 
 #[test]
+fn results_beside_the_runs_of_one_agent_are_not_of_another() {
+    let traj = |id: &str| {
+        format!(
+            r#"{{"trajectory":[{{"action":"ls","observation":"{id}","thought":"t"}}],"history":[{{"role":"user","content":"{id}"}}],"info":{{}}}}"#
+        )
+    };
+    let mini = r#"{"info":{"exit_status":"Submitted"},"messages":[{"role":"user","content":"T"}],"trajectory_format":"mini-swe-agent-1.1"}"#;
+    let dir = Dir::new();
+    let done = dir
+        .file("a__b-1.traj", traj("a__b-1"))
+        .file("a__b-2.traj", traj("a__b-2"))
+        .file("mini/a__b-2.traj.json", mini)
+        .file("results.json", r#"{"no_generation":[],"no_logs":[],"resolved":["a__b-1"]}"#)
+        .ingest();
+    let labels: Vec<Option<bool>> = done.trajectories.iter().map(|t| t.resolved).collect();
+    assert_eq!(labels, [Some(true), Some(false), None]);
+    assert_eq!(done.report.labels[0].joined, 2);
+}
+
+#[test]
 fn big_files_are_cut_into_batches_with_the_same_result() {
     let dir = Dir::new();
     let mut text = String::new();

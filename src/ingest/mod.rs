@@ -446,16 +446,27 @@ fn add_all(to: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {
 
 /// Writes the table of trajectories again with what the label files say; one row group at a time.
 ///
-/// Label files may come after their runs, so this cannot be done on the way.
+/// Label files may come after their runs, so this cannot be done on the way; and whose runs a file speaks of
+/// is known when all were met.
 fn join_labels(dir: &Path, labels: &mut Labels, report: &mut Report) -> anyhow::Result<()> {
     let path = unfinished(dir, "trajectories.parquet");
     let joined = unfinished(dir, "joined.parquet");
+    let n_row_groups = store::row_groups::<TrajectoryRow>(&path)?;
+    for row_group in 0..n_row_groups {
+        for row in store::read_row_group::<TrajectoryRow>(&path, row_group)? {
+            if let Some(task) = &row.task_id {
+                labels.meet(&row.source, task, row.agent.as_ref().unwrap_or(&row.format));
+            }
+        }
+    }
     let mut writer = TableWriter::create(&joined, ROW_GROUP_BYTES)?;
-    for row_group in 0..store::row_groups::<TrajectoryRow>(&path)? {
+    for row_group in 0..n_row_groups {
         for mut row in store::read_row_group::<TrajectoryRow>(&path, row_group)? {
             if row.resolved.is_none()
-                && let Some((resolved, file)) =
-                    row.task_id.as_deref().and_then(|t| labels.join(&row.source, t))
+                && let Some((resolved, file)) = row
+                    .task_id
+                    .as_deref()
+                    .and_then(|t| labels.join(&row.source, t, row.agent.as_ref().unwrap_or(&row.format)))
             {
                 row.resolved = resolved;
                 row.label_source = Some(file);
