@@ -136,6 +136,7 @@ impl Session for ClaudeSession {
         }
         let repository = self.cwd.as_deref().and_then(last_component);
         let about = Trajectory {
+            is_named_by_file: self.session_id.is_none(),
             task_id: self.session_id.or_else(|| Some(sink.source.stem.clone())),
             repository,
             agent: Some("claude-code".to_owned()),
