@@ -697,6 +697,7 @@ impl From<TrajectoryRow> for Trajectory {
             source: row.source,
             format: row.format,
             task_id: row.task_id,
+            is_named_by_file: false,
             repository: row.repository,
             agent: row.agent,
             model: row.model,

@@ -88,13 +88,15 @@ impl Step {
 /// One logged run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trajectory {
-    /// Content hash of the steps (32 hex digits): the same log twice has the same id.
+    /// Content hash (32 hex digits), see [`Self::content_id`].
     pub id: String,
     /// Path of the file it was read from, relative to what was given on the command line.
     pub source: String,
     /// Name of the reader.
     pub format: String,
     pub task_id: Option<String>,
+    /// The task id is made from the file's name, since the log has none. Not stored.
+    pub is_named_by_file: bool,
     /// `owner/name` of the repository, domain or scenario, where known: the cluster of the statistics.
     pub repository: Option<String>,
     pub agent: Option<String>,
@@ -121,8 +123,20 @@ impl Trajectory {
         self.steps.last().map_or(0, |s| s.turn)
     }
 
-    /// Computes the content hash: roles, kinds, texts, tools and ids in order, not where it was found.
+    /// Computes the content hash: format and task id, then roles, kinds, turns, segments, texts, tools and call
+    /// ids in order. Where the task id is made from the file's name, the same log under another name has
+    /// another hash.
     pub fn content_id(&self) -> String {
+        self.hash(self.task_id.as_deref().unwrap_or(""))
+    }
+
+    /// The id, or where the task id is made from the file's name the hash without it: the same for the same
+    /// log under any name.
+    pub fn log_id(&self) -> String {
+        if self.is_named_by_file { self.hash("") } else { self.id.clone() }
+    }
+
+    fn hash(&self, task_id: &str) -> String {
         let mut hash = blake3::Hasher::new();
         // Hashed in large pieces, which is several times faster than field by field.
         const PIECE: usize = 128 << 10;
@@ -136,7 +150,7 @@ impl Trajectory {
             }
         };
         part(self.format.as_bytes());
-        part(self.task_id.as_deref().unwrap_or("").as_bytes());
+        part(task_id.as_bytes());
         for step in &self.steps {
             part(&[step.role as u8, step.kind as u8]);
             part(&step.turn.to_le_bytes());
@@ -292,6 +306,23 @@ mod tests {
         assert_eq!(turns, [0, 1, 2, 2, 3, 3]);
         let segments: Vec<u32> = steps.iter().map(|s| s.segment).collect();
         assert_eq!(segments, [0, 0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn a_log_is_the_same_under_another_name() {
+        let read = |task: &str, is_named_by_file: bool| {
+            let mut t =
+                Trajectory { task_id: Some(task.to_owned()), is_named_by_file, ..Trajectory::default() };
+            t.steps.push(step(Role::User, Kind::Message, "task"));
+            t.id = t.content_id();
+            t
+        };
+        let (a, b) = (read("a", true), read("b", true));
+        assert_ne!(a.id, b.id);
+        assert_eq!(a.log_id(), b.log_id());
+        let logged = read("a", false);
+        assert_eq!((&logged.id, logged.log_id()), (&a.id, a.id.clone()));
+        assert_ne!(logged.log_id(), read("b", false).log_id());
     }
 
     #[test]

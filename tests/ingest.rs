@@ -230,6 +230,96 @@ fn the_same_log_twice_is_one_trajectory() {
     assert_eq!(done.report.duplicates[0].repeats, "a.jsonl");
 }
 
+#[test]
+fn the_same_log_under_another_name_is_one_trajectory() {
+    let traj = r#"{"trajectory":[{"action":"ls","observation":"a","thought":"t","response":"r","state":"{}"}],"history":[{"role":"user","content":"T"}],"info":{}}"#;
+    let early = r#"[{"role":"user","content":"U"},{"role":"assistant","content":"```bash\nls\n```"}]"#;
+    let logged = |id: &str| chat("same").replacen('{', &format!(r#"{{"id":"{id}","#), 1);
+    let dir = Dir::new();
+    let done = dir
+        .file("a__b-1.traj", traj)
+        .file("backup.traj", traj)
+        .file("e.json", early)
+        .file("f.traj.json", early)
+        .file("x-copy.jsonl", format!("{}\n{}\n", chat("a"), chat("b")))
+        .file("x.json", format!("[{},{}]", chat("a"), chat("b")))
+        .file("z.jsonl", format!("{}\n{}\n", logged("1"), logged("2")))
+        .ingest();
+    let repeats: Vec<(&str, &str)> =
+        done.report.duplicates.iter().map(|d| (d.source.as_str(), d.repeats.as_str())).collect();
+    assert_eq!(
+        repeats,
+        [
+            ("backup.traj", "a__b-1.traj"),
+            ("f.traj.json", "e.json"),
+            ("x.json", "x-copy.jsonl"),
+            ("x.json", "x-copy.jsonl")
+        ]
+    );
+    assert_eq!(done.trajectories.len(), 6, "runs that are told apart by logged ids both stay");
+}
+
+/// A session of Claude Code in which each text is said by the user and answered.
+fn session(id: &str, texts: &[&str]) -> String {
+    let mut lines = r#"{"type":"summary","summary":"x","leafUuid":"y"}"#.to_owned() + "\n";
+    for (i, text) in texts.iter().enumerate() {
+        lines += &format!(
+            r#"{{"type":"user","sessionId":"{id}","message":{{"content":"{text}"}},"uuid":"u{i}"}}
+{{"type":"assistant","sessionId":"{id}","message":{{"id":"m{i}","content":[{{"type":"text","text":"ok"}}]}},"uuid":"a{i}"}}
+"#
+        );
+    }
+    lines
+}
+
+#[test]
+fn a_session_that_is_the_beginning_of_another_one_is_left_out() {
+    let long = "q".repeat(100_000);
+    let dir = Dir::new();
+    // Progress lines make the shorter one the larger file.
+    let progress = "{\"type\":\"progress\",\"uuid\":\"p\",\"sessionId\":\"s\"}\n".repeat(5000);
+    dir.file("1.jsonl", session("s", &[&long, "b"]) + &progress)
+        .file("2.jsonl.gz", gzip(&session("resumed", &[&long, "b", "c", "d"])))
+        .file("3.jsonl", session("s", &[&long, "b", "c"]))
+        .file("4.jsonl", session("fork", &[&long, "b", "x"]))
+        .file("5.jsonl", chat("a"));
+    let done = dir.ingest();
+    let repeats: Vec<(&str, &str)> =
+        done.report.duplicates.iter().map(|d| (d.source.as_str(), d.repeats.as_str())).collect();
+    assert_eq!(repeats, [("1.jsonl", "2.jsonl.gz"), ("3.jsonl", "2.jsonl.gz")]);
+    let sources: Vec<&str> = done.trajectories.iter().map(|t| t.source.as_str()).collect();
+    assert_eq!(sources, ["2.jsonl.gz", "4.jsonl", "5.jsonl"]);
+    assert_eq!(done.losses("claude-code")["session that begins as another session does"], 2);
+    let totals = &done.report.formats["claude-code"];
+    assert_eq!((totals.trajectories, totals.duplicates, totals.steps), (2, 2, 8 + 6));
+    let one = dir.ingest_with(1, None);
+    for name in ["trajectories.parquet", "steps.parquet", "ingest.json"] {
+        assert!(
+            fs::read(done.out.join(name)).unwrap() == fs::read(one.out.join(name)).unwrap(),
+            "{name} differs"
+        );
+    }
+    let other = dir.ingest_with(3, Some("openai-chat"));
+    assert!(other.report.duplicates.is_empty(), "read as another format, nothing is a session");
+}
+
+#[test]
+fn bad_lines_at_the_start_do_not_hide_the_runs_behind_them() {
+    for (bad, n) in
+        [("hello world\n", 25), ("{\"id\": \"x\", \"messages\": [{\"role\"\n", 25), ("noise,\n", 20_000)]
+    {
+        let dir = Dir::new();
+        let text = bad.repeat(n) + &chat("a") + "\n" + &chat("b") + "\n";
+        dir.file("x.jsonl", text);
+        for format in [None, Some("openai-chat")] {
+            let done = dir.ingest_with(2, format);
+            assert_eq!(done.texts(), ["a", "yes", "b", "yes"], "{bad}");
+            let lines: Vec<u64> = done.rejects.iter().map(|r| r["line"].as_u64().unwrap()).collect();
+            assert_eq!(lines, (1..=n as u64).collect::<Vec<_>>());
+        }
+    }
+}
+
 fn gzip(text: &str) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(text.as_bytes()).unwrap();
@@ -262,6 +352,26 @@ fn labels_are_joined_and_other_formats_told() {
 }
 
 #[test]
+fn results_beside_the_runs_of_one_agent_are_not_of_another() {
+    let traj = |id: &str| {
+        format!(
+            r#"{{"trajectory":[{{"action":"ls","observation":"{id}","thought":"t"}}],"history":[{{"role":"user","content":"{id}"}}],"info":{{}}}}"#
+        )
+    };
+    let mini = r#"{"info":{"exit_status":"Submitted"},"messages":[{"role":"user","content":"T"}],"trajectory_format":"mini-swe-agent-1.1"}"#;
+    let dir = Dir::new();
+    let done = dir
+        .file("a__b-1.traj", traj("a__b-1"))
+        .file("a__b-2.traj", traj("a__b-2"))
+        .file("mini/a__b-2.traj.json", mini)
+        .file("results.json", r#"{"no_generation":[],"no_logs":[],"resolved":["a__b-1"]}"#)
+        .ingest();
+    let labels: Vec<Option<bool>> = done.trajectories.iter().map(|t| t.resolved).collect();
+    assert_eq!(labels, [Some(true), Some(false), None]);
+    assert_eq!(done.report.labels[0].joined, 2);
+}
+
+#[test]
 fn big_files_are_cut_into_batches_with_the_same_result() {
     let dir = Dir::new();
     let mut text = String::new();
@@ -273,11 +383,20 @@ fn big_files_are_cut_into_batches_with_the_same_result() {
         }
     }
     assert!(text.len() > 12 << 20);
-    dir.file("big.jsonl", &text).file("small.jsonl", chat("a"));
+    let other = text.replace("question", "another");
+    // The second is big only when uncompressed, and is cut all the same.
+    dir.file("big.jsonl", &text)
+        .file("packed.jsonl.zst", zstd::encode_all(other.as_bytes(), 1).unwrap())
+        .file("small.jsonl", chat("a"));
+    assert!(fs::metadata(dir.logs().join("packed.jsonl.zst")).unwrap().len() < 4 << 20);
     let (one, four) = (dir.ingest_with(1, None), dir.ingest_with(4, None));
-    assert_eq!(one.trajectories.len(), 30_001);
-    assert_eq!(one.rejects[0]["line"], 20_002);
-    assert_eq!(one.report.bytes, (text.len() + chat("a").len()) as u64);
+    assert_eq!(one.trajectories.len(), 60_001);
+    assert_eq!(one.rejects.len(), 2);
+    for (reject, text) in one.rejects.iter().zip([&text, &other]) {
+        assert_eq!(reject["line"], 20_002);
+        assert_eq!(reject["byte_offset"], text.find("{broken").unwrap());
+    }
+    assert_eq!(one.report.bytes, (text.len() + other.len() + chat("a").len()) as u64);
     for name in ["trajectories.parquet", "steps.parquet", "rejects.jsonl", "ingest.json"] {
         assert!(
             fs::read(one.out.join(name)).unwrap() == fs::read(four.out.join(name)).unwrap(),

@@ -8,22 +8,27 @@
 //!   that are not of the model (`<synthetic>`), other harness lines, lines whose uuid came before.
 //! - A tool result is `message.content`, what the model saw; `toolUseResult` repeats it at length.
 //!
+//! A session that was resumed or forked begins with copies of its old lines, uuids and all: so files that
+//! begin with the same uuid are told ([`origin`]), and compared by their steps.
+//!
 //! The system prompt and the tool schemas are not in these logs. Order is by position; times are not
 //! monotone. Abandoned branches (after a rewind) are read in place.
 
 use std::collections::HashSet;
 
+use serde::Deserialize;
+
 use super::reading::content::Block;
 use super::reading::draft::Losses;
 use super::reading::repair::{string_end, value_end};
 use super::reading::{Content, Draft, List, record, time};
-use super::{Entry, Reading, Session, Sink};
+use super::{Entry, Origin, Reading, Session, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "claude-code",
     summary: "Claude Code session JSONL, with its compactions",
-    reading: Reading::Session(|| Box::<ClaudeSession>::default()),
+    reading: Reading::Session { open: || Box::<ClaudeSession>::default(), origin },
 };
 
 record! {
@@ -136,6 +141,7 @@ impl Session for ClaudeSession {
         }
         let repository = self.cwd.as_deref().and_then(repository_of);
         let about = Trajectory {
+            is_named_by_file: self.session_id.is_none(),
             task_id: self.session_id.or_else(|| Some(sink.source.stem.clone())),
             repository,
             agent: Some("claude-code".to_owned()),
@@ -144,6 +150,39 @@ impl Session for ClaudeSession {
         };
         draft.finish(about, sink);
     }
+}
+
+/// The uuid of the first line of the conversation. A cut line is told by its key `sessionId`, which stands
+/// before the message, to be worth a longer head.
+fn origin(head: &[u8], whole: bool) -> Origin {
+    #[derive(Deserialize)]
+    struct Said {
+        #[serde(rename = "type")]
+        kind: String,
+        uuid: String,
+        #[serde(rename = "isSidechain", default)]
+        is_sidechain: bool,
+    }
+    let has = |text: &[u8], key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    let (lines, last) = head.split_at(memchr::memrchr(b'\n', head).map_or(0, |i| i + 1));
+    let (lines, cut) = if whole { (head, &b""[..]) } else { (lines, last) };
+    if has(lines, r#""uuid""#) {
+        for line in lines.split(|b| *b == b'\n') {
+            // A line may hold several values: the first one counts.
+            if let Ok(said) = Said::deserialize(&mut serde_json::Deserializer::from_slice(line))
+                && is_said(&said.kind)
+                && !said.is_sidechain
+            {
+                return Origin::Uuid(said.uuid);
+            }
+        }
+    }
+    if has(cut, r#""sessionId""#) { Origin::More } else { Origin::None }
+}
+
+/// Whether lines of this type belong to the conversation.
+fn is_said(kind: &str) -> bool {
+    matches!(kind, "user" | "assistant" | "system")
 }
 
 /// Whether a line is of type progress, told without parsing it: a third of all lines are, and none
@@ -187,12 +226,11 @@ impl ClaudeSession {
         let position = self.n_lines;
         self.n_lines += 1;
         let kind = line.kind.as_deref().unwrap_or("");
-        let is_said = matches!(kind, "user" | "assistant" | "system");
         if kind == "summary" && self.boundary.is_some() && self.boundary_summary.is_none() {
             self.boundary_summary = line.summary;
             return;
         }
-        if !is_said {
+        if !is_said(kind) {
             let known: &[&str] = &["progress", "summary", "file-history-snapshot", "queue-operation"];
             let name = if known.contains(&kind) { kind } else { "other meta" };
             self.losses.add(&format!("{name} line left out"));
@@ -420,6 +458,29 @@ mod tests {
         ] {
             assert_eq!(losses.0[what], 1, "{what}");
         }
+    }
+
+    #[test]
+    fn the_origin_is_the_first_uuid_of_the_conversation() {
+        let found = |head: &str, whole| match origin(head.as_bytes(), whole) {
+            Origin::Uuid(uuid) => uuid,
+            Origin::None => "none".to_owned(),
+            Origin::More => "more".to_owned(),
+        };
+        let head = concat!(
+            r#"{"type":"summary","leafUuid":"0"}"#,
+            "\n{broken \"uuid\"\n",
+            r#"{"type":"progress","uuid":"1","sessionId":"s"}"#,
+            "\n",
+            r#"{"type":"user","uuid":"2","sessionId":"s","isSidechain":true}"#,
+            "\n",
+            r#"{"type":"user","sessionId":"s","message":{"content":"a"},"uuid":"3"}"#,
+        );
+        assert_eq!(found(head, true), "3");
+        assert_eq!(found(&format!("{head}\n"), false), "3");
+        assert_eq!(found(&head[..head.len() - 5], false), "more");
+        assert_eq!(found(r#"{"messages":[{"uuid":"#, false), "none");
+        assert_eq!(found(r#"{"uuid":"1"}"#, true), "none");
     }
 
     #[test]

@@ -82,11 +82,13 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
             _ => draft.losses.add("message of unknown role left out"),
         }
     }
+    let is_named_by_file = file.instance_id.is_none();
     let task = file.instance_id.unwrap_or_else(|| sink.source.stem.clone());
     let info = file.info.unwrap_or_default();
     let about = Trajectory {
         repository: names::swe_repository(&task),
         task_id: Some(task),
+        is_named_by_file,
         agent: Some("mini-swe-agent".to_owned()),
         model: info.config.and_then(|c| c.model).and_then(|m| m.model_name),
         outcome: info.exit_status,

@@ -39,8 +39,17 @@ pub struct Entry {
 pub(crate) enum Reading {
     /// Each JSON value (a document, or a line) is one or several runs.
     Values(fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>),
-    /// All values of a file are one run.
-    Session(fn() -> Box<dyn Session>),
+    /// All values of a file are one run. Copies of a session share the origin that the head of the file has;
+    /// the second argument says that the head is all of the file.
+    Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
+}
+
+/// What a session and its copies have in common: the uuid of the first thing said.
+pub(crate) enum Origin {
+    Uuid(String),
+    None,
+    /// A longer head is needed to tell.
+    More,
 }
 
 /// Reads the values of one file into one run.
@@ -195,9 +204,9 @@ fn read_leniently<T>(
     read: impl FnOnce(&mut Sink<'_>) -> anyhow::Result<T>,
 ) -> Option<T> {
     let n_empty = |sink: &Sink<'_>| sink.losses.0.get(reading::draft::EMPTY_RUN).copied().unwrap_or(0);
-    let before = n_empty(sink);
+    let before = (n_empty(sink), sink.trajectories.len());
     let (result, odd) = fields::leniently(|| read(sink));
-    let value = result.ok().filter(|_| n_empty(sink) == before)?;
+    let value = result.ok().filter(|_| n_empty(sink) == before.0 || sink.trajectories.len() > before.1)?;
     sink.losses.merge(&odd);
     Some(value)
 }
@@ -254,8 +263,11 @@ pub(crate) enum Detected {
     More,
 }
 
-/// How many values of a file are looked at.
+/// How many lines of a file are looked at.
 const LINES_LOOKED_AT: usize = 20;
+
+/// How much of a file is looked through for the first line with a value, where it does not begin with one.
+const NOISE_LOOKED_THROUGH: usize = 4 << 20;
 
 /// The bytes after a byte order mark.
 pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
@@ -280,30 +292,29 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Detected::Bad("UTF-16 text\nhint: convert it to UTF-8");
     }
-    let lines: Vec<&[u8]> = head
-        .split(|b| *b == b'\n')
-        .map(<[u8]>::trim_ascii)
-        .filter(|l| !l.is_empty())
-        .take(LINES_LOOKED_AT + 1)
-        .collect();
+    let lines = telling_lines(head);
     let Some(first) = lines.first() else {
         return Detected::Bad("nothing but white space");
     };
-    let layout = layout(first, &lines, whole);
+    let is_text = !is_json(first);
+    let layout = match layout(&lines, head.len(), whole) {
+        Some(Layout::Lines) => Layout::Lines,
+        Some(Layout::Document) if is_text => return no_json(head),
+        Some(Layout::Document) => Layout::Document,
+        None if is_text => match no_json(head) {
+            Detected::NoLog(_) => return Detected::More,
+            known => return known,
+        },
+        None => return Detected::More,
+    };
     let mut shape = Shape::default();
     match layout {
         Layout::Document => {
-            let Some(start) = head.iter().position(|b| matches!(b, b'{' | b'[')) else {
-                return no_json(head);
-            };
-            if !head[..start].iter().all(u8::is_ascii_whitespace) {
-                return no_json(head);
-            }
-            shape.add(head, start);
+            shape.add(head, head.len() - head.trim_ascii_start().len());
         }
         Layout::Lines => {
             for line in &lines {
-                if matches!(line.first(), Some(b'{' | b'[')) {
+                if is_json(line) {
                     shape.add(line, 0);
                 }
             }
@@ -311,6 +322,10 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     }
     let is_first_complete = if layout == Layout::Lines { lines.len() > 1 } else { shape.complete };
     match by_shape(&shape, head, layout) {
+        // A text with some JSON in it, as logs of servers have.
+        Detected::NoLog(what) if is_text && (whole || head.len() >= NOISE_LOOKED_THROUGH) => {
+            Detected::NoLog(what)
+        }
         Detected::NoLog(_) if whole && !shape.complete => Detected::Bad("broken or cut-off JSON"),
         Detected::NoLog(_) if !whole => Detected::More,
         // What tells other formats from a plain chat may come after the messages.
@@ -321,38 +336,68 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     }
 }
 
-/// How a file is cut into values, when its format is given.
-pub(crate) fn layout_of(head: &[u8], whole: bool) -> Layout {
-    let lines: Vec<&[u8]> = without_mark(head)
-        .split(|b| *b == b'\n')
-        .map(<[u8]>::trim_ascii)
-        .filter(|l| !l.is_empty())
-        .take(LINES_LOOKED_AT + 1)
-        .collect();
-    lines.first().map_or(Layout::Lines, |first| layout(first, &lines, whole))
+/// How a file is cut into values, when its format is given; none if a longer head is needed to tell.
+pub(crate) fn layout_of(head: &[u8], whole: bool) -> Option<Layout> {
+    layout(&telling_lines(without_mark(head)), head.len(), whole)
 }
 
-/// One value a line, if the first line is a whole value and more follows, or the second line is.
-fn layout(first: &[u8], lines: &[&[u8]], whole: bool) -> Layout {
-    let is_value =
-        |line: &[u8]| matches!(line.first(), Some(b'{' | b'[')) && repair::value_end(line, 0).is_some();
-    // `{` and `[1, 2` over many lines are documents; `{"a": 1}` and more is a list of lines.
+fn is_json(line: &[u8]) -> bool {
+    matches!(line.first(), Some(b'{' | b'['))
+}
+
+/// Whether a line begins with a whole object or list.
+fn is_value(line: &[u8]) -> bool {
+    is_json(line) && repair::value_end(line, 0).is_some()
+}
+
+fn is_object(line: &[u8]) -> bool {
+    line.starts_with(b"{\"") && is_value(line)
+}
+
+/// Whether a file that begins so may have a value a line: `{` and `[1, 2` over many lines are documents.
+fn may_be_line(first: &[u8]) -> bool {
+    first.starts_with(b"{\"") || !is_json(first)
+}
+
+/// The lines that a file is told by: its first ones, and where these are all broken, or text of no known
+/// kind, those from the first object on.
+fn telling_lines(head: &[u8]) -> Vec<&[u8]> {
+    let mut rest = head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty());
+    let mut lines: Vec<&[u8]> = rest.by_ref().take(LINES_LOOKED_AT + 1).collect();
+    if lines
+        .first()
+        .is_some_and(|l| may_be_line(l) && (is_json(l) || matches!(no_json(head), Detected::NoLog(_))))
+        && !lines.iter().any(|l| is_object(l))
+    {
+        lines.extend(rest.by_ref().find(|l| is_object(l)));
+        lines.extend(rest.take(LINES_LOOKED_AT));
+    }
+    lines
+}
+
+/// One value a line, if the first line is a whole value and more follows, or a later line is an object; none if
+/// a head longer than `length` is needed to tell.
+fn layout(lines: &[&[u8]], length: usize, whole: bool) -> Option<Layout> {
+    let Some(first) = lines.first() else {
+        return Some(Layout::Lines);
+    };
     if is_value(first) {
         let ends = repair::value_end(first, 0) == Some(first.len());
-        return if lines.len() > 1 || !ends || first[0] == b'{' { Layout::Lines } else { Layout::Document };
+        let is_lines = lines.len() > 1 || !ends || first[0] == b'{';
+        return Some(if is_lines { Layout::Lines } else { Layout::Document });
     }
-    let object_lines = lines.iter().skip(1).filter(|l| l.starts_with(b"{\"") && is_value(l)).count();
     // A pretty-printed array may hold an object a line, and then ends in commas.
-    let commas = lines.iter().skip(1).any(|l| l.ends_with(b","));
-    let may_be_line = first.starts_with(b"{\"") || !matches!(first[0], b'{' | b'[');
-    if object_lines > 0 && may_be_line && !commas {
-        return Layout::Lines;
+    let may_be_lines =
+        may_be_line(first) && !(is_json(first) && lines.iter().skip(1).any(|l| l.ends_with(b",")));
+    if may_be_lines && lines.iter().skip(1).any(|l| is_object(l)) {
+        return Some(Layout::Lines);
     }
     if !whole && lines.len() == 1 && first[0] == b'{' {
         // One line longer than the head: as a document it would be held whole, as a line too.
-        return Layout::Lines;
+        return Some(Layout::Lines);
     }
-    Layout::Document
+    let may_come = may_be_lines && !whole && length < NOISE_LOOKED_THROUGH;
+    (!may_come).then_some(Layout::Document)
 }
 
 fn no_json(head: &[u8]) -> Detected {
@@ -575,8 +620,34 @@ mod tests {
         assert_eq!(name(r#"{"resolved_ids":[],"schema_version":2}"#), "label: swebench-run-report");
         assert_eq!(name("{\"type\":\"summary\",\"leafUuid\":\"1\"}\n"), "claude-code Lines");
         assert_eq!(name("just a text\n"), "no log: text without JSON");
+        assert_eq!(name("a text\n{\"a\":1}\n[cut\n"), "no log: JSON of no known format");
         assert_eq!(name("\u{0}\u{1}\u{2}"), "bad: binary file");
         assert_eq!(name(" \n "), "bad: nothing but white space");
+    }
+
+    #[test]
+    fn lines_are_told_behind_any_number_of_bad_ones() {
+        let chat = r#"{"messages":[{"role":"user","content":"x"}]}"#;
+        for bad in ["hello world,\n", "{\"id\": \"x\", \"messages\": [{\"role\"\n"] {
+            let text = bad.repeat(25) + chat + "\n";
+            assert_eq!(name(&text), "openai-chat Lines", "{bad}");
+            assert_eq!(layout_of(text.as_bytes(), true), Some(Layout::Lines));
+            // They may go on behind the head.
+            let head = bad.repeat(25);
+            assert!(matches!(detect(head.as_bytes(), false), Detected::More), "{bad}");
+            assert_eq!(layout_of(head.as_bytes(), false), None);
+            assert_eq!(layout_of(head.as_bytes(), true), Some(Layout::Document));
+        }
+        let text = "hello world\n".repeat(25);
+        assert_eq!(name(&text), "no log: text without JSON");
+        let long = "hello world\n".repeat(NOISE_LOOKED_THROUGH / 12 + 1);
+        assert!(matches!(detect(long.as_bytes(), false), Detected::NoLog(_)));
+        // Kinds of text that are known, and documents over many lines, stay what they are.
+        let aider = format!("# aider chat started at 1\n{}{chat}\n", "text\n".repeat(30));
+        assert_eq!(name(&aider), "not read: aider");
+        let items = "  1,\n".repeat(30);
+        let document = format!("{{\"simulations\": [],\n\"info\": [\n{items}{{\"a\": 1}}\n]}}\n");
+        assert_eq!(name(&document), "tau2-bench Document");
     }
 
     #[test]

@@ -168,13 +168,16 @@ pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
     read_messages(run.messages.unwrap_or_default().0, &mut draft);
     let name = |n: Option<Name>| n.map(|n| n.0).filter(|n| !n.is_empty());
     let by_place = || index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
-    let task = name(run.task_id).or(name(run.id)).unwrap_or_else(by_place);
+    let logged = name(run.task_id).or(name(run.id));
+    let is_named_by_file = logged.is_none();
+    let task = logged.unwrap_or_else(by_place);
     let reward = run.reward.and_then(|l| l.0);
     let resolved = run.resolved.and_then(|l| l.0).map(|v| v >= 1.0);
     let annotations = run.annotations.map(|a| annotated::with_clean_points(a.get(), &mut draft.losses));
     let about = Trajectory {
         repository: run.repository.or_else(|| names::swe_repository(&task)),
         task_id: Some(task),
+        is_named_by_file,
         agent: run.agent,
         model: run.model,
         outcome: run.outcome,

@@ -99,6 +99,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let about = Trajectory {
         repository: names::swe_repository(&task),
         task_id: Some(task),
+        is_named_by_file: true,
         agent: Some("swe-agent".to_owned()),
         outcome: info.exit_status,
         ..Trajectory::default()

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::openai_chat::{Label, Moment, Name};
@@ -21,7 +22,7 @@ record! {
     struct File in "tau2" {
         info: Info = "info",
         tasks: List<Task> = "tasks",
-        simulations: Vec<Box<RawValue>> = "simulations",
+        simulations: Items = "simulations",
     }
 
     struct Info in "tau2.info" {
@@ -69,13 +70,24 @@ record! {
     }
 }
 
+/// The items of a list, unread, each with the address of its text.
+pub(crate) struct Items(Vec<(usize, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Items {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let items = Vec::<&RawValue>::deserialize(deserializer)?;
+        Ok(Items(items.into_iter().map(|item| (item.get().as_ptr() as usize, item.to_owned())).collect()))
+    }
+}
+
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let file: File = serde_json::from_slice(bytes)?;
     let info = file.info.unwrap_or_default();
     let tickets: HashMap<String, String> =
         file.tasks.unwrap_or_default().0.into_iter().filter_map(|t| Some((t.id?.0, t.ticket?))).collect();
-    for simulation in file.simulations.unwrap_or_default() {
-        super::read_item(&simulation, 0, sink, |run, sink| finish(run, &info, &tickets, sink));
+    for (address, simulation) in file.simulations.map_or_else(Vec::new, |s| s.0) {
+        let offset = address - bytes.as_ptr() as usize;
+        super::read_item(&simulation, offset, sink, |run, sink| finish(run, &info, &tickets, sink));
     }
     Ok(())
 }
@@ -96,8 +108,13 @@ fn finish(simulation: Simulation, info: &Info, tickets: &HashMap<String, String>
     if let Some(ticket) = tickets.get(&task).filter(|_| is_solo) {
         draft.user(ticket.clone());
     }
+    let n_head = draft.n_steps();
     for (i, message) in messages.into_iter().enumerate() {
         read_message(message, i, &mut draft);
+    }
+    if draft.n_steps() == n_head {
+        // The policy alone is no run.
+        draft.clear();
     }
     let domain = environment.and_then(|e| e.domain_name.clone());
     let reward = simulation.reward_info.and_then(|r| r.reward).and_then(|l| l.0);
@@ -164,6 +181,27 @@ fn read_message(message: Message, i: usize, draft: &mut Draft) {
 mod tests {
     use super::*;
     use crate::formats::Source;
+
+    #[test]
+    fn a_simulation_without_messages_is_no_run() {
+        let json = r#"{"info":{"environment_info":{"policy":"P"}},"tasks":[{"id":"t","ticket":"T"}],"simulations":[
+            {"task_id":"t","messages":[{"role":"assistant","content":"Hi!"}]},
+            {"task_id":"u","messages":"none"},{"task_id":"t","messages":[]},17]}"#;
+        let source = Source::test("x.json", "tau2-bench");
+        let mut sink = Sink::new(&source);
+        read(json.as_bytes(), &mut sink).unwrap();
+        assert_eq!(sink.trajectories.len(), 1);
+        assert_eq!(sink.losses.0[super::super::reading::draft::EMPTY_RUN], 2);
+        let offsets: Vec<usize> = sink.rejects.iter().map(|r| r.0).collect();
+        let at = |text: &str| json.find(text).unwrap();
+        assert_eq!(offsets, [at(r#"{"task_id":"u""#), at("17]}")]);
+        // The same where a field of the file itself is odd.
+        let odd = json.replacen(r#""tasks":["#, r#""odd":1,"tasks":[7,"#, 1);
+        let mut sink = Sink::new(&source);
+        super::super::read_repaired(odd.as_bytes(), &mut sink, read);
+        assert_eq!(sink.trajectories.len(), 1);
+        assert_eq!(sink.rejects.iter().map(|r| r.0).collect::<Vec<_>>(), [odd.find("17]}").unwrap()]);
+    }
 
     #[test]
     fn the_users_tools_are_not_seen_by_the_agent() {

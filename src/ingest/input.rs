@@ -1,7 +1,7 @@
 //! Opening logs: which files there are, and transparent gzip and zstd, told by their first bytes.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -99,34 +99,50 @@ fn problem_of_link(error: &std::io::Error) -> String {
 
 /// Opens a file and undoes its compression.
 pub(crate) fn open(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
+    open_for(path, 256 << 10)
+}
+
+/// The same for who reads so much at a time: no more than that is uncompressed ahead.
+pub(crate) fn open_for(path: &Path, capacity: usize) -> std::io::Result<Box<dyn BufRead + Send>> {
     let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
     let head = file.fill_buf()?;
     if head.starts_with(&ZSTD) {
         let decoder = zstd::stream::read::Decoder::with_buffer(file)?;
-        return Ok(Box::new(BufReader::with_capacity(256 << 10, decoder)));
+        return Ok(Box::new(BufReader::with_capacity(capacity, decoder)));
     }
     if head.starts_with(&GZIP) {
         let decoder = flate2::bufread::MultiGzDecoder::new(file);
-        return Ok(Box::new(BufReader::with_capacity(256 << 10, decoder)));
+        return Ok(Box::new(BufReader::with_capacity(capacity, decoder)));
     }
     Ok(Box::new(file))
 }
 
-/// Reads a whole file, uncompressed, but at most `max` bytes; what was read comes with the error.
-pub(crate) fn read_small(path: &Path, max: usize) -> std::io::Result<(Vec<u8>, std::io::Result<()>)> {
+/// A file that is stored in few bytes, uncompressed.
+pub(crate) struct Small {
+    pub(crate) bytes: Vec<u8>,
+    /// The error at which the bytes end.
+    pub(crate) result: std::io::Result<()>,
+    /// What comes after the bytes, if they may not be all.
+    pub(crate) rest: Option<Box<dyn BufRead + Send>>,
+}
+
+/// Reads a file, stored at once and uncompressed up to `max` bytes.
+pub(crate) fn read_small(path: &Path, max: usize) -> std::io::Result<Small> {
     let stored = std::fs::read(path)?;
     let mut bytes = Vec::new();
-    let result = if stored.starts_with(&ZSTD) {
+    let mut reader: Box<dyn BufRead + Send> = if stored.starts_with(&ZSTD) {
         // The size stands in the header of most frames; it is a hint and may lie.
         let hint = zstd::zstd_safe::get_frame_content_size(&stored).ok().flatten().unwrap_or(0);
         bytes.reserve((hint as usize).min(max) + 16);
-        zstd::stream::read::Decoder::with_buffer(stored.as_slice())?.take(max as u64).read_to_end(&mut bytes)
+        Box::new(BufReader::new(zstd::stream::read::Decoder::with_buffer(Cursor::new(stored))?))
     } else if stored.starts_with(&GZIP) {
-        flate2::bufread::MultiGzDecoder::new(stored.as_slice()).take(max as u64).read_to_end(&mut bytes)
+        Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(Cursor::new(stored))))
     } else {
-        return Ok((stored, Ok(())));
+        return Ok(Small { bytes: stored, result: Ok(()), rest: None });
     };
-    Ok((bytes, result.map(drop)))
+    let result = reader.by_ref().take(max as u64).read_to_end(&mut bytes).map(drop);
+    let is_cut = result.is_ok() && bytes.len() >= max;
+    Ok(Small { bytes, result, rest: is_cut.then_some(reader) })
 }
 
 /// First bytes of a zstd frame and of a gzip member.
@@ -166,6 +182,19 @@ mod tests {
         }
         assert_eq!(read("b.txt", &members), "one two");
         assert_eq!(read("c.gz", b"plain"), "plain");
+    }
+
+    #[test]
+    fn a_small_file_that_is_large_uncompressed_is_read_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.zst");
+        std::fs::write(&path, zstd::encode_all(&b"one two"[..], 1).unwrap()).unwrap();
+        let small = read_small(&path, 3).unwrap();
+        let mut rest = String::new();
+        small.rest.unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!((small.bytes.as_slice(), rest.as_str()), (&b"one"[..], " two"));
+        let whole = read_small(&path, 8).unwrap();
+        assert!(whole.bytes == b"one two" && whole.rest.is_none());
     }
 
     #[test]

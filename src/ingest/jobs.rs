@@ -1,5 +1,7 @@
 //! Reading in parallel with results in order: files are jobs, big JSONL files are cut into jobs of
-//! some lines. At most a fixed number of jobs is ahead of what was written.
+//! some lines. A file is big by its uncompressed size, which is known only when it is read: so the worker
+//! that meets a big one opens it, and all go on with its lines. At most a fixed number of jobs is ahead of
+//! what was written.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
@@ -10,17 +12,18 @@ use crate::formats::reading::fields::{FieldCounts, take_counts};
 use crate::formats::{self, Detected, Entry, Layout, Reading, Session, Sink, Source};
 use crate::store::{StepRow, TrajectoryRow, step_rows};
 
-use super::input::{self, Input};
+use super::input::{self, Input, Small};
+use super::sessions::{self, Beginning};
 
 /// How much of a file is looked at first, to tell its format.
 const HEAD_BYTES: usize = 64 << 10;
-/// Files of lines that are stored in more than this are cut into batches.
+/// Files that are stored in more than this are not read at once.
 const BIG_FILE_BYTES: u64 = 4 << 20;
+/// The same of files when uncompressed. A file of lines that is bigger is cut into batches.
+const BIG_BYTES: usize = 8 << 20;
 /// Size of a batch of lines.
 const BATCH_BYTES: usize = 4 << 20;
-/// A file that is larger than this when uncompressed is not read at once, however small it is stored.
-const MAX_SMALL_BYTES: usize = 128 << 20;
-/// A head is never made longer than this before a file's jobs are cut.
+/// A head is never made longer than this to tell what a file looks like that could not be read.
 const MAX_HEAD_BYTES: usize = 64 << 20;
 
 /// Something that could not be read.
@@ -40,13 +43,25 @@ pub(super) enum Found {
     Bad,
 }
 
+/// A run as rows.
+pub(super) struct Run {
+    pub(super) row: TrajectoryRow,
+    pub(super) steps: Vec<StepRow>,
+    /// The same for the same log under any name.
+    pub(super) log_id: String,
+}
+
 /// The result of a job: a file, or some lines of one.
 pub(super) struct Part {
     pub(super) input: usize,
+    /// Parts of the file before this one.
+    pub(super) number: u64,
     /// The file ends here.
     pub(super) is_last: bool,
     pub(super) found: Found,
-    pub(super) trajectories: Vec<(TrajectoryRow, Vec<StepRow>)>,
+    pub(super) runs: Vec<Run>,
+    /// What the session in this file shares with another one.
+    pub(super) beginning: Option<Beginning>,
     pub(super) rejects: Vec<Rejected>,
     pub(super) losses: Losses,
     pub(super) fields: FieldCounts,
@@ -56,29 +71,44 @@ pub(super) struct Part {
 
 enum Job {
     File(usize),
-    Lines {
-        input: usize,
-        entry: &'static Entry,
-        bytes: Vec<u8>,
-        line: u64,
-        offset: u64,
-        error: Option<String>,
-        is_last: bool,
-    },
+    Batch(Batch),
+}
+
+/// Some lines of a big file.
+struct Batch {
+    input: usize,
+    entry: &'static Entry,
+    number: u64,
+    bytes: Vec<u8>,
+    line: u64,
+    offset: u64,
+    error: Option<String>,
+    is_last: bool,
 }
 
 /// A big file of lines on its way into batches.
-struct OpenLines {
+pub(super) struct OpenLines {
     input: usize,
     entry: &'static Entry,
     reader: Box<dyn BufRead + Send>,
+    number: u64,
     line: u64,
     offset: u64,
 }
 
+/// What a worker makes of a file.
+pub(super) enum Outcome {
+    Read(Part),
+    Big(OpenLines),
+}
+
+#[derive(Default)]
 struct Queue {
     next_input: usize,
-    open: Option<OpenLines>,
+    /// Big files by input: their lines come before other files.
+    open: BTreeMap<usize, OpenLines>,
+    /// Files in reading that may turn out to be big.
+    n_reading: usize,
     n_given: u64,
     n_written: u64,
     is_stopped: bool,
@@ -91,46 +121,71 @@ pub(super) fn for_each_part(
     threads: usize,
     mut each: impl FnMut(Part) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    let beginnings = sessions::beginnings(inputs, forced, threads)?;
     let window = 2 * threads as u64 + 2;
-    let first = Queue { next_input: 0, open: None, n_given: 0, n_written: 0, is_stopped: false };
-    let (queue, moved) = (Mutex::new(first), Condvar::new());
+    let (queue, moved) = (Mutex::new(Queue::default()), Condvar::new());
     // A worker that panicked has left no half state behind the lock: each field is set on its own.
     let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
     let next_job = || {
         let mut q = lock();
-        while !q.is_stopped && q.n_given >= q.n_written + window {
+        while !q.is_stopped {
+            if q.n_given < q.n_written + window {
+                if let Some(job) = q.next(inputs.len()) {
+                    q.n_given += 1;
+                    return Some(job);
+                }
+                if q.n_reading == 0 {
+                    return None;
+                }
+            }
             q = moved.wait(q).unwrap_or_else(PoisonError::into_inner);
         }
-        if q.is_stopped {
-            return None;
-        }
-        let job = q.next(inputs, forced)?;
-        q.n_given += 1;
-        Some((q.n_given - 1, job))
+        None
     };
-    let (sender, receiver) = mpsc::sync_channel::<(u64, Part)>(window as usize);
+    let read = |job: Job| {
+        let batch = match job {
+            Job::Batch(batch) => batch,
+            Job::File(i) => {
+                let read = read_input(i, inputs, forced);
+                let mut q = lock();
+                q.n_reading -= 1;
+                moved.notify_all();
+                match read {
+                    Outcome::Read(mut part) => {
+                        part.tell_beginning(beginnings.get(&i));
+                        return part;
+                    }
+                    Outcome::Big(open) => q.cut(open),
+                }
+            }
+        };
+        read_batch(batch, inputs, forced)
+    };
+    let (sender, receiver) = mpsc::sync_channel::<Part>(window as usize);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (sender, next_job) = (sender.clone(), &next_job);
+            let (sender, next_job, read) = (sender.clone(), &next_job, &read);
+            let guard = StopAtPanic(&queue, &moved);
             scope.spawn(move || {
-                while let Some((number, job)) = next_job() {
-                    if sender.send((number, read_job(job, inputs, forced))).is_err() {
+                let _guard = guard;
+                while let Some(job) = next_job() {
+                    if sender.send(read(job)).is_err() {
                         return;
                     }
                 }
             });
         }
         drop(sender);
-        let mut early: BTreeMap<u64, Part> = BTreeMap::new();
-        let mut next = 0;
+        let mut early: BTreeMap<(usize, u64), Part> = BTreeMap::new();
+        let mut next = (0, 0);
         let mut result = Ok(());
-        'parts: for (number, part) in &receiver {
-            early.insert(number, part);
+        'parts: for part in &receiver {
+            early.insert((part.input, part.number), part);
             while let Some(part) = early.remove(&next) {
-                next += 1;
+                next = if part.is_last { (next.0 + 1, 0) } else { (next.0, next.1 + 1) };
                 result = each(part);
                 let mut q = lock();
-                q.n_written = next;
+                q.n_written += 1;
                 q.is_stopped |= result.is_err();
                 drop(q);
                 moved.notify_all();
@@ -144,24 +199,33 @@ pub(super) fn for_each_part(
     })
 }
 
+/// Stops the queue when a worker panics: nobody waits for what it was to read.
+struct StopAtPanic<'a>(&'a Mutex<Queue>, &'a Condvar);
+
+impl Drop for StopAtPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).is_stopped = true;
+            self.1.notify_all();
+        }
+    }
+}
+
 impl Queue {
-    fn next(&mut self, inputs: &[Input], forced: Option<&'static Entry>) -> Option<Job> {
-        if let Some(open) = self.open.take() {
-            return Some(self.batch(open));
+    fn next(&mut self, n_inputs: usize) -> Option<Job> {
+        if let Some((_, open)) = self.open.pop_first() {
+            return Some(Job::Batch(self.cut(open)));
         }
-        let i = self.next_input;
-        let input = inputs.get(i)?;
+        if self.next_input == n_inputs {
+            return None;
+        }
         self.next_input += 1;
-        if input.n_bytes > BIG_FILE_BYTES
-            && let Some(open) = open_lines(i, input, forced)
-        {
-            return Some(self.batch(open));
-        }
-        Some(Job::File(i))
+        self.n_reading += 1;
+        Some(Job::File(self.next_input - 1))
     }
 
     /// Cuts the next batch of whole lines off an open file.
-    fn batch(&mut self, mut open: OpenLines) -> Job {
+    fn cut(&mut self, mut open: OpenLines) -> Batch {
         let mut bytes = Vec::with_capacity(BATCH_BYTES + (64 << 10));
         let mut error = None;
         let mut is_last = false;
@@ -175,27 +239,14 @@ impl Queue {
             Err(e) => error = Some(e.to_string()),
         }
         is_last |= error.is_some();
-        let (input, entry, line, offset) = (open.input, open.entry, open.line, open.offset);
+        let OpenLines { input, entry, number, line, offset, .. } = open;
+        open.number += 1;
         open.line += memchr::memchr_iter(b'\n', &bytes).count() as u64;
         open.offset += bytes.len() as u64;
         if !is_last {
-            self.open = Some(open);
+            self.open.insert(input, open);
         }
-        Job::Lines { input, entry, bytes, line, offset, error, is_last }
-    }
-}
-
-/// Opens a big file if it can be cut at its line ends.
-fn open_lines(i: usize, input: &Input, forced: Option<&'static Entry>) -> Option<OpenLines> {
-    let mut reader = input::open(&input.path).ok()?;
-    let mut head = Vec::new();
-    let (found, _) = detect(&mut *reader, &mut head, forced, MAX_HEAD_BYTES).ok()?;
-    match found {
-        Detected::Log(entry, Layout::Lines) if matches!(entry.reading, Reading::Values(_)) => {
-            let reader = Box::new(std::io::Cursor::new(head).chain(reader));
-            Some(OpenLines { input: i, entry, reader, line: 1, offset: 0 })
-        }
-        _ => None,
+        Batch { input, entry, number, bytes, line, offset, error, is_last }
     }
 }
 
@@ -206,13 +257,13 @@ fn detect(
     forced: Option<&'static Entry>,
     max: usize,
 ) -> std::io::Result<(Detected, bool)> {
-    let mut n = HEAD_BYTES;
+    let mut n = HEAD_BYTES.max(head.len());
     loop {
         let is_whole = input::read_head(reader, head, n)?;
-        if let Some(entry) = forced {
-            return Ok((Detected::Log(entry, layout(entry, head, is_whole)), is_whole));
-        }
-        let found = formats::detect(head, is_whole);
+        let found = match forced {
+            Some(entry) => as_format(entry, head, is_whole),
+            None => formats::detect(head, is_whole),
+        };
         if !matches!(found, Detected::More) || n >= max {
             return Ok((found, is_whole));
         }
@@ -220,50 +271,37 @@ fn detect(
     }
 }
 
-fn read_job(job: Job, inputs: &[Input], forced: Option<&'static Entry>) -> Part {
+/// Reads a file, or opens it if it is a big one of lines.
+pub(super) fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>) -> Outcome {
     take_counts();
-    let input = match &job {
-        Job::File(input) | Job::Lines { input, .. } => *input,
-    };
-    let mut part = Part {
-        input,
-        is_last: true,
-        found: Found::Bad,
-        trajectories: Vec::new(),
-        rejects: Vec::new(),
-        losses: Losses::default(),
-        fields: FieldCounts::default(),
-        n_bytes: 0,
-    };
-    let is_start = matches!(job, Job::File(_) | Job::Lines { offset: 0, .. });
-    match job {
-        Job::File(_) => {
-            if let Some(problem) = &inputs[input].problem {
-                part.reject(None, 0, problem.clone());
-            } else if let Err(error) = read_file(&inputs[input], forced, &mut part) {
-                part.reject(None, part.n_bytes, format!("cannot read on: {error}"));
-            }
-        }
-        Job::Lines { entry, bytes, line, offset, error, is_last, .. } => {
-            part.is_last = is_last;
-            part.found = Found::Log(entry.name);
-            let source = Source::new(&inputs[input].name, entry.name);
-            part.read_lines_of(&bytes, entry, &source, line, offset);
-            if let Some(error) = error {
-                part.reject(None, offset + part.n_bytes, format!("cannot read on: {error}"));
-            }
+    let input = &inputs[i];
+    let mut part = Part::new(i, 0);
+    if let Some(problem) = &input.problem {
+        part.reject(None, 0, problem.clone());
+    } else {
+        match read_file(i, input, forced, &mut part) {
+            Ok(None) => {}
+            Ok(Some(open)) => return Outcome::Big(open),
+            Err(error) => part.reject(None, part.n_bytes, format!("cannot read on: {error}")),
         }
     }
-    if let Some(entry) =
-        forced.filter(|_| is_start && part.trajectories.is_empty() && part.rejects.is_empty())
-        && let Some(other) = other_format(&inputs[input], entry)
-    {
-        let reason = format!(
-            "not of the format {} (looks like: {other})\nhint: without --format the format of each file is told",
-            entry.name
-        );
-        part.reject(None, 0, reason);
+    part.check_format(input, forced);
+    part.fields = take_counts();
+    Outcome::Read(part)
+}
+
+fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) -> Part {
+    take_counts();
+    let input = &inputs[batch.input];
+    let mut part = Part::new(batch.input, batch.number);
+    part.is_last = batch.is_last;
+    part.found = Found::Log(batch.entry.name);
+    let source = Source::new(&input.name, batch.entry.name);
+    part.read_lines_of(&batch.bytes, batch.entry, &source, batch.line, batch.offset);
+    if let Some(error) = batch.error {
+        part.reject(None, batch.offset + part.n_bytes, format!("cannot read on: {error}"));
     }
+    part.check_format(input, forced);
     part.fields = take_counts();
     part
 }
@@ -281,26 +319,38 @@ fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
     }
 }
 
-/// Reads a file of any kind. Small files are read at once, others line by line where they have lines.
-fn read_file(input: &Input, forced: Option<&'static Entry>, part: &mut Part) -> std::io::Result<()> {
-    if input.n_bytes <= BIG_FILE_BYTES {
-        let (bytes, read) = input::read_small(&input.path, MAX_SMALL_BYTES)?;
-        if bytes.len() < MAX_SMALL_BYTES {
-            if bytes.is_empty() && read.is_err() {
-                return read;
-            }
+/// Reads a file of any kind. Small files are read at once, sessions line by line; big files of other lines
+/// are only opened.
+fn read_file(
+    i: usize,
+    input: &Input,
+    forced: Option<&'static Entry>,
+    part: &mut Part,
+) -> std::io::Result<Option<OpenLines>> {
+    let Small { bytes: mut head, result, rest } = if input.n_bytes <= BIG_FILE_BYTES {
+        input::read_small(&input.path, BIG_BYTES)?
+    } else {
+        Small { bytes: Vec::new(), result: Ok(()), rest: Some(input::open(&input.path)?) }
+    };
+    let Some(mut reader) = rest else {
+        if !head.is_empty() || result.is_ok() {
             let found = match forced {
-                Some(entry) => Detected::Log(entry, layout(entry, &bytes, true)),
-                None => detect_in(&bytes),
+                Some(entry) => as_format(entry, &head, true),
+                None => detect_in(&head),
             };
-            part.read_found(found, bytes, None, input)?;
-            return read;
+            part.read_found(found, head, None, input)?;
         }
-    }
-    let mut reader = input::open(&input.path)?;
-    let mut head = Vec::new();
+        return result.map(|()| None);
+    };
     let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX)?;
-    part.read_found(found, head, (!is_whole).then_some(reader), input)
+    if let (&Detected::Log(entry, Layout::Lines), false) = (&found, is_whole)
+        && matches!(entry.reading, Reading::Values(_))
+    {
+        let reader = Box::new(std::io::Cursor::new(head).chain(reader));
+        return Ok(Some(OpenLines { input: i, entry, reader, number: 0, line: 1, offset: 0 }));
+    }
+    part.read_found(found, head, (!is_whole).then_some(reader), input)?;
+    Ok(None)
 }
 
 /// Tells the format of a file in memory, by its head if that is enough.
@@ -314,12 +364,13 @@ fn detect_in(bytes: &[u8]) -> Detected {
     formats::detect(bytes, true)
 }
 
-/// How a file is cut into values when its format is given.
-fn layout(entry: &Entry, head: &[u8], is_whole: bool) -> Layout {
-    match entry.reading {
-        Reading::Session(_) => Layout::Lines,
+/// A file whose format is given: how it is cut into values.
+fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
+    let layout = match entry.reading {
+        Reading::Session { .. } => Some(Layout::Lines),
         Reading::Values(_) => formats::layout_of(head, is_whole),
-    }
+    };
+    layout.map_or(Detected::More, |layout| Detected::Log(entry, layout))
 }
 
 /// A head and what comes after it.
@@ -331,6 +382,43 @@ fn all(mut head: Vec<u8>, rest: Option<Box<dyn BufRead + Send>>) -> std::io::Res
 }
 
 impl Part {
+    fn new(input: usize, number: u64) -> Self {
+        Part {
+            input,
+            number,
+            is_last: true,
+            found: Found::Bad,
+            runs: Vec::new(),
+            beginning: None,
+            rejects: Vec::new(),
+            losses: Losses::default(),
+            fields: FieldCounts::default(),
+            n_bytes: 0,
+        }
+    }
+
+    /// A reject, if the start of a file gave nothing in the format that was given.
+    fn check_format(&mut self, input: &Input, forced: Option<&'static Entry>) {
+        if let Some(entry) =
+            forced.filter(|_| self.number == 0 && self.runs.is_empty() && self.rejects.is_empty())
+            && let Some(other) = other_format(input, entry)
+        {
+            let reason = format!(
+                "not of the format {} (looks like: {other})\nhint: without --format the format of each file is told",
+                entry.name
+            );
+            self.reject(None, 0, reason);
+        }
+    }
+
+    /// Takes what is known of the session in this file.
+    fn tell_beginning(&mut self, beginning: Option<&Beginning>) {
+        self.beginning = beginning.copied();
+        if beginning == Some(&Beginning::Shared) {
+            self.losses.add("session that begins as another session does");
+        }
+    }
+
     /// Reads what was found: `head`, and what the reader still has.
     fn read_found(
         &mut self,
@@ -378,8 +466,9 @@ impl Part {
         }
         for mut trajectory in sink.trajectories.drain(..) {
             let row = TrajectoryRow::from(&trajectory);
+            let log_id = trajectory.log_id();
             let steps = step_rows(&trajectory.id, std::mem::take(&mut trajectory.steps));
-            self.trajectories.push((row, steps));
+            self.runs.push(Run { row, steps, log_id });
         }
     }
 
@@ -390,7 +479,7 @@ impl Part {
         let mut sink = Sink::new(source);
         match entry.reading {
             Reading::Values(read) => formats::read_repaired(text, &mut sink, read),
-            Reading::Session(open) => {
+            Reading::Session { open, .. } => {
                 let mut session = open();
                 formats::read_repaired(text, &mut sink, |value, _| session.value(value));
                 session.finish(&mut sink);
@@ -445,7 +534,7 @@ struct Lines<'a> {
 impl<'a> Lines<'a> {
     fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
         let session = match entry.reading {
-            Reading::Session(open) => Some(open()),
+            Reading::Session { open, .. } => Some(open()),
             Reading::Values(_) => None,
         };
         Lines { sink: Sink::new(source), reading: entry.reading, session, line, offset }
@@ -460,7 +549,7 @@ impl<'a> Lines<'a> {
                     formats::read_repaired(text, &mut self.sink, |value, _| session.value(value));
                 }
                 (None, Reading::Values(read)) => formats::read_repaired(text, &mut self.sink, read),
-                (None, Reading::Session(_)) => {}
+                (None, Reading::Session { .. }) => {}
             }
             part.take(&mut self.sink, Some(self.line), self.offset);
         }

@@ -3,8 +3,10 @@
 //! A run is meant if its task id is in the file and its folder fits. A SWE-bench run report names the run
 //! in its file name (`<model>.<run>.json`): a folder of the run must have that name, or the report
 //! must lie in the same folder as the run. A `results.json` speaks of all runs under its folder. A folder
-//! named `labels`, `results`, `reports`, `logs` or `evaluation` speaks of the folder around it. The
-//! nearest file wins; if equally near files contradict each other the label stays unknown.
+//! named `labels`, `results`, `reports`, `logs` or `evaluation` speaks of the folder around it. An evaluation
+//! is of one agent: where runs of several could be meant, it is the one whose runs lie nearest to the label
+//! file, and if several are equally near the label stays unknown. The nearest file wins; if equally near
+//! files contradict each other the label stays unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +31,8 @@ pub(crate) struct LabelFile {
     verdicts: BTreeMap<String, Verdict>,
     /// Tasks that are not named are not resolved (`results.json` lists only what was).
     others_unresolved: bool,
+    /// Agents with runs that it could speak of, and how near the nearest of these lies.
+    agents: BTreeMap<String, usize>,
     /// Runs it was joined to.
     pub(crate) n_joined: u64,
 }
@@ -103,6 +107,7 @@ impl LabelFile {
             run,
             verdicts,
             others_unresolved: kind == "swebench-results",
+            agents: BTreeMap::new(),
             n_joined: 0,
         })
     }
@@ -117,9 +122,8 @@ impl LabelFile {
             return None;
         }
         if let Some(run) = &self.run {
-            let folder = source.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let is_named = folder.split('/').any(|part| part == run);
-            let is_beside = folder == self.name.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let is_named = folder(source).split('/').any(|part| part == run);
+            let is_beside = folder(source) == folder(&self.name);
             if !is_named && !is_beside {
                 return None;
             }
@@ -129,11 +133,33 @@ impl LabelFile {
         let is_swe = self.others_unresolved && task.contains("__") && !task.contains(' ');
         known.or(is_swe.then_some(Verdict { resolved: Some(false) }))
     }
+
+    /// Whether the evaluation can only be of this agent, by the runs that were met.
+    fn is_of(&self, agent: &str) -> bool {
+        let Some(distance) = self.agents.get(agent) else {
+            return false;
+        };
+        self.agents.iter().all(|(other, d)| other == agent || d > distance)
+    }
+}
+
+/// The folder of a file, empty at the top.
+fn folder(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The number of steps up and down from one folder to another.
+fn distance(a: &str, b: &str) -> usize {
+    let parts =
+        |folder: &str| folder.split('/').filter(|p| !p.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let (a, b) = (parts(a), parts(b));
+    let n_shared = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    a.len() + b.len() - 2 * n_shared
 }
 
 /// The folder of the runs that a label file speaks of.
 fn scope(name: &str) -> String {
-    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let folder = folder(name);
     let (parent, last) = folder.rsplit_once('/').unwrap_or(("", folder));
     let is_side = ["labels", "results", "reports", "logs", "evaluation"].contains(&last);
     let scope = if is_side { parent } else { folder };
@@ -160,11 +186,27 @@ impl Labels {
         self.files.iter().any(LabelFile::has_verdicts)
     }
 
+    /// Takes note of whose run this is; to be told of all runs before the first is joined.
+    pub(crate) fn meet(&mut self, source: &str, task: &str, agent: &str) {
+        for file in &mut self.files {
+            if file.verdict(source, task).is_none() {
+                continue;
+            }
+            let distance = distance(folder(&file.name), folder(source));
+            match file.agents.get_mut(agent) {
+                Some(nearest) => *nearest = distance.min(*nearest),
+                None => {
+                    file.agents.insert(agent.to_owned(), distance);
+                }
+            }
+        }
+    }
+
     /// The label of a run: resolved or not or unknown, and the file that says so.
-    pub(crate) fn join(&mut self, source: &str, task: &str) -> Option<(Option<bool>, String)> {
+    pub(crate) fn join(&mut self, source: &str, task: &str, agent: &str) -> Option<(Option<bool>, String)> {
         let mut found: Vec<(usize, usize, Verdict)> = Vec::new();
         for (i, file) in self.files.iter().enumerate() {
-            if let Some(verdict) = file.verdict(source, task) {
+            if let Some(verdict) = file.verdict(source, task).filter(|_| file.is_of(agent)) {
                 found.push((file.scope.len(), i, verdict));
             }
         }
@@ -189,17 +231,23 @@ mod tests {
         Labels { files, ..Labels::default() }
     }
 
+    /// Joins a run of the only agent.
+    fn join(l: &mut Labels, source: &str, task: &str) -> Option<(Option<bool>, String)> {
+        l.meet(source, task, "a");
+        l.join(source, task, "a")
+    }
+
     #[test]
     fn a_run_report_speaks_of_the_folder_of_its_run() {
         let report = r#"{"resolved_ids":["a__b-1"],"unresolved_ids":["a__b-2"],"error_ids":["a__b-3"],"schema_version":2}"#;
         let mut l = labels(&[("x/labels/model.run_1.json", "swebench-run-report", report)]);
         let name = "x/labels/model.run_1.json".to_owned();
-        assert_eq!(l.join("x/run_1/a__b-1.traj.json", "a__b-1"), Some((Some(true), name.clone())));
-        assert_eq!(l.join("x/run_1/a__b-2.traj.json", "a__b-2"), Some((Some(false), name.clone())));
-        assert_eq!(l.join("x/run_1/a__b-3.traj.json", "a__b-3"), Some((None, name)));
-        assert_eq!(l.join("x/run_1/a__b-4.traj.json", "a__b-4"), None);
-        assert_eq!(l.join("x/run_2/a__b-1.traj.json", "a__b-1"), None);
-        assert_eq!(l.join("y/run_1/a__b-1.traj.json", "a__b-1"), None);
+        assert_eq!(join(&mut l, "x/run_1/a__b-1.traj.json", "a__b-1"), Some((Some(true), name.clone())));
+        assert_eq!(join(&mut l, "x/run_1/a__b-2.traj.json", "a__b-2"), Some((Some(false), name.clone())));
+        assert_eq!(join(&mut l, "x/run_1/a__b-3.traj.json", "a__b-3"), Some((None, name)));
+        assert_eq!(join(&mut l, "x/run_1/a__b-4.traj.json", "a__b-4"), None);
+        assert_eq!(join(&mut l, "x/run_2/a__b-1.traj.json", "a__b-1"), None);
+        assert_eq!(join(&mut l, "y/run_1/a__b-1.traj.json", "a__b-1"), None);
         assert_eq!(l.files[0].n_joined, 3);
     }
 
@@ -207,10 +255,28 @@ mod tests {
     fn results_list_what_was_resolved() {
         let results = r#"{"no_generation":[],"no_logs":["a__b-3"],"resolved":["a__b-1"]}"#;
         let mut l = labels(&[("x/results/results.json", "swebench-results", results)]);
-        assert_eq!(l.join("x/trajs/a__b-1.traj", "a__b-1").unwrap().0, Some(true));
-        assert_eq!(l.join("x/trajs/a__b-2.traj", "a__b-2").unwrap().0, Some(false));
-        assert_eq!(l.join("x/trajs/a__b-3.traj", "a__b-3").unwrap().0, None);
-        assert_eq!(l.join("x/trajs/chat.jsonl", "chat-1"), None);
+        assert_eq!(join(&mut l, "x/trajs/a__b-1.traj", "a__b-1").unwrap().0, Some(true));
+        assert_eq!(join(&mut l, "x/trajs/a__b-2.traj", "a__b-2").unwrap().0, Some(false));
+        assert_eq!(join(&mut l, "x/trajs/a__b-3.traj", "a__b-3").unwrap().0, None);
+        assert_eq!(join(&mut l, "x/trajs/chat.jsonl", "chat-1"), None);
+    }
+
+    #[test]
+    fn results_are_of_the_agent_whose_runs_lie_nearest() {
+        let results = r#"{"no_generation":[],"no_logs":[],"resolved":["a__b-1"]}"#;
+        let joined = |name: &str, runs: &[(&str, &str)]| -> Vec<Option<bool>> {
+            let mut l = labels(&[(name, "swebench-results", results)]);
+            runs.iter().for_each(|(source, agent)| l.meet(source, "a__b-1", agent));
+            runs.iter().map(|(source, agent)| l.join(source, "a__b-1", agent)?.0).collect()
+        };
+        let beside = [("x/a__b-1.traj", "s"), ("x/mini/a__b-1.traj.json", "m")];
+        assert_eq!(joined("x/results.json", &beside), [Some(true), None]);
+        assert_eq!(joined("x/results/results.json", &beside), [Some(true), None]);
+        let apart = [("x/s/a__b-1.traj", "s"), ("x/mini/a__b-1.traj.json", "m")];
+        assert_eq!(joined("x/results.json", &apart), [None, None]);
+        assert_eq!(joined("x/s/results/results.json", &apart), [Some(true), None]);
+        let one = [("x/a__b-1.traj", "s"), ("x/deep/a__b-1.traj", "s")];
+        assert_eq!(joined("x/results.json", &one), [Some(true), Some(true)]);
     }
 
     #[test]
@@ -219,10 +285,10 @@ mod tests {
         let no = r#"{"resolved":[],"no_logs":["a__b-2"]}"#;
         let mut l =
             labels(&[("results.json", "swebench-results", yes), ("other.json", "swebench-results", no)]);
-        assert_eq!(l.join("a__b-1.traj", "a__b-1"), None);
+        assert_eq!(join(&mut l, "a__b-1.traj", "a__b-1"), None);
         assert_eq!(l.contradicted.len(), 1);
         let mut l =
             labels(&[("results.json", "swebench-results", yes), ("x/results.json", "swebench-results", no)]);
-        assert_eq!(l.join("x/a__b-1.traj", "a__b-1").unwrap().0, Some(false));
+        assert_eq!(join(&mut l, "x/a__b-1.traj", "a__b-1").unwrap().0, Some(false));
     }
 }

@@ -4,7 +4,8 @@
 //! Files are read in parallel, big JSONL files in batches of lines; results are written in the order of
 //! names and positions, whatever the number of threads. Only a bounded number of jobs is in flight,
 //! so memory depends on the largest document (or session, or batch), not on how many there are; what grows
-//! with the number of runs is 24 bytes each, to tell duplicates. All files are written under temporary
+//! with the number of runs is 24 bytes each, to tell duplicates, and as much for each session, to tell those
+//! that begin alike. All files are written under temporary
 //! names and renamed at the end, `ingest.json` last: a dataset without it is not finished.
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,10 +22,12 @@ use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
 mod input;
 mod jobs;
 mod labels;
+mod sessions;
 
 use input::Input;
-use jobs::{Found, Part};
+use jobs::{Found, Part, Run};
 use labels::{LabelFile, Labels};
+use sessions::Beginning;
 
 /// Row groups are closed at about this much text, so that units of work are small.
 const ROW_GROUP_BYTES: usize = 8 << 20;
@@ -75,12 +78,12 @@ pub struct FormatTotals {
     pub fields_dropped: BTreeMap<String, u64>,
 }
 
-/// A run that was there before.
+/// A run that is there already.
 #[derive(Clone, Debug, Serialize)]
 pub struct Duplicate {
     pub trajectory: String,
     pub source: String,
-    /// File that holds the same run and was read first.
+    /// File that holds the same run and was read first, or a session that begins with all of this one.
     pub repeats: String,
 }
 
@@ -191,7 +194,7 @@ pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
     let (mut n_bytes, mut n_trajectories) = (0, 0);
     jobs::for_each_part(&inputs, forced, options.threads.max(1), |part| {
         n_bytes += part.n_bytes;
-        n_trajectories += part.trajectories.len() as u64;
+        n_trajectories += part.runs.len() as u64;
         Ok(())
     })?;
     Ok((n_bytes, n_trajectories))
@@ -228,7 +231,7 @@ struct Output {
     steps: TableWriter<StepRow>,
     rejects: BufWriter<File>,
     files: BufWriter<File>,
-    /// Which input a run was read from first, by id.
+    /// Which input a run was read from first, by its log id.
     seen: HashMap<u128, u32>,
     dataset: blake3::Hasher,
     labels: Labels,
@@ -314,18 +317,22 @@ impl Output {
             Found::Bad => "unreadable",
         };
         let (mut n_duplicates, mut n_text) = (0, 0);
-        for (trajectory, steps) in part.trajectories {
-            let id = u128::from_str_radix(&trajectory.trajectory, 16).context("an id is a hex number")?;
-            if let Some(first) = self.seen.get(&id) {
+        for Run { row: trajectory, steps, log_id } in part.runs {
+            let log_id = u128::from_str_radix(&log_id, 16).context("an id is a hex number")?;
+            let repeats = match part.beginning {
+                Some(Beginning::Whole(other)) => Some(other),
+                _ => self.seen.get(&log_id).map(|first| *first as usize),
+            };
+            if let Some(other) = repeats {
                 n_duplicates += 1;
                 self.report.duplicates.push(Duplicate {
                     trajectory: trajectory.trajectory,
                     source: name.clone(),
-                    repeats: inputs[*first as usize].name.clone(),
+                    repeats: inputs[other].name.clone(),
                 });
                 continue;
             }
-            self.seen.insert(id, part.input as u32);
+            self.seen.insert(log_id, part.input as u32);
             self.dataset.update(trajectory.trajectory.as_bytes());
             self.report.trajectories += 1;
             self.report.steps += steps.len() as u64;
@@ -446,16 +453,27 @@ fn add_all(to: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {
 
 /// Writes the table of trajectories again with what the label files say; one row group at a time.
 ///
-/// Label files may come after their runs, so this cannot be done on the way.
+/// Label files may come after their runs, so this cannot be done on the way; and whose runs a file speaks of
+/// is known when all were met.
 fn join_labels(dir: &Path, labels: &mut Labels, report: &mut Report) -> anyhow::Result<()> {
     let path = unfinished(dir, "trajectories.parquet");
     let joined = unfinished(dir, "joined.parquet");
+    let n_row_groups = store::row_groups::<TrajectoryRow>(&path)?;
+    for row_group in 0..n_row_groups {
+        for row in store::read_row_group::<TrajectoryRow>(&path, row_group)? {
+            if let Some(task) = &row.task_id {
+                labels.meet(&row.source, task, row.agent.as_ref().unwrap_or(&row.format));
+            }
+        }
+    }
     let mut writer = TableWriter::create(&joined, ROW_GROUP_BYTES)?;
-    for row_group in 0..store::row_groups::<TrajectoryRow>(&path)? {
+    for row_group in 0..n_row_groups {
         for mut row in store::read_row_group::<TrajectoryRow>(&path, row_group)? {
             if row.resolved.is_none()
-                && let Some((resolved, file)) =
-                    row.task_id.as_deref().and_then(|t| labels.join(&row.source, t))
+                && let Some((resolved, file)) = row
+                    .task_id
+                    .as_deref()
+                    .and_then(|t| labels.join(&row.source, t, row.agent.as_ref().unwrap_or(&row.format)))
             {
                 row.resolved = resolved;
                 row.label_source = Some(file);

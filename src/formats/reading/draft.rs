@@ -74,6 +74,16 @@ impl Draft {
         !self.open.is_empty()
     }
 
+    /// Number of steps so far.
+    pub(crate) fn n_steps(&self) -> usize {
+        self.builder.steps().len()
+    }
+
+    /// Forgets the steps, not the losses.
+    pub(crate) fn clear(&mut self) {
+        self.builder = Builder::new();
+    }
+
     /// A system prompt.
     pub(crate) fn system(&mut self, text: String) {
         self.push_text(Role::System, Kind::System, text);
