@@ -818,7 +818,7 @@ mod tests {
             let turns: Vec<(&str, &str, &str)> = commands.iter().map(|c| ("", c.as_str(), "x")).collect();
             facts(&turns).turns[1..].iter().map(|f| f.files[0].0).collect()
         };
-        assert_eq!(files(&["src/a/u.py", "u.py", "/work/src/a/u.py", "lib/u.py", "u.py"]), [0, 0, 0, 1, 0]);
+        assert_eq!(files(&["src/a/u.py", "u.py", "/repo/src/a/u.py", "lib/u.py", "u.py"]), [0, 0, 0, 1, 0]);
         // The longest spelling counts: what was read as `u.py` is in `src`.
         assert_eq!(files(&["u.py", "src/u.py", "lib/u.py"]), [0, 0, 1]);
         // Of several none is taken; parts of names are no parts of paths.

@@ -212,7 +212,7 @@ mod tests {
             choices in proptest::collection::vec((0usize..12, 0usize..6), 1..70),
             cut in 1usize..70,
         ) {
-            const SPELLED: [&str; 6] = ["src/a.py", "a.py", "/work/src/a.py", "lib/a.py", "b.py", "src/b.py"];
+            const SPELLED: [&str; 6] = ["src/a.py", "a.py", "/repo/src/a.py", "lib/a.py", "b.py", "src/b.py"];
             const PLAIN: [&str; 6] = ["src/a.py", "src/b.py", "src/c.py", "lib/a.py", "lib/d.py", "e.py"];
             let pairs = [SPELLED, PLAIN].map(|files| {
                 let script = script(&files, &choices);
