@@ -84,14 +84,14 @@ def kinds_of(logs):
 
 
 def told(results, seeds):
-    """Medians of the difference in savings, the metric under turns, its difference and interval; in how many halvings that holds 0."""
+    """Medians of the difference in savings, the metric under turns, its difference and interval; in how many halvings that is below, around and above 0."""
     results = [r for r in results if r]
     if len(results) < seeds // 2:
         return None
     middle = lambda values: statistics.median(values)  # noqa: E731
     low, high = (middle([r[2][side] for r in results]) for side in (0, 1))
-    holds = sum(r[2][0] <= 0 <= r[2][1] for r in results)
-    return middle([r[0] for r in results]), middle([r[3] for r in results]), middle([r[1] for r in results]), low, high, holds, len(results)
+    below, above = sum(r[2][1] < 0 for r in results), sum(r[2][0] > 0 for r in results)
+    return middle([r[0] for r in results]), middle([r[3] for r in results]), middle([r[1] for r in results]), low, high, below, len(results) - below - above, above
 
 
 def best_of(grid, cells, semantic, logs, tuning):
@@ -157,16 +157,16 @@ def halved(run, seeds):
             for metric in range(len(METRICS)):
                 row = told(results[metric], seeds)
                 if row:
-                    tables[metric].append((*head, "%+.3f | %.3f | %+.3f | [%+.3f, %+.3f] | %d of %d" % row))
+                    tables[metric].append((*head, "%+.3f | %.3f | %+.3f | [%+.3f, %+.3f] | %d, %d, %d" % row))
             cells_of = [told(results[kind], seeds) for kind, _ in classes]
-            # Decided in more than half of the halvings: with a star.
+            # Decided the same way in more than half of the halvings: with a star.
             tables["kinds"].append((*head, " | ".join(
-                ["-"] + ["-" if row is None else "%+.3f%s" % (row[2], "*" if 2 * row[5] < row[6] else "") for row in cells_of])))
+                ["-"] + ["-" if row is None else "%+.3f%s" % (row[2], "*" if 2 * max(row[5], row[7]) > sum(row[5:]) else "") for row in cells_of])))
     print("%d logs of %d repositories, %d halvings" % (len(logs), len(names), seeds))
     for metric, name in enumerate(NAMES):
         if tables[metric]:
-            table("%s beside | difference | median interval | halvings in which it holds 0 |" % name, tables[metric])
-    print("\nNeeds kept, difference, by kind of log (number of logs); * interval without 0 in most halvings.")
+            table("%s beside | difference | median interval | halvings below, around, above 0 |" % name, tables[metric])
+    print("\nNeeds kept, difference, by kind of log (number of logs); * interval on the same side of 0 in most halvings.")
     table("".join("%s (%d) | " % (name, len(of)) for name, of in classes).rstrip(), tables["kinds"])
 
 
