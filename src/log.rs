@@ -41,7 +41,10 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mention {
     pub span: u32,
+    /// What it goes by in the whole log, where the spellings of a path are one atom. Scores look at it.
     pub atom: AtomId,
+    /// The atom as it is spelled here, which later turns do not change. Strategies and triggers look at it.
+    pub spelled: AtomId,
     pub flags: u8,
 }
 
@@ -192,7 +195,7 @@ impl Log {
             start = end;
             while let Some((((text, kind), _), flags)) = atoms.next_if(|a| a.0.1 as usize == i) {
                 let atom = self.intern(text, kind)?;
-                self.mentions.push(Mention { span, atom, flags });
+                self.mentions.push(Mention { span, atom, spelled: atom, flags });
             }
             self.mention_of.push(self.mentions.len() as u32);
         }
@@ -423,6 +426,8 @@ mod tests {
             log.mentions_of_step(step).iter().map(|m| log.atoms[m.atom as usize].text.as_str()).collect()
         };
         assert_eq!(name(1), ["src/db/models.py", "conftest.py"]);
+        let spelled = log.mentions_of_step(1).iter().map(|m| log.atoms[m.spelled as usize].text.as_str());
+        assert_eq!(spelled.collect::<Vec<_>>(), ["models.py", "conftest.py"]);
         assert_eq!(log.find_atom("models.py"), log.find_atom("src/db/models.py"));
     }
 

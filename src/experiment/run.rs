@@ -130,6 +130,7 @@ pub fn run_with(
         if !complete {
             let damaged = set_aside(out, &units)?;
             if !damaged.is_empty() && !options.finish {
+                outcome.skipped = outcome.skipped.saturating_sub(damaged.len());
                 Runner::new(plan, data, out, &scratch, unit_fn, options).run(&damaged, &mut outcome)?;
             }
         }
@@ -501,7 +502,7 @@ impl<'a> Runner<'a> {
 
     fn run(&self, shard: &[&Unit], outcome: &mut Outcome) -> anyhow::Result<()> {
         let todo: Vec<&Unit> = shard.iter().copied().filter(|u| !is_published(self.out, u)).collect();
-        outcome.skipped = shard.len() - todo.len();
+        outcome.skipped += shard.len() - todo.len();
         if todo.is_empty() {
             return Ok(());
         }
@@ -1323,6 +1324,12 @@ mod tests {
         assert_eq!((early.missing.len(), early.finished), (3, false));
         let outcome = place.run("r", &Options::default(), &rows).unwrap();
         assert_eq!((outcome.done, outcome.finished, outcome.nondeterministic), (3, true, 0));
+        assert_eq!(outcome.skipped, outcome.n_units - 3);
+        // Found damaged in the same command that looked for what is left.
+        fs::remove_file(&parts("events")[0]).unwrap();
+        fs::remove_file(place.out("r/_SUCCESS")).unwrap();
+        let outcome = place.run("r", &Options::default(), &rows).unwrap();
+        assert_eq!((outcome.done, outcome.skipped), (1, outcome.n_units - 1));
         assert!(tables(&place.out("r")) == tables(&place.out("whole")));
         // A final table is joined again from the parts.
         let scores = place.out("r/scores.parquet");

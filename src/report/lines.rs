@@ -114,6 +114,8 @@ placed! {
     CONSTRAINT_RETENTION = "constraint_retention", Set::Whole;
     PROBE_SUPPORT = "probe_support", Set::Whole;
     SALIENCE_SIMILAR = "salience_recall_similar", Set::Whole;
+    SALIENCE_PRECISION_SIMILAR = "salience_precision_similar", Set::Whole;
+    SALIENCE_F1_SIMILAR = "salience_f1_similar", Set::Whole;
     PROBE_ACCURACY = "probe_accuracy", Set::Whole;
     JUDGE = "judge", Set::Whole;
     GOAL_COHERENCE = "goal_coherence", Set::Whole;

@@ -13,7 +13,7 @@ use super::tables::Table;
 const MIN_ROOM: f64 = 0.02;
 
 /// Scores with a floor and a ceiling, with their headings.
-const PLACED: [(&str, Placed); 13] = [
+const PLACED: [(&str, Placed); 15] = [
     ("Salience recall: annotated spans that still stand in the context verbatim", placed::SALIENCE_RECALL),
     ("Salience precision: words kept that belong to such spans", placed::SALIENCE_PRECISION),
     ("Salience F1", placed::SALIENCE_F1),
@@ -21,6 +21,11 @@ const PLACED: [(&str, Placed); 13] = [
     ("Probes supported: questions that can still be answered from the context", placed::PROBE_SUPPORT),
     ("Probes answered by a model that reads the context", placed::PROBE_ACCURACY),
     ("Spans in the context, in the same or other words (cosine of at least 0.85)", placed::SALIENCE_SIMILAR),
+    (
+        "Sentences kept that say what such spans say, one to one; floor: the scope's own sentences",
+        placed::SALIENCE_PRECISION_SIMILAR,
+    ),
+    ("F1 of spans and kept sentences, paired one to one by meaning", placed::SALIENCE_F1_SIMILAR),
     ("Goal coherence: the goal in force, where it was stated in what is compressed", placed::GOAL_COHERENCE),
     (
         "Likelihood retention: what a model that reads the context is still told of the agent's next calls (no annotation)",

@@ -258,6 +258,15 @@ mod tests {
         assert_eq!(of(&rows("My cat comes along."), "salience_recall_similar", "point=end").0, Some(0.5));
         assert_eq!(of(&rows("Along comes my cat!"), "salience_recall_similar", "point=end").0, Some(0.5));
         assert_eq!(of(&rows("Along comes my cat!"), "salience_recall", "point=end").0, Some(0.25));
+        assert_eq!(of(&rows("Along comes my cat!"), "salience_recall_similar", "point=end type=constraint").0, Some(1.0));
+        // Of three sentences two say what the cat's span says: one pair of three sentences and four spans. In the scope
+        // each of the four stands in a sentence of its own, of seven.
+        let cats = rows("Along comes my cat! We talked. My cat comes along, too.");
+        let (value, floor, ceiling) = of(&cats, "salience_precision_similar", "point=end");
+        assert_eq!((value, floor, ceiling), (Some(1.0 / 3.0), Some(4.0 / 7.0), Some(1.0)));
+        assert_eq!(of(&cats, "salience_f1_similar", "point=end").0, Some(2.0 / 7.0));
+        assert_eq!(of(&rows(""), "salience_f1_similar", "point=end").0, Some(0.0));
+        assert_eq!(of(&rows(""), "salience_precision_similar", "point=end").0, None);
         // Where nothing tells them apart the first choice is taken; it is the right one here.
         assert_eq!(of(&rows("A dog barks."), "probe_accuracy", "point=end").0, Some(0.0));
         assert!(kept.rows.iter().all(|row| row.metric != "goal_coherence"));
