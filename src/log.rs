@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::features::atoms::{self, AtomKind};
+use crate::features::spellings::Spellings;
 use crate::features::turns::{self, Turns};
 use crate::store::FeatureRow;
 use crate::trajectory::{Kind, Trajectory};
@@ -43,8 +44,9 @@ pub struct Mention {
     pub span: u32,
     /// What it goes by in the whole log, where the spellings of a path are one atom. Scores look at it.
     pub atom: AtomId,
-    /// The atom as it is spelled here, which later turns do not change. Strategies and triggers look at it.
-    pub spelled: AtomId,
+    /// What it went by when it was logged, by the spellings so far, which later turns do not change. Strategies and
+    /// triggers look at it.
+    pub so_far: AtomId,
     pub flags: u8,
 }
 
@@ -114,8 +116,18 @@ impl Log {
             facts: OnceLock::new(),
             trajectory,
         };
+        let mut spellings = Spellings::default();
+        // What each atom went by when it first stood there.
+        let mut went_by = Vec::new();
         for (step, row) in features.into_iter().enumerate() {
             log.add_step(step as u32, row)?;
+            for atom in &log.atoms[went_by.len()..] {
+                let id = went_by.len() as AtomId;
+                went_by.push(if atom.kind == AtomKind::Path { spellings.file(&atom.text, id) } else { id });
+            }
+        }
+        for mention in &mut log.mentions {
+            mention.so_far = went_by[mention.atom as usize];
         }
         log.merge_path_suffixes();
         log.index_by_atom();
@@ -195,7 +207,7 @@ impl Log {
             start = end;
             while let Some((((text, kind), _), flags)) = atoms.next_if(|a| a.0.1 as usize == i) {
                 let atom = self.intern(text, kind)?;
-                self.mentions.push(Mention { span, atom, spelled: atom, flags });
+                self.mentions.push(Mention { span, atom, so_far: atom, flags });
             }
             self.mention_of.push(self.mentions.len() as u32);
         }
@@ -426,8 +438,17 @@ mod tests {
             log.mentions_of_step(step).iter().map(|m| log.atoms[m.atom as usize].text.as_str()).collect()
         };
         assert_eq!(name(1), ["src/db/models.py", "conftest.py"]);
-        let spelled = log.mentions_of_step(1).iter().map(|m| log.atoms[m.spelled as usize].text.as_str());
-        assert_eq!(spelled.collect::<Vec<_>>(), ["models.py", "conftest.py"]);
+    }
+
+    /// What comes later makes no difference: `a.py` is `src/a.py` once that was said, and stays it.
+    #[test]
+    fn what_a_path_went_by_is_told_by_those_before() {
+        let log = Log::script("user: a.py\nagent: src/a.py\nuser: lib/a.py\nagent: a.py and src/a.py");
+        let texts = |of: fn(&Mention) -> AtomId| -> Vec<&str> {
+            log.mentions.iter().map(|m| log.atoms[of(m) as usize].text.as_str()).collect()
+        };
+        assert_eq!(texts(|m| m.so_far), ["a.py", "a.py", "lib/a.py", "a.py", "a.py"]);
+        assert_eq!(texts(|m| m.atom), ["a.py", "src/a.py", "lib/a.py", "a.py", "src/a.py"]);
         assert_eq!(log.find_atom("models.py"), log.find_atom("src/db/models.py"));
     }
 

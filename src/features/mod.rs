@@ -11,6 +11,7 @@ pub mod partners;
 mod phrases;
 pub mod sentences;
 pub mod spans;
+pub mod spellings;
 pub mod tokens;
 pub mod turns;
 mod words;

@@ -260,8 +260,9 @@ fn automake(_: &str, plain: &str) -> Option<bool> {
     }
 }
 
-/// `not ok 3 - name`, `# fail 1` and `# pass 9`.
+/// `not ok 3 - name`, `# fail 1` and `# pass 9`; node's own reporter has another sign.
 fn tap(line: &str, plain: &str) -> Option<bool> {
+    let plain = plain.strip_prefix("\u{2139} ").map_or_else(|| plain.to_owned(), |rest| format!("# {rest}"));
     let number = |label: &str| plain.strip_prefix(label).and_then(|rest| rest.trim().parse::<u64>().ok());
     if line.strip_prefix("not ok ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
         return Some(false);
@@ -358,6 +359,46 @@ pub(super) fn broke(output: &str) -> bool {
     })
 }
 
+/// Whether a compiler, type checker, linter or build complains, or an exception is the last word. A program may well print as
+/// much of something else: this is no more than a reason not to take a run for a good one.
+pub(super) fn complains(output: &str) -> bool {
+    let says = |line: &str| {
+        line.contains(": error: ")
+            || line.contains(": fatal error: ")
+            || ["error: ", "error[", "FAILURE: "].iter().any(|sign| line.starts_with(sign))
+            || is_linted(line)
+    };
+    output.lines().any(says)
+        || output.lines().rev().find(|line| !line.trim().is_empty()).is_some_and(is_raised)
+}
+
+/// Whether a line is what a linter says of a place: `src/a.py:3:5: F821 undefined name 'x'`.
+fn is_linted(line: &str) -> bool {
+    let mut parts = line.splitn(4, ':');
+    let (Some(file), Some(at), Some(column), Some(said)) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let code = said.trim_start().split(' ').next().unwrap_or("");
+    let digits = code.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let letters = code.len() - digits.len();
+    file.contains(['.', '/'])
+        && is_number(at)
+        && is_number(column)
+        && (1..=4).contains(&letters)
+        && (3..=4).contains(&digits.len())
+        && is_number(digits)
+}
+
+/// Whether a line is an exception with what it says: `django.db.utils.OperationalError: no such table: x`.
+fn is_raised(line: &str) -> bool {
+    let Some((name, said)) = line.split_once(": ") else { return false };
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+    is_name && (name.ends_with("Error") || name.ends_with("Exception")) && name.len() > 9 && !said.is_empty()
+}
+
 /// Whether a tool tells at the end of its output that it gave up: make, a build, or JavaScript that threw.
 pub(super) fn gave_up(output: &str) -> bool {
     let makes = |line: &str| {
@@ -415,6 +456,29 @@ mod tests {
     #[track_caller]
     fn is(output: &str, expected: Option<bool>) {
         assert_eq!(outcome(&edges(output), false), expected, "{output}");
+    }
+
+    #[test]
+    fn what_tells_that_it_did_not_go_well() {
+        for output in [
+            "src/a.py:3: error: Incompatible types  [assignment]\nFound 1 error in 1 file (checked 1 source file)",
+            "./src/a.py:3:5: F821 undefined name 'x'",
+            "a.c:4:1: fatal error: x.h: No such file",
+            "error[E0425]: cannot find value `x`",
+            "FAILURE: Build failed with an exception.\n\n* What went wrong:\nno task",
+        ] {
+            assert!(complains(output), "{output}");
+        }
+        for output in
+            ["12:30:05: T100 began", "no error: all is well", "src/a.py:3:5: see below", "a:b:c: E501"]
+        {
+            assert!(!complains(output), "{output}");
+        }
+        assert!(complains("checking\ndjango.db.utils.OperationalError: no such table: x\n"));
+        assert!(!complains("ValueError: is caught\nall is well"));
+        assert!(!complains("The last Error: none"));
+        is("\u{2139} tests 3\n\u{2139} pass 1\n\u{2139} fail 2\n", Some(false));
+        is("\u{2139} tests 3\n\u{2139} pass 3\n\u{2139} fail 0\n", Some(true));
     }
 
     #[test]

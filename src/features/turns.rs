@@ -11,6 +11,7 @@ use super::actions::{self, Action, ActionKind, Editor};
 use super::atoms::{self, AtomKind};
 use super::intents::{Evidence, FileKind, Intent, Past};
 use super::phrases::{Phrases, is_end, words};
+use super::spellings::Spellings;
 use super::{outcomes, outcomes::edges};
 use crate::trajectory::{Kind, Step};
 
@@ -88,8 +89,6 @@ pub const MOST_FILES: usize = 8;
 const PROSE: usize = 1024;
 /// Bytes of a command in which files are looked for.
 const COMMAND: usize = 2048;
-/// Files with the same last part of their path that a new spelling is compared with, the newest.
-const MOST_ALIKE: usize = 32;
 
 /// Reads a trajectory.
 pub fn read(steps: &[Step]) -> Turns {
@@ -108,8 +107,7 @@ pub fn read(steps: &[Step]) -> Turns {
 struct Reader {
     turns: Turns,
     numbers: HashMap<String, u32>,
-    /// The files by the last part of their path, each with its longest spelling so far.
-    files: HashMap<String, Vec<(u32, String)>>,
+    files: Spellings,
     editor: Editor,
     past: Past,
 }
@@ -133,27 +131,18 @@ impl Reader {
         number
     }
 
-    /// The number of a file, which may be spelled in several ways: a path is that file whose path it ends, or that ends it, if
-    /// there is but one.
+    /// The number of a file, which may be spelled in several ways.
     fn file(&mut self, name: String) -> u32 {
         if let Some(&number) = self.numbers.get(&name) {
             return number;
         }
-        let path = name.trim_matches('/');
-        let last = path.rsplit('/').next().unwrap_or(path);
-        let alike = self.files.entry(last.to_owned()).or_default();
-        let is_same = |known: &str| ends_with(known, path) || ends_with(path, known);
-        let mut same = alike.iter_mut().rev().take(MOST_ALIKE).filter(|(_, known)| is_same(known));
-        if let (Some((number, known)), None) = (same.next(), same.next()) {
-            if path.len() > known.len() {
-                path.clone_into(known);
-            }
-            let number = *number;
-            self.numbers.insert(name, number);
-            return number;
+        let new = self.turns.names.len() as u32;
+        let number = self.files.file(&name, new);
+        if number == new {
+            return self.number(name);
         }
-        alike.push((self.turns.names.len() as u32, path.to_owned()));
-        self.number(name)
+        self.numbers.insert(name, number);
+        number
     }
 
     fn turn(&mut self, steps: &[Step]) -> Facts {
@@ -328,11 +317,6 @@ fn files_in(command: &str, skips: impl Fn(usize) -> bool) -> Vec<String> {
         .collect()
 }
 
-/// Whether a path ends with these whole parts.
-fn ends_with(path: &str, parts: &str) -> bool {
-    path.strip_suffix(parts).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
-}
-
 /// How a test or program ended: by the runner's summary, else by how it broke down, else by its exit code, which is that of
 /// the last command of a pipe. That a test ended well is a pass only if it ran tests and does not speak of failure.
 fn ended_well(step: &Step, output: &str, said_error: Option<bool>, tests: bool) -> Option<bool> {
@@ -346,7 +330,7 @@ fn ended_well(step: &Step, output: &str, said_error: Option<bool>, tests: bool) 
         .or_else(|| (outcomes::broke(output) || outcomes::gave_up(output)).then_some(false))
         .or_else(|| by_code.filter(|good| !good || !is_piped && !may_have_failed()))
         // A program that did not break down ran well; of a test that is not enough to say.
-        .or((!tests).then_some(true))
+        .or_else(|| (!tests && !outcomes::complains(output)).then_some(true))
 }
 
 /// Whether a command runs a program, rather than to manage files or versions.
@@ -577,11 +561,15 @@ fn is_claimed(before: &[&str], from_end: &[&str]) -> bool {
         "asks",
         "do",
         "does",
+        "well",
     ];
     let mut sentence = before.iter().rev().take(6).take_while(|w| !is_end(w));
-    let mut rest = from_end.iter().skip_while(|w| !is_end(w) && **w != "except");
+    let mut rest = from_end.iter().skip_while(|w| !is_end(w) && !UNDONE.contains(w));
     !sentence.any(|word| DOUBTS.contains(word)) && rest.next().is_none_or(|w| *w == ".")
 }
+
+/// Words that take back what was claimed before them.
+const UNDONE: [&str; 6] = ["except", "but", "however", "although", "though", "upstream"];
 
 const MAKING: [&str; 22] = [
     "work",
@@ -611,7 +599,7 @@ const MAKING: [&str; 22] = [
 static SAYS: LazyLock<Phrases<Says>> = LazyLock::new(|| {
     Phrases::new(&[
         (
-            "is complete|is now complete|are complete|are now complete|is finished|is done .|are done .|all done .|has been completed|\
+            "is complete|is now complete|are complete|are now complete|is finished|is done .|are done .|all done .|done .|everything is done|i've fixed|i have fixed|has been completed|\
              have been completed|successfully completed|i've completed|i have completed|has been fixed|have been fixed|\
              is fixed|is now fixed|is resolved|is now resolved|has been resolved|successfully fixed|fix works|fix is working|\
              works correctly|work correctly|works as expected|working as expected|working correctly|works perfectly|\
@@ -857,11 +845,16 @@ mod tests {
             "Neither is complete.",
             "I cannot say that the fix works.",
             "All tests pass except two.",
+            "It works correctly for the first case but fails for the second.",
+            "Tests pass locally, but CI is red.",
+            "This has been fixed upstream, so we have to backport it.",
+            "What has to be done. Well done.",
         ] {
             assert!(!complete(opposite), "{opposite}");
         }
         assert!(complete("What is left? The bug is fixed."));
         assert!(complete("The parser is done. Shall I go on?"));
+        assert!(complete("Done.") && complete("I've fixed the bug.") && complete("Everything is done now."));
         let next = |said: &str| facts(&[(said, "ls", "")]).turns[1].says_next;
         assert!(next("Now I\u{2019}ll work on the parser."));
         assert!(next("Good. Next, let me update the docs"));

@@ -93,7 +93,8 @@ pub(super) fn score(
         let scope = Sentences::of(model, sentences(ground.point.scope.iter().map(step_text)))?;
         let (pairs, n) = (kept.pairs(&wanted), kept.texts.len());
         let precision = super::ratio(pairs as f64, n as f64);
-        let row = rows.push("salience_precision_similar", ground.stratum(None), precision, n as f64, n as u64);
+        let row =
+            rows.push("salience_precision_similar", ground.stratum(None), precision, n as f64, n as u64);
         row.floor = super::ratio(scope.pairs(&wanted) as f64, scope.texts.len() as f64);
         row.ceiling = Some(1.0);
         let f1 = 2.0 * pairs as f64 / (n + wanted.len()) as f64;
@@ -106,7 +107,8 @@ pub(super) fn score(
         && let Some(vector) = embedded(model, std::slice::from_ref(&goal.text))?.pop().flatten()
     {
         let base = Sentences::of(model, sentences(ground.point.base.iter().filter(is_user).map(step_text)))?;
-        let scope = Sentences::of(model, sentences(ground.point.scope.iter().filter(is_user).map(step_text)))?;
+        let scope =
+            Sentences::of(model, sentences(ground.point.scope.iter().filter(is_user).map(step_text)))?;
         let [base, kept, shuffled, scope] =
             [base, kept, shuffled, scope].map(|texts| f64::from(texts.closest(&vector)));
         let row = rows.push("goal_coherence", ground.stratum(None), Some(kept.max(base)), 1.0, 1);

@@ -258,7 +258,10 @@ mod tests {
         assert_eq!(of(&rows("My cat comes along."), "salience_recall_similar", "point=end").0, Some(0.5));
         assert_eq!(of(&rows("Along comes my cat!"), "salience_recall_similar", "point=end").0, Some(0.5));
         assert_eq!(of(&rows("Along comes my cat!"), "salience_recall", "point=end").0, Some(0.25));
-        assert_eq!(of(&rows("Along comes my cat!"), "salience_recall_similar", "point=end type=constraint").0, Some(1.0));
+        assert_eq!(
+            of(&rows("Along comes my cat!"), "salience_recall_similar", "point=end type=constraint").0,
+            Some(1.0)
+        );
         // Of three sentences two say what the cat's span says: one pair of three sentences and four spans. In the scope
         // each of the four stands in a sentence of its own, of seven.
         let cats = rows("Along comes my cat! We talked. My cat comes along, too.");

@@ -108,7 +108,7 @@ impl Anchor {
         let kind = scope.log.action_kinds[step as usize].as_deref().and_then(ActionKind::parse);
         let on_file = matches!(kind, Some(ActionKind::EditFile | ActionKind::ReadFile | ActionKind::RunTest));
         for mention in scope.log.mentions_of_step(step) {
-            let atom = &scope.log.atoms[mention.spelled as usize];
+            let atom = &scope.log.atoms[mention.so_far as usize];
             let list = match atom.kind {
                 AtomKind::Path if on_file => &mut self.files,
                 AtomKind::Error if scope.log.kind(step) == Kind::Observation => &mut self.errors,

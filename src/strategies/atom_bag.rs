@@ -29,7 +29,7 @@ impl Strategy for AtomBag {
 
 /// The atoms of these spans (in order of the text), newest first.
 pub fn newest_first(log: &Log, spans: &[u32]) -> impl Iterator<Item = AtomId> {
-    spans.iter().rev().flat_map(|&span| log.mentions_in(span).iter().rev().map(|mention| mention.spelled))
+    spans.iter().rev().flat_map(|&span| log.mentions_in(span).iter().rev().map(|mention| mention.so_far))
 }
 
 /// The first of these atoms, each once, up to a number of tokens.

@@ -655,7 +655,7 @@ fn is_place(text: &str) -> bool {
 /// The files that a step names.
 fn paths<'a>(scope: &'a Scope<'_>, step: u32) -> impl Iterator<Item = &'a str> {
     let atoms =
-        scope.log.mentions_of_step(step).iter().map(|mention| &scope.log.atoms[mention.spelled as usize]);
+        scope.log.mentions_of_step(step).iter().map(|mention| &scope.log.atoms[mention.so_far as usize]);
     atoms.filter(|atom| atom.kind == AtomKind::Path).map(|atom| atom.text.as_str())
 }
 

@@ -170,7 +170,7 @@ fn atoms_of(log: &Log, step: u32) -> Vec<AtomId> {
     let head = &mentions[..mentions.len().min(ENDS)];
     let tail = &mentions[mentions.len().saturating_sub(ENDS).max(head.len())..];
     let named = head.iter().chain(tail).filter(|m| m.flags & DERIVED == 0);
-    sorted(named.map(|m| m.spelled).collect())
+    sorted(named.map(|m| m.so_far).collect())
 }
 
 fn sorted(mut atoms: Vec<AtomId>) -> Vec<AtomId> {
