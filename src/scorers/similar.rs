@@ -2,9 +2,10 @@
 //!
 //! A span counts as kept if a sentence of what stands for the scope is as close to it as [`SAME`] (the seeds' threshold),
 //! or if the context holds it verbatim. For precision spans and sentences are paired one to one, as many as can be, so
-//! that neither ten sentences that say the same nor one that is close to ten spans count ten times. The goal in force, where it was stated in a compressed scope (the first goal
-//! stands in the head, which nothing compresses), has the largest cosine of any sentence that stands for the scope, or
-//! that the user wrote outside of it. Vectors are blind to "not" and to digits: beside these scores the verbatim ones
+//! that neither ten sentences that say the same nor one that is close to ten spans count ten times. The goal in force,
+//! where it was stated in a compressed scope (the first goal stands in the head, which nothing compresses), has the
+//! largest cosine of any sentence that stands for the scope, or that the user wrote outside of it. Vectors are blind to
+//! "not" and to digits: beside these scores the verbatim ones
 //! say what was really kept. (Source: the seeds' semantic similarity, 0.85, and goal coherence; pairs by augmenting
 //! paths, Kuhn 1955.)
 
