@@ -63,8 +63,10 @@ fn and(before: Option<bool>, told: Option<bool>) -> Option<bool> {
 }
 
 /// How each runner says it: the line, and the line without blanks around it.
-const RUNNERS: &[fn(&str, &str) -> Option<bool>] =
-    &[cargo, nextest, go, jest, maven, gradle, junit, pytest, mocha, rspec, ctest, automake, tap, reward];
+const RUNNERS: &[fn(&str, &str) -> Option<bool>] = &[
+    cargo, nextest, go, go_json, jest, maven, gradle, junit, pytest, mocha, rspec, ctest, automake, tap,
+    reward,
+];
 
 /// The number before this word: `3 passed`.
 fn before(line: &str, word: &str) -> Option<u64> {
@@ -172,6 +174,18 @@ fn go(line: &str, plain: &str) -> Option<bool> {
     }
 }
 
+/// `go test -json`: `{"Time":"...","Action":"fail","Package":"a","Test":"TestX","Elapsed":0.1}`. A package without tests passes, too,
+/// so that only a test that passed tells of a pass.
+fn go_json(_: &str, plain: &str) -> Option<bool> {
+    let is_event = plain.starts_with('{') && plain.ends_with('}');
+    let (_, action) = plain.split_once("\"Action\":\"").filter(|_| is_event)?;
+    match action.split('"').next()? {
+        "fail" | "build-fail" => Some(false),
+        "pass" => action.contains("\"Test\":\"").then_some(true),
+        _ => None,
+    }
+}
+
 /// jest: `Tests:       1 failed, 5 passed, 6 total`; vitest: `Tests  5 passed (5)`. Both count files before that, which may
 /// fail without a test: `Test Suites: 1 failed`, `Test Files  1 failed`.
 fn jest(_: &str, plain: &str) -> Option<bool> {
@@ -250,10 +264,11 @@ fn ctest(_: &str, plain: &str) -> Option<bool> {
     is_summary.then(|| before(plain, "tests failed").unwrap_or(1) == 0)
 }
 
-/// `# FAIL:  0` and `# ERROR: 0` beside `# PASS:  9`.
+/// `# FAIL:  0`, `# ERROR: 0` and `# XPASS: 0` (what was to fail and did not) beside `# PASS:  9`.
 fn automake(_: &str, plain: &str) -> Option<bool> {
     let number = |label: &str| plain.strip_prefix(label).and_then(|rest| rest.trim().parse::<u64>().ok());
-    match (number("# PASS:"), number("# FAIL:").or(number("# ERROR:"))) {
+    let bad = ["# FAIL:", "# ERROR:", "# XPASS:"].into_iter().find_map(number);
+    match (number("# PASS:"), bad) {
         (Some(n), _) if n > 0 => Some(true),
         (_, Some(n)) if n > 0 => Some(false),
         _ => None,
@@ -392,11 +407,13 @@ fn is_linted(line: &str) -> bool {
         && is_number(digits)
 }
 
-/// Whether a line is an exception with what it says: `django.db.utils.OperationalError: no such table: x`.
+/// Whether a line is an exception, with or without what it says: `TypeError: x`, `django.db.utils.OperationalError: no such
+/// table: x`, `AssertionError`. A bare `Error: x` is anybody's.
 fn is_raised(line: &str) -> bool {
-    let Some((name, said)) = line.split_once(": ") else { return false };
+    let name = line.split(": ").next().unwrap_or(line);
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-    is_name && (name.ends_with("Error") || name.ends_with("Exception")) && name.len() > 9 && !said.is_empty()
+    is_name
+        && ["Error", "Exception"].iter().any(|kind| name.strip_suffix(kind).is_some_and(|of| !of.is_empty()))
 }
 
 /// Whether a tool tells at the end of its output that it gave up: make, a build, or JavaScript that threw.
@@ -475,7 +492,14 @@ mod tests {
             assert!(!complains(output), "{output}");
         }
         assert!(complains("checking\ndjango.db.utils.OperationalError: no such table: x\n"));
-        assert!(!complains("ValueError: is caught\nall is well"));
+        for output in
+            ["TypeError: x", "x = 1\nKeyError: 'x'", "  assert x\nAssertionError\n", "java.lang.Exception: x"]
+        {
+            assert!(complains(output), "{output}");
+        }
+        for output in ["Error: x", "Exception: x", "ValueError: is caught\nall is well", "no TypeError: x"] {
+            assert!(!complains(output), "{output}");
+        }
         assert!(!complains("The last Error: none"));
         is("\u{2139} tests 3\n\u{2139} pass 1\n\u{2139} fail 2\n", Some(false));
         is("\u{2139} tests 3\n\u{2139} pass 3\n\u{2139} fail 0\n", Some(true));
@@ -512,6 +536,15 @@ mod tests {
         is("80% tests passed, 1 tests failed out of 5", Some(false));
         is("# TOTAL: 9\n# PASS:  9\n# FAIL:  0\n# ERROR: 0", Some(true));
         is("# PASS:  8\n# FAIL:  1", Some(false));
+        is("# PASS:  8\n# FAIL:  0\n# XPASS: 1", Some(false));
+        let event = |action: &str, of: &str| {
+            format!("{{\"Action\":\"{action}\",\"Package\":\"a\"{of},\"Elapsed\":0.1}}\n")
+        };
+        let test = ",\"Test\":\"TestX\"";
+        is(&[event("run", test), event("pass", test), event("pass", "")].concat(), Some(true));
+        is(&[event("pass", test), event("fail", test), event("fail", "")].concat(), Some(false));
+        is(&event("pass", ""), None);
+        is(&event("build-fail", ""), Some(false));
         is("ok 1 - a\nnot ok 2 - b\n1..2", Some(false));
         is("{\n  \"reward\": 0.0,\n}", Some(false));
         is("reward: 1.0", Some(true));
