@@ -527,3 +527,53 @@ fn embeddings_are_those_of_the_reference() {
     let long = one(&embedder, Call::Embed { text: "word ".repeat(2000) });
     assert!(matches!(long, Ok(Answer::Vector { cut_tokens, .. }) if cut_tokens > 1000), "{long:?}");
 }
+
+/// Cohen's kappa of what the model makes of the pairs of `datasets/golden`, and what it takes them for.
+fn kappa_of_pairs(model: &dyn Model) -> f64 {
+    use trajpress::scorers::constraints::{Constraint, NAMES, Prepared};
+    use trajpress::scorers::outcomes_by_model::by_model;
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/golden/constraint_pairs.toml");
+    let pairs: toml::Table = std::fs::read_to_string(file).unwrap().parse().unwrap();
+    let read = |pair: &toml::Value, key: &str| pair[key].as_str().unwrap().to_owned();
+    let pairs: Vec<[String; 4]> = pairs["pair"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| ["constraint", "context", "outcome", "category"].map(|key| read(pair, key)))
+        .collect();
+    let rules: Vec<Constraint> =
+        pairs.iter().map(|[text, .., category]| Constraint::new(text, category)).collect();
+    let contexts: Vec<Prepared<'_>> =
+        pairs.iter().map(|[_, context, ..]| Prepared::new([context.as_str()])).collect();
+    let nothing = Prepared::new([]);
+    let asked: Vec<_> =
+        (0..pairs.len()).map(|i| (pairs[i][0].as_str(), &rules[i], [&nothing, &contexts[i]])).collect();
+    let told = by_model(model, &asked).unwrap();
+    let mut table = [[0usize; 6]; 6];
+    for (pair, told) in pairs.iter().zip(told) {
+        let truth = NAMES.iter().position(|name| *name == pair[2]).unwrap();
+        table[truth][told.expect("an answer") as usize] += 1;
+    }
+    let n = pairs.len() as f64;
+    for (name, row) in NAMES.iter().zip(&table) {
+        println!("{name:>12} {row:3?}");
+    }
+    let same: usize = (0..6).map(|i| table[i][i]).sum();
+    let by_chance: usize =
+        (0..6).map(|i| table[i].iter().sum::<usize>() * table.iter().map(|row| row[i]).sum::<usize>()).sum();
+    let (same, by_chance) = (same as f64 / n, by_chance as f64 / n / n);
+    println!("{}: {n} pairs, {same:.3} the same, {by_chance:.3} by chance", model.card().name);
+    (same - by_chance) / (1.0 - by_chance)
+}
+
+#[test]
+fn what_a_model_makes_of_constraints() {
+    for name in ["smollm2-135m", "qwen2.5-coder-0.5b"] {
+        let Some(options) = weights(name, Kind::Text) else { continue };
+        let options = Options { window: 2048, contexts: 1, sequences: Some(4), ..options };
+        let kappa = kappa_of_pairs(&Llama::new(options, Path::new(PROGRAM)));
+        println!("{name}: kappa {kappa:.3}");
+        // Better than chance; `scorers::outcomes_by_model` says how little.
+        assert!(kappa > 0.02, "{name}: {kappa}");
+    }
+}

@@ -60,11 +60,32 @@ pub struct Action {
     pub names: Vec<Range<usize>>,
     /// The simple command of a command line that runs tests; where files are changed, too, the one that runs them after that.
     pub tests: Option<String>,
+    /// Whether a command line runs a program, rather than to manage files or versions.
+    pub runs: bool,
+    /// Whether the exit code of a command line may be another's than that of its last test or program: `pytest | tail`, `pytest; ls`.
+    pub hides_code: bool,
+    /// Whether an edit takes back what was done: `git checkout -- a.py`.
+    pub reverts: bool,
+    /// The folder that a command line goes to before it reads or edits, where it is named from the one at hand: `cd lib`.
+    pub folder: Option<String>,
+    /// The file as a tool's argument names it, blanks and all.
+    pub argument: Option<String>,
 }
 
 impl Action {
     fn of(kind: ActionKind) -> Self {
-        Action { kind, path: None, bodies: Vec::new(), names: Vec::new(), tests: None }
+        Action {
+            kind,
+            path: None,
+            bodies: Vec::new(),
+            names: Vec::new(),
+            tests: None,
+            runs: false,
+            hides_code: false,
+            reverts: false,
+            folder: None,
+            argument: None,
+        }
     }
 
     fn on(kind: ActionKind, path: Option<&str>) -> Self {
@@ -105,12 +126,14 @@ pub fn analyse(step: &Step, editor: &mut Editor) -> Action {
     };
     let arguments = Arguments::new(step, tool);
     let action = tool_action(step, tool, &arguments, editor);
-    Action { names: arguments.names, ..action }
+    let argument = arguments.path().map(str::to_owned);
+    Action { names: arguments.names, argument, ..action }
 }
 
 fn tool_action(step: &Step, tool: &str, arguments: &Arguments, editor: &mut Editor) -> Action {
     let name = tool.to_ascii_lowercase();
-    match name.as_str() {
+    // A server's tool: `mcp__files__read_file`.
+    match name.rsplit("__").next().unwrap_or(&name) {
         "bash" | "shell" | "sh" | "execute_bash" | "run_bash" | "run_terminal_cmd" | "terminal" | "cmd"
         | "execute" | "execute_command" | "run_command" | "run_shell_command" | "local_shell" | "exec"
         | "exec_command" | "container.exec" | "powershell" => shell_tool(step, tool, arguments, editor),
@@ -141,6 +164,9 @@ fn tool_action(step: &Step, tool: &str, arguments: &Arguments, editor: &mut Edit
         | "slashcommand" => Action::of(ActionKind::Other),
         "python" | "ipython" | "execute_ipython_cell" | "run_python" | "jupyter" => {
             Action::of(ActionKind::RunCommand)
+        }
+        "run_test" | "run_tests" | "run_unit_tests" | "test" | "pytest" => {
+            Action { tests: Some(step.text.clone()), ..Action::of(ActionKind::RunTest) }
         }
         // Any other tool is a domain tool: it calls something outside.
         _ => Action::of(ActionKind::ApiCall),
@@ -272,7 +298,7 @@ const PATH_KEYS: [&str; 9] = [
     "absolute_path",
 ];
 
-/// `*** Update File: path` or `+++ b/path` in a patch.
+/// The first `*** Update File: path` or `+++ b/path` in a patch.
 fn patched_file(patch: &str) -> Option<String> {
     let name = |line: &str| {
         let rest = ["*** Update File: ", "*** Add File: ", "+++ b/", "+++ "]
@@ -357,17 +383,30 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
     let mut best: Option<Action> = None;
     let mut bodies = Vec::new();
     let mut tests: Option<String> = None;
-    let mut in_test = false;
-    for simple in split(text) {
-        let mut action = simple_action(&simple, text, editor);
-        // What reads the output of a test run is part of it: `pytest | tee log.txt`.
+    let (mut in_test, mut in_run) = (false, false);
+    let (mut folder, mut runs, mut hides_code) = (None, false, false);
+    let commands = split(text);
+    for (at, simple) in commands.iter().enumerate() {
+        let mut action = simple_action(simple, text, editor);
+        folder = changed_folder(simple, folder);
+        action.folder.clone_from(&folder);
+        let is_program = action.kind == ActionKind::RunCommand && is_program(simple);
+        runs |= is_program;
+        if is_program || action.kind == ActionKind::RunTest {
+            hides_code = commands.get(at + 1).is_some_and(|next| !is_chained(text, simple, next));
+        } else if commands.get(at + 1).is_some_and(|next| !is_chained(text, simple, next)) {
+            // `pytest && echo ok; ls`
+            hides_code |= runs || in_test;
+        }
+        // What reads the output of a test or program is part of it: `pytest | tee log.txt`.
         in_test = action.kind == ActionKind::RunTest || in_test && simple.piped;
-        if in_test && simple.piped && action.kind != ActionKind::RunTest {
+        in_run = is_program || in_run && simple.piped;
+        if simple.piped && (in_test && action.kind != ActionKind::RunTest || in_run && !is_program) {
             continue;
         }
         let is_first = best.as_ref().is_none_or(|b| action.kind < b.kind);
         if in_test && tests.is_none() {
-            tests = Some(command_words(&simple));
+            tests = Some(command_words(simple));
         } else if is_first && action.kind == ActionKind::EditFile {
             // What was tested before is not what is changed here.
             tests = None;
@@ -378,7 +417,45 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
         }
     }
     bodies.sort_by_key(|b: &Range<usize>| b.start);
-    Action { bodies, tests, ..best.unwrap_or_else(|| Action::of(ActionKind::Other)) }
+    Action { bodies, tests, runs, hides_code, ..best.unwrap_or_else(|| Action::of(ActionKind::Other)) }
+}
+
+/// Whether the second of two commands runs only if the first ended well.
+fn is_chained(text: &str, first: &Simple, second: &Simple) -> bool {
+    let end = first.words.last().map_or(0, |(_, range)| range.end);
+    let begin = second.words.first().map_or(text.len(), |(_, range)| range.start);
+    text.get(end..begin).is_some_and(|between| between.contains("&&") && !between.contains("||"))
+}
+
+/// The folder after a command, named from the one at hand; none where nothing is known of it, or where it is the one at hand.
+fn changed_folder(simple: &Simple, before: Option<String>) -> Option<String> {
+    let words = unwrapped(&simple.words);
+    match words {
+        [(cd, _), (folder, _), ..] if cd == "cd" => {
+            let is_near = !folder.starts_with(['/', '~', '$', '-', '.']) && folder.len() < atoms::MAX_BYTES;
+            let folder = folder.trim_end_matches('/');
+            is_near.then(|| before.map_or(folder.to_owned(), |before| format!("{before}/{folder}")))
+        }
+        [(cd, _)] if cd == "cd" || cd == "popd" => None,
+        _ => before,
+    }
+}
+
+/// Whether a simple command runs a program of the project: an interpreter with a script, a build, or a file.
+fn is_program(simple: &Simple) -> bool {
+    let words = unwrapped(&simple.words);
+    let Some(((program, _), arguments)) = words.split_first() else { return false };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let is = |at: usize, word: &str| arguments.get(at).is_some_and(|(w, _)| w == word);
+    let asks_version =
+        arguments.iter().any(|(w, _)| matches!(w.as_str(), "--version" | "-V" | "--help" | "-h"));
+    let installs = is(0, "-m") && (is(1, "pip") || is(1, "venv") || is(1, "py_compile"));
+    let runs = match name {
+        "java" | "make" => true,
+        "cargo" | "go" | "deno" | "bun" | "dotnet" => is(0, "run"),
+        _ => is_interpreter(name) || program.starts_with("./") || program.starts_with("../"),
+    };
+    runs && !asks_version && !installs
 }
 
 /// Splits a command line at `&&`, `||`, `;`, `|`, `&` and newlines outside quotes.
@@ -700,9 +777,12 @@ fn program_action(name: &str, program: &str, plain: &[&str], files: &[&str], edi
         "awk" if files.len() > 1 => Action::on(ReadFile, files.last().copied()),
         "perl" if in_place(plain) => Action::on(EditFile, files.last().copied()),
         "tee" | "touch" | "truncate" | "dd" => Action::on(EditFile, first),
-        "patch" | "apply_patch" => Action::on(EditFile, first.filter(|_| name == "patch")),
+        "patch" | "apply_patch" => {
+            let is_patch = |file: &&str| file.ends_with(".patch") || file.ends_with(".diff");
+            Action::on(EditFile, first.filter(|file| name == "patch" && !is_patch(file)))
+        }
         "cp" | "mv" | "rm" | "ln" => Action::on(EditFile, files.last().copied()),
-        "git" => git(files),
+        "git" => Action { reverts: is_revert(files), ..git(files) },
         "grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack" | "find" | "fd" | "ls" | "tree"
         | "locate" => Action::of(Search),
         "curl" | "wget" | "http" | "https" => Action::of(ApiCall),
@@ -714,11 +794,22 @@ fn program_action(name: &str, program: &str, plain: &[&str], files: &[&str], edi
 fn git(files: &[&str]) -> Action {
     match files.first() {
         Some(&("grep" | "ls-files")) => Action::of(ActionKind::Search),
-        Some(&("apply" | "am" | "checkout" | "restore" | "revert" | "stash" | "reset" | "rm" | "mv")) => {
+        // What a patch changes is not told by its name.
+        Some(&("apply" | "am")) => Action::of(ActionKind::EditFile),
+        Some(&("checkout" | "restore" | "revert" | "stash" | "reset" | "rm" | "mv")) => {
             let path = files.last().filter(|f| files.len() > 1 && (f.contains('.') || f.contains('/')));
             Action::on(ActionKind::EditFile, path.copied())
         }
         _ => Action::of(ActionKind::RunCommand),
+    }
+}
+
+/// Whether git takes back what was done, or puts it away.
+fn is_revert(files: &[&str]) -> bool {
+    match files {
+        ["stash", how, ..] => !matches!(*how, "pop" | "apply"),
+        ["stash" | "checkout" | "restore" | "revert" | "reset" | "clean", ..] => true,
+        _ => false,
     }
 }
 

@@ -1,7 +1,8 @@
 //! How a test run ended, read from the summaries that test runners print; a pass never from words such as PASSED and OK alone.
 //!
-//! Read are pytest, unittest (and Django), cargo test and nextest, go test, jest, vitest, mocha, RSpec, JUnit (its own
-//! launchers, Maven, Gradle), ctest, automake's `make check`, TAP, and a reward that an environment tells (tau-bench: 1 is
+//! Read are pytest, unittest (and Django), cargo test and nextest, go test (plain, -json, gotestsum), jest, vitest, mocha, bun, deno,
+//! RSpec, minitest, ExUnit, JUnit (its own launchers, Maven, Gradle), PHPUnit, dotnet, xcodebuild, ctest, automake's `make
+//! check`, TAP and prove, and a reward that an environment tells (tau-bench: 1 is
 //! success). A run of no tests has not passed. Of an output its first and last [`EDGE`] bytes are read, without the escape
 //! sequences that colour it: summaries stand at the end, or, where the output was cut, at the beginning.
 
@@ -50,6 +51,10 @@ pub(super) fn outcome(output: &str, tests: bool) -> Option<bool> {
         built = and(built, build(plain));
         ran = unittest_ran(plain);
     }
+    // A package of Go is ok if all of its tests were skipped.
+    if passed == Some(true) && output.contains("--- SKIP: ") && !output.contains("--- PASS: ") {
+        passed = None;
+    }
     let is_told = built == Some(false) || passed.is_some() || !ran_none(output);
     and(passed, built.filter(|_| (tests || passed.is_some()) && is_told))
 }
@@ -64,8 +69,8 @@ fn and(before: Option<bool>, told: Option<bool>) -> Option<bool> {
 
 /// How each runner says it: the line, and the line without blanks around it.
 const RUNNERS: &[fn(&str, &str) -> Option<bool>] = &[
-    cargo, nextest, go, go_json, jest, maven, gradle, junit, pytest, mocha, rspec, ctest, automake, tap,
-    reward,
+    cargo, nextest, go, go_json, gotestsum, jest, maven, gradle, junit, phpunit, pytest, mocha, rspec,
+    minitest, exunit, ctest, automake, tap, prove, dotnet, deno, bun, xcodebuild, reward,
 ];
 
 /// The number before this word: `3 passed`.
@@ -114,7 +119,7 @@ fn pytest(_: &str, plain: &str) -> Option<bool> {
         })
     });
     (is_time && is_summary)
-        .then(|| (counts(told, &["failed", "error"]).unwrap_or(0), counts(told, &["passed"])))
+        .then(|| (counts(told, &["failed", "error"]).unwrap_or(0), counts(told, &["passed", "xpassed"])))
         .and_then(|(bad, good)| if bad > 0 { Some(false) } else { good.map(|_| true) })
 }
 
@@ -126,9 +131,10 @@ fn unittest_ran(plain: &str) -> Option<u64> {
 
 /// What follows it after a blank line: `OK`, `OK (skipped=1)`, `FAILED (errors=1)`.
 fn unittest(plain: &str, ran: u64) -> Option<bool> {
+    let skipped = after(plain, "skipped=").unwrap_or(0);
     match plain {
         _ if plain.starts_with("FAILED (") => Some(false),
-        _ if plain == "OK" || plain.starts_with("OK (") => (ran > 0).then_some(true),
+        _ if plain == "OK" || plain.starts_with("OK (") => (ran > skipped).then_some(true),
         _ => None,
     }
 }
@@ -186,9 +192,20 @@ fn go_json(_: &str, plain: &str) -> Option<bool> {
     }
 }
 
+/// `DONE 12 tests, 1 skipped, 1 failure in 0.3s`.
+fn gotestsum(_: &str, plain: &str) -> Option<bool> {
+    let told = plain.strip_prefix("DONE ")?;
+    let tests = before(told, "test").filter(|n| *n > 0)?;
+    let bad = counts(told, &["failure", "error"]).unwrap_or(0);
+    (bad > 0 || tests > before(told, "skipped").unwrap_or(0)).then_some(bad == 0)
+}
+
 /// jest: `Tests:       1 failed, 5 passed, 6 total`; vitest: `Tests  5 passed (5)`. Both count files before that, which may
-/// fail without a test: `Test Suites: 1 failed`, `Test Files  1 failed`.
+/// fail without a test: `Test Suites: 1 failed`, `Test Files  1 failed`; vitest's `Errors  1 error` are of none.
 fn jest(_: &str, plain: &str) -> Option<bool> {
+    if plain.starts_with("Errors  ") {
+        return before(plain, "error").filter(|n| *n > 0).map(|_| false);
+    }
     let (is_files, rest) = match plain.strip_prefix("Test Suites").or(plain.strip_prefix("Test Files")) {
         Some(rest) => (true, rest),
         None => (false, plain.strip_prefix("Tests")?),
@@ -201,8 +218,8 @@ fn jest(_: &str, plain: &str) -> Option<bool> {
 /// Maven and JUnit 4: `Tests run: 5, Failures: 0, Errors: 0`.
 fn maven(_: &str, plain: &str) -> Option<bool> {
     let (run, failures) = (after(plain, "Tests run:")?, after(plain, "Failures:")?);
-    let errors = after(plain, "Errors:").unwrap_or(0);
-    (run > 0).then_some(failures == 0 && errors == 0)
+    let bad = failures.saturating_add(after(plain, "Errors:").unwrap_or(0));
+    (bad > 0 || run > after(plain, "Skipped:").unwrap_or(0)).then_some(bad == 0)
 }
 
 /// Gradle, where some failed: `5 tests completed, 1 failed`.
@@ -224,6 +241,13 @@ fn junit(_: &str, plain: &str) -> Option<bool> {
         "tests failed" | "containers failed" if is_some => Some(false),
         _ => None,
     }
+}
+
+/// PHPUnit, where some failed: `Tests: 3, Assertions: 3, Failures: 1.`
+fn phpunit(_: &str, plain: &str) -> Option<bool> {
+    let is_summary = plain.starts_with("Tests: ") && plain.contains("Assertions: ");
+    let bad = ["Failures:", "Errors:"].iter().any(|label| after(plain, label).is_some_and(|n| n > 0));
+    (is_summary && bad).then_some(false)
 }
 
 /// The last word of Maven and Gradle, whatever they were to do: `BUILD FAILURE`, `BUILD SUCCESSFUL in 3s`.
@@ -258,14 +282,89 @@ fn rspec(_: &str, plain: &str) -> Option<bool> {
     (examples > 0 || bad > 0).then_some(bad == 0)
 }
 
+/// `3 runs, 5 assertions, 1 failures, 0 errors, 0 skips`.
+fn minitest(_: &str, plain: &str) -> Option<bool> {
+    let (runs, rest) = plain.split_once(" runs, ")?;
+    let (_, told) = rest.split_once(" assertions, ")?;
+    let bad = before(told, "failure")?.saturating_add(before(told, "error")?);
+    (bad > 0 || runs.parse::<u64>().ok()? > before(told, "skip").unwrap_or(0)).then_some(bad == 0)
+}
+
+/// `3 tests, 1 failure`, `1 doctest, 3 tests, 0 failures`.
+fn exunit(_: &str, plain: &str) -> Option<bool> {
+    let mut parts = plain.split(", ");
+    let is_summary = parts.all(|part| {
+        part.split_once(' ').is_some_and(|(n, word)| {
+            n.bytes().all(|b| b.is_ascii_digit())
+                && ["doctest", "test", "failure", "skipped", "excluded", "invalid", "propert"]
+                    .iter()
+                    .any(|w| word.starts_with(w))
+        })
+    });
+    let (tests, bad) = (before(plain, "test").filter(|_| is_summary)?, before(plain, "failure")?);
+    (tests > 0 || bad > 0).then_some(bad == 0)
+}
+
+/// `Passed!  - Failed:     0, Passed:     5, Skipped:     0, Total:     5`.
+fn dotnet(_: &str, plain: &str) -> Option<bool> {
+    let (word, told) = plain.split_once("!  - ")?;
+    let (failed, passed) = (after(told, "Failed:")?, after(told, "Passed:")?);
+    (matches!(word, "Passed" | "Failed") && failed.saturating_add(passed) > 0).then_some(failed == 0)
+}
+
+/// `ok | 5 passed | 0 failed (12ms)`.
+fn deno(_: &str, plain: &str) -> Option<bool> {
+    let (word, told) = plain.split_once(" | ")?;
+    let (passed, failed) = (before(told, "passed")?, before(told, "failed")?);
+    (matches!(word, "ok" | "FAILED") && passed.saturating_add(failed) > 0).then_some(failed == 0)
+}
+
+/// A line each: ` 5 pass`, ` 1 fail`.
+fn bun(_: &str, plain: &str) -> Option<bool> {
+    let (number, word) = plain.split_once(' ')?;
+    let is_some = number.parse::<u64>().ok()? > 0;
+    match word {
+        "pass" if is_some => Some(true),
+        "fail" if is_some => Some(false),
+        _ => None,
+    }
+}
+
+/// `** TEST SUCCEEDED **`.
+fn xcodebuild(_: &str, plain: &str) -> Option<bool> {
+    match plain {
+        "** TEST SUCCEEDED **" => Some(true),
+        "** TEST FAILED **" => Some(false),
+        _ => None,
+    }
+}
+
+/// The last word of Perl's `prove`.
+fn prove(_: &str, plain: &str) -> Option<bool> {
+    match plain {
+        "Result: PASS" => Some(true),
+        "Result: FAIL" => Some(false),
+        _ => None,
+    }
+}
+
 /// `100% tests passed, 0 tests failed out of 5`.
 fn ctest(_: &str, plain: &str) -> Option<bool> {
     let is_summary = plain.contains("% tests passed, ") && plain.contains(" tests failed out of ");
     is_summary.then(|| before(plain, "tests failed").unwrap_or(1) == 0)
 }
 
-/// `# FAIL:  0`, `# ERROR: 0` and `# XPASS: 0` (what was to fail and did not) beside `# PASS:  9`.
+/// `# FAIL:  0`, `# ERROR: 0` and `# XPASS: 0` (what was to fail and did not) beside `# PASS:  9`; before 1.13 `All 2 tests
+/// passed`, `1 of 2 tests failed`.
 fn automake(_: &str, plain: &str) -> Option<bool> {
+    let is_number = |text: &str| text.parse::<u64>().is_ok_and(|n| n > 0);
+    if plain.strip_prefix("All ").and_then(|rest| rest.strip_suffix(" tests passed")).is_some_and(is_number) {
+        return Some(true);
+    }
+    let failed = plain.strip_suffix(" tests failed").and_then(|rest| rest.split_once(" of "));
+    if failed.is_some_and(|(some, all)| is_number(some) && is_number(all)) {
+        return Some(false);
+    }
     let number = |label: &str| plain.strip_prefix(label).and_then(|rest| rest.trim().parse::<u64>().ok());
     let bad = ["# FAIL:", "# ERROR:", "# XPASS:"].into_iter().find_map(number);
     match (number("# PASS:"), bad) {
@@ -275,22 +374,29 @@ fn automake(_: &str, plain: &str) -> Option<bool> {
     }
 }
 
-/// `not ok 3 - name`, `# fail 1` and `# pass 9`; node's own reporter has another sign.
+/// `not ok 3 - name`, where it is not still to do, `# fail 1`, `# cancelled 1` and `# pass 9`; node's own reporter has another sign.
 fn tap(line: &str, plain: &str) -> Option<bool> {
     let told = plain.strip_prefix("# ").or_else(|| plain.strip_prefix("\u{2139} "));
     let number = |label: &str| told?.strip_prefix(label).and_then(|rest| rest.trim().parse::<u64>().ok());
     if line.strip_prefix("not ok ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
-        return Some(false);
+        let is_open = line
+            .split_once(" # ")
+            .is_some_and(|(_, said)| said.get(..4).is_some_and(|w| w.eq_ignore_ascii_case("todo")));
+        return (!is_open).then_some(false);
     }
-    match (number("pass "), number("fail ")) {
+    match (number("pass "), number("fail ").or_else(|| number("cancelled "))) {
         (Some(n), _) if n > 0 => Some(true),
         (_, Some(n)) if n > 0 => Some(false),
         _ => None,
     }
 }
 
-/// `reward: 1.0` or `"reward": 0.0,` as a line of its own.
+/// `reward: 1.0` or `"reward": 0.0,` as a line of its own, or in an object on one line.
 fn reward(_: &str, plain: &str) -> Option<bool> {
+    if let Some((_, rest)) = plain.split_once("\"reward\":").filter(|_| plain.starts_with('{')) {
+        let value: f64 = rest.split([',', '}']).next()?.trim().parse().ok()?;
+        return Some(value >= 1.0);
+    }
     let (key, value) = plain.split_once(':')?;
     let is_reward = key.trim_matches(['"', '\'', ' ']).eq_ignore_ascii_case("reward");
     let value: f64 = is_reward.then(|| value.trim_matches([' ', ',']).parse().ok())??;
@@ -313,8 +419,14 @@ pub(super) fn ran_none(output: &str) -> bool {
         "test result: ok. 0 passed",
         "?   \t",
     ];
-    const HOLDS: [&str; 5] =
-        ["no tests ran", "no tests to run", "No tests to run", "[no test files]", ":test NO-SOURCE"];
+    const HOLDS: [&str; 6] = [
+        ":test UP-TO-DATE",
+        "no tests ran",
+        "no tests to run",
+        "No tests to run",
+        "[no test files]",
+        ":test NO-SOURCE",
+    ];
     output.lines().map(str::trim).any(|line| {
         BEGINS.iter().any(|begin| line.starts_with(begin)) || HOLDS.iter().any(|sign| line.contains(sign))
     })
@@ -361,6 +473,15 @@ pub(super) fn exit_code(output: &str) -> Option<i64> {
     first.or_else(|| number(lines.next_back()?, &LAST))
 }
 
+/// The exit code that a command prints itself, as its last line: `exit=1` after `; echo exit=$?`.
+pub(super) fn printed_code(output: &str) -> Option<i64> {
+    let is_mark =
+        |line: &&str| line.trim().is_empty() || line.trim().starts_with("</") || line.starts_with('[');
+    let last = output.lines().rev().find(|line| !is_mark(line))?.trim_end();
+    let digits = last.len() - last.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    last[last.len() - digits..].parse().ok()
+}
+
 /// Whether a program broke down: it raised, or could not be run.
 pub(super) fn broke(output: &str) -> bool {
     output.lines().any(|line| {
@@ -379,12 +500,32 @@ pub(super) fn broke(output: &str) -> bool {
 pub(super) fn complains(output: &str) -> bool {
     let says = |line: &str| {
         line.contains(": error: ")
+            || line.contains(": error TS")
+            || line.contains(" - error TS")
             || line.contains(": fatal error: ")
             || ["error: ", "error[", "FAILURE: "].iter().any(|sign| line.starts_with(sign))
             || is_linted(line)
+            || is_compiled(line)
     };
+    let is_error = |line: &str| is_raised(line) || line.starts_with("Error: ") || line.starts_with("ERROR");
     output.lines().any(says)
-        || output.lines().rev().find(|line| !line.trim().is_empty()).is_some_and(is_raised)
+        || output.lines().rev().find(|line| !line.trim().is_empty()).is_some_and(is_error)
+}
+
+/// Whether a line is what a compiler that says no more than that finds wrong: `./a.go:57:59: not enough arguments`.
+fn is_compiled(line: &str) -> bool {
+    let mut parts = line.splitn(4, ':');
+    let (Some(file), Some(at), Some(column), Some(said)) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_source = [".go", ".swift", ".zig", ".kt", ".scala"].iter().any(|end| file.ends_with(end));
+    is_source
+        && is_number(at)
+        && is_number(column)
+        && !["warning", "note"].iter().any(|mild| said.trim_start().starts_with(mild))
 }
 
 /// Whether a line is what a linter says of a place: `src/a.py:3:5: F821 undefined name 'x'`.
@@ -416,8 +557,21 @@ fn is_raised(line: &str) -> bool {
         && ["Error", "Exception"].iter().any(|kind| name.strip_suffix(kind).is_some_and(|of| !of.is_empty()))
 }
 
-/// Whether a tool tells at the end of its output that it gave up: make, a build, or JavaScript that threw.
+/// Whether a tool tells at the end of its output that it gave up: make, a build, JavaScript that threw, what was killed.
 pub(super) fn gave_up(output: &str) -> bool {
+    const BEGINS: [&str; 5] = [
+        "Segmentation fault",
+        "Exception in thread \"",
+        "PHP Fatal error:",
+        "Fatal error:",
+        "Command timed out after ",
+    ];
+    // Ruby: `a.rb:1:in 'f': x (NoMethodError)`.
+    let crashes = |line: &str| {
+        line == "Killed"
+            || BEGINS.iter().any(|begin| line.starts_with(begin))
+            || line.ends_with("Error)") && line.contains(":in ")
+    };
     let makes = |line: &str| {
         line.starts_with("make") && line.split_once(": *** ").is_some_and(|(make, _)| !make.contains(' '))
     };
@@ -431,34 +585,53 @@ pub(super) fn gave_up(output: &str) -> bool {
     output.lines().rev().filter(|line| !line.trim().is_empty()).take(LAST).any(|line| {
         let has_stack = in_stack && throws(line);
         in_stack |= line.starts_with("    at ");
-        has_stack || makes(line) || build(line.trim()) == Some(false)
+        has_stack || makes(line) || crashes(line) || build(line.trim()) == Some(false)
     })
 }
 
+/// What an editor says of an edit that it made, whatever the linter that it calls, or the text that it shows, goes on to say.
+const APPLIED: [&str; 3] =
+    ["File updated. Please review the changes", "has been edited", "has been updated successfully"];
+
 /// Whether an editor says that it did not edit, or broke down.
 pub(super) fn edit_refused(output: &str) -> bool {
-    // What the editor says of it counts more than what the linter that it calls died of.
-    const APPLIED: [&str; 2] = ["File updated. Please review the changes", "has been edited successfully"];
-    editor_refuses(output) || broke(beginning(output)) && !APPLIED.iter().any(|sign| output.contains(sign))
+    let head = beginning(output);
+    let is_error = head.trim_start().lines().next().is_some_and(|first| {
+        let first = first.trim_start_matches(['<', '[', '*', ' ']).to_ascii_lowercase();
+        ["error", "failed to ", "permission denied", "no such file"]
+            .iter()
+            .any(|sign| first.starts_with(sign))
+    });
+    editor_refuses(output) || (is_error || broke(head)) && !APPLIED.iter().any(|sign| output.contains(sign))
 }
 
 /// Whether an editor says in its own words that it did not edit, whatever else ran and broke down.
 pub(super) fn editor_refuses(output: &str) -> bool {
-    const SIGNS: [&str; 9] = [
+    const SAYS: [&str; 7] = [
         "Your proposed edit has introduced new syntax error",
         "Your changes have NOT been applied",
         "No replacement was performed",
         "String to replace not found",
         "<tool_use_error>",
-        "Invalid `",
-        "Usage: ",
-        "No file open",
+        "apply_patch verification failed",
         "The arguments provided do not match",
     ];
-    const EDITORS: [&str; 6] = ["sed: ", "perl: ", "patch: ", "error: patch failed", "cp: ", "mv: "];
+    const BEGINS: [&str; 9] = [
+        "Usage: ",
+        "Invalid `",
+        "No file open",
+        "sed: ",
+        "perl: ",
+        "patch: ",
+        "error: patch failed",
+        "cp: ",
+        "mv: ",
+    ];
     let head = beginning(output);
-    SIGNS.iter().any(|sign| head.contains(sign))
-        || head.lines().any(|line| EDITORS.iter().any(|editor| line.starts_with(editor)))
+    let is_applied = APPLIED.iter().any(|sign| head.contains(sign));
+    !is_applied
+        && (SAYS.iter().any(|sign| head.contains(sign))
+            || head.lines().any(|line| BEGINS.iter().any(|begin| line.starts_with(begin))))
 }
 
 fn beginning(output: &str) -> &str {
@@ -497,7 +670,7 @@ mod tests {
         {
             assert!(complains(output), "{output}");
         }
-        for output in ["Error: x", "Exception: x", "ValueError: is caught\nall is well", "no TypeError: x"] {
+        for output in ["Exception: x", "ValueError: is caught\nall is well", "no TypeError: x"] {
             assert!(!complains(output), "{output}");
         }
         assert!(!complains("The last Error: none"));
@@ -548,6 +721,39 @@ mod tests {
         is("ok 1 - a\nnot ok 2 - b\n1..2", Some(false));
         is("{\n  \"reward\": 0.0,\n}", Some(false));
         is("reward: 1.0", Some(true));
+    }
+
+    #[test]
+    fn runners_of_other_languages() {
+        is("DONE 12 tests, 1 failure in 0.3s", Some(false));
+        is("DONE 12 tests in 0.3s", Some(true));
+        is("      Tests  5 passed (5)\n     Errors  1 error\n", Some(false));
+        is("# pass 3\n# fail 0\n# cancelled 1", Some(false));
+        is("ok 1 - a\nnot ok 2 - x # TODO later\nResult: PASS", Some(true));
+        is("Result: FAIL", Some(false));
+        is("FAILURES!\nTests: 3, Assertions: 3, Failures: 1.", Some(false));
+        is("OK (3 tests, 3 assertions)", Some(true));
+        is("3 runs, 5 assertions, 1 failures, 0 errors, 0 skips", Some(false));
+        is("3 runs, 5 assertions, 0 failures, 0 errors, 0 skips", Some(true));
+        is("1 doctest, 3 tests, 0 failures", Some(true));
+        is("3 tests, 1 failure", Some(false));
+        is("Passed!  - Failed:     0, Passed:     5, Skipped:     0, Total:     5", Some(true));
+        is("Failed!  - Failed:     1, Passed:     4, Skipped:     0, Total:     5", Some(false));
+        is("ok | 5 passed | 0 failed (12ms)", Some(true));
+        is("FAILED | 4 passed | 1 failed (12ms)", Some(false));
+        is(" 5 pass\n 0 fail", Some(true));
+        is(" 5 pass\n 1 fail", Some(false));
+        is("** TEST SUCCEEDED **", Some(true));
+        is("All 2 tests passed", Some(true));
+        is("1 of 2 tests failed", Some(false));
+        is("===== 2 xpassed in 0.1s =====", Some(true));
+        is("{\"reward\": 0.0}", Some(false));
+        is("{\"status\": \"ok\", \"reward\": 1.0}", Some(true));
+        // All skipped.
+        is("Ran 3 tests in 0.1s\n\nOK (skipped=3)", None);
+        is("Tests run: 3, Failures: 0, Errors: 0, Skipped: 3", None);
+        is("=== RUN   TestX\n--- SKIP: TestX (0.00s)\nPASS\nok  \ta\t0.1s", None);
+        assert_eq!(outcome("> Task :test UP-TO-DATE\nBUILD SUCCESSFUL in 1s", true), None);
     }
 
     /// What looks like a pass and is none.
@@ -670,6 +876,19 @@ mod tests {
                        [File: /a.py (3 lines total)]\n1:a\nFile updated. Please review the changes and make sure they are correct";
         assert!(!edit_refused(applied));
         assert!(edit_refused(applied.split("[File").next().unwrap()));
+        for refusal in [
+            "error: the text to replace was not found",
+            "Error: old_string not found in file",
+            "Error: Permission denied",
+            "<error>File has not been read yet</error>",
+            "apply_patch verification failed: x",
+            "Usage: edit <from>:<to>",
+        ] {
+            assert!(edit_refused(refusal), "{refusal}");
+        }
+        let shown = "The file /r/cli.py has been edited. Here's the result of running `cat -n`:\nUsage: cli [options]\nInvalid `x`\nError: x";
+        assert!(!edit_refused(shown) && !editor_refuses(shown));
+        assert!(!edit_refused("Wrote cli.py: 3 lines\nThe error is handled"));
         let failed = "Traceback (most recent call last):\n1 failed in 0.1s";
         assert!(edit_refused(failed) && !editor_refuses(failed));
         assert!(editor_refuses("sed: can't read a.py: No such file or directory"));

@@ -179,13 +179,14 @@ impl Reader {
 
     /// The files that an action names: the one that it reads or edits, else those of its command.
     fn files(&mut self, step: &Step, action: &Action) -> Vec<u32> {
-        let mut names: Vec<String> = action.path.iter().cloned().collect();
+        let argument = action.argument.as_ref().filter(|name| name.len() <= atoms::MAX_BYTES);
+        let mut names: Vec<String> = argument.or(action.path.as_ref()).cloned().into_iter().collect();
         let runs = matches!(action.kind, ActionKind::RunCommand | ActionKind::RunTest);
         if names.is_empty() && (runs || matches!(action.kind, ActionKind::ReadFile | ActionKind::Search)) {
             let in_body = |at: usize| action.bodies.iter().any(|body| body.contains(&at));
             names = files_in(&step.text, in_body);
         }
-        names.into_iter().map(|name| self.file(name)).collect()
+        names.into_iter().map(|name| self.file(plain_path(&name, action.folder.as_deref()))).collect()
     }
 
     /// Counts a run of tests; of several in a turn all must have passed.
@@ -218,8 +219,7 @@ impl Reader {
             ActionKind::ReadFile | ActionKind::Search => facts.looked = true,
             ActionKind::EditFile => {
                 // What a command does after it has changed a file says nothing of the file.
-                let goes_on =
-                    writes_first(&step.text) && (action.tests.is_some() || runs_program(&step.text));
+                let goes_on = writes_first(&step.text) && (action.tests.is_some() || action.runs);
                 let refused = match (goes_on, &action.tests) {
                     (true, _) => false,
                     (false, Some(_)) => outcomes::editor_refuses(&output),
@@ -230,7 +230,8 @@ impl Reader {
                     }
                 };
                 facts.refused |= refused;
-                if !refused {
+                // What is taken back is no change that a test could bear out.
+                if !refused && !action.reverts {
                     touch = Touch::Edit;
                     facts.edited = true;
                     facts.edited_source |= kind == FileKind::Source;
@@ -240,12 +241,12 @@ impl Reader {
                 let tests =
                     action.tests.as_ref().filter(|_| !refused || outcomes::outcome(&output, true).is_some());
                 if let Some(tests) = tests {
-                    ended = ended_well(step, &output, said_error, true);
+                    ended = ended_well(&action, &step.text, &output, said_error, true);
                     self.tested(&test_target(tests), ended, facts);
                     touched
                         .extend(files_in(tests, |_| false).into_iter().map(|f| (self.file(f), Touch::Run)));
                 } else if goes_on {
-                    ended = ended_well(step, &output, said_error, false);
+                    ended = ended_well(&action, &step.text, &output, said_error, false);
                     facts.ran_well = ended;
                 }
             }
@@ -253,11 +254,11 @@ impl Reader {
                 touch = Touch::Run;
                 facts.reviewed |= step.text.contains("git diff");
                 let tests = action.kind == ActionKind::RunTest;
-                let well = ended_well(step, &output, said_error, tests);
+                let well = ended_well(&action, &step.text, &output, said_error, tests);
                 if tests || outcomes::outcome(&output, false).is_some() {
                     ended = well;
                     self.tested(&test_target(action.tests.as_ref().unwrap_or(&step.text)), well, facts);
-                } else if runs_program(&step.text) {
+                } else if action.runs {
                     ended = well;
                     facts.ran_well = well;
                 } else {
@@ -317,28 +318,46 @@ fn files_in(command: &str, skips: impl Fn(usize) -> bool) -> Vec<String> {
         .collect()
 }
 
-/// How a test or program ended: by the runner's summary, else by how it broke down, else by its exit code, which is that of
-/// the last command of a pipe. That a test ended well is a pass only if it ran tests and does not speak of failure.
-fn ended_well(step: &Step, output: &str, said_error: Option<bool>, tests: bool) -> Option<bool> {
-    let is_piped = step.text.contains(" | ");
-    let by_code = match outcomes::exit_code(output).map(|code| code == 0) {
-        Some(good) => Some(good),
-        None => said_error.map(|error| !error),
+/// A path with slashes, without `.` and `..`; one that is named from another folder goes with it.
+fn plain_path(path: &str, folder: Option<&str>) -> String {
+    let path = path.trim().replace('\\', "/");
+    let drive = path.as_bytes();
+    let is_drive = drive.len() > 2 && drive[0].is_ascii_alphabetic() && &drive[1..3] == b":/";
+    let is_whole = path.starts_with(['/', '~']) || is_drive;
+    let mut parts: Vec<&str> = Vec::new();
+    for part in
+        folder.filter(|_| !is_whole).into_iter().flat_map(|folder| folder.split('/')).chain(path.split('/'))
+    {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    if path.starts_with('/') { format!("/{}", parts.join("/")) } else { parts.join("/") }
+}
+
+/// How a test or program ended: by the runner's summary, else by how it broke down, else by its exit code, which may be that of
+/// another command (`| tail`, `; echo done`). That a test ended well is a pass only if it ran tests and does not speak of failure.
+fn ended_well(
+    action: &Action,
+    command: &str,
+    output: &str,
+    said_error: Option<bool>,
+    tests: bool,
+) -> Option<bool> {
+    let printed = || command.contains("$?").then(|| outcomes::printed_code(output)).flatten();
+    let by_code = match outcomes::exit_code(output).filter(|_| !action.hides_code) {
+        Some(code) => Some(code == 0),
+        None => said_error.filter(|_| !action.hides_code).map(|error| !error),
     };
+    let by_code = printed().map(|code| code == 0).or(by_code);
     let may_have_failed = || tests && (outcomes::tells_failure(output) || outcomes::ran_none(output));
     outcomes::outcome(output, tests)
         .or_else(|| (outcomes::broke(output) || outcomes::gave_up(output)).then_some(false))
-        .or_else(|| by_code.filter(|good| !good || !is_piped && !may_have_failed()))
+        .or_else(|| by_code.filter(|good| !good || !may_have_failed()))
         // A program that did not break down ran well; of a test that is not enough to say.
         .or_else(|| (!tests && !outcomes::complains(output)).then_some(true))
-}
-
-/// Whether a command runs a program, rather than to manage files or versions.
-fn runs_program(command: &str) -> bool {
-    const PROGRAMS: [&str; 11] =
-        ["python", "node ", "ruby ", "perl ", "java ", "./", "cargo run", "go run", "make", "bash ", "php "];
-    let head = &command[..command.floor_char_boundary(COMMAND)];
-    PROGRAMS.iter().any(|program| head.contains(program)) && !head.contains("pip install")
 }
 
 /// Whether a command writes a file with the shell itself, whatever it runs then.
@@ -367,15 +386,25 @@ fn test_target(command: &str) -> String {
             continue;
         }
         let is_script = word.contains("::") || is_file(word) && !word.ends_with("runtests.py");
+        let only = chosen(head).map_or(String::new(), |only| format!(" -k {only}"));
         if is_script {
-            return word.to_owned();
+            return format!("{word}{only}");
         }
         let given = words
             .find(|w| !w.starts_with('-'))
             .filter(|w| !w.starts_with(['|', '&', '>', ';', '2']) && !w.ends_with(':'));
-        return format!("{word} {}", given.unwrap_or("")).trim_end().to_owned();
+        let given = given.filter(|given| !only.ends_with(given));
+        let given = given.map_or(String::new(), |given| format!(" {given}"));
+        return format!("{word}{given}{only}");
     }
     String::new()
+}
+
+/// Which of the tests a runner is to run: `-k name`, `-Dtest=Name`, `--tests Name`.
+fn chosen(command: &str) -> Option<&str> {
+    let words: Vec<&str> = command.split_whitespace().take(64).collect();
+    let after = words.windows(2).find(|pair| matches!(pair[0], "-k" | "--tests")).map(|pair| pair[1]);
+    after.or_else(|| words.iter().find_map(|word| word.strip_prefix("-Dtest=")))
 }
 
 /// The tool, or of a shell's `curl` and its like the host.
@@ -452,6 +481,8 @@ fn sends(command: &str) -> bool {
 #[derive(Clone, Copy)]
 enum Says {
     Complete,
+    /// The same, if nothing follows that makes it something else.
+    CompleteIf,
     /// Turns to something else.
     Next,
     /// The same, if a verb of making follows.
@@ -468,8 +499,19 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
         evidence.words(&words);
         SAYS.visit(&words, |at, end, says| match says {
             Says::Complete => facts.says_complete |= is_claimed(&words[..at], &words[end - 1..]),
+            // "is resolved relative to", "tests pass a list".
+            Says::CompleteIf => {
+                let stops = words.get(end).is_none_or(|next| is_end(next) || STOPS.contains(next));
+                facts.says_complete |= stops && is_claimed(&words[..at], &words[end - 1..]);
+            }
             Says::Next => facts.says_next = true,
-            Says::NextIf => facts.says_next |= words.get(end).is_some_and(|verb| MAKING.contains(verb)),
+            Says::NextIf => {
+                let is_making = words.get(end).is_some_and(|verb| MAKING.contains(verb));
+                // "make sure", "start by reading".
+                let is_study =
+                    words.get(end + 1).is_some_and(|next| ["sure", "certain", "by"].contains(next));
+                facts.says_next |= is_making && !is_study;
+            }
         });
     }
 }
@@ -562,14 +604,58 @@ fn is_claimed(before: &[&str], from_end: &[&str]) -> bool {
         "do",
         "does",
         "well",
+        "assuming",
+        "suppose",
+        "suspect",
+        "think",
+        "believe",
+        "guess",
+        "probably",
+        "maybe",
+        "perhaps",
+        "claims",
+        "claimed",
+        "says",
+        "goal",
+        "aim",
+        "expected",
+        "todo",
+        "soon",
+        "0",
+        "zero",
+        "some",
     ];
     let mut sentence = before.iter().rev().take(6).take_while(|w| !is_end(w));
     let mut rest = from_end.iter().skip_while(|w| !is_end(w) && !UNDONE.contains(w));
-    !sentence.any(|word| DOUBTS.contains(word)) && rest.next().is_none_or(|w| *w == ".")
+    let is_told = rest.next().is_none_or(|w| *w == ".");
+    // "All tests pass. However, ..."
+    is_told && !sentence.any(|word| DOUBTS.contains(word)) && !rest.next().is_some_and(|w| UNDONE.contains(w))
 }
 
+/// Words that may follow a claim without making it another one.
+const STOPS: [&str; 16] = [
+    "and",
+    "now",
+    "correctly",
+    "successfully",
+    "as",
+    "again",
+    "after",
+    "with",
+    "for",
+    "in",
+    "so",
+    "because",
+    "since",
+    "too",
+    "well",
+    "perfectly",
+];
+
 /// Words that take back what was claimed before them.
-const UNDONE: [&str; 6] = ["except", "but", "however", "although", "though", "upstream"];
+const UNDONE: [&str; 11] = [
+    "except", "but", "however", "although", "though", "upstream", "fail", "fails", "failed", "failing", "by",
+];
 
 const MAKING: [&str; 22] = [
     "work",
@@ -599,16 +685,21 @@ const MAKING: [&str; 22] = [
 static SAYS: LazyLock<Phrases<Says>> = LazyLock::new(|| {
     Phrases::new(&[
         (
-            "is complete|is now complete|are complete|are now complete|is finished|is done .|are done .|all done .|done .|everything is done|i've fixed|i have fixed|has been completed|\
-             have been completed|successfully completed|i've completed|i have completed|has been fixed|have been fixed|\
-             is fixed|is now fixed|is resolved|is now resolved|has been resolved|successfully fixed|fix works|fix is working|\
-             works correctly|work correctly|works as expected|working as expected|working correctly|works perfectly|\
-             working perfectly|all tests pass|all tests are passing|all tests passed|tests pass|tests now pass|\
-             tests are passing|everything works|everything is working|everything passes|lint passes|build passes|\
+            "is done .|are done .|all done .|done .|everything is done|i've fixed|i have fixed|i fixed the|i fixed this|has been completed|\
+             have been completed|successfully completed|i've completed|i have completed|task completed|task complete .|has been fixed|\
+             have been fixed|successfully fixed|fix is in place|works correctly|work correctly|works as expected|working as expected|\
+             working correctly|works perfectly|working perfectly|everything passes|lint passes|build passes|\
              successfully implemented|has been implemented|has been processed|has been cancelled|has been canceled|\
-             has been booked|has been updated successfully|has been refunded|has been exchanged|\
-             been successfully|is now active|is now working|has been restored",
+             has been booked|has been updated successfully|has been refunded|has been exchanged|been successfully|is now active|\
+             is now working|has been restored|i've cancelled|i've canceled|i have cancelled|i have canceled|i've booked|i have booked|\
+             i've refunded|i have refunded|i've exchanged|i have exchanged|i've processed|i have processed",
             Says::Complete,
+        ),
+        (
+            "is complete|is now complete|are complete|are now complete|is finished|is fixed|is now fixed|is resolved|is now resolved|\
+             has been resolved|fix works|fix is working|all tests pass|all tests are passing|all tests passed|tests pass|\
+             tests passed|tests now pass|tests are passing|everything works|everything is working",
+            Says::CompleteIf,
         ),
         (
             "moving on to|move on to|let's move on|let me move on|next task|on to the next|next up|now work on",
@@ -699,6 +790,8 @@ mod tests {
             of("conda run -n testbed pytest tests/a.py", "1 passed in 0.1s"),
             test("pytest tests/a.py", Some(true))
         );
+        assert_eq!(of("pytest a.py -k t1", "1 passed in 0.1s"), test("pytest a.py -k t1", Some(true)));
+        assert_eq!(of("mvn test -Dtest=A", "[INFO] BUILD SUCCESS"), test("test -k A", Some(true)));
         // A script that tests by itself may end well whatever came of it, and a run of no tests always does.
         assert_eq!(
             of(
@@ -726,6 +819,108 @@ mod tests {
             of("python run.py", "Ran 3 tests in 0.1s\n\nFAILED (failures=1)").map(|t| t.1),
             Some(Some(false))
         );
+    }
+
+    /// Only what runs a program is a check that stood, and only its own exit code tells.
+    #[test]
+    fn what_runs_and_whose_code_it_is() {
+        let ran = |command: &str, result: &str| facts(&[("", command, result)]).turns[1].ran_well;
+        for command in [
+            "git commit -m 'make it work'",
+            "chmod +x ./run.sh",
+            "mkdir -p ./build",
+            "git diff ./src",
+            "du -sh ./build",
+            "cmake --version",
+            "go build ./... 2>&1 | head -30",
+            "tsc -p ./tsconfig.json",
+        ] {
+            assert_eq!(ran(command, "well"), None, "{command}");
+        }
+        for command in [
+            "python a.py",
+            "cd src && ./run.sh | tail",
+            "make",
+            "FOO=1 node a.js",
+            "cargo run -- x",
+            "python - <<'E'\nprint(1)\nE",
+        ] {
+            assert_eq!(ran(command, "well"), Some(true), "{command}");
+        }
+        for output in [
+            "Segmentation fault (core dumped)",
+            "Killed",
+            "Exception in thread \"main\" x",
+            "PHP Fatal error: x",
+            "a.rb:1:in `f': x (NoMethodError)",
+        ] {
+            assert_eq!(ran("make run", output), Some(false), "{output}");
+        }
+        assert_eq!(ran("make", "a.go:57:59: not enough arguments in call"), None);
+        assert_eq!(ran("make", "Error: cannot connect"), None);
+        let passed =
+            |command: &str, result: &str| facts(&[("", command, result)]).turns[1].test.unwrap().passed;
+        let good = "<returncode>0</returncode>\n<output>\nsaid\n</output>";
+        assert_eq!(passed("cd a && python tests/test_a.py", good), Some(true));
+        for command in
+            ["python tests/test_a.py || true", "python tests/test_a.py|tail -3", "python tests/test_a.py; ls"]
+        {
+            assert_eq!(passed(command, good), None, "{command}");
+        }
+        assert_eq!(
+            passed("pytest tests; echo exit=$?", "<returncode>0</returncode>\n<output>\nexit=1\n</output>"),
+            Some(false)
+        );
+        assert_eq!(passed("pytest tests; echo \"exit: $?\"", "error importing\nexit: 4"), Some(false));
+        assert_eq!(passed("pytest tests; echo $?", "0"), Some(true));
+        // What is taken back is no change, and a log is no source.
+        assert!(!facts(&[("", "git checkout -- a.py", "")]).turns[1].edited);
+        assert!(!facts(&[("", "python run.py | tee out.txt", "x")]).turns[1].edited);
+        assert!(facts(&[("", "git stash pop", "")]).turns[1].edited);
+    }
+
+    #[test]
+    fn one_file_of_several_paths() {
+        let names = |commands: &[&str]| -> Vec<String> {
+            let turns: Vec<(&str, &str, &str)> = commands.iter().map(|c| ("", *c, "x")).collect();
+            let t = facts(&turns);
+            t.turns[1..]
+                .iter()
+                .map(|f| f.files.first().map_or(String::new(), |f| t.names[f.0 as usize].clone()))
+                .collect()
+        };
+        assert_eq!(
+            names(&["cat src/a.py", "cd lib && cat a.py", "cd /r && cat src/a.py"]),
+            ["src/a.py", "lib/a.py", "src/a.py"]
+        );
+        assert_eq!(
+            names(&["cat src/auth/a.py", "cat src/auth/../auth/a.py", "cat ../auth/a.py"]),
+            ["src/auth/a.py"; 3]
+        );
+        assert_eq!(names(&["git apply fix.patch", "patch -p1 < fix.patch"]), ["", ""]);
+        let tool = |path: &str| {
+            let arguments = serde_json::json!({ "file_path": path }).to_string();
+            let mut action = step(Role::Agent, Kind::Action, action_text("Read", &arguments));
+            (action.tool, action.arguments) = (Some("Read".to_owned()), Some(arguments));
+            let mut builder = Builder::new();
+            builder.begin_call();
+            builder.push(action);
+            read(&builder.finish()).names
+        };
+        assert_eq!(tool("docs/plan a.md"), ["docs/plan a.md"]);
+        assert_eq!(tool("C:\\p\\src\\m.py"), ["C:/p/src/m.py"]);
+    }
+
+    #[test]
+    fn tests_by_a_tool() {
+        let arguments = r#"{"path": "tests/a.py"}"#;
+        let mut action = step(Role::Agent, Kind::Action, action_text("run_tests", arguments));
+        (action.tool, action.arguments) = (Some("mcp__x__run_tests".to_owned()), Some(arguments.to_owned()));
+        let mut builder = Builder::new();
+        builder.begin_call();
+        builder.push(action);
+        builder.push(step(Role::Tool, Kind::Observation, "3 failed in 0.2s"));
+        assert_eq!(read(&builder.finish()).turns[1].test.unwrap().passed, Some(false));
     }
 
     #[test]
@@ -849,17 +1044,45 @@ mod tests {
             "Tests pass locally, but CI is red.",
             "This has been fixed upstream, so we have to backport it.",
             "What has to be done. Well done.",
+            "3 tests pass, 2 tests fail.",
+            "0 tests pass.",
+            "All tests pass. However, test_y fails.",
+            "All tests pass... except test_x.",
+            "These tests pass a dict to foo().",
+            "The path is resolved relative to cwd.",
+            "The array is fixed size.",
+            "The output is complete nonsense.",
+            "The fix works by adding a check.",
+            "Assuming all tests pass, we are done with it",
+            "The goal is that all tests pass.",
+            "Expected: all tests pass",
+            "TODO: everything works",
+            "I suspect the bug is fixed in 2.0",
+            "Your flight has been cancelled by the airline.",
+            "As soon as the migration has been completed, tell me",
         ] {
             assert!(!complete(opposite), "{opposite}");
         }
         assert!(complete("What is left? The bug is fixed."));
         assert!(complete("The parser is done. Shall I go on?"));
         assert!(complete("Done.") && complete("I've fixed the bug.") && complete("Everything is done now."));
+        for claim in [
+            "I fixed the bug.",
+            "Task completed.",
+            "The tests passed",
+            "I've cancelled your order.",
+            "The fix is in place.",
+            "All tests pass now, and the bug is fixed.",
+        ] {
+            assert!(complete(claim), "{claim}");
+        }
         let next = |said: &str| facts(&[(said, "ls", "")]).turns[1].says_next;
         assert!(next("Now I\u{2019}ll work on the parser."));
         assert!(next("Good. Next, let me update the docs"));
         assert!(next("Moving on to the second part"));
         assert!(!next("Now let me see the rest of the file"));
+        assert!(!next("Now let me make sure nothing else uses it."));
+        assert!(!next("Now let me start by reading the file."));
     }
 
     #[test]

@@ -54,6 +54,15 @@ pub enum Outcome {
 pub const NAMES: [&str; 6] = ["contradicted", "mutated", "weakened", "preserved", "paraphrased", "dropped"];
 
 impl Outcome {
+    pub const ALL: [Outcome; 6] = [
+        Outcome::Contradicted,
+        Outcome::Mutated,
+        Outcome::Weakened,
+        Outcome::Preserved,
+        Outcome::Paraphrased,
+        Outcome::Dropped,
+    ];
+
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
@@ -185,6 +194,30 @@ pub fn outcome<'a>(constraint: &Constraint, prepared: &Prepared<'a>) -> Verdict<
         Some((finding, text)) => Verdict { outcome: finding.outcome, evidence: Some(text) },
         None => Verdict { outcome: Outcome::Dropped, evidence: None },
     }
+}
+
+/// The statements that share most words, names and values with the constraint, at most so many, in the order of the texts; of
+/// equal ones the first. None that share nothing. Linear in the texts.
+pub fn nearest<'a>(constraint: &Constraint, texts: &[&Prepared<'a>], most: usize) -> Vec<&'a str> {
+    let statements = texts.iter().flat_map(|text| &text.pieces).flat_map(|piece| &piece.statements);
+    let shared = |statement: &Statement| {
+        let compared = Compared::new(constraint, statement)?;
+        let values = compared.fates.iter().filter(|fate| matches!(fate, Fate::Same(_))).count();
+        Some(compared.shared.len() + values).filter(|shared| *shared > 0)
+    };
+    let mut found: Vec<(usize, usize, &'a str)> = statements
+        .enumerate()
+        .filter_map(|(at, statement)| Some((shared(statement)?, at, statement.text)))
+        .collect();
+    found.sort_by_key(|&(shared, at, _)| (std::cmp::Reverse(shared), at));
+    found.truncate(most);
+    found.sort_by_key(|&(_, at, _)| at);
+    found.into_iter().map(|(.., text)| text).collect()
+}
+
+/// Whether the words of the constraint stand there, one after the other.
+pub fn is_copied(constraint: &Constraint, text: &Prepared<'_>) -> bool {
+    text.pieces.iter().any(|piece| !piece.copies(&constraint.plain).is_empty())
 }
 
 // ---- comparing a constraint with a statement ----

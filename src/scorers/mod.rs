@@ -14,6 +14,7 @@ mod judge;
 pub mod likelihood;
 pub mod money;
 mod outcomes;
+pub mod outcomes_by_model;
 mod points;
 mod probes;
 pub mod ratios;
@@ -47,6 +48,7 @@ pub static ALL: &[&[Entry]] = &[
     likelihood::ENTRIES,
     money::ENTRIES,
     outcomes::ENTRIES,
+    outcomes_by_model::ENTRIES,
     probes::ENTRIES,
     ratios::ENTRIES,
     retention::ENTRIES,

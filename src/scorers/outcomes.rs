@@ -26,18 +26,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
 ];
 
-const ALL: [Outcome; 6] = [
-    Outcome::Preserved,
-    Outcome::Paraphrased,
-    Outcome::Weakened,
-    Outcome::Mutated,
-    Outcome::Contradicted,
-    Outcome::Dropped,
-];
-
 /// A constraint, and the steps that hold it.
 pub(super) struct Known {
-    rules: Constraint,
+    pub(super) rules: Constraint,
     /// With how: preserved or paraphrased.
     steps: Vec<(u32, Outcome)>,
 }
@@ -75,21 +66,28 @@ fn copied(constraint: &Constraint, text: &Prepared<'_>) -> Outcome {
     if outcome.held() { outcome } else { Outcome::Dropped }
 }
 
-pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
-    let log = ground.log;
+/// The constraints that are asked for at a point: in force, and stated in a scope compressed so far.
+pub(super) fn asked<'a>(
+    truth: &'a Truth,
+    ground: &'a Ground<'_>,
+) -> impl Iterator<Item = (&'a crate::annotations::Constraint, &'a Known)> {
     let in_force = |c: &crate::annotations::Constraint| {
         ground.in_scope(c.step) && c.until.is_none_or(|until| until >= ground.point.until)
     };
-    let asked: Vec<_> = truth
+    truth
         .annotations
         .constraints
         .iter()
         .zip(&truth.constraints)
-        .filter(|(annotated, _)| in_force(annotated))
-        .collect();
-    if asked.is_empty() {
-        return;
-    }
+        .filter(move |(annotated, _)| in_force(annotated))
+}
+
+/// The outcome of each in the contexts of a tally.
+pub(super) fn by_rules(
+    ground: &Ground<'_>,
+    asked: &[(&crate::annotations::Constraint, &Known)],
+) -> Vec<[Outcome; 4]> {
+    let log = ground.log;
     let whole: Vec<u32> = ground.point.kept.iter().filter_map(|block| whole(block)).collect();
     let texts = |is_copy: bool| -> Vec<String> {
         let blocks = ground.point.kept.iter().filter(|block| match block.content {
@@ -103,11 +101,7 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
     let excerpts = Prepared::new(excerpts.iter().map(String::as_str));
     let generated = Prepared::new(generated.iter().map(String::as_str));
     let shuffled = Prepared::new([ground.shuffled.as_str()]);
-
-    let mut outcomes: BTreeMap<&str, Tally> = BTreeMap::new();
-    let mut held = Tally::default();
-    let mut by_category: BTreeMap<&str, Tally> = BTreeMap::new();
-    for (annotated, known) in asked {
+    let of = |known: &Known| {
         let base = known.in_steps(&ground.point.base);
         let by_rules = |text| constraints::outcome(&known.rules, text).outcome;
         let between = [
@@ -116,8 +110,21 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
             Outcome::Dropped,
             by_rules(&shuffled),
         ];
-        let each = between.map(|outcome| outcome.min(base));
-        for outcome in ALL {
+        between.map(|outcome| outcome.min(base))
+    };
+    asked.iter().map(|(_, known)| of(known)).collect()
+}
+
+pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
+    let asked: Vec<_> = asked(truth, ground).collect();
+    if asked.is_empty() {
+        return;
+    }
+    let mut outcomes: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut held = Tally::default();
+    let mut by_category: BTreeMap<&str, Tally> = BTreeMap::new();
+    for ((annotated, _), each) in asked.iter().zip(by_rules(ground, &asked)) {
+        for outcome in Outcome::ALL {
             outcomes.entry(outcome.name()).or_default().add(each.map(|o| o == outcome));
         }
         let is_held = each.map(Outcome::held);

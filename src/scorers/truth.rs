@@ -9,7 +9,9 @@ use super::outcomes::{self, Known};
 use super::points::{Point, points};
 use super::readers::Readers;
 use super::runs::{Runs, words};
-use super::{Rows, answers, boundaries, items, judge, probes, salience, similar, superseded};
+use super::{
+    Rows, answers, boundaries, items, judge, outcomes_by_model, probes, salience, similar, superseded,
+};
 use crate::annotations::Annotations;
 use crate::experiment::replay::Run;
 use crate::log::Log;
@@ -59,6 +61,7 @@ pub fn score(
         similar::score(truth, &ground, readers, rows)?;
         answers::score(truth, &ground, readers, rows)?;
         judge::score(truth, &ground, readers, rows)?;
+        outcomes_by_model::score(truth, &ground, readers, rows)?;
     }
     Ok(())
 }
@@ -273,6 +276,13 @@ mod tests {
         // Where nothing tells them apart the first choice is taken; it is the right one here.
         assert_eq!(of(&rows("A dog barks."), "probe_accuracy", "point=end").0, Some(0.0));
         assert!(kept.rows.iter().all(|row| row.metric != "goal_coherence"));
+        // Rules and model find the constraint in the tail.
+        assert_eq!(
+            of(&kept, "constraint_retention_by_model", "point=end"),
+            (Some(1.0), Some(1.0), Some(1.0))
+        );
+        let row = kept.rows.iter().find(|row| row.metric == "constraint_outcome_agreement").unwrap();
+        assert_eq!((row.value, row.chance, row.n), (Some(1.0), Some(1.0), 1));
     }
 
     #[test]

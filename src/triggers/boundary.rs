@@ -2,9 +2,10 @@
 //!
 //! * `file`: it touches another file. Reading, editing, and naming a file in a shell command all count; running one does not.
 //! * `module`: that file lies in another folder. (The seed takes the first part of a path, which is the same for
-//!   all files of a checkout.)
+//!   all files of a checkout; what its "cross-module imports" are it does not say.)
 //! * `test`: a test run with an outcome, of other tests than the last one.
-//! * `api`: the first call that changes something of a tool that was not called so before: from study to use.
+//! * `api`: the first call that changes something of a tool that was not called so before: from study to use. (The seed says
+//!   "first actual API call"; a call that only looks is still study.)
 //!
 //! Of several in a turn one counts: test, API, module, file. A file (or folder) that was touched within the last
 //! `return_within` turns is returned to, and that is no boundary: an agent that goes to and fro between two files leaves the
@@ -17,6 +18,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
+use crate::features::spellings::Spellings;
 use crate::features::turns::{Facts, Touch};
 use crate::log::Log;
 
@@ -64,7 +66,8 @@ impl Trigger for Boundary {
             file: None,
             test: None,
             touched: HashMap::new(),
-            folders: HashMap::new(),
+            folders: Folders::default(),
+            entered: HashMap::new(),
             tests: HashMap::new(),
             used: HashSet::new(),
         };
@@ -81,7 +84,8 @@ struct Place {
     test: Option<(u32, Option<bool>)>,
     /// When each file and folder was last touched.
     touched: HashMap<u32, u32>,
-    folders: HashMap<String, u32>,
+    folders: Folders,
+    entered: HashMap<u32, u32>,
     /// When each test was last run with an outcome.
     tests: HashMap<u32, u32>,
     /// Tools that were called to change something.
@@ -95,8 +99,20 @@ fn focus(facts: &Facts) -> Option<u32> {
     of(Touch::Edit).next_back().or_else(|| of(Touch::Read).next())
 }
 
-fn folder(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+/// The folders of files, each by a number; `src` may be `/repo/src`.
+#[derive(Default)]
+struct Folders {
+    spelled: Spellings,
+    of: HashMap<u32, u32>,
+}
+
+impl Folders {
+    fn number(&mut self, names: &[String], file: u32) -> u32 {
+        *self.of.entry(file).or_insert_with(|| {
+            let folder = names[file as usize].rsplit_once('/').map_or("", |(folder, _)| folder);
+            self.spelled.file(folder, file)
+        })
+    }
 }
 
 impl Place {
@@ -105,7 +121,7 @@ impl Place {
     }
 
     /// The boundary that the turn crosses: kind, what is left, what is entered.
-    fn crossed(&self, names: &[String], facts: &Facts, turn: u32) -> Option<(&'static str, u32, u32)> {
+    fn crossed(&mut self, names: &[String], facts: &Facts, turn: u32) -> Option<(&'static str, u32, u32)> {
         let rule = self.rule;
         let ran = facts.test.filter(|test| rule.test && test.passed.is_some());
         if let (Some(test), Some((last, _))) = (ran, self.test)
@@ -125,8 +141,9 @@ impl Place {
         if new == old {
             return None;
         }
-        let [to, from] = [new, old].map(|file| folder(&names[file as usize]));
-        if rule.module && to != from && self.is_new(self.folders.get(to), turn) {
+        // The older first: which spelling comes first decides what a later one is taken for.
+        let [from, to] = [old, new].map(|file| self.folders.number(names, file));
+        if rule.module && to != from && self.is_new(self.entered.get(&to), turn) {
             return Some(("boundary/module", old, new));
         }
         (rule.file && self.is_new(self.touched.get(&new), turn)).then_some(("boundary/file", old, new))
@@ -137,12 +154,7 @@ impl Place {
         let looked_at = facts.files.iter().filter(|(_, touch)| *touch != Touch::Run);
         for (file, _) in looked_at {
             self.touched.insert(*file, turn);
-            match self.folders.get_mut(folder(&names[*file as usize])) {
-                Some(last) => *last = turn,
-                None => {
-                    self.folders.insert(folder(&names[*file as usize]).to_owned(), turn);
-                }
-            }
+            self.entered.insert(self.folders.number(names, *file), turn);
         }
         if let Some(test) = facts.test.filter(|test| test.passed.is_some()) {
             self.test = Some((test.target, test.passed));
