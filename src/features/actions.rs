@@ -602,6 +602,8 @@ fn unwrapped(words: &[(String, Range<usize>)]) -> &[(String, Range<usize>)] {
             }
             "bundle" if tail.first().is_some_and(|(w, _)| w == "exec") => 2,
             word if is_assignment(word) => 1,
+            // `env $setting python a.py`
+            word if word.starts_with('$') && !tail.is_empty() => 1,
             _ => break,
         };
         rest = rest.get(skip..).unwrap_or_default();

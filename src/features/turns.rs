@@ -346,7 +346,9 @@ fn ended_well(
     said_error: Option<bool>,
     tests: bool,
 ) -> Option<bool> {
-    let printed = || command.contains("$?").then(|| outcomes::printed_code(output)).flatten();
+    let prints =
+        command.rsplit_once("$?").is_some_and(|(_, rest)| !rest.trim_end().contains([';', '|', '&', '\n']));
+    let printed = || outcomes::printed_code(output).filter(|_| prints);
     let by_code = match outcomes::exit_code(output).filter(|_| !action.hides_code) {
         Some(code) => Some(code == 0),
         None => said_error.filter(|_| !action.hides_code).map(|error| !error),
@@ -501,7 +503,11 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
             Says::Complete => facts.says_complete |= is_claimed(&words[..at], &words[end - 1..]),
             // "is resolved relative to", "tests pass a list".
             Says::CompleteIf => {
-                let stops = words.get(end).is_none_or(|next| is_end(next) || STOPS.contains(next));
+                let last = words[end - 1];
+                let behind = (last.as_ptr() as usize + last.len()).checked_sub(lower.as_ptr() as usize);
+                let mark = behind.and_then(|at| lower.get(at..)?.trim_start().chars().next());
+                let is_broken = mark.is_none_or(|c| !c.is_alphanumeric() && !['`', '\'', '"'].contains(&c));
+                let stops = is_broken || words.get(end).is_none_or(|next| STOPS.contains(next));
                 facts.says_complete |= stops && is_claimed(&words[..at], &words[end - 1..]);
             }
             Says::Next => facts.says_next = true,
@@ -873,6 +879,7 @@ mod tests {
         );
         assert_eq!(passed("pytest tests; echo \"exit: $?\"", "error importing\nexit: 4"), Some(false));
         assert_eq!(passed("pytest tests; echo $?", "0"), Some(true));
+        assert_eq!(passed("pytest tests; echo $?; ls", "0\na  20"), None);
         // What is taken back is no change, and a log is no source.
         assert!(!facts(&[("", "git checkout -- a.py", "")]).turns[1].edited);
         assert!(!facts(&[("", "python run.py | tee out.txt", "x")]).turns[1].edited);
