@@ -36,10 +36,10 @@ def told(rows, first, by="rules"):
     """{turn: label} of an exported timeline; `first` are the labelled turns of the run."""
     groups = {group["name"]: {row["name"]: row["spans"] for row in group["rows"]} for group in rows["groups"]}
     intents = {turn: name for name, spans in groups["Intent, by " + by].items() for s in spans for turn in range(s["from"], s["to"] + 1)}
-    triggers = groups["Triggers: firing, scope"]
+    triggers = groups["Triggers"]
     fired = {name: {s["from"] - 1 for s in spans if s["look"] == "tick"} for name, spans in triggers.items()}
     # A scope ends with the turn that it cuts after.
-    cuts = {name: {s["to"] for s in triggers[name] if s["look"] == "light"} for name in CUTTING}
+    cuts = {name: {s["to"] for s in triggers[name] if s["look"] == "scope"} for name in CUTTING}
     return {turn: {"intent": intents.get(turn, "none"), "subtask_end": turn in fired["subtask"], "boundary": turn in fired["boundary"],
                    "cuts": {name for name in CUTTING if turn in cuts[name]}}
             for turn in first}

@@ -6,11 +6,18 @@ use crate::features::intents::Intent;
 use crate::features::turns::Touch;
 use crate::log::Log;
 use crate::models::Model;
-use crate::report::{Group, Look, Row, Span, Timeline};
-use crate::triggers::{self, Moment};
+use crate::report::{Fired, Group, Key, Look, Row, Span, Timeline};
+use crate::triggers::{self, Firing, Moment};
 
 /// The triggers shown, with their defaults.
 const SHOWN: [&str; 6] = ["turns", "subtask", "intent", "boundary", "staleness", "hybrid"];
+/// What looks say.
+const FILES: [(Look, &str); 3] = [(Look::Light, "read"), (Look::Middle, "run"), (Look::Dark, "edited")];
+const RUNS: [(Look, &str); 3] = [(Look::Good, "passed"), (Look::Bad, "failed"), (Look::Light, "unknown")];
+const TRIGGERS: [(Look, &str); 2] = [
+    (Look::Tick, "fires before this turn"),
+    (Look::Scope, "takes these turns; staleness: observations in them"),
+];
 /// Rows of files at most: those touched most.
 const MOST_FILES: usize = 10;
 
@@ -24,22 +31,22 @@ fn timeline(log: &Log, model: Option<&dyn Model>) -> anyhow::Result<Timeline> {
     let t = &log.trajectory;
     let agent = t.agent.as_deref().unwrap_or(&t.format);
     let title = format!("{agent}, {} ({} turns)", t.task_id.as_deref().unwrap_or(&t.id), t.n_turns());
-    let group = |name: &str, rows| Group { name: name.to_owned(), rows };
+    let group = |name: &str, keys: &[(Look, &'static str)], rows| {
+        let keys = keys.iter().map(|&(look, name)| Key { look, name }).collect();
+        Group { name: name.to_owned(), keys, rows }
+    };
     let by_rules = log.facts().turns.iter().map(|facts| facts.intent);
-    let mut groups = vec![group("Intent, by rules", intents(by_rules))];
+    let mut groups = vec![group("Intent, by rules", &[], intents(by_rules))];
     if let Some(model) = model {
         // Turn 0 is what stands before the first turn.
         let told = triggers::intents_by_model(log, 1..log.turns.len() as u32, model)?;
         let told = std::iter::once(None).chain(told);
-        groups.push(group(&format!("Intent, by {}", model.card().name), intents(told)));
+        groups.push(group(&format!("Intent, by {}", model.card().name), &[], intents(told)));
     }
     groups.extend([
-        group("Files: read, run, edited", files(log)),
-        group("Tests and programs: passed, failed", runs(log)),
-        group(
-            "Triggers: firing, scope",
-            SHOWN.iter().map(|name| firings(log, name)).collect::<Result<_, _>>()?,
-        ),
+        group("Files", &FILES, files(log)),
+        group("Tests and programs", &RUNS, runs(log)),
+        group("Triggers", &TRIGGERS, SHOWN.iter().map(|name| firings(log, name)).collect::<Result<_, _>>()?),
     ]);
     Ok(Timeline { title: printable(&title), turns: t.n_turns(), groups })
 }
@@ -50,7 +57,7 @@ fn printable(text: &str) -> String {
 }
 
 fn turn(turn: usize, look: Look) -> Span {
-    Span { from: turn as u32, to: turn as u32, look }
+    Span { from: turn as u32, to: turn as u32, look, firing: None }
 }
 
 /// A row for each intent, of what was told of each turn from the first on.
@@ -110,6 +117,7 @@ fn firings(log: &Log, name: &str) -> anyhow::Result<Row> {
     }
     let trigger = triggers::build(name, params)?;
     let mut spans = Vec::new();
+    let mut number = 0;
     let mut first = 1;
     for segment in log.turns.get(1..).unwrap_or_default().chunk_by(|a, b| a.segment == b.segment) {
         let end = first + segment.len() as u32;
@@ -118,22 +126,28 @@ fn firings(log: &Log, name: &str) -> anyhow::Result<Row> {
         for turn in (first..end).filter(|&turn| log.turns[turn as usize].decision.is_some()) {
             let moment = Moment { log, turn, context_tokens: 0 };
             let Some(firing) = detector.advance(&moment) else { continue };
-            match &firing.only {
-                Some(steps) => spans.extend(steps.iter().map(|&step| {
-                    let at = log.turn_of(step);
-                    Span { from: at, to: at, look: Look::Light }
-                })),
-                None if firing.scope_end > from => {
-                    spans.push(Span { from, to: firing.scope_end - 1, look: Look::Light });
-                    from = firing.scope_end;
-                }
-                None => {}
-            }
-            spans.push(Span { from: turn, to: turn, look: Look::Tick });
+            number += 1;
+            let fired = Some(Fired { number, kind: firing.kind });
+            let taken = taken(log, &firing, &mut from).into_iter();
+            spans.extend(taken.map(|(from, to)| Span { from, to, look: Look::Scope, firing: fired }));
+            spans.push(Span { from: turn, to: turn, look: Look::Tick, firing: fired });
         }
         first = end;
     }
     Ok(Row { name: name.to_owned(), spans })
+}
+
+/// The turns that a firing takes, or those of the steps that it takes; whole turns from `from` on, which moves behind them.
+fn taken(log: &Log, firing: &Firing, from: &mut u32) -> Vec<(u32, u32)> {
+    if let Some(steps) = &firing.only {
+        let mut turns: Vec<u32> = steps.iter().map(|&step| log.turn_of(step)).collect();
+        turns.dedup();
+        return turns.into_iter().map(|turn| (turn, turn)).collect();
+    }
+    if firing.scope_end <= *from {
+        return Vec::new();
+    }
+    vec![(std::mem::replace(from, firing.scope_end), firing.scope_end - 1)]
 }
 
 #[cfg(test)]
@@ -160,8 +174,14 @@ mod tests {
         assert_eq!(named(3), SHOWN);
         assert_eq!(t.groups[2].rows[0].spans, [turn(3, Look::Good)]);
         // Tests pass at turn 3: it fires before turn 4, over turns 1 and 2.
+        let firing = Some(Fired { number: 1, kind: "subtask/test_success" });
         let subtask = &t.groups[3].rows[1].spans;
-        assert_eq!(subtask[..], [Span { from: 1, to: 2, look: Look::Light }, turn(4, Look::Tick)]);
+        let expected =
+            [Span { from: 1, to: 2, look: Look::Scope, firing }, Span { firing, ..turn(4, Look::Tick) }];
+        assert_eq!(subtask[..], expected);
+        let json = serde_json::to_value(subtask[1]).unwrap();
+        let told = serde_json::json!({ "from": 4, "to": 4, "look": "tick", "number": 1, "kind": "subtask/test_success" });
+        assert_eq!(json, told);
     }
 
     #[test]
@@ -183,7 +203,7 @@ mod tests {
         });
         let t = timeline(&log, Some(&model)).unwrap();
         let names: Vec<&str> = t.groups.iter().map(|group| group.name.as_str()).take(3).collect();
-        assert_eq!(names, ["Intent, by rules", "Intent, by judge", "Files: read, run, edited"]);
+        assert_eq!(names, ["Intent, by rules", "Intent, by judge", "Files"]);
         let of = |group: usize, name: &str| {
             t.groups[group].rows.iter().find(|row| row.name == name).unwrap().spans.clone()
         };
@@ -192,5 +212,18 @@ mod tests {
             (vec![turn(1, Look::Dark)], vec![turn(2, Look::Dark)])
         );
         assert_eq!(of(1, "refactor"), [turn(1, Look::Dark)]);
+    }
+
+    #[test]
+    fn single_observations_are_single_turns() {
+        let idle = vec!["action: date\nobservation: alpha_one"; 14].join("\n");
+        let log = Log::script(&format!(
+            "user: u\naction: ls\nalso: pwd\nobservation: a_b\nobservation: c_d\n{idle}"
+        ));
+        let spans = firings(&log, "staleness").unwrap().spans;
+        assert!(spans.iter().all(|span| span.from == span.to));
+        let scopes = spans.iter().filter(|span| span.look == Look::Scope).map(|span| span.from);
+        // Both observations of the first turn are taken at once.
+        assert_eq!(scopes.collect::<Vec<u32>>(), [1]);
     }
 }

@@ -654,12 +654,15 @@ impl Reader<'_> {
             let error = alone(key).filter(|_| defaults_work)?;
             Some((*key, span, error))
         });
-        let text = |error: &anyhow::Error| format!("{error:#}").trim().replace('\n', " ");
+        let text = |error: &anyhow::Error| plain(&format!("{error:#}"));
         match culprit {
             Some((key, span, error)) => {
                 let value = &table[key];
                 let error = text(&error);
                 let error = error.strip_suffix(&format!(" in `{key}`")).unwrap_or(&error);
+                // It was named just before.
+                let error = error.strip_prefix("parameter ").unwrap_or(error);
+                let error = error.strip_prefix(&format!("`{key}` ")).unwrap_or(error);
                 let name = entry.name;
                 self.source.error(span, format!("`{key} = {value}` of {what} `{name}`: {error}"))
             }
@@ -795,6 +798,19 @@ impl Reader<'_> {
         let hint = "hint: a list is a grid over its values; a list as value is `{ list = [] }`";
         self.source.error(&value.span(), format!("`{key}` has no value\n{hint}"))
     }
+}
+
+/// An error in one line, but for a hint, and without names of types.
+fn plain(error: &str) -> String {
+    let text = error.trim().replace('\n', " ").replace(" hint: ", "\nhint: ");
+    let whole = match text.contains("value: integer `") && !text.contains("value: integer `-") {
+        true => "a smaller whole number",
+        false => "a whole number of 0 or more",
+    };
+    let types = [("u8", whole), ("u32", whole), ("u64", whole), ("usize", whole), ("f64", "a number")];
+    types.iter().fold(text, |text, (name, words)| {
+        text.replace(&format!("expected {name}"), &format!("expected {words}"))
+    })
 }
 
 /// Crosses strategies and triggers in the order of the file; equal points stand once.
@@ -1251,6 +1267,55 @@ mod tests {
         ");
     }
 
+    /// The program's own triggers: each is named once, without names of types.
+    #[test]
+    fn refused_parameters_of_triggers() {
+        let told = |lines: &str| {
+            let text = format!("name = \"x\"\nstrategies = [{{ name = \"full\" }}]\n[[triggers]]\n{lines}");
+            match Plan::parse("a.toml", &text, &Catalogue::built_in()) {
+                Ok(_) => String::new(),
+                Err(error) => error.to_string(),
+            }
+        };
+        for (lines, error) in [
+            (
+                "name = \"subtask\"\nedits = 0",
+                "a.toml:5: `edits = 0` of trigger `subtask`: must be at least 1",
+            ),
+            (
+                "name = \"subtask\"\nedits = -1",
+                "a.toml:5: `edits = -1` of trigger `subtask`: invalid value: integer `-1`, expected a whole number of 0 or more",
+            ),
+            (
+                "name = \"subtask\"\nedits = 9999999999",
+                "a.toml:5: `edits = 9999999999` of trigger `subtask`: invalid value: integer `9999999999`, expected a smaller whole number",
+            ),
+            (
+                "name = \"staleness\"\nrecent = 5\nbatch = 0",
+                "a.toml:6: `batch = 0` of trigger `staleness`: must be at least 1",
+            ),
+            (
+                "name = \"staleness\"\nthreshold = [0.5, 1.5]",
+                "a.toml:5: `threshold = 1.5` of trigger `staleness`: must be between 0 and 1",
+            ),
+            (
+                "name = \"staleness\"\nthreshold = \"high\"",
+                "a.toml:5: `threshold = \"high\"` of trigger `staleness`: invalid type: string \"high\", expected a number",
+            ),
+            (
+                "name = \"boundary\"\nfile = false\nmodule = false\ntest = false\napi = false",
+                "a.toml:4: trigger `boundary`: it never fires: one of `file`, `module`, `test`, `api` must be true",
+            ),
+            (
+                "name = \"intent\"\ntransitions = \"verify-verify\"",
+                "a.toml:5: `transitions = \"verify-verify\"` of trigger `intent`: `verify-verify` in parameter `transitions` is no transition\nhint: write FROM-TO, two different ones of explore, debug, implement, verify, document, refactor",
+            ),
+            ("name = \"hybrid\"\nboundary = false\nintent = false\nstaleness = false\nsubtask = false", ""),
+        ] {
+            assert_eq!(told(lines), error);
+        }
+    }
+
     #[test]
     fn wrong_values_name_file_and_line() {
         let mut all = String::new();
@@ -1302,9 +1367,9 @@ mod tests {
 
         experiment.toml:2: `strategies` is a table, expected tables, each under `[[strategies]]`
 
-        experiment.toml:5: `keep_last = "x"` of strategy `mask`: invalid type: string "x", expected u32
+        experiment.toml:5: `keep_last = "x"` of strategy `mask`: invalid type: string "x", expected a whole number of 0 or more
 
-        experiment.toml:4: `share = 2` of strategy `mask`: `share` must be at most 1
+        experiment.toml:4: `share = 2` of strategy `mask`: must be at most 1
 
         experiment.toml:4: `keep_last` has no value
         hint: a list is a grid over its values; a list as value is `{ list = [] }`

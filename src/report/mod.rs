@@ -46,7 +46,7 @@ use pages::Page;
 
 pub use claims::Names;
 pub use tiers::{Band, Tier, TierMap};
-pub use timeline::{Group, Look, Row, Span, Timeline};
+pub use timeline::{Fired, Group, Key, Look, Row, Span, Timeline};
 
 /// How a report is made.
 #[derive(Clone, Debug)]

@@ -36,7 +36,16 @@ pub(super) const ENTRY: Entry = Entry {
         ("min_span", "3"),
         ("return_within", "10"),
     ],
-    build: |params| Ok(Box::new(params.try_into::<Boundary>()?)),
+    build: |params| {
+        let boundary: Boundary = params.try_into()?;
+        super::one_of(&[
+            (boundary.file, "file"),
+            (boundary.module, "module"),
+            (boundary.test, "test"),
+            (boundary.api, "api"),
+        ])?;
+        Ok(Box::new(boundary))
+    },
 };
 
 #[derive(Clone, Copy, serde::Deserialize)]
@@ -189,7 +198,7 @@ impl Rule for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{details, fired, lines};
+    use super::super::tests::{details, fired, lines, refused};
 
     fn reads(file: &str, times: usize) -> String {
         lines(&format!("action: cat {file}\nobservation: x"), times)
@@ -294,6 +303,16 @@ mod tests {
         let fires = ["7: boundary/api ..6 0.8"];
         assert_eq!(fired(&script("curl -X POST -d '{}' https://api.x.com/orders"), "boundary", ""), fires);
         assert_eq!(fired(&script("curl https://api.x.com/orders"), "boundary", ""), [""; 0]);
+    }
+
+    #[test]
+    fn it_needs_a_kind() {
+        let off = "file = false\nmodule = false\ntest = false";
+        assert_eq!(fired("user: u\nagent: so", "boundary", off), [""; 0]);
+        assert_eq!(
+            refused("boundary", &format!("{off}\napi = false")),
+            "it never fires: one of `file`, `module`, `test`, `api` must be true"
+        );
     }
 
     #[test]

@@ -31,9 +31,16 @@ pub(super) const ENTRY: Entry = Entry {
     build: |params| {
         let hybrid: Hybrid = params.try_into()?;
         anyhow::ensure!(
-            hybrid.staleness_threshold.is_finite(),
-            "parameter `staleness_threshold` of trigger `hybrid` must be a number"
+            (0.0..=1.0).contains(&hybrid.staleness_threshold),
+            "parameter `staleness_threshold` must be between 0 and 1"
         );
+        super::one_of(&[
+            (hybrid.subtask, "subtask"),
+            (hybrid.intent, "intent"),
+            (hybrid.boundary, "boundary"),
+            (hybrid.staleness, "staleness"),
+            (hybrid.turns, "turns"),
+        ])?;
         let shift = IntentShift::seed()?;
         Ok(Box::new(Parts { rule: hybrid, shift }))
     },
@@ -125,7 +132,7 @@ impl Detector for First {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{fired, lines};
+    use super::super::tests::{fired, lines, refused};
 
     /// Reading (1 to 6), an edit (7), tests (8), then nothing but looking on.
     fn script() -> String {
@@ -159,7 +166,14 @@ mod tests {
         let expected: Vec<String> =
             (12..=30).map(|turn| format!("{turn}: turns ..{} 0.5", turn - 10)).collect();
         assert_eq!(by_turns, expected);
-        assert_eq!(fired(&script(), "hybrid", &format!("{off}\nturns = false")), [""; 0]);
+        assert_eq!(
+            refused("hybrid", &format!("{off}\nturns = false")),
+            "it never fires: one of `subtask`, `intent`, `boundary`, `staleness`, `turns` must be true"
+        );
+        for wrong in ["-0.1", "1.1", "nan"] {
+            let told = "parameter `staleness_threshold` must be between 0 and 1";
+            assert_eq!(refused("hybrid", &format!("staleness_threshold = {wrong}")), told);
+        }
         let window = fired(&script(), "hybrid", &format!("{off}\nmasking_window = 25"));
         assert_eq!(
             window,

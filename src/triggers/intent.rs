@@ -65,25 +65,16 @@ pub(super) struct IntentShift {
 
 impl IntentShift {
     fn new(params: Params) -> anyhow::Result<Self> {
-        let known = || NAMES.join(", ");
-        let pair = |text: &str| {
-            let (from, to) = text.split_once('-')?;
-            Some((Intent::parse(from)?, Intent::parse(to)?))
-        };
-        let transitions = params.transitions.split_whitespace().map(|text| {
-            pair(text).ok_or_else(|| {
-                anyhow::anyhow!(
-                    "`{text}` in parameter `transitions` of trigger `intent` is no transition\nhint: write FROM-TO, of {}",
-                    known()
-                )
-            })
-        });
         anyhow::ensure!(
             (0.0..=1.0).contains(&params.min_confidence),
-            "parameter `min_confidence` of trigger `intent` must be between 0 and 1"
+            "parameter `min_confidence` must be between 0 and 1"
         );
         Ok(IntentShift {
-            transitions: transitions.collect::<anyhow::Result<_>>()?,
+            transitions: params
+                .transitions
+                .split_whitespace()
+                .map(transition)
+                .collect::<anyhow::Result<_>>()?,
             min_turns: params.min_turns,
             min_confidence: params.min_confidence,
             asks: params.model != NO_MODEL,
@@ -93,6 +84,16 @@ impl IntentShift {
     pub(super) fn seed() -> anyhow::Result<Self> {
         IntentShift::new(Params::default())
     }
+}
+
+/// Reads FROM-TO.
+fn transition(text: &str) -> anyhow::Result<(Intent, Intent)> {
+    let pair = text.split_once('-');
+    let pair = pair.and_then(|(from, to)| Some((Intent::parse(from)?, Intent::parse(to)?)));
+    pair.filter(|(from, to)| from != to).with_context(|| {
+        let known = NAMES.join(", ");
+        format!("`{text}` in parameter `transitions` is no transition\nhint: write FROM-TO, two different ones of {known}")
+    })
 }
 
 impl Trigger for IntentShift {
@@ -232,7 +233,7 @@ impl Rule for Phase {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{details, fired};
+    use super::super::tests::{details, fired, refused};
 
     const SCRIPT: &str = "user: u
         action: cat a.py
@@ -321,8 +322,12 @@ mod tests {
 
     #[test]
     fn wrong_transitions_are_errors() {
-        let params = toml::from_str("transitions = \"explore-dance\"").unwrap();
-        let error = super::super::build("intent", params).err().unwrap().to_string();
-        assert!(error.contains("explore-dance") && error.contains("refactor"), "{error}");
+        for wrong in ["explore-dance", "explore", "verify-verify"] {
+            let error = refused("intent", &format!("transitions = \"debug-verify {wrong}\""));
+            let told = format!(
+                "`{wrong}` in parameter `transitions` is no transition\nhint: write FROM-TO, two different ones of explore"
+            );
+            assert!(error.starts_with(&told) && error.contains("refactor"), "{error}");
+        }
     }
 }

@@ -138,9 +138,22 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Trigger>
     (entry.build)(params)
 }
 
+/// Refuses switches that are all off.
+fn one_of(switches: &[(bool, &str)]) -> anyhow::Result<()> {
+    let names: Vec<String> = switches.iter().map(|(_, name)| format!("`{name}`")).collect();
+    let is_on = switches.iter().any(|(on, _)| *on);
+    anyhow::ensure!(is_on, "it never fires: one of {} must be true", names.join(", "));
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is said of parameters that a trigger refuses.
+    pub(super) fn refused(trigger: &str, params: &str) -> String {
+        build(trigger, toml::from_str(params).unwrap()).err().unwrap().to_string()
+    }
 
     fn firings(script: &str, trigger: &str, params: &str) -> Vec<(u32, Firing)> {
         firings_in(&Log::script(script), trigger, params)

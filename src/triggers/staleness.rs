@@ -79,22 +79,29 @@ impl Default for Staleness {
 
 impl Staleness {
     fn check(&self) -> anyhow::Result<()> {
-        let weights = [self.age_weight, self.refs_weight, self.similarity_weight];
+        let shares = [
+            ("age_weight", self.age_weight),
+            ("refs_weight", self.refs_weight),
+            ("similarity_weight", self.similarity_weight),
+            ("threshold", self.threshold),
+        ];
+        for (name, share) in shares {
+            anyhow::ensure!((0.0..=1.0).contains(&share), "parameter `{name}` must be between 0 and 1");
+        }
         anyhow::ensure!(
-            weights.iter().all(|weight| (0.0..=1.0).contains(weight)),
-            "the weights of trigger `staleness` must be between 0 and 1"
+            self.age_weight + self.refs_weight + self.similarity_weight > 0.0,
+            "it never fires: one of `age_weight`, `refs_weight`, `similarity_weight` must be above 0"
         );
         anyhow::ensure!(
-            self.threshold.is_finite(),
-            "parameter `threshold` of trigger `staleness` must be a number"
+            (1..=10_000).contains(&self.max_age),
+            "parameter `max_age` must be between 1 and 10000"
         );
+        anyhow::ensure!(self.max_refs > 0, "parameter `max_refs` must be at least 1");
+        anyhow::ensure!(self.batch > 0, "parameter `batch` must be at least 1");
         anyhow::ensure!(
-            (1..=10_000).contains(&self.max_age) && self.max_refs > 0,
-            "parameters `max_age` (at most 10000) and `max_refs` of trigger `staleness` must be at least 1"
-        );
-        anyhow::ensure!(
-            self.recent <= self.max_age && self.batch > 0,
-            "parameter `recent` of trigger `staleness` must be at most `max_age`, and `batch` at least 1"
+            self.recent <= self.max_age,
+            "parameter `recent` must be at most `max_age` ({} here)",
+            self.max_age
         );
         Ok(())
     }
@@ -303,7 +310,7 @@ impl Rule for Tracker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{details, fired, lines};
+    use super::super::tests::{details, fired, lines, refused};
     use super::*;
 
     /// Turn 1: read config.py; at turn 20 nobody has referred to it for ten turns, and its similarity is 0.2.
@@ -347,6 +354,29 @@ mod tests {
         assert_eq!(of("hm"), Some(1.0));
         // Two references in the window, and both of its atoms stand there: 0.3 + 0 + 0.
         assert_eq!(of("foo_bar and baz_qux"), None);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let between = |name: &str| format!("parameter `{name}` must be between 0 and 1");
+        for (params, told) in [
+            ("threshold = 1.1", &*between("threshold")),
+            ("threshold = -0.1", &between("threshold")),
+            ("refs_weight = -0.4", &between("refs_weight")),
+            ("max_age = 0", "parameter `max_age` must be between 1 and 10000"),
+            ("max_refs = 0", "parameter `max_refs` must be at least 1"),
+            ("batch = 0", "parameter `batch` must be at least 1"),
+            ("recent = 51", "parameter `recent` must be at most `max_age` (50 here)"),
+            (
+                "age_weight = 0\nrefs_weight = 0\nsimilarity_weight = 0",
+                "it never fires: one of `age_weight`, `refs_weight`, `similarity_weight` must be above 0",
+            ),
+        ] {
+            assert_eq!(refused("staleness", params), told);
+        }
+        for params in ["threshold = 0", "threshold = 1", "age_weight = 0\nrefs_weight = 0"] {
+            fired("user: u\nagent: so", "staleness", params);
+        }
     }
 
     /// Each is named once, and never before it is older than the recent turns.

@@ -33,11 +33,16 @@ pub(super) const ENTRY: Entry = Entry {
     ],
     build: |params| {
         let subtask: Subtask = params.try_into()?;
-        anyhow::ensure!(subtask.edits > 0, "parameter `edits` of trigger `subtask` must be at least 1");
-        anyhow::ensure!(
-            subtask.idle_turns > 0,
-            "parameter `idle_turns` of trigger `subtask` must be at least 1"
-        );
+        anyhow::ensure!(subtask.edits > 0, "parameter `edits` must be at least 1");
+        anyhow::ensure!(subtask.idle_turns > 0, "parameter `idle_turns` must be at least 1");
+        super::one_of(&[
+            (subtask.test_success, "test_success"),
+            (subtask.explicit_completion, "explicit_completion"),
+            (subtask.consecutive_edits, "consecutive_edits"),
+            (subtask.semantic_marker, "semantic_marker"),
+            (subtask.tool_pattern, "tool_pattern"),
+            (subtask.inactivity, "inactivity"),
+        ])?;
         Ok(Box::new(subtask))
     },
 };
@@ -217,7 +222,7 @@ impl Rule for Work {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{fired, lines};
+    use super::super::tests::{fired, lines, refused};
 
     /// The seed's scenario: auth.py is mended, then the README is brought up to date.
     const AUTH: &str = "user: Fix authentication bug and update documentation
@@ -389,6 +394,17 @@ mod tests {
             ["5: subtask/inactivity ..4 0.4", "8: subtask/inactivity ..7 0.4"]
         );
         assert_eq!(fired(&format!("user: u\n{idle}"), "subtask", params), [""; 0]);
+    }
+
+    #[test]
+    fn it_needs_a_signal() {
+        assert_eq!(refused("subtask", "edits = 0"), "parameter `edits` must be at least 1");
+        let off = "test_success = false\nexplicit_completion = false\nconsecutive_edits = false\nsemantic_marker = false\ntool_pattern = false";
+        assert_eq!(fired(AUTH, "subtask", off), [""; 0]);
+        assert_eq!(
+            refused("subtask", &format!("{off}\ninactivity = false")),
+            "it never fires: one of `test_success`, `explicit_completion`, `consecutive_edits`, `semantic_marker`, `tool_pattern`, `inactivity` must be true"
+        );
     }
 
     #[test]

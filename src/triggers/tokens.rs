@@ -13,12 +13,9 @@ pub(super) const ENTRY: Entry = Entry {
         let tokens: Tokens = params.try_into()?;
         anyhow::ensure!(
             tokens.fraction > 0.0 && tokens.fraction <= 1.0,
-            "parameter `fraction` of trigger `tokens` must be above 0 and at most 1"
+            "parameter `fraction` must be above 0 and at most 1"
         );
-        anyhow::ensure!(
-            tokens.window > tokens.reserve,
-            "`reserve` of trigger `tokens` leaves nothing of `window`"
-        );
+        anyhow::ensure!(tokens.window > tokens.reserve, "parameter `reserve` must be less than `window`");
         Ok(Box::new(tokens))
     },
 };

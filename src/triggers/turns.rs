@@ -14,7 +14,7 @@ pub(super) const ENTRY: Entry = Entry {
     params: &[("n", "21"), ("keep", "0")],
     build: |params| {
         let turns: Turns = params.try_into()?;
-        anyhow::ensure!(turns.n > 0, "parameter `n` of trigger `turns` must be at least 1");
+        anyhow::ensure!(turns.n > 0, "parameter `n` must be at least 1");
         Ok(Box::new(turns))
     },
 };
