@@ -4,7 +4,8 @@
 //! `masking_window` turns are uncompressed, all but these. Each part has a switch and otherwise its own defaults, and each
 //! goes on counting when another one fired. A firing whose turns are compressed already is passed over. Source: seed
 //! semantic-triggers, "Hybrid"; its code returns early, so that later parts miss turns, and its configuration has no switch
-//! for subtasks.
+//! for subtasks. What its summary calls "no references for N turns" is the second term of the staleness score. Intents are by
+//! rules here; the trigger `intent` has a model.
 
 use super::boundary::Boundary;
 use super::intent::IntentShift;

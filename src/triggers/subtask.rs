@@ -11,7 +11,8 @@
 //!
 //! Of several signals in a turn the surest counts, of equal ones the upper. The scope ends before the turn with the outcome,
 //! which stays: the passing test, the statement, the last edit of the run, the turn that begins the new work. A dialogue
-//! without tools knows completion and markers alone; saying so twice in a row ends one piece of work. Source: seed semantic-triggers, section 1; the confidences
+//! without tools knows completion and markers alone; saying so twice in a row ends one piece of work. The phrases are English: in
+//! other languages only edits, tests and programs tell. Source: seed semantic-triggers, section 1; the confidences
 //! high, medium and low are ours, and so is that a document, which no test checks, is checked by reading it again.
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
