@@ -179,7 +179,9 @@ impl Reader {
 
     /// The files that an action names: the one that it reads or edits, else those of its command.
     fn files(&mut self, step: &Step, action: &Action) -> Vec<u32> {
-        let argument = action.argument.as_ref().filter(|name| name.len() <= atoms::MAX_BYTES);
+        // What a search is given is a folder.
+        let is_file = |name: &&String| action.path.is_some() && name.len() <= atoms::MAX_BYTES;
+        let argument = action.argument.as_ref().filter(is_file);
         let mut names: Vec<String> = argument.or(action.path.as_ref()).cloned().into_iter().collect();
         let runs = matches!(action.kind, ActionKind::RunCommand | ActionKind::RunTest);
         if names.is_empty() && (runs || matches!(action.kind, ActionKind::ReadFile | ActionKind::Search)) {
@@ -905,17 +907,18 @@ mod tests {
             ["src/auth/a.py"; 3]
         );
         assert_eq!(names(&["git apply fix.patch", "patch -p1 < fix.patch"]), ["", ""]);
-        let tool = |path: &str| {
-            let arguments = serde_json::json!({ "file_path": path }).to_string();
-            let mut action = step(Role::Agent, Kind::Action, action_text("Read", &arguments));
-            (action.tool, action.arguments) = (Some("Read".to_owned()), Some(arguments));
+        let tool = |name: &str, path: &str| {
+            let arguments = serde_json::json!({ "path": path }).to_string();
+            let mut action = step(Role::Agent, Kind::Action, action_text(name, &arguments));
+            (action.tool, action.arguments) = (Some(name.to_owned()), Some(arguments));
             let mut builder = Builder::new();
             builder.begin_call();
             builder.push(action);
             read(&builder.finish()).names
         };
-        assert_eq!(tool("docs/plan a.md"), ["docs/plan a.md"]);
-        assert_eq!(tool("C:\\p\\src\\m.py"), ["C:/p/src/m.py"]);
+        assert_eq!(tool("Read", "docs/plan a.md"), ["docs/plan a.md"]);
+        assert_eq!(tool("Read", "C:\\p\\src\\m.py"), ["C:/p/src/m.py"]);
+        assert!(tool("Grep", "cmd/entire/cli").is_empty());
     }
 
     #[test]
