@@ -12,9 +12,9 @@ both have a value: needs kept (set `common`, tail 10), pooled, and discard lift 
 in which the mixes are not chosen again. Kinds of logs with fewer than 10 tasks are not judged. A star: two-sided p of the bootstrap below 0.05 after Holm's adjustment over the table.
 
 The yardstick of the claims is a ratio, that of the semantic trigger over that of the mixes: needs kept and discard lift at equal tokens; tokens saved at equal needs kept (mixes of settings that keep as
-many needs on the other repositories, and there save most). A claim is supported if the ratio lies above the claimed one, contradicted if it lies below, p adjusted by Holm over the column; out
+many needs on the stratum, and save most on the other repositories). A claim is supported if the ratio lies above the claimed one, contradicted if it lies below, p adjusted by Holm over the column; out
 of reach if the mixes have so much that the claimed ratio would be more than 1 in all. No ratio is taken where the denominator's interval reaches 0, or where what was to be equal is not: tokens saved
-within 0.02, needs kept within a tenth of them.
+within 0.02, needs kept within 1.5 % of them.
 
 `equal.py RUN --tuned-on GRID`, for a sample with a model: of the settings in GRID, a run of equal.toml, that send as many tokens on the logs of RUN (within 0.02, without
 a model; else the nearest) the one that keeps most needs on the repositories that RUN does not have; compared on RUN, which need not hold more than these settings.
@@ -36,7 +36,7 @@ COUNTED = ("turns", "tokens")
 DRAWS = 20_000
 REACH = 0.05
 NEAR = 0.02
-NEAR_NEEDS = 0.1
+NEAR_NEEDS = 0.015
 LEAST_CLUSTERS = 10
 
 
@@ -143,11 +143,12 @@ def mixed(grid, cells, equal, best, semantic, logs, others):
     return max(found)[1:]
 
 
-def beside(run, grid, equal, best, semantic, on_others=False):
-    """The cells of the mixes that are chosen for each stratum, and which settings they are made of."""
+def beside(run, grid, equal, best, semantic):
+    """The cells of the mixes that are chosen for each stratum, and which settings they are made of. Where a stratum has nothing to be equal in, the others tell."""
     side, chosen = np.zeros_like(run.cells[semantic]), Counter()
     for logs, others in run.strata():
-        i, j, of_i = mixed(grid, run.cells, equal, best, semantic, others if on_others else logs, others)
+        of = others if np.isnan(equal(run.cells[semantic][logs].sum(0))) else logs
+        i, j, of_i = mixed(grid, run.cells, equal, best, semantic, of, others)
         side[logs] = of_i * run.cells[i][logs] + (1 - of_i) * run.cells[j][logs]
         for setting_, weight in ((i, of_i), (j, 1 - of_i)):
             chosen[setting(run.variants[setting_])] += weight * len(logs)
@@ -259,7 +260,7 @@ def compared(folder):
                 if sides:
                     by_metric[name].append((head, pair, sides))
             by_kind.append([Pair(run.cells[semantic], mixes, tasks, of) for _, of in kinds])
-            alike = beside(run, grid, kept, saved, semantic, on_others=True)[0]
+            alike = beside(run, grid, kept, saved, semantic)[0]
             alike = Pair(run.cells[semantic], alike, tasks, everything)
             needs = alike.ratio(kept)
             are_equal = [abs(pair.saved()) <= NEAR] * 2 + [needs is not None and abs(needs[0] - 1) <= NEAR_NEEDS]
