@@ -512,40 +512,37 @@ pub(super) fn complains(output: &str) -> bool {
         || output.lines().rev().find(|line| !line.trim().is_empty()).is_some_and(is_error)
 }
 
+/// What is said of a place in a file: `src/a.py:3:5: said`.
+fn said_of_place(line: &str) -> Option<(&str, &str)> {
+    let mut parts = line.splitn(4, ':');
+    let (file, at, column, said) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    (is_number(at) && is_number(column)).then(|| (file, said.trim_start()))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// Whether a line is what a compiler that says no more than that finds wrong: `./a.go:57:59: not enough arguments`.
 fn is_compiled(line: &str) -> bool {
-    let mut parts = line.splitn(4, ':');
-    let (Some(file), Some(at), Some(column), Some(said)) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return false;
-    };
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let is_source = [".go", ".swift", ".zig", ".kt", ".scala"].iter().any(|end| file.ends_with(end));
-    is_source
-        && is_number(at)
-        && is_number(column)
-        && !["warning", "note"].iter().any(|mild| said.trim_start().starts_with(mild))
+    const SOURCES: [&str; 5] = [".go", ".swift", ".zig", ".kt", ".scala"];
+    said_of_place(line).is_some_and(|(file, said)| {
+        SOURCES.iter().any(|end| file.ends_with(end))
+            && !["warning", "note"].iter().any(|mild| said.starts_with(mild))
+    })
 }
 
 /// Whether a line is what a linter says of a place: `src/a.py:3:5: F821 undefined name 'x'`.
 fn is_linted(line: &str) -> bool {
-    let mut parts = line.splitn(4, ':');
-    let (Some(file), Some(at), Some(column), Some(said)) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return false;
-    };
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let code = said.trim_start().split(' ').next().unwrap_or("");
-    let digits = code.trim_start_matches(|c: char| c.is_ascii_uppercase());
-    let letters = code.len() - digits.len();
-    file.contains(['.', '/'])
-        && is_number(at)
-        && is_number(column)
-        && (1..=4).contains(&letters)
-        && (3..=4).contains(&digits.len())
-        && is_number(digits)
+    said_of_place(line).is_some_and(|(file, said)| {
+        let code = said.split(' ').next().unwrap_or("");
+        let digits = code.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        let letters = code.len() - digits.len();
+        file.contains(['.', '/'])
+            && (1..=4).contains(&letters)
+            && (3..=4).contains(&digits.len())
+            && is_number(digits)
+    })
 }
 
 /// Whether a line is an exception, with or without what it says: `TypeError: x`, `django.db.utils.OperationalError: no such

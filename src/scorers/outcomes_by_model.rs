@@ -2,13 +2,13 @@
 //!
 //! Asked at the end of a run, of each constraint that [`super::outcomes`] asks for. The model sees the constraint and the
 //! [`NOTES`] statements of the context that share most words, names and values with it, and says by likelihood which of five
-//! words follows; from each its mean over fixed anchors is taken. Where nothing is shared the constraint is dropped, and what
+//! answers follows; from each its mean over fixed anchors is taken. Where nothing is shared the constraint is dropped, and what
 //! is kept is preserved where its words stand there, else paraphrased. It reads the whole context, copied text included, so
 //! that a statement of the log that reads like another version counts as one. `constraint_outcome_agreement` says how
 //! often it agrees with the rules, beside what their shares alone would give.
 //!
 //! Measured on `datasets/golden/constraint_pairs.toml` (`tests/llama.rs`), 139 pairs: with Qwen2.5-Coder 0.5B 0.30 come out as a
-//! careful reader says (0.18 by chance, kappa 0.14), with SmolLM2 135M 0.22 (0.17, kappa 0.07); the rules have 125. Models of this
+//! careful reader says (0.18 by chance, kappa 0.14), with SmolLM2 135M 0.22 (0.17, kappa 0.07); the rules, tuned on 107 of them, 125. Models of this
 //! size do not compare two sentences, so that nothing should be told by it alone; a larger one may be named in `[scores]`.
 //!
 //! Source: DESIGN section 8, ours.
