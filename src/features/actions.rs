@@ -375,8 +375,21 @@ struct Simple {
     /// Files that its output is written to.
     targets: Vec<String>,
     heredocs: Vec<Range<usize>>,
-    /// Whether it reads the output of the one before.
-    piped: bool,
+    after: Link,
+}
+
+/// What joins a simple command to the one before.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Link {
+    /// `;`, `&` or the end of a line; nothing, of the first.
+    #[default]
+    Next,
+    /// `|`: it reads the output of the one before.
+    Pipe,
+    /// `&&`: it runs only if the one before ended well.
+    And,
+    /// `||`
+    Or,
 }
 
 fn shell(text: &str, editor: &mut Editor) -> Action {
@@ -393,15 +406,16 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
         let is_program = action.kind == ActionKind::RunCommand && is_program(simple);
         runs |= is_program;
         if is_program || action.kind == ActionKind::RunTest {
-            hides_code = commands.get(at + 1).is_some_and(|next| !is_chained(text, simple, next));
-        } else if commands.get(at + 1).is_some_and(|next| !is_chained(text, simple, next)) {
+            hides_code = commands.get(at + 1).is_some_and(|next| next.after != Link::And);
+        } else if commands.get(at + 1).is_some_and(|next| next.after != Link::And) {
             // `pytest && echo ok; ls`
             hides_code |= runs || in_test;
         }
         // What reads the output of a test or program is part of it: `pytest | tee log.txt`.
-        in_test = action.kind == ActionKind::RunTest || in_test && simple.piped;
-        in_run = is_program || in_run && simple.piped;
-        if simple.piped && (in_test && action.kind != ActionKind::RunTest || in_run && !is_program) {
+        let is_piped = simple.after == Link::Pipe;
+        in_test = action.kind == ActionKind::RunTest || in_test && is_piped;
+        in_run = is_program || in_run && is_piped;
+        if is_piped && (in_test && action.kind != ActionKind::RunTest || in_run && !is_program) {
             continue;
         }
         let is_first = best.as_ref().is_none_or(|b| action.kind < b.kind);
@@ -418,13 +432,6 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
     }
     bodies.sort_by_key(|b: &Range<usize>| b.start);
     Action { bodies, tests, runs, hides_code, ..best.unwrap_or_else(|| Action::of(ActionKind::Other)) }
-}
-
-/// Whether the second of two commands runs only if the first ended well.
-fn is_chained(text: &str, first: &Simple, second: &Simple) -> bool {
-    let end = first.words.last().map_or(0, |(_, range)| range.end);
-    let begin = second.words.first().map_or(text.len(), |(_, range)| range.start);
-    text.get(end..begin).is_some_and(|between| between.contains("&&") && !between.contains("||"))
 }
 
 /// The folder after a command, named from the one at hand; none where nothing is known of it, or where it is the one at hand.
@@ -469,7 +476,7 @@ fn split(text: &str) -> Vec<Simple> {
     while i < bytes.len() {
         match bytes[i] {
             b'\n' => {
-                finish(&mut done, &mut current, false);
+                finish(&mut done, &mut current, Link::Next);
                 i += 1;
                 for (owner, end, tabs) in pending.drain(..) {
                     let (body, next) = heredoc(text, i, &end, tabs);
@@ -485,9 +492,15 @@ fn split(text: &str) -> Vec<Simple> {
             }
             b'&' if bytes.get(i + 1) == Some(&b'>') => i += 1,
             b';' | b'|' | b'&' => {
-                let pipe = bytes[i] == b'|' && bytes.get(i + 1) != Some(&b'|');
-                finish(&mut done, &mut current, pipe);
-                i += 1 + usize::from(bytes.get(i + 1) == Some(&bytes[i]));
+                let is_double = bytes.get(i + 1) == Some(&bytes[i]);
+                let link = match (bytes[i], is_double) {
+                    (b'|', false) => Link::Pipe,
+                    (b'|', true) => Link::Or,
+                    (b'&', true) => Link::And,
+                    _ => Link::Next,
+                };
+                finish(&mut done, &mut current, link);
+                i += 1 + usize::from(is_double);
             }
             b'<' if bytes[i..].starts_with(b"<<<") => i += 3,
             b'<' if bytes[i..].starts_with(b"<<") => {
@@ -524,17 +537,19 @@ fn split(text: &str) -> Vec<Simple> {
             }
         }
     }
-    finish(&mut done, &mut current, false);
+    finish(&mut done, &mut current, Link::Next);
     done
 }
 
-/// Ends a simple command; `pipe` says that the next one reads its output.
-fn finish(done: &mut Vec<Simple>, current: &mut Simple, pipe: bool) {
+/// Ends a simple command; the next one comes `after` it. A line may break behind an operator: `pytest &&`, newline, `ls`.
+fn finish(done: &mut Vec<Simple>, current: &mut Simple, after: Link) {
     let is_empty = current.words.is_empty() && current.targets.is_empty();
     if !is_empty {
         done.push(std::mem::take(current));
+    } else if after == Link::Next {
+        return;
     }
-    current.piped = pipe;
+    current.after = after;
 }
 
 /// Reads a word that begins at `from`, quotes removed; answers where it ends.
@@ -634,7 +649,7 @@ fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) -> Action {
     let plain: Vec<&str> = arguments.iter().map(|(w, _)| w.as_str()).collect();
     let files: Vec<&str> = plain.iter().copied().filter(|w| !w.starts_with('-') && !w.is_empty()).collect();
     let mut action = program_action(name, program, &plain, &files, editor);
-    if simple.piped
+    if simple.after == Link::Pipe
         && !by_xargs
         && is_filter(name)
         && target.is_none()
@@ -922,6 +937,27 @@ mod tests {
         // Writing the output of a test run to a file is no edit.
         shell_is("pytest 2>&1 | tee log.txt | tail -5", "run_test -");
         shell_is("echo x | tee a.py", "edit_file a.py");
+    }
+
+    #[test]
+    fn whose_exit_code_it_is() {
+        let is = |command: &str, hides: bool| {
+            assert_eq!(analyse(&shell_call(command), &mut Editor::default()).hides_code, hides, "{command}");
+        };
+        is("cd a && pytest", false);
+        is("pytest && ls", false);
+        is("pytest &&\n  ls", false);
+        is("pytest; ls", true);
+        is("pytest\nls", true);
+        is("pytest || true", true);
+        is("pytest && echo ok; ls", true);
+        is("pytest |& tail -3", true);
+        // What a heredoc holds joins no commands.
+        is("python - <<EOF\nprint(1 && 2)\nEOF\nls", true);
+        is("pytest > a.log <<EOF && ls\na || b\nEOF", false);
+        // A pipe may go on in the next line.
+        shell_is("pytest |\n  grep x a.py", "run_test -");
+        shell_is("pytest |& grep x a.py", "run_test -");
     }
 
     #[test]
