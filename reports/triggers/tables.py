@@ -3,7 +3,7 @@
 `trajpress report RUN` has read. Needs pyarrow.
 
 Prints what fires (events of strategy `truncate`, if the run has it: per 100 decisions, with the mean size of their scopes; the turns of a scope of
-single steps are those from the first to the last of them), and for each strategy and trigger its events, token savings and needs kept (common set, tail 10)
+single steps are those from the first to the last of them), and for each strategy and trigger its events, the logs in which it fires, token savings and needs kept (common set, tail 10)
 with the report's interval.
 """
 import csv
@@ -33,8 +33,9 @@ def main(args):
     for r in rows(run, "cells", ["variant", "n_decisions", "status"]):
         if r["status"] == "ok":
             decisions[r["variant"]] += r["n_decisions"]
-    fired = defaultdict(lambda: [0, 0, 0])
-    for r in rows(run, "events", ["variant", "trigger_kind", "scope_start", "scope_end", "removable_tokens"]):
+    fired, logs = defaultdict(lambda: [0, 0, 0]), defaultdict(set)
+    for r in rows(run, "events", ["variant", "trajectory", "trigger_kind", "scope_start", "scope_end", "removable_tokens"]):
+        logs[r["variant"]].add(r["trajectory"])
         if summary[r["variant"]]["strategy"] == "truncate":
             of = fired[r["variant"], r["trigger_kind"]]
             of[0], of[1], of[2] = of[0] + 1, of[1] + r["scope_end"] - r["scope_start"], of[2] + r["removable_tokens"]
@@ -43,12 +44,12 @@ def main(args):
     for (variant, kind), (n, turns, tokens) in sorted(fired.items(), key=lambda item: (trigger(summary[item[0][0]]["label"]), -item[1][0])):
         print("| %s | `%s` | %.1f | %.1f | %s |" % (trigger(summary[variant]["label"]), kind, 100 * n / decisions[variant], turns / n, format(round(tokens / n), ",")))
     print("\n%s decisions\n" % format(max(decisions.values()), ","))
-    print("| strategy | trigger | events | tokens saved | needs kept (common set, tail 10) |\n| --- | --- | ---: | ---: | ---: |")
+    print("| strategy | trigger | events | in logs | tokens saved | needs kept (common set, tail 10) |\n| --- | --- | ---: | ---: | ---: | ---: |")
     for row in sorted(summary.values(), key=lambda row: (row["strategy"], float(row["token_savings"]))):
         if row["trigger"] != "never":
             kept = tuple(float(row["need_retention_common" + end]) for end in ("", "_lo", "_hi"))
-            print("| %s | %s | %s | %.3f | %.3f [%.2f, %.2f] |" % (
-                row["strategy"], trigger(row["label"]), format(int(row["n_events"]), ","), float(row["token_savings"]), *kept))
+            print("| %s | %s | %s | %d | %.3f | %.3f [%.2f, %.2f] |" % (
+                row["strategy"], trigger(row["label"]), format(int(row["n_events"]), ","), len(logs[row["variant"]]), float(row["token_savings"]), *kept))
     return 0
 
 

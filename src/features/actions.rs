@@ -62,6 +62,8 @@ pub struct Action {
     pub tests: Option<String>,
     /// Whether a command line runs a program, rather than to manage files or versions.
     pub runs: bool,
+    /// Whether a command line only shows what is kept elsewhere, whoever wrote it: `git log`, `gh run view`.
+    pub shows: bool,
     /// Whether the exit code of a command line may be another's than that of its last test or program: `pytest | tail`, `pytest; ls`.
     pub hides_code: bool,
     /// Whether an edit takes back what was done: `git checkout -- a.py`.
@@ -81,6 +83,7 @@ impl Action {
             names: Vec::new(),
             tests: None,
             runs: false,
+            shows: false,
             hides_code: false,
             reverts: false,
             folder: None,
@@ -397,7 +400,7 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
     let mut bodies = Vec::new();
     let mut tests: Option<String> = None;
     let (mut in_test, mut in_run) = (false, false);
-    let (mut folder, mut runs, mut hides_code) = (None, false, false);
+    let (mut folder, mut runs, mut shows, mut hides_code) = (None, false, true, false);
     let commands = split(text);
     for (at, simple) in commands.iter().enumerate() {
         let mut action = simple_action(simple, text, editor);
@@ -405,6 +408,7 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
         action.folder.clone_from(&folder);
         let is_program = action.kind == ActionKind::RunCommand && is_program(simple);
         runs |= is_program;
+        shows &= action.kind != ActionKind::RunCommand || only_shows(simple);
         if is_program || action.kind == ActionKind::RunTest {
             hides_code = commands.get(at + 1).is_some_and(|next| next.after != Link::And);
         } else if commands.get(at + 1).is_some_and(|next| next.after != Link::And) {
@@ -431,7 +435,7 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
         }
     }
     bodies.sort_by_key(|b: &Range<usize>| b.start);
-    Action { bodies, tests, runs, hides_code, ..best.unwrap_or_else(|| Action::of(ActionKind::Other)) }
+    Action { bodies, tests, runs, shows, hides_code, ..best.unwrap_or_else(|| Action::of(ActionKind::Other)) }
 }
 
 /// The folder after a command, named from the one at hand; none where nothing is known of it, or where it is the one at hand.
@@ -454,8 +458,8 @@ fn is_program(simple: &Simple) -> bool {
     let Some(((program, _), arguments)) = words.split_first() else { return false };
     let name = program.rsplit('/').next().unwrap_or(program);
     let is = |at: usize, word: &str| arguments.get(at).is_some_and(|(w, _)| w == word);
-    let asks_version =
-        arguments.iter().any(|(w, _)| matches!(w.as_str(), "--version" | "-V" | "--help" | "-h"));
+    let plain: Vec<&str> = arguments.iter().map(|(w, _)| w.as_str()).collect();
+    let asks_version = runs_none(name, &plain) || plain.iter().any(|word| matches!(*word, "-V" | "-h"));
     let installs = is(0, "-m") && (is(1, "pip") || is(1, "venv") || is(1, "py_compile"));
     let runs = match name {
         "java" | "make" => true,
@@ -463,6 +467,20 @@ fn is_program(simple: &Simple) -> bool {
         _ => is_interpreter(name) || program.starts_with("./") || program.starts_with("../"),
     };
     runs && !asks_version && !installs
+}
+
+/// Whether a command shows what versions, other machines' runs and files hold.
+fn only_shows(simple: &Simple) -> bool {
+    let mut words = unwrapped(&simple.words).iter().map(|(word, _)| word.as_str());
+    match words.next() {
+        Some("gh" | "diff" | "glab") => true,
+        Some("git") => {
+            // `git -C lib --no-pager log`
+            let shown = ["log", "diff", "show", "blame", "stash", "reflog", "range-diff", "cat-file"];
+            words.take(6).any(|word| shown.contains(&word))
+        }
+        _ => false,
+    }
 }
 
 /// Splits a command line at `&&`, `||`, `;`, `|`, `&` and newlines outside quotes.
@@ -830,8 +848,30 @@ fn is_revert(files: &[&str]) -> bool {
     }
 }
 
+/// Whether a runner is told to run nothing, but to list, to build or to say who it is.
+fn runs_none(name: &str, plain: &[&str]) -> bool {
+    const LISTS: [&str; 12] = [
+        "--collect-only",
+        "--co",
+        "--version",
+        "--help",
+        "--no-run",
+        "-list",
+        "--list",
+        "--listTests",
+        "--list-tests",
+        "-DskipTests",
+        "--dry-run",
+        "--setup-plan",
+    ];
+    plain.iter().any(|word| LISTS.contains(word)) || name == "make" && plain.contains(&"-n")
+}
+
 fn is_test(name: &str, program: &str, plain: &[&str], files: &[&str]) -> bool {
     let first = files.first().copied().unwrap_or("");
+    if runs_none(name, plain) {
+        return false;
+    }
     let script = |path: &str| {
         let file = path.rsplit('/').next().unwrap_or(path);
         let stem = file.split('.').next().unwrap_or(file);
@@ -935,6 +975,15 @@ mod tests {
         is("pytest tests/a.py; sed -i 's/a/b/' src/a.py", None);
         is("python run.py", None);
         // Writing the output of a test run to a file is no edit.
+        for none in [
+            "pytest --collect-only -q",
+            "pytest --version",
+            "cargo test --no-run",
+            "make -n test",
+            "mvn test -DskipTests",
+        ] {
+            is(none, None);
+        }
         shell_is("pytest 2>&1 | tee log.txt | tail -5", "run_test -");
         shell_is("echo x | tee a.py", "edit_file a.py");
     }

@@ -394,13 +394,17 @@ fn tap(line: &str, plain: &str) -> Option<bool> {
 /// `reward: 1.0` or `"reward": 0.0,` as a line of its own, or in an object on one line.
 fn reward(_: &str, plain: &str) -> Option<bool> {
     if let Some((_, rest)) = plain.split_once("\"reward\":").filter(|_| plain.starts_with('{')) {
-        let value: f64 = rest.split([',', '}']).next()?.trim().parse().ok()?;
-        return Some(value >= 1.0);
+        return is_full(rest.split([',', '}']).next()?.trim());
     }
     let (key, value) = plain.split_once(':')?;
     let is_reward = key.trim_matches(['"', '\'', ' ']).eq_ignore_ascii_case("reward");
-    let value: f64 = is_reward.then(|| value.trim_matches([' ', ',']).parse().ok())??;
-    Some(value >= 1.0)
+    is_reward.then(|| is_full(value.trim_matches([' ', ','])))?
+}
+
+/// Whether a reward is 1; what is not from 0 to 1 is no environment's reward, but points, money or the like.
+fn is_full(value: &str) -> Option<bool> {
+    let value: f64 = value.parse().ok()?;
+    (0.0..=1.0).contains(&value).then_some(value == 1.0)
 }
 
 /// Whether an environment tells a reward of 1, beside what a tool says of itself; none where it tells no reward.
@@ -419,7 +423,11 @@ pub(super) fn ran_none(output: &str) -> bool {
         "test result: ok. 0 passed",
         "?   \t",
     ];
-    const HOLDS: [&str; 6] = [
+    const HOLDS: [&str; 10] = [
+        "Nothing to be done for",
+        "No test files found",
+        "Tests are skipped",
+        " collected in ",
         ":test UP-TO-DATE",
         "no tests ran",
         "no tests to run",
@@ -430,6 +438,23 @@ pub(super) fn ran_none(output: &str) -> bool {
     output.lines().map(str::trim).any(|line| {
         BEGINS.iter().any(|begin| line.starts_with(begin)) || HOLDS.iter().any(|sign| line.contains(sign))
     })
+}
+
+/// Whether a line speaks of tests that were skipped: `3 skipped`, `Skipped: 3`, `--- SKIP: TestX`, and not `0 skipped`. With no test that passed
+/// beside them the run is no pass.
+pub(super) fn tells_skips(output: &str) -> bool {
+    output.lines().any(|line| {
+        let lower = line.to_ascii_lowercase();
+        let many = [before(&lower, "skipped"), after(&lower, "skipped:"), after(&lower, "skipped=")];
+        line.contains("--- SKIP: ") || many.iter().flatten().any(|&n| n > 0)
+    })
+}
+
+/// Whether a command was sent to the background: how it ended is not known.
+pub(super) fn in_background(output: &str) -> bool {
+    let first = output.trim_start().lines().next().unwrap_or("");
+    first.starts_with("Command running in background")
+        || first.starts_with("Command was manually backgrounded")
 }
 
 /// Whether a line speaks of failure, as scripts do that test by themselves and end well whatever came of it: `Test 1 FAILED`,
@@ -556,16 +581,20 @@ fn is_raised(line: &str) -> bool {
 
 /// Whether a tool tells at the end of its output that it gave up: make, a build, JavaScript that threw, what was killed.
 pub(super) fn gave_up(output: &str) -> bool {
-    const BEGINS: [&str; 5] = [
+    const BEGINS: [&str; 6] = [
+        "EXECUTION TIMED OUT",
         "Segmentation fault",
         "Exception in thread \"",
         "PHP Fatal error:",
         "Fatal error:",
         "Command timed out after ",
     ];
+    // What an agent's harness says of a time limit.
+    const LIMITS: [&str; 2] = ["was cancelled because it took more than", "timed out and has been killed"];
     // Ruby: `a.rb:1:in 'f': x (NoMethodError)`.
     let crashes = |line: &str| {
         line == "Killed"
+            || LIMITS.iter().any(|sign| line.contains(sign))
             || BEGINS.iter().any(|begin| line.starts_with(begin))
             || line.ends_with("Error)") && line.contains(":in ")
     };

@@ -257,7 +257,8 @@ impl Reader {
                 facts.reviewed |= step.text.contains("git diff");
                 let tests = action.kind == ActionKind::RunTest;
                 let well = ended_well(&action, &step.text, &output, said_error, tests);
-                if tests || outcomes::outcome(&output, false).is_some() {
+                let tells = || !action.shows && outcomes::outcome(&output, false).is_some();
+                if tests || tells() {
                     ended = well;
                     self.tested(&test_target(action.tests.as_ref().unwrap_or(&step.text)), well, facts);
                 } else if action.runs {
@@ -356,7 +357,14 @@ fn ended_well(
         None => said_error.filter(|_| !action.hides_code).map(|error| !error),
     };
     let by_code = printed().map(|code| code == 0).or(by_code);
-    let may_have_failed = || tests && (outcomes::tells_failure(output) || outcomes::ran_none(output));
+    let may_have_failed = || {
+        let may =
+            outcomes::tells_failure(output) || outcomes::ran_none(output) || outcomes::tells_skips(output);
+        tests && may
+    };
+    if outcomes::in_background(output) {
+        return None;
+    }
     outcomes::outcome(output, tests)
         .or_else(|| (outcomes::broke(output) || outcomes::gave_up(output)).then_some(false))
         .or_else(|| by_code.filter(|good| !good || !may_have_failed()))
@@ -441,20 +449,35 @@ fn only_looks(tool: &str, text: &str) -> bool {
         "webfetch",
         "websearch",
     ];
+    const CHANGES: [&str; 12] = [
+        "create", "replace", "mark", "set", "update", "delete", "add", "write", "send", "cancel", "book",
+        "modify",
+    ];
     const SHELLS: [&str; 11] =
         ["bash", "shell", "sh", "terminal", "cmd", "command", "exec", "curl", "wget", "http", "https"];
     // `getOrder` is `get_order`.
     let mut lower = String::with_capacity(tool.len() + 8);
     let mut was_lower = false;
-    for c in tool.chars() {
+    // A server's tool: `mcp__orders__mark_as_paid`.
+    for c in tool.rsplit("__").next().unwrap_or(tool).chars() {
         if was_lower && c.is_ascii_uppercase() {
             lower.push('_');
         }
         was_lower = c.is_ascii_lowercase();
         lower.push(c.to_ascii_lowercase());
     }
-    let has = |words: &[&str]| lower.split(['_', '-', '.', ':', '/']).any(|part| words.contains(&part));
-    if tool.is_empty() || has(&SHELLS) { !sends(text) } else { has(&VERBS) }
+    let parts: Vec<&str> = lower.split(['_', '-', '.', ':', '/']).filter(|part| !part.is_empty()).collect();
+    let has = |words: &[&str]| parts.iter().any(|part| words.contains(part));
+    if tool.is_empty() || has(&SHELLS) {
+        return !sends(text);
+    }
+    // `mark_as_read`, `get_or_create_user`, `check_in_guest`.
+    let changes = parts.first().is_some_and(|first| CHANGES.contains(first))
+        || parts.windows(2).any(|pair| {
+            matches!(pair[0], "and" | "or") && CHANGES.contains(&pair[1])
+                || pair[0] == "check" && matches!(pair[1], "in" | "out")
+        });
+    has(&VERBS) && !changes
 }
 
 /// Whether a command line asks `curl` and its like to change something: a request is a GET unless it says otherwise.
@@ -623,6 +646,11 @@ fn is_claimed(before: &[&str], from_end: &[&str]) -> bool {
         "perhaps",
         "claims",
         "claimed",
+        "reports",
+        "reported",
+        "states",
+        "stated",
+        "previously",
         "says",
         "goal",
         "aim",
@@ -661,8 +689,9 @@ const STOPS: [&str; 16] = [
 ];
 
 /// Words that take back what was claimed before them.
-const UNDONE: [&str; 11] = [
+const UNDONE: [&str; 13] = [
     "except", "but", "however", "although", "though", "upstream", "fail", "fails", "failed", "failing", "by",
+    "breaks", "broken",
 ];
 
 const MAKING: [&str; 22] = [
@@ -882,6 +911,44 @@ mod tests {
         assert_eq!(passed("pytest tests; echo \"exit: $?\"", "error importing\nexit: 4"), Some(false));
         assert_eq!(passed("pytest tests; echo $?", "0"), Some(true));
         assert_eq!(passed("pytest tests; echo $?; ls", "0\na  20"), None);
+        // With no test that passed a good code is no pass.
+        for none in [
+            "3 skipped in 0.1s",
+            "Ran 3 tests in 0.001s\n\nOK (skipped=3)",
+            "Tests run: 3, Failures: 0, Errors: 0, Skipped: 3",
+            "--- SKIP: TestX (0.00s)\nPASS\nok a 0.1s",
+            "Tests:       3 skipped, 3 total",
+            "make: Nothing to be done for 'check'.",
+            "No test files found, exiting with code 0",
+            "[INFO] Tests are skipped.\n[INFO] BUILD SUCCESS",
+            "Command running in background with ID: bash_1",
+        ] {
+            let output = format!("<returncode>0</returncode>\n<output>\n{none}\n</output>");
+            assert_eq!(
+                passed("make test", if none.starts_with("Command") { none } else { &output }),
+                None,
+                "{none}"
+            );
+        }
+        assert_eq!(
+            passed("make check", "<returncode>0</returncode>\n<output>\n0 skipped\n</output>"),
+            Some(true)
+        );
+        // A limit of time ends no run well.
+        for output in [
+            "EXECUTION TIMED OUT because the command was running for more than 25 seconds.",
+            "The command 'python run.py' was cancelled because it took more than 30 seconds.",
+            "The last command <command>python run.py</command> timed out and has been killed.",
+        ] {
+            assert_eq!(ran("python run.py", output), Some(false), "{output}");
+        }
+        assert_eq!(ran("python run.py", "Command running in background with ID: bash_1"), None);
+        // What versions and other runs hold is no test of this turn.
+        for command in
+            ["git log -3", "cd a && git --no-pager diff", "gh run view 12 --log", "git log | diff - a"]
+        {
+            assert!(facts(&[("", command, "    3 passed in 0.12s")]).turns[1].test.is_none(), "{command}");
+        }
         // What is taken back is no change, and a log is no source.
         assert!(!facts(&[("", "git checkout -- a.py", "")]).turns[1].edited);
         assert!(!facts(&[("", "python run.py | tee out.txt", "x")]).turns[1].edited);
@@ -1001,6 +1068,9 @@ mod tests {
         let t = read(&builder.finish());
         let test = t.turns[1].test.expect("a reward");
         assert_eq!((test.passed, test.after_change), (Some(true), true));
+        // Points are none.
+        assert_eq!(outcomes::rewarded("{\"reward\": 250, \"tier\": \"gold\"}"), None);
+        assert_eq!(outcomes::rewarded("{\"reward\": 0.5}"), Some(false));
     }
 
     /// One file of its spellings, by what was touched before.
@@ -1065,6 +1135,8 @@ mod tests {
             "The fix works by adding a check.",
             "Assuming all tests pass, we are done with it",
             "The goal is that all tests pass.",
+            "The user reports that all tests pass.",
+            "It works correctly on Linux and breaks on Windows.",
             "Expected: all tests pass",
             "TODO: everything works",
             "I suspect the bug is fixed in 2.0",
@@ -1127,6 +1199,18 @@ mod tests {
         assert_eq!(of("get_user_details"), Some(false));
         assert_eq!(of("book_reservation"), Some(true));
         assert_eq!(of("mcp__github__list_issues"), Some(false));
+        for changes in [
+            "mark_as_read",
+            "get_or_create_customer",
+            "find_and_replace",
+            "check_in_passenger",
+            "mcp__x__set_view",
+        ] {
+            assert_eq!(of(changes), Some(true), "{changes}");
+        }
+        for looks in ["check_status", "get_update_status", "list_add_ons", "web_search"] {
+            assert_eq!(of(looks), Some(false), "{looks}");
+        }
         assert_eq!(of("getOrderDetails"), Some(false));
         assert_eq!(of("cancelOrder"), Some(true));
         assert_eq!(of("WebFetch"), Some(false));

@@ -69,6 +69,10 @@ impl IntentShift {
             (0.0..=1.0).contains(&params.min_confidence),
             "parameter `min_confidence` must be between 0 and 1"
         );
+        anyhow::ensure!(
+            !params.transitions.trim().is_empty(),
+            "it never fires: parameter `transitions` must name one at least, as in \"explore-implement\""
+        );
         Ok(IntentShift {
             transitions: params
                 .transitions
@@ -272,7 +276,6 @@ mod tests {
         );
         assert_eq!(fired(SCRIPT, "intent", "min_turns = 2"), ["4: intent ..3 0.85"]);
         assert_eq!(fired(SCRIPT, "intent", "transitions = \"verify-document\""), ["8: intent ..7 0.85"]);
-        assert_eq!(fired(SCRIPT, "intent", "transitions = \"\""), [""; 0]);
     }
 
     /// A model that knows better: the second reading is implementing, and of the third turn it says nothing.
@@ -329,5 +332,6 @@ mod tests {
             );
             assert!(error.starts_with(&told) && error.contains("refactor"), "{error}");
         }
+        assert!(refused("intent", "transitions = \" \"").starts_with("it never fires: "));
     }
 }

@@ -92,6 +92,11 @@ impl Staleness {
             self.age_weight + self.refs_weight + self.similarity_weight > 0.0,
             "it never fires: one of `age_weight`, `refs_weight`, `similarity_weight` must be above 0"
         );
+        let most = self.age_weight + self.refs_weight + self.similarity_weight;
+        anyhow::ensure!(
+            self.threshold < most,
+            "it never fires: `threshold` must be below the sum of the weights ({most:.2} here)"
+        );
         anyhow::ensure!(
             (1..=10_000).contains(&self.max_age),
             "parameter `max_age` must be between 1 and 10000"
@@ -374,7 +379,14 @@ mod tests {
         ] {
             assert_eq!(refused("staleness", params), told);
         }
-        for params in ["threshold = 0", "threshold = 1", "age_weight = 0\nrefs_weight = 0"] {
+        let over = |sum: &str| {
+            format!("it never fires: `threshold` must be below the sum of the weights ({sum} here)")
+        };
+        assert_eq!(refused("staleness", "threshold = 1"), over("1.00"));
+        assert_eq!(refused("staleness", "age_weight = 0\nrefs_weight = 0"), over("0.30"));
+        for params in
+            ["threshold = 0", "threshold = 0.99", "age_weight = 0\nrefs_weight = 0\nthreshold = 0.2"]
+        {
             fired("user: u\nagent: so", "staleness", params);
         }
     }
