@@ -646,11 +646,6 @@ fn is_claimed(before: &[&str], from_end: &[&str]) -> bool {
         "perhaps",
         "claims",
         "claimed",
-        "reports",
-        "reported",
-        "states",
-        "stated",
-        "previously",
         "says",
         "goal",
         "aim",
@@ -689,9 +684,8 @@ const STOPS: [&str; 16] = [
 ];
 
 /// Words that take back what was claimed before them.
-const UNDONE: [&str; 13] = [
+const UNDONE: [&str; 11] = [
     "except", "but", "however", "although", "though", "upstream", "fail", "fails", "failed", "failing", "by",
-    "breaks", "broken",
 ];
 
 const MAKING: [&str; 22] = [
@@ -1135,8 +1129,6 @@ mod tests {
             "The fix works by adding a check.",
             "Assuming all tests pass, we are done with it",
             "The goal is that all tests pass.",
-            "The user reports that all tests pass.",
-            "It works correctly on Linux and breaks on Windows.",
             "Expected: all tests pass",
             "TODO: everything works",
             "I suspect the bug is fixed in 2.0",
