@@ -379,6 +379,8 @@ struct Simple {
     targets: Vec<String>,
     heredocs: Vec<Range<usize>>,
     after: Link,
+    /// Whether nobody waits for its end: `pytest &`.
+    in_background: bool,
 }
 
 /// What joins a simple command to the one before.
@@ -399,7 +401,7 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
     let mut best: Option<Action> = None;
     let mut bodies = Vec::new();
     let mut tests: Option<String> = None;
-    let (mut in_test, mut in_run) = (false, false);
+    let (mut in_test, mut in_run, mut runs_any) = (false, false, false);
     let (mut folder, mut runs, mut shows, mut hides_code) = (None, false, true, false);
     let commands = split(text);
     for (at, simple) in commands.iter().enumerate() {
@@ -409,11 +411,13 @@ fn shell(text: &str, editor: &mut Editor) -> Action {
         let is_program = action.kind == ActionKind::RunCommand && is_program(simple);
         runs |= is_program;
         shows &= action.kind != ActionKind::RunCommand || only_shows(simple);
+        let is_lost =
+            simple.in_background || commands.get(at + 1).is_some_and(|next| next.after != Link::And);
         if is_program || action.kind == ActionKind::RunTest {
-            hides_code = commands.get(at + 1).is_some_and(|next| next.after != Link::And);
-        } else if commands.get(at + 1).is_some_and(|next| next.after != Link::And) {
+            (hides_code, runs_any) = (is_lost, true);
+        } else {
             // `pytest && echo ok; ls`
-            hides_code |= runs || in_test;
+            hides_code |= runs_any && is_lost;
         }
         // What reads the output of a test or program is part of it: `pytest | tee log.txt`.
         let is_piped = simple.after == Link::Pipe;
@@ -458,8 +462,10 @@ fn is_program(simple: &Simple) -> bool {
     let Some(((program, _), arguments)) = words.split_first() else { return false };
     let name = program.rsplit('/').next().unwrap_or(program);
     let is = |at: usize, word: &str| arguments.get(at).is_some_and(|(w, _)| w == word);
-    let plain: Vec<&str> = arguments.iter().map(|(w, _)| w.as_str()).collect();
-    let asks_version = runs_none(name, &plain) || plain.iter().any(|word| matches!(*word, "-V" | "-h"));
+    // A list or a dry run of a program is a run; a list of tests (`python -m pytest --co`) is none.
+    let is_quiet =
+        |word: &str| matches!(word, "--version" | "-V" | "--help" | "-h" | "--collect-only" | "--co");
+    let asks_version = arguments.iter().any(|(word, _)| is_quiet(word));
     let installs = is(0, "-m") && (is(1, "pip") || is(1, "venv") || is(1, "py_compile"));
     let runs = match name {
         "java" | "make" => true,
@@ -517,6 +523,7 @@ fn split(text: &str) -> Vec<Simple> {
                     (b'&', true) => Link::And,
                     _ => Link::Next,
                 };
+                current.in_background = bytes[i] == b'&' && !is_double && !current.words.is_empty();
                 finish(&mut done, &mut current, link);
                 i += 1 + usize::from(is_double);
             }
@@ -850,7 +857,7 @@ fn is_revert(files: &[&str]) -> bool {
 
 /// Whether a runner is told to run nothing, but to list, to build or to say who it is.
 fn runs_none(name: &str, plain: &[&str]) -> bool {
-    const LISTS: [&str; 12] = [
+    const LISTS: [&str; 13] = [
         "--collect-only",
         "--co",
         "--version",
@@ -861,6 +868,7 @@ fn runs_none(name: &str, plain: &[&str]) -> bool {
         "--listTests",
         "--list-tests",
         "-DskipTests",
+        "-DskipTests=true",
         "--dry-run",
         "--setup-plan",
     ];
@@ -974,7 +982,6 @@ mod tests {
         is("sed -i 's/a/b/' src/a.py && python -m pytest tests", Some("python -m pytest tests"));
         is("pytest tests/a.py; sed -i 's/a/b/' src/a.py", None);
         is("python run.py", None);
-        // Writing the output of a test run to a file is no edit.
         for none in [
             "pytest --collect-only -q",
             "pytest --version",
@@ -984,6 +991,7 @@ mod tests {
         ] {
             is(none, None);
         }
+        // Writing the output of a test run to a file is no edit.
         shell_is("pytest 2>&1 | tee log.txt | tail -5", "run_test -");
         shell_is("echo x | tee a.py", "edit_file a.py");
     }
@@ -1000,6 +1008,9 @@ mod tests {
         is("pytest\nls", true);
         is("pytest || true", true);
         is("pytest && echo ok; ls", true);
+        is("pytest -q && echo a && echo b; ls", true);
+        is("pytest -q > a.log 2>&1 &", true);
+        is("ls; pytest && echo a && echo b", false);
         is("pytest |& tail -3", true);
         // What a heredoc holds joins no commands.
         is("python - <<EOF\nprint(1 && 2)\nEOF\nls", true);

@@ -25,7 +25,7 @@ use atoms::AtomKind;
 use tokens::Tokenizer;
 
 /// Raised by every change of code or word list that can change a row.
-pub const FEATURES_VERSION: u32 = 8;
+pub const FEATURES_VERSION: u32 = 9;
 
 /// The features of all steps of a trajectory, in order.
 pub fn rows(trajectory: &str, steps: &[Step], tokenizer: &Tokenizer) -> Vec<FeatureRow> {

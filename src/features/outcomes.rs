@@ -243,11 +243,15 @@ fn junit(_: &str, plain: &str) -> Option<bool> {
     }
 }
 
-/// PHPUnit, where some failed: `Tests: 3, Assertions: 3, Failures: 1.`
+/// PHPUnit, where some failed or did not run: `Tests: 3, Assertions: 3, Failures: 1.`
 fn phpunit(_: &str, plain: &str) -> Option<bool> {
-    let is_summary = plain.starts_with("Tests: ") && plain.contains("Assertions: ");
-    let bad = ["Failures:", "Errors:"].iter().any(|label| after(plain, label).is_some_and(|n| n > 0));
-    (is_summary && bad).then_some(false)
+    let tests =
+        after(plain, "Tests:").filter(|_| plain.starts_with("Tests: ") && plain.contains("Assertions: "))?;
+    let sum = |labels: [&str; 2]| {
+        labels.iter().filter_map(|label| after(plain, label)).fold(0, u64::saturating_add)
+    };
+    let bad = sum(["Failures:", "Errors:"]) > 0;
+    (bad || tests > sum(["Skipped:", "Incomplete:"])).then_some(!bad)
 }
 
 /// The last word of Maven and Gradle, whatever they were to do: `BUILD FAILURE`, `BUILD SUCCESSFUL in 3s`.
@@ -401,10 +405,10 @@ fn reward(_: &str, plain: &str) -> Option<bool> {
     is_reward.then(|| is_full(value.trim_matches([' ', ','])))?
 }
 
-/// Whether a reward is 1; what is not from 0 to 1 is no environment's reward, but points, money or the like.
+/// Whether a reward is 1; what is more is no environment's reward, but points, money or the like.
 fn is_full(value: &str) -> Option<bool> {
     let value: f64 = value.parse().ok()?;
-    (0.0..=1.0).contains(&value).then_some(value == 1.0)
+    (value <= 1.0).then_some(value == 1.0)
 }
 
 /// Whether an environment tells a reward of 1, beside what a tool says of itself; none where it tells no reward.
@@ -414,7 +418,9 @@ pub(super) fn rewarded(output: &str) -> Option<bool> {
 
 /// Whether a line says that no tests ran.
 pub(super) fn ran_none(output: &str) -> bool {
-    const BEGINS: [&str; 7] = [
+    const BEGINS: [&str; 8] = [
+        // Of a make in a make, `make[1]: `, others may have done something.
+        "make: Nothing to be done for",
         "Ran 0 tests",
         "NO TESTS RAN",
         "0 examples,",
@@ -423,8 +429,7 @@ pub(super) fn ran_none(output: &str) -> bool {
         "test result: ok. 0 passed",
         "?   \t",
     ];
-    const HOLDS: [&str; 10] = [
-        "Nothing to be done for",
+    const HOLDS: [&str; 9] = [
         "No test files found",
         "Tests are skipped",
         " collected in ",
@@ -579,7 +584,8 @@ fn is_raised(line: &str) -> bool {
         && ["Error", "Exception"].iter().any(|kind| name.strip_suffix(kind).is_some_and(|of| !of.is_empty()))
 }
 
-/// Whether a tool tells at the end of its output that it gave up: make, a build, JavaScript that threw, what was killed.
+/// Whether a tool tells at the end of its output that it gave up: make, a build, JavaScript that threw, what was killed; or its
+/// harness before that output.
 pub(super) fn gave_up(output: &str) -> bool {
     const BEGINS: [&str; 6] = [
         "EXECUTION TIMED OUT",
@@ -589,12 +595,13 @@ pub(super) fn gave_up(output: &str) -> bool {
         "Fatal error:",
         "Command timed out after ",
     ];
-    // What an agent's harness says of a time limit.
+    // What an agent's harness says of a time limit, before the output or behind it.
     const LIMITS: [&str; 2] = ["was cancelled because it took more than", "timed out and has been killed"];
+    let is_limit = |line: &str| LIMITS.iter().any(|sign| line.contains(sign));
     // Ruby: `a.rb:1:in 'f': x (NoMethodError)`.
     let crashes = |line: &str| {
         line == "Killed"
-            || LIMITS.iter().any(|sign| line.contains(sign))
+            || is_limit(line)
             || BEGINS.iter().any(|begin| line.starts_with(begin))
             || line.ends_with("Error)") && line.contains(":in ")
     };
@@ -608,6 +615,10 @@ pub(super) fn gave_up(output: &str) -> bool {
         name.ends_with("Error") && line.len() > name.len()
     };
     let mut in_stack = false;
+    let mut told = output.lines().filter(|line| !line.trim().is_empty());
+    if told.next().is_some_and(is_limit) {
+        return true;
+    }
     output.lines().rev().filter(|line| !line.trim().is_empty()).take(LAST).any(|line| {
         let has_stack = in_stack && throws(line);
         in_stack |= line.starts_with("    at ");
@@ -759,6 +770,8 @@ mod tests {
         is("Result: FAIL", Some(false));
         is("FAILURES!\nTests: 3, Assertions: 3, Failures: 1.", Some(false));
         is("OK (3 tests, 3 assertions)", Some(true));
+        is("OK, but some tests were skipped!\nTests: 7, Assertions: 9, Skipped: 2.", Some(true));
+        is("Tests: 2, Assertions: 0, Incomplete: 1, Skipped: 1.", None);
         is("3 runs, 5 assertions, 1 failures, 0 errors, 0 skips", Some(false));
         is("3 runs, 5 assertions, 0 failures, 0 errors, 0 skips", Some(true));
         is("1 doctest, 3 tests, 0 failures", Some(true));
@@ -865,6 +878,9 @@ mod tests {
         ));
         assert!(!gave_up(&format!("make: *** [a.o] Error 1\n{}", "well\n".repeat(20))));
         assert!(!gave_up("Error: no such user\nlooking at it"));
+        let killed = "The last command <command>python a.py</command> timed out and has been killed.\n";
+        assert!(gave_up(&format!("{killed}The output of the command was:\n{}", "well\n".repeat(40))));
+        assert!(!ran_none("make[1]: Nothing to be done for 'all'.\nall is well"));
     }
 
     #[test]

@@ -449,9 +449,9 @@ fn only_looks(tool: &str, text: &str) -> bool {
         "webfetch",
         "websearch",
     ];
-    const CHANGES: [&str; 12] = [
+    const CHANGES: [&str; 17] = [
         "create", "replace", "mark", "set", "update", "delete", "add", "write", "send", "cancel", "book",
-        "modify",
+        "modify", "remove", "move", "archive", "clear", "reset",
     ];
     const SHELLS: [&str; 11] =
         ["bash", "shell", "sh", "terminal", "cmd", "command", "exec", "curl", "wget", "http", "https"];
@@ -468,16 +468,23 @@ fn only_looks(tool: &str, text: &str) -> bool {
     }
     let parts: Vec<&str> = lower.split(['_', '-', '.', ':', '/']).filter(|part| !part.is_empty()).collect();
     let has = |words: &[&str]| parts.iter().any(|part| words.contains(part));
-    if tool.is_empty() || has(&SHELLS) {
+    let is_shell = || tool.split("__").any(|part| SHELLS.contains(&part.to_ascii_lowercase().as_str()));
+    if tool.is_empty() || has(&SHELLS) || is_shell() {
         return !sends(text);
     }
-    // `mark_as_read`, `get_or_create_user`, `check_in_guest`.
-    let changes = parts.first().is_some_and(|first| CHANGES.contains(first))
-        || parts.windows(2).any(|pair| {
-            matches!(pair[0], "and" | "or") && CHANGES.contains(&pair[1])
-                || pair[0] == "check" && matches!(pair[1], "in" | "out")
-        });
-    has(&VERBS) && !changes
+    // The first verb counts: `list_add_ons` looks, `remove_from_list` changes; `book_search` has a noun before it.
+    let is_noun = |at: usize| {
+        matches!(parts[at], "book" | "archive")
+            && parts.get(at + 1).is_some_and(|next| matches!(*next, "search" | "lookup" | "find"))
+    };
+    let looks = parts.iter().position(|part| VERBS.contains(part));
+    let changes = (0..parts.len()).find(|&at| CHANGES.contains(&parts[at]) && !is_noun(at));
+    // `get_or_create_user`, `check_in_guest`.
+    let does_more = parts.windows(2).any(|pair| {
+        matches!(pair[0], "and" | "or") && CHANGES.contains(&pair[1])
+            || pair[0] == "check" && matches!(pair[1], "in" | "out") && !parts.contains(&"stock")
+    });
+    looks.is_some_and(|look| changes.is_none_or(|change| look < change)) && !does_more
 }
 
 /// Whether a command line asks `curl` and its like to change something: a request is a GET unless it says otherwise.
@@ -915,15 +922,11 @@ mod tests {
             "make: Nothing to be done for 'check'.",
             "No test files found, exiting with code 0",
             "[INFO] Tests are skipped.\n[INFO] BUILD SUCCESS",
-            "Command running in background with ID: bash_1",
         ] {
             let output = format!("<returncode>0</returncode>\n<output>\n{none}\n</output>");
-            assert_eq!(
-                passed("make test", if none.starts_with("Command") { none } else { &output }),
-                None,
-                "{none}"
-            );
+            assert_eq!(passed("make test", &output), None, "{none}");
         }
+        assert_eq!(passed("make test", "Command running in background with ID: bash_1"), None);
         assert_eq!(
             passed("make check", "<returncode>0</returncode>\n<output>\n0 skipped\n</output>"),
             Some(true)
@@ -936,6 +939,7 @@ mod tests {
         ] {
             assert_eq!(ran("python run.py", output), Some(false), "{output}");
         }
+        assert_eq!(ran("python app.py --dry-run", "would move 3 files"), Some(true));
         assert_eq!(ran("python run.py", "Command running in background with ID: bash_1"), None);
         // What versions and other runs hold is no test of this turn.
         for command in
@@ -1065,6 +1069,7 @@ mod tests {
         // Points are none.
         assert_eq!(outcomes::rewarded("{\"reward\": 250, \"tier\": \"gold\"}"), None);
         assert_eq!(outcomes::rewarded("{\"reward\": 0.5}"), Some(false));
+        assert_eq!(outcomes::rewarded("{\"reward\": -1.0, \"done\": true}"), Some(false));
     }
 
     /// One file of its spellings, by what was touched before.
@@ -1197,10 +1202,21 @@ mod tests {
             "find_and_replace",
             "check_in_passenger",
             "mcp__x__set_view",
+            "orders.mark_as_read",
+            "move_card_to_list",
+            "reset_view_count",
         ] {
             assert_eq!(of(changes), Some(true), "{changes}");
         }
-        for looks in ["check_status", "get_update_status", "list_add_ons", "web_search"] {
+        for looks in [
+            "mcp__shell__run",
+            "book_search",
+            "check_in_stock",
+            "check_status",
+            "get_update_status",
+            "list_add_ons",
+            "web_search",
+        ] {
             assert_eq!(of(looks), Some(false), "{looks}");
         }
         assert_eq!(of("getOrderDetails"), Some(false));

@@ -88,10 +88,6 @@ impl Staleness {
         for (name, share) in shares {
             anyhow::ensure!((0.0..=1.0).contains(&share), "parameter `{name}` must be between 0 and 1");
         }
-        anyhow::ensure!(
-            self.age_weight + self.refs_weight + self.similarity_weight > 0.0,
-            "it never fires: one of `age_weight`, `refs_weight`, `similarity_weight` must be above 0"
-        );
         let most = self.age_weight + self.refs_weight + self.similarity_weight;
         anyhow::ensure!(
             self.threshold < most,
@@ -372,10 +368,6 @@ mod tests {
             ("max_refs = 0", "parameter `max_refs` must be at least 1"),
             ("batch = 0", "parameter `batch` must be at least 1"),
             ("recent = 51", "parameter `recent` must be at most `max_age` (50 here)"),
-            (
-                "age_weight = 0\nrefs_weight = 0\nsimilarity_weight = 0",
-                "it never fires: one of `age_weight`, `refs_weight`, `similarity_weight` must be above 0",
-            ),
         ] {
             assert_eq!(refused("staleness", params), told);
         }
@@ -384,6 +376,8 @@ mod tests {
         };
         assert_eq!(refused("staleness", "threshold = 1"), over("1.00"));
         assert_eq!(refused("staleness", "age_weight = 0\nrefs_weight = 0"), over("0.30"));
+        let nothing = "age_weight = 0\nrefs_weight = 0\nsimilarity_weight = 0";
+        assert_eq!(refused("staleness", nothing), over("0.00"));
         for params in
             ["threshold = 0", "threshold = 0.99", "age_weight = 0\nrefs_weight = 0\nthreshold = 0.2"]
         {
