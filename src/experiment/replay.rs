@@ -413,7 +413,7 @@ impl<'a> Replayer<'a> {
         let decision = self.run.decisions.len() as u32;
         let rng = rng(self.recipe.seed, "recall", self.log.id(), u64::from(decision), 0);
         let mut env = self.env(rng, carry);
-        let moment = strategies::Moment { log: self.log, context: &self.context, turn, until };
+        let moment = strategies::Moment { log: self.log, context: &self.context, turn, until, room };
         let recalled = self.recipe.strategy.recall(&moment, &mut env)?;
         carry.state = env.state;
         let (mut blocks, mut tokens) = (Vec::new(), 0);
@@ -460,7 +460,16 @@ impl<'a> Replayer<'a> {
         let view = whole.is_none().then(|| self.context.only(&pick.blocks));
         let context = view.as_ref().unwrap_or(&self.context);
         let blocks = whole.clone().unwrap_or(context.n_head..context.blocks.len());
-        let scope = Scope { log, context, blocks, turns: turns.clone(), fresh, turn, needs: self.needs };
+        let scope = Scope {
+            log,
+            context,
+            blocks,
+            prompt: &self.context,
+            turns: turns.clone(),
+            fresh,
+            turn,
+            needs: self.needs,
+        };
         let edits = strategy.compress(&scope, &mut env)?;
         carry.state = env.state;
         let applied = match whole {

@@ -119,17 +119,31 @@ pub struct Shadows {
 
 /// All that the events of a segment could remove, in order: what a store can hold.
 pub struct Archive {
-    spans: Vec<u32>,
+    /// What each event of the segment could remove.
+    of_events: Vec<Vec<u32>>,
     n_before: usize,
-    /// Spans there are after each event of the segment.
-    ends: Vec<usize>,
+    /// What the first so many of them could, sorted.
+    spans: Vec<u32>,
+    n_read: usize,
 }
 
 impl Archive {
     /// What there is after the first `n_events` events of the run.
-    fn after(&self, n_events: u32) -> &[u32] {
-        let n = (n_events as usize).saturating_sub(self.n_before).min(self.ends.len());
-        &self.spans[..n.checked_sub(1).map_or(0, |last| self.ends[last])]
+    fn after(&mut self, n_events: u32) -> &[u32] {
+        let n = (n_events as usize).saturating_sub(self.n_before).min(self.of_events.len());
+        if n < self.n_read {
+            (self.spans, self.n_read) = (Vec::new(), 0);
+        }
+        for spans in &self.of_events[self.n_read..n] {
+            let is_sorted = self.spans.last() < spans.first();
+            self.spans.extend(spans);
+            // A trigger that names single steps comes back to old ones. Two sorted runs are merged.
+            if !is_sorted {
+                self.spans.sort();
+            }
+        }
+        self.n_read = n;
+        &self.spans
     }
 }
 
@@ -238,18 +252,16 @@ impl Caster<'_> {
 
     /// All that these events, which lie in one segment, could remove.
     pub fn archive(&self, run: &Run, events: Range<usize>) -> Archive {
-        let mut archive = Archive { spans: Vec::new(), n_before: events.start, ends: Vec::new() };
-        for event in &run.events[events] {
-            archive.spans.extend(event.removable.iter().flat_map(|&step| self.log.spans_of(step)));
-            archive.ends.push(archive.spans.len());
-        }
-        archive
+        let n_before = events.start;
+        let spans = |event: &Event| event.removable.iter().flat_map(|&s| self.log.spans_of(s)).collect();
+        let of_events = run.events[events].iter().map(spans).collect();
+        Archive { of_events, n_before, spans: Vec::new(), n_read: 0 }
     }
 
     /// Casts the store shadows of the decision of a turn after so many events, for these needs, to a budget of tokens.
     pub fn store(
         &self,
-        archive: &Archive,
+        archive: &mut Archive,
         (turn, n_events): (u32, u32),
         wanted: &[Wanted],
         budget: u32,
@@ -380,6 +392,17 @@ mod tests {
         assert!(!kept.by(0, 0, false) && !kept.by(3, 0, false));
         assert!(kept.by(4, 0, false) && kept.by(4, 0, true) && kept.by(4, 1, false) && !kept.by(4, 1, true));
         assert!(!kept.by(5, 0, false) && kept.by(5, 1, true) && kept.by(5, 1, false));
+    }
+
+    #[test]
+    fn an_archive_is_sorted_after_each_event() {
+        let of_events = vec![vec![4, 5, 8], vec![2, 9], Vec::new(), vec![1, 3]];
+        let mut archive = Archive { of_events, n_before: 2, spans: Vec::new(), n_read: 0 };
+        assert!(archive.after(0).is_empty());
+        assert_eq!(archive.after(3), [4, 5, 8]);
+        assert_eq!(archive.after(5), [2, 4, 5, 8, 9]);
+        assert_eq!(archive.after(9), [1, 2, 3, 4, 5, 8, 9]);
+        assert_eq!(archive.after(3), [4, 5, 8]);
     }
 
     #[test]

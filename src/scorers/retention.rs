@@ -285,14 +285,14 @@ fn test<'a>(
         let shadows = (!open.is_empty() && last_event > first_event)
             .then(|| caster.cast(run, first_event..last_event, &open));
         let recalls = shadows.as_ref().filter(|_| !run.recalls.is_empty());
-        let archive = recalls.map(|shadows| (shadows, caster.archive(run, first_event..last_event)));
+        let mut archive = recalls.map(|shadows| (shadows, caster.archive(run, first_event..last_event)));
         let mut store: Option<(u32, Store)> = None;
         for i in start..end {
             let need = &list[i];
             let state = ledger.states[i];
             let w = ledger.watch.index(need.atom).expect("the atoms of all needs are watched");
             let decision = &run.decisions[state.decision as usize];
-            if let Some((shadows, archive)) = &archive
+            if let Some((shadows, archive)) = &mut archive
                 && store.as_ref().is_none_or(|(decision, _)| *decision != state.decision)
             {
                 let budget = u32::try_from(decision.recalled_tokens).unwrap_or(u32::MAX);

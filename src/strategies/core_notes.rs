@@ -132,6 +132,35 @@ mod tests {
         assert!(text.contains("data/gates_2019.csv"), "{text}");
     }
 
+    /// The core of a scope that is shorter than it is refused: the scope stands as it was, and does not come back too.
+    #[test]
+    fn what_stands_in_the_prompt_does_not_come_back() {
+        let log = Log::script(
+            "user: Open the shop.
+            agent: We look at the harbour first.
+            agent: The cook fills the green crate with bolts.
+            agent: We decided to use port=8042 for the harbour server.
+            user: What of port=8042, the harbour server, the cook and the green crate of bolts?
+            agent: Good.",
+        );
+        for params in ["keep_last = 0", "keep_last = 1"] {
+            let params = format!("{params}\nlinks = 0\nbackground = \"none\"");
+            let run = run(("core-notes", &params), ("turns", "n = 1"), &log);
+            let standing = |turn: u32| {
+                let event = run.events.iter().rev().find(|event| event.turn <= turn);
+                let after = event.map(|event| &event.after);
+                after.into_iter().flatten().map(|block| block.text(&log)).collect::<String>()
+            };
+            for recall in &run.recalls {
+                let turn = log.turn_of(recall.until);
+                for block in &recall.blocks {
+                    let text = block.text(&log);
+                    assert!(!standing(turn).contains(text.trim()), "{params}: {turn} {text}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn parameters_of_both_are_known_and_others_are_not() {
         let error = |params: &str| build("core-notes", toml::from_str(params).unwrap()).err();

@@ -178,7 +178,7 @@ fn beginning(piece: &str, budget: u32, tokenizer: &Tokenizer) -> Option<String> 
 /// A content word or an atom, by its hash, and whether it is an atom.
 pub(super) type Term = (u64, bool);
 
-/// The distinct terms of a span, sorted.
+/// The distinct terms of a span: its words in their order, then its atoms.
 pub(super) fn terms(span: &str) -> Vec<Term> {
     let hash = |text: &str| {
         let hash = blake3::hash(text.as_bytes());
@@ -186,11 +186,9 @@ pub(super) fn terms(span: &str) -> Vec<Term> {
     };
     let words = span.split(|c: char| !c.is_alphanumeric()).filter_map(atoms::cue_hash);
     let words = words.map(|word| (u64::from(word), false));
-    let mut terms: Vec<Term> =
-        words.chain(atoms::occurrences(span).into_iter().map(|atom| (hash(&atom.norm), true))).collect();
-    terms.sort_unstable();
-    terms.dedup();
-    terms
+    let atoms = atoms::occurrences(span).into_iter().map(|atom| (hash(&atom.norm), true));
+    let mut seen = HashSet::new();
+    words.chain(atoms).filter(|term| seen.insert(*term)).collect()
 }
 
 /// A span by what it adds for its cost; of equals, the later.

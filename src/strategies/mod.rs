@@ -50,6 +50,8 @@ pub struct Scope<'a> {
     pub context: &'a Context,
     /// Indices of the blocks in scope.
     pub blocks: Range<usize>,
+    /// The prompt as it stands; `context` is a part of it where the scope is not one range of blocks.
+    pub prompt: &'a Context,
     /// Turns of the scope.
     pub turns: Range<u32>,
     /// The last of them, from this turn on, are compressed for the first time: all, unless the strategy is recursive.
@@ -69,6 +71,8 @@ pub struct Moment<'a> {
     pub turn: u32,
     /// The step of the decision: those before it have been logged.
     pub until: u32,
+    /// Tokens that may come back, at most: with more the prompt would be longer than the uncompressed one.
+    pub room: u64,
 }
 
 /// What a strategy may use.
@@ -165,7 +169,18 @@ impl<'a> Env<'a> {
     /// # Errors
     /// As [`Env::ask`].
     fn embed(&mut self, texts: &[String]) -> anyhow::Result<Option<Vec<Vec<f32>>>> {
-        let Some(model) = self.embedder else { return Ok(None) };
+        if self.embedder.is_none() {
+            return Ok(None);
+        }
+        Ok(self.embed_each(texts)?.into_iter().collect())
+    }
+
+    /// The unit vector of each text; none for those that the model of embeddings cannot read, or where there is no model.
+    ///
+    /// # Errors
+    /// As [`Env::ask`].
+    fn embed_each(&mut self, texts: &[String]) -> anyhow::Result<Vec<Option<Vec<f32>>>> {
+        let Some(model) = self.embedder else { return Ok(vec![None; texts.len()]) };
         let calls: Vec<Call> = texts.iter().map(|text| Call::Embed { text: text.clone() }).collect();
         let vector = |outcome| match outcome {
             Ok(Answer::Vector { values, .. }) => Some(values),

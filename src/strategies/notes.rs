@@ -1,15 +1,16 @@
 //! Takes what is compressed out of the prompt as atomic notes, and brings back those that fit the newest turn.
 //!
 //! Strategy D of the seeds, after A-MEM (Xu et al., "A-MEM: Agentic Memory for LLM Agents", arXiv 2502.12110). A note
-//! is some consecutive lines of a turn, of `note_tokens` at most, verbatim, with keywords (its heaviest terms), tags
-//! (who spoke, what was called; they count where notes are linked), links to the nearest older notes, and, where
-//! there is a model, a sentence on its turn. A new note makes its neighbours evolve: they are found by its heaviest
-//! keywords from then on. At a decision the newest turns are the query; a note's score is half its BM25 (as a share
+//! is some consecutive lines of a turn, of `note_tokens` at most, verbatim, with tags
+//! (who spoke, what was called; they count where notes are linked), links to the nearest older notes (by embeddings
+//! where there is an embedder), and, where there is a model, a sentence on its turn. A new note makes its neighbours
+//! evolve: they are found by its keywords, its heaviest terms, from then on. At a decision the newest turns, as far
+//! as they stand in the prompt, are the query; a note's score is half its BM25 (as a share
 //! of the best) and half its similarity, by embeddings where there is an embedder, else the cosine of bags of words
 //! and atoms; a note that a good one links to scores at least half as much. The best `k` come back, up to
 //! `recall_tokens`, best first; with `novelty` a score counts by the share of the note's terms that neither the
-//! prompt nor a better note has (Carbonell and Goldstein 1998: a lexical search finds first what the prompt says
-//! already). The store holds `max_notes`; then the oldest go.
+//! prompt, generated or not, nor a better note has (Carbonell and Goldstein 1998: a lexical search finds first what the prompt says
+//! already). What still stands in the prompt does not come back. The store holds `max_notes`; then the oldest go.
 //!
 //! Deviations: A-MEM's model also writes keywords and tags and rewrites those of the neighbours; here these are
 //! rules. Its notes are whole interactions, which for an agent are pages of output.
@@ -18,8 +19,9 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::extractive::Term;
 use super::salience::fresh_steps;
+use super::tiered::segment::cosine;
 use super::{Entry, Env, Moment, Scope, Strategy, put, transcript, writer};
-use crate::context::{Content, Edit, Piece, Recalled};
+use crate::context::{Block, Content, Edit, Piece, Recalled};
 use crate::log::Log;
 use crate::models::prompt::{Data, Prompt};
 use crate::trajectory::{Kind, Role};
@@ -56,8 +58,8 @@ const SENTENCE_TOKENS: u32 = 60;
 const LEXICAL: f64 = 0.5;
 /// What a link passes on of a score.
 const BY_LINK: f64 = 0.5;
-/// From so similar on, notes are linked.
-const LINK_SIMILARITY: f64 = 0.2;
+/// From so similar on, notes are linked: by their terms, and by their vectors.
+const LINK_SIMILARITY: [f64; 2] = [0.2, 0.5];
 /// Links of a note, at most: the newest.
 const MAX_LINKS: usize = 6;
 /// Keywords of a new note that its neighbours are found by.
@@ -72,7 +74,7 @@ pub(super) struct Params {
     pub(super) note_tokens: u32,
     /// Tokens that are recalled for a decision, at most.
     pub(super) recall_tokens: u32,
-    /// Turns before the decision that are its query.
+    /// Turns before the decision that are its query, as far as they stand in the prompt.
     pub(super) query_turns: u32,
     /// Older notes that a new one is linked to, at most; 0: none, and nothing evolves.
     pub(super) links: usize,
@@ -106,9 +108,20 @@ struct Note {
     parts: Vec<Vec<Piece>>,
     tokens: u32,
     /// A sentence on the turn, by a model; the first note of a turn has it.
-    sentence: Option<String>,
+    sentence: Option<(String, u32)>,
     vector: Option<Vec<f32>>,
     links: Vec<u32>,
+}
+
+impl Note {
+    /// Tokens of what comes back of it.
+    fn price(&self) -> u32 {
+        self.tokens + self.sentence.as_ref().map_or(0, |(_, tokens)| *tokens)
+    }
+
+    fn steps(&self, log: &Log) -> impl Iterator<Item = u32> {
+        self.parts.iter().flat_map(|pieces| pieces.first()).map(|piece| log.spans[piece.span as usize].step)
+    }
 }
 
 /// What is remembered: notes by number, with the index that finds them.
@@ -116,9 +129,12 @@ struct Note {
 pub(super) struct Store {
     notes: VecDeque<Note>,
     index: Index,
-    /// Terms of the steps of the prompt that were not compressed, by step, and how many of these have each.
+    /// Terms of the steps that stand in the prompt, by step; of what else stands there; and how often each does.
     present: BTreeMap<u32, Vec<Term>>,
+    written: Vec<Term>,
     counts: HashMap<Term, u32>,
+    /// Whether the prompt was edited since it was read.
+    is_stale: bool,
 }
 
 impl Store {
@@ -126,8 +142,24 @@ impl Store {
         self.index.next() - self.notes.len() as u32
     }
 
-    /// Reads the steps of the prompt that were not read yet; each is read once.
+    /// Reads what of the prompt was not read yet: a step once, what else stands there once after each event.
     fn read(&mut self, moment: &Moment<'_>) {
+        if std::mem::take(&mut self.is_stale) {
+            let blocks = &moment.context.blocks;
+            let step = |block: &Block| match block.content {
+                Content::Step(step) => Some(step),
+                _ => None,
+            };
+            let standing: HashSet<u32> = blocks.iter().filter_map(step).collect();
+            let gone = self.present.extract_if(.., |step, _| !standing.contains(step));
+            let gone: Vec<Vec<Term>> = gone.map(|(_, terms)| terms).collect();
+            gone.iter().for_each(|terms| self.forget(terms));
+            let written = std::mem::take(&mut self.written);
+            self.forget(&written);
+            let texts = blocks.iter().filter(|block| step(block).is_none()).map(|b| b.text(moment.log));
+            self.written = texts.flat_map(|text| index::bag_of(&text)).map(|entry| entry.0).collect();
+            self.written.iter().for_each(|term| *self.counts.entry(*term).or_default() += 1);
+        }
         let newest = self.present.last_key_value().map(|(step, _)| *step);
         for block in moment.context.blocks.iter().rev() {
             let Content::Step(step) = block.content else { continue };
@@ -141,13 +173,13 @@ impl Store {
         }
     }
 
-    /// Forgets that a step stands in the prompt.
-    fn unread(&mut self, step: u32) {
-        for term in self.present.remove(&step).unwrap_or_default() {
-            if let Some(count) = self.counts.get_mut(&term) {
+    /// Forgets that these terms stand in the prompt, once each.
+    fn forget(&mut self, terms: &[Term]) {
+        for term in terms {
+            if let Some(count) = self.counts.get_mut(term) {
                 *count -= 1;
                 if *count == 0 {
-                    self.counts.remove(&term);
+                    self.counts.remove(term);
                 }
             }
         }
@@ -174,40 +206,53 @@ impl Notes {
     pub(super) fn take(&self, scope: &Scope<'_>, store: &mut Store, env: &mut Env<'_>) -> anyhow::Result<()> {
         let log = scope.log;
         let steps = fresh_steps(scope);
-        steps.iter().for_each(|&step| store.unread(step));
+        store.is_stale = true;
         for steps in steps.chunk_by(|&a, &b| log.turn_of(a) == log.turn_of(b)) {
             let mut notes = cut(log, steps, self.params.note_tokens);
             if let (Some(first), true) = (notes.first_mut(), env.model.is_some()) {
-                first.sentence = sentence(scope, steps, env)?;
+                first.sentence = sentence(scope, steps, env)?.map(|text| {
+                    let tokens = env.tokenizer.count(&text);
+                    (text, tokens)
+                });
             }
             let text = |note: &Note| -> String {
-                note.parts.iter().flatten().map(|piece| piece.text(log)).collect()
+                let part =
+                    |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.text(log)).collect::<String>();
+                note.parts.iter().map(part).collect::<Vec<_>>().join("\n")
             };
             let texts: Vec<String> = notes.iter().map(text).collect();
-            if let Some(vectors) = env.embed(&texts)? {
-                for (note, vector) in notes.iter_mut().zip(vectors) {
-                    note.vector = Some(vector);
-                }
+            for (note, vector) in notes.iter_mut().zip(env.embed_each(&texts)?) {
+                note.vector = vector;
             }
             let tags = tags(log, steps);
             for (note, text) in notes.into_iter().zip(texts) {
-                let mut bag = index::sum(&index::bag_of(&text), &tags);
-                if let Some(sentence) = &note.sentence {
-                    bag = index::sum(&bag, &index::bag_of(sentence));
-                }
-                self.add(note, bag, store);
+                let sentence = note.sentence.as_ref().map_or("", |(text, _)| text);
+                let bag = index::sum(&[index::bag_of(&text), index::bag_of(sentence)]);
+                self.add(note, bag, &tags, store);
             }
         }
         Ok(())
     }
 
     /// Adds a note, links it to the nearest ones, and lets these evolve.
-    fn add(&self, mut note: Note, bag: Bag, store: &mut Store) {
-        let mut near: Vec<(f64, u32)> = match self.params.links {
-            0 => Vec::new(),
-            _ => store.index.search(&bag).iter().map(|hit| (hit.cosine, hit.document)).collect(),
+    fn add(&self, mut note: Note, bag: Bag, tags: &[Term], store: &mut Store) {
+        let first = store.first();
+        let mut near: Vec<(f64, u32)> = match (self.params.links, &note.vector) {
+            (0, _) => Vec::new(),
+            (_, None) => {
+                let tags: Bag = tags.iter().map(|&tag| (tag, 1.0)).collect();
+                let hits = store.index.search(&index::sum([&bag, &tags]));
+                hits.iter().map(|hit| (hit.cosine, hit.document)).collect()
+            }
+            (_, Some(own)) => {
+                let similarity = |(at, note): (usize, &Note)| {
+                    note.vector.as_ref().map(|vector| (cosine(own, vector), first + at as u32))
+                };
+                store.notes.iter().enumerate().filter_map(similarity).collect()
+            }
         };
-        near.retain(|(similarity, _)| *similarity >= LINK_SIMILARITY);
+        let least = LINK_SIMILARITY[usize::from(note.vector.is_some())];
+        near.retain(|(similarity, _)| *similarity >= least);
         near.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
         near.truncate(self.params.links);
         let number = store.index.next();
@@ -224,7 +269,7 @@ impl Notes {
             }
         }
         note.links = near.into_iter().map(|(_, neighbour)| neighbour).collect();
-        store.index.push(bag);
+        store.index.push(bag, tags);
         store.notes.push_back(note);
         if store.notes.len() > self.params.max_notes {
             store.index.pop();
@@ -232,10 +277,16 @@ impl Notes {
         }
     }
 
-    /// The places of the notes that come back, best first.
-    fn choose(&self, scores: &[f64], store: &Store) -> Vec<usize> {
+    /// The places of the notes that come back, best first, of so many tokens at most together.
+    fn choose(&self, scores: &[f64], tokens: u32, store: &Store) -> Vec<usize> {
+        let mut room = tokens;
+        let mut fits = |at: usize| {
+            let left = room.checked_sub(store.notes[at].price());
+            room = left.unwrap_or(room);
+            left.is_some()
+        };
         if !self.params.novelty {
-            return best(scores, self.params.k);
+            return best(scores, usize::MAX).into_iter().filter(|&at| fits(at)).take(self.params.k).collect();
         }
         let first = store.first();
         let mut said: HashSet<Term> = HashSet::new();
@@ -258,6 +309,9 @@ impl Notes {
                 continue;
             }
             left.remove(place);
+            if !fits(at) {
+                continue;
+            }
             said.extend(store.index.terms(first + at as u32));
             chosen.push(at);
         }
@@ -272,35 +326,32 @@ impl Notes {
         env: &mut Env<'_>,
     ) -> anyhow::Result<Vec<Recalled>> {
         let log = moment.log;
-        if self.params.novelty {
-            store.read(moment);
+        store.read(moment);
+        // The newest first: it counts most where there is more than a query holds.
+        let steps = newest_steps(moment, self.params.query_turns).into_iter().rev();
+        let texts: Vec<&str> = steps.map(|step| log.trajectory.steps[step as usize].text.as_str()).collect();
+        if texts.iter().all(|text| text.trim().is_empty()) {
+            return Ok(Vec::new());
         }
-        let steps = newest_steps(moment, self.params.query_turns);
-        let mut query = Bag::new();
-        for &step in &steps {
-            query = index::sum(&query, &index::bag_of(&log.trajectory.steps[step as usize].text));
-        }
+        let query = index::sum(&texts.iter().map(|text| index::bag_of(text)).collect::<Vec<_>>());
         let hits = store.index.search(&query);
         let most = hits.iter().map(|hit| hit.bm25).fold(0.0, f64::max);
         let vector = match self.params.embedder.is_empty() || store.notes.is_empty() {
             true => None,
-            false => {
-                let texts = steps.iter().map(|&step| log.trajectory.steps[step as usize].text.as_str());
-                env.embed(&[texts.collect::<Vec<_>>().join("\n")])?.and_then(|mut vectors| vectors.pop())
-            }
+            false => env.embed_each(&[texts.join("\n")])?.pop().flatten(),
         };
         // By place in the store.
         let mut scores = vec![0.0; store.notes.len()];
         for hit in &hits {
             let Some(at) = store.at(hit.document) else { continue };
-            let similarity = if vector.is_some() { 0.0 } else { hit.cosine };
+            let by_vector = vector.is_some() && store.notes[at].vector.is_some();
+            let similarity = if by_vector { 0.0 } else { hit.cosine };
             scores[at] = LEXICAL * hit.bm25 / most.max(f64::MIN_POSITIVE) + (1.0 - LEXICAL) * similarity;
         }
         if let Some(query) = &vector {
             for (score, note) in scores.iter_mut().zip(&store.notes) {
                 let Some(vector) = &note.vector else { continue };
-                let cosine: f64 = vector.iter().zip(query).map(|(a, b)| f64::from(a * b)).sum();
-                *score += (1.0 - LEXICAL) * cosine.max(0.0);
+                *score += (1.0 - LEXICAL) * cosine(vector, query);
             }
         }
         for at in best(&scores, self.params.k) {
@@ -309,16 +360,15 @@ impl Notes {
                 scores[at] = scores[at].max(passed_on);
             }
         }
-        let mut left = self.params.recall_tokens;
-        let mut recalled = Vec::new();
-        for note in self.choose(&scores, store).into_iter().map(|at| &store.notes[at]) {
-            let sentence = note.sentence.as_ref().map(|text| (text, env.tokenizer.count(text)));
-            let tokens = note.tokens + sentence.map_or(0, |(_, tokens)| tokens);
-            if tokens > left {
-                continue;
+        for (score, note) in scores.iter_mut().zip(&store.notes).filter(|(score, _)| **score > 0.0) {
+            if note.steps(log).all(|step| store.present.contains_key(&step)) {
+                *score = 0.0;
             }
-            left -= tokens;
-            recalled.extend(sentence.map(|(text, _)| Recalled::Generated(text.clone())));
+        }
+        let room = u64::from(self.params.recall_tokens).min(moment.room) as u32;
+        let mut recalled = Vec::new();
+        for note in self.choose(&scores, room, store).into_iter().map(|at| &store.notes[at]) {
+            recalled.extend(note.sentence.iter().map(|(text, _)| Recalled::Generated(text.clone())));
             recalled.extend(note.parts.iter().map(|pieces| Recalled::Pieces(pieces.clone())));
         }
         Ok(recalled)
@@ -379,7 +429,7 @@ fn cut(log: &Log, steps: &[u32], note_tokens: u32) -> Vec<Note> {
 }
 
 /// Tags as terms: who spoke, and what was called.
-fn tags(log: &Log, steps: &[u32]) -> Bag {
+fn tags(log: &Log, steps: &[u32]) -> Vec<Term> {
     let mut tags = Vec::new();
     for &step in steps {
         let logged = &log.trajectory.steps[step as usize];
@@ -387,10 +437,10 @@ fn tags(log: &Log, steps: &[u32]) -> Bag {
             (Kind::Message, Role::User) => Some("by-the-user"),
             _ => log.action_kinds[step as usize].as_deref(),
         };
-        tags.extend(who.map(|tag| ((u64::from(number_of(tag)), true), 1.0)));
+        tags.extend(who.map(|tag| (u64::from(number_of(tag)), true)));
     }
-    tags.sort_by_key(|entry| entry.0);
-    tags.dedup_by_key(|entry| entry.0);
+    tags.sort_unstable();
+    tags.dedup();
     tags
 }
 
@@ -495,13 +545,13 @@ mod tests {
             agent: Lunch is at noon, soup again.
             user: What of Hansen?
             agent: Sold.";
-        let all = recalled("keep_last = 0\nquery_turns = 1", script, "n = 1");
-        let text = &all.last().unwrap().1;
-        assert!(
-            text.starts_with("The green crate of bolts was sold") && text.contains("hall seven"),
-            "{text}"
-        );
-        assert!(!text.contains("soup"), "{text}");
+        let last = |links: u32| {
+            let params = format!("keep_last = 0\nlinks = {links}");
+            recalled(&params, script, "n = 1").pop().unwrap().1
+        };
+        assert_eq!(last(0), "The green crate of bolts was sold to Hansen beside the ramp.");
+        let text = last(3);
+        assert!(text.contains("was sold") && text.contains("hall seven") && !text.contains("soup"), "{text}");
     }
 
     #[test]
@@ -521,6 +571,46 @@ mod tests {
         assert_eq!(first(true), "The ldap server answers to port=8042 for Hansen.");
     }
 
+    /// Tags and lent terms are in no text, and so never new.
+    #[test]
+    fn what_is_repeated_word_for_word_does_not_come_back() {
+        for who in ["user", "agent"] {
+            let script = format!(
+                "user: Go.
+                agent: Hello.
+                {who}: The ldap server stands in hall seven.
+                agent: hall seven
+                agent: The ldap server stands beside the quarry.
+                user: The ldap server stands in hall seven.
+                agent: Fine."
+            );
+            let found = recalled("keep_last = 0\nlinks = 3", &script, "n = 1");
+            let text = &found.last().unwrap().1;
+            assert!(text.contains("quarry") && !text.contains("hall seven"), "{who}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_note_that_does_not_fit_takes_no_place() {
+        let script = "user: Go.
+            agent: ldap hansen hall seven port ramp bolts crate green jacket
+            agent: hansen bolts jacket
+            user: ldap hansen hall seven port ramp bolts crate green jacket ?
+            agent: Fine.";
+        for novelty in [true, false] {
+            for k in [1, 10] {
+                let params =
+                    format!("keep_last = 0\nlinks = 0\nrecall_tokens = 9\nk = {k}\nnovelty = {novelty}");
+                let found = recalled(&params, script, "n = 1");
+                match novelty {
+                    // All of it stands in the question.
+                    true => assert!(found.is_empty(), "{found:?}"),
+                    false => assert_eq!(found.last().unwrap().1, "hansen bolts jacket"),
+                }
+            }
+        }
+    }
+
     #[test]
     fn notes_are_cut_at_lines_and_the_store_is_bounded() {
         let line = "one more line of the long table with value_";
@@ -535,6 +625,14 @@ mod tests {
         assert_eq!(cut(&log, &[2], 1).len(), log.spans_of(2).len());
         let found = recalled("keep_last = 0\nmax_notes = 1\nnote_tokens = 40", SHOP, "n = 1");
         assert!(found.iter().all(|(_, text)| text.matches("def ").count() <= 1), "{found:?}");
+        // The newest note is the one that is left.
+        let script = "user: Go.
+            agent: The ldap server stands in hall seven.
+            agent: The ldap server belongs to Hansen.
+            user: What of the ldap server?
+            agent: Fine.";
+        let found = recalled("keep_last = 0\nmax_notes = 1", script, "n = 1");
+        assert_eq!(found.last().unwrap().1, "The ldap server belongs to Hansen.");
     }
 
     #[test]

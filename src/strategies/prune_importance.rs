@@ -103,8 +103,8 @@ pub(super) fn units(scope: &Scope<'_>, ratings: &Ratings, pair: Pair) -> Vec<Uni
 
 /// Tokens of all that stands after the head.
 pub(super) fn conversation(scope: &Scope<'_>) -> u64 {
-    let head = &scope.context.blocks[..scope.context.n_head];
-    scope.context.tokens - head.iter().map(|block| u64::from(block.tokens)).sum::<u64>()
+    let head = &scope.prompt.blocks[..scope.prompt.n_head];
+    scope.prompt.tokens - head.iter().map(|block| u64::from(block.tokens)).sum::<u64>()
 }
 
 /// Characters of a dropped message that its row shows.

@@ -21,19 +21,20 @@ use super::notes::newest_steps;
 use super::prune_importance::conversation;
 use super::{Entry, Env, Moment, Scope, Strategy};
 use crate::context::{Content, Edit, Recalled};
+use crate::features::tokens::Tokenizer;
 use crate::log::Log;
-use crate::trajectory::Role;
+use crate::trajectory::{Kind, Role};
 
 mod clock;
 mod compressor;
 mod manager;
 mod relevance;
 mod retrieval;
-mod segment;
+pub(super) mod segment;
 mod segmentation;
 
 use clock::{Clock, Pace};
-use manager::{Leaving, Limits, Memory};
+use manager::{Leaving, Limits, MAX_SEGMENTS, Memory};
 use relevance::{Entity, Formula, Situation, named};
 use retrieval::{Decompress, Recall};
 use segment::Segment;
@@ -267,37 +268,39 @@ impl Remembered {
     fn situation(&mut self, moment: &Moment<'_>, pace: Pace, env: &mut Env<'_>) -> anyhow::Result<Situation> {
         let log = moment.log;
         let steps = newest_steps(moment, CONTEXT_TURNS);
-        self.read.retain(|read| steps.contains(&read.step));
+        // Steps are in order, and so are those that were read.
+        self.read.retain(|read| steps.binary_search(&read.step).is_ok());
         for &step in &steps {
-            if !self.read.iter().any(|read| read.step == step) {
+            if self.read.binary_search_by_key(&step, |read| read.step).is_err() {
                 let text = &log.trajectory.steps[step as usize].text;
                 let bag = index::bag_of(text);
                 let entities = compressor::entities(text).iter().map(|name| named(name)).collect();
                 self.read.push(Read { step, bag, entities });
             }
         }
+        self.read.sort_by_key(|read| read.step);
         let asked = newest_steps(moment, QUERY_TURNS);
         let of = |read: &[Read], steps: &[u32]| {
-            let bags = read.iter().filter(|read| steps.contains(&read.step)).map(|read| &read.bag);
-            bags.fold(Bag::new(), |sum, bag| index::sum(&sum, bag))
+            let bags = read.iter().rev().filter(|read| steps.binary_search(&read.step).is_ok());
+            index::sum(bags.map(|read| &read.bag))
         };
         let mut context = self.memory.meaning(&of(&self.read, &steps));
         let mut query = self.memory.meaning(&of(&self.read, &asked));
         let text = |steps: &[u32]| {
-            let texts = steps.iter().map(|&step| log.trajectory.steps[step as usize].text.as_str());
+            // The newest first: a model of embeddings reads so far as its window goes.
+            let texts = steps.iter().rev().map(|&step| log.trajectory.steps[step as usize].text.as_str());
             texts.collect::<Vec<_>>().join("\n")
         };
-        if env.embedder.is_some()
-            && let Some(vectors) = env.embed(&[text(&steps), text(&asked)])?
-        {
-            let mut vectors = vectors.into_iter();
-            (context.vector, query.vector) = (vectors.next(), vectors.next());
+        if env.embedder.is_some() {
+            let mut vectors = env.embed_each(&[text(&steps), text(&asked)])?.into_iter();
+            (context.vector, query.vector) = (vectors.next().flatten(), vectors.next().flatten());
         }
         let entities: FxHashSet<Entity> =
             self.read.iter().flat_map(|read| read.entities.iter().copied()).collect();
         let query = (!asked.is_empty()).then(|| self.memory.likeness(&query));
         let context = self.memory.likeness(&context);
-        Ok(Situation { time: self.clock.at(log, pace, moment.turn), context, entities, query })
+        let time = self.clock.now(log, pace, moment.turn, moment.until);
+        Ok(Situation { time, context, entities, query })
     }
 }
 
@@ -323,34 +326,60 @@ impl Tiered {
         hot
     }
 
-    /// What the prompt shows of the tiers.
-    fn shown(&self, memory: &Memory) -> String {
-        let list = |head: &str, tier: &[Segment]| match tier {
-            [] => String::new(),
-            tier => {
-                let contents: Vec<&str> = tier.iter().map(|segment| segment.content.as_str()).collect();
-                format!("{head}\n{}\n", contents.join("\n"))
-            }
+    /// What the prompt shows of the tiers in so many tokens, and how many segments had no room: those first that
+    /// are no shorter than what they stand for, then the least important.
+    fn shown(&self, memory: &Memory, limit: u32, tokenizer: &Tokenizer) -> (String, usize) {
+        let cold: &[Segment] = if self.params.visible == Visible::All { &memory.cold } else { &[] };
+        let warm: &[Segment] = if self.params.visible == Visible::Hot { &[] } else { &memory.warm };
+        let mut order: Vec<&Segment> = cold.iter().chain(warm).collect();
+        let saves = |s: &Segment| s.metadata.compressed_tokens + 1 < s.metadata.original_tokens;
+        order.sort_by(|a, b| {
+            let by_importance = a.importance.total_cmp(&b.importance).then(a.id.cmp(&b.id));
+            saves(a).cmp(&saves(b)).then(by_importance)
+        });
+        let text = |n_left_out: usize| {
+            let left_out: FxHashSet<u32> = order[..n_left_out].iter().map(|segment| segment.id).collect();
+            let list = |head: &str, tier: &[Segment]| {
+                let tier = tier.iter().filter(|segment| !left_out.contains(&segment.id));
+                let contents: Vec<&str> = tier.map(|segment| segment.content.as_str()).collect();
+                if contents.is_empty() { String::new() } else { format!("{head}\n{}\n", contents.join("\n")) }
+            };
+            list("COLD MEMORY", cold) + &list("WARM MEMORY", warm)
         };
-        let (cold, warm) = (list("COLD MEMORY", &memory.cold), list("WARM MEMORY", &memory.warm));
-        match self.params.visible {
-            Visible::Hot => String::new(),
-            Visible::Warm => warm,
-            Visible::All => cold + &warm,
+        // The fewest that must be left out.
+        let (mut least, mut most) = (0, order.len());
+        while least < most {
+            let middle = (least + most) / 2;
+            match tokenizer.count(&text(middle)) <= limit {
+                true => most = middle,
+                false => least = middle + 1,
+            }
         }
+        (text(least), least)
     }
 }
 
-/// Whether the user or the agent calls something important there.
+/// Whether a text calls something important: a marker in words of their own, not denied by the word before.
+fn has_marker(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let is_marker = |(at, marker): (usize, &str)| {
+        let (before, after) = (&text[..at], &text[at + marker.len()..]);
+        let denied = before
+            .split_whitespace()
+            .next_back()
+            .is_some_and(|word| matches!(word, "not" | "no" | "never" | "less") || word.ends_with("n't"));
+        !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric) && !denied
+    };
+    MARKERS.iter().any(|marker| text.match_indices(marker).any(is_marker))
+}
+
+/// Whether the user or the agent says there that something is important; what it calls tools with does not count.
 fn is_marked(log: &Log, spans: &[u32]) -> bool {
     let own = spans.iter().filter(|&&span| {
         let step = log.spans[span as usize].step;
-        log.trajectory.steps[step as usize].role != Role::Tool
+        log.trajectory.steps[step as usize].role != Role::Tool && log.kind(step) != Kind::Action
     });
-    own.into_iter().any(|&span| {
-        let text = log.span_text(span).to_lowercase();
-        MARKERS.iter().any(|marker| text.contains(marker))
-    })
+    own.into_iter().any(|&span| has_marker(log.span_text(span)))
 }
 
 impl Strategy for Tiered {
@@ -370,23 +399,32 @@ impl Strategy for Tiered {
         }
         let turns: Vec<Turn> = turns.into_iter().map(|(_, turn)| turn).collect();
         let segments = segmentation::segment(log, &turns, params.segment_by, params.segment_tokens, env)?;
-        let leaving = segments.into_iter().map(|(spans, time)| {
+        let mut leaving = segments.into_iter().map(|(spans, time)| {
             let is_marked = is_marked(log, &spans);
             Leaving { spans, time, is_marked }
         });
         let limits = params.limits();
-        state.memory.admit(log, leaving.collect(), &limits, env)?;
         let until = log.turns[scope.turn as usize].decision.unwrap_or(0);
-        let moment = Moment { log, context: scope.context, turn: scope.turn, until };
-        let situation = state.situation(&moment, params.time, env)?;
-        state.memory.manage(log, &limits, &params.formula(), &situation, env)?;
+        let moment = Moment { log, context: scope.prompt, turn: scope.turn, until, room: 0 };
+        // As many as a tier holds at once: each is compared with all that are held.
+        loop {
+            let batch: Vec<Leaving> = leaving.by_ref().take(MAX_SEGMENTS).collect();
+            let is_last = batch.len() < MAX_SEGMENTS;
+            state.memory.admit(log, batch, &limits, env)?;
+            let situation = state.situation(&moment, params.time, env)?;
+            state.memory.manage(log, &limits, &params.formula(), &situation, env)?;
+            if is_last {
+                break;
+            }
+        }
         env.work.ratios = std::mem::take(&mut state.memory.ratios);
-        let text = self.shown(&state.memory);
-        *env.state() = state;
-
         let limit: u32 = scope.context.blocks[gone.clone()].iter().map(|block| block.tokens).sum();
-        let fits = !text.is_empty() && env.tokenizer.count(&text) <= limit;
-        let insert = fits.then_some(Edit::Insert { before: scope.blocks.start, text });
+        let (text, n_left_out) = self.shown(&state.memory, limit, env.tokenizer);
+        if n_left_out > 0 {
+            env.work.warning = Some("memory not shown whole");
+        }
+        *env.state() = state;
+        let insert = (!text.is_empty()).then_some(Edit::Insert { before: scope.blocks.start, text });
         Ok(insert.into_iter().chain(gone.map(|block| Edit::Drop { block })).collect())
     }
 
@@ -403,7 +441,7 @@ impl Strategy for Tiered {
         let recall = Recall {
             threshold: params.threshold,
             top_n: params.top_n,
-            max_tokens: params.recall_tokens,
+            max_tokens: u64::from(params.recall_tokens).min(moment.room) as u32,
             decompress: params.decompress,
         };
         let mut state = std::mem::take(env.state::<Remembered>());
@@ -427,7 +465,6 @@ mod tests {
     use super::super::tests::run;
     use super::*;
     use crate::experiment::replay::{Observer, Recipe, Run, replay};
-    use crate::features::tokens::Tokenizer;
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, Card, Finish, Text};
     use crate::needs::Needs;
@@ -596,6 +633,78 @@ mod tests {
             let violations = run.events.iter().flat_map(|event| &event.violations);
             assert!(violations.into_iter().all(|told| *told == "longer than the original"), "{way}");
         }
+    }
+
+    #[test]
+    fn markers_are_words_of_their_own() {
+        for text in
+            ["Important: keep port 8042", "please REMEMBER this.", "Don't forget the tests", "it is critical"]
+        {
+            assert!(has_marker(text), "{text}");
+        }
+        for text in [
+            "this is unimportant",
+            "noncritical",
+            "he remembered it",
+            "that is not important",
+            "isn't critical",
+            "",
+        ] {
+            assert!(!has_marker(text), "{text}");
+        }
+        let log = Log::script(
+            "user: go\naction: grep important src\nobservation: important: yes\nagent: This is important.\nuser: Remember me",
+        );
+        let marked: Vec<bool> =
+            (0..5).map(|step| is_marked(&log, &log.spans_of(step).collect::<Vec<_>>())).collect();
+        assert_eq!(marked, [false, false, false, true, true]);
+    }
+
+    /// A turn of a token is longer as a line of memory: what was shown before it stays all the same.
+    #[test]
+    fn a_tiny_turn_does_not_take_memory_out_of_sight() {
+        let line = "one two three four five six seven eight nine ten eleven twelve";
+        let big: String =
+            (0..6).map(|i| format!("\nagent: part{i}.py {line} {i}~{line} so~{line} too")).collect();
+        let tiny: String = (0..9).map(|i| format!("\nagent: {i}")).collect();
+        let (log, run) = tiered(
+            "hot_tokens = 0\nvisible = \"all\"\nthreshold = 1.0",
+            &format!("user: go{big}{tiny}"),
+            "n = 1",
+        );
+        let shown = |event: &crate::experiment::replay::Event| {
+            event.after.iter().map(|block| block.text(&log)).collect::<String>()
+        };
+        for event in &run.events[6..] {
+            assert!((0..6).all(|i| shown(event).contains(&format!("part{i}.py"))), "{}", shown(event));
+        }
+        assert!(run.events.iter().any(|event| event.work.warning == Some("memory not shown whole")));
+        assert!(run.events.iter().all(|event| event.violations.is_empty()));
+    }
+
+    /// When a result comes does not matter before it is there, whatever time the rest of its turn takes.
+    #[test]
+    fn what_a_call_will_take_is_not_known_before_it() {
+        let recalled = |late: i64| {
+            let script: String = (0..6)
+                .map(|i| format!("\naction: cat part{i}.py\nobservation: what stands there {i}"))
+                .collect();
+            let mut log = Log::script(&format!("user: go{script}\nagent: end"));
+            for (step, logged) in log.trajectory.steps.iter_mut().enumerate() {
+                logged.time = Some(1_000_000 * (step as i64 + if step >= 8 { late } else { 0 }));
+            }
+            let params = "hot_tokens = 0\nw_access = 0.0\nw_semantic = 0.0\nw_entity = 0.0\nw_uniqueness = 0.0\nw_query = 0.0\ndecay = 0.3\nthreshold = 0.5";
+            let run = run(("tiered", params), ("turns", "n = 1"), &log);
+            let recalls = run.recalls.iter().map(|recall| (recall.decision, recall.blocks.len()));
+            recalls.collect::<Vec<_>>()
+        };
+        let (soon, late) = (recalled(0), recalled(5000));
+        // Step 8 is the result of the fourth turn, whose decision is number 3.
+        let before = |recalls: &[(u32, usize)]| {
+            recalls.iter().filter(|recall| recall.0 <= 3).copied().collect::<Vec<_>>()
+        };
+        assert!(!before(&soon).is_empty() && before(&soon) == before(&late), "{soon:?} {late:?}");
+        assert_ne!(soon, late);
     }
 
     #[test]

@@ -1,23 +1,31 @@
-//! An inverted index whose work does not grow with what it holds: BM25, and the cosine of idf-weighted bags.
+//! An inverted index whose work does not grow with what it holds: BM25, and the cosine of bags.
 //!
 //! Terms are content words and atoms (see `extractive`), with how many spans of a document hold them. A term
 //! remembers the newest [`MAX_POSTINGS`] documents that hold it: one that more hold says little, and its older ones
 //! are found by other terms or not at all. A query is its [`MAX_TERMS`] heaviest terms. So a search looks at 2,048
 //! postings at most, whatever there is. Formulas: Robertson and Zaragoza, "The probabilistic relevance framework:
-//! BM25 and beyond" (2009), with k1 = 1.2, b = 0.75, idf = ln(1 + (N - n + 0.5) / (n + 0.5)); a bag's weights are (1
-//! + ln count) idf, with the idf of the time when it was added.
+//! BM25 and beyond" (2009), with k1 = 1.2, b = 0.75, idf = ln(1 + (N - n + 0.5) / (n + 0.5)). The cosine is lnc.ltc
+//! (Manning, Raghavan and Schütze, "Introduction to information retrieval", 2008, 6.4.3): a document weighs its terms
+//! by 1 + ln count, a query by (1 + ln count) idf, so that a document's length does not depend on what came after it.
+//!
+//! A document is also found by its tags and by up to [`MAX_EVOLVED`] terms that later ones lend it, of which the
+//! newest stay. They are no part of what it says: neither of its length nor of its novelty.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+
+use rustc_hash::FxHashMap;
 
 use crate::features::spans::span_ends;
 use crate::strategies::extractive::{Term, terms};
 
 const MAX_POSTINGS: usize = 64;
 const MAX_TERMS: usize = 32;
+const MAX_EVOLVED: usize = 8;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// Distinct terms, sorted, with their counts.
+/// Distinct terms in the order in which they first stand there, with their counts.
 pub(crate) type Bag = Vec<(Term, f64)>;
 
 /// The terms of a text, with the number of its spans that hold them.
@@ -32,38 +40,54 @@ pub(crate) fn bag_of(text: &str) -> Bag {
 }
 
 /// The terms of some spans, with the number of those that hold them.
-pub(crate) fn collect<'a>(spans: impl Iterator<Item = &'a str>) -> Bag {
-    let mut all: Vec<Term> = spans.flat_map(terms).collect();
-    all.sort_unstable();
-    let mut bag: Bag = Vec::new();
-    for term in all {
-        match bag.last_mut() {
-            Some(last) if last.0 == term => last.1 += 1.0,
-            _ => bag.push((term, 1.0)),
+fn collect<'a>(spans: impl Iterator<Item = &'a str>) -> Bag {
+    counted(spans.flat_map(terms).map(|term| (term, 1.0)))
+}
+
+/// The terms of all of them.
+pub(crate) fn sum<'a>(bags: impl IntoIterator<Item = &'a Bag>) -> Bag {
+    counted(bags.into_iter().flatten().copied())
+}
+
+fn counted(entries: impl Iterator<Item = (Term, f64)>) -> Bag {
+    let mut bag = Bag::new();
+    let mut places: FxHashMap<Term, usize> = FxHashMap::default();
+    for (term, count) in entries {
+        match places.entry(term) {
+            Entry::Occupied(place) => bag[*place.get()].1 += count,
+            Entry::Vacant(place) => {
+                place.insert(bag.len());
+                bag.push((term, count));
+            }
         }
     }
     bag
 }
 
-/// Both together.
-pub(crate) fn sum(a: &Bag, b: &Bag) -> Bag {
-    let mut all: Bag = a.iter().chain(b).copied().collect();
-    all.sort_by_key(|entry| entry.0);
-    all.dedup_by(|next, entry| {
-        let same = next.0 == entry.0;
-        if same {
-            entry.1 += next.1;
-        }
-        same
-    });
-    all
+/// The heaviest entries, heaviest first: of equal ones atoms before words, then what comes first.
+pub(crate) fn heaviest(mut weights: Bag, most: usize) -> Bag {
+    weights.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.1.cmp(&a.0.1)));
+    weights.truncate(most);
+    weights
 }
 
 struct Document {
     bag: Bag,
+    tags: Vec<Term>,
+    /// Terms that later documents lent it, oldest first.
+    evolved: VecDeque<Term>,
+    /// Terms of its bag, with repetitions.
     length: f64,
-    /// Length of its vector of weights.
-    norm: f64,
+    /// Square of the length of its vector of weights.
+    squares: f64,
+}
+
+impl Document {
+    fn has(&self, term: Term) -> bool {
+        self.bag.iter().any(|entry| entry.0 == term)
+            || self.tags.contains(&term)
+            || self.evolved.contains(&term)
+    }
 }
 
 #[derive(Default)]
@@ -113,23 +137,18 @@ impl Index {
         self.idf(self.postings.get(&term).map_or(0, |postings| postings.frequency))
     }
 
-    /// Adds a document; returns its number.
-    pub(crate) fn push(&mut self, bag: Bag) -> u32 {
+    /// Adds a document, which tags find too; returns its number.
+    pub(crate) fn push(&mut self, bag: Bag, tags: &[Term]) -> u32 {
         let number = self.next();
-        for &(term, count) in &bag {
+        let tags: Vec<Term> = tags.iter().filter(|tag| bag.iter().all(|e| e.0 != **tag)).copied().collect();
+        for (term, count) in bag.iter().copied().chain(tags.iter().map(|&tag| (tag, 1.0))) {
             self.post(number, term, count);
         }
         let length = bag.iter().map(|(_, count)| count).sum();
+        let of_bag: f64 = bag.iter().map(|(_, count)| tf(*count) * tf(*count)).sum();
+        let squares = of_bag + tags.len() as f64;
         self.length += length;
-        self.documents.push_back(Document { bag: Vec::new(), length, norm: 0.0 });
-        let squares = bag.iter().map(|&(term, count)| {
-            let weight = weigh(count, self.weight(term));
-            weight * weight
-        });
-        let norm = libm::sqrt(squares.sum());
-        if let Some(document) = self.documents.back_mut() {
-            (document.bag, document.norm) = (bag, norm);
-        }
+        self.documents.push_back(Document { bag, tags, evolved: VecDeque::new(), length, squares });
         number
     }
 
@@ -146,28 +165,41 @@ impl Index {
         self.documents.get(number.checked_sub(self.first)? as usize)
     }
 
-    /// Makes a document be found by one more term.
-    pub(crate) fn extend(&mut self, number: u32, term: Term) {
-        let Some(at) = number.checked_sub(self.first) else { return };
-        let Some(document) = self.documents.get_mut(at as usize) else { return };
-        if let Err(place) = document.bag.binary_search_by_key(&term, |entry| entry.0) {
-            document.bag.insert(place, (term, 1.0));
-            self.post(number, term, 1.0);
+    fn unpost(&mut self, number: u32, term: Term) {
+        let Some(postings) = self.postings.get_mut(&term) else { return };
+        postings.frequency = postings.frequency.saturating_sub(1);
+        postings.newest.retain(|posting| posting.0 != number);
+        if postings.frequency == 0 {
+            self.postings.remove(&term);
         }
     }
 
-    /// Share of a document's weight that lies in terms that are not known, 0 to 1.
+    /// Makes a document be found by one more term.
+    pub(crate) fn extend(&mut self, number: u32, term: Term) {
+        let Some(at) = number.checked_sub(self.first) else { return };
+        let Some(document) = self.documents.get_mut(at as usize).filter(|d| !d.has(term)) else { return };
+        document.evolved.push_back(term);
+        let forgotten =
+            (document.evolved.len() > MAX_EVOLVED).then(|| document.evolved.pop_front()).flatten();
+        match forgotten {
+            Some(forgotten) => self.unpost(number, forgotten),
+            None => document.squares += 1.0,
+        }
+        self.post(number, term, 1.0);
+    }
+
+    /// Share of the weight of what a document says that lies in terms that are not known, 0 to 1.
     pub(crate) fn novelty(&self, number: u32, is_known: impl Fn(Term) -> bool) -> f64 {
         let (mut all, mut new) = (0.0, 0.0);
         for &(term, count) in self.document(number).map_or(&[][..], |document| &document.bag) {
-            let weight = weigh(count, self.weight(term));
+            let weight = tf(count) * self.weight(term);
             all += weight;
             new += if is_known(term) { 0.0 } else { weight };
         }
         if all > 0.0 { new / all } else { 0.0 }
     }
 
-    /// The terms of a document.
+    /// The terms of what a document says.
     pub(crate) fn terms(&self, number: u32) -> impl Iterator<Item = Term> {
         self.document(number).into_iter().flat_map(|document| document.bag.iter().map(|entry| entry.0))
     }
@@ -175,31 +207,23 @@ impl Index {
     /// Whether a document holds a term.
     #[cfg(test)]
     fn has(&self, number: u32, term: Term) -> bool {
-        self.document(number).is_some_and(|d| d.bag.binary_search_by_key(&term, |entry| entry.0).is_ok())
+        self.document(number).is_some_and(|document| document.has(term))
     }
 
     /// Forgets the oldest document.
     pub(crate) fn pop(&mut self) {
         let Some(document) = self.documents.pop_front() else { return };
         self.length -= document.length;
-        for (term, _) in document.bag {
-            let Some(postings) = self.postings.get_mut(&term) else { continue };
-            postings.frequency = postings.frequency.saturating_sub(1);
-            postings.newest.retain(|posting| posting.0 != self.first);
-            if postings.frequency == 0 {
-                self.postings.remove(&term);
-            }
+        let own = document.bag.into_iter().map(|entry| entry.0);
+        for term in own.chain(document.tags).chain(document.evolved) {
+            self.unpost(self.first, term);
         }
         self.first += 1;
     }
 
     /// The heaviest terms of a bag with their weights, heaviest first.
-    pub(crate) fn heaviest(&self, bag: &Bag, most: usize) -> Vec<(Term, f64)> {
-        let mut weights: Vec<(Term, f64)> =
-            bag.iter().map(|&(term, count)| (term, weigh(count, self.weight(term)))).collect();
-        weights.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        weights.truncate(most);
-        weights
+    pub(crate) fn heaviest(&self, bag: &Bag, most: usize) -> Bag {
+        heaviest(bag.iter().map(|&(term, count)| (term, tf(count) * self.weight(term))).collect(), most)
     }
 
     /// The documents that hold a heavy term of the query, by number.
@@ -217,14 +241,14 @@ impl Index {
                 let length = 1.0 - B + B * document.length / average;
                 let hit = found.entry(number).or_default();
                 hit.0 += idf * count * (K1 + 1.0) / (count + K1 * length);
-                hit.1 += weight * weigh(count, idf);
+                hit.1 += weight * tf(count);
             }
         }
         let mut hits: Vec<Hit> = found
             .into_iter()
             .filter_map(|(document, (bm25, dot))| {
-                let norms = norm * self.document(document)?.norm;
-                let cosine = if norms > 0.0 { (dot / norms).min(1.0) } else { 0.0 };
+                let norms = norm * libm::sqrt(self.document(document)?.squares);
+                let cosine = if norms > 0.0 { dot / norms } else { 0.0 };
                 Some(Hit { document, bm25, cosine })
             })
             .collect();
@@ -233,9 +257,9 @@ impl Index {
     }
 }
 
-/// Weight of a term that stands in so many spans.
-fn weigh(count: f64, idf: f64) -> f64 {
-    (1.0 + libm::log(count.max(1.0))) * idf
+/// What it counts that a term stands in so many spans.
+pub(crate) fn tf(count: f64) -> f64 {
+    1.0 + libm::log(count.max(1.0))
 }
 
 #[cfg(test)]
@@ -245,7 +269,7 @@ mod tests {
     fn index(texts: &[&str]) -> Index {
         let mut index = Index::default();
         for text in texts {
-            index.push(bag_of(text));
+            index.push(bag_of(text), &[]);
         }
         index
     }
@@ -269,16 +293,74 @@ mod tests {
     #[test]
     fn the_same_words_have_cosine_one() {
         let mut index = index(&["alpha bravo", "charlie delta"]);
-        index.push(bag_of("echo foxtrot"));
+        index.push(bag_of("echo foxtrot"), &[]);
         let hits = index.search(&bag_of("echo foxtrot"));
         assert!(hits.len() == 1 && hits[0].document == 2 && (hits[0].cosine - 1.0).abs() < 1e-9, "{hits:?}");
+    }
+
+    /// The first document holds one of three words of the query, the second two, among ten words each; each word of the
+    /// query stands in one document. Age in the index must not count.
+    #[test]
+    fn an_old_document_has_no_higher_cosine() {
+        let words = |n: usize, own: &str| {
+            let rest: String = (0..10 - own.split(' ').count()).map(|i| format!(" filler{n}x{i}")).collect();
+            format!("{own}{rest}")
+        };
+        let mut texts: Vec<String> = (0..30).map(|n| words(n, "gravel")).collect();
+        (texts[0], texts[15]) = (words(0, "lantern"), words(15, "harbour compass"));
+        let mut index = index(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let hits = index.search(&bag_of("harbour compass lantern"));
+        let by_hand = [1.0 / 30f64.sqrt(), 2.0 / 30f64.sqrt()];
+        assert_eq!(hits.iter().map(|hit| hit.document).collect::<Vec<_>>(), [0, 15]);
+        for (hit, by_hand) in hits.iter().zip(by_hand) {
+            assert!((hit.cosine - by_hand).abs() < 1e-12, "{hit:?}");
+        }
+        // A term that is lent makes a vector longer: 1 / (sqrt 3 sqrt 11) for what it had. Terms say the same each.
+        index.extend(0, bag_of("velvet")[0].0);
+        let hits = index.search(&bag_of("harbour compass lantern"));
+        assert!((hits[0].cosine - 1.0 / 33f64.sqrt()).abs() < 1e-12, "{hits:?}");
+    }
+
+    /// Forty words of equal weight: those that come first are the query, and the atom in any case.
+    #[test]
+    fn a_query_is_its_first_terms_if_all_weigh_the_same() {
+        let words: Vec<String> =
+            (0..40).map(|i| format!("wxy{}", "abcdefghij".repeat(1 + i / 10).split_at(i % 10).1)).collect();
+        let mut texts: Vec<&str> = words.iter().map(String::as_str).collect();
+        texts.push("src/wanted.py");
+        let index = index(&texts);
+        let found = |query: &[&str]| -> Vec<u32> {
+            index.search(&bag_of(&query.join(" "))).iter().map(|hit| hit.document).collect()
+        };
+        let first: Vec<u32> = (0..31).chain([40]).collect();
+        assert_eq!(found(&texts), first);
+        texts[..40].reverse();
+        let last: Vec<u32> = (9..41).collect();
+        assert_eq!(found(&texts), last);
+    }
+
+    #[test]
+    fn what_is_lent_is_bounded_and_says_nothing() {
+        let tag = bag_of("tagged")[0].0;
+        let mut index = Index::default();
+        index.push(bag_of("alpha bravo"), &[tag]);
+        let lent: Vec<Term> = (0..100).map(|i| bag_of(&format!("lent{i}x{i}"))[0].0).collect();
+        lent.iter().for_each(|&term| index.extend(0, term));
+        assert!(index.has(0, tag) && index.has(0, lent[99]) && !index.has(0, lent[91]));
+        assert_eq!((index.documents[0].evolved.len(), index.postings.len()), (MAX_EVOLVED, 3 + MAX_EVOLVED));
+        assert_eq!((index.documents[0].squares, index.documents[0].length), (11.0, 2.0));
+        let own: Vec<Term> = index.terms(0).collect();
+        assert_eq!(index.novelty(0, |term| own.contains(&term)), 0.0);
+        assert_eq!(index.search(&vec![(tag, 1.0)]).len(), 1);
+        index.pop();
+        assert!(index.postings.is_empty());
     }
 
     #[test]
     fn the_oldest_goes_and_postings_are_bounded() {
         let mut index = Index::default();
         for i in 0..200 {
-            index.push(bag_of(&format!("common word{i}x{i}")));
+            index.push(bag_of(&format!("common word{i}x{i}")), &[]);
             if index.len() > 100 {
                 index.pop();
             }
@@ -314,7 +396,7 @@ mod tests {
     #[test]
     fn bags_add_up() {
         let (a, b) = (bag_of("alpha bravo"), bag_of("bravo\nbravo charlie"));
-        assert_eq!(sum(&a, &b), bag_of("alpha bravo\nbravo\nbravo charlie"));
-        assert_eq!(sum(&a, &Vec::new()), a);
+        assert_eq!(sum([&a, &b]), bag_of("alpha bravo\nbravo\nbravo charlie"));
+        assert_eq!(sum([&a, &Vec::new()]), a);
     }
 }

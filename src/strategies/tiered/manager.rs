@@ -6,7 +6,7 @@
 //! that holds more, its least important segments are evicted. Each tier also holds [`MAX_SEGMENTS`] at most, so that
 //! tiny turns cannot make a decision slow. Importance is computed once an event for the segments of a tier.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compressor::{self, Ratios};
 use super::relevance::{Entity, EntityCounts, Formula, Likeness, Situation, importance, named};
@@ -88,7 +88,7 @@ impl Memory {
         env: &mut Env<'_>,
     ) -> anyhow::Result<()> {
         let contents: Vec<String> = leaving.iter().map(|leaving| text_of(log, &leaving.spans)).collect();
-        let mut vectors = env.embed(&contents)?.map(Vec::into_iter);
+        let mut vectors = env.embed_each(&contents)?.into_iter();
         for (leaving, content) in leaving.into_iter().zip(contents) {
             let original_tokens: u32 =
                 leaving.spans.iter().map(|&span| log.spans[span as usize].tokens).sum();
@@ -101,14 +101,18 @@ impl Memory {
                 *self.frequencies.entry(*term).or_default() += 1;
             }
             let mut meaning = self.meaning(&bag);
-            meaning.vector = vectors.as_mut().and_then(Iterator::next);
+            meaning.vector = vectors.next().flatten();
             let original_entities = compressor::entities(&content);
             let entities: Vec<Entity> = original_entities.iter().map(|name| named(name)).collect();
             self.counts.add(&entities);
+            let id = self.n_segments - 1;
             let likeness = self.likeness(&meaning);
-            let nearest = likeness.iter().copied().fold(0.0, f64::max);
+            let (nearest, twin) = self.nearest(&likeness, id);
             for other in self.warm.iter_mut().chain(&mut self.cold) {
-                other.nearest = other.nearest.max(likeness[other.seat]);
+                // Of equal ones the newest, which stays longest.
+                if likeness[other.seat] > 0.0 && likeness[other.seat] >= other.nearest {
+                    (other.nearest, other.twin) = (likeness[other.seat], Some(id));
+                }
             }
             let seat = self.holders.add(&meaning);
             let written = match env.model {
@@ -127,7 +131,7 @@ impl Memory {
                 None => compressor::light(log, &leaving.spans, limits.light_ratio, env)?,
             };
             let segment = Segment {
-                id: self.n_segments - 1,
+                id,
                 importance: 0.0,
                 created: leaving.time,
                 last_accessed: leaving.time,
@@ -146,6 +150,7 @@ impl Memory {
                 meaning,
                 seat,
                 nearest,
+                twin,
                 expanded: None,
             };
             let segment = self.compressed(segment, content, Level::Light, env);
@@ -153,6 +158,15 @@ impl Memory {
             self.warm.push(segment);
         }
         Ok(())
+    }
+
+    /// The segment that is most like a text, but for one of this number, and how much; of equal ones the newest.
+    fn nearest(&self, likeness: &Likeness, but: u32) -> (f64, Option<u32>) {
+        let others = self.warm.iter().chain(&self.cold).filter(|segment| segment.id != but);
+        let alike =
+            others.map(|segment| (likeness[segment.seat], segment.id)).filter(|(alike, _)| *alike > 0.0);
+        let best = alike.max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        best.map_or((0.0, None), |(alike, id)| (alike, Some(id)))
     }
 
     /// A segment with the content of a further level.
@@ -206,11 +220,23 @@ impl Memory {
             self.cold.push(segment);
         }
         let mut cold = std::mem::take(&mut self.cold);
+        let mut evicted: FxHashSet<u32> = FxHashSet::default();
         for segment in self.over(&mut cold, limits.cold_tokens, formula, situation) {
             env.work.items.extend(moved(log, &segment, "evicted"));
             self.holders.remove(segment.seat, &segment.meaning);
+            evicted.insert(segment.id);
         }
         self.cold = cold;
+        // What was like one that is gone may now be the last that says it.
+        let is_widowed = |segment: &&Segment| segment.twin.is_some_and(|twin| evicted.contains(&twin));
+        let widowed = self.warm.iter().chain(&self.cold).filter(is_widowed);
+        let new = widowed.map(|s| (s.id, self.nearest(&self.likeness(&s.meaning), s.id)));
+        let new: FxHashMap<u32, (f64, Option<u32>)> = new.collect();
+        for segment in self.warm.iter_mut().chain(&mut self.cold) {
+            if let Some(&(nearest, twin)) = new.get(&segment.id) {
+                (segment.nearest, segment.twin) = (nearest, twin);
+            }
+        }
         // Segments stand in the order of their time.
         self.warm.sort_by_key(|segment| segment.id);
         self.cold.sort_by_key(|segment| segment.id);
@@ -254,7 +280,8 @@ fn moved(log: &Log, segment: &Segment, fate: &'static str) -> Vec<Item> {
             text: text[..cut].to_owned(),
             kind: Who::of(log, step(first)).name(),
             source: Some((step(first), start..end)),
-            score: Some(segment.importance),
+            // What becomes warm has not been judged yet.
+            score: (fate != "warm").then_some(segment.importance),
             fate,
             of: None,
         })
@@ -323,6 +350,28 @@ mod tests {
         let memory = filled(&log, &LIMITS);
         assert_eq!(memory.warm.len(), 5);
         assert!(memory.warm.iter().all(|segment| segment.nearest > 1.0 - 1e-9));
+    }
+
+    #[test]
+    fn the_last_copy_of_a_fact_is_unique_again() {
+        let log = Log::script(
+            "user: go\nagent: roses are red in src/a.py\nagent: the harbour closes at noon\nagent: the harbour closes at noon\nagent: violets grow in src/b.py",
+        );
+        let mut memory = filled(&log, &LIMITS);
+        assert!(memory.warm[1].nearest > 0.99 && memory.warm[2].nearest > 0.99);
+        assert_eq!((memory.warm[1].twin, memory.warm[2].twin), (Some(2), Some(1)));
+        // The second goes to cold memory and from there.
+        let mut warm = std::mem::take(&mut memory.warm);
+        let twin = warm.remove(1);
+        memory.cold = vec![Segment { level: Level::Heavy, ..twin }];
+        memory.warm = warm;
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), None);
+        let limits = Limits { cold_tokens: 0, ..LIMITS };
+        memory.manage(&log, &limits, &FORMULA, &situation(9.0), &mut env).unwrap();
+        assert!(memory.cold.is_empty() && memory.warm.len() == 3);
+        assert!(memory.warm[1].nearest < 0.5, "{:?}", memory.warm[1].nearest);
+        assert_ne!(memory.warm[1].twin, Some(1));
     }
 
     #[test]

@@ -145,6 +145,7 @@ pub(super) mod tests {
             meaning: meaning(text),
             seat: 0,
             nearest: 0.0,
+            twin: None,
             expanded: None,
         }
     }

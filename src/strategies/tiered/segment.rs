@@ -8,7 +8,7 @@ use super::relevance::Entity;
 use crate::context::Piece;
 use crate::log::Log;
 use crate::strategies::extractive::Term;
-use crate::strategies::notes::index::Bag;
+use crate::strategies::notes::index::{Bag, heaviest, tf};
 
 /// How far a segment is compressed: 0, 1 and 2 of the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,8 +59,10 @@ pub(crate) struct Segment {
     pub(crate) meaning: Meaning,
     /// Its place in what segments are compared by.
     pub(crate) seat: usize,
-    /// Likeness to the most alike other segment that was there with it, 0 to 1.
+    /// Likeness to the most alike other segment that is held, 0 to 1.
     pub(crate) nearest: f64,
+    /// Which that is.
+    pub(crate) twin: Option<u32>,
     /// What a model made of its content at its level.
     pub(crate) expanded: Option<String>,
 }
@@ -74,9 +76,17 @@ impl Segment {
     }
 }
 
-/// The text of some spans.
+/// The text of some spans: steps begin on lines of their own.
 pub(crate) fn text_of(log: &Log, spans: &[u32]) -> String {
-    spans.iter().map(|&span| log.span_text(span)).collect()
+    let step = |span: u32| log.spans[span as usize].step;
+    let mut text = String::new();
+    for of_step in spans.chunk_by(|&a, &b| step(a) == step(b)) {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        of_step.iter().for_each(|&span| text.push_str(log.span_text(span)));
+    }
+    text
 }
 
 /// Terms of a meaning, at most: the heaviest.
@@ -93,12 +103,8 @@ pub(crate) struct Meaning {
 impl Meaning {
     /// Of a bag, with the weight of each term.
     pub(crate) fn of(bag: &Bag, weight: impl Fn(Term) -> f64) -> Self {
-        let mut terms: Vec<(Term, f64)> = bag
-            .iter()
-            .map(|&(term, count)| (term, (1.0 + libm::log(count.max(1.0))) * weight(term)))
-            .collect();
-        terms.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        terms.truncate(MAX_TERMS);
+        let weighed = |&(term, count): &(Term, f64)| (term, tf(count) * weight(term));
+        let mut terms = heaviest(bag.iter().map(weighed).collect(), MAX_TERMS);
         let norm = libm::sqrt(terms.iter().map(|(_, weight)| weight * weight).sum());
         if norm > 0.0 {
             terms.iter_mut().for_each(|(_, weight)| *weight /= norm);
@@ -195,6 +201,14 @@ mod tests {
         assert!((of(&many(0)).cosine(&of(&many(32))) - 0.5).abs() < 1e-12);
         assert!((cosine(&[0.6, 0.8], &[1.0, 0.0]) - 0.6).abs() < 1e-6);
         assert_eq!(cosine(&[0.6, 0.8], &[-1.0, 0.0]), 0.0);
+    }
+
+    #[test]
+    fn steps_begin_on_lines_of_their_own() {
+        let log = Log::script("user: go\naction: cat src/a.py\nobservation: import os~import re\nagent: end");
+        let spans: Vec<u32> = (1..4).flat_map(|step| log.spans_of(step)).collect();
+        assert_eq!(text_of(&log, &spans), "cat src/a.py\nimport os\nimport re\nend");
+        assert!(super::super::compressor::entities(&text_of(&log, &spans)).contains(&"src/a.py".to_owned()));
     }
 
     #[test]

@@ -273,7 +273,7 @@ mod tests {
         let gardener = gardener();
         assert_eq!(
             texts_by(Some(&gardener), &log, &times, By::Topic, 100),
-            ["roses bloomtulips grow", "parser failslexer works"]
+            ["roses bloom\ntulips grow", "parser fails\nlexer works"]
         );
         let lines: String = ["red rose~", "tall tulip~", "lone rose~", "flat table~", "long row~", "sum~"]
             .iter()
