@@ -546,7 +546,9 @@ mod tests {
         impl Observer for Nobody {}
         let log = Log::script(HALL);
         let texts = |params: &str| {
-            let params = format!("{BY_QUERY}\ndecompress = \"generated\"\n{params}");
+            let params = format!(
+                "{BY_QUERY}\nlight_ratio = 2.0\nheavy_ratio = 2.0\ndecompress = \"generated\"\n{params}"
+            );
             let recipe = Recipe {
                 strategy: build("tiered", toml::from_str(&params).unwrap()).unwrap(),
                 trigger: crate::triggers::build("turns", toml::from_str("n = 1").unwrap()).unwrap(),

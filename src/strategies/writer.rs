@@ -44,7 +44,7 @@ const OFFERS: &[&str] =
     &["let me know if you", "feel free to ask", "how can i help you", "how can i assist you"];
 
 /// Tokens of a text, at least: fewer hold no sentence.
-const LEAST_TOKENS: u32 = 10;
+pub(super) const LEAST_TOKENS: u32 = 10;
 
 /// Times that a loop came, one after the other, before it is one, and characters of all of them together at least: as
 /// the local engine has it (64 tokens).

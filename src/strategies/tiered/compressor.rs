@@ -7,7 +7,7 @@
 //! structured facts (`key=value`), relations (two entities of a line with the words between them), and entities, most
 //! frequent first. What has no entities at all keeps its key sentence. With a model, light is a summary that names
 //! the entities, and heavy an extraction in the same form; what it gives that is unusable is replaced by the rules,
-//! flagged. Entities are atoms.
+//! flagged; what has no room for a sentence is left to the rules. Entities are atoms.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -17,7 +17,7 @@ use super::segmentation::cut;
 use crate::features::atoms;
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
-use crate::models::prompt::{Data, Prompt};
+use crate::models::prompt::{Data, Prompt, Var};
 use crate::strategies::{Env, extractive, writer};
 
 const LIGHT: &str = include_str!("light.txt");
@@ -173,6 +173,11 @@ fn beginning(text: &str, budget: u32, tokenizer: &Tokenizer) -> String {
     String::new()
 }
 
+/// Whether the form of a segment has room for what a model writes; where it has not, the rules make it.
+pub(crate) fn has_room(original_tokens: u32, ratio: f64) -> bool {
+    share(original_tokens, ratio) >= writer::LEAST_TOKENS
+}
+
 /// What a model writes as the light form; none if it gave nothing usable.
 pub(crate) fn light_by_model(
     content: &str,
@@ -184,6 +189,8 @@ pub(crate) fn light_by_model(
     let vars = [
         ("content", Data::fenced(content).may_cut().into()),
         ("entities", Data::fenced(&names).may_cut().into()),
+        // Of English prose three words are four tokens.
+        ("words", Var::ours(share(original_tokens, ratio) * 3 / 4)),
     ];
     writer::write(Prompt::render(LIGHT, &vars)?, None, share(original_tokens, ratio), original_tokens, env)
 }

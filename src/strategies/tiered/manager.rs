@@ -115,7 +115,8 @@ impl Memory {
                 }
             }
             let seat = self.holders.add(&meaning);
-            let written = match env.model {
+            let has_room = compressor::has_room(original_tokens, limits.light_ratio);
+            let written = match env.model.filter(|_| has_room) {
                 Some(_) => {
                     let written =
                         compressor::light_by_model(&content, original_tokens, limits.light_ratio, env)?;
@@ -197,7 +198,8 @@ impl Memory {
         self.warm = warm;
         for segment in over {
             let original = segment.metadata.original_tokens;
-            let written = match env.model {
+            let has_room = compressor::has_room(original, limits.heavy_ratio);
+            let written = match env.model.filter(|_| has_room) {
                 Some(_) => {
                     let written =
                         compressor::heavy_by_model(&segment.content, original, limits.heavy_ratio, env)?;
