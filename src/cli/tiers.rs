@@ -31,8 +31,13 @@ fn tier(fate: &str) -> Option<Tier> {
 fn map(log: &Log, label: &str, run: &Run) -> anyhow::Result<TierMap> {
     let t = &log.trajectory;
     let end = t.n_turns() + 1;
+    // A compaction of the log's own ends what the strategy remembers, and what stands in the prompt.
+    let segment_end = |turn: u32| {
+        let segment = log.turns[turn as usize].segment;
+        log.turns.partition_point(|turn| turn.segment <= segment) as u32
+    };
     // When each turn left the prompt, and from when on each piece was in which tier.
-    let mut hot_until: Vec<u32> = vec![end; end as usize];
+    let mut hot_until: Vec<u32> = (0..end).map(segment_end).collect();
     let mut moves: BTreeMap<Place, Vec<(u32, Tier)>> = BTreeMap::new();
     for event in &run.events {
         for item in &event.work.items {
@@ -59,7 +64,7 @@ fn map(log: &Log, label: &str, run: &Run) -> anyhow::Result<TierMap> {
         .collect();
     for (place, moves) in &moves {
         let of = within(log, *place);
-        let ends = moves.iter().skip(1).map(|(turn, _)| *turn).chain([end]);
+        let ends = moves.iter().skip(1).map(|(turn, _)| *turn).chain([segment_end(log.turn_of(place.0))]);
         bands.extend(moves.iter().zip(ends).map(|(&(from, tier), to)| Band { of, during: (from, to), tier }));
     }
     for recall in &run.recalls {
@@ -135,6 +140,23 @@ mod tests {
         assert!(!map.bands.iter().all(|b| b.tier != Tier::Recalled), "something came back");
         let plain = self::run(("drop-all", ""), ("turns", "n = 1"), &log);
         assert!(super::map(&log, "drop-all", &plain).is_err());
+    }
+
+    /// The log's own compaction stands at the beginning of its fifth turn.
+    #[test]
+    fn nothing_is_remembered_beyond_a_logged_compaction() {
+        let turn = |i: usize| {
+            format!("agent: part{i}.py holds the tables of the month{i} and the sums of their rows\n")
+        };
+        let turns = |range: std::ops::Range<usize>| range.map(turn).collect::<String>();
+        let log = Log::script(&format!("user: go\n{}summary: so far\n{}", turns(0..4), turns(4..9)));
+        let replayed = run(("tiered", "hot_tokens = 20"), ("turns", "n = 1"), &log);
+        let map = map(&log, "tiered", &replayed).unwrap();
+        for band in &map.bands {
+            let is_before = band.of.0 < 5.0;
+            assert!(!is_before || band.during.1 <= 5, "{band:?}");
+        }
+        assert!(map.bands.iter().any(|band| band.of.0 >= 5.0 && band.during.1 == 10));
     }
 
     #[test]

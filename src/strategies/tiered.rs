@@ -102,6 +102,7 @@ struct Params {
     light_ratio: f64,
     /// The same of heavy compression; 8 to 15 in the seed.
     heavy_ratio: f64,
+    /// What ends a segment, of the turns that leave hot memory at the same event: where they leave one by one, each is one.
     segment_by: By,
     /// Tokens of a segment, at most.
     segment_tokens: u32,
