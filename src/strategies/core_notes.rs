@@ -138,19 +138,20 @@ mod tests {
         let log = Log::script(
             "user: Open the shop.
             agent: We look at the harbour first.
-            agent: The cook fills the green crate with bolts.
+            agent: The cook fills the green crate with bolts and walks along the river to the old mill where the miller and his sons wait for flour, salt and candles until the evening bell.
             agent: We decided to use port=8042 for the harbour server.
             user: What of port=8042, the harbour server, the cook and the green crate of bolts?
             agent: Good.",
         );
         for params in ["keep_last = 0", "keep_last = 1"] {
-            let params = format!("{params}\nlinks = 0\nbackground = \"none\"");
+            let params = format!("{params}\nlinks = 0\nnovelty = false\nbackground = \"none\"");
             let run = run(("core-notes", &params), ("turns", "n = 1"), &log);
             let standing = |turn: u32| {
                 let event = run.events.iter().rev().find(|event| event.turn <= turn);
                 let after = event.map(|event| &event.after);
                 after.into_iter().flatten().map(|block| block.text(&log)).collect::<String>()
             };
+            assert!(run.events.iter().any(|event| event.violations == ["longer than the original"]));
             for recall in &run.recalls {
                 let turn = log.turn_of(recall.until);
                 for block in &recall.blocks {
