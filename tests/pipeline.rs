@@ -10,9 +10,16 @@ use trajpress::experiment::SEMANTICS_VERSION;
 use trajpress::store::{self, ScoreRow};
 
 /// Hash of the scores of the built-in experiment, and the semantics version that they belong to.
-const GOLDEN: (u32, &str) = (19, "28e4a258461eea8eae39fd0d98d3f498");
+const GOLDEN: (u32, &str) = (20, "fbce664bdec82e4aea4e186f4b34465b");
 
-const TABLES: [&str; 7] = ["trajectories", "variants", "cells", "events", "items", "timeline", "scores"];
+const TABLES: [&str; 8] =
+    ["trajectories", "variants", "cells", "events", "items", "contexts", "timeline", "scores"];
+
+/// The built-in experiment with strategies that keep a store, and all that stood in the contexts.
+fn with_contexts(built_in: &str) -> String {
+    let stores = ["tiered", "notes"].map(|name| format!("[[strategies]]\nname = \"{name}\"\n\n")).concat();
+    format!("contexts = true\n{}", built_in.replacen("[[triggers]]", &format!("{stores}[[triggers]]"), 1))
+}
 
 struct Place {
     dir: tempfile::TempDir,
@@ -59,7 +66,10 @@ impl Place {
 
 #[test]
 fn the_same_bytes_whatever_the_threads_shards_and_kills() {
-    let place = Place::new();
+    let mut place = Place::new();
+    let built_in = std::fs::read_to_string(&place.experiment).unwrap();
+    place.experiment = place.dir.path().join("experiment.toml");
+    std::fs::write(&place.experiment, with_contexts(&built_in)).unwrap();
     assert!(place.run("whole", &[]).status().unwrap().success());
     let whole = place.tables("whole");
 

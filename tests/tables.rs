@@ -44,7 +44,10 @@ fn pandas_and_duckdb_read_every_table() {
         ["coding", "support", "templates"].map(|d| from(&format!("datasets/{d}")));
     trajpress(&["ingest", &coding, &support, &templates, "--out", &at("data")]);
     trajpress(&["annotate", &at("data")]);
-    let experiment = from("reports/built-in/experiment.toml");
+    let experiment = at("experiment.toml");
+    let built_in = std::fs::read_to_string(from("reports/built-in/experiment.toml")).unwrap();
+    let tiered = built_in.replacen("[[triggers]]", "[[strategies]]\nname = \"tiered\"\n\n[[triggers]]", 1);
+    std::fs::write(&experiment, format!("contexts = true\n{tiered}")).unwrap();
     trajpress(&["run", &experiment, "--data", &at("data"), "--out", &at("run")]);
     trajpress(&["report", &at("run"), "--out", &at("report")]);
     let output =
@@ -60,6 +63,7 @@ fn pandas_and_duckdb_read_every_table() {
         "cells",
         "events",
         "items",
+        "contexts",
         "timeline",
         "scores",
         "summary",

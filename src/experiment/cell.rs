@@ -13,6 +13,7 @@ use super::plan::{Plan, Variant};
 use super::replay::{Decision, Recipe, Run, replay};
 use super::shadow::Caster;
 use super::units::{Unit, UnitRows};
+use crate::context::{Block, Content};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::{Model, Outage};
@@ -21,7 +22,7 @@ use crate::scorers::readers::Readers;
 use crate::scorers::retention::{Ledger, Questions, Strata};
 use crate::scorers::truth::{self, Truth};
 use crate::scorers::{CellIds, Rows, discard, honesty, likelihood, money, ratios, retention};
-use crate::store::{CellRow, EventRow, ItemRow, TimelineRow};
+use crate::store::{CellRow, ContextRow, EventRow, ItemRow, TimelineRow};
 use crate::strategies::Work;
 use crate::watch::{Watch, cue_sets};
 use crate::{strategies, triggers};
@@ -90,6 +91,7 @@ pub fn run_unit(
                     rows.cells.extend(cell.cells);
                     rows.events.extend(cell.events);
                     rows.items.extend(cell.items);
+                    rows.contexts.extend(cell.contexts);
                     rows.timeline.extend(cell.timeline);
                     rows.scores.extend(cell.scores);
                 }
@@ -262,6 +264,10 @@ impl<'a> Scene<'a> {
                 &run,
             ),
             items: item_rows(&rows.ids, &run),
+            contexts: match plan.contexts {
+                true => context_rows(&rows.ids, log, recipe, tokenizer, &run),
+                false => Vec::new(),
+            },
             timeline: timeline_rows(&rows.ids, &run),
             scores: rows.rows,
         })
@@ -364,6 +370,60 @@ fn item_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<ItemRow> {
         .collect()
 }
 
+fn context_rows(
+    (variant, trajectory): &CellIds,
+    log: &Log,
+    recipe: &Recipe,
+    tokenizer: &Tokenizer,
+    run: &Run,
+) -> Vec<ContextRow> {
+    let row = |place: &'static str, event: Option<usize>, decision: u32| ContextRow {
+        variant: Arc::clone(variant),
+        trajectory: Arc::clone(trajectory),
+        place: place.into(),
+        event: event.map(|event| event as u32),
+        decision,
+        ..ContextRow::default()
+    };
+    let blocks = |row: ContextRow, blocks: &[Block]| -> Vec<ContextRow> {
+        let filled = |(number, block): (u32, &Block)| {
+            let (form, step) = match block.content {
+                Content::Step(step) => ("step", Some(step)),
+                Content::Excerpt { step, .. } => ("excerpt", Some(step)),
+                Content::Placeholder { step, .. } => ("placeholder", Some(step)),
+                Content::Generated { .. } => ("generated", None),
+            };
+            let text = (form != "step").then(|| block.text(log));
+            let (turn, tokens) = (block.turn, block.tokens);
+            ContextRow { block: number, turn, form: form.into(), step, tokens, text, ..row.clone() }
+        };
+        (0..).zip(blocks).map(filled).collect()
+    };
+    let mut rows = Vec::new();
+    for (number, event) in run.events.iter().enumerate() {
+        rows.extend(blocks(row("left", Some(number), event.decision), &event.after));
+    }
+    for recall in &run.recalls {
+        rows.extend(blocks(row("recalled", None, recall.decision), &recall.blocks));
+    }
+    for (n_decisions, n_events, state) in &run.left {
+        let last = |n: u32| n.saturating_sub(1);
+        for (number, held) in (0..).zip(recipe.strategy.held(log, state)) {
+            rows.push(ContextRow {
+                block: number,
+                turn: held.turn,
+                form: held.form.into(),
+                step: Some(held.step),
+                tokens: tokenizer.count(&held.text),
+                text: Some(held.text),
+                details: Some(held.details.to_string()),
+                ..row("held", Some(last(*n_events) as usize), last(*n_decisions))
+            });
+        }
+    }
+    rows
+}
+
 fn timeline_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<TimelineRow> {
     let nothing = Work::default();
     let row = |(i, d): (u32, &Decision)| {
@@ -404,6 +464,10 @@ mod tests {
         strategy: (&str, &str),
         trigger: (&str, &str),
     ) -> Vec<ScoreRow> {
+        cell(script, partners, strategy, trigger).scores
+    }
+
+    fn cell(script: &str, partners: &[&str], strategy: (&str, &str), trigger: (&str, &str)) -> UnitRows {
         let own = prepared(script);
         let partners: Vec<(usize, Arc<Prepared>)> =
             partners.iter().map(|p| (0, Arc::new(prepared(p)))).collect();
@@ -419,6 +483,7 @@ mod tests {
         };
         let plan = Plan {
             readers: crate::experiment::plan::Readers::default(),
+            contexts: true,
             name: String::new(),
             tokenizer: "o200k".to_owned(),
             prices: Default::default(),
@@ -435,7 +500,7 @@ mod tests {
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let readers = Readers::default();
         let scene = Scene::new(&own, &partners, &plan, &readers);
-        scene.cell(&variant, &recipe(&variant, &Models::new()).unwrap(), &tokenizer).unwrap().scores
+        scene.cell(&variant, &recipe(&variant, &Models::new()).unwrap(), &tokenizer).unwrap()
     }
 
     fn row<'a>(rows: &'a [ScoreRow], metric: &str, stratum: &str) -> &'a ScoreRow {
@@ -523,6 +588,56 @@ mod tests {
         };
         let (with, without) = (savings(found), savings("keep_last = 2\nk = 0"));
         assert!(with.0 < without.0 && with.1 == without.1, "{with:?} {without:?}");
+    }
+
+    /// What events left adds up to what they kept, what was recalled to what the timeline says; the notes are the whole scope.
+    #[test]
+    fn contexts_hold_what_stood_in_the_prompts_and_in_the_store() {
+        let contexts = |strategy: (&str, &str)| {
+            let rows = cell(&hinting(), &[], strategy, ALL_BUT_TWO);
+            for event in &rows.events {
+                let left =
+                    rows.contexts.iter().filter(|row| row.event == Some(event.event) && row.place == "left");
+                assert_eq!(left.map(|row| u64::from(row.tokens)).sum::<u64>(), event.kept_tokens);
+            }
+            for decision in &rows.timeline {
+                let recalled = rows
+                    .contexts
+                    .iter()
+                    .filter(|row| row.decision == decision.decision && row.place == "recalled");
+                assert_eq!(recalled.map(|row| u64::from(row.tokens)).sum::<u64>(), decision.recalled_tokens);
+            }
+            assert!(!rows.events.is_empty());
+            rows.contexts
+        };
+        let of = |rows: &[ContextRow], place: &str| -> Vec<ContextRow> {
+            rows.iter().filter(|row| row.place == place).cloned().collect()
+        };
+        let rows = contexts(("random", "kept_share = 0.3"));
+        assert!(rows.iter().all(|row| row.place == "left" && row.form == "excerpt"));
+        assert!(
+            rows.iter().all(|row| row.step.is_some() && row.text.as_ref().is_some_and(|t| !t.is_empty()))
+        );
+        assert!(contexts(("drop-all", "")).is_empty());
+        let rows = contexts(("notes", "keep_last = 2\nnote_tokens = 20\nk = 2"));
+        assert!(of(&rows, "left").is_empty() && !of(&rows, "recalled").is_empty());
+        let held = of(&rows, "held");
+        assert!(held.iter().all(|row| row.form == "note" && row.event == held[0].event));
+        let text: String = held.iter().flat_map(|row| row.text.clone()).collect();
+        assert!(text.contains("the broken parser lives in src/parser.py") && text.contains("round 29 today"));
+        let tier = |form: &str, limits: &str| {
+            let held = of(&contexts(("tiered", &format!("hot_tokens = 0\n{limits}"))), "held");
+            assert!(!held.is_empty() && held.iter().all(|row| row.form == form), "{held:?}");
+            held
+        };
+        for row in tier("warm", "").into_iter().chain(tier("cold", "warm_tokens = 0")) {
+            let details: serde_json::Value = serde_json::from_str(row.details.as_ref().unwrap()).unwrap();
+            let level = if row.form == "warm" { 1 } else { 2 };
+            assert_eq!(details["compression_level"], level);
+            assert_eq!(details["compressed_length"], row.tokens);
+            let lengths = ["original_length", "compressed_length"].map(|key| details[key].as_f64().unwrap());
+            assert_eq!(details["compression_ratio"], lengths[0] / lengths[1]);
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::publish::{self, Published, Scratch};
 use super::run::{CellPart, part};
 use super::units::Unit;
 use crate::store::{
-    CellRow, CellStatus, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
+    CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
     TrajectoryRow, VariantRow,
 };
 
@@ -97,6 +97,9 @@ pub(super) fn finish(
         join.table::<TimelineRow>()?,
         join.table::<ScoreRow>()?,
     ];
+    if plan.contexts {
+        tables.push(join.table::<ContextRow>()?);
+    }
     tables.push(write(out, scratch, |writer| {
         writer.push(plan.variants.iter().map(variant_row).collect::<anyhow::Result<Vec<_>>>()?)
     })?);

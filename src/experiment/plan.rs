@@ -49,6 +49,9 @@ pub struct Plan {
     pub filter: Filter,
     #[serde(skip_serializing_if = "Readers::is_empty")]
     pub readers: Readers,
+    /// Whether the table `contexts` is written.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub contexts: bool,
     pub variants: Vec<Variant>,
     /// What the answers of each model depend on besides the call, by the model's name: rows are kept and found by
     /// it. Filled in where models are opened.
@@ -324,6 +327,7 @@ const TOP: &[&str] = &[
     "prices",
     "data",
     "scores",
+    "contexts",
     "strategies",
     "triggers",
     "exclude",
@@ -341,6 +345,7 @@ impl Reader<'_> {
             reference_tails: vec![3, 10],
             filter: Filter::default(),
             readers: Readers::default(),
+            contexts: false,
             variants: Vec::new(),
             models: BTreeMap::new(),
             data: None,
@@ -388,6 +393,7 @@ impl Reader<'_> {
                 }
                 "prices" => plan.prices = self.prices(&span, self.source.table(key, value)?)?,
                 "data" => (plan.filter, plan.data) = self.data(self.source.table(key, value)?)?,
+                "contexts" => plan.contexts = self.source.flag(key, value)?,
                 "scores" => plan.readers = self.readers(self.source.table(key, value)?)?,
                 "strategies" => strategies = Some((span, value)),
                 "triggers" => triggers = Some((span, value)),
@@ -1224,10 +1230,10 @@ mod tests {
         }
         insta::assert_snapshot!(all, @r"
         experiment.toml:2: unknown key `shadow_sedes` of the experiment
-        hint: did you mean `shadow_seeds`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, strategies, triggers, exclude)
+        hint: did you mean `shadow_seeds`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, contexts, strategies, triggers, exclude)
 
         experiment.toml:3: unknown key `price` of the experiment
-        hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, strategies, triggers, exclude)
+        hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, contexts, strategies, triggers, exclude)
 
         experiment.toml:4: unknown key `cached_read` of section `prices`
         hint: did you mean `cache_read`? (known: name, fresh, cache_write, cache_read, output)

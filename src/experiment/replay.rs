@@ -153,6 +153,8 @@ pub struct Run {
     pub recalls: Vec<Recall>,
     /// What the trigger asked its model.
     pub trigger_asked: Asked,
+    /// What the strategy remembers at the end of each segment, with the number of decisions and of events until then.
+    pub left: Vec<(u32, u32, State)>,
 }
 
 impl Run {
@@ -347,6 +349,7 @@ impl<'a> Replayer<'a> {
                 self.append(step);
             }
         }
+        self.run.left.push((self.run.decisions.len() as u32, self.run.events.len() as u32, carry.state));
         Ok(())
     }
 

@@ -33,7 +33,9 @@ use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::units::{self, Unit, UnitRows};
 use crate::models::Outage;
-use crate::store::{self, CellRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow};
+use crate::store::{
+    self, CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
+};
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
 pub type UnitFn<'a> =
@@ -128,7 +130,7 @@ pub fn run_with(
     }
     if options.shard.is_none() {
         if !complete {
-            let damaged = set_aside(out, &units)?;
+            let damaged = set_aside(plan, out, &units)?;
             if !damaged.is_empty() && !options.finish {
                 outcome.skipped = outcome.skipped.saturating_sub(damaged.len());
                 Runner::new(plan, data, out, &scratch, unit_fn, options).run(&damaged, &mut outcome)?;
@@ -255,8 +257,18 @@ fn digests(out: &Path, unit: &Unit) -> PathBuf {
 }
 
 /// The tables of a unit; the last one publishes it.
-const TABLES: [&str; 5] =
-    [EventRow::TABLE, ItemRow::TABLE, TimelineRow::TABLE, ScoreRow::TABLE, CellRow::TABLE];
+fn tables(plan: &Plan) -> impl DoubleEndedIterator<Item = &'static str> + use<> {
+    let all = [
+        EventRow::TABLE,
+        ItemRow::TABLE,
+        ContextRow::TABLE,
+        TimelineRow::TABLE,
+        ScoreRow::TABLE,
+        CellRow::TABLE,
+    ];
+    let contexts = plan.contexts;
+    all.into_iter().filter(move |table| contexts || *table != ContextRow::TABLE)
+}
 
 /// A unit is published when its last table is.
 fn is_published(out: &Path, unit: &Unit) -> bool {
@@ -264,19 +276,19 @@ fn is_published(out: &Path, unit: &Unit) -> bool {
 }
 
 /// Whether the parts of a published unit are what was published.
-fn is_sound(out: &Path, unit: &Unit) -> bool {
+fn is_sound(plan: &Plan, out: &Path, unit: &Unit) -> bool {
     let known = fs::read(digests(out, unit)).ok();
     let known: BTreeMap<String, String> =
         known.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-    TABLES.iter().all(|table| {
-        publish::sha256(&part(out, table, unit)).is_ok_and(|(digest, _)| known.get(*table) == Some(&digest))
+    tables(plan).all(|table| {
+        publish::sha256(&part(out, table, unit)).is_ok_and(|(digest, _)| known.get(table) == Some(&digest))
     })
 }
 
 /// Moves published units that are not sound out of the way, so that they are done again.
-fn set_aside<'u>(out: &Path, units: &'u [Unit]) -> anyhow::Result<Vec<&'u Unit>> {
+fn set_aside<'u>(plan: &Plan, out: &Path, units: &'u [Unit]) -> anyhow::Result<Vec<&'u Unit>> {
     let mut damaged = Vec::new();
-    for unit in units.iter().filter(|unit| is_published(out, unit) && !is_sound(out, unit)) {
+    for unit in units.iter().filter(|unit| is_published(out, unit) && !is_sound(plan, out, unit)) {
         tracing::warn!(
             "DAMAGED: parts of unit {} are not what was published; they are in _quarantine now, and the unit is done again",
             unit.id
@@ -284,7 +296,7 @@ fn set_aside<'u>(out: &Path, units: &'u [Unit]) -> anyhow::Result<Vec<&'u Unit>>
         let aside = out.join("_quarantine").join(format!("{}.damaged", unit.id));
         fs::create_dir_all(&aside).with_context(|| format!("cannot make {}", aside.display()))?;
         // `cells` first: without it the unit is not published, whatever happens now.
-        let parts = TABLES.iter().rev().map(|table| (*table, part(out, table, unit)));
+        let parts = tables(plan).rev().map(|table| (table, part(out, table, unit)));
         for (table, from) in parts.chain([("digests", digests(out, unit))]) {
             match fs::rename(&from, aside.join(table)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -458,7 +470,7 @@ macro_rules! cell_part {
         }
     )+};
 }
-cell_part!(CellRow, EventRow, ItemRow, TimelineRow, ScoreRow);
+cell_part!(CellRow, EventRow, ItemRow, ContextRow, TimelineRow, ScoreRow);
 
 struct Runner<'a> {
     plan: &'a Plan,
@@ -716,19 +728,21 @@ impl<'a> Runner<'a> {
         Ok(rows)
     }
 
-    /// Publishes the five tables, `cells` last and the digests of all before it. Says how many were there already, and
+    /// Publishes the tables, `cells` last and the digests of all before it. Says how many were there already, and
     /// how many of these differ.
     fn publish(&self, unit: &Unit, rows: UnitRows) -> anyhow::Result<(usize, usize)> {
-        let written = [
-            self.write_table(rows.events)?,
-            self.write_table(rows.items)?,
+        let mut written = vec![self.write_table(rows.events)?, self.write_table(rows.items)?];
+        if self.plan.contexts {
+            written.push(self.write_table(rows.contexts)?);
+        }
+        written.extend([
             self.write_table(rows.timeline)?,
             self.write_table(rows.scores)?,
             self.write_table(rows.cells)?,
-        ];
+        ]);
         let mut known: BTreeMap<&str, String> = BTreeMap::new();
         let mut outcomes = Vec::with_capacity(written.len());
-        for (table, from) in TABLES.into_iter().zip(&written) {
+        for (table, from) in tables(self.plan).zip(&written) {
             let to = part(self.out, table, unit);
             known.insert(table, publish::sha256(from)?.0);
             if table == CellRow::TABLE {
@@ -820,6 +834,7 @@ fn append(rows: &mut UnitRows, more: UnitRows) {
     rows.cells.extend(more.cells);
     rows.events.extend(more.events);
     rows.items.extend(more.items);
+    rows.contexts.extend(more.contexts);
     rows.timeline.extend(more.timeline);
     rows.scores.extend(more.scores);
 }
@@ -852,6 +867,7 @@ fn sort(unit: &Unit, data: &Dataset, rows: &mut UnitRows) -> anyhow::Result<()> 
     sort_table(&mut rows.cells, &place)?;
     sort_table(&mut rows.events, &place)?;
     sort_table(&mut rows.items, &place)?;
+    sort_table(&mut rows.contexts, &place)?;
     sort_table(&mut rows.timeline, &place)?;
     sort_table(&mut rows.scores, &place)?;
     let once = rows
@@ -1047,7 +1063,7 @@ mod tests {
     fn rows(
         data: &Dataset,
         unit: &Unit,
-        _plan: &Plan,
+        plan: &Plan,
         progress: &(dyn Fn(u64) + Sync),
     ) -> anyhow::Result<UnitRows> {
         let mut rows = UnitRows::default();
@@ -1073,6 +1089,12 @@ mod tests {
                         recall_tokens_out: 0,
                     });
                 }
+                rows.contexts.extend(plan.contexts.then(|| ContextRow {
+                    variant: variant.id.as_str().into(),
+                    trajectory: t.id.as_str().into(),
+                    place: "left".into(),
+                    ..ContextRow::default()
+                }));
                 let mut cell = error_cell(&variant.id, &t.id, String::new());
                 cell.status = "ok".to_owned();
                 cell.error = None;
@@ -1280,6 +1302,27 @@ mod tests {
         };
         let outcome = place.run("stray", &Options::default(), &stray).unwrap();
         assert_eq!(outcome.cells_ok, 0);
+    }
+
+    /// A part that is gone is made again, and a run without them is another run.
+    #[test]
+    fn contexts_are_a_table_where_they_are_asked_for() {
+        let mut place = Place::new();
+        place.run("without", &Options::default(), &rows).unwrap();
+        assert!(!place.out("without/contexts.parquet").exists());
+        place.plan = plan("contexts = true");
+        assert!(place.run("without", &Options::default(), &rows).is_err());
+        let shard = Options { shard: Some((0, 1)), ..Options::default() };
+        place.run("r", &shard, &rows).unwrap();
+        let parts = place.out("r/parts/contexts/variant_group=m");
+        let part = fs::read_dir(parts).unwrap().next().unwrap().unwrap().path();
+        fs::remove_file(part).unwrap();
+        let outcome = place.run("r", &Options::default(), &rows).unwrap();
+        assert_eq!((outcome.done, outcome.finished), (1, true));
+        let contexts: Vec<ContextRow> = store::read(&place.out("r/contexts.parquet")).unwrap();
+        assert_eq!(contexts.len(), 17 * 7);
+        assert!(contexts.is_sorted_by(|a, b| a.trajectory <= b.trajectory));
+        assert!(fs::read_to_string(place.out("r/_SUCCESS")).unwrap().contains("contexts.parquet"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::SEMANTICS_VERSION;
 use super::dataset::Dataset;
 use super::plan::{Plan, Variant};
-use crate::store::{self, CellRow, EventRow, ItemRow, ScoreRow, TimelineRow, UnitRow};
+use crate::store::{self, CellRow, ContextRow, EventRow, ItemRow, ScoreRow, TimelineRow, UnitRow};
 
 /// Raised when the layout of a run's folder or the make of ids changes.
 pub const FORMAT: u32 = 2;
@@ -72,6 +72,8 @@ pub struct UnitRows {
     pub cells: Vec<CellRow>,
     pub events: Vec<EventRow>,
     pub items: Vec<ItemRow>,
+    /// Empty unless the plan asks for them.
+    pub contexts: Vec<ContextRow>,
     pub timeline: Vec<TimelineRow>,
     pub scores: Vec<ScoreRow>,
 }
@@ -165,6 +167,9 @@ fn unit_id(
     });
     if !plan.readers.is_empty() {
         all["readers"] = serde_json::json!(plan.readers);
+    }
+    if plan.contexts {
+        all["contexts"] = serde_json::json!(true);
     }
     if !models.is_empty() {
         all["models"] = serde_json::json!(models);

@@ -4,8 +4,9 @@
 //! out as notes and recalls them. Parameters are those of both, and mean what they mean there.
 
 use super::notes::{Notes, Params, Store};
-use super::{Entry, Env, Moment, Scope, State, Strategy, build};
+use super::{Entry, Env, Held, Moment, Scope, State, Strategy, build};
 use crate::context::{Edit, Recalled};
+use crate::log::Log;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "core-notes",
@@ -84,6 +85,10 @@ impl Strategy for CoreNotes {
         let found = self.notes.find(moment, &mut memory.notes, env);
         *env.state() = memory;
         found
+    }
+
+    fn held(&self, log: &Log, state: &State) -> Vec<Held> {
+        state.get::<Memory>().map_or_else(Vec::new, |memory| memory.notes.held(log))
     }
 
     fn is_recursive(&self) -> bool {

@@ -124,6 +124,21 @@ pub struct Work {
     pub ratios: BTreeMap<&'static str, (u64, u64)>,
 }
 
+/// What a strategy holds beside the context when a segment ends: a row of table `contexts`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// What it is: warm, cold, note.
+    pub form: &'static str,
+    /// The last turn that it stands for.
+    pub turn: u32,
+    /// The first step that it stands for.
+    pub step: u32,
+    /// As it would come back, or as it is held.
+    pub text: String,
+    /// What else is known of it, a JSON object.
+    pub details: serde_json::Value,
+}
+
 /// A passage that a strategy picked out of the scope: a row of table `items`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
@@ -138,6 +153,13 @@ pub struct Item {
     pub fate: &'static str,
     /// The item of the event that it repeats, by its number.
     pub of: Option<u32>,
+}
+
+impl State {
+    /// What a strategy remembers, if it remembers anything.
+    fn get<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
 }
 
 impl<'a> Env<'a> {
@@ -220,6 +242,11 @@ pub trait Strategy: Send + Sync {
     /// What stands in the prompt of this decision alone, best first. Its query is made of what stood before it.
     fn recall(&self, _moment: &Moment<'_>, _env: &mut Env<'_>) -> anyhow::Result<Vec<Recalled>> {
         Ok(Vec::new())
+    }
+
+    /// What it holds beside the context, by what it remembers, oldest first: what may come back.
+    fn held(&self, _log: &Log, _state: &State) -> Vec<Held> {
+        Vec::new()
     }
 
     /// Whether its scope is all that its segment holds, with what it left there before, and not the fresh turns alone.

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use super::extractive::Term;
 use super::salience::fresh_steps;
 use super::tiered::segment::cosine;
-use super::{Entry, Env, Moment, Scope, Strategy, put, transcript, writer};
+use super::{Entry, Env, Held, Moment, Scope, State, Strategy, put, transcript, writer};
 use crate::context::{Block, Content, Edit, Piece, Recalled};
 use crate::log::Log;
 use crate::models::prompt::{Data, Prompt};
@@ -119,6 +119,12 @@ impl Note {
         self.tokens + self.sentence.as_ref().map_or(0, |(_, tokens)| *tokens)
     }
 
+    /// Its lines, steps on lines of their own.
+    fn text(&self, log: &Log) -> String {
+        let part = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.text(log)).collect::<String>();
+        self.parts.iter().map(part).collect::<Vec<_>>().join("\n")
+    }
+
     fn steps(&self, log: &Log) -> impl Iterator<Item = u32> {
         self.parts.iter().flat_map(|pieces| pieces.first()).map(|piece| log.spans[piece.span as usize].step)
     }
@@ -185,6 +191,26 @@ impl Store {
         }
     }
 
+    /// All notes, oldest first.
+    pub(super) fn held(&self, log: &Log) -> Vec<Held> {
+        let note = |(number, note): (u32, &Note)| {
+            let steps: Vec<u32> = note.steps(log).collect();
+            Held {
+                form: "note",
+                turn: steps.last().map_or(0, |&step| log.turn_of(step)),
+                step: steps.first().copied().unwrap_or(0),
+                text: note.text(log),
+                details: serde_json::json!({
+                    "note": number,
+                    "links": note.links,
+                    "context": note.sentence.as_ref().map(|(text, _)| text),
+                    "has_vector": note.vector.is_some(),
+                }),
+            }
+        };
+        (self.first()..).zip(&self.notes).map(note).collect()
+    }
+
     fn at(&self, number: u32) -> Option<usize> {
         number.checked_sub(self.first()).map(|at| at as usize).filter(|&at| at < self.notes.len())
     }
@@ -215,12 +241,7 @@ impl Notes {
                     (text, tokens)
                 });
             }
-            let text = |note: &Note| -> String {
-                let part =
-                    |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.text(log)).collect::<String>();
-                note.parts.iter().map(part).collect::<Vec<_>>().join("\n")
-            };
-            let texts: Vec<String> = notes.iter().map(text).collect();
+            let texts: Vec<String> = notes.iter().map(|note| note.text(log)).collect();
             for (note, vector) in notes.iter_mut().zip(env.embed_each(&texts)?) {
                 note.vector = vector;
             }
@@ -486,6 +507,10 @@ impl Strategy for Notes {
         found
     }
 
+    fn held(&self, log: &Log, state: &State) -> Vec<Held> {
+        state.get::<Store>().map_or_else(Vec::new, |store| store.held(log))
+    }
+
     fn keep_last(&self) -> u32 {
         self.params.keep_last
     }
@@ -609,6 +634,58 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A model that knows two topics, ships and the rest, by words that share no letters with each other.
+    fn sailor() -> std::sync::Arc<dyn crate::models::Model> {
+        use crate::models::scripted::Scripted;
+        use crate::models::{Answer, Call, Card};
+        let card = Card { name: "sailor".to_owned(), identity: "test".to_owned(), window: 512 };
+        std::sync::Arc::new(Scripted::rule(card, |call| {
+            let Call::Embed { text } = call else { return None };
+            let is_ship = ["hull", "keel", "vessel"].iter().any(|word| text.contains(word));
+            let values = if is_ship { vec![1.0, 0.0] } else { vec![0.0, 1.0] };
+            Some(Ok(Answer::Vector { values, cut_tokens: 0 }))
+        }))
+    }
+
+    /// The question shares no word with the note on the keel; where vectors count, it comes back all the same, and the two
+    /// notes on ships are linked, whose words differ.
+    #[test]
+    fn vectors_find_and_link_what_words_do_not() {
+        let script = "user: Go.
+            agent: The hull was painted green.
+            agent: Lunch comes at noon.
+            agent: Its keel needs new bolts.
+            user: which vessel?
+            agent: Ours.";
+        let log = Log::script(script);
+        let replayed = |embedder: &str, links: u32| {
+            let params = format!("keep_last = 0\nlinks = {links}\nembedder = \"{embedder}\"");
+            let model = (!embedder.is_empty()).then(sailor);
+            super::super::tests::replayed(("notes", &params), ("turns", "n = 1"), &log, None, model)
+        };
+        let last = |run: &crate::experiment::replay::Run| -> Vec<String> {
+            let recall = run.recalls.iter().find(|recall| recall.decision == 3 && !recall.blocks.is_empty());
+            recall.map_or_else(Vec::new, |r| r.blocks.iter().map(|block| block.text(&log)).collect())
+        };
+        assert!(last(&replayed("", 3)).is_empty());
+        let run = replayed("sailor", 3);
+        let found = last(&run);
+        assert!(
+            found.len() == 2 && found.iter().all(|text| text.contains("hull") || text.contains("keel")),
+            "{found:?}"
+        );
+        // A text a note; questions are asked apart.
+        let embedded: u32 = run.events.iter().map(|event| event.work.embeddings).sum();
+        assert_eq!(embedded, 3);
+        let notes = Notes::new(Params { keep_last: 0, ..Params::default() }).unwrap();
+        let links = |run: &crate::experiment::replay::Run| -> Vec<serde_json::Value> {
+            let held = notes.held(&log, &run.left[0].2);
+            held.into_iter().map(|held| held.details["links"].clone()).collect()
+        };
+        assert_eq!(links(&run), [serde_json::json!([2]), serde_json::json!([]), serde_json::json!([0])]);
+        assert!(links(&replayed("sailor", 0)).iter().all(|links| *links == serde_json::json!([])));
     }
 
     #[test]

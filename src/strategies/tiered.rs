@@ -19,7 +19,7 @@ use rustc_hash::FxHashSet;
 use super::notes::index::{self, Bag};
 use super::notes::newest_steps;
 use super::prune_importance::conversation;
-use super::{Entry, Env, Moment, Scope, Strategy};
+use super::{Entry, Env, Held, Moment, Scope, State, Strategy};
 use crate::context::{Content, Edit, Recalled};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
@@ -453,6 +453,12 @@ impl Strategy for Tiered {
         found
     }
 
+    fn held(&self, log: &Log, state: &State) -> Vec<Held> {
+        let memory = state.get::<Remembered>().map(|remembered| &remembered.memory);
+        let tiers = memory.into_iter().flat_map(|memory| [("warm", &memory.warm), ("cold", &memory.cold)]);
+        tiers.flat_map(|(form, tier)| tier.iter().map(move |segment| segment.held(log, form))).collect()
+    }
+
     fn keep_last(&self) -> u32 {
         self.params.keep_last
     }
@@ -590,6 +596,7 @@ mod tests {
         assert!(run.decisions.last().unwrap().tokens_sent <= 100 + u64::from(log.tokens[0]));
     }
 
+    /// Of every strategy that keeps a store, or takes single messages out of a context that grows.
     #[test]
     fn bad_input_does_no_harm() {
         let giant = "a line of the giant turn with value_1 and src/a.py~".repeat(3000);
@@ -602,15 +609,22 @@ mod tests {
             "user: \u{0}\nagent: \u{1}\u{2}~~~\u{3}\nagent: {{{\nagent: \u{1F600}\nagent: x".to_owned(),
             "user: go\nagent: only".to_owned(),
         ] {
-            for params in [
-                "hot_tokens = 0\nkeep_last = 0\nthreshold = 0.0",
-                "",
-                "segment_by = \"entity\"\nhot_tokens = 0",
+            let log = Log::script(&script);
+            for (way, params) in [
+                ("tiered", "hot_tokens = 0\nkeep_last = 0\nthreshold = 0.0"),
+                ("tiered", ""),
+                ("tiered", "segment_by = \"entity\"\nhot_tokens = 0"),
+                ("notes", "keep_last = 0"),
+                ("core-notes", "keep_last = 0"),
+                ("prune-importance", "max_tokens = 0"),
+                ("prune-importance", "max_tokens = 20\nrules = \"coding\""),
+                ("tri-level", "keep_last = 1\nmax_tokens = 0"),
+                ("tri-level", "keep_last = 1\nmax_tokens = 40"),
             ] {
-                let (_, run) = tiered(params, &script, "n = 1");
-                for d in &run.decisions {
-                    assert!(d.tokens_sent <= d.tokens_full);
-                }
+                let run = run((way, params), ("turns", "n = 1"), &log);
+                assert!(run.decisions.iter().all(|d| d.tokens_sent <= d.tokens_full), "{way}");
+                let violations = run.events.iter().flat_map(|event| &event.violations);
+                assert!(violations.into_iter().all(|told| *told == "longer than the original"), "{way}");
             }
         }
     }

@@ -69,7 +69,7 @@ pub(crate) fn recall(
     let mut recalled = Vec::new();
     for (_, is_cold, at) in relevant(memory, situation, formula, recall) {
         let segment = if is_cold { &mut memory.cold[at] } else { &mut memory.warm[at] };
-        let (tokens, parts) = decompressed(log, segment, recall.decompress, env)?;
+        let (tokens, parts) = decompressed(log, segment, recall.decompress, situation.time, env)?;
         if tokens > left || tokens == 0 {
             continue;
         }
@@ -86,6 +86,7 @@ fn decompressed(
     log: &Log,
     segment: &mut Segment,
     decompress: Decompress,
+    time: f64,
     env: &mut Env<'_>,
 ) -> anyhow::Result<(u32, Vec<Recalled>)> {
     if decompress == Decompress::Stored {
@@ -93,10 +94,10 @@ fn decompressed(
         return Ok((segment.metadata.original_tokens, parts));
     }
     let text = match &segment.expanded {
-        Some(text) => text.clone(),
+        Some((text, _)) => text.clone(),
         None => {
             let text = expanded(segment, env)?;
-            segment.expanded = Some(text.clone());
+            segment.expanded = Some((text.clone(), time));
             text
         }
     };

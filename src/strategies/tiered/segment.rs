@@ -3,10 +3,12 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
+use serde_json::json;
 
 use super::relevance::Entity;
 use crate::context::Piece;
 use crate::log::Log;
+use crate::strategies::Held;
 use crate::strategies::extractive::Term;
 use crate::strategies::notes::index::{Bag, heaviest, tf};
 
@@ -63,11 +65,45 @@ pub(crate) struct Segment {
     pub(crate) nearest: f64,
     /// Which that is.
     pub(crate) twin: Option<u32>,
-    /// What a model made of its content at its level.
-    pub(crate) expanded: Option<String>,
+    /// What a model made of its content at its level, and when.
+    pub(crate) expanded: Option<(String, f64)>,
 }
 
 impl Segment {
+    /// What table `contexts` says of it: the fields of the seed's `MemorySegment` and of its metadata, lengths in tokens and
+    /// time in turns.
+    pub(crate) fn held(&self, log: &Log, form: &'static str) -> Held {
+        let step = |span: Option<&u32>| span.map_or(0, |&span| log.spans[span as usize].step);
+        let known = &self.metadata;
+        let ratio = f64::from(known.original_tokens) / f64::from(known.compressed_tokens.max(1));
+        Held {
+            form,
+            turn: log.turn_of(step(self.spans.last())),
+            step: step(self.spans.first()),
+            text: self.content.clone(),
+            details: json!({
+                "segment_id": self.id,
+                "importance_score": self.importance,
+                "creation_timestamp": self.created,
+                "last_accessed_timestamp": self.last_accessed,
+                "access_count": self.access_count,
+                "compression_level": self.level as u8,
+                "original_length": known.original_tokens,
+                "compressed_length": known.compressed_tokens,
+                "compression_ratio": ratio,
+                "original_entities": known.original_entities,
+                "retained_entities": known.retained_entities,
+                "is_marked": self.is_marked,
+                "expanded": self.expanded.as_ref().map(|(text, time)| json!({
+                    "content": text,
+                    "was_compressed": true,
+                    "original_compression_level": self.level as u8,
+                    "expansion_timestamp": time,
+                })),
+            }),
+        }
+    }
+
     /// Its lines as pieces, step by step.
     pub(crate) fn original(&self, log: &Log) -> Vec<Vec<Piece>> {
         let step = |span: u32| log.spans[span as usize].step;
