@@ -3,19 +3,19 @@
 //! The combined architecture of the seed selective-memory, by its four rules. (1) Every message is scored. (2) The
 //! newest 3 to 5 turns stay whole, whatever their scores. (3) Of older ones, those of high importance stay verbatim,
 //! and the rest is summarised. (4) Where the budget is tight, the least is touched first: low messages are left out
-//! of the summary, then the summary gets fewer tokens, and then messages of high importance go, the least important
-//! first.
+//! of the summary, then the summary gets fewer tokens, and then messages of high importance are no longer verbatim:
+//! first those that are longer than all the room there is, then the least important. They are summarised with the rest.
 //!
 //! A message is one of its own in plain chat. A turn with calls is one in all, with the score of its best message, so
 //! that no result stands without its call. Tight is judged before anything is written: high messages, the newest
-//! turns and a full summary do not fit. The summary is one running text: what it said before is summarised again with
-//! the fresh turns.
+//! turns and a full summary (or the rest as it is, if that is shorter) do not fit. The summary is one running text: what it
+//! said before is summarised again with the fresh turns. Where fewer tokens are left than hold a sentence there is none.
 
 use super::prune_importance::scoring::{self, By, Ratings, Rules};
 use super::prune_importance::{conversation, dropped};
 use super::salience::fresh_steps;
 use super::summary::generic;
-use super::writer::{check_sentences, check_tokens, summarise};
+use super::writer::{LEAST_TOKENS, check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::{Content, Edit};
 use crate::trajectory::Kind;
@@ -80,6 +80,10 @@ struct TriLevel {
 impl TriLevel {
     fn new(params: Params) -> anyhow::Result<Self> {
         anyhow::ensure!(params.low < params.high, "parameter `low` must be less than `high`");
+        anyhow::ensure!(
+            params.keep_last >= 1,
+            "parameter `keep_last` must be at least 1: the newest turns stay"
+        );
         check_tokens("summary_tokens", params.summary_tokens)?;
         check_sentences(&params.sentences)?;
         Ok(TriLevel { rules: Rules::named(&params.rules)?, params })
@@ -95,68 +99,79 @@ struct Memory {
 
 /// A message, or a turn with calls.
 struct Message {
-    blocks: std::ops::Range<usize>,
+    /// Indices of its blocks; what stands between them is none of it.
+    blocks: Vec<usize>,
     score: f64,
     tokens: u64,
 }
 
 impl Strategy for TriLevel {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
-        let params = &self.params;
+        let (params, log) = (&self.params, scope.log);
         let mut memory = std::mem::take(env.state::<Memory>());
-        scoring::rate(&self.rules, params.rate, scope.log, &fresh_steps(scope), &mut memory.ratings, env)?;
+        scoring::rate(&self.rules, params.rate, log, &fresh_steps(scope), &mut memory.ratings, env)?;
         let mut high = messages(scope, &memory.ratings);
-        let rest: Vec<Message> = high.extract_if(.., |message| message.score < params.high).collect();
+        let mut rest: Vec<Message> = high.extract_if(.., |message| message.score < params.high).collect();
         let in_scope: u64 =
             scope.context.blocks[scope.blocks.clone()].iter().map(|block| u64::from(block.tokens)).sum();
         // What the budget leaves to the scope, once the newest turns have theirs.
         let newest = conversation(scope) - in_scope;
         let left = params.max_tokens.saturating_sub(newest);
         let mut verbatim: u64 = high.iter().map(|message| message.tokens).sum();
-        let is_tight = verbatim + u64::from(params.summary_tokens) > left;
-        let mut gone: Vec<(usize, f64)> = Vec::new();
-        if is_tight && verbatim > left {
-            high.sort_by(|a, b| a.score.total_cmp(&b.score).then(a.blocks.start.cmp(&b.blocks.start)));
-            let mut kept = high.into_iter();
-            while verbatim > left
-                && let Some(message) = kept.next()
-            {
-                verbatim -= message.tokens;
-                gone.extend(message.blocks.map(|block| (block, message.score)));
+        let summarised = in_scope - verbatim;
+        let is_tight = verbatim + summarised.min(u64::from(params.summary_tokens)) > left;
+        let is_low = |message: &Message| is_tight && message.score <= params.low;
+        let low: Vec<Message> = rest.extract_if(.., |message| is_low(message)).collect();
+        if verbatim > left {
+            // What could not stand there alone takes nothing else with it.
+            let rank = |message: &Message| (message.tokens <= left, message.score);
+            high.sort_by(|a, b| {
+                let ((a_fits, a_score), (b_fits, b_score)) = (rank(a), rank(b));
+                let by_rank = a_fits.cmp(&b_fits).then(a_score.total_cmp(&b_score));
+                by_rank.then(a.blocks.cmp(&b.blocks))
+            });
+            let mut n_gone = 0;
+            while verbatim > left {
+                verbatim -= high[n_gone].tokens;
+                n_gone += 1;
             }
+            rest.extend(high.drain(..n_gone));
+            rest.sort_by(|a, b| a.blocks.cmp(&b.blocks));
         }
-        let summary_tokens = params.summary_tokens.min(u32::try_from(left - verbatim).unwrap_or(u32::MAX));
+        let room = u32::try_from(left - verbatim).unwrap_or(u32::MAX);
+        let summary_tokens = params.summary_tokens.min(room);
 
-        let is_summarised = |message: &&Message| !is_tight || message.score > params.low;
-        let block = |index: usize| scope.context.blocks[index].text(scope.log);
-        let old = (!memory.summary.is_empty()).then(|| memory.summary.clone());
-        let texts: Vec<String> = old
-            .into_iter()
-            .chain(rest.iter().filter(is_summarised).flat_map(|message| message.blocks.clone()).map(block))
-            .collect();
-        memory.summary = match texts.is_empty() || summary_tokens == 0 {
-            true => String::new(),
-            false => {
-                summarise(&texts, summary_tokens, env, || generic(&texts.join("\n"), &params.sentences))?
-            }
-        };
-        let low = rest.iter().filter(|message| !is_summarised(message));
-        for (index, score) in low.flat_map(|m| m.blocks.clone().map(|b| (b, m.score))).chain(gone.clone()) {
-            if let Content::Step(step) = scope.context.blocks[index].content {
-                env.work.items.push(dropped(scope, step, score));
-            }
+        let old = std::mem::take(&mut memory.summary);
+        let blocks = || rest.iter().flat_map(|message| &message.blocks).map(|&at| &scope.context.blocks[at]);
+        let mut texts: Vec<String> = blocks().map(|block| block.text(log)).collect();
+        let mut said: String = blocks().map(|block| block.said(log)).collect();
+        if !old.is_empty() {
+            said = format!("{old}\n{said}");
+            texts.insert(0, old);
+        }
+        let has_summary = !texts.is_empty() && summary_tokens >= LEAST_TOKENS;
+        if has_summary {
+            let fallback = env.work.fallback.take();
+            memory.summary = summarise(&texts, summary_tokens, env, || generic(&said, &params.sentences))?;
+            env.work.fallback = fallback.or(env.work.fallback);
         }
         // What is left of the scope: messages of high importance, under the summary of all else.
-        let mut drops: Vec<usize> = gone.into_iter().map(|(block, _)| block).collect();
-        drops.extend(rest.iter().flat_map(|message| message.blocks.clone()));
-        let texts = scope.blocks.clone();
-        drops.extend(texts.filter(|&b| !matches!(scope.context.blocks[b].content, Content::Step(_))));
-        drops.sort_unstable();
-        for &block in &drops {
-            if let Content::Step(step) = scope.context.blocks[block].content {
-                memory.ratings.remove(&step);
+        let gone = low.iter().chain(rest.iter().filter(|_| !has_summary));
+        let mut drops: Vec<usize> = Vec::new();
+        for (message, at) in gone.flat_map(|message| message.blocks.iter().map(move |&at| (message, at))) {
+            if let Content::Step(step) = scope.context.blocks[at].content {
+                env.work.items.push(dropped(scope, step, message.score));
             }
         }
+        for at in low.iter().chain(&rest).flat_map(|message| message.blocks.iter().copied()) {
+            if let Content::Step(step) = scope.context.blocks[at].content {
+                memory.ratings.remove(step);
+            }
+            drops.push(at);
+        }
+        let is_step = |at: &usize| matches!(scope.context.blocks[*at].content, Content::Step(_));
+        drops.extend(scope.blocks.clone().filter(|at| !is_step(at)));
+        drops.sort_unstable();
         let text = memory.summary.clone();
         *env.state() = memory;
         let insert = (!text.is_empty()).then_some(Edit::Insert { before: scope.blocks.start, text });
@@ -170,6 +185,10 @@ impl Strategy for TriLevel {
     fn keep_last(&self) -> u32 {
         self.params.keep_last
     }
+
+    fn needs_model(&self) -> bool {
+        self.params.rate == By::Model
+    }
 }
 
 /// The messages of a scope that stand whole.
@@ -180,7 +199,7 @@ fn messages(scope: &Scope<'_>, ratings: &Ratings) -> Vec<Message> {
     for index in scope.blocks.clone() {
         let block = &scope.context.blocks[index];
         let Content::Step(step) = block.content else { continue };
-        let (score, tokens) = (ratings.get(&step).copied().unwrap_or(f64::NAN), u64::from(block.tokens));
+        let (score, tokens) = (ratings.of(step), u64::from(block.tokens));
         let same = turn == Some(block.turn);
         if !same {
             let mut steps = log.turns[block.turn as usize].steps.clone();
@@ -188,11 +207,11 @@ fn messages(scope: &Scope<'_>, ratings: &Ratings) -> Vec<Message> {
         }
         match messages.last_mut().filter(|_| calls && same) {
             Some(message) => {
-                message.blocks.end = index + 1;
+                message.blocks.push(index);
                 message.score = message.score.max(score);
                 message.tokens += tokens;
             }
-            None => messages.push(Message { blocks: index..index + 1, score, tokens }),
+            None => messages.push(Message { blocks: vec![index], score, tokens }),
         }
         turn = Some(block.turn);
     }
@@ -201,8 +220,13 @@ fn messages(scope: &Scope<'_>, ratings: &Ratings) -> Vec<Message> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::build;
     use super::super::salience::tests::events;
+    use crate::experiment::replay::{Event, Observer, Recipe, replay};
+    use crate::features::tokens::Tokenizer;
     use crate::log::Log;
+    use crate::needs::Needs;
+    use crate::triggers::{Detector, Firing, Moment, Trigger};
 
     const DESK: &str = "user: Hi!
         agent: Hello, how can I help?
@@ -235,21 +259,80 @@ mod tests {
         assert!(text.contains("how can I help?") && text.contains("Thanks!"), "{text}");
     }
 
-    /// Tokens: the account and the error 15, the newest turn and the open message about 7.
+    /// Tokens: the account and the error 16, all else of turns 1 to 4 about 28, the newest turn and the open message 6.
     #[test]
     fn what_is_touched_follows_the_order_of_the_seed() {
-        // Tight: low goes, the summary stays.
-        let (text, gone) = last("max_tokens = 60");
-        assert!(
-            gone.contains(&"Thanks!".to_owned()) && !gone.contains(&"My account ID is ABC123.".to_owned())
-        );
-        assert!(text.contains("I look at the exports") && text.contains("ABC123"), "{text}");
+        // What all fits into is not tight, however many tokens a summary may have.
+        assert_eq!(last("max_tokens = 80").1, [""; 0]);
+        // Tight: the fresh message of low importance (a question, 3) goes, the summary of what was said before stays.
+        let (text, gone) = last("max_tokens = 34");
+        assert_eq!(gone, ["Since when is it so?"]);
+        assert_eq!(text, "Hello, how can I help?My account ID is ABC123.I am getting error code 500.");
         // Tighter: the summary goes.
-        let (text, _) = last("max_tokens = 26");
-        assert!(!text.contains("I look at the exports") && text.contains("ABC123"), "{text}");
+        let (text, gone) = last("max_tokens = 30");
+        assert_eq!(text, "My account ID is ABC123.I am getting error code 500.");
+        assert_eq!(gone, ["Thanks!", "What happens?", "Since when is it so?"]);
         // Tighter still: so does what is of high importance.
         let (text, gone) = last("max_tokens = 3");
         assert_eq!(text, "");
         assert!(gone.contains(&"My account ID is ABC123.".to_owned()), "{gone:?}");
+    }
+
+    /// A page that is rated highest and fits nowhere does not push out the fact beside it, and its gist is summarised.
+    #[test]
+    fn what_is_too_long_takes_nothing_with_it() {
+        let page = "error 500: must refund 12 euros by Friday because order 4711 failed, and the log goes on and on and on~".repeat(40);
+        let log = Log::script(&format!(
+            "user: Go.\nagent: Yes?\nuser: My account ID is ABC123.\nagent: {page}\nuser: One more.\nagent: Yes?\nuser: So?\nagent: Yes."
+        ));
+        let events = events("tri-level", "keep_last = 1\nmax_tokens = 120", &log, "n = 1", None);
+        let text = &events.last().unwrap().0;
+        assert!(text.contains("My account ID is ABC123.") && text.contains("refund 12 euros"), "{text}");
+    }
+
+    /// Names the first result of turn 1 alone, then all turns.
+    struct OneResultFirst;
+
+    impl Trigger for OneResultFirst {
+        fn detector(&self, _: &Log, _: u32) -> Box<dyn Detector> {
+            Box::new(OneResultFirst)
+        }
+    }
+
+    impl Detector for OneResultFirst {
+        fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
+            let only = (moment.turn == 3).then(|| vec![moment.log.turns[1].steps.start + 2]);
+            Some(Firing { only, ..Firing::new("test", moment.turn, 1.0) })
+        }
+    }
+
+    /// A turn of two calls and two results, of which an event took one: its summary stands between the rest of the turn.
+    #[test]
+    fn a_summary_inside_a_turn_is_no_part_of_it() {
+        let page = |what: &str| {
+            format!("many words about {what} in the hills~and then the sheep that stand there~").repeat(3)
+        };
+        let log = Log::script(&format!(
+            "user: go\naction: ls a\nalso: ls b\nobservation: {}\nobservation: {}\nagent: one\nagent: two\nagent: three\nagent: end",
+            page("rain"),
+            page("snow")
+        ));
+        struct Nobody;
+        impl Observer for Nobody {}
+        let recipe = Recipe {
+            strategy: build("tri-level", toml::from_str("keep_last = 1\nlow = 1.0").unwrap()).unwrap(),
+            trigger: Box::new(OneResultFirst),
+            seed: 1,
+            model: None,
+            embedder: None,
+            trigger_model: None,
+        };
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut Nobody).unwrap();
+        let texts = |event: &Event| event.after.iter().map(|block| block.text(&log)).collect::<String>();
+        let before = run.events.iter().find(|event| event.only.is_some()).unwrap();
+        assert!(texts(before).contains("rain"), "{}", texts(before));
+        let last = texts(run.events.last().unwrap());
+        assert!(last.contains("rain") && last.contains("snow"), "{last}");
     }
 }

@@ -139,12 +139,12 @@ impl Rules {
         let found = self.patterns.matches(text);
         let adds = found.iter().map(|at| &self.file.rule[at]);
         let adds = adds.filter(|rule| rule.only.as_ref().is_none_or(|only| only.contains(&who)));
-        let mut score = self.file.start + adds.map(|rule| rule.add).sum::<i32>();
+        let mut score = f64::from(self.file.start) + adds.map(|rule| f64::from(rule.add)).sum::<f64>();
         let longer = self.file.longer_than_words;
         if text.split_whitespace().take(longer.saturating_add(1)).count() > longer {
-            score += self.file.longer_adds;
+            score += f64::from(self.file.longer_adds);
         }
-        f64::from(score).clamp(LEAST, MOST)
+        score.clamp(LEAST, MOST)
     }
 }
 
@@ -159,8 +159,24 @@ pub(crate) enum By {
     Model,
 }
 
-/// Ratings of messages, by step: a message is rated once.
-pub(crate) type Ratings = BTreeMap<u32, f64>;
+/// Ratings of messages: each is rated once.
+#[derive(Default)]
+pub(crate) struct Ratings {
+    by_step: BTreeMap<u32, f64>,
+    /// What the fixed fillers and facts rate under the model, once it has been asked.
+    marks: Option<(f64, f64)>,
+}
+
+impl Ratings {
+    pub(crate) fn of(&self, step: u32) -> f64 {
+        self.by_step.get(&step).copied().unwrap_or(UNKNOWN)
+    }
+
+    /// The rating of a message that goes.
+    pub(crate) fn remove(&mut self, step: u32) -> f64 {
+        self.by_step.remove(&step).unwrap_or(UNKNOWN)
+    }
+}
 
 /// Rates the messages that are not rated yet.
 ///
@@ -175,14 +191,15 @@ pub(crate) fn rate(
     env: &mut Env<'_>,
 ) -> anyhow::Result<()> {
     let text = |step: u32| log.trajectory.steps[step as usize].text.as_str();
-    let new: Vec<u32> = steps.iter().copied().filter(|step| !ratings.contains_key(step)).collect();
+    let new: Vec<u32> = steps.iter().copied().filter(|step| !ratings.by_step.contains_key(step)).collect();
     if by == By::Rules || (by == By::Auto && env.model.is_none()) {
-        ratings.extend(new.iter().map(|&step| (step, rules.rate(Who::of(log, step), text(step)))));
+        let rated = new.iter().map(|&step| (step, rules.rate(Who::of(log, step), text(step))));
+        ratings.by_step.extend(rated);
         return Ok(());
     }
     let messages: Vec<(Who, &str)> = new.iter().map(|&step| (Who::of(log, step), text(step))).collect();
-    let rated = by_model(&messages, env)?;
-    ratings.extend(new.into_iter().zip(rated));
+    let rated = by_model(&messages, &mut ratings.marks, env)?;
+    ratings.by_step.extend(new.into_iter().zip(rated));
     Ok(())
 }
 
@@ -193,7 +210,7 @@ const MAX_CHARS: usize = 600;
 const LOW_MARK: f64 = 2.0;
 const HIGH_MARK: f64 = 8.0;
 
-/// Messages that are rated with each event's own: fillers, then facts.
+/// Messages that are rated with those of the first event: fillers, then facts.
 const FILLERS: [(Who, &str); 3] = [
     (Who::User, "Great, thank you so much!"),
     (Who::Agent, "Sure, one moment please."),
@@ -205,13 +222,21 @@ const FACTS: [(Who, &str); 3] = [
     (Who::Agent, "We cache at the proxy, since the database cannot take the load."),
 ];
 
-fn by_model(messages: &[(Who, &str)], env: &mut Env<'_>) -> anyhow::Result<Vec<f64>> {
+fn by_model(
+    messages: &[(Who, &str)],
+    marks: &mut Option<(f64, f64)>,
+    env: &mut Env<'_>,
+) -> anyhow::Result<Vec<f64>> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
+    let fixed: Vec<(Who, &str)> = match marks {
+        Some(_) => Vec::new(),
+        None => FILLERS.into_iter().chain(FACTS).collect(),
+    };
     let continuations: Vec<String> = labels::DIGITS.iter().map(|digit| format!(" {digit}")).collect();
-    let mut calls = Vec::with_capacity(messages.len() + FILLERS.len() + FACTS.len());
-    for &(who, text) in FILLERS.iter().chain(&FACTS).chain(messages) {
+    let mut calls = Vec::with_capacity(messages.len() + fixed.len());
+    for &(who, text) in fixed.iter().chain(messages) {
         let message = shortened(text);
         let vars = [("source", Var::ours(who.name())), ("message", Data::bare(&message).into())];
         let prompt = Prompt::render(RATE, &vars)?;
@@ -222,12 +247,17 @@ fn by_model(messages: &[(Who, &str)], env: &mut Env<'_>) -> anyhow::Result<Vec<f
         env.work.degenerate.push("no answer");
         env.work.fallback = Some("rating 5");
     }
-    let (marks, ratings) = ratings.split_at(FILLERS.len() + FACTS.len());
-    let mean = |marks: &[Option<f64>]| {
-        marks.iter().map(|mark| mark.unwrap_or(UNKNOWN)).sum::<f64>() / marks.len() as f64
-    };
-    let (low, high) = (mean(&marks[..FILLERS.len()]), mean(&marks[FILLERS.len()..]));
-    Ok(ratings.iter().map(|rating| rating.map_or(UNKNOWN, |rating| drawn(rating, low, high))).collect())
+    let (fixed, ratings) = ratings.split_at(fixed.len());
+    if marks.is_none() {
+        let mean = |marks: &[Option<f64>]| {
+            let known: Option<Vec<f64>> = marks.iter().copied().collect();
+            known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
+        };
+        // Asked again at the next event if one of them was not answered.
+        *marks = mean(&fixed[..FILLERS.len()]).zip(mean(&fixed[FILLERS.len()..]));
+    }
+    let rating = |rating: f64| marks.map_or(rating, |(low, high)| drawn(rating, low, high));
+    Ok(ratings.iter().map(|known| known.map_or(UNKNOWN, rating)).collect())
 }
 
 /// A rating on the line on which `low` is [`LOW_MARK`] and `high` is [`HIGH_MARK`]; itself where there is no such line.
@@ -304,6 +334,38 @@ mod tests {
         }
         assert!(user("The history of the hidden types") == 5.0);
         assert!(of("support", Who::Agent, "What is your account number?") < 5.0);
+    }
+
+    /// A sentence behind a filler is none, an answer in a word holds what was asked, and what a filler follows stays a fact.
+    #[test]
+    fn what_begins_or_ends_like_a_filler_need_not_be_one() {
+        let user = |text: &str| of("support", Who::User, text);
+        for (text, least) in [
+            ("Yes, delete everything", 7.0),
+            ("No, use PayPal", 7.0),
+            ("OK, move it to the Berlin queue", 5.0),
+            ("Great, but the invoice is wrong", 6.0),
+            ("Hi, my parcel is lost and my card blocked", 5.0),
+            ("Fine, then cancel the order", 6.0),
+            ("My ID is X77", 7.0),
+            ("My phone number is 555-0199", 7.0),
+            ("My account ID is ABC123, one moment", 7.0),
+            ("Please finish it by June 12", 7.0),
+            ("Please finish it by this Friday", 7.0),
+            ("It is due Friday", 7.0),
+            ("by EOD", 7.0),
+        ] {
+            assert!(user(text) >= least, "{text}: {}", user(text));
+        }
+        // Counts of things are no numbers of theirs.
+        assert_eq!((user("My order arrived 3 days late"), user("In that case I have 2 cats")), (5.0, 5.0));
+        assert!(user("Yes") < user("Yes, delete everything"));
+    }
+
+    #[test]
+    fn a_list_of_huge_numbers_does_not_overflow() {
+        let text = "start = 2147483647\nlonger_than_words = 0\nlonger_adds = 2147483647\npair = \"most\"\nrule = [{ add = 2147483647, pattern = \"moon\" }]";
+        assert_eq!(Rules::parse("mine", text).unwrap().rate(Who::User, "moon"), 10.0);
     }
 
     #[test]
