@@ -79,6 +79,14 @@ impl Run {
         sums.map(|sum| sum / weights)
     }
 
+    /// Of the values that are stale where everything is dropped, the share that is not: full frees of all.
+    fn freed_of_stale_values(&self, strategy: &str, share: Option<f64>) -> f64 {
+        let stale = |strategy: &str, share: Option<f64>| self.pooled(strategy, share, "stale_value_share")[0];
+        let most = stale("drop-all", None);
+        assert!(most > 0.1, "values are superseded, {most}");
+        1.0 - stale(strategy, share) / most
+    }
+
     /// Pooled and placed between floor and ceiling.
     fn corrected(&self, strategy: &str, share: Option<f64>, metric: &str) -> f64 {
         let [value, floor, ceiling] = self.pooled(strategy, share, metric);
@@ -103,6 +111,14 @@ fn what_understands_nothing_wins_nothing() {
         let random = shares.map(|share| run.corrected("random", Some(share), metric));
         assert!(random.is_sorted() && random[4] > 0.2, "{metric}: random lines {random:?}");
     }
+    // Fewer stale values are better: what states nothing leaves them as dropping everything does.
+    for (strategy, share) in
+        [("drop-all", None), ("shuffle", Some(0.4)), ("atom-bag", Some(0.4)), ("atom-bag", Some(0.1))]
+    {
+        let freed = run.freed_of_stale_values(strategy, share);
+        assert!(freed < 0.1, "{strategy} {share:?}: {freed}");
+    }
+    assert!(run.freed_of_stale_values("echo", None) > 0.99);
     // Saying everything recalls all and is precise about nothing.
     let echo = |metric| run.pooled("echo", None, metric);
     assert!(run.corrected("echo", None, "salience_recall") > 0.99);

@@ -82,7 +82,27 @@ impl Runs {
         self.find(run).next().is_some()
     }
 
-    /// The same within the first so many texts.
+    /// Whether they stand there within so many words of two of these cues, in the same text; of one where there is but one,
+    /// and anywhere where there is none.
+    pub(super) fn bind(&self, run: &[u64], cues: &[u64], window: usize) -> bool {
+        let least = cues.len().min(2);
+        let is_bound = |at: usize| {
+            let before = self.words[at.saturating_sub(window)..at].iter().rev();
+            let behind = &self.words[(at + run.len()).min(self.words.len())..];
+            let near = before.take_while(|word| **word != GAP);
+            let mut near: Vec<u64> = near
+                .chain(behind.iter().take(window).take_while(|word| **word != GAP))
+                .copied()
+                .filter(|word| cues.contains(word))
+                .collect();
+            near.sort_unstable();
+            near.dedup();
+            near.len() >= least
+        };
+        self.find(run).any(is_bound)
+    }
+
+    /// The same as [`Runs::hold`] within the first so many texts.
     pub(super) fn hold_before(&self, run: &[u64], n_texts: usize) -> bool {
         let end = n_texts.checked_sub(1).map_or(0, |last| self.ends[last]);
         self.find(run).next().is_some_and(|first| first < end)
