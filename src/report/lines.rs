@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bootstrap::{Estimate, Resampling};
+use super::bootstrap::{Estimate, Resampling, percentile_estimate};
 use super::claims::{Asked, Claims};
 use super::load::{Event, Run, Score, VariantScores};
 use super::pooled::{self, NEED, SURFACE, Sets};
@@ -150,6 +150,22 @@ static MEASURES: &[Measure] = &[
     outcome("mutated", "point=end outcome=mutated"),
     outcome("contradicted", "point=end outcome=contradicted"),
     outcome("dropped", "point=end outcome=dropped"),
+    measure("goal spans", "salience_recall", Set::Stratum("point=end type=goal"), value),
+    measure("constraint spans", "salience_recall", Set::Stratum("point=end type=constraint"), value),
+    measure("decision spans", "salience_recall", Set::Stratum("point=end type=decision"), value),
+    measure("fact spans", "salience_recall", Set::Stratum("point=end type=fact"), value),
+    measure("tool_output spans", "salience_recall", Set::Stratum("point=end type=tool_output"), value),
+    measure("goal probes", "probe_support", Set::Stratum("point=end kind=goal"), value),
+    measure("constraint probes", "probe_support", Set::Stratum("point=end kind=constraint"), value),
+    measure("artifact probes", "probe_support", Set::Stratum("point=end kind=artifact"), value),
+    measure("continuation probes", "probe_support", Set::Stratum("point=end kind=continuation"), value),
+    measure("decision probes", "probe_support", Set::Stratum("point=end kind=decision"), value),
+    measure("judged relevance", "judge", Set::Stratum("point=end criterion=relevance"), value),
+    measure("of atoms", "likelihood_retention", Set::Stratum("of=atoms"), value),
+    measure("of atoms, shuffled", "likelihood_retention", Set::Stratum("of=atoms"), random),
+    measure("salience_precision 1", "salience_precision", Set::Stratum("point=1"), value),
+    measure("salience_precision 2", "salience_precision", Set::Stratum("point=2"), value),
+    measure("salience_precision 3", "salience_precision", Set::Stratum("point=3"), value),
     measure("salience_recall 1", "salience_recall", Set::Stratum("point=1"), value),
     measure("salience_recall 2", "salience_recall", Set::Stratum("point=2"), value),
     measure("salience_recall 3", "salience_recall", Set::Stratum("point=3"), value),
@@ -388,6 +404,33 @@ impl Lines {
         Series { n_trajectories: trajectories.len(), n_items, ..Series::of(&self.draws, seeds, line.stream) }
     }
 
+    /// The median over trajectories, with a percentile interval: leaving a cluster out says little of a median's spread.
+    pub(super) fn median(&self, line: &Line, measure: &str) -> Estimate {
+        let mut values: Vec<(f64, u32, usize)> = line
+            .by_trajectory(measure)
+            .into_iter()
+            .map(|(trajectory, value)| (value, trajectory, self.clusters[trajectory as usize] as usize))
+            .collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let Some(value) = middle(values.iter().map(|(value, ..)| (*value, 1))) else {
+            return Estimate::null("no data");
+        };
+        let draw = |resample: usize| {
+            let counted = |&(value, _, cluster): &(f64, u32, usize)| {
+                (value, u64::from(self.draws.counts(cluster)[resample]))
+            };
+            middle(values.iter().map(counted)).unwrap_or(f64::NAN)
+        };
+        let draws: Vec<f64> = (0..self.draws.n_resamples()).map(draw).collect();
+        let clusters: BTreeSet<usize> = values.iter().map(|(.., cluster)| *cluster).collect();
+        Estimate {
+            n_trajectories: values.len(),
+            n_clusters: clusters.len(),
+            n_items: values.len() as u64,
+            ..percentile_estimate(value, &draws)
+        }
+    }
+
     /// A measure of one seed of a line alone.
     pub(super) fn of_seed(&self, line: &Line, seed: usize, measure: &str) -> Option<f64> {
         let terms = line.terms[seed].by_measure[measure].iter().filter(|t| line.cells[t.trajectory as usize]);
@@ -415,6 +458,21 @@ impl Lines {
         let only = self.shared(&lines);
         SideBySide { n_trajectories: only.iter().filter(|t| **t).count(), lines, only, left_out }
     }
+}
+
+/// The median of sorted values, each so many times; none of none.
+fn middle(values: impl Iterator<Item = (f64, u64)> + Clone) -> Option<f64> {
+    let n: u64 = values.clone().map(|(_, n)| n).sum();
+    let at = |place: u64| {
+        let mut before = 0;
+        let mut values = values.clone();
+        values.find(|(_, n)| {
+            before += n;
+            before > place
+        })
+    };
+    let (low, high) = (at(n.checked_sub(1)? / 2)?.0, at(n / 2)?.0);
+    Some((low + high) / 2.0)
 }
 
 pub(super) struct SideBySide<'a> {
@@ -561,6 +619,22 @@ mod tests {
         // The fourth variant failed on the second trajectory.
         let side = lines.side_by_side(lines.main());
         assert_eq!((side.n_trajectories, side.only[1], side.left_out.len()), (23, false, 0));
+    }
+
+    #[test]
+    fn medians_by_hand() {
+        let of = |values: &[(f64, u64)]| middle(values.iter().copied());
+        assert_eq!(of(&[(1.0, 1), (2.0, 1), (4.0, 1)]), Some(2.0));
+        assert_eq!(of(&[(1.0, 2), (2.0, 0), (4.0, 1)]), Some(1.0));
+        assert_eq!(of(&[(1.0, 0), (2.0, 1), (4.0, 1)]), Some(3.0));
+        assert_eq!((of(&[]), of(&[(1.0, 0)])), (None, None));
+        let line = Line::by_hand("a @ t", &[("likelihood_retention", &[(4.0, 1.0), (1.0, 9.0), (2.0, 1.0)])]);
+        let mut lines = Lines::by_hand(vec![line], 3);
+        lines.draws = Draws::fixed(&[vec![0, 3, 0], vec![3, 0, 0], vec![1, 1, 1], vec![1, 2, 0]]);
+        let median = lines.median(&lines.all[0], "likelihood_retention");
+        assert_eq!((median.value, median.n_trajectories, median.n_clusters), (Some(2.0), 3, 3));
+        let (lo, hi) = median.interval.unwrap();
+        assert!((1.0..=2.0).contains(&lo) && (2.0..=4.0).contains(&hi), "{lo} {hi}");
     }
 
     #[test]

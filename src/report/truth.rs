@@ -44,10 +44,13 @@ const PLACED: [(&str, Placed); 15] = [
 const OUTCOMES: [&str; 6] = ["preserved", "paraphrased", "weakened", "mutated", "contradicted", "dropped"];
 
 /// The same scores after the first, second and third compression.
-const BY_POINT: [&str; 12] = [
+const BY_POINT: [&str; 15] = [
     "salience_recall 1",
     "salience_recall 2",
     "salience_recall 3",
+    "salience_precision 1",
+    "salience_precision 2",
+    "salience_precision 3",
     "constraint_retention 1",
     "constraint_retention 2",
     "constraint_retention 3",
@@ -58,6 +61,21 @@ const BY_POINT: [&str; 12] = [
     "goal_coherence 2",
     "goal_coherence 3",
 ];
+
+/// Annotated spans that still stand in the context verbatim, by their type.
+const BY_TYPE: [&str; 5] =
+    ["goal spans", "constraint spans", "decision spans", "fact spans", "tool_output spans"];
+
+/// Questions that can still be answered from the context, by their kind.
+const BY_KIND: [&str; 5] =
+    ["goal probes", "constraint probes", "artifact probes", "continuation probes", "decision probes"];
+
+/// Likelihood retention: pooled, the median of the runs, and of the tokens of atoms alone beside its floor.
+const LIKELIHOOD: [&str; 4] = ["likelihood_retention", MEDIAN, "of atoms", "of atoms, shuffled"];
+const MEDIAN: &str = "median of runs";
+
+/// How close the context comes to the goal in force: by vectors, and by a model.
+const COHERENCE: [&str; 2] = ["goal_coherence", "judged relevance"];
 
 /// What strategies picked out as items, one item to one annotated span.
 const ITEMS: [&str; 4] = ["item_recall", "item_precision", "item_fidelity", "item_found"];
@@ -85,7 +103,11 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
         .collect();
     let grids: Vec<(&str, &[&'static str], Vec<Row>)> = [
         ("What became of the constraints", &OUTCOMES[..]),
+        ("Spans kept, by type", &BY_TYPE[..]),
+        ("Probes supported, by kind", &BY_KIND[..]),
+        ("Goal coherence, side by side: by vectors (the goal in force, where it was stated in what is compressed); by a model's rating of relevance", &COHERENCE[..]),
         ("By compression point: the first, second and third", &BY_POINT[..]),
+        ("Likelihood retention: pooled; the median of the runs (percentile interval); of the tokens of atoms alone, and these with the words shuffled", &LIKELIHOOD[..]),
         ("Items that a strategy picked: one item to one annotated span; as the source has them; found there", &ITEMS[..]),
         ("Honesty of generated text", &HONESTY[..]),
     ]
@@ -143,7 +165,10 @@ fn placed_row(lines: &Lines, line: &Line, score: &Placed) -> Row {
 }
 
 fn raw_row(lines: &Lines, line: &Line, measure: &'static str) -> Row {
-    let value = lines.series(line, measure, None).estimate();
+    let value = match measure {
+        MEDIAN => lines.median(line, placed::LIKELIHOOD_RETENTION.value),
+        _ => lines.series(line, measure, None).estimate(),
+    };
     Row {
         label: line.label.clone(),
         measure,
