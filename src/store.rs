@@ -583,7 +583,8 @@ table! {
         pub tokens: u32,
         /// The text; null for a step that was copied whole: it stands in `steps`.
         pub text: Option<String>,
-        /// Stores: what else is known of it, JSON (of segments the fields of the seed); else null.
+        /// held: what else is known of it, JSON (of segments the fields of the seed; `importance_score` is as of `importance_timestamp`, and
+        /// accesses after that are counted); recalled: which segment or note it is of, and its score; left: null.
         pub details: Option<String>,
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::context::{Block, Content};
 use crate::experiment::replay::Run;
 use crate::log::Log;
 use crate::report::{Band, Tier, TierMap};
@@ -69,9 +68,10 @@ fn map(log: &Log, label: &str, run: &Run) -> anyhow::Result<TierMap> {
     }
     for recall in &run.recalls {
         let turn = log.turn_of(recall.until);
-        let places = recall.blocks.iter().flat_map(|block| places(log, block));
-        bands.extend(places.map(|place| Band {
-            of: within(log, place),
+        let items = recall.work.items.iter().filter(|item| item.fate == "recalled");
+        let places = items.filter_map(|item| item.source.as_ref());
+        bands.extend(places.map(|(step, bytes)| Band {
+            of: within(log, (*step, bytes.start, bytes.end)),
             during: (turn, turn + 1),
             tier: Tier::Recalled,
         }));
@@ -81,21 +81,6 @@ fn map(log: &Log, label: &str, run: &Run) -> anyhow::Result<TierMap> {
     let agent = t.agent.as_deref().unwrap_or(&t.format);
     let title = format!("{agent}, {task} ({} turns)", t.n_turns());
     Ok(TierMap { title, subtitle: label.to_owned(), turns: t.n_turns(), bands })
-}
-
-/// Where the copied text of a block stands; nowhere for generated text.
-fn places(log: &Log, block: &Block) -> Vec<Place> {
-    match &block.content {
-        Content::Step(step) => vec![(*step, 0, log.trajectory.steps[*step as usize].text.len() as u32)],
-        Content::Excerpt { step, pieces } => match (pieces.first(), pieces.last()) {
-            (Some(first), Some(last)) => {
-                let (first, last) = (log.spans[first.span as usize], log.spans[last.span as usize]);
-                vec![(*step, first.start, last.end)]
-            }
-            _ => Vec::new(),
-        },
-        Content::Placeholder { .. } | Content::Generated { .. } => Vec::new(),
-    }
 }
 
 /// A place in turns, by the bytes of its turn.
@@ -137,7 +122,12 @@ mod tests {
             n_gone += usize::from(bands.len() == 4);
         }
         assert!(n_gone > 0, "{:?}", map.bands);
-        assert!(!map.bands.iter().all(|b| b.tier != Tier::Recalled), "something came back");
+        let n_recalled = |map: &TierMap| map.bands.iter().filter(|b| b.tier == Tier::Recalled).count();
+        assert!(n_recalled(&map) > 0, "something came back");
+        // What comes back in other words stands for the same turns.
+        let generated =
+            run(("tiered", &format!("{params}\ndecompress = \"generated\"")), ("turns", "n = 1"), &log);
+        assert!(n_recalled(&super::map(&log, "tiered", &generated).unwrap()) > 0);
         let plain = self::run(("drop-all", ""), ("turns", "n = 1"), &log);
         assert!(super::map(&log, "drop-all", &plain).is_err());
     }

@@ -404,7 +404,13 @@ fn context_rows(
         rows.extend(blocks(row("left", Some(number), event.decision), &event.after));
     }
     for recall in &run.recalls {
-        rows.extend(blocks(row("recalled", None, recall.decision), &recall.blocks));
+        let recalled = blocks(row("recalled", None, recall.decision), &recall.blocks);
+        rows.extend(
+            recalled
+                .into_iter()
+                .zip(&recall.details)
+                .map(|(row, details)| ContextRow { details: details.clone(), ..row }),
+        );
     }
     for (n_decisions, n_events, state) in &run.left {
         let last = |n: u32| n.saturating_sub(1);

@@ -62,6 +62,8 @@ pub struct Recall {
     pub until: u32,
     /// What stands at the end of its prompt.
     pub blocks: Vec<Block>,
+    /// Beside the blocks, what else the strategy knows of each, JSON.
+    pub details: Vec<Option<String>>,
     /// What was asked of a model for it.
     pub work: Work,
 }
@@ -419,12 +421,13 @@ impl<'a> Replayer<'a> {
         let moment = strategies::Moment { log: self.log, context: &self.context, turn, until, room };
         let recalled = self.recipe.strategy.recall(&moment, &mut env)?;
         carry.state = env.state;
-        let (mut blocks, mut tokens) = (Vec::new(), 0);
-        for recalled in recalled {
+        let (mut blocks, mut details, mut tokens) = (Vec::new(), Vec::new(), 0);
+        for (at, recalled) in recalled.into_iter().enumerate() {
             let Some(block) = recalled.block(self.log, self.tokenizer, turn, until)? else { continue };
             if tokens + u64::from(block.tokens) <= room {
                 tokens += u64::from(block.tokens);
                 blocks.push(block);
+                details.push(env.work.recalled.get(at).map(serde_json::Value::to_string));
             } else if let Some(event) = self.run.events.last_mut()
                 && !event.violations.contains(&OVERFULL)
             {
@@ -435,7 +438,7 @@ impl<'a> Replayer<'a> {
             self.observer.recalled(&blocks, until);
         }
         if !blocks.is_empty() || env.work.calls + env.work.embeddings > 0 {
-            self.run.recalls.push(Recall { decision, until, blocks, work: env.work });
+            self.run.recalls.push(Recall { decision, until, blocks, details, work: env.work });
         }
         Ok(tokens)
     }

@@ -231,6 +231,7 @@ mod tests {
                 decision,
                 until: 3,
                 blocks: vec![Block { turn: 3, tokens: 9, fresh: false, content }],
+                details: vec![None],
                 work,
             }
         };

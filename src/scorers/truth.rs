@@ -204,7 +204,8 @@ mod tests {
         let mut event = Event::test(4, 1..4);
         event.after = vec![block(text)];
         let blocks = recalled.iter().map(|text| block(text)).collect();
-        let recall = Recall { decision: event.decision, until: 7, blocks, work: Work::default() };
+        let recall =
+            Recall { decision: event.decision, until: 7, blocks, details: vec![], work: Work::default() };
         let run = Run { events: vec![event], recalls: vec![recall], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
         score(&Truth::of(&log).unwrap(), &log, &run, &reader(), 1, &mut rows).unwrap();

@@ -12,6 +12,7 @@
 //! tokens an event, 0.048 of the scope): efficiency 0.03, 0.15, 0.21, 0.26, 0.26 at a cost of 1, 0.7, 0.5, 0.3, 0; 0.23,
 //! 0.26, 0.29 at an atom of 1, 2, 4, but 0.11, 0.12, 0.09 with 200 tokens.
 
+use std::borrow::Cow;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use crate::features::atoms;
@@ -178,17 +179,22 @@ fn beginning(piece: &str, budget: u32, tokenizer: &Tokenizer) -> Option<String> 
 /// A content word or an atom, by its hash, and whether it is an atom.
 pub(super) type Term = (u64, bool);
 
-/// The distinct terms of a span: its words in their order, then its atoms.
-pub(super) fn terms(span: &str) -> Vec<Term> {
+/// The terms of a text with their names: its words in their order, then its atoms.
+pub(super) fn named_terms(text: &str) -> impl Iterator<Item = (Term, Cow<'_, str>)> {
     let hash = |text: &str| {
         let hash = blake3::hash(text.as_bytes());
         u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes"))
     };
-    let words = span.split(|c: char| !c.is_alphanumeric()).filter_map(atoms::cue_hash);
-    let words = words.map(|word| (u64::from(word), false));
-    let atoms = atoms::occurrences(span).into_iter().map(|atom| (hash(&atom.norm), true));
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter_map(|word| Some(((u64::from(atoms::cue_hash(word)?), false), word.into())));
+    let atoms = atoms::occurrences(text).into_iter();
+    words.chain(atoms.map(move |atom| ((hash(&atom.norm), true), atom.norm)))
+}
+
+/// The distinct terms of a span: its words in their order, then its atoms.
+pub(super) fn terms(span: &str) -> Vec<Term> {
     let mut seen = HashSet::new();
-    words.chain(atoms).filter(|term| seen.insert(*term)).collect()
+    named_terms(span).map(|(term, _)| term).filter(|term| seen.insert(*term)).collect()
 }
 
 /// A span by what it adds for its cost; of equals, the later.

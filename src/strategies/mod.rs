@@ -120,8 +120,22 @@ pub struct Work {
     pub is_logged: bool,
     /// What was picked out of the scope, and what became of it.
     pub items: Vec<Item>,
-    /// What each level of compression made of how much, where a strategy has levels: tokens before and after.
-    pub ratios: BTreeMap<&'static str, (u64, u64)>,
+    /// What each level of compression made of how much, where a strategy has levels.
+    pub ratios: BTreeMap<&'static str, Compressed>,
+    /// Of what was recalled, in its order, what else is known: JSON objects, or none at all.
+    pub recalled: Vec<serde_json::Value>,
+}
+
+/// What a level of compression made of some segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Compressed {
+    /// Tokens before.
+    pub before: u64,
+    /// Tokens after.
+    pub after: u64,
+    pub n: u64,
+    /// Of these, those whose ratio lies in the band that is asked for.
+    pub n_in_band: u64,
 }
 
 /// What a strategy holds beside the context when a segment ends: a row of table `contexts`.

@@ -17,7 +17,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use super::extractive::Term;
+use serde_json::json;
+
+use super::extractive::{Term, named_terms};
 use super::salience::fresh_steps;
 use super::tiered::segment::cosine;
 use super::{Entry, Env, Held, Moment, Scope, State, Strategy, put, transcript, writer};
@@ -193,6 +195,19 @@ impl Store {
 
     /// All notes, oldest first.
     pub(super) fn held(&self, log: &Log) -> Vec<Held> {
+        let texts: Vec<String> = self.notes.iter().map(|note| note.text(log)).collect();
+        let sentences =
+            self.notes.iter().flat_map(|note| note.sentence.as_ref().map(|(text, _)| text.as_str()));
+        let names: HashMap<Term, String> = texts
+            .iter()
+            .map(String::as_str)
+            .chain(sentences)
+            .flat_map(named_terms)
+            .map(|(term, name)| (term, name.into_owned()))
+            .collect();
+        let named = |terms: &mut dyn Iterator<Item = Term>| -> Vec<&String> {
+            terms.filter_map(|term| names.get(&term)).collect()
+        };
         let note = |(number, note): (u32, &Note)| {
             let steps: Vec<u32> = note.steps(log).collect();
             Held {
@@ -200,8 +215,11 @@ impl Store {
                 turn: steps.last().map_or(0, |&step| log.turn_of(step)),
                 step: steps.first().copied().unwrap_or(0),
                 text: note.text(log),
-                details: serde_json::json!({
+                details: json!({
                     "note": number,
+                    "keywords": named(&mut self.index.keywords(number, PASSED_ON)),
+                    "tags": steps.first().map(|&step| tag_names(log, log.turns[log.turn_of(step) as usize].steps.clone())),
+                    "evolved": named(&mut self.index.lent(number)),
                     "links": note.links,
                     "context": note.sentence.as_ref().map(|(text, _)| text),
                     "has_vector": note.vector.is_some(),
@@ -315,14 +333,22 @@ impl Notes {
             let is_known = |term: Term| store.counts.contains_key(&term) || said.contains(&term);
             scores[at] * store.index.novelty(first + at as u32, is_known)
         };
-        let best = best(scores, self.params.k.saturating_mul(CHOSEN_FROM));
-        let mut left: Vec<(f64, usize)> = best.into_iter().map(|at| (gain(at, &said), at)).collect();
+        let mut best = best(scores, usize::MAX).into_iter();
+        let pool = self.params.k.saturating_mul(CHOSEN_FROM);
+        let mut left: Vec<(f64, usize)> = best.by_ref().take(pool).map(|at| (gain(at, &said), at)).collect();
         let mut chosen = Vec::new();
         while chosen.len() < self.params.k {
             let gains = left.iter().enumerate().filter(|(_, (gain, _))| *gain > 0.0);
             // Of equal ones the first, whose score is the best.
             let top = gains.max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(&a.0)));
-            let Some((place, &(before, at))) = top else { break };
+            let Some((place, &(before, at))) = top else {
+                // Nothing new among these: the next best.
+                left = best.by_ref().take(pool).map(|at| (gain(at, &said), at)).collect();
+                match left.is_empty() {
+                    true => break,
+                    false => continue,
+                }
+            };
             // Gains only fall, so one that has not fallen is the best.
             let now = gain(at, &said);
             if now < before {
@@ -388,15 +414,18 @@ impl Notes {
         }
         let room = u64::from(self.params.recall_tokens).min(moment.room) as u32;
         let mut recalled = Vec::new();
-        for note in self.choose(&scores, room, store).into_iter().map(|at| &store.notes[at]) {
+        for at in self.choose(&scores, room, store) {
+            let note = &store.notes[at];
             recalled.extend(note.sentence.iter().map(|(text, _)| Recalled::Generated(text.clone())));
             recalled.extend(note.parts.iter().map(|pieces| Recalled::Pieces(pieces.clone())));
+            let details = json!({ "note": store.first() + at as u32, "score": scores[at] });
+            env.work.recalled.resize(recalled.len(), details);
         }
         Ok(recalled)
     }
 }
 
-/// Of how many times `k` notes the new ones are chosen.
+/// Of how many times `k` notes the new ones are chosen, and of as many more where none of them is new.
 const CHOSEN_FROM: usize = 4;
 
 /// The places of the best scores above 0, best first; of equal ones the newest.
@@ -449,19 +478,26 @@ fn cut(log: &Log, steps: &[u32], note_tokens: u32) -> Vec<Note> {
     notes
 }
 
-/// Tags as terms: who spoke, and what was called.
-fn tags(log: &Log, steps: &[u32]) -> Vec<Term> {
-    let mut tags = Vec::new();
-    for &step in steps {
+/// Tags: who spoke, and what was called.
+fn tag_names(log: &Log, steps: impl Iterator<Item = u32>) -> Vec<&str> {
+    let tag = |step: u32| {
         let logged = &log.trajectory.steps[step as usize];
-        let who = match (logged.kind, logged.role) {
+        match (logged.kind, logged.role) {
             (Kind::Message, Role::User) => Some("by-the-user"),
             _ => log.action_kinds[step as usize].as_deref(),
-        };
-        tags.extend(who.map(|tag| (u64::from(number_of(tag)), true)));
-    }
+        }
+    };
+    let mut tags: Vec<&str> = steps.filter_map(tag).collect();
     tags.sort_unstable();
     tags.dedup();
+    tags
+}
+
+/// The same as terms.
+fn tags(log: &Log, steps: &[u32]) -> Vec<Term> {
+    let names = tag_names(log, steps.iter().copied());
+    let mut tags: Vec<Term> = names.into_iter().map(|tag| (u64::from(number_of(tag)), true)).collect();
+    tags.sort_unstable();
     tags
 }
 
@@ -613,6 +649,42 @@ mod tests {
             let text = &found.last().unwrap().1;
             assert!(text.contains("quarry") && !text.contains("hall seven"), "{who}: {text}");
         }
+    }
+
+    /// Five notes say word for word what the question says, and fit it best; the sixth says more, though `k` is one.
+    #[test]
+    fn repeated_notes_do_not_hide_the_one_that_says_more() {
+        let same = "agent: The ldap server stands in hall seven.\n".repeat(5);
+        let script = format!(
+            "user: Go.
+            agent: The ldap answers on port 8042.
+            {same}
+            user: The ldap server stands in hall seven.
+            agent: Fine."
+        );
+        let found = recalled("keep_last = 0\nlinks = 0\nk = 1", &script, "n = 1");
+        assert_eq!(found.last().unwrap().1, "The ldap answers on port 8042.");
+    }
+
+    #[test]
+    fn what_a_note_is_known_by_can_be_read() {
+        let log = Log::script(SHOP);
+        let run = run(("notes", "keep_last = 1"), ("turns", "n = 1"), &log);
+        let notes = Notes::new(Params::default()).unwrap();
+        let held = notes.held(&log, &run.left[0].2);
+        let login = held.iter().find(|held| held.text.contains("ldap")).unwrap();
+        assert_eq!(login.details["tags"], json!(["read_file"]));
+        let keywords = login.details["keywords"].as_array().unwrap();
+        assert!(
+            keywords.len() == 2 && keywords.iter().all(|word| login.text.contains(word.as_str().unwrap()))
+        );
+        // What came back names its note.
+        let details: Vec<&String> =
+            run.recalls.iter().flat_map(|recall| recall.details.iter().flatten()).collect();
+        assert!(
+            !details.is_empty() && details.iter().all(|text| text.starts_with("{\"note\":")),
+            "{details:?}"
+        );
     }
 
     #[test]

@@ -311,6 +311,8 @@ mod tests {
         assert!(seed.iter().any(|turn| turn == "4*") && seed.iter().any(|turn| turn == "10*"), "{seed:?}");
         let support = order_of_turns("rules = \"support\"\nmax_tokens = 500");
         assert!(!support.iter().any(|turn| ["4*", "6*", "10*"].contains(&turn.as_str())), "{support:?}");
+        let tight = order_of_turns("rules = \"support\"\nmax_tokens = 300");
+        assert!(!tight.iter().any(|turn| ["4*", "6*", "10*"].contains(&turn.as_str())), "{tight:?}");
         let n_high = |turns: &[String]| turns.iter().filter(|turn| turn.ends_with('*')).count();
         assert!(n_high(&support) < n_high(&seed), "{support:?} {seed:?}");
         let least = order_of_turns("rules = \"support\"\npair = \"least\"\nmax_tokens = 500");

@@ -10,7 +10,9 @@
 //! cold, as the manager holds them.
 //!
 //! What is asked is the newest turn with the open user message; the context that segments are compared with is the
-//! newest three. The newest turns of the scope count as hot while they and all after them have `hot_tokens` at most,
+//! newest three (`query_turns`, `context_turns`; in the seed the user's input alone, and all of hot memory: in the loop of an agent the
+//! user says nothing for a hundred turns, and what it does now is what it needs something for). What is shown of a tier, and what came
+//! back already word for word, does not come back once more. The newest turns of the scope count as hot while they and all after them have `hot_tokens` at most,
 //! and stay in the prompt. Work at an event follows the turns that leave the hot tier, times the segments held; at a
 //! decision, the segments held, whose number is bounded.
 
@@ -55,6 +57,8 @@ pub(super) const ENTRY: Entry = Entry {
         ("threshold", "0.5"),
         ("top_n", "3"),
         ("recall_tokens", "1200"),
+        ("context_turns", "3"),
+        ("query_turns", "1"),
         ("decompress", "\"stored\""),
         ("visible", "\"hot\""),
         ("w_recency", "1.0"),
@@ -113,6 +117,10 @@ struct Params {
     top_n: usize,
     /// Tokens that come back for a decision, at most.
     recall_tokens: u32,
+    /// The newest turns that are the context which segments are compared with. (All of hot memory in the seed.)
+    context_turns: u32,
+    /// The newest turns that are, with the open user message, what is asked. (The user's input alone in the seed.)
+    query_turns: u32,
     decompress: Decompress,
     visible: Visible,
     /// Weights of the factors, as parts of their sum.
@@ -148,6 +156,8 @@ impl Default for Params {
             threshold: 0.5,
             top_n: 3,
             recall_tokens: 1200,
+            context_turns: 3,
+            query_turns: 1,
             decompress: Decompress::Stored,
             visible: Visible::Hot,
             w_recency: 1.0,
@@ -191,8 +201,27 @@ impl Params {
             ("marker", self.marker),
         ];
         for (name, value) in positive {
-            anyhow::ensure!(value >= 0.0, "parameter `{name}` must not be negative");
+            anyhow::ensure!(
+                (0.0..=1e6).contains(&value),
+                "parameter `{name}` must not be negative, nor above 1,000,000"
+            );
         }
+        anyhow::ensure!(
+            self.weights().iter().sum::<f64>() > 0.0,
+            "one of the weights `w_recency` to `w_query` must be above 0"
+        );
+        anyhow::ensure!(
+            self.heavy_ratio >= self.light_ratio,
+            "parameter `heavy_ratio` must be at least `light_ratio`"
+        );
+        anyhow::ensure!(self.marker >= 1.0, "parameter `marker` must be at least 1");
+        let recalls = self.top_n > 0 && self.recall_tokens > 0;
+        anyhow::ensure!(
+            !recalls || self.decompress == Decompress::Generated || self.segment_tokens <= self.recall_tokens,
+            "parameter `segment_tokens` must be at most `recall_tokens`: a longer segment could not come back"
+        );
+        anyhow::ensure!(self.context_turns >= 1, "parameter `context_turns` must be at least 1");
+        anyhow::ensure!(self.query_turns >= 1, "parameter `query_turns` must be at least 1");
         Ok(())
     }
 
@@ -205,11 +234,13 @@ impl Params {
         }
     }
 
+    fn weights(&self) -> [f64; 6] {
+        [self.w_recency, self.w_access, self.w_semantic, self.w_entity, self.w_uniqueness, self.w_query]
+    }
+
     /// The formula, with weights that add up to 1.
     fn formula(&self) -> Formula {
-        let weights =
-            [self.w_recency, self.w_access, self.w_semantic, self.w_entity, self.w_uniqueness, self.w_query];
-        let sum = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let sum: f64 = self.weights().iter().sum();
         Formula {
             recency: self.w_recency / sum,
             access: self.w_access / sum,
@@ -226,11 +257,6 @@ impl Params {
         }
     }
 }
-
-/// Turns whose text is the current context.
-const CONTEXT_TURNS: u32 = 3;
-/// Turns whose text is what is asked.
-const QUERY_TURNS: u32 = 1;
 
 /// What the user or the agent says of what must not be lost. Lower case.
 const MARKERS: [&str; 8] = [
@@ -266,9 +292,14 @@ struct Remembered {
 
 impl Remembered {
     /// What segments are judged by before a decision.
-    fn situation(&mut self, moment: &Moment<'_>, pace: Pace, env: &mut Env<'_>) -> anyhow::Result<Situation> {
+    fn situation(
+        &mut self,
+        moment: &Moment<'_>,
+        params: &Params,
+        env: &mut Env<'_>,
+    ) -> anyhow::Result<Situation> {
         let log = moment.log;
-        let steps = newest_steps(moment, CONTEXT_TURNS);
+        let steps = newest_steps(moment, params.context_turns.max(params.query_turns));
         // Steps are in order, and so are those that were read.
         self.read.retain(|read| steps.binary_search(&read.step).is_ok());
         for &step in &steps {
@@ -280,12 +311,13 @@ impl Remembered {
             }
         }
         self.read.sort_by_key(|read| read.step);
-        let asked = newest_steps(moment, QUERY_TURNS);
+        let asked = newest_steps(moment, params.query_turns);
+        let near = newest_steps(moment, params.context_turns);
         let of = |read: &[Read], steps: &[u32]| {
             let bags = read.iter().rev().filter(|read| steps.binary_search(&read.step).is_ok());
             index::sum(bags.map(|read| &read.bag))
         };
-        let mut context = self.memory.meaning(&of(&self.read, &steps));
+        let mut context = self.memory.meaning(&of(&self.read, &near));
         let mut query = self.memory.meaning(&of(&self.read, &asked));
         let text = |steps: &[u32]| {
             // The newest first: a model of embeddings reads so far as its window goes.
@@ -293,14 +325,15 @@ impl Remembered {
             texts.collect::<Vec<_>>().join("\n")
         };
         if env.embedder.is_some() {
-            let mut vectors = env.embed_each(&[text(&steps), text(&asked)])?.into_iter();
+            let mut vectors = env.embed_each(&[text(&near), text(&asked)])?.into_iter();
             (context.vector, query.vector) = (vectors.next().flatten(), vectors.next().flatten());
         }
-        let entities: FxHashSet<Entity> =
-            self.read.iter().flat_map(|read| read.entities.iter().copied()).collect();
+        let is_near = |read: &&Read| near.binary_search(&read.step).is_ok();
+        let near = self.read.iter().filter(is_near);
+        let entities: FxHashSet<Entity> = near.flat_map(|read| read.entities.iter().copied()).collect();
         let query = (!asked.is_empty()).then(|| self.memory.likeness(&query));
         let context = self.memory.likeness(&context);
-        let time = self.clock.now(log, pace, moment.turn, moment.until);
+        let time = self.clock.now(log, params.time, moment.turn, moment.until);
         Ok(Situation { time, context, entities, query })
     }
 }
@@ -412,7 +445,7 @@ impl Strategy for Tiered {
             let batch: Vec<Leaving> = leaving.by_ref().take(MAX_SEGMENTS).collect();
             let is_last = batch.len() < MAX_SEGMENTS;
             state.memory.admit(log, batch, &limits, env)?;
-            let situation = state.situation(&moment, params.time, env)?;
+            let situation = state.situation(&moment, params, env)?;
             state.memory.manage(log, &limits, &params.formula(), &situation, env)?;
             if is_last {
                 break;
@@ -444,9 +477,10 @@ impl Strategy for Tiered {
             top_n: params.top_n,
             max_tokens: u64::from(params.recall_tokens).min(moment.room) as u32,
             decompress: params.decompress,
+            shows: [params.visible != Visible::Hot, params.visible == Visible::All],
         };
         let mut state = std::mem::take(env.state::<Remembered>());
-        let situation = state.situation(moment, params.time, env)?;
+        let situation = state.situation(moment, params, env)?;
         let formula = params.formula();
         let found = retrieval::recall(moment.log, &mut state.memory, &situation, &formula, &recall, env);
         *env.state() = state;
@@ -732,6 +766,14 @@ mod tests {
         assert!(error("w_query = -1.0").contains("w_query"));
         assert!(error("light_ratio = 0.5").contains("light_ratio"));
         assert!(error("segment_by = \"mood\"").contains("topic"));
+        assert!(error("light_ratio = 12.0\nheavy_ratio = 2.0").contains("heavy_ratio"));
+        assert!(error("marker = 0.0").contains("marker"));
+        assert!(error("segment_tokens = 5000").contains("recall_tokens"));
+        assert!(error("w_query = 1e308").contains("w_query"));
+        let none = ["recency", "access", "semantic", "entity", "uniqueness", "query"]
+            .map(|factor| format!("w_{factor} = 0.0"));
+        assert!(error(&none.join("\n")).contains("w_recency"));
+        assert!(build("tiered", toml::from_str("segment_tokens = 5000\ntop_n = 0").unwrap()).is_ok());
         // The defaults of the catalogue are those of the code.
         let listed: toml::Table = ENTRY
             .params

@@ -199,6 +199,17 @@ impl Index {
         if all > 0.0 { new / all } else { 0.0 }
     }
 
+    /// The heaviest terms of what a document says, by what is held now.
+    pub(crate) fn keywords(&self, number: u32, most: usize) -> impl Iterator<Item = Term> {
+        let bag = self.document(number).map(|document| self.heaviest(&document.bag, most));
+        bag.into_iter().flatten().map(|entry| entry.0)
+    }
+
+    /// The terms that later documents lent a document.
+    pub(crate) fn lent(&self, number: u32) -> impl Iterator<Item = Term> {
+        self.document(number).into_iter().flat_map(|document| document.evolved.iter().copied())
+    }
+
     /// The terms of what a document says.
     pub(crate) fn terms(&self, number: u32) -> impl Iterator<Item = Term> {
         self.document(number).into_iter().flat_map(|document| document.bag.iter().map(|entry| entry.0))

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use regex::{RegexSet, RegexSetBuilder};
+use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
 use crate::log::Log;
@@ -109,7 +109,9 @@ impl Rules {
         let text = std::fs::read_to_string(path).map_err(|error| {
             let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
             let known = known.join(", ");
-            anyhow::anyhow!("rules `{path}`: {error}\nhint: name one of {known}, or a file as \"PATH#HASH\"")
+            anyhow::anyhow!(
+                "rules `{path}`: {error}\nhint: name one of {known}, or a file as \"PATH#HASH\", from the folder that the command runs in"
+            )
         })?;
         let own = blake3::hash(text.as_bytes()).to_hex();
         anyhow::ensure!(
@@ -123,6 +125,17 @@ impl Rules {
 
     fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
         let file: File = toml::from_str(text).map_err(|error| anyhow::anyhow!("rules `{name}`: {error}"))?;
+        for (rule, number) in file.rule.iter().zip(1..) {
+            let pattern = &rule.pattern;
+            let built = RegexBuilder::new(pattern).case_insensitive(true).build();
+            built.map_err(|error| {
+                anyhow::anyhow!("rules `{name}`, rule {number}, pattern `{pattern}`: {error}")
+            })?;
+            anyhow::ensure!(
+                rule.only.as_ref().is_none_or(|only| !only.is_empty()),
+                "rules `{name}`, rule {number}: `only` names nobody\nhint: leave it out, and the rule is for all"
+            );
+        }
         let patterns = RegexSetBuilder::new(file.rule.iter().map(|rule| &rule.pattern))
             .case_insensitive(true)
             .build()
@@ -394,7 +407,8 @@ mod tests {
         assert!(Rules::named(&named).is_err());
         let wrong = |text: &str| Rules::parse("mine", text).err().unwrap().to_string();
         assert!(wrong(&text.replace("start", "begin")).contains("begin"));
-        assert!(wrong(&text.replace("moon", "(")).contains("mine"));
+        assert!(wrong(&text.replace("moon", "(")).contains("`mine`, rule 1, pattern `(`"));
+        assert!(wrong(&text.replace("\"moon\"", "\"moon\", only = []")).contains("names nobody"));
         assert!(Rules::named("suport").err().unwrap().to_string().contains("support"));
     }
 

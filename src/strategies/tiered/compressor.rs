@@ -7,18 +7,19 @@
 //! structured facts (`key=value`), relations (two entities of a line with the words between them), and entities, most
 //! frequent first. What has no entities at all keeps its key sentence. With a model, light is a summary that names
 //! the entities, and heavy an extraction in the same form; what it gives that is unusable is replaced by the rules,
-//! flagged; what has no room for a sentence is left to the rules. Entities are atoms.
+//! flagged; what has no room for a sentence is left to the rules. A model is given a segment whole and not chunk by chunk: it is
+//! a chunk already (`segmentation.rs` cuts at topic shifts), and a part of it would have no room for a sentence. Entities are atoms.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::relevance::{EntityCounts, named};
-use super::segment::text_of;
+use super::segment::{Level, text_of};
 use super::segmentation::cut;
 use crate::features::atoms;
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
-use crate::strategies::{Env, extractive, writer};
+use crate::strategies::{Compressed, Env, extractive, writer};
 
 const LIGHT: &str = include_str!("light.txt");
 const HEAVY: &str = include_str!("heavy.txt");
@@ -206,8 +207,21 @@ pub(crate) fn heavy_by_model(
     writer::write(Prompt::render(HEAVY, &vars)?, None, share(original_tokens, ratio), original_tokens, env)
 }
 
-/// By level of compression, tokens before and after.
-pub(crate) type Ratios = BTreeMap<&'static str, (u64, u64)>;
+/// What each level of compression made of how much.
+pub(crate) type Ratios = BTreeMap<&'static str, Compressed>;
+
+/// Adds what a level made of a segment: in the seed's band is a ratio of 3 to 5 (light) and of 8 to 15 (heavy).
+pub(crate) fn count(ratios: &mut Ratios, level: Level, before: u32, after: u32) {
+    let band = match level {
+        Level::Heavy => 8.0..=15.0,
+        Level::None | Level::Light => 3.0..=5.0,
+    };
+    let sum = ratios.entry(level.name()).or_default();
+    sum.before += u64::from(before);
+    sum.after += u64::from(after);
+    sum.n += 1;
+    sum.n_in_band += u64::from(band.contains(&(f64::from(before) / f64::from(after.max(1)))));
+}
 
 #[cfg(test)]
 mod tests {

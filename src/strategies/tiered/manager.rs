@@ -134,6 +134,7 @@ impl Memory {
             let segment = Segment {
                 id,
                 importance: 0.0,
+                judged: leaving.time,
                 created: leaving.time,
                 last_accessed: leaving.time,
                 access_count: 0,
@@ -173,14 +174,13 @@ impl Memory {
     /// A segment with the content of a further level.
     fn compressed(&mut self, segment: Segment, content: String, level: Level, env: &Env<'_>) -> Segment {
         let tokens = env.tokenizer.count(&content);
-        let ratio = self.ratios.entry(level.name()).or_default();
-        ratio.0 += u64::from(segment.metadata.original_tokens);
-        ratio.1 += u64::from(tokens);
-        let metadata = Metadata {
-            compressed_tokens: tokens,
-            retained_entities: compressor::entities(&content),
-            ..segment.metadata
-        };
+        compressor::count(&mut self.ratios, level, segment.metadata.original_tokens, tokens);
+        // A name that was cut in two, or that a model made up, was not retained.
+        let original: FxHashSet<&str> =
+            segment.metadata.original_entities.iter().map(String::as_str).collect();
+        let mut retained_entities = compressor::entities(&content);
+        retained_entities.retain(|name| original.contains(name.as_str()));
+        let metadata = Metadata { compressed_tokens: tokens, retained_entities, ..segment.metadata };
         Segment { content, level, metadata, expanded: None, ..segment }
     }
 
@@ -255,6 +255,7 @@ impl Memory {
     ) -> Vec<Segment> {
         for segment in tier.iter_mut() {
             segment.importance = importance(segment, situation, &self.counts, formula);
+            segment.judged = situation.time;
         }
         let mut tokens: u64 = tier.iter().map(|segment| u64::from(segment.metadata.compressed_tokens)).sum();
         tier.sort_by(|a, b| a.importance.total_cmp(&b.importance).then(a.id.cmp(&b.id)));
@@ -270,8 +271,8 @@ impl Memory {
 /// Characters of a segment's part of a step that its row shows.
 const SHOWN: usize = 200;
 
-/// The rows of a segment that goes to another tier, or nowhere: one for each step that it has a part of.
-fn moved(log: &Log, segment: &Segment, fate: &'static str) -> Vec<Item> {
+/// The rows of a segment that goes to another tier, or nowhere, or comes back: one for each step that it has a part of.
+pub(crate) fn moved(log: &Log, segment: &Segment, fate: &'static str) -> Vec<Item> {
     let step = |span: u32| log.spans[span as usize].step;
     let row = |spans: &[u32]| {
         let (first, last) = (*spans.first()?, *spans.last()?);
@@ -343,7 +344,7 @@ mod tests {
         // All else equal, the newest are the most important.
         assert_eq!(memory.warm.last().unwrap().id, 39);
         assert!(memory.warm[0].id > memory.cold[0].id && memory.cold[0].id > 0);
-        assert!(memory.ratios["light"].0 > memory.ratios["light"].1);
+        assert!(memory.ratios["light"].before > memory.ratios["light"].after);
     }
 
     #[test]

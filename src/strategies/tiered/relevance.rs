@@ -134,6 +134,7 @@ pub(super) mod tests {
             id: 0,
             content: text.to_owned(),
             importance: 0.0,
+            judged: created,
             created,
             last_accessed: created,
             access_count: 0,

@@ -2,14 +2,17 @@
 //!
 //! The seed's `IDENTIFY_RELEVANT_SEGMENTS` and `DECOMPRESS_SEGMENT` (tiered-memory, 3.4): all segments of warm and
 //! cold memory are judged by the same formula as for the manager, with what is asked as the query; those above the
-//! threshold come back, the best `n` of them, and count as accessed. `stored` brings back the original lines (what a
+//! threshold come back, the best `n` of them that fit and differ, and count as accessed. `stored` brings back the original lines (what a
 //! system with a disk would do); `generated` has the model expand the content, lightly and heavily compressed ones
 //! with a prompt of their own, once for each content; where it cannot, or there is no model, the content itself comes
 //! back.
 
-use super::manager::Memory;
+use rustc_hash::FxHashSet;
+use serde_json::json;
+
+use super::manager::{Memory, moved};
 use super::relevance::{Formula, Situation, importance};
-use super::segment::{Level, Segment};
+use super::segment::{Level, Segment, text_of};
 use crate::context::Recalled;
 use crate::log::Log;
 use crate::models::prompt::{Data, Prompt};
@@ -34,9 +37,12 @@ pub(crate) enum Decompress {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recall {
     pub(crate) threshold: f64,
+    /// Segments, at most.
     pub(crate) top_n: usize,
     pub(crate) max_tokens: u32,
     pub(crate) decompress: Decompress,
+    /// Whether the prompt shows warm memory, and cold: what stands there does not come back as it stands there.
+    pub(crate) shows: [bool; 2],
 }
 
 /// The segments above the threshold, best first: (score, whether cold, place).
@@ -44,19 +50,19 @@ pub(crate) fn relevant(
     memory: &Memory,
     situation: &Situation,
     formula: &Formula,
-    recall: &Recall,
+    threshold: f64,
 ) -> Vec<(f64, bool, usize)> {
     let score = |segment: &Segment| importance(segment, situation, &memory.counts, formula);
     let warm = memory.warm.iter().enumerate().map(|(at, segment)| (score(segment), false, at));
     let cold = memory.cold.iter().enumerate().map(|(at, segment)| (score(segment), true, at));
-    let mut all: Vec<(f64, bool, usize)> = warm.chain(cold).filter(|s| s.0 > recall.threshold).collect();
+    let mut all: Vec<(f64, bool, usize)> = warm.chain(cold).filter(|s| s.0 > threshold).collect();
     // Of equal ones warm before cold, and the newest.
     all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(b.2.cmp(&a.2)));
-    all.truncate(recall.top_n);
     all
 }
 
-/// Brings back what is relevant, to the limit of tokens, best first.
+/// Brings back what is relevant, to the limits, best first: what does not fit, or says word for word what came back
+/// already, takes no other's place.
 pub(crate) fn recall(
     log: &Log,
     memory: &mut Memory,
@@ -66,48 +72,62 @@ pub(crate) fn recall(
     env: &mut Env<'_>,
 ) -> anyhow::Result<Vec<Recalled>> {
     let mut left = recall.max_tokens;
-    let mut recalled = Vec::new();
-    for (_, is_cold, at) in relevant(memory, situation, formula, recall) {
+    let (mut recalled, mut n) = (Vec::new(), 0);
+    let mut said: FxHashSet<String> = FxHashSet::default();
+    // A model is asked to expand as many as may come back, and no more.
+    let is_asked = recall.decompress == Decompress::Generated && env.model.is_some();
+    let most = if is_asked { recall.top_n } else { usize::MAX };
+    for (score, is_cold, at) in relevant(memory, situation, formula, recall.threshold).into_iter().take(most)
+    {
+        if n == recall.top_n || left == 0 {
+            break;
+        }
         let segment = if is_cold { &mut memory.cold[at] } else { &mut memory.warm[at] };
-        let (tokens, parts) = decompressed(log, segment, recall.decompress, situation.time, env)?;
-        if tokens > left || tokens == 0 {
+        let (tokens, text, parts) = decompressed(log, segment, recall.decompress, situation.time, env)?;
+        let is_shown = recall.shows[usize::from(is_cold)] && text == segment.content;
+        if tokens > left || tokens == 0 || is_shown || !said.insert(text) {
             continue;
         }
         left -= tokens;
+        n += 1;
         segment.access_count += 1;
         segment.last_accessed = situation.time;
+        let details = json!({
+            "segment_id": segment.id,
+            "importance_score": score,
+            "compression_level": segment.level as u8,
+        });
+        env.work.recalled.extend(parts.iter().map(|_| details.clone()));
+        env.work.items.extend(moved(log, segment, "recalled"));
         recalled.extend(parts);
     }
     Ok(recalled)
 }
 
-/// What comes back of a segment, and its tokens.
+/// What comes back of a segment: its tokens, its text, and its parts.
 fn decompressed(
     log: &Log,
     segment: &mut Segment,
     decompress: Decompress,
     time: f64,
     env: &mut Env<'_>,
-) -> anyhow::Result<(u32, Vec<Recalled>)> {
+) -> anyhow::Result<(u32, String, Vec<Recalled>)> {
     if decompress == Decompress::Stored {
         let parts = segment.original(log).into_iter().map(Recalled::Pieces).collect();
-        return Ok((segment.metadata.original_tokens, parts));
+        return Ok((segment.metadata.original_tokens, text_of(log, &segment.spans), parts));
     }
-    let text = match &segment.expanded {
-        Some((text, _)) => text.clone(),
-        None => {
-            let text = expanded(segment, env)?;
-            segment.expanded = Some((text.clone(), time));
-            text
-        }
-    };
-    Ok((env.tokenizer.count(&text), vec![Recalled::Generated(text)]))
+    if segment.expanded.is_none() {
+        segment.expanded = Some((expanded(segment, env)?, time));
+    }
+    let written = segment.expanded.as_ref().and_then(|(text, _)| text.clone());
+    let text = written.unwrap_or_else(|| segment.content.clone());
+    Ok((env.tokenizer.count(&text), text.clone(), vec![Recalled::Generated(text)]))
 }
 
-/// The content as a model expands it; itself where there is none, or it gave nothing usable.
-fn expanded(segment: &Segment, env: &mut Env<'_>) -> anyhow::Result<String> {
+/// The content as a model expands it; nothing where there is none, or it gave nothing usable: then the content itself comes back.
+fn expanded(segment: &Segment, env: &mut Env<'_>) -> anyhow::Result<Option<String>> {
     if env.model.is_none() {
-        return Ok(segment.content.clone());
+        return Ok(None);
     }
     let (template, entities) = match segment.level {
         Level::Heavy => (EXPAND_STRUCTURED, &segment.metadata.original_entities),
@@ -123,7 +143,7 @@ fn expanded(segment: &Segment, env: &mut Env<'_>) -> anyhow::Result<String> {
     if text.is_none() {
         env.work.fallback = Some("the content");
     }
-    Ok(text.unwrap_or_else(|| segment.content.clone()))
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -146,22 +166,58 @@ mod tests {
         memory
     }
 
-    const RECALL: Recall =
-        Recall { threshold: 0.5, top_n: 2, max_tokens: 100, decompress: Decompress::Generated };
+    const RECALL: Recall = Recall {
+        threshold: 0.5,
+        top_n: 2,
+        max_tokens: 100,
+        decompress: Decompress::Generated,
+        shows: [false; 2],
+    };
 
     /// Each factor but entities is 1 or nearly so for what the query and the context name, and the rest has only
     /// recency, access and uniqueness: (0.95 + 0.5 + 1) / 6 = 0.41.
     #[test]
     fn what_is_above_the_threshold_comes_best_first() {
         let memory = memory(&["charlie delta", "alpha bravo"], &["alpha bravo charlie"]);
-        let found = relevant(&memory, &situation(&memory, "alpha bravo"), &FORMULA, &RECALL);
+        let found = relevant(&memory, &situation(&memory, "alpha bravo"), &FORMULA, 0.5);
         assert_eq!(found.iter().map(|f| (f.1, f.2)).collect::<Vec<_>>(), [(false, 1), (true, 0)]);
-        let one =
-            relevant(&memory, &situation(&memory, "alpha bravo"), &FORMULA, &Recall { top_n: 1, ..RECALL });
-        assert_eq!(one.len(), 1);
-        let none =
-            relevant(&memory, &situation(&memory, "echo"), &FORMULA, &Recall { threshold: 0.7, ..RECALL });
-        assert!(none.is_empty());
+        assert!(relevant(&memory, &situation(&memory, "echo"), &FORMULA, 0.7).is_empty());
+    }
+
+    fn texts(memory: &mut Memory, recall: &Recall) -> Vec<String> {
+        use rand::SeedableRng as _;
+        let tokenizer = crate::features::tokens::Tokenizer::load("o200k").unwrap();
+        let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), None);
+        let situation = situation(memory, "alpha bravo");
+        let found = super::recall(&Log::script("user: go"), memory, &situation, &FORMULA, recall, &mut env);
+        let text = |recalled: Recalled| match recalled {
+            Recalled::Generated(text) => text,
+            Recalled::Pieces(_) => panic!("nothing is stored here"),
+        };
+        found.unwrap().into_iter().map(text).collect()
+    }
+
+    /// A long segment that is the most relevant does not fit, and its twin says nothing new: neither takes a place.
+    #[test]
+    fn what_cannot_come_back_takes_no_place() {
+        let long = "alpha bravo ".repeat(60);
+        let low = Recall { threshold: 0.0, ..RECALL };
+        let all = |recall: &Recall| {
+            texts(&mut memory(&["alpha", &long, "alpha bravo", "alpha bravo"], &[]), recall)
+        };
+        assert_eq!(all(&low), ["alpha bravo", "alpha"]);
+        assert_eq!(all(&Recall { top_n: 1, ..low }), ["alpha bravo"]);
+        assert_eq!(all(&Recall { top_n: 9, max_tokens: 500, ..low }).len(), 3);
+    }
+
+    /// Without a model what is generated is the content, which stands in the prompt already where its tier is shown.
+    #[test]
+    fn what_is_shown_does_not_come_back() {
+        let low = Recall { threshold: 0.0, top_n: 9, ..RECALL };
+        let both = || memory(&["alpha bravo"], &["bravo charlie"]);
+        assert_eq!(texts(&mut both(), &low).len(), 2);
+        assert_eq!(texts(&mut both(), &Recall { shows: [true, false], ..low }), ["bravo charlie"]);
+        assert!(texts(&mut both(), &Recall { shows: [true, true], ..low }).is_empty());
     }
 
     #[test]

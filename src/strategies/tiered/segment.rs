@@ -46,6 +46,8 @@ pub(crate) struct Segment {
     pub(crate) content: String,
     /// 0 to 1, as of the last time that its tier was looked through.
     pub(crate) importance: f64,
+    /// When that was.
+    pub(crate) judged: f64,
     /// Trajectory time, in turns.
     pub(crate) created: f64,
     pub(crate) last_accessed: f64,
@@ -65,8 +67,8 @@ pub(crate) struct Segment {
     pub(crate) nearest: f64,
     /// Which that is.
     pub(crate) twin: Option<u32>,
-    /// What a model made of its content at its level, and when.
-    pub(crate) expanded: Option<(String, f64)>,
+    /// What a model made of its content at its level, if it was asked and gave anything usable, and when it was asked.
+    pub(crate) expanded: Option<(Option<String>, f64)>,
 }
 
 impl Segment {
@@ -84,6 +86,7 @@ impl Segment {
             details: json!({
                 "segment_id": self.id,
                 "importance_score": self.importance,
+                "importance_timestamp": self.judged,
                 "creation_timestamp": self.created,
                 "last_accessed_timestamp": self.last_accessed,
                 "access_count": self.access_count,
@@ -94,12 +97,12 @@ impl Segment {
                 "original_entities": known.original_entities,
                 "retained_entities": known.retained_entities,
                 "is_marked": self.is_marked,
-                "expanded": self.expanded.as_ref().map(|(text, time)| json!({
-                    "content": text,
+                "expanded": self.expanded.as_ref().and_then(|(text, time)| Some(json!({
+                    "content": text.as_ref()?,
                     "was_compressed": true,
                     "original_compression_level": self.level as u8,
                     "expansion_timestamp": time,
-                })),
+                }))),
             }),
         }
     }
