@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 STEPS = " @ turns(n=21,keep=10)"
 ROLLING = " @ turns(n=1,keep=0)"
-CONTROLS = ("atom-bag", "drop-all", "mask", "oracle", "random", "truncate")
+CONTROLS = ("atom-bag", "drop-all", "echo", "mask", "oracle", "random", "shuffle", "truncate")
 ONE_OF_EACH = ("atom-bag(kept_share=0.1)", "drop-all", "mask(keep_last=10)", "oracle(kept_share=0.1)", "random(kept_share=0.1)")
 LENGTHS = (("under 30", 0, 30), ("30-59", 30, 60), ("60-119", 60, 120), ("120 and more", 120, 1 << 30), ("all", 0, 1 << 30))
 
