@@ -342,12 +342,14 @@ impl Notes {
             // Of equal ones the first, whose score is the best.
             let top = gains.max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(&a.0)));
             let Some((place, &(before, at))) = top else {
-                // Nothing new among these: the next best.
-                left = best.by_ref().take(pool).map(|at| (gain(at, &said), at)).collect();
-                match left.is_empty() {
-                    true => break,
-                    false => continue,
+                // Nothing new among these at all: the next best. Else what is new comes back, and is enough.
+                if chosen.is_empty() {
+                    left = best.by_ref().take(pool).map(|at| (gain(at, &said), at)).collect();
                 }
+                if left.is_empty() || !chosen.is_empty() {
+                    break;
+                }
+                continue;
             };
             // Gains only fall, so one that has not fallen is the best.
             let now = gain(at, &said);
@@ -425,7 +427,7 @@ impl Notes {
     }
 }
 
-/// Of how many times `k` notes the new ones are chosen, and of as many more where none of them is new.
+/// Of how many times `k` notes the new ones are chosen, and of as many more while none of them is new.
 const CHOSEN_FROM: usize = 4;
 
 /// The places of the best scores above 0, best first; of equal ones the newest.
