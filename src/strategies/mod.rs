@@ -163,7 +163,7 @@ pub struct Item {
     pub source: Option<(u32, Range<u32>)>,
     pub score: Option<f64>,
     /// What became of it: kept, repaired, duplicate, not_found, capped; dropped: it was picked to go; warm, cold,
-    /// evicted: the tier of memory that it went to.
+    /// evicted: the tier of memory that it went to; recalled: it came back (of recalls alone, which have no rows in `items`).
     pub fate: &'static str,
     /// The item of the event that it repeats, by its number.
     pub of: Option<u32>,

@@ -193,7 +193,7 @@ impl Store {
         }
     }
 
-    /// All notes, oldest first.
+    /// All notes, oldest first; tags are those of the note's turn.
     pub(super) fn held(&self, log: &Log) -> Vec<Held> {
         let texts: Vec<String> = self.notes.iter().map(|note| note.text(log)).collect();
         let sentences =

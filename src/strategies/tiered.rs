@@ -288,6 +288,8 @@ struct Remembered {
     clock: Clock,
     /// The newest steps, so that each is read once.
     read: Vec<Read>,
+    /// Segments that have no room in sight since the last event, by their numbers.
+    left_out: FxHashSet<u32>,
 }
 
 impl Remembered {
@@ -360,9 +362,9 @@ impl Tiered {
         hot
     }
 
-    /// What the prompt shows of the tiers in so many tokens, and how many segments had no room: those first that
+    /// What the prompt shows of the tiers in so many tokens, and which segments had no room: those first that
     /// are no shorter than what they stand for, then the least important.
-    fn shown(&self, memory: &Memory, limit: u32, tokenizer: &Tokenizer) -> (String, usize) {
+    fn shown(&self, memory: &Memory, limit: u32, tokenizer: &Tokenizer) -> (String, FxHashSet<u32>) {
         let cold: &[Segment] = if self.params.visible == Visible::All { &memory.cold } else { &[] };
         let warm: &[Segment] = if self.params.visible == Visible::Hot { &[] } else { &memory.warm };
         let mut order: Vec<&Segment> = cold.iter().chain(warm).collect();
@@ -371,8 +373,9 @@ impl Tiered {
             let by_importance = a.importance.total_cmp(&b.importance).then(a.id.cmp(&b.id));
             saves(a).cmp(&saves(b)).then(by_importance)
         });
+        let without = |n: usize| order[..n].iter().map(|segment| segment.id).collect::<FxHashSet<u32>>();
         let text = |n_left_out: usize| {
-            let left_out: FxHashSet<u32> = order[..n_left_out].iter().map(|segment| segment.id).collect();
+            let left_out = without(n_left_out);
             let list = |head: &str, tier: &[Segment]| {
                 let tier = tier.iter().filter(|segment| !left_out.contains(&segment.id));
                 let contents: Vec<&str> = tier.map(|segment| segment.content.as_str()).collect();
@@ -389,7 +392,7 @@ impl Tiered {
                 false => least = middle + 1,
             }
         }
-        (text(least), least)
+        (text(least), without(least))
     }
 }
 
@@ -453,8 +456,9 @@ impl Strategy for Tiered {
         }
         env.work.ratios = std::mem::take(&mut state.memory.ratios);
         let limit: u32 = scope.context.blocks[gone.clone()].iter().map(|block| block.tokens).sum();
-        let (text, n_left_out) = self.shown(&state.memory, limit, env.tokenizer);
-        if n_left_out > 0 {
+        let (text, left_out) = self.shown(&state.memory, limit, env.tokenizer);
+        state.left_out = left_out;
+        if !state.left_out.is_empty() {
             env.work.warning = Some("memory not shown whole");
         }
         *env.state() = state;
@@ -472,15 +476,16 @@ impl Strategy for Tiered {
 
     fn recall(&self, moment: &Moment<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Recalled>> {
         let params = &self.params;
+        let mut state = std::mem::take(env.state::<Remembered>());
+        let situation = state.situation(moment, params, env)?;
         let recall = Recall {
             threshold: params.threshold,
             top_n: params.top_n,
             max_tokens: u64::from(params.recall_tokens).min(moment.room) as u32,
             decompress: params.decompress,
             shows: [params.visible != Visible::Hot, params.visible == Visible::All],
+            left_out: &state.left_out,
         };
-        let mut state = std::mem::take(env.state::<Remembered>());
-        let situation = state.situation(moment, params, env)?;
         let formula = params.formula();
         let found = retrieval::recall(moment.log, &mut state.memory, &situation, &formula, &recall, env);
         *env.state() = state;

@@ -16,7 +16,7 @@ use super::prune_importance::{conversation, dropped};
 use super::salience::fresh_steps;
 use super::summary::generic;
 use super::writer::{LEAST_TOKENS, check_sentences, check_tokens, summarise};
-use super::{Entry, Env, Scope, Strategy};
+use super::{Entry, Env, Scope, Strategy, extractive};
 use crate::context::{Content, Edit};
 use crate::trajectory::Kind;
 
@@ -95,6 +95,8 @@ impl TriLevel {
 struct Memory {
     ratings: Ratings,
     summary: String,
+    /// The messages that the summary stands for: step and rating.
+    summarised: Vec<(u32, f64)>,
 }
 
 /// A message, or a turn with calls.
@@ -149,20 +151,40 @@ impl Strategy for TriLevel {
             said = format!("{old}\n{said}");
             texts.insert(0, old);
         }
-        let has_summary = !texts.is_empty() && summary_tokens >= LEAST_TOKENS;
-        if has_summary {
+        let old_tokens: u64 = scope.context.blocks[scope.blocks.clone()]
+            .iter()
+            .filter(|block| !matches!(block.content, Content::Step(_)))
+            .map(|block| u64::from(block.tokens))
+            .sum();
+        // What holds no sentence is left as it is where it fits, and asked of nobody.
+        let is_short = old_tokens + rest.iter().map(|message| message.tokens).sum::<u64>()
+            <= u64::from(LEAST_TOKENS.min(summary_tokens));
+        if is_short {
+            memory.summary = extractive::summary(&texts, summary_tokens, env.tokenizer);
+        } else if !texts.is_empty() && summary_tokens >= LEAST_TOKENS {
             let fallback = env.work.fallback.take();
             memory.summary = summarise(&texts, summary_tokens, env, || generic(&said, &params.sentences))?;
             env.work.fallback = fallback.or(env.work.fallback);
         }
+        let has_summary = !memory.summary.is_empty();
         // What is left of the scope: messages of high importance, under the summary of all else.
-        let gone = low.iter().chain(rest.iter().filter(|_| !has_summary));
-        let mut drops: Vec<usize> = Vec::new();
-        for (message, at) in gone.flat_map(|message| message.blocks.iter().map(move |&at| (message, at))) {
-            if let Content::Step(step) = scope.context.blocks[at].content {
-                env.work.items.push(dropped(scope, step, message.score));
-            }
+        let steps = |messages: &[Message]| -> Vec<(u32, f64)> {
+            let of = |message: &Message| {
+                let step = |&at: &usize| match scope.context.blocks[at].content {
+                    Content::Step(step) => Some((step, message.score)),
+                    _ => None,
+                };
+                message.blocks.iter().filter_map(step).collect::<Vec<_>>()
+            };
+            messages.iter().flat_map(of).collect()
+        };
+        let mut gone = steps(&low);
+        memory.summarised.extend(steps(&rest));
+        if !has_summary {
+            gone.append(&mut memory.summarised);
         }
+        env.work.items.extend(gone.into_iter().map(|(step, score)| dropped(scope, step, score)));
+        let mut drops: Vec<usize> = Vec::new();
         for at in low.iter().chain(&rest).flat_map(|message| message.blocks.iter().copied()) {
             if let Content::Step(step) = scope.context.blocks[at].content {
                 memory.ratings.remove(step);
@@ -267,15 +289,40 @@ mod tests {
         // Tight: the fresh message of low importance (a question, 3) goes, the summary of what was said before stays.
         let (text, gone) = last("max_tokens = 34");
         assert_eq!(gone, ["Since when is it so?"]);
-        assert_eq!(text, "Hello, how can I help?My account ID is ABC123.I am getting error code 500.");
-        // Tighter: the summary goes.
+        let high = "My account ID is ABC123.I am getting error code 500.";
+        assert!(text.starts_with("Hello, how can I help?") && text.ends_with(high), "{text}");
+        // Tighter: more of low importance goes.
         let (text, gone) = last("max_tokens = 30");
-        assert_eq!(text, "My account ID is ABC123.I am getting error code 500.");
-        assert_eq!(gone, ["Thanks!", "What happens?", "Since when is it so?"]);
+        assert!(text.ends_with(high) && gone.contains(&"Thanks!".to_owned()), "{text} {gone:?}");
         // Tighter still: so does what is of high importance.
         let (text, gone) = last("max_tokens = 3");
         assert_eq!(text, "");
         assert!(gone.contains(&"My account ID is ABC123.".to_owned()), "{gone:?}");
+    }
+
+    /// Whatever the budget: what is nowhere any more is told, also what only a summary stood for that is gone.
+    #[test]
+    fn what_goes_is_told() {
+        let high = ["My account ID is ABC123.", "I am getting error code 500."];
+        let rest = [
+            "Hello, how can I help?",
+            "I look at the exports of the report first.",
+            "Thanks!",
+            "What happens?",
+            "Since when is it so?",
+        ];
+        let mut n_without = 0;
+        for budget in 0..60 {
+            let (text, gone) = last(&format!("max_tokens = {budget}"));
+            let is_gone = |message: &str| gone.iter().any(|told| told == message);
+            assert!(high.iter().all(|message| text.contains(message) || is_gone(message)), "{budget} {text}");
+            let summary = high.iter().fold(text.clone(), |text, message| text.replace(message, ""));
+            if summary.is_empty() {
+                n_without += 1;
+                assert!(rest.iter().all(|message| is_gone(message)), "{budget} {text} {gone:?}");
+            }
+        }
+        assert!(n_without > 3);
     }
 
     /// A page that is rated highest and fits nowhere does not push out the fact beside it, and its gist is summarised.

@@ -35,7 +35,7 @@ pub(crate) enum Decompress {
 
 /// When something comes back, and how much.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Recall {
+pub(crate) struct Recall<'a> {
     pub(crate) threshold: f64,
     /// Segments, at most.
     pub(crate) top_n: usize,
@@ -43,6 +43,8 @@ pub(crate) struct Recall {
     pub(crate) decompress: Decompress,
     /// Whether the prompt shows warm memory, and cold: what stands there does not come back as it stands there.
     pub(crate) shows: [bool; 2],
+    /// Segments of these tiers that had no room there, by their numbers.
+    pub(crate) left_out: &'a FxHashSet<u32>,
 }
 
 /// The segments above the threshold, best first: (score, whether cold, place).
@@ -68,23 +70,29 @@ pub(crate) fn recall(
     memory: &mut Memory,
     situation: &Situation,
     formula: &Formula,
-    recall: &Recall,
+    recall: &Recall<'_>,
     env: &mut Env<'_>,
 ) -> anyhow::Result<Vec<Recalled>> {
     let mut left = recall.max_tokens;
     let (mut recalled, mut n) = (Vec::new(), 0);
     let mut said: FxHashSet<String> = FxHashSet::default();
-    // A model is asked to expand as many as may come back, and no more.
-    let is_asked = recall.decompress == Decompress::Generated && env.model.is_some();
-    let most = if is_asked { recall.top_n } else { usize::MAX };
-    for (score, is_cold, at) in relevant(memory, situation, formula, recall.threshold).into_iter().take(most)
-    {
+    let asks = recall.decompress == Decompress::Generated && env.model.is_some();
+    let mut n_asked = 0;
+    for (score, is_cold, at) in relevant(memory, situation, formula, recall.threshold) {
         if n == recall.top_n || left == 0 {
             break;
         }
         let segment = if is_cold { &mut memory.cold[at] } else { &mut memory.warm[at] };
+        // A decision has a model expand as many as may come back, and no more; what it expanded before is there.
+        if asks && segment.expanded.is_none() {
+            if n_asked == recall.top_n {
+                continue;
+            }
+            n_asked += 1;
+        }
         let (tokens, text, parts) = decompressed(log, segment, recall.decompress, situation.time, env)?;
-        let is_shown = recall.shows[usize::from(is_cold)] && text == segment.content;
+        let in_sight = recall.shows[usize::from(is_cold)] && !recall.left_out.contains(&segment.id);
+        let is_shown = in_sight && text == segment.content;
         if tokens > left || tokens == 0 || is_shown || !said.insert(text) {
             continue;
         }
@@ -166,13 +174,18 @@ mod tests {
         memory
     }
 
-    const RECALL: Recall = Recall {
-        threshold: 0.5,
-        top_n: 2,
-        max_tokens: 100,
-        decompress: Decompress::Generated,
-        shows: [false; 2],
-    };
+    static NONE: std::sync::LazyLock<FxHashSet<u32>> = std::sync::LazyLock::new(FxHashSet::default);
+
+    fn recall() -> Recall<'static> {
+        Recall {
+            threshold: 0.5,
+            top_n: 2,
+            max_tokens: 100,
+            decompress: Decompress::Generated,
+            shows: [false; 2],
+            left_out: &NONE,
+        }
+    }
 
     /// Each factor but entities is 1 or nearly so for what the query and the context name, and the rest has only
     /// recency, access and uniqueness: (0.95 + 0.5 + 1) / 6 = 0.41.
@@ -184,7 +197,7 @@ mod tests {
         assert!(relevant(&memory, &situation(&memory, "echo"), &FORMULA, 0.7).is_empty());
     }
 
-    fn texts(memory: &mut Memory, recall: &Recall) -> Vec<String> {
+    fn texts(memory: &mut Memory, recall: &Recall<'_>) -> Vec<String> {
         use rand::SeedableRng as _;
         let tokenizer = crate::features::tokens::Tokenizer::load("o200k").unwrap();
         let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), None);
@@ -201,8 +214,8 @@ mod tests {
     #[test]
     fn what_cannot_come_back_takes_no_place() {
         let long = "alpha bravo ".repeat(60);
-        let low = Recall { threshold: 0.0, ..RECALL };
-        let all = |recall: &Recall| {
+        let low = Recall { threshold: 0.0, ..recall() };
+        let all = |recall: &Recall<'_>| {
             texts(&mut memory(&["alpha", &long, "alpha bravo", "alpha bravo"], &[]), recall)
         };
         assert_eq!(all(&low), ["alpha bravo", "alpha"]);
@@ -213,11 +226,14 @@ mod tests {
     /// Without a model what is generated is the content, which stands in the prompt already where its tier is shown.
     #[test]
     fn what_is_shown_does_not_come_back() {
-        let low = Recall { threshold: 0.0, top_n: 9, ..RECALL };
+        let low = Recall { threshold: 0.0, top_n: 9, ..recall() };
         let both = || memory(&["alpha bravo"], &["bravo charlie"]);
         assert_eq!(texts(&mut both(), &low).len(), 2);
         assert_eq!(texts(&mut both(), &Recall { shows: [true, false], ..low }), ["bravo charlie"]);
         assert!(texts(&mut both(), &Recall { shows: [true, true], ..low }).is_empty());
+        // What had no room in sight does.
+        let left_out: FxHashSet<u32> = [0].into_iter().collect();
+        assert_eq!(texts(&mut both(), &Recall { shows: [true, true], left_out: &left_out, ..low }).len(), 2);
     }
 
     #[test]
@@ -228,12 +244,12 @@ mod tests {
         let log = Log::script("user: go");
         let mut memory = memory(&["alpha bravo", "charlie delta"], &[]);
         let situation = situation(&memory, "alpha bravo");
-        let found = super::recall(&log, &mut memory, &situation, &FORMULA, &RECALL, &mut env).unwrap();
+        let found = super::recall(&log, &mut memory, &situation, &FORMULA, &recall(), &mut env).unwrap();
         assert_eq!(found, [Recalled::Generated("alpha bravo".to_owned())]);
         let counts = |memory: &Memory| memory.warm.iter().map(|s| s.access_count).collect::<Vec<_>>();
         assert_eq!((counts(&memory), memory.warm[0].last_accessed), (vec![1, 0], 2.0));
         // What does not fit stays where it is.
-        let tight = Recall { max_tokens: 1, ..RECALL };
+        let tight = Recall { max_tokens: 1, ..recall() };
         assert!(super::recall(&log, &mut memory, &situation, &FORMULA, &tight, &mut env).unwrap().is_empty());
         assert_eq!(counts(&memory), [1, 0]);
     }
