@@ -93,9 +93,16 @@ pub struct Readers {
     pub scorers: Vec<String>,
     /// Its vectors tell what means the same.
     pub embedder: Option<String>,
+    /// Which of the scorers are asked for which of [`ASKED`](Self::ASKED); empty: all for all.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ask: BTreeMap<String, Vec<String>>,
 }
 
 impl Readers {
+    /// What a scorer can be asked for: what the next calls cost, annotated questions, ratings, and what became of
+    /// constraints.
+    pub const ASKED: &[&str] = &["likelihood", "probes", "judge", "outcomes"];
+
     pub fn is_empty(&self) -> bool {
         self.names().next().is_none()
     }
@@ -542,13 +549,41 @@ impl Reader<'_> {
     }
 
     fn readers(&self, table: &DeTable) -> anyhow::Result<Readers> {
-        const KEYS: &[&str] = &["scorer", "embedder"];
+        const KEYS: &[&str] = &["scorer", "embedder", "ask"];
         let mut readers = Readers::default();
+        let names = |key: &str, value: &Spanned<DeValue>| {
+            let named = self.one_or_more(key, value, |v| self.source.string(key, v))?;
+            match named.iter().enumerate().find(|(at, name)| named[..*at].contains(name)) {
+                // Its rows would count twice.
+                Some((_, name)) => {
+                    Err(self.source.error(&value.span(), format!("`{key}` names `{name}` twice")))
+                }
+                None => Ok(named),
+            }
+        };
         for (key, span, value) in items(table) {
             match key {
-                "scorer" => readers.scorers = self.one_or_more(key, value, |v| self.source.string(key, v))?,
+                "scorer" => readers.scorers = names(key, value)?,
                 "embedder" => readers.embedder = Some(self.source.string(key, value)?),
+                "ask" => {
+                    let asked = self.source.table(key, value)?;
+                    if table.contains_key("scorer") {
+                        let message = "`scorer` is asked for everything, `ask` says who is asked for what: give one of them";
+                        return Err(self.source.error(&span, message));
+                    }
+                    for (what, span, value) in items(asked) {
+                        if !Readers::ASKED.contains(&what) {
+                            return Err(self.source.unknown_key(&span, what, "`ask`", Readers::ASKED));
+                        }
+                        readers.ask.insert(what.to_owned(), names(what, value)?);
+                    }
+                }
                 _ => return Err(self.source.unknown_key(&span, key, "section `scores`", KEYS)),
+            }
+        }
+        for name in Readers::ASKED.iter().filter_map(|what| readers.ask.get(*what)).flatten() {
+            if !readers.scorers.contains(name) {
+                readers.scorers.push(name.clone());
             }
         }
         Ok(readers)
@@ -1216,6 +1251,9 @@ mod tests {
             "name = \"x\"\n[data]\nformat = [\"a\"]",
             "name = \"x\"\n[data]\nformats = [\n\"swe-agent\",\n\"open-chat\"]",
             "name = \"x\"\npartners = [\"other_repo\"]",
+            "name = \"x\"\n[scores.ask]\nprobe = \"m\"",
+            "name = \"x\"\n[scores]\nscorer = [\"m\", \"m\"]",
+            "name = \"x\"\n[scores]\nscorer = \"m\"\nask = { judge = \"m\" }",
             "name = \"x\"\n[[strategies]]\nname = \"msak\"",
             "name = \"x\"\n[[strategies]]\nname = \"mask\"\n# a remark\nkeep_lst = 3",
             "name = \"x\"\n[[strategies]]\nkeep_last = 3",
@@ -1248,6 +1286,13 @@ mod tests {
 
         experiment.toml:2: unknown kind of partner `other_repo`
         hint: did you mean `other_repository`? (known: other_repository, same_repository)
+
+        experiment.toml:3: unknown key `probe` of `ask`
+        hint: did you mean `probes`? (known: likelihood, probes, judge, outcomes)
+
+        experiment.toml:3: `scorer` names `m` twice
+
+        experiment.toml:4: `scorer` is asked for everything, `ask` says who is asked for what: give one of them
 
         experiment.toml:3: unknown strategy `msak`
         hint: did you mean `mask`? (known: full, mask, truncate, summary)

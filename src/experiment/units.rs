@@ -14,7 +14,7 @@ use crate::store::{self, CellRow, ContextRow, EventRow, ItemRow, ScoreRow, Timel
 /// Raised when the layout of a run's folder or the make of ids changes.
 pub const FORMAT: u32 = 2;
 
-/// Step-variants of a unit without a model (half a second or so), unless it is one trajectory that costs more. Less
+/// Step-variants of a unit without a model, readers included (half a second or so), unless it is one trajectory that costs more. Less
 /// would not pay for publishing its five tables safely, which takes some 30 milliseconds; more would
 /// hold more rows in memory, and lose more by a kill.
 const COST: u64 = 20_000;
@@ -84,8 +84,9 @@ pub fn cut(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<V
     for (model, variants) in plan.groups() {
         let group = group_name(model);
         let variants: Arc<[Variant]> = variants.into_iter().cloned().collect();
-        // A model's work is long and waits for its answers: many small units keep its contexts full.
-        let cost = if model.is_some() { 1 } else { COST };
+        // A model's work is long and waits for its answers: many small units keep its contexts full. Readers are
+        // models, too.
+        let cost = if model.is_some() || !plan.readers.is_empty() { 1 } else { COST };
         for (row_group, trajectories) in pieces(data, selection, cost / variants.len() as u64) {
             let ids: Vec<&str> = trajectories.iter().map(|&i| data.entries()[i].id.as_str()).collect();
             units.push(Unit {

@@ -2,14 +2,16 @@
 //!
 //! For every two retention scores that the rows hold: Spearman's rank correlation of their pooled values
 //! over the variants, -1 to 1, with Kendall's tau-b beside it, for all triggers together and for each
-//! alone. Interval: in each resample of the clusters every variant's pooled values are computed anew and
+//! alone (where it has not all the variants). What several readers scored is a score by each of them. Interval: in each resample of the clusters every variant's pooled values are computed anew and
 //! ranked again; percentiles, widened to hold the value (see [`super::bootstrap::percentile_estimate`]).
 //! Null under 4 variants, or where a score is the same for all.
+
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
 use super::bootstrap::{Estimate, percentile_estimate};
-use super::lines::{Line, Lines, RETENTIONS};
+use super::lines::{Line, Lines};
 use super::pages::{Page, Part, estimate_columns, number, shown};
 use super::ranks::{Order, kendall_tau_b, spearman};
 use super::series::Series;
@@ -17,11 +19,13 @@ use super::tables::Table;
 
 /// Fewer variants can hardly be out of order.
 const MIN_LINES: usize = 4;
+/// What the first scope is called.
+const ALL: &str = "all triggers";
 
 struct Row<'a> {
     /// A trigger, or all of them.
     scope: String,
-    metrics: [&'static str; 2],
+    metrics: [String; 2],
     rho: Estimate,
     tau_b: Option<f64>,
     n_lines: usize,
@@ -38,28 +42,33 @@ struct Gap<'a> {
 /// The page, or why there is none.
 pub(super) fn page(lines: &Lines) -> Result<Page, String> {
     let side = lines.side_by_side(lines.main());
+    let retentions = lines.retentions();
     let series: Vec<Vec<Series>> = side
         .lines
         .par_iter()
-        .map(|l| RETENTIONS.iter().map(|m| lines.series(l, m, Some(&side.only))).collect())
+        .map(|l| retentions.iter().map(|m| lines.series(l, m, Some(&side.only))).collect())
         .collect();
-    let mut scopes = vec![("all triggers".to_owned(), (0..side.lines.len()).collect::<Vec<_>>())];
+    let mut scopes = vec![(ALL.to_owned(), (0..side.lines.len()).collect::<Vec<_>>())];
     let mut start = 0;
     for under in side.lines.chunk_by(|a, b| a.trigger == b.trigger) {
         scopes.push((under[0].trigger.clone(), (start..start + under.len()).collect()));
         start += under.len();
     }
-    let mut rows = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
+    // The variants of a pair of scores over all triggers: where one trigger has them all, it would say the same again.
+    let mut of_all: BTreeMap<[usize; 2], usize> = BTreeMap::new();
     for (scope, members) in scopes {
-        for b in 0..RETENTIONS.len() {
+        for b in 0..retentions.len() {
             for a in 0..b {
                 let with_both = |i: &&usize| [a, b].iter().all(|m| series[**i][*m].pooled.value.is_some());
                 let members: Vec<usize> = members.iter().filter(with_both).copied().collect();
-                if members.len() >= MIN_LINES {
+                let n_all = *of_all.entry([a, b]).or_insert(members.len());
+                let is_new = scope == ALL || members.len() < n_all;
+                if members.len() >= MIN_LINES && is_new {
                     let pairs: Vec<[&Series; 2]> =
                         members.iter().map(|&i| [&series[i][a], &series[i][b]]).collect();
                     let named: Vec<&Line> = members.iter().map(|&i| side.lines[i]).collect();
-                    let metrics = [RETENTIONS[a], RETENTIONS[b]];
+                    let metrics = [a, b].map(|m| retentions[m].clone());
                     rows.push(row(scope.clone(), metrics, &named, &pairs, lines.draws.n_resamples()));
                 }
             }
@@ -83,11 +92,12 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
             side.remark(),
             lines.draws.n_resamples(),
             lines.resampling.seed,
-            RETENTIONS.join(", ")
+            retentions.join(", ")
         ),
         parts: vec![part(&rows)],
         notes: format!(
             "- *where they differ most*: the variant whose two ranks (1 is best) are farthest apart.\n\
+             - A trigger that has all variants of two scores has no line of its own.\n\
              - Over all triggers, agreement is partly that of how much is kept: `full` is first and `drop-all` near the \
              end by any score. Within a trigger it says more.\n\
              - Scores of annotated truth ask about what was compressed, which depends on the trigger: they compare within a \
@@ -101,7 +111,7 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
 
 fn row<'a>(
     scope: String,
-    metrics: [&'static str; 2],
+    metrics: [String; 2],
     lines: &[&'a Line],
     pairs: &[[&Series; 2]],
     n_resamples: usize,
@@ -158,8 +168,8 @@ fn widest<'a>(lines: &[&'a Line], x: &[f64], y: &[f64]) -> Option<Gap<'a>> {
 fn table(rows: &[Row]) -> Table {
     let mut t = Table::new("agreement");
     t.text("scope", "a trigger, or `all triggers`", rows.iter().map(|r| Some(r.scope.clone())));
-    t.text("metric_a", "one score", rows.iter().map(|r| Some(r.metrics[0].to_owned())));
-    t.text("metric_b", "the other", rows.iter().map(|r| Some(r.metrics[1].to_owned())));
+    t.text("metric_a", "one score", rows.iter().map(|r| Some(r.metrics[0].clone())));
+    t.text("metric_b", "the other", rows.iter().map(|r| Some(r.metrics[1].clone())));
     estimate_columns(
         &mut t,
         "spearman",
@@ -222,8 +232,8 @@ fn part(rows: &[Row]) -> Part {
             .map(|r| {
                 vec![
                     r.scope.clone(),
-                    r.metrics[0].to_owned(),
-                    r.metrics[1].to_owned(),
+                    r.metrics[0].clone(),
+                    r.metrics[1].clone(),
                     shown(&r.rho, true),
                     number(r.tau_b, 3),
                     r.n_lines.to_string(),
@@ -240,7 +250,7 @@ mod tests {
 
     #[test]
     fn scores_agree_but_for_the_variants_that_change_places() {
-        let line = |label: &str, need, surface| {
+        let line = |label: &str, need: f64, surface: f64| {
             let both = [(need, 1.0); 5];
             Line::by_hand(label, &[("need_retention", &both), ("surface_retention", &[(surface, 1.0); 5])])
         };
@@ -254,11 +264,11 @@ mod tests {
         let page = page(&lines).unwrap();
         // Ranks 4 3 2 1 and 3 4 2 1: 1 - 6 * 2 / (4 * 15); every resample says the same.
         let rows = &page.parts[0].rows;
-        assert_eq!(rows.len(), 2);
+        assert_eq!(rows.len(), 1, "one trigger is all of them");
         assert_eq!(
-            rows[1][..],
+            rows[0][..],
             [
-                "t",
+                "all triggers",
                 "need_retention",
                 "surface_retention",
                 "0.800 [0.80, 0.80]",
@@ -267,7 +277,43 @@ mod tests {
                 "a @ t: 4 and 3"
             ]
         );
+        let of_two = ["a @ t", "b @ t", "c @ t", "d @ t", "e @ u"];
+        let of_two =
+            of_two.iter().zip(1..).map(|(label, n)| line(label, f64::from(n) / 10.0, f64::from(n) / 10.0));
+        let two = Lines::by_hand(of_two.collect(), 5);
+        let scopes: Vec<String> =
+            super::page(&two).unwrap().parts[0].rows.iter().map(|r| r[0].clone()).collect();
+        assert_eq!(scopes, ["all triggers", "t"]);
         let few = Lines::by_hand(vec![line("a @ t", 0.1, 0.2), line("b @ t", 0.2, 0.1)], 5);
         assert!(super::page(&few).err().unwrap().contains("than 4 variants"));
+    }
+
+    /// Two readers that see it the other way round, side by side.
+    #[test]
+    fn each_reader_is_a_score_of_its_own() {
+        let line = |label: &str, one: f64, other: f64| {
+            let (need, one, other) = ([(one, 1.0); 5], [(one, 1.0); 5], [(other, 1.0); 5]);
+            let scores = [
+                ("need_retention", &need[..]),
+                ("likelihood_retention", &one[..]),
+                ("likelihood_retention by one", &one[..]),
+                ("likelihood_retention by other", &other[..]),
+            ];
+            Line::by_hand(label, &scores)
+        };
+        let n = [0.1, 0.2, 0.3, 0.4];
+        let all =
+            n.iter().zip(["a @ t", "b @ t", "c @ t", "d @ t"]).map(|(x, label)| line(label, *x, 1.0 - x));
+        let page = page(&Lines::by_hand(all.collect(), 5)).unwrap();
+        let rows: Vec<(&str, &str, &str)> =
+            page.parts[0].rows.iter().map(|r| (&*r[1], &*r[2], r[3].split(' ').next().unwrap())).collect();
+        assert_eq!(
+            rows,
+            [
+                ("need_retention", "likelihood_retention by one", "1.000"),
+                ("need_retention", "likelihood_retention by other", "-1.000"),
+                ("likelihood_retention by one", "likelihood_retention by other", "-1.000"),
+            ]
+        );
     }
 }

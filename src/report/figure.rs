@@ -105,12 +105,13 @@ const SHAPES: [Shape; 7] = [
 ];
 
 /// The controls that every run has, in black.
-const CONTROLS: [(&str, Shape, bool); 7] = [
+const CONTROLS: [(&str, Shape, bool); 8] = [
     (FULL, Shape::Circle, true),
     ("drop-all", Shape::Cross, true),
     ("random", Shape::Circle, false),
     (ORACLE, Shape::Diamond, false),
     ("atom-bag", Shape::Square, false),
+    ("chatter", Shape::Pentagon, false),
     ("echo", Shape::Triangle, false),
     ("shuffle", Shape::TriangleDown, false),
 ];

@@ -75,26 +75,16 @@ const fn measure(
     Measure { name, metric, set, terms }
 }
 
-/// The pooled value of a score, its floor, its ceiling, and where it stands between them, 0 to 1.
-pub(super) struct Placed {
-    pub(super) value: &'static str,
-    pub(super) floor: &'static str,
-    pub(super) ceiling: &'static str,
-    pub(super) between: &'static str,
-    pub(super) room: &'static str,
-}
+/// Of a score with a floor and a ceiling: what is added to its name, and the terms. The pooled value, floor and ceiling, where the
+/// value stands between them (0 to 1), and how far apart they are.
+const PARTS: [(&str, fn(&Score) -> Option<[f64; 2]>); 5] =
+    [("", value), (" floor", random), (" ceiling", oracle), (" between", efficiency), (" room", room)];
 
 macro_rules! placed {
     ($($name:ident = $metric:literal, $set:expr;)+) => {
         /// Scores of the annotated truth at the end of a run.
         pub(super) mod placed {
-            $(pub(in super::super) const $name: super::Placed = super::Placed {
-                value: $metric,
-                floor: concat!($metric, " floor"),
-                ceiling: concat!($metric, " ceiling"),
-                between: concat!($metric, " between"),
-                room: concat!($metric, " room"),
-            };)+
+            $(pub(in super::super) const $name: &str = $metric;)+
         }
 
         static PLACED: &[Measure] = &[$(
@@ -117,6 +107,7 @@ placed! {
     SALIENCE_PRECISION_SIMILAR = "salience_precision_similar", Set::Whole;
     SALIENCE_F1_SIMILAR = "salience_f1_similar", Set::Whole;
     PROBE_ACCURACY = "probe_accuracy", Set::Whole;
+    PROBE_PROBABILITY = "probe_probability", Set::Whole;
     JUDGE = "judge", Set::Whole;
     GOAL_COHERENCE = "goal_coherence", Set::Whole;
     LIKELIHOOD_RETENTION = "likelihood_retention", Set::Whole;
@@ -160,6 +151,14 @@ static MEASURES: &[Measure] = &[
     measure("artifact probes", "probe_support", Set::Stratum("point=end kind=artifact"), value),
     measure("continuation probes", "probe_support", Set::Stratum("point=end kind=continuation"), value),
     measure("decision probes", "probe_support", Set::Stratum("point=end kind=decision"), value),
+    measure("goal answers", "probe_accuracy", Set::Stratum("point=end kind=goal"), value),
+    measure("constraint answers", "probe_accuracy", Set::Stratum("point=end kind=constraint"), value),
+    measure("artifact answers", "probe_accuracy", Set::Stratum("point=end kind=artifact"), value),
+    measure("continuation answers", "probe_accuracy", Set::Stratum("point=end kind=continuation"), value),
+    measure("decision answers", "probe_accuracy", Set::Stratum("point=end kind=decision"), value),
+    measure("probe_cut_share", "probe_cut_share", Set::Whole, value),
+    measure("likelihood_excluded", "likelihood_excluded", Set::Whole, value),
+    measure("likelihood_cut", "likelihood_cut", Set::Whole, value),
     measure("judged relevance", "judge", Set::Stratum("point=end criterion=relevance"), value),
     measure("of atoms", "likelihood_retention", Set::Stratum("of=atoms"), value),
     measure("of atoms, shuffled", "likelihood_retention", Set::Stratum("of=atoms"), random),
@@ -190,17 +189,29 @@ fn measures() -> impl Iterator<Item = &'static Measure> {
 }
 
 /// Scores that all say how much was kept, each in its way. Not every run has all of them.
-pub(super) const RETENTIONS: [&str; 9] = [
+pub(super) const RETENTIONS: [&str; 10] = [
     "need_retention",
     "surface_retention",
     "likelihood_retention",
     "probe_accuracy",
+    "probe_probability",
     "probe_support",
     "constraint_retention",
     "salience_recall",
     "goal_coherence",
     "judge",
 ];
+
+/// Those of them that a reader gives. Of several readers each has a measure of its own: the score's name, [`BY`], its name.
+const BY_READERS: [&str; 4] = ["likelihood_retention", "probe_accuracy", "probe_probability", "judge"];
+const BY: &str = " by ";
+
+/// Whether this is what a reader says of a score, and not its floor or another part.
+fn is_by(name: &str, metric: &str) -> bool {
+    name.strip_prefix(metric)
+        .and_then(|rest| rest.strip_prefix(BY))
+        .is_some_and(|reader| !reader.contains(' '))
+}
 
 /// What a trajectory adds to a measure.
 #[derive(Clone, Debug, PartialEq)]
@@ -230,17 +241,29 @@ impl Terms {
                 Set::Stratum(stratum) => get(stratum),
             }
         };
+        let term = |of: fn(&Score) -> Option<[f64; 2]>| {
+            move |s: &Score| {
+                let [top, bottom] = of(s)?;
+                Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
+            }
+        };
         let terms = |m: &Measure| -> Vec<Term> {
             let rows = rows(m.metric, m.set).into_iter().flatten().filter(|s| s.weight > 0.0);
-            rows.filter_map(|s| {
-                let [top, bottom] = (m.terms)(s)?;
-                Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
-            })
-            .collect()
+            rows.filter_map(term(m.terms)).collect()
         };
         let mut cells = vec![false; n_trajectories];
         scores.values().flatten().for_each(|s| cells[s.trajectory as usize] = true);
-        Terms { by_measure: measures().map(|m| (m.name.to_owned(), terms(m))).collect(), cells }
+        let mut by_measure: BTreeMap<_, _> = measures().map(|m| (m.name.to_owned(), terms(m))).collect();
+        for ((metric, stratum), rows) in scores.iter().filter(|((m, _), _)| BY_READERS.contains(&&**m)) {
+            let at = stratum.strip_prefix(AT_END).unwrap_or(stratum).trim_start();
+            let Some(reader) = at.strip_prefix("scorer=") else { continue };
+            for (part, of) in PARTS {
+                let name = format!("{metric}{BY}{reader}{part}");
+                by_measure
+                    .insert(name, rows.iter().filter(|s| s.weight > 0.0).filter_map(term(of)).collect());
+            }
+        }
+        Terms { by_measure, cells }
     }
 
     /// Adds what a claim asks for.
@@ -391,7 +414,8 @@ impl Lines {
             .iter()
             .map(|terms| {
                 let mut sums = vec![[0.0; 2]; self.draws.n_clusters];
-                for term in terms.by_measure[measure].iter().filter(counts) {
+                // A reader may have no score of this line.
+                for term in terms.by_measure.get(measure).into_iter().flatten().filter(counts) {
                     let sum = &mut sums[self.clusters[term.trajectory as usize] as usize];
                     *sum = [sum[0] + term.top, sum[1] + term.bottom];
                     trajectories.insert(term.trajectory);
@@ -402,6 +426,22 @@ impl Lines {
             .collect();
         let n_items = n_items / seeds.len() as u64;
         Series { n_trajectories: trajectories.len(), n_items, ..Series::of(&self.draws, seeds, line.stream) }
+    }
+
+    /// The scores that several readers gave, by each.
+    pub(super) fn by_reader(&self) -> BTreeSet<String> {
+        let names = self.all.iter().flat_map(|line| &line.terms).flat_map(|terms| terms.by_measure.keys());
+        names.filter(|name| BY_READERS.iter().any(|metric| is_by(name, metric))).cloned().collect()
+    }
+
+    /// The scores that say how much was kept; each reader's where there are several.
+    pub(super) fn retentions(&self) -> Vec<String> {
+        let by_reader = self.by_reader();
+        let names = |metric: &str| -> Vec<String> {
+            let each: Vec<String> = by_reader.iter().filter(|name| is_by(name, metric)).cloned().collect();
+            if each.is_empty() { vec![metric.to_owned()] } else { each }
+        };
+        RETENTIONS.iter().flat_map(|metric| names(metric)).collect()
     }
 
     /// The median over trajectories, with a percentile interval: leaving a cluster out says little of a median's spread.

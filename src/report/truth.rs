@@ -5,7 +5,7 @@
 //! where floor and ceiling differ by less than 0.02. What has no floor (outcomes, honesty) stands raw.
 
 use super::bootstrap::Estimate;
-use super::lines::{Line, Lines, Placed, placed};
+use super::lines::{Line, Lines, placed};
 use super::pages::{Page, Part, estimate_columns, number, shown};
 use super::tables::Table;
 
@@ -13,13 +13,14 @@ use super::tables::Table;
 const MIN_ROOM: f64 = 0.02;
 
 /// Scores with a floor and a ceiling, with their headings.
-const PLACED: [(&str, Placed); 15] = [
+const PLACED: [(&str, &str); 16] = [
     ("Salience recall: annotated spans that still stand in the context verbatim", placed::SALIENCE_RECALL),
     ("Salience precision: words kept that belong to such spans", placed::SALIENCE_PRECISION),
     ("Salience F1", placed::SALIENCE_F1),
     ("Constraints held: preserved or paraphrased", placed::CONSTRAINT_RETENTION),
     ("Probes supported: questions that can still be answered from the context", placed::PROBE_SUPPORT),
     ("Probes answered by a model that reads the context", placed::PROBE_ACCURACY),
+    ("How likely that model finds the right answers, among the choices", placed::PROBE_PROBABILITY),
     ("Spans in the context, in the same or other words (cosine of at least 0.85)", placed::SALIENCE_SIMILAR),
     (
         "Sentences kept that say what such spans say, one to one; floor: the scope's own sentences",
@@ -70,8 +71,26 @@ const BY_TYPE: [&str; 5] =
 const BY_KIND: [&str; 5] =
     ["goal probes", "constraint probes", "artifact probes", "continuation probes", "decision probes"];
 
-/// Likelihood retention: pooled, the median of the runs, and of the tokens of atoms alone beside its floor.
-const LIKELIHOOD: [&str; 4] = ["likelihood_retention", MEDIAN, "of atoms", "of atoms, shuffled"];
+/// Such questions that a model answers rightly, by their kind, and how often it could not read the whole context.
+const ANSWERS: [&str; 6] = [
+    "goal answers",
+    "constraint answers",
+    "artifact answers",
+    "continuation answers",
+    "decision answers",
+    "probe_cut_share",
+];
+
+/// Likelihood retention: pooled, the median of the runs, and of the tokens of atoms alone beside its floor; decisions left out and
+/// events that did not fit.
+const LIKELIHOOD: [&str; 6] = [
+    "likelihood_retention",
+    MEDIAN,
+    "of atoms",
+    "of atoms, shuffled",
+    "likelihood_excluded",
+    "likelihood_cut",
+];
 const MEDIAN: &str = "median of runs";
 
 /// How close the context comes to the goal in force: by vectors, and by a model.
@@ -82,10 +101,13 @@ const ITEMS: [&str; 4] = ["item_recall", "item_precision", "item_fidelity", "ite
 
 const HONESTY: [&str; 4] = ["fabrication_rate", "quote_fidelity", "degenerate_rate", "violation_rate"];
 
+/// Scores whose floor is the greater number.
+const LOWER_IS_BETTER: [&str; 2] = [placed::STALE_VALUE_SHARE, placed::MID_SUBTASK_SHARE];
+
 /// A score of a variant.
 struct Row {
     label: String,
-    measure: &'static str,
+    measure: String,
     value: Estimate,
     floor: Option<f64>,
     ceiling: Option<f64>,
@@ -105,9 +127,10 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
         ("What became of the constraints", &OUTCOMES[..]),
         ("Spans kept, by type", &BY_TYPE[..]),
         ("Probes supported, by kind", &BY_KIND[..]),
+        ("Probes answered by a model, by kind; contexts cut to its window", &ANSWERS[..]),
         ("Goal coherence, side by side: by vectors (the goal in force, where it was stated in what is compressed); by a model's rating of relevance", &COHERENCE[..]),
         ("By compression point: the first, second and third", &BY_POINT[..]),
-        ("Likelihood retention: pooled; the median of the runs (percentile interval); of the tokens of atoms alone, and these with the words shuffled", &LIKELIHOOD[..]),
+        ("Likelihood retention: pooled; the median of the runs (percentile interval); of the tokens of atoms alone, and these with the words shuffled; decisions left out, since the past tells nothing of them; events cut to the window", &LIKELIHOOD[..]),
         ("Items that a strategy picked: one item to one annotated span; as the source has them; found there", &ITEMS[..]),
         ("Honesty of generated text", &HONESTY[..]),
     ]
@@ -121,10 +144,14 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
     if sections.is_empty() {
         return Err("no trajectory of the run is annotated, or nothing annotated was compressed".to_owned());
     }
+    let readers = lines.by_reader();
+    let by_reader: Vec<Row> =
+        main.iter().flat_map(|line| readers.iter().map(|name| placed_row(lines, line, name))).collect();
     let mut parts: Vec<Part> = sections.iter().map(|(heading, rows)| placed_part(heading, rows)).collect();
     parts.extend(grids.iter().map(|(heading, measures, rows)| grid_part(heading, measures, rows)));
-    let rows: Vec<Row> =
-        sections.into_iter().flat_map(|s| s.1).chain(grids.into_iter().flat_map(|g| g.2)).collect();
+    parts.extend((!by_reader.is_empty()).then(|| reader_part(&by_reader)));
+    let sections = sections.into_iter().flat_map(|s| s.1);
+    let rows: Vec<Row> = sections.chain(grids.into_iter().flat_map(|g| g.2)).chain(by_reader).collect();
     Ok(Page {
         table: table(&rows),
         title: "Annotated truth",
@@ -149,29 +176,28 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
     })
 }
 
-fn placed_row(lines: &Lines, line: &Line, score: &Placed) -> Row {
-    let pooled = |measure| lines.series(line, measure, None).pooled.value;
-    let between = match pooled(score.room) {
-        Some(room) if room.abs() >= MIN_ROOM => lines.series(line, score.between, None).estimate(),
-        Some(room) => Estimate::null(format!("floor and ceiling differ by {room:.3}")),
+fn placed_row(lines: &Lines, line: &Line, score: &str) -> Row {
+    let pooled = |part: &str| lines.series(line, &format!("{score} {part}"), None).pooled.value;
+    let upwards = if LOWER_IS_BETTER.contains(&score) { -1.0 } else { 1.0 };
+    let between = match pooled("room") {
+        Some(room) if room * upwards >= MIN_ROOM => {
+            lines.series(line, &format!("{score} between"), None).estimate()
+        }
+        // Who does worse with everything than with nothing, by chance, has no scale.
+        Some(room) => Estimate::null(format!("the ceiling is {room:.3} above the floor")),
         None => Estimate::null("no data"),
     };
-    Row {
-        floor: pooled(score.floor),
-        ceiling: pooled(score.ceiling),
-        between,
-        ..raw_row(lines, line, score.value)
-    }
+    Row { floor: pooled("floor"), ceiling: pooled("ceiling"), between, ..raw_row(lines, line, score) }
 }
 
-fn raw_row(lines: &Lines, line: &Line, measure: &'static str) -> Row {
+fn raw_row(lines: &Lines, line: &Line, measure: &str) -> Row {
     let value = match measure {
-        MEDIAN => lines.median(line, placed::LIKELIHOOD_RETENTION.value),
+        MEDIAN => lines.median(line, placed::LIKELIHOOD_RETENTION),
         _ => lines.series(line, measure, None).estimate(),
     };
     Row {
         label: line.label.clone(),
-        measure,
+        measure: measure.to_owned(),
         value,
         floor: None,
         ceiling: None,
@@ -214,13 +240,36 @@ fn grid_part(heading: &str, measures: &[&'static str], rows: &[Row]) -> Part {
     }
 }
 
+/// Where a score was given by several readers: each of them.
+fn reader_part(rows: &[Row]) -> Part {
+    let cells = |row: &Row| {
+        let counts = format!("{}/{}/{}", row.value.n_items, row.value.n_trajectories, row.value.n_clusters);
+        vec![
+            row.label.clone(),
+            row.measure.clone(),
+            shown(&row.value, true),
+            number(row.floor, 3),
+            number(row.ceiling, 3),
+            shown(&row.between, true),
+            counts,
+        ]
+    };
+    Part {
+        heading: Some(
+            "Scores by several readers: each of them (above stands the first that is asked)".to_owned(),
+        ),
+        header: vec!["variant", "score", "value", "floor", "ceiling", "placed", "n"],
+        rows: rows.iter().filter(|row| row.value.value.is_some()).map(cells).collect(),
+    }
+}
+
 fn table(rows: &[Row]) -> Table {
     let mut t = Table::new("truth");
     t.text("label", "the variant", rows.iter().map(|r| Some(r.label.clone())));
     t.text(
         "measure",
-        "the score; with a number, after that compression; an outcome of constraints by its name",
-        rows.iter().map(|r| Some(r.measure.to_owned())),
+        "the score; with a number, after that compression; an outcome of constraints by its name; ` by NAME`: one of several readers",
+        rows.iter().map(|r| Some(r.measure.clone())),
     );
     estimate_columns(&mut t, "value", "pooled over trajectories, raw, 0 to 1", rows.iter().map(|r| &r.value));
     t.fraction("floor", "the larger of drop-all and the shuffled text", rows.iter().map(|r| r.floor));

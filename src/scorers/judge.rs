@@ -5,7 +5,7 @@
 //! scope, nothing else. Small models are poor judges: its agreement with the annotated truth stands in the report's page
 //! `agreement`, and it is no headline. Floor: the larger of nothing at all and the same words shuffled; ceiling: the scope.
 
-use super::readers::{Readers, scored};
+use super::readers::{Readers, scored, strata};
 use super::truth::{Ground, Truth};
 use super::{Entry, Rows};
 use crate::models::labels::{DIGITS, normalise};
@@ -29,6 +29,7 @@ pub(super) fn score(
 ) -> anyhow::Result<()> {
     let mut known = truth.annotations.goals.iter().filter(|goal| goal.step < ground.point.until);
     let Some(goal) = known.next_back().filter(|_| ground.is_end()) else { return Ok(()) };
+    let scorers = readers.asked("judge");
     let log = ground.log;
     // In the order of a tally's contexts.
     let notes = [
@@ -37,7 +38,7 @@ pub(super) fn score(
         String::new(),
         ground.shuffled.clone(),
     ];
-    for (number, (_, model)) in readers.scorers.iter().enumerate() {
+    for (number, (_, model)) in scorers.iter().enumerate() {
         let mut ratings: [Option<[f64; 6]>; 4] = [None; 4];
         for (note, rating) in notes.iter().zip(&mut ratings) {
             let calls = CRITERIA.iter().map(|criterion| call(&goal.text, note, criterion));
@@ -53,7 +54,7 @@ pub(super) fn score(
             row.floor = Some(nothing.max(shuffled));
             row.ceiling = Some(full);
         };
-        for stratum in readers.strata(number, &ground.stratum(None)) {
+        for stratum in strata(&scorers, number, &ground.stratum(None)) {
             add(stratum, [variant, full, nothing, shuffled].map(mean));
         }
         for (at, criterion) in CRITERIA.iter().enumerate().filter(|_| number == 0) {

@@ -20,7 +20,7 @@
 use std::ops::Range;
 
 use super::points::{Point, points};
-use super::readers::{Readers, scored};
+use super::readers::{Readers, scored, strata};
 use super::{Entry, Rows, ratio};
 use crate::context::{said, speaker};
 use crate::experiment::replay::Run;
@@ -59,13 +59,14 @@ const TOKENS_EACH: f64 = 1.3;
 /// # Errors
 /// A scorer answers nothing any more.
 pub fn score(log: &Log, run: &Run, readers: &Readers, seed: u64, rows: &mut Rows) -> anyhow::Result<()> {
-    if readers.scorers.is_empty() {
+    let scorers = readers.asked("likelihood");
+    if scorers.is_empty() {
         return Ok(());
     }
     let points = points(log, run);
     let events: Vec<(&Point<'_>, usize)> =
         points.iter().filter_map(|point| Some((point, point.number?))).collect();
-    for (number, (_, model)) in readers.scorers.iter().enumerate() {
+    for (number, (_, model)) in scorers.iter().enumerate() {
         let mut all: Vec<Decision> = Vec::new();
         let (mut n_cut, mut n_events) = (0, 0);
         for &(point, event) in &events {
@@ -95,7 +96,7 @@ pub fn score(log: &Log, run: &Run, readers: &Readers, seed: u64, rows: &mut Rows
         }
         let told: Vec<&Decision> = all.iter().filter(|d| d.gain(FULL) >= LEAST * d.tokens as f64).collect();
         let sum = |context: usize| told.iter().map(|d| d.gain(context)).sum::<f64>();
-        for stratum in readers.strata(number, "") {
+        for stratum in strata(&scorers, number, "") {
             let value = ratio(sum(VARIANT), sum(FULL));
             let row = rows.push("likelihood_retention", stratum.clone(), value, sum(FULL), told.len() as u64);
             row.floor = ratio(sum(SHUFFLED), sum(FULL));
@@ -108,7 +109,7 @@ pub fn score(log: &Log, run: &Run, readers: &Readers, seed: u64, rows: &mut Rows
         }
         let of_atoms = |context: usize| told.iter().map(|d| d.atoms[EMPTY] - d.atoms[context]).sum::<f64>();
         let n_atoms = told.iter().filter(|d| d.atoms[EMPTY] > 0.0).count();
-        for stratum in readers.strata(number, "of=atoms").into_iter().filter(|_| n_atoms > 0) {
+        for stratum in strata(&scorers, number, "of=atoms").into_iter().filter(|_| n_atoms > 0) {
             // A sum at or below 0 is no whole to have a share of.
             let of = Some(of_atoms(FULL)).filter(|gain| *gain > 0.0);
             let value = of.and_then(|full| ratio(of_atoms(VARIANT), full));

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use super::constraints::{self, Constraint, Outcome, Prepared};
 use super::outcomes;
 use super::points::Point;
-use super::readers::Readers;
+use super::readers::{Readers, strata};
 use super::truth::{Ground, Tally, Truth, VARIANT};
 use super::{Entry, Rows, ratio};
 use crate::models::prompt::{Data, Prompt};
@@ -118,7 +118,8 @@ pub(super) fn score(
     rows: &mut Rows,
 ) -> anyhow::Result<()> {
     let asked: Vec<_> = outcomes::asked(truth, ground).collect();
-    if !ground.is_end() || asked.is_empty() || readers.scorers.is_empty() {
+    let scorers = readers.asked("outcomes");
+    if !ground.is_end() || asked.is_empty() || scorers.is_empty() {
         return Ok(());
     }
     let log = ground.log;
@@ -138,7 +139,7 @@ pub(super) fn score(
         })
         .collect();
     let rules = outcomes::by_rules(ground, &asked);
-    for (number, (_, model)) in readers.scorers.iter().enumerate() {
+    for (number, (_, model)) in scorers.iter().enumerate() {
         let told = by_model(&**model, &questions)?;
         let (mut held, mut agreed) = (Tally::default(), 0);
         let mut each: BTreeMap<&str, Tally> = BTreeMap::new();
@@ -155,7 +156,7 @@ pub(super) fn score(
             by_rules[rules[VARIANT] as usize] += 1;
         }
         let n = held.n as f64;
-        for stratum in readers.strata(number, &ground.stratum(None)) {
+        for stratum in strata(&scorers, number, &ground.stratum(None)) {
             held.push("constraint_retention_by_model", stratum.clone(), rows);
             if held.n > 0 {
                 let row =

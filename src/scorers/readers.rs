@@ -3,7 +3,7 @@
 //! They are named by the experiment (`[scores]`), not by a variant, and are the same for all of them. What `full` and
 //! `drop-all` leave is the same for all variants with the same scopes, and so is asked once: the call cache has the rest.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -14,9 +14,11 @@ use crate::models::{self, Answer, Call, Model, Scores};
 /// The models of an experiment that read.
 #[derive(Default)]
 pub struct Readers {
-    /// By name, in the order of the experiment.
-    pub(super) scorers: Vec<(String, Arc<dyn Model>)>,
+    /// By name, in the order of the experiment, or in that of what is asked.
+    pub(super) scorers: Vec<Scorer>,
     pub(super) embedder: Option<Arc<dyn Model>>,
+    /// Which of the scorers are asked for what; empty: all for all.
+    ask: BTreeMap<String, Vec<String>>,
 }
 
 impl Readers {
@@ -30,16 +32,29 @@ impl Readers {
         Ok(Readers {
             scorers: scorers.collect::<anyhow::Result<_>>()?,
             embedder: named.embedder.as_ref().map(opened).transpose()?,
+            ask: named.ask.clone(),
         })
     }
 
-    /// The stratum of a scorer's rows: of several the first has the plain one, and each has one with its name.
-    pub(super) fn strata(&self, number: usize, plain: &str) -> Vec<String> {
-        let named =
-            format!("{plain}{}scorer={}", if plain.is_empty() { "" } else { " " }, self.scorers[number].0);
-        let has_plain = (number == 0).then(|| plain.to_owned());
-        has_plain.into_iter().chain((self.scorers.len() > 1).then_some(named)).collect()
+    /// The scorers that are asked for this.
+    pub(super) fn asked(&self, what: &str) -> Vec<Scorer> {
+        debug_assert!(plan::Readers::ASKED.contains(&what));
+        if self.ask.is_empty() {
+            return self.scorers.clone();
+        }
+        let named = self.ask.get(what).into_iter().flatten();
+        named.filter_map(|name| self.scorers.iter().find(|scorer| scorer.0 == *name)).cloned().collect()
     }
+}
+
+/// A model by its name.
+pub(super) type Scorer = (String, Arc<dyn Model>);
+
+/// The strata of a scorer's rows: of several the first has the plain one, and each has one with its name.
+pub(super) fn strata(scorers: &[Scorer], number: usize, plain: &str) -> Vec<String> {
+    let named = format!("{plain}{}scorer={}", if plain.is_empty() { "" } else { " " }, scorers[number].0);
+    let has_plain = (number == 0).then(|| plain.to_owned());
+    has_plain.into_iter().chain((scorers.len() > 1).then_some(named)).collect()
 }
 
 /// The likelihoods that a model gives; none for a call that it could not answer.
@@ -70,6 +85,13 @@ pub(super) fn embedded(model: &dyn Model, texts: &[String]) -> anyhow::Result<Ve
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    impl Readers {
+        pub(in super::super) fn asking(self, what: &[&str]) -> Self {
+            let all: Vec<String> = self.scorers.iter().map(|scorer| scorer.0.clone()).collect();
+            Readers { ask: what.iter().map(|what| ((*what).to_owned(), all.clone())).collect(), ..self }
+        }
+    }
     use crate::models::scripted::Scripted;
     use crate::models::{Card, TokenScore};
 
@@ -106,6 +128,10 @@ pub(super) mod tests {
             values.iter_mut().for_each(|x| *x /= norm);
             Some(Ok(Answer::Vector { values, cut_tokens: 0 }))
         });
-        Readers { scorers: vec![("words".to_owned(), Arc::new(scorer))], embedder: Some(Arc::new(embedder)) }
+        Readers {
+            scorers: vec![("words".to_owned(), Arc::new(scorer))],
+            embedder: Some(Arc::new(embedder)),
+            ask: BTreeMap::new(),
+        }
     }
 }

@@ -196,6 +196,10 @@ mod tests {
 
     /// The same, with what was recalled for the decision that followed.
     fn rows_recalling(text: &str, recalled: &[&str]) -> Rows {
+        rows_read(text, recalled, &reader())
+    }
+
+    fn rows_read(text: &str, recalled: &[&str], readers: &Readers) -> Rows {
         let log = log();
         let block = |text: &str| {
             let content = Content::Generated { text: text.to_owned() };
@@ -208,7 +212,7 @@ mod tests {
             Recall { decision: event.decision, until: 7, blocks, details: vec![], work: Work::default() };
         let run = Run { events: vec![event], recalls: vec![recall], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
-        score(&Truth::of(&log).unwrap(), &log, &run, &reader(), 1, &mut rows).unwrap();
+        score(&Truth::of(&log).unwrap(), &log, &run, readers, 1, &mut rows).unwrap();
         rows
     }
 
@@ -284,6 +288,19 @@ mod tests {
         );
         let row = kept.rows.iter().find(|row| row.metric == "constraint_outcome_agreement").unwrap();
         assert_eq!((row.value, row.chance, row.n), (Some(1.0), Some(1.0), 1));
+    }
+
+    #[test]
+    fn readers_are_asked_for_what_the_experiment_names() {
+        let asked = |ask: &[&str]| {
+            let rows = rows_read("My cat comes along.", &[], &reader().asking(ask));
+            let of = |metric: &str| rows.rows.iter().any(|row| row.metric == metric);
+            ["probe_accuracy", "probe_probability", "constraint_retention_by_model"].map(of)
+        };
+        assert_eq!(asked(&[]), [true, true, true]);
+        assert_eq!(asked(&["likelihood", "probes"]), [true, true, false]);
+        assert_eq!(asked(&["judge"]), [false, false, false]);
+        assert_eq!(asked(&["outcomes"]), [false, false, true]);
     }
 
     #[test]

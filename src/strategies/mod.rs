@@ -19,6 +19,7 @@ use crate::trajectory::Kind;
 
 mod anchored;
 pub mod atom_bag;
+mod chatter;
 mod codex;
 mod codex_tail;
 mod core_notes;
@@ -304,6 +305,7 @@ pub struct Entry {
 pub static ALL: &[Entry] = &[
     anchored::ENTRY,
     atom_bag::ENTRY,
+    chatter::ENTRY,
     codex::ENTRY,
     codex_tail::ENTRY,
     core_notes::ENTRY,

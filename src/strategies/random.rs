@@ -29,7 +29,7 @@ impl Strategy for Random {
 
 /// Draws spans without replacement until the budget is used up; the last one is cut to fit.
 /// Returns the pieces in order of the text.
-fn choose(
+pub(super) fn choose(
     log: &Log,
     tokenizer: &Tokenizer,
     spans: &[u32],
