@@ -146,16 +146,16 @@ static MEASURES: &[Measure] = &[
     measure("decision spans", "salience_recall", Set::Stratum("point=end type=decision"), value),
     measure("fact spans", "salience_recall", Set::Stratum("point=end type=fact"), value),
     measure("tool_output spans", "salience_recall", Set::Stratum("point=end type=tool_output"), value),
-    measure("goal probes", "probe_support", Set::Stratum("point=end kind=goal"), value),
-    measure("constraint probes", "probe_support", Set::Stratum("point=end kind=constraint"), value),
-    measure("artifact probes", "probe_support", Set::Stratum("point=end kind=artifact"), value),
-    measure("continuation probes", "probe_support", Set::Stratum("point=end kind=continuation"), value),
-    measure("decision probes", "probe_support", Set::Stratum("point=end kind=decision"), value),
-    measure("goal answers", "probe_accuracy", Set::Stratum("point=end kind=goal"), value),
-    measure("constraint answers", "probe_accuracy", Set::Stratum("point=end kind=constraint"), value),
-    measure("artifact answers", "probe_accuracy", Set::Stratum("point=end kind=artifact"), value),
-    measure("continuation answers", "probe_accuracy", Set::Stratum("point=end kind=continuation"), value),
-    measure("decision answers", "probe_accuracy", Set::Stratum("point=end kind=decision"), value),
+    measure("goal probes", "probe_support", Set::Stratum("kind=goal point=end"), value),
+    measure("constraint probes", "probe_support", Set::Stratum("kind=constraint point=end"), value),
+    measure("artifact probes", "probe_support", Set::Stratum("kind=artifact point=end"), value),
+    measure("continuation probes", "probe_support", Set::Stratum("kind=continuation point=end"), value),
+    measure("decision probes", "probe_support", Set::Stratum("kind=decision point=end"), value),
+    measure("goal answers", "probe_accuracy", Set::Stratum("kind=goal point=end"), value),
+    measure("constraint answers", "probe_accuracy", Set::Stratum("kind=constraint point=end"), value),
+    measure("artifact answers", "probe_accuracy", Set::Stratum("kind=artifact point=end"), value),
+    measure("continuation answers", "probe_accuracy", Set::Stratum("kind=continuation point=end"), value),
+    measure("decision answers", "probe_accuracy", Set::Stratum("kind=decision point=end"), value),
     measure("probe_cut_share", "probe_cut_share", Set::Whole, value),
     measure("likelihood_excluded", "likelihood_excluded", Set::Whole, value),
     measure("likelihood_cut", "likelihood_cut", Set::Whole, value),
@@ -632,6 +632,16 @@ impl Lines {
 mod tests {
     use super::super::synthetic::{BUDGETS, write_run};
     use super::*;
+
+    /// Scores are kept under canonical strata: another order of the same keys would find nothing.
+    #[test]
+    fn strata_of_measures_are_canonical() {
+        for measure in measures() {
+            if let Set::Stratum(stratum) = measure.set {
+                assert_eq!(crate::report::load::Stratum::parse(stratum).to_string(), stratum);
+            }
+        }
+    }
 
     #[test]
     fn seeds_are_one_line_and_failed_cells_are_known() {
