@@ -20,7 +20,7 @@ pub(super) struct Measure {
     pub(super) name: &'static str,
     metric: &'static str,
     set: Set,
-    terms: fn(&Score) -> Option<[f64; 2]>,
+    terms: PooledTerms,
 }
 
 /// The rows of a metric that a measure reads.
@@ -66,18 +66,16 @@ fn room(s: &Score) -> Option<[f64; 2]> {
     Some([(s.ceiling? - s.floor?) * s.weight, s.weight])
 }
 
-const fn measure(
-    name: &'static str,
-    metric: &'static str,
-    set: Set,
-    terms: fn(&Score) -> Option<[f64; 2]>,
-) -> Measure {
+const fn measure(name: &'static str, metric: &'static str, set: Set, terms: PooledTerms) -> Measure {
     Measure { name, metric, set, terms }
 }
 
+/// Top and bottom of what a row adds to a pooled value.
+type PooledTerms = fn(&Score) -> Option<[f64; 2]>;
+
 /// Of a score with a floor and a ceiling: what is added to its name, and the terms. The pooled value, floor and ceiling, where the
 /// value stands between them (0 to 1), and how far apart they are.
-const PARTS: [(&str, fn(&Score) -> Option<[f64; 2]>); 5] =
+const PARTS: [(&str, PooledTerms); 5] =
     [("", value), (" floor", random), (" ceiling", oracle), (" between", efficiency), (" room", room)];
 
 macro_rules! placed {
@@ -241,7 +239,7 @@ impl Terms {
                 Set::Stratum(stratum) => get(stratum),
             }
         };
-        let term = |of: fn(&Score) -> Option<[f64; 2]>| {
+        let term = |of: PooledTerms| {
             move |s: &Score| {
                 let [top, bottom] = of(s)?;
                 Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
