@@ -16,10 +16,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use arrow::array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
-    StringBuilder, UInt8Array, UInt32Array, UInt64Array,
+    StringBuilder, TimestampMicrosecondArray, UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
@@ -29,10 +29,10 @@ use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
-use crate::trajectory::{Kind, Role, Step, Trajectory};
+use crate::trajectory::{Kind, LoggedEdit, Role, Step, Trajectory, Usage};
 
 /// Raised whenever the meaning or the set of columns changes.
-pub const SCHEMA_VERSION: &str = "1";
+pub const SCHEMA_VERSION: &str = "2";
 
 /// A Rust type that can be a column.
 pub trait Column: Sized {
@@ -73,6 +73,25 @@ primitive_column! {
     u64, UInt64Array, UInt64;
     i64, Int64Array, Int64;
     f64, Float64Array, Float64;
+}
+
+/// A point in time: microseconds since 1970 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(pub i64);
+
+impl Column for Option<Time> {
+    const NULLABLE: bool = true;
+    fn data_type() -> DataType {
+        DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        let values = values.into_iter().map(|v| v.map(|t| t.0));
+        Arc::new(TimestampMicrosecondArray::from_iter(values).with_timezone("UTC"))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<TimestampMicrosecondArray>()?;
+        Some(array.iter().map(|v| v.map(Time)).collect())
+    }
 }
 
 impl Column for String {
@@ -289,6 +308,12 @@ table! {
         pub n_bytes: u64,
         /// The `annotations` object of the annotated form, JSON; null where there is none.
         pub annotations: Option<String>,
+        /// Session or task that started this run, as the log names it; null for a run of its own.
+        pub parent: Option<String>,
+        /// Tokens of all prompts together, as the log counts them; null is unknown.
+        pub logged_tokens_sent: Option<u64>,
+        /// The policy behind the edits that the log records (`edit_from` of steps); null where it records none.
+        pub logged_policy: Option<String>,
     }
 }
 
@@ -307,7 +332,7 @@ table! {
         pub message: u32,
         /// system, user, agent, tool.
         pub role: String,
-        /// system, tools, message, thought, action, observation, compaction.
+        /// system, tools, demonstration, message, thought, action, observation, compaction.
         pub kind: String,
         /// What the model saw or wrote.
         pub text: String,
@@ -317,10 +342,24 @@ table! {
         pub call_id: Option<String>,
         /// Arguments of an action as logged.
         pub arguments: Option<String>,
-        /// Microseconds since 1970 UTC, where logged; not monotone.
-        pub time: Option<i64>,
+        /// When it was logged, UTC, where known; not monotone.
+        pub time: Option<Time>,
         /// Whether the tool said that it failed, where logged.
         pub is_error: Option<bool>,
+        /// On the first step of a reply: tokens of its whole prompt by the provider's count, cache included; null is unknown.
+        pub usage_in: Option<u64>,
+        /// Likewise: tokens that the model wrote.
+        pub usage_out: Option<u64>,
+        /// Likewise: tokens of the prompt that the cache served.
+        pub usage_cache_read: Option<u64>,
+        /// Likewise: tokens of the prompt that were written to the cache.
+        pub usage_cache_write: Option<u64>,
+        /// Turn from whose decision on the agent was sent `edit_text` instead; null where the log records no edit.
+        pub edit_from: Option<u32>,
+        /// What was sent instead; empty if the step was left out.
+        pub edit_text: Option<String>,
+        /// Last segment in whose prompts it stands, where a compaction that the log records kept it; null: its own alone.
+        pub kept_to: Option<u32>,
     }
 }
 
@@ -676,6 +715,9 @@ impl From<&Trajectory> for TrajectoryRow {
             n_segments: t.steps.last().map_or(1, |s| s.segment + 1),
             n_bytes: t.steps.iter().map(|s| s.text.len() as u64).sum(),
             annotations: t.annotations.clone(),
+            parent: t.parent.clone(),
+            logged_tokens_sent: t.tokens_sent,
+            logged_policy: t.policy.clone(),
         }
     }
 }
@@ -697,8 +739,15 @@ pub fn step_rows(id: &str, steps: Vec<Step>) -> Vec<StepRow> {
             tool: s.tool,
             call_id: s.call_id,
             arguments: s.arguments,
-            time: s.time,
+            time: s.time.map(Time),
             is_error: s.is_error,
+            usage_in: s.usage.map(|u| u.input),
+            usage_out: s.usage.and_then(|u| u.output),
+            usage_cache_read: s.usage.and_then(|u| u.cache_read),
+            usage_cache_write: s.usage.and_then(|u| u.cache_write),
+            edit_from: s.edit.as_ref().map(|e| e.from),
+            edit_text: s.edit.map(|e| e.text),
+            kept_to: s.kept_to,
         })
         .collect()
 }
@@ -715,9 +764,17 @@ impl TryFrom<StepRow> for Step {
             tool: row.tool,
             call_id: row.call_id,
             arguments: row.arguments,
-            time: row.time,
+            time: row.time.map(|t| t.0),
             is_error: row.is_error,
             message: row.message,
+            usage: row.usage_in.map(|input| Usage {
+                input,
+                output: row.usage_out,
+                cache_read: row.usage_cache_read,
+                cache_write: row.usage_cache_write,
+            }),
+            edit: row.edit_from.map(|from| LoggedEdit { from, text: row.edit_text.unwrap_or_default() }),
+            kept_to: row.kept_to,
         })
     }
 }
@@ -741,6 +798,9 @@ impl From<TrajectoryRow> for Trajectory {
             resolved: row.resolved,
             label_source: row.label_source,
             annotations: row.annotations,
+            parent: row.parent,
+            tokens_sent: row.logged_tokens_sent,
+            policy: row.logged_policy,
             steps: Vec::new(),
         }
     }

@@ -23,6 +23,8 @@ pub enum Kind {
     System,
     /// Schema of the tools that the agent may call; part of every prompt.
     Tools,
+    /// A worked example that stands in every prompt of the agent and is no part of its run.
+    Demonstration,
     /// Plain text by the user or by the agent.
     Message,
     /// Reasoning of the agent that goes with a call.
@@ -50,8 +52,30 @@ macro_rules! names {
     };
 }
 names!(Role: System = "system", User = "user", Agent = "agent", Tool = "tool");
-names!(Kind: System = "system", Tools = "tools", Message = "message", Thought = "thought",
+names!(Kind: System = "system", Tools = "tools", Demonstration = "demonstration", Message = "message", Thought = "thought",
     Action = "action", Observation = "observation", Compaction = "compaction");
+
+/// What the provider counted for one reply, in its own tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The whole prompt: fresh, read from the cache and written to it.
+    pub input: u64,
+    /// What the model wrote, where logged.
+    pub output: Option<u64>,
+    /// The part of the prompt that the cache served, where logged.
+    pub cache_read: Option<u64>,
+    /// The part of the prompt that was written to the cache, where logged.
+    pub cache_write: Option<u64>,
+}
+
+/// An edit of the context that the log records: what was sent in the place of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedEdit {
+    /// The turn from whose decision on, within the step's segment.
+    pub from: u32,
+    /// The text that was sent instead; empty if the step was left out.
+    pub text: String,
+}
 
 /// One entry of a log.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +100,12 @@ pub struct Step {
     pub is_error: Option<bool>,
     /// Index of the logged message that this step came from (annotations count messages).
     pub message: u32,
+    /// Where the reply's usage is logged: on the first step of the reply, once.
+    pub usage: Option<Usage>,
+    /// Where the log records that the agent's model was later sent something else in its place.
+    pub edit: Option<LoggedEdit>,
+    /// Where a compaction that the log records kept it: the last segment in whose prompts it stands, behind the summary.
+    pub kept_to: Option<u32>,
 }
 
 impl Step {
@@ -114,6 +144,12 @@ pub struct Trajectory {
     pub label_source: Option<String>,
     /// The `annotations` object of the annotated form, as JSON text.
     pub annotations: Option<String>,
+    /// What the log names the run that this one was started by: a session, a task.
+    pub parent: Option<String>,
+    /// Tokens of all prompts together, as the log counts them.
+    pub tokens_sent: Option<u64>,
+    /// The policy behind the edits that the log records, in words.
+    pub policy: Option<String>,
     pub steps: Vec<Step>,
 }
 
@@ -124,7 +160,7 @@ impl Trajectory {
     }
 
     /// Computes the content hash: format and task id, then roles, kinds, turns, segments, texts, tools and call
-    /// ids in order. Where the task id is made from the file's name, the same log under another name has
+    /// ids, usage and logged edits in order. Where the task id is made from the file's name, the same log under another name has
     /// another hash.
     pub fn content_id(&self) -> String {
         self.hash(self.task_id.as_deref().unwrap_or(""))
@@ -158,6 +194,20 @@ impl Trajectory {
             part(step.text.as_bytes());
             part(step.tool.as_deref().unwrap_or("").as_bytes());
             part(step.call_id.as_deref().unwrap_or("").as_bytes());
+            if let Some(usage) = step.usage {
+                let known = [Some(usage.input), usage.output, usage.cache_read, usage.cache_write];
+                part(b"usage");
+                known.map(|n| part(&n.unwrap_or(u64::MAX).to_le_bytes()));
+            }
+            if let Some(edit) = &step.edit {
+                part(b"edit");
+                part(&edit.from.to_le_bytes());
+                part(edit.text.as_bytes());
+            }
+            if let Some(segment) = step.kept_to {
+                part(b"kept");
+                part(&segment.to_le_bytes());
+            }
         }
         hash.update(&piece);
         hash.finalize().to_hex()[..32].to_owned()
@@ -247,6 +297,9 @@ pub fn step(role: Role, kind: Kind, text: impl Into<String>) -> Step {
         time: None,
         is_error: None,
         message: 0,
+        usage: None,
+        edit: None,
+        kept_to: None,
     }
 }
 

@@ -19,6 +19,10 @@ pub(super) const ENTRY: Entry = Entry {
 struct AtomBag(Budget);
 
 impl Strategy for AtomBag {
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let spans = spans_in(scope);
         let atoms = newest_first(scope.log, &spans);

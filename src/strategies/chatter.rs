@@ -17,6 +17,10 @@ pub(super) const ENTRY: Entry = Entry {
 struct Chatter(Budget);
 
 impl Strategy for Chatter {
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let mut spans = spans_in(scope);
         spans.retain(|&span| scope.log.mentions_in(span).is_empty());

@@ -16,6 +16,10 @@ pub(super) const ENTRY: Entry = Entry {
 struct DropAll {}
 
 impl Strategy for DropAll {
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn compress(&self, scope: &Scope<'_>, _: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         Ok(scope.blocks.clone().map(|block| Edit::Drop { block }).collect())
     }

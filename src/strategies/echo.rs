@@ -17,6 +17,10 @@ pub(super) const ENTRY: Entry = Entry {
 struct Echo {}
 
 impl Strategy for Echo {
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn compress(&self, scope: &Scope<'_>, _: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         // A space makes most words of the next text neither more nor fewer tokens.
         Ok(put(scope, texts(scope).join(" ")))

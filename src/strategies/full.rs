@@ -16,6 +16,10 @@ pub(super) const ENTRY: Entry = Entry {
 struct Full {}
 
 impl Strategy for Full {
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn compress(&self, _: &Scope<'_>, _: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         Ok(Vec::new())
     }

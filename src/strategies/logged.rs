@@ -22,6 +22,10 @@ pub(super) const ENTRY: Entry = Entry {
 struct Logged {}
 
 impl Strategy for Logged {
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let Some(summary) = scope.log.summaries.get(&scope.turn) else { return Ok(Vec::new()) };
         env.work.is_logged = true;

@@ -288,6 +288,11 @@ pub trait Strategy: Send + Sync {
     fn sees_future(&self) -> bool {
         false
     }
+
+    /// Whether it is there to be compared with, and nobody would run it: it stands on no frontier.
+    fn is_control(&self) -> bool {
+        false
+    }
 }
 
 /// A strategy in the catalogue.

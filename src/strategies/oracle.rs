@@ -22,6 +22,10 @@ pub(super) const ENTRY: Entry = Entry {
 struct Oracle(Budget);
 
 impl Strategy for Oracle {
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn compress(&self, scope: &Scope<'_>, _: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let segment = scope.log.turns[scope.turn as usize].segment;
         let end = scope.log.turns.partition_point(|t| t.segment <= segment) as u32;

@@ -20,6 +20,10 @@ pub(super) const ENTRY: Entry = Entry {
 struct Random(Budget);
 
 impl Strategy for Random {
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let budget = self.0.tokens(scope);
         let pieces = choose(scope.log, env.tokenizer, &spans_in(scope), budget, &mut env.rng);

@@ -17,6 +17,10 @@ pub(super) const ENTRY: Entry = Entry {
 struct Shuffle(Budget);
 
 impl Strategy for Shuffle {
+    fn is_control(&self) -> bool {
+        true
+    }
+
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let texts = texts(scope);
         let mut words: Vec<&str> = texts.iter().flat_map(|text| text.split_whitespace()).collect();
