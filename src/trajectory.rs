@@ -197,7 +197,7 @@ impl Trajectory {
             if let Some(usage) = step.usage {
                 let known = [Some(usage.input), usage.output, usage.cache_read, usage.cache_write];
                 part(b"usage");
-                known.map(|n| part(&n.unwrap_or(u64::MAX).to_le_bytes()));
+                known.iter().for_each(|n| part(&n.unwrap_or(u64::MAX).to_le_bytes()));
             }
             if let Some(edit) = &step.edit {
                 part(b"edit");

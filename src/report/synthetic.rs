@@ -78,19 +78,12 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             format: ["mini-swe-agent", "swe-agent", "tau-bench"][t % 3].to_owned(),
             task_id: Some(format!("task-{}", t / 2)),
             repository: Some(format!("owner/repo-{}", t / 2 % n_repositories)),
-            agent: None,
-            model: None,
-            goal: None,
-            constraints: vec![],
-            outcome: None,
-            reward: None,
             resolved: Some(t.is_multiple_of(3)),
-            label_source: None,
             n_steps: 60,
             n_turns: 30,
             n_segments: 1,
             n_bytes: 90_000,
-            annotations: None,
+            ..TrajectoryRow::default()
         })
         .collect();
     let variants: Vec<VariantRow> = specs
