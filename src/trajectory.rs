@@ -249,6 +249,21 @@ impl Builder {
         &self.steps
     }
 
+    /// The same, to note what the log tells of a step only later.
+    pub fn steps_mut(&mut self) -> &mut [Step] {
+        &mut self.steps
+    }
+
+    /// Whether no call was made yet.
+    pub fn is_head(&self) -> bool {
+        self.state == State::Head && self.turn == 0
+    }
+
+    /// The turn of the decision that comes next, should a call follow.
+    pub fn next_turn(&self) -> u32 {
+        self.turn + u32::from(self.state != State::Open)
+    }
+
     /// Says that the agent steps pushed from here on belong to a new model call.
     pub fn begin_call(&mut self) {
         match self.state {

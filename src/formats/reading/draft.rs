@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::formats::Sink;
-use crate::trajectory::{Builder, Kind, Role, Step, Trajectory, action_text, step};
+use crate::trajectory::{Builder, Kind, LoggedEdit, Role, Step, Trajectory, Usage, action_text, step};
 
 /// How much of the first user message is kept as the goal.
 const GOAL_CHARS: usize = 4000;
@@ -56,6 +56,10 @@ pub(crate) struct Draft {
     n_calls: usize,
     message: u32,
     time: Option<i64>,
+    /// For the next step of the agent.
+    usage: Option<Usage>,
+    /// For the next steps.
+    kept_to: Option<u32>,
 }
 
 impl Draft {
@@ -67,6 +71,16 @@ impl Draft {
     pub(crate) fn at(&mut self, message: usize, time: Option<i64>) {
         self.message = message as u32;
         self.time = time;
+    }
+
+    /// Says up to which segment a compaction kept the next steps.
+    pub(crate) fn keep_to(&mut self, segment: Option<u32>) {
+        self.kept_to = segment;
+    }
+
+    /// The usage of the reply whose first step comes next.
+    pub(crate) fn usage(&mut self, usage: Option<Usage>) {
+        self.usage = usage;
     }
 
     /// Whether some call has no result yet.
@@ -97,6 +111,11 @@ impl Draft {
     /// A message of the user.
     pub(crate) fn user(&mut self, text: String) {
         self.push_text(Role::User, Kind::Message, text);
+    }
+
+    /// Text that the harness put before the model in the name of nobody: no statement of the user.
+    pub(crate) fn notice(&mut self, text: String) {
+        self.push_text(Role::System, Kind::Message, text);
     }
 
     /// A new call of the agent's model begins.
@@ -146,11 +165,23 @@ impl Draft {
         text: String,
         is_error: Option<bool>,
     ) {
+        self.result_by(Role::Tool, logged_id, tool, text, is_error);
+    }
+
+    /// The same for a result that somebody else than the tool said, as the user who answers a question.
+    pub(crate) fn result_by(
+        &mut self,
+        who: Role,
+        logged_id: Option<&str>,
+        tool: Option<String>,
+        text: String,
+        is_error: Option<bool>,
+    ) {
         let found = match logged_id {
             Some(id) => self.open.iter().rposition(|c| c.logged_id.as_deref() == Some(id)),
             None => self.open.iter().position(|c| tool.as_ref().is_none_or(|t| *t == c.tool)),
         };
-        let mut observation = step(Role::Tool, Kind::Observation, text);
+        let mut observation = step(who, Kind::Observation, text);
         match found {
             Some(i) => {
                 let call = self.open.remove(i);
@@ -176,6 +207,24 @@ impl Draft {
     /// A compaction that the log contains: from here on the agent saw `text` instead of the past.
     pub(crate) fn compaction(&mut self, text: String) {
         self.push(step(Role::User, Kind::Compaction, text));
+    }
+
+    /// From the next decision on the agent was sent `text` instead of the result of this call; says whether there is one.
+    pub(crate) fn edit_result(&mut self, logged_id: &str, text: &str) -> bool {
+        let is_of = |call: &str| {
+            call.strip_prefix(logged_id).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+        };
+        let from = self.builder.next_turn();
+        let mut results = self.builder.steps_mut().iter_mut().rev().filter(|s| s.kind == Kind::Observation);
+        let found = results.find(|s| s.call_id.as_deref().is_some_and(is_of));
+        found.is_some_and(|step| edit(step, from, text))
+    }
+
+    /// The same for all steps of a logged message.
+    pub(crate) fn edit_message(&mut self, message: usize, text: &str) -> bool {
+        let from = self.builder.next_turn();
+        let steps = self.builder.steps_mut().iter_mut().filter(|s| s.message as usize == message);
+        steps.fold(false, |any, step| edit(step, from, text) || any)
     }
 
     /// Closes the trajectory and hands it over. `about` says all that does not stand in the steps.
@@ -220,6 +269,11 @@ impl Draft {
         clean(&mut step.text, &mut self.losses);
         step.message = self.message;
         step.time = self.time;
+        if step.is_agent() {
+            step.usage = self.usage.take();
+        }
+        // The head stands in every prompt anyway.
+        step.kept_to = self.kept_to.filter(|_| !self.builder.is_head());
         self.builder.push(step);
     }
 
@@ -241,6 +295,14 @@ impl Draft {
         self.used.insert(id.clone());
         id
     }
+}
+
+/// Notes an edit of a step. The first one stands: an edited text is not edited again.
+fn edit(step: &mut Step, from: u32, text: &str) -> bool {
+    if step.edit.is_none() {
+        step.edit = Some(LoggedEdit { from, text: text.to_owned() });
+    }
+    true
 }
 
 /// Replaces what must not reach the tables: NUL by U+FFFD, inline base64 data by its size.
