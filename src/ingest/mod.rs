@@ -320,7 +320,8 @@ impl Output {
         for Run { row: trajectory, steps, log_id } in part.runs {
             let log_id = u128::from_str_radix(&log_id, 16).context("an id is a hex number")?;
             let repeats = match part.beginning {
-                Some(Beginning::Whole(other)) => Some(other),
+                // A session goes on in the other file; runs that it started are told by themselves.
+                Some(Beginning::Whole(other)) if trajectory.parent.is_none() => Some(other),
                 _ => self.seen.get(&log_id).map(|first| *first as usize),
             };
             if let Some(other) = repeats {

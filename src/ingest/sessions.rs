@@ -96,10 +96,11 @@ fn origin(input: &Input, origins: &[OriginOf]) -> Option<u128> {
 
 /// The steps of a session; none if the file holds no session after all, or nothing was said in it.
 fn session(i: usize, inputs: &[Input], forced: Option<&'static Entry>) -> Option<Vec<StepRow>> {
-    let Outcome::Read(mut part) = jobs::read_input(i, inputs, forced) else {
+    let Outcome::Read(part) = jobs::read_input(i, inputs, forced) else {
         return None;
     };
-    let run = part.runs.pop()?;
+    // Runs that the session started are no part of it.
+    let run = part.runs.into_iter().find(|run| run.row.parent.is_none())?;
     let entry = formats::find(&run.row.format).ok()?;
     matches!(entry.reading, Reading::Session { .. }).then_some(run.steps)
 }
