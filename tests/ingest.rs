@@ -304,6 +304,47 @@ fn a_session_that_is_the_beginning_of_another_one_is_left_out() {
 }
 
 #[test]
+fn sub_agents_are_runs_and_count_once_in_copies_of_their_session() {
+    let agent = |name: &str, task: &str| {
+        let head = format!(r#""sessionId":"s","isSidechain":true,"agentId":"{name}""#);
+        format!(
+            r#"{{"type":"user",{head},"uuid":"{name}1","parentUuid":null,"message":{{"content":"{task}"}}}}
+{{"type":"assistant",{head},"uuid":"{name}2","parentUuid":"{name}1","message":{{"id":"{name}m","content":[{{"type":"text","text":"ok"}}]}}}}
+"#
+        )
+    };
+    let dir = Dir::new();
+    // The old file of a session that was resumed holds two sub-agents; the new one has one of them, which has a file
+    // of its own, too.
+    dir.file("1.jsonl", session("s", &["a", "b"]) + &agent("x", "Look.") + &agent("y", "Search."))
+        .file("2.jsonl", session("s2", &["a", "b", "c"]) + &agent("x", "Look."))
+        .file("2/subagents/agent-x.jsonl", agent("x", "Look."))
+        .file("2/subagents/agent-z.jsonl", agent("z", "Wait."));
+    let done = dir.ingest();
+    let runs: Vec<(&str, Option<&str>, Option<&str>)> = done
+        .trajectories
+        .iter()
+        .map(|t| (t.source.as_str(), t.task_id.as_deref(), t.parent.as_deref()))
+        .collect();
+    assert_eq!(
+        runs,
+        [
+            ("1.jsonl", Some("agent-x/x1"), Some("s")),
+            ("1.jsonl", Some("agent-y/y1"), Some("s")),
+            ("2.jsonl", Some("s2"), None),
+            ("2/subagents/agent-z.jsonl", Some("agent-z/z1"), Some("s")),
+        ]
+    );
+    let repeats: Vec<(&str, &str)> =
+        done.report.duplicates.iter().map(|d| (d.source.as_str(), d.repeats.as_str())).collect();
+    assert_eq!(
+        repeats,
+        [("1.jsonl", "2.jsonl"), ("2.jsonl", "1.jsonl"), ("2/subagents/agent-x.jsonl", "1.jsonl")]
+    );
+    assert_eq!(done.losses("claude-code").get("run without messages"), None);
+}
+
+#[test]
 fn bad_lines_at_the_start_do_not_hide_the_runs_behind_them() {
     for (bad, n) in
         [("hello world\n", 25), ("{\"id\": \"x\", \"messages\": [{\"role\"\n", 25), ("noise,\n", 20_000)]

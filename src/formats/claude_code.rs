@@ -58,6 +58,8 @@ struct ClaudeSession {
     losses: Losses,
     n_lines: usize,
     session_id: Option<String>,
+    /// The session of the sub-agents, should the file hold nothing else.
+    agents_session_id: Option<String>,
     cwd: Option<String>,
     /// What the newest record names as the last line of the conversation.
     leaf: Option<String>,
@@ -75,7 +77,8 @@ impl Session for ClaudeSession {
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
         let is_named_by_file = self.session_id.is_none();
-        let session = self.session_id.take().unwrap_or_else(|| sink.source.stem.clone());
+        let logged = self.session_id.take().or(self.agents_session_id.take());
+        let session = logged.unwrap_or_else(|| sink.source.stem.clone());
         let runs = self.cut(&session);
         sink.losses.merge(&self.losses);
         let about = Trajectory {
@@ -215,7 +218,7 @@ impl ClaudeSession {
                 uuid: Some(uuid),
                 parent: line.parent_uuid,
                 logical_parent: None,
-                is_sidechain: line.is_sidechain,
+                is_sidechain: line.is_sidechain || line.agent_id.is_some(),
                 agent: line.agent_id,
                 body: Body::Link,
             });
@@ -233,10 +236,12 @@ impl ClaudeSession {
             self.losses.add("line with a repeated uuid left out");
             return;
         }
-        let is_sidechain = line.is_sidechain == Some(true);
+        // Lines of a sub-agent name it, in files of their own too.
+        let is_sidechain = line.is_sidechain == Some(true) || line.agent_id.is_some();
         let kind = line.kind.take().unwrap_or_default();
         if is_said(&kind) {
-            self.session_id = line.session_id.take().or(self.session_id.take());
+            let of = if is_sidechain { &mut self.agents_session_id } else { &mut self.session_id };
+            *of = line.session_id.take().or(of.take());
             self.cwd = self.cwd.take().or(line.cwd.take());
         }
         let mut entry = Entry {
@@ -369,9 +374,9 @@ fn kept_by(compact: &Compact, tree: &Tree<'_>, losses: &mut Losses) -> Vec<usize
         losses.add_n("kept message that is not in the log", u64::from(found.is_none()));
         found
     };
-    if let Some(messages) = &compact.messages {
-        let all = messages.all.as_ref().or(messages.uuids.as_ref());
-        return all.map_or(Vec::new(), |all| all.0.iter().filter_map(|uuid| find(uuid)).collect());
+    let messages = compact.messages.as_ref().and_then(|m| m.all.as_ref().or(m.uuids.as_ref()));
+    if let Some(all) = messages.filter(|all| !all.0.is_empty()) {
+        return all.0.iter().filter_map(|uuid| find(uuid)).collect();
     }
     let Some(segment) = &compact.segment else {
         return Vec::new();

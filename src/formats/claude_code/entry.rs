@@ -178,7 +178,7 @@ fn read_reply(message: Message, request: Option<String>, losses: &mut Losses) ->
 fn read_system(line: Line, losses: &mut Losses) -> Body {
     match line.subtype.as_deref().unwrap_or("") {
         "compact_boundary" => Body::Boundary { compact: line.compact.unwrap_or_default(), kept: Vec::new() },
-        "microcompact_boundary" => {
+        "microcompact_boundary" | "microcompact" => {
             let Microcompact { tools, attachments } = line.microcompact.unwrap_or_default();
             let calls = tools.unwrap_or_default().0;
             let attachments = attachments.unwrap_or_default().0;

@@ -181,7 +181,7 @@ impl<'a> Tree<'a> {
 
     /// Finds the lines before which the context was cleared: later roots with a reply below them.
     fn clear(&self, fates: &mut [Fate]) {
-        let has_tree = self.nodes.iter().any(|node| node.parent.is_some());
+        let has_tree = self.nodes.iter().any(|node| !node.is_sidechain && node.parent.is_some());
         let roots = self.roots();
         let mut with_reply = HashSet::new();
         let mut with_prompt = HashSet::new();
