@@ -266,7 +266,7 @@ impl ClaudeSession {
 
     /// Whether a line is of the message that the newest line is of.
     fn goes_on(&self, message_id: Option<&str>) -> bool {
-        match self.entries.last().map(|entry| &entry.body) {
+        match self.entries.iter().map(|entry| &entry.body).rfind(|body| !matches!(body, Body::Link)) {
             Some(Body::Reply { id: Some(id), .. }) => Some(id.as_str()) == message_id,
             _ => false,
         }

@@ -119,10 +119,11 @@ impl Run {
                     self.model = model;
                 }
                 let parts = parts.into_iter().map(|part| Placed { part, position, time }).collect();
-                let reply = self.reply_of(id, request, position, time);
+                let reply = self.reply_of(id, request.clone(), position, time);
                 let index = self.items.len() - 1 - reply;
                 if let Item::Reply(reply) = &mut self.items[index].item {
                     reply.lines.push(position);
+                    reply.request = reply.request.take().or(request);
                     reply.add(parts, usage, &mut self.losses);
                     for placed in &reply.parts {
                         if let Part::Call { id: Some(id), tool, .. } = &placed.part

@@ -222,6 +222,11 @@ fn one_reply_on_many_lines() {
         assert_eq!(logged, [None, Some(whole), None, None, None]);
         assert_eq!(losses.0.get("repeated block of one reply merged").copied().unwrap_or(0), n_merged);
     }
+    // The same line grown under its own uuid is a later state of it; any other line with a uuid that came before is a copy.
+    let hook = line("progress", "h", "", r#""data":{"type":"hook_progress"}"#);
+    let (t, _) =
+        read(&[grown[0].clone(), hook, part("1", &[say("I read."), call("t1")], 90), user("u", "", "T")]);
+    assert_eq!(outline(&t), right);
 }
 
 #[test]
@@ -441,6 +446,9 @@ fn branches_that_were_left_are_left_out() {
         ["0 2 user message redis", "0 2 agent action F", "0 2 tool observation installed"]
     );
     assert_eq!(losses.0["line of an abandoned branch left out"], 6);
+    // One that names a line above both says that both were left.
+    let above = r#"{"type":"last-prompt","leafUuid":"2","sessionId":"s1"}"#.to_owned();
+    assert_eq!(outline(&run(&[&lines[..], &[above]].concat()).0).len(), 2);
     // One that lines stand behind is old.
     let old = [&lines[..6], &[leaf], &lines[6..]].concat();
     assert_eq!(run(&old).0.steps.len(), 8);

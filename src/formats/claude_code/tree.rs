@@ -123,11 +123,14 @@ impl<'a> Tree<'a> {
         at.filter(|up| self.is_main(*up))
     }
 
-    /// Marks the branches that were left: of the prompts under one parent all but the one that was lived. Prompts
-    /// on both sides of a compaction are no branches: there the order of the file holds.
+    /// Marks the branches that were left: of the prompts under one parent all but the one that was lived, and all of
+    /// them under the line that a record names as the newest one. Prompts on both sides of a compaction are no
+    /// branches: there the order of the file holds.
     fn leave_branches(&self, leaf: Option<usize>, fates: &mut [Fate]) {
+        // Nothing hangs under the newest line.
+        let end = leaf.map(|leaf| if self.is_said(leaf) { Some(leaf) } else { self.said_above(leaf) });
         let mut forks: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
-        let mut n_compactions = 0;
+        let (mut n_compactions, mut n_at_end) = (0, None);
         for i in (0..self.nodes.len()).filter(|i| self.is_main(*i)) {
             match self.nodes[i].what {
                 What::Compaction => n_compactions += 1,
@@ -138,25 +141,33 @@ impl<'a> Tree<'a> {
                 }
                 _ => {}
             }
+            if end == Some(Some(i)) {
+                n_at_end = Some(n_compactions);
+            }
         }
-        forks.retain(|_, prompts| prompts.len() > 1);
-        if forks.is_empty() {
-            return;
-        }
-        let is_said = |i: &usize| self.is_main(*i) && self.nodes[*i].what != What::Link;
+        let newest = || (0..self.nodes.len()).rev().find(|i| self.is_main(*i) && self.is_said(*i));
         let mut path = HashSet::new();
-        let mut at = leaf.or_else(|| (0..self.nodes.len()).rev().find(is_said));
+        let mut at = leaf.or_else(newest);
         while let Some(i) = at {
             path.insert(i);
             at = self.parents[i];
         }
-        for prompts in forks.values() {
+        let mut is_any = false;
+        for ((above, n), prompts) in &forks {
+            let is_end = end == Some(Some(*above)) && n_at_end == Some(*n);
             let lived = prompts.iter().rev().find(|p| path.contains(p)).or(prompts.last());
-            for prompt in prompts.iter().filter(|p| Some(*p) != lived) {
+            for prompt in prompts.iter().filter(|p| is_end || Some(*p) != lived) {
                 fates[*prompt] = Fate::Abandoned;
+                is_any = true;
             }
         }
-        self.spread(fates);
+        if is_any {
+            self.spread(fates);
+        }
+    }
+
+    fn is_said(&self, i: usize) -> bool {
+        self.nodes[i].what != What::Link
     }
 
     /// What hangs under an abandoned line is abandoned, but for the rest of a reply that was lived.
