@@ -264,6 +264,11 @@ impl Builder {
         self.turn + u32::from(self.state != State::Open)
     }
 
+    /// The turn of the newest step or call.
+    pub fn turn(&self) -> u32 {
+        self.turn
+    }
+
     /// Says that the agent steps pushed from here on belong to a new model call.
     pub fn begin_call(&mut self) {
         match self.state {

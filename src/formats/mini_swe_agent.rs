@@ -1,12 +1,22 @@
-//! mini-swe-agent trajectories: 1.1 with tool calls, 1.0 and the early bare list with a bash block in
-//! the text.
+//! mini-swe-agent trajectories: 1.1 with tool calls, with commands in a fence of the text, or with replies of the
+//! Responses API; 1.0, and the early bare list, with a bash block in the text.
 //!
-//! An observation is `content`, what the model saw, not `extra.raw_output`; `extra.response` repeats
-//! the whole reply and is skipped. The last message of role `exit` is the submission, which no model
-//! saw: left out.
+//! Commands in the text are told by `extra.actions`, by the expression (`action_regex`) of the file's own configuration,
+//! or by the fences that mini-swe-agent has by default. An observation is `content`, what the model saw, not
+//! `extra.raw_output`; of `extra.response`, which repeats the whole reply, only the usage is read. The last message of
+//! role `exit` is the submission, which no model saw: left out.
 
+use std::fmt;
+
+use regex::{Regex, RegexBuilder};
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, Visitor};
+use serde_json::value::RawValue;
+
+use super::reading::chat::{self, Messages};
 use super::reading::content::ToolCalls;
-use super::reading::{Content, Draft, List, names, record, time};
+use super::reading::scalar::Scalar;
+use super::reading::usage::LoggedUsage;
+use super::reading::{Content, Draft, List, names, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
@@ -31,24 +41,77 @@ record! {
 
     struct Config in "mini.config" {
         model: Model = "model",
+        agent: AgentConfig = "agent",
     }
 
     struct Model in "mini.config.model" {
         model_name: String = "model_name",
+        action_regex: String = "action_regex",
+    }
+
+    /// Version 1 has the expression here.
+    struct AgentConfig in "mini.config.agent" {
+        action_regex: String = "action_regex",
     }
 
     struct Message in "mini.message" {
         role: String = "role",
+        kind: String = "type",
+        object: String = "object",
         content: Content = "content",
+        reasoning: Content = "reasoning_content",
         tool_calls: ToolCalls = "tool_calls",
         tool_call_id: String = "tool_call_id",
+        call_id: String = "call_id",
+        output: Box<RawValue> = "output",
+        usage: LoggedUsage = "usage",
         extra: Extra = "extra",
     }
 
     struct Extra in "mini.extra" {
-        timestamp: f64 = "timestamp",
-        returncode: i64 = "returncode",
+        timestamp: Scalar = "timestamp",
+        returncode: Scalar = "returncode",
         interrupt_type: String = "interrupt_type",
+        actions: List<Action> = "actions",
+        response: Response = "response",
+    }
+
+    struct Action in "mini.extra.action" {
+        command: String = "command",
+    }
+}
+
+/// The usage in a reply that is logged whole; the rest is skipped. A reply that could not be parsed is text.
+#[derive(Default)]
+pub(crate) struct Response(Option<LoggedUsage>);
+
+impl<'de> Deserialize<'de> for Response {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ResponseVisitor;
+        impl<'de> Visitor<'de> for ResponseVisitor {
+            type Value = Response;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a reply")
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Response, E> {
+                Ok(Response(None))
+            }
+            fn visit_unit<E>(self) -> Result<Response, E> {
+                Ok(Response(None))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Response, A::Error> {
+                let mut usage = None;
+                while let Some(key) = map.next_key::<super::reading::fields::Key<'de>>()? {
+                    if key.0 == "usage" {
+                        usage = map.next_value()?;
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(Response(usage))
+            }
+        }
+        deserializer.deserialize_any(ResponseVisitor)
     }
 }
 
@@ -59,38 +122,24 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     } else {
         serde_json::from_slice(bytes)?
     };
+    let info = file.info.unwrap_or_default();
+    let config = info.config.unwrap_or_default();
+    let model = config.model.unwrap_or_default();
     let mut draft = Draft::new();
-    let mut answered = false;
+    let logged = model.action_regex.or(config.agent.and_then(|a| a.action_regex));
+    let mut reader =
+        Reader { fences: fences(logged.as_deref(), &mut draft), is_answered: false, is_refused: true };
     for (i, message) in file.messages.unwrap_or_default().0.into_iter().enumerate() {
-        let extra = message.extra.unwrap_or_default();
-        draft.at(i, extra.timestamp.and_then(time::from_seconds));
-        let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-        let failed = extra.returncode.map(|code| code != 0);
-        match message.role.as_deref().unwrap_or("") {
-            "system" => draft.system(text),
-            "assistant" => {
-                answered = true;
-                read_assistant(text, message.tool_calls, &mut draft);
-            }
-            "tool" => draft.result(message.tool_call_id.as_deref(), None, text, failed),
-            "exit" => draft.losses.add("exit message (submission) left out"),
-            // After the first answer the environment speaks as the user.
-            "user" if answered && extra.interrupt_type.is_some() => draft.observation(text, Some(true)),
-            "user" if answered && draft.has_open_call() => draft.result(None, None, text, failed),
-            "user" if answered => draft.observation(text, failed),
-            "user" => draft.user(text),
-            _ => draft.losses.add("message of unknown role left out"),
-        }
+        reader.read(i, message, &mut draft)?;
     }
     let is_named_by_file = file.instance_id.is_none();
     let task = file.instance_id.unwrap_or_else(|| sink.source.stem.clone());
-    let info = file.info.unwrap_or_default();
     let about = Trajectory {
         repository: names::swe_repository(&task),
         task_id: Some(task),
         is_named_by_file,
         agent: Some("mini-swe-agent".to_owned()),
-        model: info.config.and_then(|c| c.model).and_then(|m| m.model_name),
+        model: model.model_name,
         outcome: info.exit_status,
         ..Trajectory::default()
     };
@@ -98,42 +147,155 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read_assistant(text: String, tool_calls: Option<ToolCalls>, draft: &mut Draft) {
-    draft.begin_call();
-    let calls = tool_calls.map(|c| c.0).unwrap_or_default();
-    if !calls.is_empty() {
-        draft.agent(Kind::Thought, text);
-        for call in calls {
-            let (id, name, arguments) = call.into_parts();
-            draft.action(name, arguments, id);
-        }
-        return;
+/// The expressions that find a command in a text, the most telling first; group 1 is the command.
+fn fences(logged: Option<&str>, draft: &mut Draft) -> Vec<Regex> {
+    const DEFAULT: [&str; 2] = [r"```bash[ \t]*\n(.*?)\n```", r"```mswea_bash_command\s*\n(.*?)\n```"];
+    let build = |pattern: &str| RegexBuilder::new(pattern).dot_matches_new_line(true).build().ok();
+    let own = logged.and_then(build).filter(|r| r.captures_len() > 1);
+    if logged.is_some() && own.is_none() {
+        draft.losses.add("action_regex that cannot be used here");
     }
-    match bash_block(&text) {
-        Some((thought, command)) => {
-            draft.agent(Kind::Thought, thought);
+    own.map_or_else(|| DEFAULT.into_iter().filter_map(build).collect(), |own| vec![own])
+}
+
+struct Reader {
+    fences: Vec<Regex>,
+    /// The agent has spoken: from here on the environment speaks as the user.
+    is_answered: bool,
+    /// The newest reply is not among the messages, if the agent refuses it now.
+    is_refused: bool,
+}
+
+impl Reader {
+    fn read(&mut self, i: usize, message: Message, draft: &mut Draft) -> anyhow::Result<()> {
+        let mut extra = message.extra.unwrap_or_default();
+        let time = extra.timestamp.take().unwrap_or_default().time(&mut draft.losses);
+        draft.at(i, time);
+        let failed = extra
+            .returncode
+            .and_then(|code| code.number("returncode", &mut draft.losses))
+            .map(|code| code != 0.0);
+        let is_refused = std::mem::replace(&mut self.is_refused, true);
+        if let (Some(output), None) = (&message.output, &message.call_id) {
+            self.is_refused = false;
+            self.is_answered = true;
+            return read_response(i, time, output, message.usage, draft);
+        }
+        let usage = message.usage.or(extra.response.and_then(|r| r.0));
+        let mut text = message.content.unwrap_or_default().into_text(&mut draft.losses);
+        match message.role.as_deref().unwrap_or("") {
+            "system" => draft.system(text),
+            "assistant" => {
+                (self.is_answered, self.is_refused) = (true, false);
+                draft.begin_call();
+                draft.usage(usage.and_then(|u| u.usage()));
+                if let Some(reasoning) = message.reasoning {
+                    let thought = reasoning.into_text(&mut draft.losses);
+                    draft.agent(Kind::Thought, thought);
+                }
+                self.read_assistant(text, message.tool_calls, extra.actions, draft);
+            }
+            "tool" => draft.result(message.tool_call_id.as_deref(), None, text, failed),
+            "exit" => draft.losses.add("exit message (submission) left out"),
+            "user" if extra.interrupt_type.is_some() => {
+                if is_refused && extra.interrupt_type.as_deref() == Some("FormatError") {
+                    draft.losses.add("reply of a wrong format, which the agent drops, left out");
+                }
+                draft.observation(text, Some(true));
+            }
+            "user" if self.is_answered && draft.has_open_call() => draft.result(None, None, text, failed),
+            "user" if self.is_answered => draft.observation(text, failed),
+            "user" => draft.user(text),
+            role => {
+                let kind = message.kind.unwrap_or_default();
+                if let Some(output) = message.output {
+                    text = serde_json::from_str::<Content>(output.get())?.into_text(&mut draft.losses);
+                }
+                if kind.ends_with("_call_output") {
+                    draft.result(message.call_id.as_deref(), None, text, failed);
+                } else if text.is_empty() {
+                    draft.losses.add("message of unknown role left out");
+                } else {
+                    draft.losses.add("message of unknown role kept as text");
+                    draft.observation(
+                        format!("[{}] {text}", if role.is_empty() { &kind } else { role }),
+                        failed,
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_assistant(
+        &self,
+        text: String,
+        tool_calls: Option<ToolCalls>,
+        actions: Option<List<Action>>,
+        draft: &mut Draft,
+    ) {
+        let calls = tool_calls.map(|c| c.0).unwrap_or_default();
+        if !calls.is_empty() {
+            draft.agent(Kind::Thought, text);
+            for call in calls {
+                let (id, name, arguments) = call.into_parts();
+                draft.action(name, arguments, id);
+            }
+            return;
+        }
+        let commands: Vec<String> =
+            actions.unwrap_or_default().0.into_iter().filter_map(|a| a.command).collect();
+        let found = self.fences.iter().find_map(|fence| split(fence, &text));
+        let (thought, commands) = match found {
+            Some((thought, found)) if commands.is_empty() => (thought, vec![found]),
+            // The command is in the text as the model wrote it; the parsed one is stripped.
+            Some((thought, found)) if commands.len() == 1 && commands[0].trim() == found.trim() => {
+                (thought, vec![found])
+            }
+            _ if commands.is_empty() => return draft.agent(Kind::Message, text),
+            _ => (text, commands),
+        };
+        draft.agent(Kind::Thought, thought);
+        for command in commands {
             draft.action_as("bash".to_owned(), command, None, None);
         }
-        None => draft.agent(Kind::Message, text),
     }
 }
 
-/// The text outside of the bash block, and the block; nothing if there is not exactly one block,
-/// which the agent itself takes as an error of format.
-fn bash_block(text: &str) -> Option<(String, String)> {
-    let open = "```bash";
-    let start = text.find(open)?;
-    let body = start + open.len();
-    let first_line = body + text[body..].find('\n')? + 1;
-    let end = first_line + text[first_line..].find("\n```")?;
-    let after = end + "\n```".len();
-    if text[after..].contains(open) || !text[body..first_line].trim().is_empty() {
+/// A reply of the Responses API: its items are those of a chat.
+fn read_response(
+    i: usize,
+    time: Option<i64>,
+    output: &RawValue,
+    usage: Option<LoggedUsage>,
+    draft: &mut Draft,
+) -> anyhow::Result<()> {
+    let List(mut items) = serde_json::from_str::<List<chat::Message>>(output.get())?;
+    if let Some(first) = items.first_mut() {
+        first.usage = usage;
+    }
+    let mut reader = Messages::default();
+    for item in items {
+        reader.read(i, item, draft);
+        draft.at(i, time);
+    }
+    reader.end(draft);
+    Ok(())
+}
+
+/// The text outside of the fence, and the command in it; nothing if there is not exactly one, which the agent itself
+/// takes as an error of format.
+fn split(fence: &Regex, text: &str) -> Option<(String, String)> {
+    let mut found = fence.captures_iter(text);
+    let one = found.next()?;
+    if found.next().is_some() {
         return None;
     }
-    let before = text[..start].trim_end();
-    let rest = text[after..].trim();
+    let (whole, command) = (one.get(0)?, one.get(1)?);
+    let before = text[..whole.start()].trim_end();
+    let rest = text[whole.end()..].trim();
     let thought = if rest.is_empty() { before.to_owned() } else { format!("{before}\n{rest}") };
-    Some((thought, text[first_line..end].to_owned()))
+    Some((thought, command.as_str().to_owned()))
 }
 
 #[cfg(test)]
@@ -193,9 +355,79 @@ mod tests {
     }
 
     #[test]
-    fn blocks() {
-        assert_eq!(bash_block("a\n```bash\nx\n```\nb"), Some(("a\nb".into(), "x".into())));
-        assert_eq!(bash_block("```bash\nx\n``` ```bash\ny\n```"), None);
-        assert_eq!(bash_block("```bash\nx"), None);
+    fn fences_by_default_and_by_the_configuration() {
+        let first = |logged: Option<&str>, text: &str| {
+            fences(logged, &mut Draft::new()).iter().find_map(|fence| split(fence, text))
+        };
+        let found = Some(("a\nb".to_owned(), "x".to_owned()));
+        assert_eq!(first(None, "a\n```bash\nx\n```\nb"), found);
+        assert_eq!(first(None, "a\n```mswea_bash_command\nx\n```\nb"), found);
+        assert_eq!(first(None, "```bash\nx\n``` ```bash\ny\n```"), None);
+        assert_eq!(first(None, "```bash\nx"), None);
+        assert_eq!(first(Some("<run>(.*?)</run>"), "a<run>x</run>b"), found);
+        // What cannot be used is as if it were not there.
+        assert_eq!(first(Some("(?<=x)(y"), "a\n```bash\nx\n```\nb"), found);
+    }
+
+    #[test]
+    fn commands_in_the_text_of_version_2() {
+        let json = r#"{"info":{"config":{"model":{"action_regex":"```mswea_bash_command\\s*\\n(.*?)\\n```"}}},"messages":[
+            {"role":"system","content":"S"},{"role":"user","content":"T"},
+            {"role":"assistant","content":"Look.\n\n```mswea_bash_command\nls\n```","extra":{"actions":[{"command":"ls"}],
+              "response":{"choices":[],"usage":{"prompt_tokens":50,"completion_tokens":5}}}},
+            {"role":"user","content":"a","extra":{"returncode":0,"raw_output":"a"}},
+            {"role":"assistant","content":"Odd: <x>pwd</x>","extra":{"actions":[{"command":"pwd"}],"response":"repr"}},
+            {"role":"user","content":"/","extra":{"returncode":2}},
+            {"role":"user","content":"Give one action.","extra":{"interrupt_type":"FormatError","response":{"usage":{"prompt_tokens":9}}}}],
+            "trajectory_format":"mini-swe-agent-1.1"}"#;
+        let (t, losses) = run(json);
+        assert_eq!(
+            outline(&t)[2..],
+            [
+                "1 thought Look.",
+                "1 action ls",
+                "1 observation a",
+                "2 thought Odd: <x>pwd</x>",
+                "2 action pwd",
+                "2 observation /",
+                "2 observation Give one action."
+            ]
+        );
+        assert_eq!(t.steps[2].usage.map(|u| (u.input, u.output)), Some((50, Some(5))));
+        let errors: Vec<Option<bool>> = t.steps[4..].iter().map(|s| s.is_error).collect();
+        assert_eq!(errors, [Some(false), None, None, Some(true), Some(true)]);
+        assert_eq!(losses.0["reply of a wrong format, which the agent drops, left out"], 1);
+    }
+
+    #[test]
+    fn replies_of_the_responses_api() {
+        let json = r#"{"info":{"mini_version":"2"},"messages":[{"role":"system","content":"S"},{"role":"user","content":"T"},
+            {"object":"response","id":"r","status":"completed","usage":{"input_tokens":70,"output_tokens":7},"output":[
+              {"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},
+              {"type":"message","role":"assistant","content":[{"type":"output_text","text":"Look."}]},
+              {"type":"function_call","call_id":"c1","name":"bash","arguments":"{\"command\":\"ls\"}"},
+              {"type":"function_call","call_id":"c2","name":"bash","arguments":"{\"command\":\"pwd\"}"}],
+             "extra":{"actions":[{"command":"ls","tool_call_id":"c1"},{"command":"pwd","tool_call_id":"c2"}],"timestamp":2.0}},
+            {"type":"function_call_output","call_id":"c1","output":"a","extra":{"returncode":0,"timestamp":3.0}},
+            {"type":"function_call_output","call_id":"c2","output":"/","extra":{"returncode":1}},
+            {"type":"message","role":"user","content":[{"type":"input_text","text":"No calls."}],"extra":{"interrupt_type":"FormatError"}},
+            {"role":"exit","content":"d"}],"trajectory_format":"mini-swe-agent-1.1"}"#;
+        let (t, losses) = run(json);
+        assert_eq!(
+            outline(&t)[2..],
+            [
+                "1 thought hm",
+                "1 thought Look.",
+                "1 action bash\nls",
+                "1 action bash\npwd",
+                "1 observation a",
+                "1 observation /",
+                "1 observation No calls."
+            ]
+        );
+        assert_eq!(t.steps[2].usage.map(|u| u.input), Some(70));
+        assert_eq!((t.steps[6].is_error, t.steps[6].time), (Some(false), Some(3_000_000)));
+        assert_eq!(t.steps[7].call_id.as_deref(), Some("c2"));
+        assert_eq!(losses.0["reply of a wrong format, which the agent drops, left out"], 1);
     }
 }

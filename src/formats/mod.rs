@@ -5,6 +5,8 @@
 //! file's name. Formats that are known by sight but have no reader yet, and files that only hold
 //! labels, are told apart, so that a folder of mixed logs is no error.
 
+use std::ops::Range;
+
 use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -14,6 +16,7 @@ use crate::trajectory::Trajectory;
 pub(crate) mod reading;
 
 mod annotated;
+mod chat_lines;
 mod claude_code;
 mod mini_swe_agent;
 mod openai_chat;
@@ -61,6 +64,7 @@ pub(crate) trait Session {
 /// All readers.
 pub static ALL: &[Entry] = &[
     annotated::ENTRY,
+    chat_lines::ENTRY,
     claude_code::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
@@ -165,35 +169,73 @@ pub(crate) fn read_repaired(
     let Err(first) = read(bytes, sink) else {
         return;
     };
+    let start = repair::n_nul(bytes);
+    let bytes = repair::without_nul(bytes);
+    if bytes.is_empty() {
+        sink.rejects.push((0, format!("NUL bytes ({start}) and nothing else")));
+        return;
+    }
     let repaired = repair::repair(bytes);
     let text = repaired.as_ref().map_or(bytes, |(text, _)| text.as_slice());
     let note = |sink: &mut Sink<'_>| {
+        if start > 0 {
+            sink.losses.add("NUL bytes before a value left out");
+        }
         if let Some((_, repairs)) = &repaired {
             sink.losses.add_n("invalid UTF-8 replaced by U+FFFD", repairs.invalid_utf8);
             sink.losses.add_n("lone surrogate replaced by U+FFFD", repairs.lone_surrogates);
             sink.losses.add_n("number that is not finite replaced by null", repairs.not_finite);
         }
     };
-    if repaired.is_some() && read(text, sink).is_ok() {
+    if (repaired.is_some() || start > 0) && read(text, sink).is_ok() {
         note(sink);
         return;
     }
-    let parts = repair::values(text);
+    let mut parts = repair::values(text);
     if parts.len() < 2 {
-        match read_leniently(sink, |sink| read(text, sink)) {
-            Some(()) => note(sink),
-            None => sink.rejects.push((0, reason(&first))),
+        if read_leniently(sink, |sink| read(text, sink)).is_some() {
+            return note(sink);
         }
-        return;
+        parts = repair::torn_and_whole(text);
+        if parts.len() < 2 {
+            sink.rejects.push((start, reason(&first)));
+            return;
+        }
     }
     note(sink);
     sink.losses.add_n("values not separated by a line end", parts.len() as u64 - 1);
     for part in parts {
-        let start = part.start;
-        if let Err(error) = read(&text[part.clone()], sink)
-            && read_leniently(sink, |sink| read(&text[part], sink)).is_none()
+        read_part(text, part, start, sink, &mut read);
+    }
+}
+
+/// Reads one of the values that stand in one place; a torn one may have a whole one behind it.
+fn read_part(
+    text: &[u8],
+    part: Range<usize>,
+    offset: usize,
+    sink: &mut Sink<'_>,
+    read: &mut impl FnMut(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+) {
+    let value = &text[part.clone()];
+    let Err(error) = read(value, sink) else {
+        return;
+    };
+    if read_leniently(sink, |sink| read(value, sink)).is_some() {
+        return;
+    }
+    let inner = repair::torn_and_whole(value);
+    if inner.len() < 2 {
+        sink.rejects.push((offset + part.start, reason(&error)));
+        return;
+    }
+    sink.losses.add_n("values not separated by a line end", inner.len() as u64 - 1);
+    for inner in inner {
+        let value = &value[inner.clone()];
+        if let Err(error) = read(value, sink)
+            && read_leniently(sink, |sink| read(value, sink)).is_none()
         {
-            sink.rejects.push((start, reason(&error)));
+            sink.rejects.push((offset + part.start + inner.start, reason(&error)));
         }
     }
 }
@@ -294,7 +336,8 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     }
     let lines = telling_lines(head);
     let Some(first) = lines.first() else {
-        return Detected::Bad("nothing but white space");
+        let has_nul = memchr::memchr(0, head).is_some();
+        return Detected::Bad(if has_nul { "NUL bytes and nothing else" } else { "nothing but white space" });
     };
     let is_text = !is_json(first);
     let layout = match layout(&lines, head.len(), whole) {
@@ -362,7 +405,9 @@ fn may_be_line(first: &[u8]) -> bool {
 /// The lines that a file is told by: its first ones, and where these are all broken, or text of no known
 /// kind, those from the first object on.
 fn telling_lines(head: &[u8]) -> Vec<&[u8]> {
-    let mut rest = head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty());
+    // Blocks that a file system lost are lines of NULs, or stand before a line.
+    let trimmed = |line| repair::without_nul(<[u8]>::trim_ascii(line));
+    let mut rest = head.split(|b| *b == b'\n').map(trimmed).filter(|l| !l.is_empty());
     let mut lines: Vec<&[u8]> = rest.by_ref().take(LINES_LOOKED_AT + 1).collect();
     if lines
         .first()
@@ -496,13 +541,21 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     {
         return reader("sweagent", layout);
     }
-    if s.has_all(&["trajectory", "history", "info"]) {
+    if s.has_all(&["trajectory", "history", "info"])
+        || s.has_any(&["attempts[].trajectory", "attempts[].history"])
+    {
         return reader("sweagent", layout);
     }
     if s.has_all(&["issue", "git_patch"]) {
         return NotRead("openhands-resolver");
     }
-    if s.has_all(&["instance_id", "history"]) || s.has_all(&["instance_id", "test_result", "instruction"]) {
+    // Some evaluations call the instance `id`.
+    let openhands =
+        s.has_any(&["metadata.agent_class", "history[].source", "history[][].source", "test_result"]);
+    if s.has_all(&["instance_id", "history"])
+        || s.has_any(&["instance_id", "id"])
+            && (openhands && has("history") || s.has_all(&["test_result", "instruction"]))
+    {
         return NotRead("openhands-output");
     }
     if s.has_all(&["messages", "annotations"]) {
@@ -517,6 +570,12 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     }
     if s.has_any(&["messages[].role", "[].messages[].role"]) {
         return reader("openai-chat", layout);
+    }
+    if has("object=response") || lists_items(s) {
+        return reader("openai-chat", layout);
+    }
+    if s.has_all(&["role", "content"]) && layout == Layout::Lines {
+        return reader("chat-lines", layout);
     }
     if s.has_all(&["[].role", "[].content"]) || s.has_all(&["role", "content"]) && layout == Layout::Document
     {
@@ -583,6 +642,18 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     NoLog("JSON of no known format")
 }
 
+/// Whether messages without roles, or items of the Responses API, stand in a list where a run may have them.
+fn lists_items(s: &Shape) -> bool {
+    const TYPES: [&str; 6] = ["message", "function_call", "function_call_output", "reasoning", "human", "ai"];
+    let lists = ["messages[]", "[]", "input[]", "output[]", "[].messages[]", "[].input[]", "[].output[]"];
+    let holds = |list: &&str| TYPES.iter().any(|t| has_type(s, list, t));
+    lists.iter().any(holds) || s.has_all(&["input[].role", "input[].content"])
+}
+
+fn has_type(s: &Shape, list: &str, kind: &str) -> bool {
+    s.has(&format!("{list}.type={kind}")) && !s.has(&format!("{list}.payload"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -619,6 +690,21 @@ mod tests {
         assert_eq!(name(r#"{"schema_version":"ATIF-v1.7","steps":[]}"#), "not read: atif");
         assert_eq!(name(r#"{"resolved_ids":[],"schema_version":2}"#), "label: swebench-run-report");
         assert_eq!(name("{\"type\":\"summary\",\"leafUuid\":\"1\"}\n"), "claude-code Lines");
+        assert_eq!(name("{\"role\":\"user\",\"content\":\"x\"}\n"), "chat-lines Lines");
+        assert_eq!(
+            name(r#"{"messages":[{"type":"reasoning"},{"type":"function_call"}]}"#),
+            "openai-chat Lines"
+        );
+        assert_eq!(name(r#"{"input":"q","output":[{"type":"message","content":[]}]}"#), "openai-chat Lines");
+        assert_eq!(name(r#"[{"type":"function_call","call_id":"c"}]"#), "openai-chat Document");
+        assert_eq!(name(r#"{"attempts":[{"trajectory":[],"history":[]}]}"#), "sweagent Lines");
+        let event = r#"{"source":"agent","action":"run","args":{}}"#;
+        for id in ["id", "instance_id"] {
+            let line = format!(r#"{{"{id}":"a__b-1","history":[{event}],"metadata":{{"agent_class":"C"}}}}"#);
+            assert_eq!(name(&line), "not read: openhands-output");
+        }
+        assert_eq!(name(&format!("\0\0{chat}\n")), "openai-chat Lines");
+        assert_eq!(name("\0\0\n\0"), "bad: NUL bytes and nothing else");
         assert_eq!(name("just a text\n"), "no log: text without JSON");
         assert_eq!(name("a text\n{\"a\":1}\n[cut\n"), "no log: JSON of no known format");
         assert_eq!(name("\u{0}\u{1}\u{2}"), "bad: binary file");

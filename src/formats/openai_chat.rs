@@ -1,23 +1,23 @@
 //! Chats in the OpenAI style: `{messages, tools?}` a line or a file, a list of those, or a bare list of
-//! messages.
+//! messages. Requests and responses of the Responses API: `{instructions?, input, output}`.
 //!
-//! Understands tool calls, the older `function_call`, contents as lists of blocks in the OpenAI and
-//! the Anthropic style, and reasoning beside the content. What other keys of a run are called
-//! varies from log to log; the usual names of id, model, reward and outcome are looked for.
+//! What other keys of a run are called varies from log to log; the usual names of id, model, reward and outcome are
+//! looked for.
 
-use std::fmt;
-
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::reading::content::{Function, ToolCalls};
-use super::reading::{Content, Draft, List, names, record, time};
+use super::reading::chat::{self, Message};
+use super::reading::names::{self, Name};
+use super::reading::scalar::Scalar;
+use super::reading::usage::LoggedUsage;
+use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Sink, annotated};
-use crate::trajectory::{Kind, Trajectory};
+use crate::trajectory::Trajectory;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "openai-chat",
-    summary: "OpenAI chat messages in JSON or JSONL, with tool calls",
+    summary: "OpenAI chat messages and Responses items in JSON or JSONL, with tool calls",
     reading: Reading::Values(read),
 };
 
@@ -25,6 +25,9 @@ record! {
     /// One run.
     struct Run in "chat" {
         messages: List<Message> = "messages",
+        instructions: Content = "instructions",
+        input: Items = "input",
+        output: Items = "output",
         tools: Box<RawValue> = "tools" | "functions",
         id: Name = "id" | "run_id" | "traj_id" | "trajectory_id",
         task_id: Name = "task_id" | "instance_id",
@@ -32,102 +35,32 @@ record! {
         agent: String = "agent",
         model: String = "model" | "model_name",
         outcome: String = "outcome" | "exit_status",
-        reward: Label = "reward" | "score",
-        resolved: Label = "resolved",
+        reward: Scalar = "reward" | "score",
+        resolved: Scalar = "resolved",
         annotations: Box<RawValue> = "annotations",
-    }
-
-    /// One message.
-    struct Message in "chat.message" {
-        role: String = "role",
-        content: Content = "content",
-        tool_calls: ToolCalls = "tool_calls",
-        function_call: Function = "function_call",
-        tool_call_id: String = "tool_call_id",
-        name: String = "name",
-        reasoning: Content = "reasoning_content" | "reasoning",
-        refusal: String = "refusal",
-        timestamp: Moment = "timestamp" | "created_at",
-        is_error: bool = "is_error",
+        usage: LoggedUsage = "usage",
     }
 }
 
-/// An id that may be logged as a number.
-pub(super) struct Name(pub(super) String);
-
-/// A reward or label: number, boolean or text; other values are unknown.
+/// Messages and items; a text is a message of the user.
 #[derive(Default)]
-pub(super) struct Label(pub(super) Option<f64>);
+pub(super) struct Items(Vec<Message>);
 
-/// A time as ISO text or seconds.
-#[derive(Default)]
-pub(super) struct Moment(pub(super) Option<i64>);
-
-/// Implements `Deserialize` from a scalar; lists and objects count as unknown.
-macro_rules! from_scalar {
-    ($type:ty, $text:expr, $number:expr, $truth:expr, $unknown:expr) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct ScalarVisitor;
-                impl<'de> Visitor<'de> for ScalarVisitor {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str("a scalar")
-                    }
-                    fn visit_str<E>(self, v: &str) -> Result<$type, E> {
-                        Ok($text(v))
-                    }
-                    fn visit_u64<E>(self, v: u64) -> Result<$type, E> {
-                        Ok($number(v as f64))
-                    }
-                    fn visit_i64<E>(self, v: i64) -> Result<$type, E> {
-                        Ok($number(v as f64))
-                    }
-                    fn visit_f64<E>(self, v: f64) -> Result<$type, E> {
-                        Ok($number(v))
-                    }
-                    fn visit_bool<E>(self, v: bool) -> Result<$type, E> {
-                        Ok($truth(v))
-                    }
-                    fn visit_unit<E>(self) -> Result<$type, E> {
-                        Ok($unknown)
-                    }
-                    fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<$type, A::Error> {
-                        while seq.next_element::<de::IgnoredAny>()?.is_some() {}
-                        Ok($unknown)
-                    }
-                    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<$type, A::Error> {
-                        while map.next_entry::<de::IgnoredAny, de::IgnoredAny>()?.is_some() {}
-                        Ok($unknown)
-                    }
-                }
-                deserializer.deserialize_any(ScalarVisitor)
-            }
+impl<'de> Deserialize<'de> for Items {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        if raw.starts_with('[') {
+            let List(items) = serde_json::from_str(raw).map_err(serde::de::Error::custom)?;
+            return Ok(Items(items));
         }
-    };
+        let content = serde_json::from_str(raw).map_err(serde::de::Error::custom)?;
+        Ok(Items(vec![Message {
+            role: Some("user".to_owned()),
+            content: Some(content),
+            ..Message::default()
+        }]))
+    }
 }
-
-from_scalar!(
-    Name,
-    |v: &str| Name(v.to_owned()),
-    |v: f64| Name(v.to_string()),
-    |v: bool| Name(v.to_string()),
-    Name(String::new())
-);
-from_scalar!(
-    Label,
-    |v: &str| Label(v.parse().ok()),
-    |v: f64| Label(Some(v)),
-    |v: bool| Label(Some(f64::from(u8::from(v)))),
-    Label(None)
-);
-from_scalar!(
-    Moment,
-    |v: &str| Moment(time::parse_iso(v)),
-    |v: f64| Moment(time::from_seconds(v)),
-    |_: bool| Moment(None),
-    Moment(None)
-);
 
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let start = bytes.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
@@ -140,7 +73,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         bytes[start + 1..].iter().position(|b| !b.is_ascii_whitespace()).map_or(start, |i| start + 1 + i);
     let mut shape = super::Shape::default();
     shape.add(bytes, first);
-    if shape.has("messages") {
+    if shape.has_any(&["messages", "input", "output"]) && !shape.has_any(&["role", "type"]) {
         for (i, part) in list_items(bytes)?.into_iter().enumerate() {
             let offset = part.get().as_ptr() as usize - bytes.as_ptr() as usize;
             super::read_item(part, offset, sink, |run, sink| finish(run, Some(i), sink));
@@ -165,14 +98,26 @@ pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
     {
         draft.tools(tools.get().to_owned());
     }
-    read_messages(run.messages.unwrap_or_default().0, &mut draft);
+    if let Some(instructions) = run.instructions {
+        let text = instructions.into_text(&mut draft.losses);
+        draft.system(text);
+    }
+    let mut messages = run.messages.unwrap_or_default().0;
+    messages.extend(run.input.unwrap_or_default().0);
+    let mut output = run.output.unwrap_or_default().0;
+    if let Some(first) = output.first_mut() {
+        // What the response counts, it counts for its own items.
+        first.usage = first.usage.take().or(run.usage);
+    }
+    messages.extend(output);
+    chat::read_all(messages, &mut draft);
     let name = |n: Option<Name>| n.map(|n| n.0).filter(|n| !n.is_empty());
     let by_place = || index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
     let logged = name(run.task_id).or(name(run.id));
     let is_named_by_file = logged.is_none();
     let task = logged.unwrap_or_else(by_place);
-    let reward = run.reward.and_then(|l| l.0);
-    let resolved = run.resolved.and_then(|l| l.0).map(|v| v >= 1.0);
+    let reward = run.reward.and_then(|l| l.number("reward", &mut draft.losses));
+    let resolved = run.resolved.and_then(|l| l.truth("resolved", &mut draft.losses));
     let annotations = run.annotations.map(|a| annotated::with_clean_points(a.get(), &mut draft.losses));
     let about = Trajectory {
         repository: run.repository.or_else(|| names::swe_repository(&task)),
@@ -190,92 +135,6 @@ pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
     draft.finish(about, sink);
 }
 
-/// Pushes the messages of a chat.
-pub(super) fn read_messages(messages: Vec<Message>, draft: &mut Draft) {
-    for (i, message) in messages.into_iter().enumerate() {
-        draft.at(i, message.timestamp.as_ref().and_then(|t| t.0));
-        match message.role.as_deref().unwrap_or("") {
-            "assistant" | "model" | "ai" => read_assistant(message, draft),
-            "tool" | "function" => {
-                let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-                draft.result(message.tool_call_id.as_deref(), message.name, text, message.is_error);
-            }
-            "system" | "developer" => {
-                let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-                draft.system(text);
-            }
-            "user" => read_user(message, draft),
-            _ => draft.losses.add("message of unknown role left out"),
-        }
-    }
-}
-
-/// A user message; in the Anthropic style it may hold tool results among its blocks.
-fn read_user(message: Message, draft: &mut Draft) {
-    let Some(Content::Blocks(blocks)) = message.content else {
-        let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-        draft.user(text);
-        return;
-    };
-    let mut rest = Vec::new();
-    for block in blocks {
-        if block.kind.as_deref() == Some("tool_result") {
-            let text = block.content.map_or(String::new(), |c| c.into_text(&mut draft.losses));
-            draft.result(block.tool_use_id.as_deref(), None, text, block.is_error);
-        } else {
-            rest.push(block);
-        }
-    }
-    if !rest.is_empty() {
-        let text = Content::Blocks(rest).into_text(&mut draft.losses);
-        draft.user(text);
-    }
-}
-
-fn read_assistant(message: Message, draft: &mut Draft) {
-    draft.begin_call();
-    let mut calls: Vec<(Option<String>, String, String)> =
-        message.tool_calls.map(|c| c.0).unwrap_or_default().into_iter().map(|c| c.into_parts()).collect();
-    if let Some(call) = message.function_call {
-        // The older form has no id; logs of the newer one repeat an empty one.
-        if calls.is_empty() && call.name.is_some() {
-            calls.push((None, call.name.unwrap_or_default(), call.arguments.unwrap_or_default().0));
-        }
-    }
-    let mut thoughts = Vec::new();
-    if let Some(reasoning) = message.reasoning {
-        thoughts.push(reasoning.into_text(&mut draft.losses));
-    }
-    let mut text = String::new();
-    match message.content.unwrap_or_default() {
-        Content::Blocks(blocks) => {
-            let mut rest = Vec::new();
-            for block in blocks {
-                match block.kind.as_deref() {
-                    Some("tool_use") => {
-                        let input = block.input.unwrap_or_default().0;
-                        calls.push((block.id, block.name.unwrap_or_else(|| "unknown".to_owned()), input));
-                    }
-                    Some("thinking" | "reasoning") => thoughts.extend(block.thinking.or(block.text)),
-                    _ => rest.push(block),
-                }
-            }
-            text = Content::Blocks(rest).into_text(&mut draft.losses);
-        }
-        content => text.push_str(&content.into_text(&mut draft.losses)),
-    }
-    if text.is_empty() {
-        text = message.refusal.unwrap_or_default();
-    }
-    for thought in thoughts {
-        draft.agent(Kind::Thought, thought);
-    }
-    draft.agent(if calls.is_empty() { Kind::Message } else { Kind::Thought }, text);
-    for (id, name, arguments) in calls {
-        draft.action(name, arguments, id);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,6 +145,11 @@ mod tests {
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
         (sink.trajectories, sink.losses)
+    }
+
+    /// The losses as `name: count`.
+    fn told(losses: &super::super::Losses) -> Vec<String> {
+        losses.0.iter().map(|(what, n)| format!("{what}: {n}")).collect()
     }
 
     fn outline(t: &Trajectory) -> Vec<String> {
@@ -358,5 +222,118 @@ mod tests {
             ["1 thought hm", "1 thought go", "1 action Read\n/a", "1 observation x", "2 message and more"]
         );
         assert_eq!(t[0].steps[4].is_error, Some(true));
+    }
+
+    #[test]
+    fn a_call_in_two_styles_is_one_call_and_so_is_its_result() {
+        let json = r#"{"messages":[{"role":"user","content":"T"},
+            {"role":"assistant","content":[{"type":"text","text":"go"},
+               {"type":"tool_use","id":"toolu_1","name":"f","input":{"a": 1}},
+               {"type":"tool_use","id":"toolu_2","name":"f","input":{"a": 2}}],
+             "tool_calls":[{"id":"toolu_2","type":"function","function":{"name":"f","arguments":"{\"a\":2}"}},
+               {"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}],
+             "function_call":{"name":"f","arguments":"{\"a\":1}"}},
+            {"role":"tool","tool_call_id":"call_1","content":"one"},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"one"}]},
+               {"type":"tool_result","tool_use_id":"toolu_2","content":"two"}]}]}"#;
+        let (t, losses) = runs(json);
+        assert_eq!(
+            outline(&t[0])[1..],
+            ["1 thought go", "1 action f\n1", "1 action f\n2", "1 observation one", "1 observation two"]
+        );
+        assert_eq!(t[0].steps[2].call_id, t[0].steps[4].call_id);
+        assert_eq!(told(&losses), ["call given in two styles merged: 3", "repeated tool result merged: 1"]);
+    }
+
+    #[test]
+    fn items_among_messages() {
+        let json = r#"{"messages":[{"role":"user","content":"Where?"},
+            {"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"look it up"}]},
+            {"type":"message","role":"assistant","content":[{"type":"output_text","text":"Looking."}]},
+            {"type":"function_call","call_id":"c1","name":"find","arguments":"{\"o\": 5}"},
+            {"type":"custom_tool_call","call_id":"c2","name":"patch","input":"*** x"},
+            {"type":"function_call_output","call_id":"c1","output":"D-19"},
+            {"type":"custom_tool_call_output","call_id":"c2","output":[{"type":"input_text","text":"ok"}]},
+            {"type":"web_search_call","id":"ws","status":"completed","action":{"type":"search","query":"q"}},
+            {"type":"code_interpreter_call","id":"ci","code":"1+1","outputs":[{"type":"logs","logs":"2"}]},
+            {"type":"mcp_approval_request","id":"m","name":"pay","arguments":"{}"},
+            {"role":"assistant","content":"In D-19."},{"role":"critic","content":"fine"},
+            {"role":"user","content":"Thanks"}]}"#;
+        let (t, losses) = runs(json);
+        assert_eq!(
+            outline(&t[0])[1..],
+            [
+                "1 thought look it up",
+                "1 thought Looking.",
+                "1 action find\n5",
+                "1 action patch\n*** x",
+                "1 observation D-19",
+                "1 observation ok",
+                "2 action web_search\n{\"type\":\"search\",\"query\":\"q\"}",
+                "2 action code_interpreter\n1+1",
+                "2 observation [logs] logs: 2",
+                "2 observation [mcp_approval_request] pay\n{}",
+                "3 message In D-19.",
+                "3 observation [critic] fine",
+                "4 message Thanks"
+            ]
+        );
+        assert_eq!(
+            told(&losses),
+            [
+                "block without a rule kept as text: logs: 1",
+                "call without a result: 1",
+                "item without a rule kept as text: mcp_approval_request: 1",
+                "message of unknown role kept as text: 1"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_request_with_its_response() {
+        let json = r#"{"model":"m","instructions":"Be kind.","input":"Hi","output":[
+            {"type":"reasoning","summary":[],"encrypted_content":"x"},
+            {"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hello"}]}],
+            "usage":{"input_tokens":9,"output_tokens":2,"input_tokens_details":{"cached_tokens":4}}}"#;
+        let (t, losses) = runs(json);
+        assert_eq!(outline(&t[0]), ["0 system Be kind.", "0 message Hi", "1 message Hello"]);
+        let usage = t[0].steps[2].usage.unwrap();
+        assert_eq!((usage.input, usage.output, usage.cache_read), (9, Some(2), Some(4)));
+        assert_eq!(told(&losses), ["encrypted reasoning left out: 1"]);
+    }
+
+    #[test]
+    fn tools_of_the_server_stand_inside_of_a_reply() {
+        let json = r#"{"messages":[{"role":"user","content":"T"},
+            {"role":"assistant","content":[{"type":"text","text":"I search."},
+               {"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}},
+               {"type":"web_search_tool_result","tool_use_id":"s1","content":[
+                  {"type":"web_search_result","url":"https://a.b","title":"A","encrypted_content":"zzz"}]},
+               {"type":"server_tool_use","id":"s2","name":"web_fetch","input":{"url":"u"}},
+               {"type":"web_fetch_tool_result","tool_use_id":"s2","content":{"type":"web_fetch_tool_result_error","error_code":"gone"}},
+               {"type":"text","text":"It is A."}]}]}"#;
+        let (t, _) = runs(json);
+        assert_eq!(
+            outline(&t[0])[1..],
+            [
+                "1 thought I search.",
+                "1 action web_search\nq",
+                "1 observation [web_search_result] url: https://a.b\ntitle: A",
+                "1 action web_fetch\nu",
+                "1 observation [web_fetch_tool_result_error] error_code: gone",
+                "1 message It is A."
+            ]
+        );
+        assert_eq!(t[0].steps[3].call_id.as_deref(), Some("s1"));
+        assert_eq!((t[0].steps[3].is_error, t[0].steps[5].is_error), (None, Some(true)));
+    }
+
+    #[test]
+    fn labels_and_times_are_null_where_they_are_none() {
+        let json = r#"{"reward":"NaN","resolved":"NaN","messages":[{"role":"user","content":"T","timestamp":"0001-01-01T00:00:00Z"}]}"#;
+        let (t, losses) = runs(json);
+        assert_eq!((t[0].reward, t[0].resolved, t[0].label_source.as_deref()), (None, None, None));
+        assert_eq!(t[0].steps[0].time, None);
+        assert_eq!(losses.0.len(), 3);
     }
 }

@@ -1,38 +1,44 @@
-//! SWE-agent trajectories (`.traj`): 0.x with commands in text, 1.x with tool calls, and demonstrations.
+//! SWE-agent trajectories (`.traj`): 0.x with commands in text, 1.x with tool calls, the attempts of the retry agent,
+//! and demonstrations.
 //!
 //! `trajectory` and `history` tell the same story twice: the steps come from `trajectory`; system
-//! prompt and task, which only `history` has, from there. In 1.x the tool calls stand in `history`
-//! alone and are matched to the steps in order. A hand-made demonstration that has only `history` is
-//! read from it. Demonstrations inside of a run (`is_demo`) are no part of it.
+//! prompt, demonstrations and task, which only `history` has, from there. In 1.x the tool calls stand in `history`
+//! alone and are matched to the steps; an entry that fits no step costs its own call only. A hand-made demonstration
+//! that has only `history` is read from it. Demonstrations inside of a run stood in all of its prompts: they are head.
+//!
+//! What the agent was sent of old observations is told by [`masking`].
 //!
 //! Not kept: the line with open file and directory that `history` adds to each observation.
 
-use std::fmt;
+use std::collections::VecDeque;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::reading::content::ToolCalls;
-use super::reading::{Content, Draft, List, ToolCall, fields, names, record};
+use super::reading::fields::RawItems;
+use super::reading::scalar::Scalar;
+use super::reading::{Content, Draft, List, ToolCall, names, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
+mod masking;
+
+use masking::Observed;
+
 pub(super) const ENTRY: Entry = Entry {
     name: "sweagent",
-    summary: "SWE-agent .traj files, 0.x and 1.x, and demonstrations",
+    summary: "SWE-agent .traj files, 0.x and 1.x, retries, and demonstrations",
     reading: Reading::Values(read),
 };
 
 record! {
     struct File in "traj" {
         trajectory: List<TrajStep> = "trajectory",
-        history: History = "history",
+        history: List<Message> = "history",
         info: Info = "info",
         environment: String = "environment",
-    }
-
-    /// A file without a trajectory, of which all of the history counts.
-    struct HistoryFile in "traj" {
-        history: List<Message> = "history",
+        replay_config: Box<RawValue> = "replay_config",
+        attempts: RawItems = "attempts",
     }
 
     struct TrajStep in "traj.step" {
@@ -44,6 +50,13 @@ record! {
 
     struct Info in "traj.info" {
         exit_status: String = "exit_status",
+        swe_agent_version: String = "swe_agent_version",
+        model_stats: ModelStats = "model_stats",
+    }
+
+    struct ModelStats in "traj.info.model_stats" {
+        tokens_sent: Scalar = "tokens_sent",
+        api_calls: Scalar = "api_calls",
     }
 
     struct Message in "traj.history" {
@@ -55,6 +68,17 @@ record! {
         action: String = "action",
         tool_calls: ToolCalls = "tool_calls",
         tool_call_ids: List<String> = "tool_call_ids",
+        tags: List<String> = "tags",
+    }
+}
+
+impl Message {
+    fn is_demonstration(&self) -> bool {
+        self.is_demo == Some(true) || self.message_type.as_deref() == Some("demonstration")
+    }
+
+    fn is_agent(&self) -> bool {
+        self.role.as_deref() == Some("assistant")
     }
 }
 
@@ -66,51 +90,94 @@ fn is_exit(step: &TrajStep) -> bool {
 }
 
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
-    let file: File = serde_json::from_slice(bytes)?;
+    let mut file: File = serde_json::from_slice(bytes)?;
+    let attempts = file.attempts.take().map_or_else(Vec::new, |items| items.0);
+    let has_run = file.trajectory.is_some() || file.history.is_some();
+    if has_run || attempts.is_empty() {
+        // The attempt that was chosen stands in the file itself; its counts are those of all attempts.
+        if !attempts.is_empty() {
+            sink.losses.add_n("attempt that was not chosen left out", attempts.len() as u64 - 1);
+            file.info.get_or_insert_default().model_stats = None;
+        }
+        finish(file, None, sink);
+        return Ok(());
+    }
+    sink.losses.add_n("attempt of which none was chosen read as a run", attempts.len() as u64);
+    for (i, (address, attempt)) in attempts.into_iter().enumerate() {
+        let offset = address.checked_sub(bytes.as_ptr() as usize).unwrap_or_default();
+        super::read_item(&attempt, offset, sink, |file, sink| finish(file, Some(i), sink));
+    }
+    Ok(())
+}
+
+/// Turns a file, or an attempt in it, into a trajectory.
+fn finish(file: File, attempt: Option<usize>, sink: &mut Sink<'_>) {
     let info = file.info.unwrap_or_default();
     let steps = file.trajectory.unwrap_or_default().0;
-    let mut entries = file.history.unwrap_or_default().0;
-    if steps.is_empty() {
-        // The history is read once more, and what is odd in it told once.
-        fields::forget_odd();
-        entries = serde_json::from_slice::<HistoryFile>(bytes)?.history.unwrap_or_default().0;
-    }
+    let mut head = file.history.unwrap_or_default().0;
     let mut draft = Draft::new();
-    draft.losses.add_n(
-        "demonstration message left out",
-        entries.iter().filter(|e| e.is_demo == Some(true)).count() as u64,
-    );
-    let mut entries: Vec<Message> = entries.into_iter().filter(|e| e.is_demo != Some(true)).collect();
-    let n_head = entries.iter().position(|e| e.role.as_deref() == Some("assistant")).unwrap_or(entries.len());
-    let body = entries.split_off(n_head);
+    let n_head = head.iter().position(|e| e.is_agent() && !e.is_demonstration()).unwrap_or(head.len());
+    let mut body = head.split_off(n_head);
+    let n_body = body.len();
+    body.retain(|e| !e.is_demonstration());
+    draft.losses.add_n("demonstration after the first reply left out", (n_body - body.len()) as u64);
+    let stats = info.model_stats.unwrap_or_default();
+    let count = |s: Option<Scalar>| s.and_then(Scalar::count);
+    let run = masking::Run {
+        replay_config: file.replay_config.as_deref().map(RawValue::get),
+        is_version_0: info.swe_agent_version.is_none()
+            && !head.iter().chain(&body).any(|e| e.message_type.is_some() || e.tool_calls.is_some()),
+        was_a_model: !steps.is_empty() && count(stats.api_calls) != Some(0),
+    };
+    let policy = masking::policy(&run, &mut draft.losses);
     let mut message = 0;
-    for entry in entries {
+    let mut n_said = 0;
+    for entry in head {
         draft.at(message, None);
         message += 1;
+        let is_demonstration = entry.is_demonstration();
         let text = entry.content.unwrap_or_default().into_text(&mut draft.losses);
-        if entry.role.as_deref() == Some("system") { draft.system(text) } else { draft.user(text) }
+        match entry.role.as_deref() {
+            _ if is_demonstration => draft.demonstration(text),
+            Some("system") => draft.system(text),
+            _ => {
+                n_said += 1;
+                draft.user(text);
+            }
+        }
     }
     if steps.is_empty() {
         read_history(body, message, &mut draft);
     } else {
-        read_steps(steps, body, message, &mut draft);
+        let observed = read_steps(steps, body, message, &mut draft);
+        if let Some(policy) = &policy {
+            policy.apply(n_said, observed, &mut draft);
+        }
     }
     let task = names::swe_task_id(&sink.source.stem).to_owned();
     let about = Trajectory {
         repository: names::swe_repository(&task),
-        task_id: Some(task),
+        task_id: Some(attempt.map_or(task.clone(), |i| format!("{task}-attempt-{}", i + 1))),
         is_named_by_file: true,
         agent: Some("swe-agent".to_owned()),
         outcome: info.exit_status,
+        tokens_sent: count(stats.tokens_sent).filter(|n| *n > 0),
+        policy: policy.map(|p| p.words()),
         ..Trajectory::default()
     };
     draft.finish(about, sink);
-    Ok(())
 }
 
-fn read_steps(steps: Vec<TrajStep>, body: Vec<Message>, mut message: usize, draft: &mut Draft) {
-    let mut calls = body.into_iter().filter(|e| e.role.as_deref() == Some("assistant")).peekable();
-    for step in steps {
+/// Pushes the steps of the run; returns its observations as the history has them.
+fn read_steps(
+    steps: Vec<TrajStep>,
+    body: Vec<Message>,
+    mut message: usize,
+    draft: &mut Draft,
+) -> Vec<Observed> {
+    let mut calls = Calls::of(body, &steps);
+    let mut observed = Vec::new();
+    for (i, step) in steps.into_iter().enumerate() {
         if is_exit(&step) {
             draft.losses.add("exit written by the harness left out");
             continue;
@@ -119,8 +186,7 @@ fn read_steps(steps: Vec<TrajStep>, body: Vec<Message>, mut message: usize, draf
         message += 1;
         draft.begin_call();
         let action = step.action.unwrap_or_default();
-        let logged = calls.peek().is_some_and(|e| e.action.as_deref() == Some(action.as_str()));
-        let tool_calls = if logged { calls.next().and_then(|e| e.tool_calls) } else { None };
+        let entry = calls.of_step(i, draft);
         let has_call = !action.trim().is_empty();
         let kind = if has_call { Kind::Thought } else { Kind::Message };
         // The response is thought and command in one; alone it counts only where no command was found.
@@ -129,14 +195,106 @@ fn read_steps(steps: Vec<TrajStep>, body: Vec<Message>, mut message: usize, draf
             thought = step.response.unwrap_or_default();
         }
         draft.agent(kind, thought);
+        let (tool_calls, answer) = entry.map_or((None, None), |e| (e.tool_calls, e.answer));
         let id = if has_call { push_action(action, tool_calls, draft) } else { None };
         let text = step.observation.unwrap_or_default().into_text(&mut draft.losses);
+        let at = draft.n_steps();
+        let answer = answer.unwrap_or_else(|| Answer::of_text(&text));
         if has_call {
             draft.result(id.as_deref(), None, text, None);
         } else if !text.is_empty() {
             draft.observation(text, None);
         }
+        let step = (draft.n_steps() > at).then_some(at);
+        observed.push(Observed { step, turn: draft.turn(), marker: answer.marker, tags: answer.tags });
     }
+    observed
+}
+
+/// What the environment said to a call, as the history has it.
+struct Answer {
+    marker: masking::Size,
+    tags: Vec<String>,
+}
+
+impl Answer {
+    fn of_text(text: &str) -> Self {
+        Answer { marker: masking::Size::of_text(text), tags: Vec::new() }
+    }
+}
+
+/// A reply in the history, with what came after it.
+struct Call {
+    action: String,
+    tool_calls: Option<ToolCalls>,
+    answer: Option<Answer>,
+}
+
+/// The replies in the history, as far as they fit the steps of the trajectory.
+struct Calls {
+    /// By the number of their step.
+    fitting: VecDeque<(usize, Call)>,
+    has_tool_calls: bool,
+}
+
+/// So far apart may two replies and steps be that fit again after some that did not.
+const MAX_GAP: usize = 32;
+
+impl Calls {
+    fn of(body: Vec<Message>, steps: &[TrajStep]) -> Self {
+        let mut calls: Vec<Call> = Vec::new();
+        for entry in body {
+            if entry.is_agent() {
+                let action = entry.action.unwrap_or_default();
+                calls.push(Call { action, tool_calls: entry.tool_calls, answer: None });
+            } else if let Some(call) = calls.last_mut().filter(|c| c.answer.is_none()) {
+                let marker = masking::Size::of(entry.content.as_ref());
+                call.answer = Some(Answer { marker, tags: entry.tags.unwrap_or_default().0 });
+            }
+        }
+        let has_tool_calls = calls.iter().any(|c| c.tool_calls.is_some());
+        let pairs = pairs(steps, &calls);
+        let mut calls: Vec<Option<Call>> = calls.into_iter().map(Some).collect();
+        let fitting =
+            pairs.into_iter().filter_map(|(step, call)| Some((step, calls[call].take()?))).collect();
+        Calls { fitting, has_tool_calls }
+    }
+
+    fn of_step(&mut self, step: usize, draft: &mut Draft) -> Option<Call> {
+        let found = self.fitting.iter().position(|(s, _)| *s >= step).unwrap_or(self.fitting.len());
+        self.fitting.drain(..found);
+        if self.fitting.front().is_some_and(|(s, _)| *s == step) {
+            return self.fitting.pop_front().map(|(_, call)| call);
+        }
+        if self.has_tool_calls {
+            draft.losses.add("step without its entry in the history, told by its command only");
+        }
+        None
+    }
+}
+
+/// Steps and replies of the same command, in order. Where one does not fit, the nearest that do go on: so it costs
+/// only itself.
+fn pairs(steps: &[TrajStep], calls: &[Call]) -> Vec<(usize, usize)> {
+    let fits = |s: usize, c: usize| {
+        let (Some(step), Some(call)) = (steps.get(s), calls.get(c)) else {
+            return false;
+        };
+        // Spaces and line ends around a command are not of it.
+        step.action.as_deref().unwrap_or("").split_whitespace().eq(call.action.split_whitespace())
+    };
+    let (mut s, mut c) = (0, 0);
+    let mut out = Vec::new();
+    while s < steps.len() && c < calls.len() {
+        let gap =
+            (0..=MAX_GAP).flat_map(|n| (0..=n).map(move |a| (a, n - a))).find(|(a, b)| fits(s + a, c + b));
+        let (a, b) = gap.unwrap_or((1, 1));
+        if gap.is_some() {
+            out.push((s + a, c + b));
+        }
+        (s, c) = if gap.is_some() { (s + a + 1, c + b + 1) } else { (s + 1, c + 1) };
+    }
+    out
 }
 
 /// Pushes the action of a step, by its tool call where that is logged; returns the logged id.
@@ -180,38 +338,6 @@ fn read_history(body: Vec<Message>, mut message: usize, draft: &mut Draft) {
     }
 }
 
-/// The entries of `history` as far as they are needed: to the first message of the agent in the run
-/// itself, and all of them where that has tool calls. The rest repeats the trajectory and is
-/// skipped without being materialised.
-#[derive(Default)]
-pub(crate) struct History(Vec<Message>);
-
-impl<'de> Deserialize<'de> for History {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct HistoryVisitor;
-        impl<'de> Visitor<'de> for HistoryVisitor {
-            type Value = History;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of messages")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<History, A::Error> {
-                let mut out = Vec::new();
-                while let Some(entry) = fields::next_item::<Message, _>(&mut seq)? {
-                    let is_agent = entry.role.as_deref() == Some("assistant") && entry.is_demo != Some(true);
-                    let is_repeated = is_agent && entry.tool_calls.is_none();
-                    out.push(entry);
-                    if is_repeated {
-                        while seq.next_element::<IgnoredAny>()?.is_some() {}
-                        break;
-                    }
-                }
-                Ok(History(out))
-            }
-        }
-        deserializer.deserialize_seq(HistoryVisitor)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,14 +366,22 @@ mod tests {
         let (t, losses) = run("x/django__django-1.traj", json);
         assert_eq!(
             outline(&t),
-            ["0 system S", "0 message Fix it.", "1 thought Look.", "1 action open a.py", "1 observation 1:x"]
+            [
+                "0 system S",
+                "0 demonstration demo",
+                "0 demonstration d",
+                "0 message Fix it.",
+                "1 thought Look.",
+                "1 action open a.py",
+                "1 observation 1:x"
+            ]
         );
-        assert_eq!(t.steps[3].tool.as_deref(), Some("open"));
-        assert_eq!(t.steps[3].call_id, t.steps[4].call_id);
+        assert_eq!(t.steps[5].tool.as_deref(), Some("open"));
+        assert_eq!(t.steps[5].call_id, t.steps[6].call_id);
         assert_eq!(t.repository.as_deref(), Some("django/django"));
         assert_eq!(t.outcome.as_deref(), Some("submitted (exit_cost)"));
         assert_eq!(t.goal.as_deref(), Some("Fix it."));
-        assert_eq!(losses.0["demonstration message left out"], 2);
+        assert_eq!(losses.0.len(), 1);
         assert_eq!(losses.0["exit written by the harness left out"], 1);
     }
 
@@ -262,6 +396,70 @@ mod tests {
         assert_eq!(outline(&t)[2..], ["1 thought L", "1 action bash\nls /x", "1 observation a"]);
         assert_eq!(t.steps[4].call_id.as_deref(), Some("t1"));
         assert_eq!(t.steps[3].arguments.as_deref(), Some("{\"command\":\"ls /x\"}"));
+    }
+
+    /// A run of steps with these commands, and a history with those.
+    fn with_history(actions: &[&str], entries: &[&str]) -> (Trajectory, super::super::Losses) {
+        let steps: Vec<_> = actions
+            .iter()
+            .map(|a| serde_json::json!({"action": a, "observation": "o", "response": "r", "thought": "t"}))
+            .collect();
+        let mut history =
+            vec![serde_json::json!({"role": "user", "content": "T", "message_type": "observation"})];
+        for (i, action) in entries.iter().enumerate() {
+            let call =
+                serde_json::json!({"id": format!("t{i}"), "function": {"name": "bash", "arguments": "{}"}});
+            history.push(serde_json::json!({"role": "assistant", "action": action, "tool_calls": [call]}));
+            history.push(
+                serde_json::json!({"role": "tool", "content": "o", "tool_call_ids": [format!("t{i}")]}),
+            );
+        }
+        run(
+            "a__b-1.traj",
+            &serde_json::json!({"trajectory": steps, "history": history, "info": {}}).to_string(),
+        )
+    }
+
+    #[test]
+    fn an_entry_that_does_not_fit_costs_only_its_own_call() {
+        let ids = |t: &Trajectory| -> Vec<String> {
+            let actions = t.steps.iter().filter(|s| s.kind == Kind::Action);
+            actions.map(|s| s.call_id.clone().unwrap()).collect()
+        };
+        let told = "step without its entry in the history, told by its command only";
+        let (t, losses) = with_history(&["a", "b", "c"], &["a", " b\n", "c"]);
+        assert_eq!((ids(&t), losses.0.get(told)), (vec!["t0".into(), "t1".into(), "t2".into()], None));
+        let (t, losses) = with_history(&["a", "b", "c", "a"], &["a", "x", "c", "a"]);
+        assert_eq!(ids(&t), ["t0", "call-2", "t2", "t3"]);
+        assert_eq!(losses.0[told], 1);
+        let (t, losses) = with_history(&["a", "b", "c"], &["a", "c"]);
+        assert_eq!((ids(&t), losses.0[told]), (vec!["t0".into(), "call-2".into(), "t1".into()], 1));
+        let (t, _) = with_history(&["a", "b"], &["x", "y", "a", "b"]);
+        assert_eq!(ids(&t), ["t2", "t3"]);
+    }
+
+    #[test]
+    fn attempts_of_the_retry_agent() {
+        let attempt = |action: &str| {
+            format!(
+                r#"{{"trajectory":[{{"action":"{action}","observation":"o","response":"r","thought":"t"}}],
+                "history":[{{"role":"user","content":"T"}}],"info":{{"model_stats":{{"tokens_sent":7,"api_calls":1}}}}}}"#
+            )
+        };
+        let attempts = format!(r#"{{"attempts":[{},{},7]}}"#, attempt("a"), attempt("b"));
+        let source = Source::test("a__b-1.traj", "sweagent");
+        let mut sink = Sink::new(&source);
+        read(attempts.as_bytes(), &mut sink).unwrap();
+        let tasks: Vec<_> = sink.trajectories.iter().map(|t| t.task_id.clone().unwrap()).collect();
+        assert_eq!(tasks, ["a__b-1-attempt-1", "a__b-1-attempt-2"]);
+        let first = &sink.trajectories[0];
+        assert_eq!((first.repository.as_deref(), first.tokens_sent), (Some("a/b"), Some(7)));
+        assert_eq!(sink.rejects.iter().map(|r| r.0).collect::<Vec<_>>(), [attempts.find(",7]").unwrap() + 1]);
+        // One was chosen: it is the run, and the counts of all are not its own.
+        let chosen = attempt("b").replacen('{', &attempts.replace("]}", "],").replacen(",7]", "]", 1), 1);
+        let (t, losses) = run("a__b-1.traj", &chosen);
+        assert_eq!((t.task_id.as_deref(), t.tokens_sent), (Some("a__b-1"), None));
+        assert_eq!(losses.0["attempt that was not chosen left out"], 1);
     }
 
     #[test]

@@ -6,11 +6,13 @@
 
 use std::collections::HashMap;
 
-use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::openai_chat::{Label, Moment, Name};
 use super::reading::content::ToolCalls;
+use super::reading::fields::RawItems;
+use super::reading::names::Name;
+use super::reading::scalar::Scalar;
+use super::reading::usage::LoggedUsage;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
@@ -22,7 +24,7 @@ record! {
     struct File in "tau2" {
         info: Info = "info",
         tasks: List<Task> = "tasks",
-        simulations: Items = "simulations",
+        simulations: RawItems = "simulations",
     }
 
     struct Info in "tau2.info" {
@@ -54,7 +56,7 @@ record! {
     }
 
     struct RewardInfo in "tau2.reward_info" {
-        reward: Label = "reward",
+        reward: Scalar = "reward",
     }
 
     struct Message in "tau2.message" {
@@ -64,19 +66,10 @@ record! {
         reasoning: Content = "reasoning",
         id: String = "id",
         requestor: String = "requestor",
-        error: bool = "error",
-        timestamp: Moment = "timestamp",
+        error: Scalar = "error",
+        timestamp: Scalar = "timestamp",
         tool_messages: List<Message> = "tool_messages",
-    }
-}
-
-/// The items of a list, unread, each with the address of its text.
-pub(crate) struct Items(Vec<(usize, Box<RawValue>)>);
-
-impl<'de> Deserialize<'de> for Items {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let items = Vec::<&RawValue>::deserialize(deserializer)?;
-        Ok(Items(items.into_iter().map(|item| (item.get().as_ptr() as usize, item.to_owned())).collect()))
+        usage: LoggedUsage = "usage",
     }
 }
 
@@ -117,7 +110,8 @@ fn finish(simulation: Simulation, info: &Info, tickets: &HashMap<String, String>
         draft.clear();
     }
     let domain = environment.and_then(|e| e.domain_name.clone());
-    let reward = simulation.reward_info.and_then(|r| r.reward).and_then(|l| l.0);
+    let reward =
+        simulation.reward_info.and_then(|r| r.reward).and_then(|l| l.number("reward", &mut draft.losses));
     let about = Trajectory {
         task_id: Some(format!("{}-{task}", domain.as_deref().unwrap_or("task"))),
         repository: domain.map(|d| format!("tau2-bench/{d}")),
@@ -139,16 +133,19 @@ fn read_message(message: Message, i: usize, draft: &mut Draft) {
         }
         return;
     }
-    draft.at(i, message.timestamp.as_ref().and_then(|t| t.0));
+    let time = message.timestamp.unwrap_or_default().time(&mut draft.losses);
+    draft.at(i, time);
     let by_user = message.requestor.as_deref() == Some("user");
     match message.role.as_deref().unwrap_or("") {
         "tool" if by_user => draft.losses.add("tool result of the user, unseen by the agent, left out"),
         "tool" => {
             let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-            draft.result(message.id.as_deref(), None, text, message.error);
+            let failed = message.error.and_then(|e| e.truth("error", &mut draft.losses));
+            draft.result(message.id.as_deref(), None, text, failed);
         }
         "assistant" => {
             draft.begin_call();
+            draft.usage(message.usage.and_then(|u| u.usage()));
             if let Some(reasoning) = message.reasoning {
                 let text = reasoning.into_text(&mut draft.losses);
                 draft.agent(Kind::Thought, text);
@@ -173,7 +170,15 @@ fn read_message(message: Message, i: usize, draft: &mut Draft) {
             let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
             draft.system(text);
         }
-        _ => draft.losses.add("message of unknown role left out"),
+        role => {
+            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
+            if text.is_empty() {
+                draft.losses.add("message of unknown role left out");
+            } else {
+                draft.losses.add("message of unknown role kept as text");
+                draft.observation(format!("[{role}] {text}"), None);
+            }
+        }
     }
 }
 

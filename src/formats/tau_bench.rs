@@ -3,7 +3,10 @@
 //! The policy is the system message of `traj`. The domain is not logged; it is told by the policy's
 //! heading. Runs of the same task differ by what was said in them, so trials need no mark.
 
-use super::openai_chat::{self, Label, Message, Name};
+use super::openai_chat;
+use super::reading::chat::{self, Message};
+use super::reading::names::Name;
+use super::reading::scalar::Scalar;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::Trajectory;
@@ -14,7 +17,7 @@ pub(super) const ENTRY: Entry =
 record! {
     struct Run in "tau" {
         task_id: Name = "task_id",
-        reward: Label = "reward",
+        reward: Scalar = "reward",
         traj: List<Message> = "traj",
         trial: Name = "trial",
     }
@@ -36,8 +39,8 @@ fn finish(run: Run, sink: &mut Sink<'_>) {
     let messages = run.traj.unwrap_or_default().0;
     let domain = domain(&messages);
     let mut draft = Draft::new();
-    openai_chat::read_messages(messages, &mut draft);
-    let reward = run.reward.and_then(|l| l.0);
+    chat::read_all(messages, &mut draft);
+    let reward = run.reward.and_then(|l| l.number("reward", &mut draft.losses));
     let task = run.task_id.map_or_else(|| "unknown".to_owned(), |n| n.0);
     let about = Trajectory {
         task_id: Some(format!("{}-{task}", domain.unwrap_or("task"))),

@@ -39,6 +39,7 @@ record! {
         data: Media = "data",
         file: Media = "file",
         input_audio: Media = "input_audio",
+        .. rest
     }
 
     /// A call of a tool, in the styles of OpenAI (`function`) and tau2 (flat).
@@ -47,7 +48,7 @@ record! {
         id: String = "id",
         function: Function = "function",
         name: String = "name",
-        arguments: Arguments = "arguments",
+        arguments: Arguments = "arguments" | "args",
         requestor: String = "requestor",
     }
 
@@ -59,11 +60,14 @@ record! {
     }
 }
 
+/// Stands for the name of a tool that is not logged.
+pub(crate) const UNKNOWN_TOOL: &str = "unknown";
+
 impl ToolCall {
     /// Name and arguments, wherever they stand.
     pub(crate) fn into_parts(self) -> (Option<String>, String, String) {
         let function = self.function.unwrap_or_default();
-        let name = function.name.or(self.name).unwrap_or_else(|| "unknown".to_owned());
+        let name = function.name.or(self.name).unwrap_or_else(|| UNKNOWN_TOOL.to_owned());
         let arguments = function.arguments.or(self.arguments).map_or(String::new(), |a| a.0);
         (self.id, name, arguments)
     }
@@ -144,6 +148,8 @@ pub(crate) struct Media {
     pub(crate) media_type: Option<String>,
     pub(crate) n_bytes: u64,
     pub(crate) address: Option<String>,
+    /// The words, where it holds text after all (a document in plain text).
+    pub(crate) text: Option<String>,
 }
 
 impl Media {
@@ -154,7 +160,7 @@ impl Media {
             return Media {
                 media_type: media_type.map(str::to_owned),
                 n_bytes: base64_bytes(data.len()),
-                address: None,
+                ..Media::default()
             };
         }
         if text.len() < 300 && (text.contains("://") || text.starts_with("file-")) {
@@ -211,8 +217,16 @@ impl<'de> Deserialize<'de> for Media {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Media, A::Error> {
                 let mut media = Media::default();
                 let mut media_type = None;
+                let mut is_text = false;
                 while let Some(key) = map.next_key::<super::fields::Key<'de>>()? {
                     match key.0.as_ref() {
+                        "type" => is_text = map.next_value::<Content>()?.is_text("text"),
+                        "data" if is_text => {
+                            media.text = Some(map.next_value::<Content>()?.into_text(&mut Losses::default()));
+                        }
+                        "content" => {
+                            media.text = Some(map.next_value::<Content>()?.into_text(&mut Losses::default()));
+                        }
                         "url" | "data" | "file_data" | "base64" | "file_id" => media = map.next_value()?,
                         "media_type" | "mime_type" | "format" => {
                             media_type = map.next_value::<Option<String>>()?
@@ -303,38 +317,103 @@ impl<'de> Deserialize<'de> for BlockItem {
     }
 }
 
+/// The result of a tool that stands among the blocks of a message.
+pub(crate) struct BlockResult {
+    pub(crate) id: Option<String>,
+    pub(crate) text: String,
+    pub(crate) is_error: Option<bool>,
+}
+
 impl Block {
-    /// The text that stands for this block in a plain reading; nothing for blocks without text.
+    /// Whether it is a call of a tool, of the client or of the server (`server_tool_use`, `mcp_tool_use`).
+    pub(crate) fn is_call(&self) -> bool {
+        self.kind.as_deref().is_some_and(|k| k == "tool_use" || k.ends_with("_tool_use"))
+    }
+
+    /// Whether it is the result of a tool (`tool_result`, `web_search_tool_result`, ...).
+    pub(crate) fn is_result(&self) -> bool {
+        self.kind.as_deref().is_some_and(|k| k == "tool_result" || k.ends_with("_tool_result"))
+    }
+
+    /// The result in a block that is one. An error of the server's tools is told by the type of the content.
+    pub(crate) fn into_result(self, losses: &mut Losses) -> BlockResult {
+        let failed = match self.content.as_deref() {
+            Some(Content::Blocks(blocks)) => {
+                let is_error = |b: &Block| b.kind.as_deref().is_some_and(|k| k.ends_with("_error"));
+                blocks.iter().any(is_error).then_some(true)
+            }
+            _ => None,
+        };
+        let text = match self.content {
+            Some(content) => content.into_text(losses),
+            None => self.text.unwrap_or_else(|| self.rest.words()),
+        };
+        BlockResult { id: self.tool_use_id, text, is_error: self.is_error.or(failed) }
+    }
+
+    /// The text that stands for this block in a plain reading; nothing for blocks without words.
     pub(crate) fn into_text(self, losses: &mut Losses) -> Option<String> {
         let kind = self.kind.as_deref().unwrap_or("text");
         match kind {
-            "text" | "input_text" | "output_text" if self.text.is_some() => self.text,
-            "refusal" => self.refusal,
-            "image" | "image_url" | "input_image" | "document" | "file" | "input_file" | "input_audio"
+            k if (k == "text" || k.ends_with("_text")) && self.text.is_some() => self.text,
+            "refusal" if self.refusal.is_some() => self.refusal,
+            "image"
+            | "image_url"
+            | "input_image"
+            | "computer_screenshot"
+            | "document"
+            | "file"
+            | "input_file"
+            | "input_audio"
             | "audio" => {
                 let media = self.image_url.or(self.source).or(self.file).or(self.input_audio).or(self.data);
+                let media = media.unwrap_or_default();
+                if media.text.is_some() {
+                    return media.text;
+                }
                 losses.add("media replaced by a placeholder");
-                let kind = if kind.contains("image") {
+                let kind = if kind.contains("image") || kind.contains("screenshot") {
                     "image"
                 } else if kind.contains("audio") {
                     "audio"
                 } else {
                     "file"
                 };
-                Some(media.unwrap_or_default().placeholder(kind))
+                Some(media.placeholder(kind))
             }
-            _ => {
-                if let Some(text) = self.text {
-                    return Some(text);
-                }
-                losses.add(&format!("block without text: {}", &kind.chars().take(40).collect::<String>()));
-                None
-            }
+            _ => self.without_rule(losses),
         }
+    }
+
+    /// A block of a kind without a rule: its type and all its words.
+    fn without_rule(self, losses: &mut Losses) -> Option<String> {
+        let kind = self.kind.as_deref().unwrap_or("block");
+        let name: String = kind.chars().take(40).collect();
+        let fields = [
+            self.name.as_ref().map(|name| format!("name: {name}")),
+            self.text,
+            self.thinking,
+            self.refusal,
+            self.input.as_ref().map(|input| super::fields::words_of(&input.0)),
+            self.content.map(|content| content.into_text(losses)),
+            self.source.and_then(|media| media.address.or(media.text)),
+            Some(self.rest.words()),
+        ];
+        let words: Vec<String> = fields.into_iter().flatten().filter(|w| !w.is_empty()).collect();
+        if words.is_empty() {
+            losses.add(&format!("block without text: {name}"));
+            return None;
+        }
+        losses.add(&format!("block without a rule kept as text: {name}"));
+        Some(format!("[{name}] {}", words.join("\n")))
     }
 }
 
 impl Content {
+    fn is_text(&self, text: &str) -> bool {
+        matches!(self, Content::Text(t) if t == text)
+    }
+
     /// All text of the content; blocks are joined by line ends, media become placeholders.
     pub(crate) fn into_text(self, losses: &mut Losses) -> String {
         match self {
@@ -394,9 +473,21 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_rule_keeps_its_words_and_its_type() {
+        let (t, losses) = text(
+            r#"[{"type":"search_result","source":"https://a.b/c","title":"T","content":[{"type":"text","text":"found"}]},
+                {"type":"odd","id":"1"},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"plain words"}}]"#,
+        );
+        assert_eq!(t, "[search_result] found\nhttps://a.b/c\ntitle: T\nplain words");
+        assert_eq!(losses.0["block without a rule kept as text: search_result"], 1);
+        assert_eq!(losses.0["block without text: odd"], 1);
+        assert_eq!(losses.0.len(), 2);
+    }
+
+    #[test]
     fn calls_in_all_styles() {
         let json = r#"[{"id":"1","function":{"name":"f","arguments":"{\"a\":1}"}},
-            {"id":"2","name":"g","arguments":{"b": 2}}, "{\"id\":\"3\",\"function\":{\"name\":\"h\",\"arguments\":{}}}"]"#;
+            {"id":"2","name":"g","args":{"b": 2}}, "{\"id\":\"3\",\"function\":{\"name\":\"h\",\"arguments\":{}}}"]"#;
         let calls: ToolCalls = serde_json::from_str(json).unwrap();
         let parts: Vec<_> = calls.0.into_iter().map(ToolCall::into_parts).collect();
         let part = |i: &str, n: &str, a: &str| (Some(i.to_owned()), n.to_owned(), a.to_owned());

@@ -1,7 +1,7 @@
 //! A trajectory in the making: steps in the order of the log, calls tied to their results, and
 //! what was lost on the way.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::formats::Sink;
 use crate::trajectory::{Builder, Kind, LoggedEdit, Role, Step, Trajectory, Usage, action_text, step};
@@ -43,8 +43,16 @@ pub(crate) const EMPTY_RUN: &str = "run without messages";
 /// A call that has no result yet.
 struct OpenCall {
     logged_id: Option<String>,
+    /// What the same call is also known by.
+    other_id: Option<String>,
     id: String,
     tool: String,
+}
+
+impl OpenCall {
+    fn is(&self, id: &str) -> bool {
+        self.logged_id.as_deref() == Some(id) || self.other_id.as_deref() == Some(id)
+    }
 }
 
 #[derive(Default)]
@@ -52,12 +60,14 @@ pub(crate) struct Draft {
     builder: Builder,
     pub(crate) losses: Losses,
     open: Vec<OpenCall>,
+    /// The newest result of each logged id, by its step.
+    answered: HashMap<String, usize>,
+    /// Usage of the call that began, until its first step.
+    usage: Option<Usage>,
     used: HashSet<String>,
     n_calls: usize,
     message: u32,
     time: Option<i64>,
-    /// For the next step of the agent.
-    usage: Option<Usage>,
     /// For the next steps.
     kept_to: Option<u32>,
 }
@@ -78,9 +88,9 @@ impl Draft {
         self.kept_to = segment;
     }
 
-    /// The usage of the reply whose first step comes next.
-    pub(crate) fn usage(&mut self, usage: Option<Usage>) {
-        self.usage = usage;
+    /// Which logged message, and of what time, the next steps come from.
+    pub(crate) fn place(&self) -> (usize, Option<i64>) {
+        (self.message as usize, self.time)
     }
 
     /// Whether some call has no result yet.
@@ -108,6 +118,11 @@ impl Draft {
         self.push_text(Role::System, Kind::Tools, text);
     }
 
+    /// A part of a worked example that stands in every prompt.
+    pub(crate) fn demonstration(&mut self, text: String) {
+        self.push_text(Role::System, Kind::Demonstration, text);
+    }
+
     /// A message of the user.
     pub(crate) fn user(&mut self, text: String) {
         self.push_text(Role::User, Kind::Message, text);
@@ -120,7 +135,29 @@ impl Draft {
 
     /// A new call of the agent's model begins.
     pub(crate) fn begin_call(&mut self) {
+        self.forget_usage();
         self.builder.begin_call();
+    }
+
+    /// What the provider counted for the call that began; it goes to the first step of the reply.
+    pub(crate) fn usage(&mut self, usage: Option<Usage>) {
+        self.usage = usage.or(self.usage);
+    }
+
+    fn forget_usage(&mut self) {
+        if self.usage.take().is_some() {
+            self.losses.add("usage of a reply without steps left out");
+        }
+    }
+
+    /// The turn of the newest step or call.
+    pub(crate) fn turn(&self) -> u32 {
+        self.builder.turn()
+    }
+
+    /// Says that from the decision of turn `from` on the agent was sent `text` in the place of a step.
+    pub(crate) fn edit(&mut self, step: usize, from: u32, text: String) {
+        self.builder.steps_mut()[step].edit = Some(LoggedEdit { from, text });
     }
 
     /// Text of the agent: a thought if it goes with a call, else a message.
@@ -145,7 +182,7 @@ impl Draft {
         logged_id: Option<String>,
     ) {
         let id = self.unique_id(logged_id.as_deref());
-        self.open.push(OpenCall { logged_id, id: id.clone(), tool: tool.clone() });
+        self.open.push(OpenCall { logged_id, other_id: None, id: id.clone(), tool: tool.clone() });
         let mut action = step(Role::Agent, Kind::Action, text);
         action.tool = Some(tool);
         action.call_id = Some(id);
@@ -154,6 +191,13 @@ impl Draft {
             a
         });
         self.push(action);
+    }
+
+    /// Another id by which results may name the newest call.
+    pub(crate) fn also_known_as(&mut self, id: Option<String>) {
+        if let Some(call) = self.open.last_mut() {
+            call.other_id = id;
+        }
     }
 
     /// The result of a call. With an id it goes to the nearest earlier unanswered call of that id,
@@ -178,13 +222,18 @@ impl Draft {
         is_error: Option<bool>,
     ) {
         let found = match logged_id {
-            Some(id) => self.open.iter().rposition(|c| c.logged_id.as_deref() == Some(id)),
+            Some(id) => self.open.iter().rposition(|c| c.is(id)),
             None => self.open.iter().position(|c| tool.as_ref().is_none_or(|t| *t == c.tool)),
         };
+        if found.is_none() && logged_id.is_some_and(|id| self.is_repeated(id, &text)) {
+            return;
+        }
         let mut observation = step(who, Kind::Observation, text);
         match found {
             Some(i) => {
                 let call = self.open.remove(i);
+                let ids = [call.logged_id, call.other_id].into_iter().flatten();
+                self.answered.extend(ids.map(|id| (id, self.builder.steps().len())));
                 observation.tool = Some(call.tool);
                 observation.call_id = Some(call.id);
             }
@@ -195,6 +244,23 @@ impl Draft {
         }
         observation.is_error = is_error;
         self.push(observation);
+    }
+
+    /// Whether this is a result that is there already, or another state of it: the longer one stays.
+    fn is_repeated(&mut self, id: &str, text: &str) -> bool {
+        let Some(&at) = self.answered.get(id) else {
+            return false;
+        };
+        let known = &mut self.builder.steps_mut()[at].text;
+        let (old, new) = (known.trim(), text.trim());
+        if new.starts_with(old) && new.len() > old.len() {
+            *known = text.to_owned();
+            clean(known, &mut self.losses);
+        } else if !old.starts_with(new) {
+            return false;
+        }
+        self.losses.add("repeated tool result merged");
+        true
     }
 
     /// Output of the environment that answers no call.
@@ -229,6 +295,7 @@ impl Draft {
 
     /// Closes the trajectory and hands it over. `about` says all that does not stand in the steps.
     pub(crate) fn finish(mut self, mut about: Trajectory, sink: &mut Sink<'_>) {
+        self.forget_usage();
         self.losses.add_n("call without a result", self.open.len() as u64);
         if self.builder.is_empty() {
             self.losses.add(EMPTY_RUN);
@@ -372,6 +439,27 @@ mod tests {
         assert_eq!(ids, [Some("call_0"), Some("call_0"), Some("call_0#2"), Some("call_0#2"), None]);
         assert_eq!(losses.0["repeated call id made unique"], 1);
         assert_eq!(losses.0["tool result without a call"], 1);
+    }
+
+    #[test]
+    fn a_result_that_is_logged_twice_is_one() {
+        let mut d = Draft::new();
+        d.begin_call();
+        d.usage(Some(Usage { input: 9, ..Usage::default() }));
+        d.action("f".into(), "{}".into(), Some("c".into()));
+        d.also_known_as(Some("other".into()));
+        for text in ["par", "part one", "part one\n", "part"] {
+            d.result(Some("c"), None, text.into(), None);
+        }
+        d.result(Some("other"), None, "part one".into(), None);
+        d.result(Some("c"), None, "something else".into(), None);
+        let (t, losses) = finished(d);
+        let texts: Vec<&str> = t.steps.iter().map(|s| s.text.as_str()).collect();
+        assert_eq!(texts, ["f", "part one", "something else"]);
+        assert_eq!(losses.0["repeated tool result merged"], 4);
+        assert_eq!(losses.0["tool result without a call"], 1);
+        assert_eq!(t.steps[0].usage.map(|u| u.input), Some(9));
+        assert!(t.steps[1..].iter().all(|s| s.usage.is_none()));
     }
 
     #[test]

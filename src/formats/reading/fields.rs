@@ -15,7 +15,7 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, Value};
 
 use super::draft::Losses;
 
@@ -118,11 +118,6 @@ pub(crate) fn note_odd(what: &str) {
     ODD.with_borrow_mut(|odd| odd.add(what));
 }
 
-/// Forgets what was told, before a value is read once more.
-pub(crate) fn forget_odd() {
-    ODD.take();
-}
-
 /// Reads a value by itself.
 fn read_alone<T: DeserializeOwned>(text: &str) -> Option<T> {
     let depth = DEPTH.get();
@@ -194,6 +189,83 @@ pub(crate) fn next_item<'de, T: DeserializeOwned, A: SeqAccess<'de>>(
     Ok(None)
 }
 
+/// The items of a list, unread, each with the address of its text.
+pub(crate) struct RawItems(pub(crate) Vec<(usize, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for RawItems {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let items = Vec::<&RawValue>::deserialize(deserializer)?;
+        Ok(RawItems(items.into_iter().map(|item| (item.get().as_ptr() as usize, item.to_owned())).collect()))
+    }
+}
+
+/// Fields of a record that have no rule, unread, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Rest(pub(crate) Vec<(String, Box<RawValue>)>);
+
+/// Fields that carry no words of anyone.
+const WORDLESS: [&str; 7] =
+    ["id", "type", "status", "signature", "cache_control", "index", "encrypted_content"];
+
+impl Rest {
+    /// Everything that may be words, as lines `key: value`; data is told by its size.
+    pub(crate) fn words(&self) -> String {
+        let mut out = String::new();
+        for (key, raw) in self.0.iter().filter(|(key, _)| !WORDLESS.contains(&key.as_str())) {
+            let value = words_of(raw.get());
+            if !matches!(value.as_str(), "" | "null" | "[]" | "{}") {
+                out += &format!("{}{key}: {value}", if out.is_empty() { "" } else { "\n" });
+            }
+        }
+        out
+    }
+}
+
+/// A JSON value as text: a string without its quotes, long data by its size.
+pub(crate) fn words_of(raw: &str) -> String {
+    match serde_json::from_str::<Value>(raw) {
+        Ok(mut value) => {
+            without_data(&mut value);
+            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+        }
+        Err(_) => raw.to_owned(),
+    }
+}
+
+/// A JSON value as JSON, long data by its size.
+pub(crate) fn without_long_data(raw: &str) -> String {
+    if raw.len() <= MIN_DATA {
+        return raw.to_owned();
+    }
+    serde_json::from_str::<Value>(raw).map_or_else(
+        |_| raw.to_owned(),
+        |mut value| {
+            without_data(&mut value);
+            value.to_string()
+        },
+    )
+}
+
+/// Text without a blank that is longer than this, in the letters of base64, is data.
+const MIN_DATA: usize = 256;
+
+fn without_data(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let is_data = |b: u8| b.is_ascii_alphanumeric() || b"+/=-_".contains(&b);
+            if text.len() > MIN_DATA && text.bytes().all(is_data) {
+                *text = format!("[data {} bytes]", super::content::base64_bytes(text.len()));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_data),
+        Value::Object(fields) => {
+            fields.retain(|key, _| key != "encrypted_content");
+            fields.values_mut().for_each(without_data);
+        }
+        _ => {}
+    }
+}
+
 /// A key of an object, borrowed from the input where it has no escapes.
 pub(crate) struct Key<'a>(pub(crate) Cow<'a, str>);
 
@@ -218,18 +290,21 @@ impl<'de> Deserialize<'de> for Key<'de> {
 
 /// Declares a record of a log: `record! { struct Name in "label" { field: Type = "key" | "alias", } }`.
 ///
-/// All fields are `Option`; unknown keys are counted as dropped and skipped.
+/// All fields are `Option`; unknown keys are counted as dropped and skipped, or with `.. rest` at the end kept there
+/// unread.
 macro_rules! record {
     ($(
         $(#[$meta:meta])*
         struct $name:ident in $label:literal {
             $( $(#[$field_meta:meta])* $field:ident: $type:ty = $key:literal $(| $alias:literal)* ),* $(,)?
+            $(.. $rest:ident)?
         }
     )+) => {$(
         $(#[$meta])*
         #[derive(Default)]
         pub(crate) struct $name {
             $( $(#[$field_meta])* pub(crate) $field: Option<$type>, )*
+            $( pub(crate) $rest: $crate::formats::reading::fields::Rest, )?
         }
         impl<'de> serde::de::Deserialize<'de> for $name {
             fn deserialize<D: serde::de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -254,7 +329,14 @@ macro_rules! record {
                                 } )*
                                 other => {
                                     $crate::formats::reading::fields::note_dropped($label, other);
-                                    map.next_value::<serde::de::IgnoredAny>()?;
+                                    let rest: Option<&mut $crate::formats::reading::fields::Rest> =
+                                        None $( .or(Some(&mut record.$rest)) )?;
+                                    match rest {
+                                        Some(rest) => rest.0.push((other.to_owned(), map.next_value()?)),
+                                        None => {
+                                            map.next_value::<serde::de::IgnoredAny>()?;
+                                        }
+                                    }
                                 }
                             }
                         }
@@ -285,6 +367,20 @@ mod tests {
         assert_eq!(counts.mapped, BTreeMap::from([("toy.a".to_owned(), 1), ("toy.b".to_owned(), 1)]));
         assert_eq!(counts.dropped, BTreeMap::from([("toy.c".to_owned(), 1)]));
         assert_eq!(take_counts(), FieldCounts::default());
+    }
+
+    record! {
+        struct Kept in "kept" { a: String = "a", .. rest }
+    }
+
+    #[test]
+    fn fields_without_a_rule_are_kept_as_words() {
+        let data = "QUJD".repeat(100);
+        let json = format!(
+            r#"{{"a":"x","title":"T \u00e9","id":"i","none":null,"n":{{"k":[1,"{data}"],"encrypted_content":"e"}}}}"#
+        );
+        let kept: Kept = serde_json::from_str(&json).unwrap();
+        assert_eq!(kept.rest.words(), "title: T \u{e9}\nn: {\"k\":[1,\"[data 300 bytes]\"]}");
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! What the readers share: typed records that count their fields, message contents, the draft of
 //! a trajectory, repair of broken text, and the shape of a file by which its format is told.
 
+pub(crate) mod chat;
 pub(crate) mod content;
 pub(crate) mod draft;
 pub(crate) mod fields;
+pub(crate) mod items;
 pub(crate) mod names;
 pub(crate) mod repair;
+pub(crate) mod reply;
+pub(crate) mod scalar;
 pub(crate) mod shape;
 pub(crate) mod time;
+pub(crate) mod usage;
 
 pub(crate) use content::{Content, ToolCall};
 pub(crate) use draft::Draft;

@@ -1,5 +1,52 @@
 //! What the name of a file or task tells: the task id, and the repository of a SWE task id.
 
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+
+/// An id that may be logged as a number; empty for what is none.
+#[derive(Debug, Default)]
+pub(crate) struct Name(pub(crate) String);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = Name;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an id")
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Name, E> {
+                Ok(Name(v.to_owned()))
+            }
+            fn visit_u64<E>(self, v: u64) -> Result<Name, E> {
+                Ok(Name(v.to_string()))
+            }
+            fn visit_i64<E>(self, v: i64) -> Result<Name, E> {
+                Ok(Name(v.to_string()))
+            }
+            fn visit_f64<E>(self, v: f64) -> Result<Name, E> {
+                Ok(Name(v.to_string()))
+            }
+            fn visit_bool<E>(self, v: bool) -> Result<Name, E> {
+                Ok(Name(v.to_string()))
+            }
+            fn visit_unit<E>(self) -> Result<Name, E> {
+                Ok(Name::default())
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Name, A::Error> {
+                while seq.next_element::<de::IgnoredAny>()?.is_some() {}
+                Ok(Name::default())
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Name, A::Error> {
+                while map.next_entry::<de::IgnoredAny, de::IgnoredAny>()?.is_some() {}
+                Ok(Name::default())
+            }
+        }
+        deserializer.deserialize_any(NameVisitor)
+    }
+}
+
 /// The name of a file without folders and without the endings of logs.
 pub(crate) fn stem(path: &str) -> String {
     let mut name = path.rsplit('/').next().unwrap_or(path);

@@ -157,6 +157,70 @@ pub(crate) fn values(bytes: &[u8]) -> Vec<Range<usize>> {
     out
 }
 
+/// How many NULs (with white space among them) the bytes begin with: blocks that were never written.
+pub(crate) fn n_nul(bytes: &[u8]) -> usize {
+    let n = bytes.iter().position(|b| *b != 0 && !b.is_ascii_whitespace()).unwrap_or(bytes.len());
+    if bytes[..n].contains(&0) { n } else { 0 }
+}
+
+/// The bytes without the NULs, and white space among them, at their beginning and end.
+pub(crate) fn without_nul(bytes: &[u8]) -> &[u8] {
+    let bytes = &bytes[n_nul(bytes)..];
+    let end = bytes.iter().rposition(|b| *b != 0 && !b.is_ascii_whitespace()).map_or(0, |i| i + 1);
+    if bytes[end..].contains(&0) { &bytes[..end] } else { bytes }
+}
+
+/// So many bytes are looked through for whole values behind a torn one, or so many times their own length.
+const MAX_LOOKED_THROUGH: usize = 256 << 20;
+
+/// Torn and whole objects that stand one after the other, from the first whole one on; all of it as one part where
+/// there is none. A whole object inside of the torn one is not meant: something other than an object follows it, or it
+/// stands where a value may stand and begins with another key.
+pub(crate) fn torn_and_whole(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let (mut torn, mut at) = (0, 1);
+    let mut budget = MAX_LOOKED_THROUGH.max(bytes.len().saturating_mul(4));
+    while let Some(found) = memchr::memmem::find(bytes.get(at..).unwrap_or_default(), b"{\"") {
+        let start = at + found;
+        at = start + 1;
+        let end = value_end(bytes, start);
+        budget = match budget.checked_sub(end.unwrap_or(bytes.len()) - start) {
+            Some(budget) => budget,
+            None => break,
+        };
+        let Some(end) =
+            end.filter(|end| without_nul(bytes[*end..].trim_ascii()).first().is_none_or(|b| *b == b'{'))
+        else {
+            continue;
+        };
+        let is_inner = bytes[..start].trim_ascii_end().last().is_some_and(|b| b"[,:".contains(b));
+        if is_inner && first_key(&bytes[torn..]) != first_key(&bytes[start..]) {
+            continue;
+        }
+        if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes[start..end]).is_ok() {
+            if !is_blank(&bytes[torn..start]) {
+                parts.push(torn..start);
+            }
+            parts.push(start..end);
+            (torn, at) = (end, end);
+        }
+    }
+    if !is_blank(&bytes[torn..]) {
+        parts.push(torn..bytes.len());
+    }
+    parts
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|b| *b == 0 || b.is_ascii_whitespace())
+}
+
+/// The first key of an object, with its quotes.
+fn first_key(bytes: &[u8]) -> Option<&[u8]> {
+    let start = memchr::memchr(b'"', bytes)?;
+    Some(&bytes[start..string_end(bytes, start)?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,5 +257,29 @@ mod tests {
         assert_eq!(parts, [&br#"{"a":"}{"}"#[..], br#"[1,{"b":2}]"#, br#"{"cut":"#]);
         assert_eq!(value_end(b"[[[[", 0), None);
         assert_eq!(value_end(b"true, 1", 0), Some(4));
+    }
+
+    #[test]
+    fn a_whole_value_behind_a_torn_one_is_told() {
+        let parts = |text: &'static str| -> Vec<&str> {
+            torn_and_whole(text.as_bytes()).into_iter().map(|r| &text[r]).collect()
+        };
+        // The torn text ends inside of a string, so that all quotes behind it seem to be the other way round.
+        let torn = r#"{"a":{"x":[{"t":"q"},{"t":"cut { "#;
+        let whole = r#"{"a":{"x":[{"t":"}{"}]},"b":1}"#;
+        let both: &'static str = Box::leak(format!("{torn}{whole}").into_boxed_str());
+        assert_eq!(parts(both), [torn, whole]);
+        let three: &'static str = Box::leak(format!("{torn}{whole}\0{whole}{torn}").into_boxed_str());
+        assert_eq!(parts(three), [torn, whole, whole, torn]);
+        assert_eq!(parts(r#"{"a":{"b":1},"c"#), [r#"{"a":{"b":1},"c"#]);
+        assert_eq!(parts(r#"{"a":[{"b":1}"#), [r#"{"a":[{"b":1}"#]);
+        assert_eq!(parts(r#"{"a":[{"a":1}"#), [r#"{"a":["#, r#"{"a":1}"#]);
+    }
+
+    #[test]
+    fn nul_around_a_value() {
+        assert_eq!((n_nul(b"\0\0 {}"), without_nul(b"\0\0 {} \0")), (3, &b"{}"[..]));
+        assert_eq!((n_nul(b" {} "), without_nul(b" {} ")), (0, &b" {} "[..]));
+        assert_eq!((n_nul(b"\0\0"), without_nul(b"\0\0")), (2, &b""[..]));
     }
 }

@@ -1,6 +1,7 @@
 //! Times of logs as microseconds since 1970 UTC, without a calendar library.
 
-/// Parses `2026-01-31T10:00:00[.123456][Z|+01:00]`; without a zone it is taken as UTC.
+/// Parses `2026-01-31T10:00:00[.123456][Z|+01:00]`; without a zone it is taken as UTC. None for what cannot be a
+/// time of a log: years 1 and 9999 stand for "unknown" and "never".
 pub(crate) fn parse_iso(text: &str) -> Option<i64> {
     let b = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
@@ -41,12 +42,22 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
         _ => 0,
     };
     let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + (minute - offset) * 60 + second;
-    Some(seconds * 1_000_000 + micros)
+    Some(seconds * 1_000_000 + micros).filter(|time| (0..END).contains(time))
 }
 
-/// Seconds since 1970 as microseconds; null for what cannot be a time.
-pub(crate) fn from_seconds(seconds: f64) -> Option<i64> {
-    (seconds.is_finite() && seconds.abs() < 1e11).then(|| (seconds * 1e6).round() as i64)
+/// The first microseconds of 1990 and of 2200: what logs of agents may hold.
+const START: i64 = 631_152_000_000_000;
+const END: i64 = 7_258_118_400_000_000;
+
+/// Seconds since 1970, or where these are too many milliseconds, microseconds or nanoseconds, as microseconds; none
+/// for what cannot be a time.
+pub(crate) fn from_number(number: f64) -> Option<i64> {
+    let seconds = (number * 1e6).round();
+    if (0.0..END as f64).contains(&seconds) {
+        return Some(seconds as i64);
+    }
+    let smaller = [1e3, 1.0, 1e-3].map(|micros| (number * micros).round());
+    smaller.iter().find(|t| (START as f64..END as f64).contains(t)).map(|t| *t as i64)
 }
 
 /// Days since 1970-01-01 of a date of the Gregorian calendar (H. Hinnant's algorithm).
@@ -72,7 +83,13 @@ mod tests {
         assert_eq!(parse_iso("yesterday"), None);
         assert_eq!(parse_iso("1970-13-01T00:00:00Z"), None);
         assert_eq!(parse_iso("1970-01-01T00:00:00+"), None);
-        assert_eq!(from_seconds(1.5), Some(1_500_000));
-        assert_eq!(from_seconds(f64::NAN), None);
+        assert_eq!(from_number(1.5), Some(1_500_000));
+        assert_eq!(from_number(1.7e12), Some(1_700_000_000_000_000));
+        assert_eq!(from_number(f64::NAN), None);
+        assert_eq!(from_number(-1.0), None);
+        // The year 9999 in seconds is no time of 1978 in milliseconds.
+        assert_eq!(from_number(253_402_300_799.0), None);
+        assert_eq!(parse_iso("0001-01-01T00:00:00Z"), None);
+        assert_eq!(parse_iso("9999-12-31T23:59:59Z"), None);
     }
 }

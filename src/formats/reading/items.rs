@@ -1,0 +1,98 @@
+//! Items of OpenAI's Responses API among messages: calls, their outputs, reasoning. They have a type and mostly
+//! no role.
+//!
+//! An item whose type ends in `_call` is a call, also of a tool that the provider runs (`web_search_call`), which may
+//! hold its own output; one whose type ends in `_call_output` is a result. Every other item is kept as text with its
+//! type.
+
+use serde_json::value::RawValue;
+
+use super::chat::Message;
+use super::content::UNKNOWN_TOOL;
+use super::draft::Losses;
+use super::reply::Call;
+use super::{Content, fields};
+
+/// What an item is.
+pub(crate) enum Item {
+    Reasoning(Option<String>),
+    Call {
+        call: Call,
+        output: Option<String>,
+    },
+    Output {
+        id: Option<String>,
+        text: String,
+    },
+    /// Words without a rule; none if it has no words.
+    Other(Option<String>),
+}
+
+/// Whether an entry of a list of messages is an item, not a message.
+pub(crate) fn is_item(message: &Message) -> bool {
+    let Some(kind) = message.kind.as_deref() else {
+        return false;
+    };
+    kind.ends_with("_call")
+        || kind.ends_with("_call_output")
+        || kind == "reasoning"
+        || message.role.is_none() && kind != "message" && !super::chat::is_role(kind)
+}
+
+/// Reads an item.
+pub(crate) fn read(mut message: Message, losses: &mut Losses) -> Item {
+    let kind = message.kind.take().unwrap_or_default();
+    let text = |content: Option<Content>, losses: &mut Losses| {
+        content.map(|c| c.into_text(losses)).filter(|t| !t.is_empty())
+    };
+    if kind == "reasoning" {
+        let thought = text(message.content, losses).or_else(|| text(message.summary, losses));
+        if thought.is_none() && message.rest.0.iter().any(|(key, _)| key == "encrypted_content") {
+            losses.add("encrypted reasoning left out");
+        }
+        return Item::Reasoning(thought);
+    }
+    let id = message.call_id.or(message.id.map(|id| id.0));
+    if kind.ends_with("_call_output") {
+        let output =
+            text(message.output, losses).or_else(|| text(message.content, losses)).unwrap_or_default();
+        return Item::Output { id, text: output };
+    }
+    if let Some(tool) = kind.strip_suffix("_call") {
+        let output = text(message.output, losses).or_else(|| text(message.error, losses));
+        let arguments = message.arguments.or(message.input).map_or_else(|| object(&message.rest.0), |a| a.0);
+        let tool =
+            message.name.unwrap_or_else(|| if tool.is_empty() { UNKNOWN_TOOL } else { tool }.to_owned());
+        return Item::Call { call: Call { id, tool, arguments }, output };
+    }
+    let words = [
+        message.name,
+        text(message.content, losses),
+        text(message.output, losses),
+        text(message.summary, losses),
+        message.arguments.or(message.input).map(|a| fields::words_of(&a.0)),
+        text(message.error, losses),
+        Some(message.rest.words()),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().filter(|w| !w.is_empty()).collect();
+    let name: String = kind.chars().take(40).collect();
+    if words.is_empty() {
+        losses.add(&format!("item without text: {name}"));
+        return Item::Other(None);
+    }
+    losses.add(&format!("item without a rule kept as text: {name}"));
+    Item::Other(Some(format!("[{name}] {}", words.join("\n"))))
+}
+
+/// What a call of a hosted tool says of itself, as arguments.
+fn object(rest: &[(String, Box<RawValue>)]) -> String {
+    let is_argument = |key: &str| !["id", "type", "status", "container_id", "server_label"].contains(&key);
+    let parts: Vec<String> = rest
+        .iter()
+        .filter(|(key, raw)| is_argument(key) && raw.get() != "null")
+        .map(|(key, raw)| {
+            format!("{}:{}", serde_json::Value::from(key.as_str()), fields::without_long_data(raw.get()))
+        })
+        .collect();
+    format!("{{{}}}", parts.join(","))
+}

@@ -1,0 +1,75 @@
+//! What a provider counted for a reply, in the forms of OpenAI (chat and Responses) and Anthropic.
+
+use super::record;
+use super::scalar::Scalar;
+use crate::trajectory::Usage;
+
+record! {
+    /// `usage` of a reply.
+    struct LoggedUsage in "usage" {
+        prompt_tokens: Scalar = "prompt_tokens",
+        completion_tokens: Scalar = "completion_tokens",
+        input_tokens: Scalar = "input_tokens",
+        output_tokens: Scalar = "output_tokens",
+        prompt_details: Details = "prompt_tokens_details",
+        input_details: Details = "input_tokens_details",
+        cache_read: Scalar = "cache_read_input_tokens",
+        cache_write: Scalar = "cache_creation_input_tokens",
+    }
+
+    struct Details in "usage.details" {
+        cached_tokens: Scalar = "cached_tokens",
+    }
+}
+
+impl LoggedUsage {
+    /// The usage with the whole prompt as input; none if the prompt was not counted.
+    ///
+    /// `prompt_tokens`, and the `input_tokens` of OpenAI, hold the cached part; those of Anthropic do not, and are told
+    /// by the counts of the cache beside them.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let count = |s: &Option<Scalar>| s.and_then(Scalar::count);
+        let cached = |d: &Option<Details>| d.as_ref().and_then(|d| count(&d.cached_tokens));
+        let cache_read =
+            count(&self.cache_read).or(cached(&self.prompt_details)).or(cached(&self.input_details));
+        let cache_write = count(&self.cache_write);
+        let input = match count(&self.prompt_tokens) {
+            Some(prompt) => prompt,
+            None if self.input_details.is_some() => count(&self.input_tokens)?,
+            None => {
+                count(&self.input_tokens)?
+                    + count(&self.cache_read).unwrap_or(0)
+                    + count(&self.cache_write).unwrap_or(0)
+            }
+        };
+        // Gateways write 0 for what they did not count; no prompt is empty.
+        let output = count(&self.completion_tokens).or(count(&self.output_tokens));
+        (input > 0).then_some(Usage { input, output, cache_read, cache_write })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Option<Usage> {
+        serde_json::from_str::<LoggedUsage>(json).unwrap().usage()
+    }
+
+    #[test]
+    fn the_whole_prompt_is_the_input() {
+        let usage = |input, output, cache_read, cache_write| {
+            Some(Usage { input, output: Some(output), cache_read, cache_write })
+        };
+        let chat =
+            r#"{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":64}}"#;
+        assert_eq!(read(chat), usage(100, 7, Some(64), None));
+        let responses =
+            r#"{"input_tokens":100,"output_tokens":7,"input_tokens_details":{"cached_tokens":64}}"#;
+        assert_eq!(read(responses), usage(100, 7, Some(64), None));
+        let anthropic = r#"{"input_tokens":3,"output_tokens":7,"cache_read_input_tokens":90,"cache_creation_input_tokens":7}"#;
+        assert_eq!(read(anthropic), usage(100, 7, Some(90), Some(7)));
+        assert_eq!(read(r#"{"prompt_tokens":0,"completion_tokens":7}"#), None);
+        assert_eq!(read(r#"{"prompt_tokens":"NaN","completion_tokens":-7}"#), None);
+    }
+}
