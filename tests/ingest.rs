@@ -572,6 +572,101 @@ fn odd_fields_nested_without_end_do_not_overflow() {
     assert_eq!(done.texts()[..3], ["a", "yes", "q"]);
 }
 
+#[test]
+fn lines_of_nul_and_torn_lines_cost_only_themselves() {
+    let dir = Dir::new();
+    let torn = r#"{"messages":[{"role":"user","content":"cut "#;
+    let text = format!("{}\n\0\0\0\n\0\0{}\n{torn}{}\n\0", chat("a"), chat("b\u{2028}"), chat("c"));
+    let done = dir.file("x.jsonl", &text).file("only.jsonl", "\0\0\0\n").ingest();
+    assert_eq!(done.texts(), ["a", "yes", "b\u{2028}", "yes", "c", "yes"]);
+    let reasons = done.reasons();
+    assert_eq!(reasons.len(), 4, "{reasons:?}");
+    for (i, (line, offset)) in
+        [(2, chat("a").len() + 1), (4, text.find(torn).unwrap()), (5, text.len() - 1)].iter().enumerate()
+    {
+        let reject = &done.rejects[i + 1];
+        assert_eq!(
+            (reject["line"].as_u64(), reject["byte_offset"].as_u64()),
+            (Some(*line), Some(*offset as u64))
+        );
+        assert_eq!(*line != 4, reject["reason"].as_str().unwrap().contains("NUL bytes"), "{reasons:?}");
+    }
+    assert!(reasons[0].contains("NUL bytes"), "{reasons:?}");
+    assert_eq!(done.losses("openai-chat")["NUL bytes before a value left out"], 1);
+    assert_eq!(done.report.lost_records, 3, "of the file that is no log nothing was recognised");
+}
+
+/// Runs the program; returns its exit code and what it says on the terminal.
+fn program(args: &[&str], dir: &Dir) -> (Option<i32>, String) {
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_trajpress"))
+        .args(["ingest", "--out", "data"])
+        .args(args)
+        .current_dir(dir.0.path())
+        .output()
+        .unwrap();
+    (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+}
+
+#[test]
+fn the_exit_code_tells_what_was_lost_and_the_terminal_names_it() {
+    let dir = Dir::new();
+    dir.file("good.jsonl", chat("a"))
+        .file("settings.json", r#"{"theme":"dark"}"#)
+        .file("todos.json", "[]")
+        .file("empty.jsonl", "")
+        .file("silent.jsonl", r#"{"messages":[{"role":"user","content":"hello?"}]}"#)
+        .file("nothing.jsonl", r#"{"messages":[{"role":"user","content":""}]}"#);
+    let (code, said) = program(&["logs"], &dir);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("0 turns): silent.jsonl"), "{said}");
+    assert!(said.contains("logs without a run: nothing.jsonl (openai-chat, "), "{said}");
+    assert!(said.contains("settings.json (JSON of no known format, 16 B)"), "{said}");
+    assert!(said.contains("empty.jsonl (empty file, 0 B)") && said.contains("data/ingest.json"), "{said}");
+    assert!(said.contains("1 x run without messages"), "{said}");
+    assert_eq!(program(&["logs", "--strict"], &dir).0, Some(1));
+    assert_eq!(program(&["logs/good.jsonl", "--strict"], &dir).0, Some(0));
+    let (code, said) = program(&["logs/good.jsonl", "logs/nothing.jsonl"], &dir);
+    assert!(code == Some(1) && said.contains("named, and gave nothing: nothing.jsonl"), "{said}");
+    assert_eq!(program(&["logs/good.jsonl", "logs/settings.json"], &dir).0, Some(1));
+    dir.file("torn.jsonl", format!("{}\n{}", chat("b"), &chat("c")[..40]));
+    assert_eq!(program(&["logs"], &dir).0, Some(1), "a record of a log was lost");
+}
+
+#[test]
+fn a_chat_of_one_message_a_line_is_one_run() {
+    let dir = Dir::new();
+    let message = |role: &str, text: &str| format!("{{\"role\":\"{role}\",\"content\":\"{text}\"}}\n");
+    let text = message("system", "S") + &message("user", "Q") + "{broken\n" + &message("assistant", "A");
+    let done = dir.file("x.jsonl", text).ingest();
+    assert_eq!(done.texts(), ["S", "Q", "A"]);
+    assert_eq!((done.trajectories.len(), done.trajectories[0].n_turns), (1, 1));
+    assert_eq!(done.rejects[0]["line"], 3);
+}
+
+#[test]
+fn labels_that_are_no_numbers_are_unknown() {
+    let dir = Dir::new();
+    let simulation = |reward: &str| {
+        format!(r#"{{"task_id":"{reward}","reward_info":{{"reward":{reward}}},"messages":[{{"role":"assistant","content":"Hi"}}]}}"#)
+            .replacen(&format!("\"{reward}\""), "\"t\"", 1)
+    };
+    let rewards = ["1.0", "NaN", "\"NaN\"", "\"inf\"", "1e400", "\"False\"", "null"];
+    let simulations: Vec<String> = rewards.iter().map(|r| simulation(r)).collect();
+    let texts: Vec<String> =
+        simulations.iter().enumerate().map(|(i, s)| s.replacen("Hi", &format!("Hi {i}"), 1)).collect();
+    let file = format!(r#"{{"info":{{}},"tasks":[],"simulations":[{}]}}"#, texts.join(","));
+    let done = dir.file("r.json", file).ingest();
+    let labels: Vec<_> = done.trajectories.iter().map(|t| (t.reward, t.resolved)).collect();
+    let unknown = (None, None);
+    assert_eq!(
+        labels,
+        [(Some(1.0), Some(true)), unknown, unknown, unknown, unknown, (Some(0.0), Some(false)), unknown]
+    );
+    let losses = done.losses("tau2-bench");
+    let told = losses["reward that is no number taken as unknown"];
+    assert_eq!(told + losses["number that is not finite replaced by null"], 4, "{losses:?}");
+}
+
 /// Formats of MANIFEST.tsv that have a reader, and its name.
 const READ: [(&str, &str); 9] = [
     ("claude-code-jsonl", "claude-code"),

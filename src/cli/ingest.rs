@@ -32,6 +32,9 @@ pub struct Args {
     /// Threads that read [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Exit with 1 also where a file found in a folder is unreadable, no log, or gives no run
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Runs the subcommand.
@@ -54,6 +57,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     }
     if !output.quiet {
         eprint!("{}", table(&report, start.elapsed()));
+        eprint!("{}", told_by_name(&report, &options.out.join("ingest.json").display().to_string()));
         if let Some(replaced) = &report.replaced {
             let data = options.out.display();
             if replaced.is_same {
@@ -73,8 +77,49 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             eprintln!("no trajectory was found\nhint: formats that can be read: {}", known.join(", "));
         }
     }
-    let is_done = report.rejects == 0 && report.trajectories > 0;
-    Ok(if is_done { ExitStatus::Done } else { ExitStatus::Failed })
+    Ok(if is_done(&report, args.strict) { ExitStatus::Done } else { ExitStatus::Failed })
+}
+
+/// Nothing was lost of what was recognised, and all that was named gave something. Other files beside the logs
+/// (settings, notes, logs without a reader) are normal, unless all is to be read.
+fn is_done(report: &Report, is_strict: bool) -> bool {
+    let is_read = report.lost_records == 0 && report.named_for_nothing.is_empty() && report.trajectories > 0;
+    let others = [&report.unreadable, &report.no_logs, &report.not_read, &report.without_runs];
+    is_read && (!is_strict || report.rejects == 0 && others.iter().all(|files| files.is_empty()))
+}
+
+/// How many files of a kind are named on the terminal.
+const NAMED: usize = 5;
+
+/// What needs a look, by name.
+fn told_by_name(report: &Report, path: &str) -> String {
+    let mut out = String::new();
+    let mut tell = |what: &str, names: Vec<String>| {
+        if !names.is_empty() {
+            let more = names.len().saturating_sub(NAMED);
+            let named = names[..names.len() - more].join(", ");
+            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+            out += &format!("{what}: {named}{rest} (all in {path})\n");
+        }
+    };
+    let mut unread: Vec<_> =
+        [&report.not_read, &report.no_logs, &report.unreadable].into_iter().flatten().collect();
+    unread.sort_by_key(|a| (std::cmp::Reverse(a.bytes), a.path.as_str()));
+    let sized = |a: &ingest::Aside| format!("{} ({}, {})", a.path, a.format, size(a.bytes));
+    tell("not read, the largest first", unread.into_iter().map(sized).collect());
+    tell("logs without a run", report.without_runs.iter().map(sized).collect());
+    let names = report.without_turns.iter().map(|run| run.source.clone()).collect();
+    tell("runs in which the agent says nothing (0 turns)", names);
+    tell("named, and gave nothing", report.named_for_nothing.clone());
+    out
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
 }
 
 /// Where the reading is.
@@ -112,6 +157,11 @@ fn table(report: &Report, time: Duration) -> String {
         "",
         report.rejects
     );
+    for (name, t) in &report.formats {
+        for (what, n) in &t.losses {
+            out += &format!("{name:<16} {n:>6} x {what}\n");
+        }
+    }
     let groups = |aside: Vec<&str>| {
         let mut counts = std::collections::BTreeMap::<&str, u64>::new();
         aside.into_iter().for_each(|f| *counts.entry(f).or_default() += 1);
@@ -129,6 +179,10 @@ fn table(report: &Report, time: Duration) -> String {
             "label files: {} (joined to {joined} runs)\n",
             groups(report.labels.iter().map(|l| l.format.as_str()).collect())
         );
+    }
+    let odd: u64 = report.labels.iter().map(|l| l.odd).sum();
+    if odd > 0 {
+        out += &format!("labels that are neither true nor false, taken as unknown: {odd}\n");
     }
     if !report.contradicting_labels.is_empty() {
         out += &format!("label files contradict each other on {} runs\n", report.contradicting_labels.len());

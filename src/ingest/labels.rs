@@ -11,6 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::formats::reading::draft::Losses;
+use crate::formats::reading::repair;
+use crate::formats::reading::scalar::Scalar;
 
 /// What a label file says of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,50 +40,55 @@ pub(crate) struct LabelFile {
     agents: BTreeMap<String, usize>,
     /// Runs it was joined to.
     pub(crate) n_joined: u64,
+    /// Verdicts that are neither true nor false nor null: unknown.
+    pub(crate) n_odd: u64,
 }
+
+type Ids = Option<Vec<String>>;
 
 #[derive(Deserialize)]
 struct RunReport {
-    #[serde(default)]
-    resolved_ids: Vec<String>,
-    #[serde(default)]
-    unresolved_ids: Vec<String>,
-    #[serde(default)]
-    empty_patch_ids: Vec<String>,
-    #[serde(default)]
-    error_ids: Vec<String>,
-    #[serde(default)]
-    incomplete_ids: Vec<String>,
+    resolved_ids: Ids,
+    unresolved_ids: Ids,
+    empty_patch_ids: Ids,
+    error_ids: Ids,
+    incomplete_ids: Ids,
 }
 
 #[derive(Deserialize)]
 struct Results {
-    #[serde(default)]
-    resolved: Vec<String>,
-    #[serde(default)]
-    no_generation: Vec<String>,
-    #[serde(default)]
-    no_logs: Vec<String>,
+    resolved: Ids,
+    no_generation: Ids,
+    no_logs: Ids,
 }
 
 #[derive(Deserialize)]
 struct Instance {
-    resolved: Option<bool>,
+    resolved: Option<Scalar>,
+}
+
+/// Reads JSON, once more with the text repaired where that fails.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(bytes).or_else(|error| match repair::repair(bytes) {
+        Some((text, _)) => serde_json::from_slice(&text),
+        None => Err(error),
+    })
 }
 
 impl LabelFile {
     /// Reads a label file; kinds without verdicts on tasks, and broken files, have none.
     pub(crate) fn read(name: &str, kind: &'static str, bytes: &[u8]) -> Result<LabelFile, serde_json::Error> {
         let mut verdicts = BTreeMap::new();
-        let mut put = |ids: Vec<String>, resolved: Option<bool>| {
-            for id in ids {
+        let mut odd = Losses::default();
+        let mut put = |ids: Ids, resolved: Option<bool>| {
+            for id in ids.unwrap_or_default() {
                 verdicts.insert(id, Verdict { resolved });
             }
         };
         let mut run = None;
         match kind {
             "swebench-run-report" => {
-                let report: RunReport = serde_json::from_slice(bytes)?;
+                let report: RunReport = parse(bytes)?;
                 put(report.incomplete_ids, None);
                 put(report.error_ids, None);
                 put(report.empty_patch_ids, Some(false));
@@ -87,15 +97,16 @@ impl LabelFile {
                 run = run_name(name);
             }
             "swebench-results" => {
-                let results: Results = serde_json::from_slice(bytes)?;
+                let results: Results = parse(bytes)?;
                 put(results.no_generation, Some(false));
                 put(results.no_logs, None);
                 put(results.resolved, Some(true));
             }
             "swebench-instance-report" => {
-                let instances: BTreeMap<String, Instance> = serde_json::from_slice(bytes)?;
+                let instances: BTreeMap<String, Instance> = parse(bytes)?;
                 for (id, instance) in instances {
-                    put(vec![id], instance.resolved);
+                    let resolved = instance.resolved.and_then(|r| r.truth("resolved", &mut odd));
+                    put(Some(vec![id]), resolved);
                 }
             }
             _ => {}
@@ -109,6 +120,7 @@ impl LabelFile {
             others_unresolved: kind == "swebench-results",
             agents: BTreeMap::new(),
             n_joined: 0,
+            n_odd: odd.0.values().sum(),
         })
     }
 
@@ -277,6 +289,20 @@ mod tests {
         assert_eq!(joined("x/s/results/results.json", &apart), [Some(true), None]);
         let one = [("x/a__b-1.traj", "s"), ("x/deep/a__b-1.traj", "s")];
         assert_eq!(joined("x/results.json", &one), [Some(true), Some(true)]);
+    }
+
+    #[test]
+    fn verdicts_that_are_none_are_unknown() {
+        let report = r#"{"a__b-1":{"resolved":NaN},"a__b-2":{"resolved":"nan"},"a__b-3":{"resolved":"True"},
+            "a__b-4":{"resolved":0},"a__b-5":{"resolved":null},"a__b-6":{"resolved":0.5}}"#;
+        let mut l = labels(&[("x/report.json", "swebench-instance-report", report)]);
+        let mut resolved = |i: usize| join(&mut l, "x/t.traj", &format!("a__b-{i}")).unwrap().0;
+        let found: Vec<_> = (1..=6).map(&mut resolved).collect();
+        assert_eq!(found, [None, None, Some(true), Some(false), None, None]);
+        assert_eq!(l.files[0].n_odd, 2);
+        let nulls = r#"{"no_generation":null,"no_logs":[],"resolved":["a__b-1"]}"#;
+        let mut l = labels(&[("results.json", "swebench-results", nulls)]);
+        assert_eq!(join(&mut l, "a__b-1.traj", "a__b-1").unwrap().0, Some(true));
     }
 
     #[test]

@@ -91,7 +91,17 @@ pub struct Duplicate {
 #[derive(Clone, Debug, Serialize)]
 pub struct Aside {
     pub path: String,
+    /// What it seems to be, or why it could not be read.
     pub format: String,
+    /// Size as stored.
+    pub bytes: u64,
+}
+
+/// A run by its names.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunName {
+    pub trajectory: String,
+    pub source: String,
 }
 
 /// A label file and how many runs it was joined to.
@@ -100,6 +110,8 @@ pub struct LabelReport {
     pub path: String,
     pub format: String,
     pub joined: u64,
+    /// Verdicts that are neither true nor false nor null, taken as unknown.
+    pub odd: u64,
 }
 
 /// The report of an ingest, also written as `ingest.json` (there with a list of all files).
@@ -122,6 +134,16 @@ pub struct Report {
     pub labels: Vec<LabelReport>,
     pub contradicting_labels: Vec<String>,
     pub no_logs: Vec<Aside>,
+    /// Files of which nothing could be read.
+    pub unreadable: Vec<Aside>,
+    /// Files of a format with a reader that gave no run.
+    pub without_runs: Vec<Aside>,
+    /// Runs in which the agent says nothing.
+    pub without_turns: Vec<RunName>,
+    /// Files named on the command line that gave nothing.
+    pub named_for_nothing: Vec<String>,
+    /// Records of logs that could not be read.
+    pub lost_records: u64,
     /// What stood in the folder before.
     #[serde(skip)]
     pub replaced: Option<Replaced>,
@@ -153,6 +175,7 @@ struct FileReport {
     path: String,
     format: String,
     trajectories: u64,
+    duplicates: u64,
     steps: u64,
     bytes: u64,
     rejects: u64,
@@ -292,30 +315,8 @@ impl Output {
         add_all(&mut self.file.losses, &part.losses.0);
         add_all(&mut self.file.fields_mapped, &part.fields.mapped);
         add_all(&mut self.file.fields_dropped, &part.fields.dropped);
-        let format = match &part.found {
-            Found::Log(name) => *name,
-            Found::NotRead(format) => {
-                self.report.not_read.push(Aside { path: name.clone(), format: (*format).to_owned() });
-                "not read"
-            }
-            Found::Label(kind, bytes) => match LabelFile::read(name, kind, bytes) {
-                Ok(file) => {
-                    self.labels.files.push(file);
-                    "label"
-                }
-                Err(_) => {
-                    self.report
-                        .no_logs
-                        .push(Aside { path: name.clone(), format: format!("unreadable {kind}") });
-                    "no log"
-                }
-            },
-            Found::NoLog(what) => {
-                self.report.no_logs.push(Aside { path: name.clone(), format: (*what).to_owned() });
-                "no log"
-            }
-            Found::Bad => "unreadable",
-        };
+        let input = &inputs[part.input];
+        let format = self.take_kind(&part, input);
         let (mut n_duplicates, mut n_text) = (0, 0);
         for Run { row: trajectory, steps, log_id } in part.runs {
             let log_id = u128::from_str_radix(&log_id, 16).context("an id is a hex number")?;
@@ -326,6 +327,7 @@ impl Output {
             };
             if let Some(other) = repeats {
                 n_duplicates += 1;
+                self.file.duplicates += 1;
                 self.report.duplicates.push(Duplicate {
                     trajectory: trajectory.trajectory,
                     source: name.clone(),
@@ -334,6 +336,10 @@ impl Output {
                 continue;
             }
             self.seen.insert(log_id, part.input as u32);
+            if trajectory.n_turns == 0 {
+                let (trajectory, source) = (trajectory.trajectory.clone(), name.clone());
+                self.report.without_turns.push(RunName { trajectory, source });
+            }
             self.dataset.update(trajectory.trajectory.as_bytes());
             self.report.trajectories += 1;
             self.report.steps += steps.len() as u64;
@@ -349,20 +355,66 @@ impl Output {
             totals.text_bytes += n_text;
         }
         if part.is_last {
-            self.end_file(name, format)?;
+            self.end_file(input, format)?;
         }
         Ok(())
     }
 
-    fn end_file(&mut self, name: &str, format: &str) -> anyhow::Result<()> {
+    /// Takes what is known of a file beside its runs; returns the name of its kind.
+    fn take_kind(&mut self, part: &Part, input: &Input) -> &'static str {
+        let aside =
+            |what: &str| Aside { path: input.name.clone(), format: what.to_owned(), bytes: input.n_bytes };
+        match &part.found {
+            Found::Log(name) => {
+                self.report.lost_records += part.rejects.len() as u64;
+                name
+            }
+            Found::NotRead(format) => {
+                self.report.not_read.push(aside(format));
+                "not read"
+            }
+            Found::Label(kind, bytes) => match LabelFile::read(&input.name, kind, bytes) {
+                Ok(file) => {
+                    self.labels.files.push(file);
+                    "label"
+                }
+                Err(_) => {
+                    self.report.no_logs.push(aside(&format!("unreadable {kind}")));
+                    "no log"
+                }
+            },
+            Found::NoLog(what) => {
+                self.report.no_logs.push(aside(what));
+                "no log"
+            }
+            Found::Bad => {
+                let reason = part.rejects.first().map_or("", |r| r.reason.as_str());
+                self.report.unreadable.push(aside(reason.lines().next().unwrap_or("")));
+                "unreadable"
+            }
+        }
+    }
+
+    fn end_file(&mut self, input: &Input, format: &str) -> anyhow::Result<()> {
         let mut file = std::mem::take(&mut self.file);
+        let name = &input.name;
         file.path = name.to_owned();
+        let has_reader = formats::ALL.iter().any(|e| e.name == format);
+        if file.trajectories + file.duplicates == 0 {
+            if has_reader {
+                let aside = Aside { path: name.clone(), format: format.to_owned(), bytes: input.n_bytes };
+                self.report.without_runs.push(aside);
+            }
+            if input.is_named && format != "label" {
+                self.report.named_for_nothing.push(name.clone());
+            }
+        }
         file.format = format.to_owned();
         serde_json::to_writer(&mut self.files, &file)?;
         self.files.write_all(b"\n")?;
         self.report.files += 1;
         self.report.bytes += file.bytes;
-        if formats::ALL.iter().any(|e| e.name == format) {
+        if has_reader {
             let totals = self.report.formats.entry(format.to_owned()).or_default();
             totals.files += 1;
             totals.trajectories += file.trajectories;
@@ -392,7 +444,12 @@ impl Output {
             .labels
             .files
             .iter()
-            .map(|f| LabelReport { path: f.name.clone(), format: f.kind.to_owned(), joined: f.n_joined })
+            .map(|f| LabelReport {
+                path: f.name.clone(),
+                format: f.kind.to_owned(),
+                joined: f.n_joined,
+                odd: f.n_odd,
+            })
             .collect();
         write_report(&self.dir, &self.report)?;
         let is_same = ["trajectories.parquet", "steps.parquet"]
