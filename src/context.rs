@@ -3,15 +3,17 @@
 //! Strategies propose [`Edit`]s; [`Context::apply`] checks and applies them. Provenance, token
 //! accounting and the invariants are therefore computed in one place, for all strategies.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
-use crate::trajectory::Kind;
+use crate::pairs::{Lack, Standing};
+use crate::trajectory::{Kind, Role};
 
-/// Violation: a tool result stands in the context without the call that it answers.
-pub const ORPHAN: &str = "tool result without its call";
+/// Violations: what stands in the prompt without the other part of its pair.
+const LACKING: [(Lack, &str); 2] =
+    [(Lack::Call, "tool result without its call"), (Lack::Result, "call without its result")];
 
 /// A piece of the context.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,11 +97,28 @@ impl Piece {
 }
 
 impl Block {
+    /// The step that it holds or stands in for as a message; generated text and excerpts are none.
+    pub fn message(&self) -> Option<u32> {
+        match self.content {
+            Content::Step(step) | Content::Placeholder { step, .. } => Some(step),
+            Content::Excerpt { .. } | Content::Generated { .. } => None,
+        }
+    }
+
     /// Kind of the step it holds or stands in for; generated text and excerpts have none.
     pub fn kind(&self, log: &Log) -> Option<Kind> {
+        self.message().map(|step| log.kind(step))
+    }
+
+    /// The same as a quotation, which is no message; none where it holds no piece of a step.
+    fn quoted(self, log: &Log) -> Option<Block> {
         match self.content {
-            Content::Step(step) | Content::Placeholder { step, .. } => Some(log.kind(step)),
-            Content::Excerpt { .. } | Content::Generated { .. } => None,
+            Content::Step(step) => {
+                let pieces: Vec<Piece> = log.spans_of(step).map(|span| Piece::whole(log, span)).collect();
+                (!pieces.is_empty()).then_some(Block { content: Content::Excerpt { step, pieces }, ..self })
+            }
+            Content::Placeholder { .. } => None,
+            Content::Excerpt { .. } | Content::Generated { .. } => Some(self),
         }
     }
 
@@ -134,12 +153,14 @@ impl Block {
 
 /// The word under which a step stands in a plain text, with a colon and a blank.
 pub fn speaker(log: &Log, step: u32) -> &'static str {
-    match (log.kind(step), log.trajectory.steps[step as usize].is_agent()) {
+    match (log.kind(step), log.trajectory.steps[step as usize].role) {
         (Kind::Observation, _) => "Observation: ",
         (Kind::Action, _) => "Action: ",
         (Kind::Thought, _) => "Thought: ",
-        (_, true) => "Agent: ",
-        (_, false) => "User: ",
+        (Kind::Compaction, _) => "Summary: ",
+        (_, Role::Agent) => "Agent: ",
+        (_, Role::System) => "System: ",
+        (_, Role::User | Role::Tool) => "User: ",
     }
 }
 
@@ -218,6 +239,8 @@ pub struct Context {
     pub tokens: u64,
     /// Blocks at the start that no strategy may touch: system prompt, tools, goal, logged summary.
     pub n_head: usize,
+    /// Calls and results among the blocks.
+    pairs: Standing,
 }
 
 /// What applying the edits of one event did.
@@ -243,6 +266,21 @@ impl Context {
             content: Content::Step(step),
             fresh: true,
         });
+        if let Some(pair) = log.pairs.number(step) {
+            self.pairs.logged(pair, log.kind(step));
+        }
+    }
+
+    /// Leaves nothing.
+    pub fn clear(&mut self) {
+        self.blocks.clear();
+        (self.tokens, self.n_head) = (0, 0);
+        self.pairs.clear();
+    }
+
+    /// The invariants that the prompt as it stands violates.
+    pub fn violations(&self) -> impl Iterator<Item = &'static str> {
+        LACKING.iter().filter(|(lack, _)| self.pairs.lacks(*lack)).map(|(_, violation)| *violation)
     }
 
     /// The blocks that stand for these turns, without the head.
@@ -257,11 +295,12 @@ impl Context {
     pub fn only(&self, picked: &[usize]) -> Context {
         let blocks: Vec<Block> =
             (0..self.n_head).chain(picked.iter().copied()).map(|i| self.blocks[i].clone()).collect();
-        Context { tokens: sum(&blocks), blocks, n_head: self.n_head }
+        Context { tokens: sum(&blocks), blocks, n_head: self.n_head, pairs: Standing::default() }
     }
 
     /// Applies the edits of one event to the scope. Edits must be sorted by block and at most one
-    /// a block. If the result is longer than the scope was, the original stays and that is told.
+    /// a block. A call shares the fate of its result, see [`Context::keep_pairs`]. If the result is longer than the
+    /// scope was, the original stays and that is told.
     pub fn apply(
         &mut self,
         log: &Log,
@@ -272,12 +311,7 @@ impl Context {
         check(&edits, &scope, &self.blocks)?;
         let before = self.blocks[scope.clone()].to_vec();
         let after = edited(tokenizer, &self.blocks, scope.clone(), edits);
-        let orphaned = has_orphan(log, after.iter().map(|(_, block)| block));
-        let mut applied = self.put(before, after, |at| scope.start + at, scope.clone());
-        if applied.violations.is_empty() && orphaned {
-            applied.violations.push(ORPHAN);
-        }
-        Ok(applied)
+        Ok(self.put(log, before, after, |at| scope.start + at, scope.clone()))
     }
 
     /// Applies edits to a scope with gaps: they name the blocks of [`Context::only`] of these `picked` ones, and what
@@ -295,31 +329,28 @@ impl Context {
         let after = edited(tokenizer, &view.blocks, scope, edits);
         let (first, last) = (picked.first().copied().unwrap_or(0), picked.last().map_or(0, |last| last + 1));
         let before: Vec<Block> = picked.iter().map(|&i| self.blocks[i].clone()).collect();
-        let turns = || before.iter().map(|b| b.turn);
-        let turns = turns().min().unwrap_or(0)..turns().max().map_or(0, |last| last + 1);
-        let mut applied = self.put(before, after, |at| picked.get(at).copied().unwrap_or(last), first..last);
-        // Of calls and results some are in the scope and some beside it.
-        if applied.violations.is_empty() && has_orphan(log, &self.blocks[self.range(turns)]) {
-            applied.violations.push(ORPHAN);
-        }
-        Ok(applied)
+        Ok(self.put(log, before, after, |at| picked.get(at).copied().unwrap_or(last), first..last))
     }
 
     /// Puts `after` (each with the number in `before` where it stands) in the place of `before`, whose blocks stand at
     /// `place` within `range`.
     fn put(
         &mut self,
+        log: &Log,
         before: Vec<Block>,
-        after: Vec<(usize, Block)>,
+        mut after: Vec<(usize, Block)>,
         place: impl Fn(usize) -> usize,
         range: Range<usize>,
     ) -> Applied {
+        self.keep_pairs(log, &before, &mut after);
         let tokens_before = sum(&before);
         let tokens_after: u64 = after.iter().map(|(_, b)| u64::from(b.tokens)).sum();
         if tokens_after > tokens_before {
             for at in 0..before.len() {
                 self.blocks[place(at)].fresh = false;
             }
+            self.set_pairs(log, after.iter().map(|(_, block)| block), false);
+            self.set_pairs(log, &before, true);
             let violations = vec!["longer than the original"];
             return Applied { after: before.clone(), before, unchanged_prefix: None, violations };
         }
@@ -351,7 +382,52 @@ impl Context {
         let after: Vec<Block> = after.into_iter().map(|(_, block)| block).collect();
         self.blocks.splice(range, left);
         self.tokens = self.tokens - tokens_before + tokens_after;
-        Applied { before, after, unchanged_prefix, violations: Vec::new() }
+        Applied { before, after, unchanged_prefix, violations: self.violations().collect() }
+    }
+
+    /// Where edits part a call from its result, moves them to where they do not: a call shares the fate of its result.
+    /// Where a result still stands as a message, its call comes back as it was; where none does, its call is quoted, and
+    /// is no message any more either.
+    fn keep_pairs(&mut self, log: &Log, before: &[Block], after: &mut Vec<(usize, Block)>) {
+        self.set_pairs(log, before, false);
+        self.set_pairs(log, after.iter().map(|(_, block)| block), true);
+        let calls = before.iter().enumerate().filter(|(_, block)| block.kind(log) == Some(Kind::Action));
+        let lack = |call: &Block| self.pairs.lack_of(log.pairs.number(call.message()?)?);
+        let parted: BTreeMap<usize, Lack> = calls.filter_map(|(at, call)| Some((at, lack(call)?))).collect();
+        if parted.is_empty() {
+            return;
+        }
+        let mut moved = Vec::with_capacity(after.len());
+        for (at, block) in after.drain(..) {
+            let parted = parted.get(&at).filter(|_| !matches!(block.content, Content::Generated { .. }));
+            if parted.is_some() {
+                self.set_pairs(log, [&block], false);
+            }
+            match parted {
+                None => moved.push((at, block)),
+                Some(Lack::Call) => {}
+                Some(Lack::Result) => moved.extend(block.quoted(log).map(|block| (at, block))),
+            }
+        }
+        for (&at, _) in parted.iter().filter(|(_, lack)| **lack == Lack::Call) {
+            self.set_pairs(log, [&before[at]], true);
+            moved.push((at, before[at].clone()));
+        }
+        // What was put before a call stays before it.
+        moved.sort_by_key(|(at, _)| *at);
+        *after = moved;
+    }
+
+    /// Counts messages among blocks that are put there, or taken away.
+    fn set_pairs<'b>(&mut self, log: &Log, blocks: impl IntoIterator<Item = &'b Block>, stands: bool) {
+        if log.pairs.is_empty() {
+            return;
+        }
+        for step in blocks.into_iter().filter_map(Block::message) {
+            if let Some(pair) = log.pairs.number(step) {
+                self.pairs.set(pair, log.kind(step), stands);
+            }
+        }
     }
 }
 
@@ -433,26 +509,6 @@ fn edited(
         }
     }
     after
-}
-
-/// Whether a tool result stands there without the call that it answers.
-fn has_orphan<'a>(log: &Log, blocks: impl IntoIterator<Item = &'a Block> + Clone) -> bool {
-    let step_of = |b: &Block| match b.content {
-        Content::Step(step) | Content::Placeholder { step, .. } => Some(&log.trajectory.steps[step as usize]),
-        _ => None,
-    };
-    let calls: HashSet<&str> = blocks
-        .clone()
-        .into_iter()
-        .filter_map(step_of)
-        .filter(|s| s.kind == Kind::Action)
-        .filter_map(|s| s.call_id.as_deref())
-        .collect();
-    blocks
-        .into_iter()
-        .filter_map(step_of)
-        .filter(|s| s.kind == Kind::Observation)
-        .any(|s| s.call_id.as_deref().is_some_and(|id| !calls.contains(id)))
 }
 
 #[cfg(test)]
@@ -561,13 +617,86 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_result_without_its_call_is_a_violation() {
-        let mut log = log();
-        log.trajectory.steps[2].call_id = Some("c1".to_owned());
-        log.trajectory.steps[3].call_id = Some("c1".to_owned());
+    /// Two calls of one reply with their results: blocks 1 to 4.
+    fn calls() -> Log {
+        Log::script(
+            "user: the task
+             action#a: ls of the first folder
+             also#b: pwd
+             observation#a: one two three four five six
+             observation#b: seven eight nine
+             agent: done",
+        )
+    }
+
+    /// The texts after these edits of a scope; those of quotations stand in brackets. Nothing is violated.
+    fn edited_to(scope: Range<usize>, edits: Vec<Edit>) -> Vec<String> {
+        let log = calls();
         let mut c = context(&log);
-        let applied = c.apply(&log, &tokenizer(), 2..4, vec![Edit::Drop { block: 2 }]).unwrap();
-        assert_eq!(applied.violations, ["tool result without its call"]);
+        let applied = c.apply(&log, &tokenizer(), scope, edits).unwrap();
+        assert_eq!(applied.violations, [""; 0]);
+        assert_eq!(c.tokens, sum(&c.blocks));
+        let text = |b: &Block| match b.content {
+            Content::Excerpt { .. } => format!("[{}]", b.text(&log)),
+            _ => b.text(&log),
+        };
+        c.blocks.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_call_shares_the_fate_of_its_result() {
+        let (a, b) = ("ls of the first folder", "pwd");
+        let (of_a, of_b) = ("one two three four five six", "seven eight nine");
+        let drop = |block| Edit::Drop { block };
+        // Without a call no result: it comes back, behind what was put before it.
+        let insert = |text: &str| Edit::Insert { before: 1, text: text.to_owned() };
+        let told = vec![insert("so"), drop(1), drop(2), drop(4)];
+        assert_eq!(edited_to(1..5, told), ["the task", "so", a, of_a, "done"]);
+        // Of the result nothing stands, or a quotation alone: the call is quoted.
+        assert_eq!(edited_to(1..5, vec![drop(3)]), ["the task", &format!("[{a}]"), b, of_b, "done"]);
+        let pieces = |log: &Log| log.spans_of(3).map(|span| Piece::whole(log, span)).collect::<Vec<_>>();
+        let keep = Edit::Keep { block: 3, pieces: pieces(&calls()) };
+        let quoted = [a, of_a].map(|text| format!("[{text}]"));
+        assert_eq!(edited_to(1..5, vec![keep]), ["the task", &quoted[0], b, &quoted[1], of_b, "done"]);
+        // A placeholder is a message, and what goes together goes.
+        let mask = Edit::Mask { block: 3, text: "gone".to_owned() };
+        assert_eq!(edited_to(1..5, vec![mask]), ["the task", a, b, "gone", of_b, "done"]);
+        assert_eq!(edited_to(1..5, vec![drop(1), drop(3)]), ["the task", b, of_b, "done"]);
+        // The result stands outside of the scope.
+        assert_eq!(edited_to(1..3, vec![drop(1)]), ["the task", a, b, of_a, of_b, "done"]);
+    }
+
+    #[test]
+    fn what_parts_a_pair_all_the_same_is_a_violation() {
+        let log = calls();
+        let mut c = context(&log);
+        let applied = c.apply(&log, &tokenizer(), 4..6, vec![Edit::Drop { block: 4 }]).unwrap();
+        assert_eq!(applied.violations, ["call without its result"]);
+        // The prompt stays what it is, until the call goes, too.
+        let applied = c.apply(&log, &tokenizer(), 3..4, vec![]).unwrap();
+        assert_eq!(applied.violations, ["call without its result"]);
+        let applied = c.apply(&log, &tokenizer(), 2..3, vec![Edit::Drop { block: 2 }]).unwrap();
+        assert_eq!(applied.violations, [""; 0]);
+        // Where the original stays, so do its pairs.
+        let long = "many words that say more than the original did ".repeat(9);
+        let edits = vec![Edit::Drop { block: 1 }, Edit::Insert { before: 3, text: long }];
+        let applied = c.apply(&log, &tokenizer(), 1..3, edits).unwrap();
+        assert_eq!(applied.violations, ["longer than the original"]);
+        assert_eq!(c.violations().count(), 0);
+    }
+
+    /// A prompt before the result came, and one of a log that never had the one or the other.
+    #[test]
+    fn a_whole_prompt_is_not_blamed() {
+        for script in [
+            "user: u\naction#a: ls\nagent: so",
+            "user: u\nagent: so\nobservation#a: what nobody asked for",
+            "user: u\naction#a: ls\nobservation#b: of another",
+        ] {
+            let log = Log::script(script);
+            let mut c = context(&log);
+            let applied = c.apply(&log, &tokenizer(), 1..3, vec![Edit::Drop { block: 2 }]).unwrap();
+            assert_eq!((applied.violations, c.blocks.len()), (vec![], 2), "{script}");
+        }
     }
 }

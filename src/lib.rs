@@ -15,6 +15,7 @@ pub mod ingest;
 pub mod log;
 pub mod models;
 pub mod needs;
+pub mod pairs;
 pub mod report;
 pub mod scorers;
 pub mod settings;

@@ -12,8 +12,9 @@ use std::sync::OnceLock;
 use crate::features::atoms::{self, AtomKind};
 use crate::features::spellings::Spellings;
 use crate::features::turns::{self, Turns};
+use crate::pairs::Pairs;
 use crate::store::FeatureRow;
-use crate::trajectory::{Kind, Trajectory};
+use crate::trajectory::{Kind, Role, Step, Trajectory};
 
 /// Index of an atom in [`Log::atoms`].
 pub type AtomId = u32;
@@ -82,6 +83,12 @@ pub struct Log {
     pub n_segments: u32,
     /// Of a log made by [`Log::bridged`]: the product's own summaries, by the turn whose decision came next.
     pub summaries: BTreeMap<u32, String>,
+    /// Calls with their results.
+    pub pairs: Pairs,
+    /// Steps behind the head that stand in every prompt once they were logged, in order: see [`Log::is_pinned`].
+    pinned: Vec<u32>,
+    /// Steps that a logged compaction kept, in order.
+    kept: Vec<u32>,
     /// Mentions in the order of their atoms, and where each atom's begin.
     by_atom: Vec<u32>,
     atom_start: Vec<u32>,
@@ -111,6 +118,9 @@ impl Log {
             turns: turns_of(&trajectory),
             n_segments: trajectory.steps.last().map_or(1, |s| s.segment + 1),
             summaries: BTreeMap::new(),
+            pairs: Pairs::of(&trajectory.steps),
+            pinned: pinned(&trajectory),
+            kept: kept(&trajectory),
             by_atom: Vec::new(),
             atom_start: Vec::new(),
             facts: OnceLock::new(),
@@ -139,6 +149,7 @@ impl Log {
         let mut found = Vec::new();
         for (step, row) in trajectory.steps.iter_mut().zip(&mut features) {
             step.segment = 0;
+            step.kept_to = None;
             if step.kind == Kind::Compaction {
                 found.push((step.turn, std::mem::take(&mut step.text)));
                 *row = FeatureRow {
@@ -318,6 +329,31 @@ impl Log {
         self.trajectory.steps[step as usize].turn
     }
 
+    /// Whether a step stands in every prompt once it was logged, whatever a strategy does: the task (the first message of
+    /// the user), and what the system says later, where they stand behind the head.
+    pub fn is_pinned(&self, step: u32) -> bool {
+        self.pinned.binary_search(&step).is_ok()
+    }
+
+    /// Whether any step behind the head is pinned.
+    pub fn has_pinned(&self) -> bool {
+        !self.pinned.is_empty()
+    }
+
+    /// Pinned steps of the segments before this one, in order: they stand behind the head there.
+    pub fn pinned_before(&self, segment: u32) -> impl Iterator<Item = u32> {
+        let of = |step: u32| self.trajectory.steps[step as usize].segment;
+        self.pinned.iter().copied().take_while(move |&step| of(step) < segment)
+    }
+
+    /// Steps of the segments before this one that a logged compaction kept in it, in order: they stand behind the summary.
+    pub fn kept_in(&self, segment: u32) -> impl Iterator<Item = u32> {
+        self.kept.iter().copied().filter(move |&step| {
+            let kept = &self.trajectory.steps[step as usize];
+            kept.segment < segment && kept.kept_to >= Some(segment) && !self.is_pinned(step)
+        })
+    }
+
     /// The action that an observation answers: by its call id, else the last one before it in its turn.
     pub fn call_of(&self, observation: u32) -> Option<u32> {
         let steps = &self.trajectory.steps;
@@ -358,6 +394,21 @@ fn components(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|c| !c.is_empty())
 }
 
+fn pinned(trajectory: &Trajectory) -> Vec<u32> {
+    let is_task = |step: &Step| step.kind == Kind::Message && step.role == Role::User;
+    let task = trajectory.steps.iter().position(is_task);
+    let is_fixed = |step: &Step| matches!(step.kind, Kind::System | Kind::Tools | Kind::Demonstration);
+    let steps = trajectory.steps.iter().enumerate();
+    let pinned = steps.filter(|(i, step)| step.turn > 0 && (task == Some(*i) || is_fixed(step)));
+    pinned.map(|(i, _)| i as u32).collect()
+}
+
+fn kept(trajectory: &Trajectory) -> Vec<u32> {
+    let steps = trajectory.steps.iter().enumerate();
+    let kept = steps.filter(|(_, s)| s.turn > 0 && s.kept_to > Some(s.segment) && s.kind != Kind::Compaction);
+    kept.map(|(i, _)| i as u32).collect()
+}
+
 fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     for (i, step) in trajectory.steps.iter().enumerate() {
@@ -378,13 +429,21 @@ fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
 #[cfg(test)]
 impl Log {
     /// A log from lines `role: text`, with roles system, user, agent, thought, action, also (one more action of the same
-    /// call), observation, summary; `~` is a new line.
+    /// call), observation, answer (an observation with words of the user), harness, summary; `~` is a new line. `#ID` after
+    /// a role gives the step a call id.
     pub(crate) fn script(script: &str) -> Log {
-        use crate::trajectory::{Builder, Role, step};
+        Log::kept(script, &[])
+    }
+
+    /// The same, with steps that compactions kept: (step, last segment).
+    pub(crate) fn kept(script: &str, kept: &[(usize, u32)]) -> Log {
+        use crate::trajectory::{Builder, step};
         let mut builder = Builder::new();
         let mut last = None;
         for line in script.lines().map(str::trim).filter(|l| !l.is_empty()) {
-            let (role, text) = line.split_once(": ").expect("role: text");
+            let empty = line.strip_suffix(':').map(|role| (role, ""));
+            let (role, text) = line.split_once(": ").or(empty).expect("role: text");
+            let (role, id) = role.split_once('#').map_or((role, None), |(role, id)| (role, Some(id)));
             let (who, kind) = match role {
                 "system" => (Role::System, Kind::System),
                 "user" => (Role::User, Kind::Message),
@@ -392,6 +451,8 @@ impl Log {
                 "thought" => (Role::Agent, Kind::Thought),
                 "action" | "also" => (Role::Agent, Kind::Action),
                 "observation" => (Role::Tool, Kind::Observation),
+                "answer" => (Role::User, Kind::Observation),
+                "harness" => (Role::System, Kind::Message),
                 "summary" => (Role::User, Kind::Compaction),
                 other => panic!("unknown role {other}"),
             };
@@ -402,9 +463,12 @@ impl Log {
             last = Some(kind);
             let mut s = step(who, kind, text.replace('~', "\n"));
             s.message = builder.steps().len() as u32;
+            s.call_id = id.map(str::to_owned);
             builder.push(s);
         }
-        let mut trajectory = Trajectory { steps: builder.finish(), ..Trajectory::default() };
+        let mut steps = builder.finish();
+        kept.iter().for_each(|&(step, to)| steps[step].kept_to = Some(to));
+        let mut trajectory = Trajectory { steps, ..Trajectory::default() };
         trajectory.id = trajectory.content_id();
         let rows = Log::rows(&trajectory);
         Log::new(trajectory, rows).expect("features fit")
@@ -478,6 +542,41 @@ mod tests {
         let b = log.find_atom("b.py").expect("the agent names it");
         assert_eq!(log.mentions_of_atom(b).count(), 1);
         assert!(Log::script(script).summaries.is_empty());
+    }
+
+    /// The greeting stands before the task, and the system speaks twice; the harness is no system prompt.
+    #[test]
+    fn the_task_and_what_the_system_says_are_pinned() {
+        let log = Log::script(
+            "system: be good
+             agent: Hello!
+             user: the task
+             agent: Well.
+             harness: a reminder
+             system: be better
+             user: more
+             agent: Well.
+             summary: so far
+             agent: Well.",
+        );
+        assert_eq!((0..10).filter(|&s| log.is_pinned(s)).collect::<Vec<_>>(), [2, 5]);
+        assert_eq!(log.pinned_before(0).count(), 0);
+        assert_eq!(log.pinned_before(1).collect::<Vec<_>>(), [2, 5]);
+        // In the head they stand anyway.
+        assert!(!Log::script("system: s\nuser: task\nagent: a\nuser: more\nagent: b").has_pinned());
+    }
+
+    #[test]
+    fn what_compactions_kept_is_known_by_segment() {
+        let script = "user: u\nagent: a\nagent: b\nsummary: one\nagent: c\nsummary: two\nagent: d";
+        let kept = [(0, 9), (1, 2), (2, 1), (4, 1), (6, 2)];
+        let log = Log::kept(script, &kept);
+        let of = |segment| log.kept_in(segment).collect::<Vec<_>>();
+        assert_eq!([of(0), of(1), of(2), of(3)], [vec![], vec![1, 2], vec![1], vec![]]);
+        let trajectory = log.trajectory;
+        let rows = Log::rows(&trajectory);
+        let bridged = Log::bridged(trajectory, rows).unwrap();
+        assert!((0..4).all(|segment| bridged.kept_in(segment).count() == 0));
     }
 
     #[test]

@@ -5,14 +5,13 @@
 //! sent. Work is linear in the number of steps: an event touches only the turns that became its scope, and, where the
 //! strategy is recursive, what it left of those before.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
-use crate::context::{Block, Content, Context, ORPHAN};
+use crate::context::{Block, Content, Context};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::models::{Asked, Metered, Model};
@@ -83,8 +82,11 @@ pub struct Event {
     pub turns: Range<u32>,
     /// The last of them, from this turn on, are compressed for the first time: all, unless the strategy is recursive.
     pub fresh: u32,
-    /// The steps that the trigger named, if the scope is made of these and not of whole turns.
+    /// The fresh steps of the scope, where it is not made of whole turns: the trigger named them, or some steps of the turns
+    /// are pinned, wait for their results, or stand in no prompt of the segment.
     pub only: Option<Vec<u32>>,
+    /// Whether the trigger named single steps, and so cut the history nowhere.
+    pub names_steps: bool,
     /// Whether it takes the place of all events before it in its segment: the strategy is recursive.
     pub replaces: bool,
     pub tokens_before: u64,
@@ -195,7 +197,6 @@ pub fn replay(
         needs,
         observer,
         run: Run::default(),
-        removed_calls: HashSet::new(),
         context: Context::default(),
     };
     let mut turn = 1;
@@ -216,8 +217,6 @@ struct Replayer<'a> {
     observer: &'a mut dyn Observer,
     run: Run,
     context: Context,
-    /// Calls that an event removed: a result that comes later would stand alone.
-    removed_calls: HashSet<&'a str>,
 }
 
 /// What goes on through a segment.
@@ -229,6 +228,8 @@ struct Carry {
     previous_sent: u64,
     /// What the strategy remembers.
     state: State,
+    /// Whether the segment begins with turns that a logged compaction kept.
+    has_kept: bool,
     /// Whether an event took single steps: then scopes have gaps.
     has_gaps: bool,
     /// Steps that the trigger named and the strategy still leaves alone: they join the next scope of single steps.
@@ -242,6 +243,7 @@ struct Pick {
     /// Indices of blocks, ascending.
     blocks: Vec<usize>,
     only: Option<Vec<u32>>,
+    names_steps: bool,
 }
 
 impl Pick {
@@ -264,55 +266,77 @@ impl<'a> Replayer<'a> {
     }
 
     fn append(&mut self, step: u32) {
-        let s = &self.log.trajectory.steps[step as usize];
-        if s.kind == Kind::Observation
-            && s.call_id.as_deref().is_some_and(|id| self.removed_calls.contains(id))
-            && let Some(event) = self.run.events.last_mut()
-            && !event.violations.contains(&ORPHAN)
-        {
-            event.violations.push(ORPHAN);
-        }
         self.context.push_step(self.log, step);
         self.observer.appended(step);
+        // A result that comes late may stand without its call.
+        if let Some(event) = self.run.events.last_mut() {
+            for violation in self.context.violations() {
+                if !event.violations.contains(&violation) {
+                    event.violations.push(violation);
+                }
+            }
+        }
+    }
+
+    /// Appends what stands in every prompt of a segment before its own steps; returns the tokens.
+    fn append_head(&mut self, segment: u32) -> u64 {
+        let log = self.log;
+        for step in log.turns[0].steps.clone().chain(log.pinned_before(segment)) {
+            self.append(step);
+        }
+        self.context.n_head = self.context.blocks.len();
+        self.context.tokens
+    }
+
+    /// Appends a step before the decision of its turn; returns the tokens that came with it. A logged compaction belongs
+    /// to the head, and behind it stands what it kept; one without a text (the context was cleared) leaves nothing.
+    fn append_before(&mut self, step: u32) -> u64 {
+        let (log, before) = (self.log, self.context.tokens);
+        if log.kind(step) != Kind::Compaction {
+            self.append(step);
+        } else {
+            if !log.trajectory.steps[step as usize].text.is_empty() {
+                self.append(step);
+            }
+            self.context.n_head = self.context.blocks.len();
+            log.kept_in(log.trajectory.steps[step as usize].segment).for_each(|kept| self.append(kept));
+        }
+        self.context.tokens - before
     }
 
     /// Replays the turns of one segment.
     fn segment(&mut self, turns: Range<u32>) -> anyhow::Result<()> {
         let log = self.log;
-        let head_tokens: u64 = log.turns[0].steps.clone().map(|s| u64::from(log.tokens[s as usize])).sum();
+        self.context.clear();
+        self.observer.reset();
+        let segment = log.turns[turns.start as usize].segment;
+        let mut full = self.append_head(segment);
+        let begin = log.kept_in(segment).next().map(|step| log.turn_of(step));
+        // The head of a later segment is that of the one before, and so still in the cache.
+        let cached_head = if turns.start > 1 { log.turns[0].steps.clone() } else { 0..0 };
+        let cached_head: u64 = cached_head.map(|step| u64::from(log.tokens[step as usize])).sum();
         let mut carry = Carry {
-            begin: turns.start,
-            compressed_until: turns.start,
+            begin: begin.unwrap_or(turns.start),
+            compressed_until: begin.unwrap_or(turns.start),
             kept_tokens: 0,
-            // The head of a later segment is that of the one before, and so still in the cache.
-            previous_sent: if turns.start > 1 { head_tokens } else { 0 },
+            previous_sent: cached_head,
             state: State::default(),
+            has_kept: begin.is_some(),
             has_gaps: false,
             waiting: Vec::new(),
         };
-        self.context = Context::default();
-        self.observer.reset();
-        for step in log.turns[0].steps.clone() {
-            self.append(step);
-        }
-        self.context.n_head = self.context.blocks.len();
         let model = self.recipe.trigger_model.as_deref().map(Metered::new);
         let asked = model.as_ref().map(|model| model as &dyn Model);
         let mut detector = self.recipe.trigger.open(log, turns.clone(), asked)?;
         if let Some(model) = model {
             self.run.trigger_asked.add(model.asked());
         }
-        let mut full = head_tokens;
-        let mut previous_full = if turns.start > 1 { head_tokens } else { 0 };
+        let mut previous_full = cached_head;
         for turn in turns {
             let steps = log.turns[turn as usize].steps.clone();
             let decision = log.turns[turn as usize].decision.unwrap_or(steps.end);
             for step in steps.start..decision {
-                full += u64::from(log.tokens[step as usize]);
-                self.append(step);
-                if log.kind(step) == Kind::Compaction {
-                    self.context.n_head = self.context.blocks.len();
-                }
+                full += self.append_before(step);
             }
             if decision == steps.end {
                 continue;
@@ -358,52 +382,111 @@ impl<'a> Replayer<'a> {
     /// What a firing makes the scope; none if nothing in it is new.
     ///
     /// Whole turns begin where the last event over whole turns ended. A recursive strategy has all in its scope that was
-    /// compressed before, too.
+    /// compressed before, too. A pair enters a scope as a whole, with its last result: a call that waits for one stays
+    /// out, and comes in with it.
     fn pick(&self, turn: u32, firing: &Firing, carry: &mut Carry) -> Option<Pick> {
         let newest = turn.saturating_sub(self.recipe.strategy.keep_last());
-        let recursive = self.recipe.strategy.is_recursive();
-        let blocks = &self.context.blocks;
-        let is_fresh = |i: usize| blocks[i].fresh;
-        if let Some(named) = &firing.only {
-            let (mut steps, too_new): (Vec<u32>, Vec<u32>) =
-                carry.waiting.iter().chain(named).partition(|&&step| self.log.turn_of(step) < newest);
-            carry.waiting = too_new;
-            steps.sort_unstable();
-            let place = |&step: &u32| {
-                let turn = self.log.turn_of(step);
-                self.context
-                    .range(turn..turn + 1)
-                    .find(|&i| is_fresh(i) && matches!(blocks[i].content, Content::Step(s) if s == step))
-            };
-            let mut only: Vec<(u32, usize)> = steps.iter().filter_map(|s| Some((*s, place(s)?))).collect();
-            only.dedup();
-            let fresh = only.iter().map(|(_, i)| blocks[*i].turn).min()?;
-            let mut picked: Vec<usize> = only.iter().map(|(_, i)| *i).collect();
-            if recursive {
-                picked.extend((self.context.n_head..blocks.len()).filter(|&i| !is_fresh(i)));
-                picked.sort_unstable();
-            }
-            let only = Some(only.into_iter().map(|(step, _)| step).collect());
-            carry.has_gaps = true;
-            return Some(Pick { turns: self.turns(&picked), fresh, blocks: picked, only });
+        match &firing.only {
+            Some(named) => self.pick_named(named, newest, carry),
+            None => self.pick_turns(firing.scope_end.min(newest), carry),
         }
-        let end = firing.scope_end.min(newest);
+    }
+
+    fn pick_named(&self, named: &[u32], newest: u32, carry: &mut Carry) -> Option<Pick> {
+        let log = self.log;
+        let last = |step: u32| log.pairs.with(step).and_then(|pair| pair.last().copied()).unwrap_or(step);
+        let (steps, wait): (Vec<u32>, Vec<u32>) =
+            carry.waiting.iter().chain(named).partition(|&&step| log.turn_of(last(step)) < newest);
+        carry.waiting = wait;
+        let mut only: Vec<(u32, usize)> = Vec::new();
+        for step in steps {
+            let Some(place) = self.fresh_place(step) else { continue };
+            only.push((step, place));
+            only.extend(self.rest_of_pair(step));
+        }
+        only.sort_unstable();
+        only.dedup();
+        let blocks = &self.context.blocks;
+        let fresh = only.iter().map(|(_, i)| blocks[*i].turn).min()?;
+        let mut picked: Vec<usize> = only.iter().map(|(_, i)| *i).collect();
+        if self.recipe.strategy.is_recursive() {
+            picked.extend((self.context.n_head..blocks.len()).filter(|&i| !blocks[i].fresh));
+        }
+        picked.sort_unstable();
+        let only = Some(only.into_iter().map(|(step, _)| step).collect());
+        carry.has_gaps = true;
+        Some(Pick { turns: self.turns(&picked), fresh, blocks: picked, only, names_steps: true })
+    }
+
+    fn pick_turns(&self, end: u32, carry: &mut Carry) -> Option<Pick> {
         if end <= carry.compressed_until {
             return None;
         }
-        let fresh = carry.compressed_until;
-        let turns = if recursive { carry.begin } else { fresh }..end;
+        let recursive = self.recipe.strategy.is_recursive();
+        let mut fresh = carry.compressed_until;
+        let mut turns = if recursive { carry.begin } else { fresh }..end;
         let range = self.context.range(turns.clone());
-        let picked: Vec<usize> = match (carry.has_gaps, recursive) {
-            (false, _) => range.collect(),
-            (true, false) => range.filter(|&i| is_fresh(i)).collect(),
+        let blocks = &self.context.blocks;
+        let is_fresh = |i: usize| blocks[i].fresh;
+        let mut picked: Vec<usize> = match (carry.has_gaps, recursive) {
+            (false, _) => range.clone().collect(),
+            (true, false) => range.clone().filter(|&i| is_fresh(i)).collect(),
             (true, true) => {
                 (self.context.n_head..blocks.len()).filter(|i| range.contains(i) || !is_fresh(*i)).collect()
             }
         };
         carry.compressed_until = end;
-        let is_new = !carry.has_gaps || picked.iter().any(|&i| is_fresh(i));
-        is_new.then_some(Pick { turns, fresh, blocks: picked, only: None })
+        let n_all = picked.len();
+        if self.log.has_pinned() {
+            picked.retain(|&i| blocks[i].message().is_none_or(|step| !self.log.is_pinned(step)));
+        }
+        let mut joined: Vec<usize> = Vec::new();
+        if self.log.pairs.has_late() {
+            picked.retain(|&i| !self.waits(i, end));
+            let messages = picked.iter().filter_map(|&i| blocks[i].message());
+            let late = messages.filter(|&step| self.began_before(step, fresh));
+            joined = late.flat_map(|step| self.rest_of_pair(step)).map(|(_, i)| i).collect();
+        }
+        let is_apart = picked.len() < n_all;
+        let n = picked.len();
+        picked.extend(joined);
+        picked.sort_unstable();
+        picked.dedup();
+        let has_joined = picked.len() > n;
+        let mut new = picked.iter().filter(|&&i| is_fresh(i)).peekable();
+        let first = blocks[**new.peek()?].turn;
+        let steps = (is_apart || has_joined || carry.has_kept || carry.has_gaps)
+            .then(|| new.filter_map(|&i| blocks[i].message()).collect());
+        if has_joined {
+            (fresh, turns.start) = (fresh.min(first), turns.start.min(first));
+        }
+        Some(Pick { turns, fresh, blocks: picked, only: steps, names_steps: false })
+    }
+
+    /// Where a step stands whole, if no event has had it.
+    fn fresh_place(&self, step: u32) -> Option<usize> {
+        let (turn, blocks) = (self.log.turn_of(step), &self.context.blocks);
+        let is_it =
+            |i: &usize| blocks[*i].fresh && matches!(blocks[*i].content, Content::Step(s) if s == step);
+        self.context.range(turn..turn + 1).find(is_it)
+    }
+
+    /// The other steps of a pair, with their places, as far as no event has had them.
+    fn rest_of_pair(&self, step: u32) -> impl Iterator<Item = (u32, usize)> {
+        let pair = self.log.pairs.with(step).unwrap_or_default().iter().copied();
+        pair.filter(move |&other| other != step).filter_map(|other| Some((other, self.fresh_place(other)?)))
+    }
+
+    /// Whether a step belongs to a pair whose first call came before a turn.
+    fn began_before(&self, step: u32, turn: u32) -> bool {
+        let first = self.log.pairs.with(step).and_then(|pair| pair.first());
+        first.is_some_and(|&first| self.log.turn_of(first) < turn)
+    }
+
+    /// Whether a block belongs to a pair whose last result comes at a turn or after it.
+    fn waits(&self, block: usize, turn: u32) -> bool {
+        let pair = self.context.blocks[block].message().and_then(|step| self.log.pairs.with(step));
+        pair.and_then(|pair| pair.last()).is_some_and(|&last| self.log.turn_of(last) >= turn)
     }
 
     /// The turns from the first to the last of these blocks.
@@ -460,9 +543,7 @@ impl<'a> Replayer<'a> {
         let mut env = self.env(rng, carry);
         let (turns, fresh) = (pick.turns.clone(), pick.fresh);
         // A scope of single steps or with gaps is shown as if nothing stood between.
-        let whole =
-            if pick.blocks.is_empty() { Some(self.context.range(turns.clone())) } else { pick.range() };
-        let whole = whole.filter(|_| pick.only.is_none());
+        let whole = pick.range().filter(|_| !pick.names_steps);
         let view = whole.is_none().then(|| self.context.only(&pick.blocks));
         let context = view.as_ref().unwrap_or(&self.context);
         let blocks = whole.clone().unwrap_or(context.n_head..context.blocks.len());
@@ -483,20 +564,6 @@ impl<'a> Replayer<'a> {
             None => self.context.apply_picked(log, self.tokenizer, &pick.blocks, edits)?,
         };
         let after = applied.after;
-        let step_of = |b: &Block| match b.content {
-            Content::Step(step) => Some(step),
-            _ => None,
-        };
-        let kept: HashSet<u32> = after.iter().filter_map(step_of).collect();
-        for block in &applied.before {
-            if let Content::Step(step) = block.content
-                && let Some(id) = log.trajectory.steps[step as usize].call_id.as_deref()
-                && log.kind(step) == Kind::Action
-                && !kept.contains(&step)
-            {
-                self.removed_calls.insert(id);
-            }
-        }
         let removable = |b: &&Block| Event::is_kept(log, strategy, b);
         let sum = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(|b| u64::from(b.tokens)).sum::<u64>();
         let event = Event {
@@ -509,6 +576,7 @@ impl<'a> Replayer<'a> {
             turns,
             fresh,
             only: pick.only,
+            names_steps: pick.names_steps,
             replaces: strategy.is_recursive(),
             tokens_before,
             tokens_after: self.context.tokens,
@@ -551,6 +619,7 @@ impl Event {
             fresh: turns.start,
             turns,
             only: None,
+            names_steps: false,
             replaces: false,
             tokens_before: 0,
             tokens_after: 0,
@@ -569,6 +638,8 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::{strategies, triggers};
 
@@ -583,6 +654,17 @@ mod tests {
     }
 
     fn run(log: &Log, strategy: (&str, &str), trigger: (&str, &str)) -> Run {
+        struct Nobody;
+        impl Observer for Nobody {}
+        run_seen(log, strategy, trigger, &mut Nobody)
+    }
+
+    fn run_seen(
+        log: &Log,
+        strategy: (&str, &str),
+        trigger: (&str, &str),
+        observer: &mut dyn Observer,
+    ) -> Run {
         let recipe = Recipe {
             strategy: strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
             trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
@@ -591,10 +673,8 @@ mod tests {
             embedder: None,
             trigger_model: None,
         };
-        struct Nobody;
-        impl Observer for Nobody {}
         let tokenizer = Tokenizer::load("o200k").unwrap();
-        replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap()
+        replay(log, &recipe, &tokenizer, &Needs::of(log, 3), observer).unwrap()
     }
 
     /// Six known turns and those of the log are judged, seven tokens each.
@@ -695,6 +775,183 @@ mod tests {
         assert!(summed.events.iter().all(|e| e.replaces) && summed.events.len() == 2);
     }
 
+    /// The texts of what stands in the prompt of each decision, without order, and whether a pair is parted there.
+    struct Prompts<'a> {
+        log: &'a Log,
+        logged: Vec<u32>,
+        blocks: Vec<Block>,
+        prompts: Vec<Vec<String>>,
+        is_parted: Vec<bool>,
+    }
+
+    impl<'a> Prompts<'a> {
+        fn new(log: &'a Log) -> Self {
+            Prompts { log, logged: vec![], blocks: vec![], prompts: vec![], is_parted: vec![] }
+        }
+
+        /// Whether of some id calls and results were logged, and only calls or only results stand as messages.
+        fn parts(&self) -> bool {
+            let mut found: HashMap<&str, [[bool; 2]; 2]> = HashMap::new();
+            let standing = self.blocks.iter().filter_map(Block::message);
+            for (set, step) in self.logged.iter().map(|&s| (0, s)).chain(standing.map(|s| (1, s))) {
+                let step = &self.log.trajectory.steps[step as usize];
+                if let Some(id) = step.call_id.as_deref() {
+                    found.entry(id).or_default()[set][usize::from(step.kind == Kind::Action)] = true;
+                }
+            }
+            found.values().any(|[logged, standing]| *logged == [true, true] && standing[0] != standing[1])
+        }
+    }
+
+    impl Observer for Prompts<'_> {
+        fn reset(&mut self) {
+            self.logged.clear();
+            self.blocks.clear();
+        }
+        fn appended(&mut self, step: u32) {
+            self.logged.push(step);
+            let (turn, tokens) = (self.log.turn_of(step), self.log.tokens[step as usize]);
+            self.blocks.push(Block { turn, tokens, content: Content::Step(step), fresh: true });
+        }
+        fn compressed(&mut self, _: &dyn strategies::Strategy, before: &[Block], event: &Event, _: u32) {
+            for gone in before {
+                let at = self.blocks.iter().position(|b| b.content == gone.content);
+                self.blocks.remove(at.expect("what an event takes stands there"));
+            }
+            self.blocks.extend(event.after.iter().cloned());
+        }
+        fn decided(&mut self, _: u32, _: u32) {
+            self.prompts.push(self.blocks.iter().map(|b| b.text(self.log)).collect());
+            self.is_parted.push(self.parts());
+        }
+    }
+
+    fn prompts(log: &Log, strategy: (&str, &str), trigger: (&str, &str)) -> (Run, Vec<Vec<String>>) {
+        let mut seen = Prompts::new(log);
+        let run = run_seen(log, strategy, trigger, &mut seen);
+        assert!(seen.is_parted.iter().all(|parted| !parted));
+        (run, seen.prompts)
+    }
+
+    /// Each observation that goes stale takes its call along, and nothing else.
+    #[test]
+    fn a_stale_result_goes_with_its_call() {
+        let turn =
+            |i: u32| format!("\nthought: so {i}\naction#c{i}: look {i}\nobservation#c{i}: seen {i} and more");
+        let log = Log::script(&format!("user: go{}", (0..4).map(turn).collect::<String>()));
+        let rule = ("staleness", "recent = 1\nmax_age = 2\nthreshold = 0.9");
+        let (run, seen) = prompts(&log, ("drop-all", ""), rule);
+        let only: Vec<Option<Vec<u32>>> = run.events.iter().map(|e| e.only.clone()).collect();
+        assert_eq!(only, [Some(vec![2, 3]), Some(vec![5, 6])]);
+        assert_eq!(seen[3], ["go", "so 0", "so 1", "so 2", "look 2", "seen 2 and more"]);
+        for strategy in ["truncate", "random", "summary", "mask", "tool-log", "codex"] {
+            let params = if strategy == "truncate" || strategy == "mask" { "keep_last = 1" } else { "" };
+            let (run, _) = prompts(&log, (strategy, params), rule);
+            let told: Vec<&str> = run.events.iter().flat_map(|e| e.violations.clone()).collect();
+            assert!(told.iter().all(|v| *v == "longer than the original"), "{strategy}: {told:?}");
+        }
+    }
+
+    /// The result of `a` comes two turns after its call: the call stays for it, and both go together.
+    #[test]
+    fn a_call_waits_for_its_result() {
+        const SCRIPT: &str = "user: go
+            thought: one
+            action#a: slow
+            thought: two
+            action#b: quick
+            observation#b: quickly done
+            thought: three
+            observation#a: slowly done
+            thought: four
+            agent: end";
+        let log = Log::script(SCRIPT);
+        let (run, seen) = prompts(&log, ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[1], ["go", "slow"]);
+        assert_eq!(seen[2], ["go", "slow"]);
+        assert_eq!(seen[3], ["go"]);
+        assert!(run.events.iter().all(|e| e.violations.is_empty()));
+        let turns: Vec<_> = run.events.iter().map(|e| (e.turns.clone(), e.fresh, e.only.clone())).collect();
+        let late = [(1..2, 1, Some(vec![1])), (2..3, 2, None), (1..4, 1, Some(vec![2, 6, 7]))];
+        assert_eq!(turns[..3], late);
+        // One that never gets a result waits for none.
+        let script = SCRIPT.replace("observation#a", "observation#c");
+        let (_, seen) = prompts(&Log::script(&script), ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[1], ["go"]);
+        // What a strategy keeps of the one it keeps of the other.
+        prompts(&log, ("truncate", "keep_last = 0\nkeep_first = 1"), ("turns", "n = 3"));
+        prompts(&log, ("summary", ""), ("turns", "n = 1"));
+    }
+
+    #[test]
+    fn the_task_and_the_system_stand_whatever_goes() {
+        let log = Log::script(
+            "system: be good
+             agent: Hello!
+             user: move booking QX7
+             agent: I look.
+             system: no refunds
+             user: and?
+             agent: Nothing.
+             summary: looked
+             agent: Well.
+             agent: End.",
+        );
+        let (run, seen) = prompts(&log, ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[2], ["be good", "move booking QX7", "no refunds", "and?"]);
+        assert_eq!(seen[3], ["be good", "move booking QX7", "no refunds", "looked"]);
+        assert_eq!(seen[4], ["be good", "move booking QX7", "no refunds", "looked"]);
+        let only: Vec<_> = run.events.iter().map(|e| (e.turns.clone(), e.only.clone())).collect();
+        assert_eq!(only, [(1..2, None), (2..3, Some(vec![3])), (4..5, None)]);
+        assert!(run.events.iter().all(|e| e.removable.iter().all(|&step| !log.is_pinned(step))));
+        let full = |steps: &[usize]| steps.iter().map(|&s| u64::from(log.tokens[s])).sum::<u64>();
+        assert_eq!(run.decisions[3].tokens_full, full(&[0, 2, 4, 7]));
+        // The summary of a recursive strategy stands once, and the task beside it.
+        let (_, seen) = prompts(&log, ("summary", ""), ("turns", "n = 1"));
+        assert!(seen.iter().skip(1).all(|prompt| prompt.contains(&"move booking QX7".to_owned())));
+    }
+
+    /// Turns 2 and 3 stand in the second segment, too, and turn 2 in the third.
+    #[test]
+    fn what_a_compaction_kept_stands_behind_its_summary() {
+        const SCRIPT: &str = "user: go
+            action#a: ls
+            observation#a: nothing
+            action#b: cat notes
+            observation#b: a b c d
+            agent: I read them.
+            summary: what was done
+            agent: Well.
+            agent: End.
+            summary: all of it
+            agent: Good.";
+        let log = Log::kept(SCRIPT, &[(3, 2), (4, 2), (5, 1)]);
+        let (run, seen) = prompts(&log, ("full", ""), ("never", ""));
+        assert_eq!(seen[3], ["go", "what was done", "cat notes", "a b c d", "I read them."]);
+        assert_eq!(seen[5], ["go", "all of it", "cat notes", "a b c d"]);
+        let tokens = |steps: &[usize]| steps.iter().map(|&s| u64::from(log.tokens[s])).sum::<u64>();
+        let d = &run.decisions[3];
+        assert_eq!((d.tokens_full, d.tokens_sent), (tokens(&[0, 6, 3, 4, 5]), tokens(&[0, 6, 3, 4, 5])));
+        assert_eq!(run.decisions[4].tokens_full, tokens(&[0, 6, 3, 4, 5, 7]));
+        // They are compressed like any turn of the segment: as its first ones.
+        let (run, seen) = prompts(&log, ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[4], ["go", "what was done"]);
+        let last = run.events.iter().rfind(|e| e.segment == 1).unwrap();
+        assert_eq!((last.turns.clone(), &last.only), (2..5, &Some(vec![3, 4, 5, 7])));
+        assert!(run.events.iter().all(|e| e.violations.is_empty()));
+    }
+
+    /// A cleared context is a segment that begins with nothing but the head.
+    #[test]
+    fn a_cleared_context_has_no_summary() {
+        let log =
+            Log::script("system: s\nuser: task\nagent: one\nsummary: \nuser: next\nagent: two\nagent: end");
+        let (run, seen) = prompts(&log, ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[1], ["s", "task", "next"]);
+        assert_eq!(run.decisions[1].tokens_full, run.decisions[1].tokens_sent);
+        assert_eq!(seen[2], ["s", "task"]);
+    }
+
     #[test]
     fn a_logged_compaction_begins_anew_and_a_bridge_goes_over_it() {
         const SCRIPT: &str = "user: task\naction: ls\nobservation: a b c d e f g h i j\nsummary: short\nagent: more\nagent: end";
@@ -789,7 +1046,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    fn any_script() -> impl Strategy_<Value = String> {
+    fn any_script(with_ids: bool) -> impl Strategy_<Value = String> {
         let text = prop_oneof![
             6 => "[a-z]{1,6}( [a-z]{1,6}| (src/)?[a-c]{1,2}\\.py|~| timeout=[0-9]{1,2}){0,12}",
             // What triggers look for.
@@ -801,15 +1058,29 @@ mod tests {
         ];
         let role = prop_oneof![
             4 => Just("action"), 4 => Just("observation"), 2 => Just("thought"), 2 => Just("agent"),
-            1 => Just("user"), 1 => Just("summary"),
+            1 => Just("user"), 1 => Just("summary"), 1 => Just("system"), 1 => Just("answer"), 1 => Just("harness"),
         ];
-        prop::collection::vec((role, text), 0..60).prop_map(|lines| {
-            let mut script = String::from("system: be good\nuser: the task");
-            for (role, text) in lines {
-                script.push_str(&format!("\n{role}: {text}"));
-            }
-            script
-        })
+        // Half of the logs have ids: a result answers one of the last calls, or none.
+        (prop::collection::vec((role, text, 0usize..4), 0..60), any::<bool>(), any::<bool>()).prop_map(
+            move |(lines, has_ids, greets)| {
+                let has_ids = has_ids && with_ids;
+                let mut script =
+                    format!("system: be good{}\nuser: the task", if greets { "\nagent: Hi!" } else { "" });
+                let mut n_calls = 0;
+                for (role, text, back) in lines {
+                    n_calls += usize::from(role == "action");
+                    let id = match role {
+                        "action" if has_ids => format!("#{n_calls}"),
+                        "observation" | "answer" if has_ids && back < 3 => {
+                            format!("#{}", n_calls.saturating_sub(back))
+                        }
+                        _ => String::new(),
+                    };
+                    script.push_str(&format!("\n{role}{id}: {text}"));
+                }
+                script
+            },
+        )
     }
 
     /// A model that answers some calls, fails at some, and loops at some.
@@ -836,10 +1107,11 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// In a log that ends earlier the same is left by every event, and the same recalled, until there.
+        /// In a log that ends earlier the same is left by every event, and the same recalled, until there. (Without ids: which
+        /// calls wait for a result is told by the log.)
         #[test]
         fn no_strategy_sees_the_future(
-            script in any_script(),
+            script in any_script(false),
             cut in 2usize..60,
             passed in prop::collection::vec(prop_oneof![Just(1i64), Just(10), Just(1000)], 62),
         ) {
@@ -887,8 +1159,13 @@ mod tests {
 
         /// Every strategy under every trigger, over generated histories.
         #[test]
-        fn all_strategies_keep_the_invariants(script in any_script()) {
-            let log = Log::script(&script);
+        fn all_strategies_keep_the_invariants(
+            script in any_script(true),
+            kept in prop::collection::vec((0usize..60, 1u32..4), 0..5),
+        ) {
+            let n_steps = script.lines().count();
+            let kept: Vec<(usize, u32)> = kept.into_iter().filter(|(step, _)| *step < n_steps).collect();
+            let log = Log::kept(&script, &kept);
             let tokenizer = Tokenizer::load("o200k").unwrap();
             let bridged = Log::script_bridged(&script);
             let (needs, bridged_needs) = (Needs::of(&log, 3), Needs::of(&bridged, 3));
@@ -922,7 +1199,19 @@ mod tests {
                     if entry.name == "full" {
                         prop_assert!(run.decisions.iter().all(|d| d.tokens_sent == d.tokens_full));
                     }
-                    let again = replay(log, &recipe, &tokenizer, needs, &mut Auditor).unwrap();
+                    let mut seen = Prompts::new(log);
+                    let again = replay(log, &recipe, &tokenizer, needs, &mut seen).unwrap();
+                    prop_assert!(seen.is_parted.iter().all(|parted| !parted), "{} {}", entry.name, trigger);
+                    let violations = run.events.iter().flat_map(|e| &e.violations);
+                    prop_assert!(!violations.into_iter().any(|v| v.contains("without")), "{} {}", entry.name, trigger);
+                    let pinned = (0..log.n_steps() as u32).filter(|&step| log.is_pinned(step));
+                    for step in pinned {
+                        let text = &log.trajectory.steps[step as usize].text;
+                        let stand = seen.prompts.iter().zip(&run.decisions).filter(|(_, d)| {
+                            log.turns[d.turn as usize].decision.is_some_and(|decision| step < decision)
+                        });
+                        prop_assert!(stand.into_iter().all(|(prompt, _)| prompt.contains(text)));
+                    }
                     prop_assert_eq!(run.decisions, again.decisions);
                 }
             }

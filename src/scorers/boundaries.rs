@@ -41,7 +41,7 @@ pub(super) fn score(truth: &Truth, log: &Log, run: &Run, seed: u64, rows: &mut R
         .collect();
     let ends: Vec<u32> = ends.into_iter().collect();
     // An event over single steps cuts the history nowhere.
-    let whole = run.events.iter().filter(|event| event.only.is_none());
+    let whole = run.events.iter().filter(|event| !event.names_steps);
     let cuts: BTreeSet<u32> =
         whole.filter_map(|event| event.turns.end.checked_sub(1)).filter(|&cut| cut > 0).collect();
     let cuts: Vec<u32> = cuts.into_iter().collect();

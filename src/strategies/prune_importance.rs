@@ -12,7 +12,7 @@
 
 use super::salience::fresh_steps;
 use super::{Entry, Env, Item, Scope, Strategy};
-use crate::context::{Content, Edit};
+use crate::context::{Block, Content, Edit};
 
 pub(super) mod scoring;
 
@@ -101,10 +101,13 @@ pub(super) fn units(scope: &Scope<'_>, ratings: &Ratings, pair: Pair) -> Vec<Uni
     units
 }
 
-/// Tokens of all that stands after the head.
+/// Tokens of all that stands after the head, but for what no strategy may touch there.
 pub(super) fn conversation(scope: &Scope<'_>) -> u64 {
-    let head = &scope.prompt.blocks[..scope.prompt.n_head];
-    scope.prompt.tokens - head.iter().map(|block| u64::from(block.tokens)).sum::<u64>()
+    let tokens = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(|b| u64::from(b.tokens)).sum::<u64>();
+    let (head, body) = scope.prompt.blocks.split_at(scope.prompt.n_head);
+    let is_pinned = |b: &&Block| b.message().is_some_and(|step| scope.log.is_pinned(step));
+    let pinned = if scope.log.has_pinned() { tokens(&mut body.iter().filter(is_pinned)) } else { 0 };
+    scope.prompt.tokens - tokens(&mut head.iter()) - pinned
 }
 
 /// Characters of a dropped message that its row shows.
