@@ -2,12 +2,12 @@
 //!
 //! A need is (atom, gap): the first use of an atom by the agent since its last mention in the
 //! segment, tested against the prompt before that output. It is *at risk* when the last mention is
-//! older than the reference tail and the atom stands neither in the system prompt, the goal nor in
-//! a logged summary. All of this is a property of the log: every variant answers the same questions.
+//! older than the reference tail and the atom stands neither in the head, in a step that is in every
+//! prompt like it ([`Log::is_pinned`]), nor in a logged summary. All of this is a property of the log: every variant answers the same questions.
 //!
 //! Excluded: atoms that can be computed from the call itself (line ranges), and superseded ones
 //! (`key=value` whose key has a newer value). The needs of one turn share weight 1 within their
-//! group (headline, authored, body). Source: DESIGN section 8, ours.
+//! group (headline, authored, system, body). Source: DESIGN section 8, ours.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,8 +20,10 @@ use crate::trajectory::{Kind, Role};
 pub enum Class {
     /// At least one tool output.
     Observed,
-    /// No tool output, at least one user message.
+    /// No tool output, at least one word of the user: a message, an answer or a refusal in a tool's result.
     User,
+    /// Neither, but the harness, which speaks as the system.
+    System,
     /// Only the agent.
     Authored,
 }
@@ -31,6 +33,7 @@ impl Class {
         match self {
             Class::Observed => "observed",
             Class::User => "user",
+            Class::System => "system",
             Class::Authored => "authored",
         }
     }
@@ -43,6 +46,8 @@ pub enum Group {
     Headline,
     /// Written only by the agent, outside the body of an edit.
     Authored,
+    /// Said by the harness and neither by a tool nor the user, outside the body of an edit.
+    System,
     /// Used only inside the body of an edit or write.
     Body,
 }
@@ -101,6 +106,7 @@ struct Seen {
     last_turn: u32,
     observed: bool,
     user: bool,
+    system: bool,
     /// Cheapest span, and cheapest binding span.
     cheapest: Option<u32>,
     cheapest_bound: Option<u32>,
@@ -113,7 +119,7 @@ impl Needs {
     /// Finds the needs whose last mention is more than `tail` turns old.
     pub fn of(log: &Log, tail: u32) -> Self {
         let mut needs = Needs::default();
-        let head = head_atoms(log);
+        let mut head = head_atoms(log);
         let mut seen: HashMap<AtomId, Seen> = HashMap::new();
         let mut newest: HashMap<&str, AtomId> = HashMap::new();
         let mut segment = 0;
@@ -123,14 +129,17 @@ impl Needs {
                 segment = steps.segment;
                 seen.clear();
                 newest.clear();
+                for step in log.kept_in(segment) {
+                    mention(log, step, log.turn_of(step), &mut head, &mut seen, &mut newest);
+                }
             }
             let decision = steps.decision.unwrap_or(steps.steps.end);
             for step in steps.steps.start..decision {
-                mention(log, step, turn, &mut seen, &mut newest);
+                mention(log, step, turn, &mut head, &mut seen, &mut newest);
             }
             needs.uses(log, turn, decision..steps.steps.end, &head, &seen, &newest, tail);
             for step in decision..steps.steps.end {
-                mention(log, step, turn, &mut seen, &mut newest);
+                mention(log, step, turn, &mut head, &mut seen, &mut newest);
             }
         }
         let atoms: HashSet<AtomId> = needs.list.iter().map(|n| n.atom).collect();
@@ -177,10 +186,11 @@ impl Needs {
                 self.census.superseded += 1;
                 continue;
             }
-            let class = match (s.observed, s.user) {
-                (true, _) => Class::Observed,
-                (false, true) => Class::User,
-                (false, false) => Class::Authored,
+            let class = match (s.observed, s.user, s.system) {
+                (true, ..) => Class::Observed,
+                (false, true, _) => Class::User,
+                (false, false, true) => Class::System,
+                (false, false, false) => Class::Authored,
             };
             if s.in_head || head.contains(&atom) {
                 continue;
@@ -193,6 +203,7 @@ impl Needs {
             let group = match (body, class) {
                 (true, _) => Group::Body,
                 (false, Class::Authored) => Group::Authored,
+                (false, Class::System) => Group::System,
                 (false, _) => Group::Headline,
             };
             let cheapest = s.cheapest_bound.or(s.cheapest).expect("a seen atom has a mention");
@@ -237,6 +248,7 @@ fn mention<'a>(
     log: &'a Log,
     step: u32,
     turn: u32,
+    head: &mut HashSet<AtomId>,
     seen: &mut HashMap<AtomId, Seen>,
     newest: &mut HashMap<&'a str, AtomId>,
 ) {
@@ -245,13 +257,17 @@ fn mention<'a>(
         Some(old) if log.spans[old as usize].tokens <= log.spans[new as usize].tokens => Some(old),
         _ => Some(new),
     };
-    let again =
-        (s.kind == Kind::Observation && log.is_rerunnable(step)).then(|| (log.tokens_again(step), step));
+    if log.is_pinned(step) {
+        head.extend(log.mentions_of_step(step).iter().map(|m| m.atom));
+    }
+    let is_output = s.kind == Kind::Observation && s.role == Role::Tool;
+    let again = (is_output && log.is_rerunnable(step)).then(|| (log.tokens_again(step), step));
     for m in log.mentions_of_step(step) {
         let entry = seen.entry(m.atom).or_insert(Seen {
             last_turn: turn,
             observed: false,
             user: false,
+            system: false,
             cheapest: None,
             cheapest_bound: None,
             source: None,
@@ -259,7 +275,9 @@ fn mention<'a>(
         });
         entry.last_turn = turn;
         entry.observed |= s.role == Role::Tool;
-        entry.user |= s.role == Role::User;
+        // What a product wrote down in a summary is no statement of the user, whoever it is logged as.
+        entry.user |= s.role == Role::User && s.kind != Kind::Compaction;
+        entry.system |= s.role == Role::System || s.kind == Kind::Compaction;
         entry.in_head |= s.kind == Kind::Compaction;
         entry.source = [entry.source, again].into_iter().flatten().min();
         entry.cheapest = cheaper(entry.cheapest, m.span);
@@ -310,6 +328,60 @@ mod tests {
             agent: well
             agent: new_helper and src/parser.py";
         assert_eq!(found(script, 1), [("new_helper".to_owned(), 3, 2, "authored")]);
+    }
+
+    /// The greeting stands before the task: nothing can take the task away, nor what the system says later.
+    #[test]
+    fn what_is_pinned_is_never_at_risk() {
+        let script = |who: &str| {
+            format!(
+                "agent: Hello!
+                 user: mend src/parser.py
+                 agent: well
+                 {who}: use new_helper there
+                 agent: well
+                 agent: well
+                 agent: src/parser.py with new_helper"
+            )
+        };
+        assert_eq!(found(&script("system"), 1), []);
+        assert_eq!(found(&script("user"), 1), [("new_helper".to_owned(), 5, 2, "user")]);
+    }
+
+    #[test]
+    fn who_said_it_is_told_by_who_spoke() {
+        let needs = |line: &str| {
+            let script = format!(
+                "user: go\naction: ask\n{line} new_helper\nagent: well\nagent: well\nagent: new_helper"
+            );
+            found(&script, 1).pop().map(|need| (need.2, need.3))
+        };
+        assert_eq!(needs("observation: use"), Some((3, "observed")));
+        assert_eq!(needs("answer: use"), Some((3, "user")));
+        assert_eq!(needs("harness: use"), Some((3, "system")));
+        assert_eq!(needs("agent: use"), Some((3, "authored")));
+        // What a summary says stands in every prompt of its segment, and the user said none of it.
+        assert_eq!(needs("summary: use"), None);
+    }
+
+    /// Turn 2 was kept by the compaction that opens turn 3; its observation is asked for at turn 5.
+    #[test]
+    fn what_a_compaction_kept_can_be_needed() {
+        let script = "user: go
+            action: ls
+            observation: nothing here
+            action: cat notes
+            observation: look at src/parser.py there
+            summary: what was done
+            agent: well
+            agent: well
+            agent: src/parser.py";
+        let needs = |kept: &[(usize, u32)]| {
+            let needs = Needs::of(&Log::kept(script, kept), 1);
+            needs.list.iter().map(|n| (n.segment, n.turn, n.gap, n.class.name())).collect::<Vec<_>>()
+        };
+        assert_eq!(needs(&[(3, 1), (4, 1)]), [(1, 5, 3, "observed")]);
+        assert_eq!(needs(&[(3, 1)]), []);
     }
 
     #[test]

@@ -468,7 +468,7 @@ impl Strata {
                 for (kind, name) in partners.iter().enumerate().skip(1) {
                     add(format!(" partners={name}"), Of::Partners(kind), false);
                 }
-                for class in [Class::Observed, Class::User, Class::Authored] {
+                for class in [Class::Observed, Class::User, Class::System, Class::Authored] {
                     add(format!(" class={}", class.name()), Of::Class(class), false);
                 }
                 add(" body=1".to_owned(), Of::Body, false);
@@ -498,6 +498,7 @@ impl Stratum {
             && match self.of {
                 Of::Headline | Of::Local | Of::Capped | Of::Partners(_) => headline,
                 Of::Class(Class::Authored) => t.need.group == Group::Authored,
+                Of::Class(Class::System) => t.need.group == Group::System,
                 Of::Class(class) => headline && t.need.class == class,
                 Of::Body => t.need.group == Group::Body,
                 Of::Kind(kind) => headline && t.need.kind.name() == kind,
