@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::log::Log;
-use crate::trajectory::Kind;
+use crate::trajectory::{Kind, Role, Step};
 
 /// Bytes of a step's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +139,8 @@ impl Annotations {
         let steps = Steps::of(log);
         let mut all = Annotations::default();
         let mut unusable = 0;
-        let first_user = log.trajectory.steps.iter().position(|s| s.role == crate::trajectory::Role::User);
+        let is_user = |s: &Step| s.role == Role::User && s.kind == Kind::Message;
+        let first_user = log.trajectory.steps.iter().position(is_user);
         if let (Some(text), Some(step)) = (value["goal"].as_str(), first_user) {
             all.goals.push(Goal { step: step as u32, text: text.to_owned() });
         }

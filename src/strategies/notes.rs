@@ -485,7 +485,7 @@ fn tag_names(log: &Log, steps: impl Iterator<Item = u32>) -> Vec<&str> {
     let tag = |step: u32| {
         let logged = &log.trajectory.steps[step as usize];
         match (logged.kind, logged.role) {
-            (Kind::Message, Role::User) => Some("by-the-user"),
+            (Kind::Message | Kind::Observation, Role::User) => Some("by-the-user"),
             _ => log.action_kinds[step as usize].as_deref(),
         }
     };

@@ -414,7 +414,8 @@ fn has_marker(text: &str) -> bool {
 fn is_marked(log: &Log, spans: &[u32]) -> bool {
     let own = spans.iter().filter(|&&span| {
         let step = log.spans[span as usize].step;
-        log.trajectory.steps[step as usize].role != Role::Tool && log.kind(step) != Kind::Action
+        let is_theirs = matches!(log.trajectory.steps[step as usize].role, Role::User | Role::Agent);
+        is_theirs && !matches!(log.kind(step), Kind::Action | Kind::Compaction)
     });
     own.into_iter().any(|&span| has_marker(log.span_text(span)))
 }

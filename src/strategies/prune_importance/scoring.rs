@@ -36,8 +36,9 @@ impl Who {
         let step = &log.trajectory.steps[step as usize];
         match (step.kind, step.role) {
             (_, Role::Agent) => Who::Agent,
-            (Kind::Observation, _) | (_, Role::Tool) => Who::Tool,
-            _ => Who::User,
+            (Kind::Message | Kind::Observation, Role::User) => Who::User,
+            // A tool, or the harness.
+            _ => Who::Tool,
         }
     }
 

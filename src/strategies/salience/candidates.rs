@@ -46,8 +46,9 @@ pub(crate) fn candidates<'a>(log: &'a Log, steps: &[u32]) -> Vec<Candidate<'a>> 
     for &step in steps {
         let logged = &log.trajectory.steps[step as usize];
         let source = match (logged.kind, logged.role) {
+            // An answer or a refusal in a tool's result is the user's.
+            (Kind::Message | Kind::Observation, Role::User) => Source::User,
             (Kind::Observation, _) | (_, Role::Tool) => Source::Tool,
-            (Kind::Message, Role::User) => Source::User,
             (Kind::Message | Kind::Thought, Role::Agent) => Source::Agent,
             _ => continue,
         };

@@ -744,8 +744,8 @@ fn opening(step: u32, text: &str) -> Option<Goal> {
 fn own(log: &Log) -> Option<(Goal, u32)> {
     let trajectory = &log.trajectory;
     let goal = trajectory.goal.as_deref().filter(|_| trajectory.annotations.is_none())?;
-    let says = |step: &crate::trajectory::Step| step.role == Role::User && step.text.starts_with(goal);
-    let from = trajectory.steps.iter().position(says).map_or(0, |step| step as u32 + 1);
+    let says = |step: &u32| message(log, *step).is_some_and(|text| text.starts_with(goal));
+    let from = (0..log.n_steps() as u32).find(says).map_or(0, |step| step + 1);
     Some((Goal { start: None, ..first(0, goal)? }, from))
 }
 
