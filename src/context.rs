@@ -241,6 +241,8 @@ pub struct Context {
     pub n_head: usize,
     /// Calls and results among the blocks.
     pairs: Standing,
+    /// Whether what stands for a scope may be longer than it was: where it is what the log records.
+    pub may_grow: bool,
 }
 
 /// What applying the edits of one event did.
@@ -295,12 +297,13 @@ impl Context {
     pub fn only(&self, picked: &[usize]) -> Context {
         let blocks: Vec<Block> =
             (0..self.n_head).chain(picked.iter().copied()).map(|i| self.blocks[i].clone()).collect();
-        Context { tokens: sum(&blocks), blocks, n_head: self.n_head, pairs: Standing::default() }
+        let (tokens, n_head) = (sum(&blocks), self.n_head);
+        Context { tokens, blocks, n_head, pairs: Standing::default(), may_grow: self.may_grow }
     }
 
     /// Applies the edits of one event to the scope. Edits must be sorted by block and at most one
     /// a block. A call shares the fate of its result, see [`Context::keep_pairs`]. If the result is longer than the
-    /// scope was, the original stays and that is told.
+    /// scope was, the original stays and that is told (unless it [may grow](Self::may_grow)).
     pub fn apply(
         &mut self,
         log: &Log,
@@ -345,7 +348,7 @@ impl Context {
         self.keep_pairs(log, &before, &mut after);
         let tokens_before = sum(&before);
         let tokens_after: u64 = after.iter().map(|(_, b)| u64::from(b.tokens)).sum();
-        if tokens_after > tokens_before {
+        if tokens_after > tokens_before && !self.may_grow {
             for at in 0..before.len() {
                 self.blocks[place(at)].fresh = false;
             }

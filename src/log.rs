@@ -430,14 +430,14 @@ fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
 impl Log {
     /// A log from lines `role: text`, with roles system, user, agent, thought, action, also (one more action of the same
     /// call), observation, answer (an observation with words of the user), harness, summary; `~` is a new line. `#ID` after
-    /// a role gives the step a call id.
+    /// a role gives the step a call id. `text => 3 other` is a text that was sent as `other` from turn 3 on.
     pub(crate) fn script(script: &str) -> Log {
         Log::kept(script, &[])
     }
 
     /// The same, with steps that compactions kept: (step, last segment).
     pub(crate) fn kept(script: &str, kept: &[(usize, u32)]) -> Log {
-        use crate::trajectory::{Builder, step};
+        use crate::trajectory::{Builder, LoggedEdit, step};
         let mut builder = Builder::new();
         let mut last = None;
         for line in script.lines().map(str::trim).filter(|l| !l.is_empty()) {
@@ -461,7 +461,15 @@ impl Log {
                 builder.begin_call();
             }
             last = Some(kind);
+            let (text, edit) = match text.split_once(" => ") {
+                Some((text, edit)) => {
+                    let (from, text_sent) = edit.split_once(' ').unwrap_or((edit, ""));
+                    (text, Some((from.parse().expect("a turn"), text_sent.replace('~', "\n"))))
+                }
+                None => (text, None),
+            };
             let mut s = step(who, kind, text.replace('~', "\n"));
+            s.edit = edit.map(|(from, text)| LoggedEdit { from, text });
             s.message = builder.steps().len() as u32;
             s.call_id = id.map(str::to_owned);
             builder.push(s);

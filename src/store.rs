@@ -382,6 +382,8 @@ table! {
     pub struct StepKey in "steps" {
         /// Trajectory id.
         pub trajectory: String,
+        /// Turn from whose decision on the agent was sent something else; null where the log records no edit.
+        pub edit_from: Option<u32>,
     }
 }
 

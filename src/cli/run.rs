@@ -117,6 +117,13 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     }
     annotate(folder, &plan, args, output)?;
     let data = Dataset::open(folder)?;
+    let selection = select(&plan, &data, &options)?;
+    if selection.iter().any(|&index| data.entries()[index].is_edited) && plan.add_as_sent(&catalogue()) {
+        tracing::warn!(
+            "{}: as-sent added: these logs record what was sent in the place of what they hold",
+            args.experiment.display()
+        );
+    }
     if args.list {
         let size = overview(&plan, &data, args.out.as_deref(), &options)?;
         let asked = demands(&plan, &data, args, &options)?;

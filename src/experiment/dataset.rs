@@ -32,6 +32,8 @@ pub struct Loaded {
 pub struct Entry {
     pub id: String,
     pub n_steps: u32,
+    /// Whether the log records that something else was sent than what it holds.
+    pub is_edited: bool,
     /// Row group of its steps and features.
     pub row_group: usize,
     /// Its first row in that row group.
@@ -362,7 +364,7 @@ fn hinted(error: anyhow::Error, hint: &str) -> anyhow::Error {
     }
 }
 
-/// Finds where each trajectory stands, from the ids alone.
+/// Finds where each trajectory stands, from the ids, and whether its log records edits.
 fn entries(steps: &Path, trajectories: &Path) -> anyhow::Result<Vec<Entry>> {
     let keys: TableReader<StepKey> = TableReader::open(steps)?;
     let mut entries: Vec<Entry> = Vec::new();
@@ -371,10 +373,14 @@ fn entries(steps: &Path, trajectories: &Path) -> anyhow::Result<Vec<Entry>> {
         keys.scan(row_group, |rows| {
             for key in rows {
                 match entries.last_mut() {
-                    Some(e) if e.row_group == row_group && e.id == key.trajectory => e.n_steps += 1,
+                    Some(e) if e.row_group == row_group && e.id == key.trajectory => {
+                        e.n_steps += 1;
+                        e.is_edited |= key.edit_from.is_some();
+                    }
                     _ => entries.push(Entry {
                         id: key.trajectory,
                         n_steps: 1,
+                        is_edited: key.edit_from.is_some(),
                         row_group,
                         first_row: row,
                         row: (usize::MAX, 0),
@@ -432,7 +438,7 @@ fn merge(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
 pub(super) mod tests {
     use super::*;
     use crate::store::{TableWriter, step_rows};
-    use crate::trajectory::{Kind, Role, step};
+    use crate::trajectory::{Kind, LoggedEdit, Role, step};
 
     /// Writes `n` trajectories `t00`, `t01`, ..; the i-th has i % 5 + 1 steps. Row groups hold three.
     pub(in crate::experiment) fn write(dir: &Path, n: usize) {
@@ -443,9 +449,13 @@ pub(super) mod tests {
         let (mut features, mut partners) = (create::<FeatureRow>(dir), create::<PartnerRow>(dir));
         for i in 0..n {
             let id = format!("t{i:02}");
-            let all: Vec<Step> = (0..i % 5 + 1)
+            let mut all: Vec<Step> = (0..i % 5 + 1)
                 .map(|k| step(Role::Tool, Kind::Observation, format!("{id} step {k}")))
                 .collect();
+            // One of them was sent otherwise.
+            if i == 2 {
+                all[1].edit = Some(LoggedEdit { from: 1, text: String::new() });
+            }
             features
                 .push((0..all.len()).map(|k| FeatureRow {
                     trajectory: id.clone(),
@@ -499,6 +509,8 @@ pub(super) mod tests {
         write(dir.path(), 10);
         let data = Dataset::open(dir.path()).unwrap();
         assert_eq!(data.entries().len(), 10);
+        let edited = data.entries().iter().filter(|e| e.is_edited).map(|e| e.id.as_str());
+        assert_eq!(edited.collect::<Vec<_>>(), ["t02"]);
         let groups: Vec<usize> = data.entries().iter().map(|e| e.row_group).collect();
         assert_eq!(groups, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
         let loaded = data.load(&[1, 2, 5, 9]).unwrap();

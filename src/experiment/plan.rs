@@ -19,14 +19,16 @@ use toml::de::{DeTable, DeValue};
 use crate::models::NO_MODEL;
 use crate::settings::{Source, items};
 
-/// What compresses nothing: it is the same under every trigger and so stands in the grid once.
+/// What compresses nothing.
 const FULL: &str = "full";
+/// What was sent by the log's own account: beside [`FULL`] in every table of logs that record edits.
+const AS_SENT: &str = "as-sent";
 /// A grid beyond this is a slip of the pen: nobody reads so many rows of a table.
 const MAX_VARIANTS: usize = 10_000;
 /// Kinds of partner trajectories.
 const PARTNER_KINDS: [&str; 2] = ["other_repository", "same_repository"];
-/// The trigger that never fires.
-const NEVER: &str = "never";
+/// Strategies that are the same under every trigger and so stand in the grid once, under this one.
+const ALONE: [(&str, &str); 2] = [(FULL, "never"), (AS_SENT, "logged-edits")];
 /// The trigger that fires where the log itself was compacted, and the strategy that puts what was logged there.
 const LOGGED: &str = "logged";
 /// The parameter that names a model of embeddings; empty for none.
@@ -271,6 +273,17 @@ impl Plan {
         Reader { source, catalogue }.plan(root.get_ref())
     }
 
+    /// Adds what was sent to the grid, for logs that record edits of it; tells whether it was missing.
+    pub fn add_as_sent(&mut self, catalogue: &Catalogue) -> bool {
+        let is_missing = self.variants.iter().all(|v| v.strategy != AS_SENT);
+        if is_missing {
+            let behind = self.variants.iter().position(|v| v.strategy == FULL).map_or(0, |full| full + 1);
+            self.variants.insert(behind, alone(AS_SENT, self.seed));
+            label(&mut self.variants, catalogue, self.seed);
+        }
+        is_missing
+    }
+
     /// Groups of variants that share a model, in order of first appearance; model-free first.
     pub fn groups(&self) -> Vec<(Option<&str>, Vec<&Variant>)> {
         let mut groups: Vec<(Option<&str>, Vec<&Variant>)> = Vec::new();
@@ -424,7 +437,7 @@ impl Reader<'_> {
             Some((_, value)) => self.choices("triggers", value, plan.seed)?,
             None => Vec::new(),
         };
-        if triggers.is_empty() && strategies.iter().any(|s| s.name != FULL) {
+        if triggers.is_empty() && strategies.iter().any(|s| alone_under(&s.name).is_none()) {
             anyhow::bail!(
                 "{}: no triggers\nhint: add `[[triggers]]` with `name = \"turns\"`",
                 self.source.path
@@ -472,7 +485,7 @@ impl Reader<'_> {
             );
         }
         if plan.variants.iter().all(|v| v.strategy != FULL) {
-            plan.variants.insert(0, self.baseline(plan.seed));
+            plan.variants.insert(0, alone(FULL, plan.seed));
             plan.notes.push(format!("{}: full added: every table needs its baseline", self.source.path));
         }
         label(&mut plan.variants, self.catalogue, plan.seed);
@@ -481,23 +494,6 @@ impl Reader<'_> {
             plan.notes.push(format!("{}:{line}: this exclude matches nothing", self.source.path));
         }
         Ok(plan)
-    }
-
-    /// `full @ never`, as [`cross`] makes it.
-    fn baseline(&self, seed: u64) -> Variant {
-        let full = self.catalogue.strategies.iter().find(|k| k.name == FULL);
-        let mut variant = Variant {
-            id: String::new(),
-            label: String::new(),
-            strategy: FULL.to_owned(),
-            strategy_params: full.map(|k| k.complete(&toml::Table::new())).unwrap_or_default(),
-            trigger: NEVER.to_owned(),
-            trigger_params: toml::Table::new(),
-            model: None,
-            seed,
-        };
-        variant.id = variant_id(&variant);
-        variant
     }
 
     fn prices(&self, section: &Range<usize>, table: &DeTable) -> anyhow::Result<Prices> {
@@ -854,6 +850,27 @@ fn plain(error: &str) -> String {
     })
 }
 
+/// The one trigger under which a strategy stands, if it is the same under all.
+fn alone_under(strategy: &str) -> Option<&'static str> {
+    ALONE.iter().find(|(name, _)| *name == strategy).map(|(_, trigger)| *trigger)
+}
+
+/// A strategy that stands in the grid once, as [`cross`] makes it. None of them has parameters.
+fn alone(strategy: &str, seed: u64) -> Variant {
+    let mut variant = Variant {
+        id: String::new(),
+        label: String::new(),
+        strategy: strategy.to_owned(),
+        strategy_params: toml::Table::new(),
+        trigger: alone_under(strategy).unwrap_or_default().to_owned(),
+        trigger_params: toml::Table::new(),
+        model: None,
+        seed,
+    };
+    variant.id = variant_id(&variant);
+    variant
+}
+
 /// Crosses strategies and triggers in the order of the file; equal points stand once.
 fn cross(
     strategies: &[Choice],
@@ -861,47 +878,44 @@ fn cross(
     seed: u64,
     mut excluded: impl FnMut(&str, &toml::Table, &str, &toml::Table) -> bool,
 ) -> Vec<Variant> {
-    let never = Choice {
-        name: NEVER.to_owned(),
-        models: Vec::new(),
-        seeds: Vec::new(),
-        params: vec![toml::Table::new()],
-    };
-    let alone = [never];
+    let none = toml::Table::new();
     let mut variants = Vec::new();
     let mut seen = HashSet::new();
+    let mut add = |mut variant: Variant| {
+        variant.id = variant_id(&variant);
+        if seen.insert(variant.id.clone()) {
+            variants.push(variant);
+        }
+    };
     for strategy in strategies {
-        let full = strategy.name == FULL;
-        let triggers = if full && triggers.is_empty() { &alone[..] } else { triggers };
+        let mut points: Vec<(&str, &toml::Table)> =
+            triggers.iter().flat_map(|t| t.params.iter().map(|p| (t.name.as_str(), p))).collect();
+        let under = alone_under(&strategy.name);
+        points.extend(under.filter(|_| triggers.is_empty()).map(|trigger| (trigger, &none)));
         for params in &strategy.params {
-            for (trigger, trigger_params) in
-                triggers.iter().flat_map(|t| t.params.iter().map(move |p| (t, p)))
-            {
-                if excluded(&strategy.name, params, &trigger.name, trigger_params) {
+            for &(trigger, trigger_params) in &points {
+                if excluded(&strategy.name, params, trigger, trigger_params) {
                     continue;
                 }
-                // Nothing is compressed, so when and with what makes no difference.
-                let (trigger, trigger_params) = match full {
-                    true => (&alone[0], &alone[0].params[0]),
-                    false => (trigger, trigger_params),
-                };
-                let models = if full { &[None][..] } else { &strategy.models[..] };
-                let seeds = if full { std::slice::from_ref(&seed) } else { &strategy.seeds[..] };
-                for (model, variant_seed) in models.iter().flat_map(|m| seeds.iter().map(move |s| (m, *s))) {
-                    let mut variant = Variant {
+                // When and with what makes no difference.
+                if under.is_some() {
+                    add(alone(&strategy.name, seed));
+                    continue;
+                }
+                let seeds = &strategy.seeds;
+                for (model, variant_seed) in
+                    strategy.models.iter().flat_map(|m| seeds.iter().map(move |s| (m, *s)))
+                {
+                    add(Variant {
                         id: String::new(),
                         label: String::new(),
                         strategy: strategy.name.clone(),
                         strategy_params: params.clone(),
-                        trigger: trigger.name.clone(),
+                        trigger: trigger.to_owned(),
                         trigger_params: trigger_params.clone(),
                         model: model.clone(),
                         seed: variant_seed,
-                    };
-                    variant.id = variant_id(&variant);
-                    if seen.insert(variant.id.clone()) {
-                        variants.push(variant);
-                    }
+                    });
                 }
             }
         }
@@ -1138,6 +1152,32 @@ mod tests {
         let plan = parse("[[exclude]]\nstrategy = \"logged\"\ntrigger.name = \"turns\"").unwrap();
         let labels: Vec<&str> = plan.variants.iter().map(|v| v.label.as_str()).collect();
         assert_eq!(labels, ["full @ never", "logged @ logged", "drop-all @ turns", "drop-all @ logged"]);
+    }
+
+    #[test]
+    fn what_was_sent_stands_once_and_behind_the_baseline() {
+        let labels = |plan: &Plan| plan.variants.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
+        let parse = |strategies: &str| {
+            let text = format!(
+                "name = \"x\"\nstrategies = [{strategies}]\ntriggers = [{{ name = \"turns\", n = [1, 2] }}]"
+            );
+            Plan::parse("experiment.toml", &text, &Catalogue::built_in()).unwrap()
+        };
+        let mask = ["mask @ turns(n=1)", "mask @ turns(n=2)"];
+        let all = ["full @ never", "as-sent @ logged-edits", mask[0], mask[1]];
+        let mut plan = parse(r#"{ name = "mask" }"#);
+        let ids: Vec<String> = plan.variants.iter().map(|v| v.id.clone()).collect();
+        assert!(plan.add_as_sent(&Catalogue::built_in()));
+        assert_eq!(labels(&plan), all);
+        let named = parse(r#"{ name = "full" }, { name = "as-sent" }, { name = "mask" }"#);
+        assert_eq!(named.variants, plan.variants);
+        // Those that were there before are the same, and it is added once.
+        assert!([0, 2, 3].iter().zip(&ids).all(|(&i, id)| plan.variants[i].id == *id));
+        assert!(!plan.add_as_sent(&Catalogue::built_in()));
+        assert_eq!(labels(&plan), all);
+        let alone = "name = \"x\"\nstrategies = [{ name = \"as-sent\" }]";
+        let plan = Plan::parse("experiment.toml", alone, &Catalogue::built_in()).unwrap();
+        assert_eq!(labels(&plan), all[..2]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::needs::Needs;
 use crate::trajectory::Kind;
 
 mod anchored;
+mod as_sent;
 pub mod atom_bag;
 mod chatter;
 mod codex;
@@ -289,6 +290,11 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// Whether it puts what the log records, and proposes nothing: that stands as it is, even if it is longer than the original.
+    fn is_record(&self) -> bool {
+        false
+    }
+
     /// Whether it is there to be compared with, and nobody would run it: it stands on no frontier.
     fn is_control(&self) -> bool {
         false
@@ -309,6 +315,7 @@ pub struct Entry {
 /// All strategies, by name.
 pub static ALL: &[Entry] = &[
     anchored::ENTRY,
+    as_sent::ENTRY,
     atom_bag::ENTRY,
     chatter::ENTRY,
     codex::ENTRY,

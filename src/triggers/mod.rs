@@ -12,6 +12,7 @@ mod boundary;
 mod hybrid;
 mod intent;
 mod logged;
+mod logged_edits;
 mod marked;
 mod never;
 mod staleness;
@@ -121,6 +122,7 @@ pub static ALL: &[Entry] = &[
     hybrid::ENTRY,
     intent::ENTRY,
     logged::ENTRY,
+    logged_edits::ENTRY,
     marked::ENTRY,
     never::ENTRY,
     staleness::ENTRY,
@@ -195,7 +197,7 @@ mod tests {
 
     /// Work on these files, a line for each choice.
     fn script(files: &[&str], choices: &[(usize, usize)]) -> String {
-        const LINES: [&str; 12] = [
+        const LINES: [&str; 13] = [
             "action: cat FILE",
             "action: sed -i s/a/b/ FILE",
             "action: pytest FILE",
@@ -208,6 +210,7 @@ mod tests {
             "thought: All tests pass. Now I'll work on FILE.",
             "thought: Why does FILE fail?",
             "user: see FILE",
+            "observation: FILE stands here => 2 gone",
         ];
         let line = |&(line, file): &(usize, usize)| {
             format!("\n{}", LINES[line % LINES.len()].replace("FILE", files[file % files.len()]))
@@ -221,7 +224,7 @@ mod tests {
         /// What comes later in a log changes nothing of what fired before.
         #[test]
         fn no_trigger_sees_the_future(
-            choices in proptest::collection::vec((0usize..12, 0usize..6), 1..70),
+            choices in proptest::collection::vec((0usize..13, 0usize..6), 1..70),
             cut in 1usize..70,
         ) {
             const FILES: [&str; 6] = ["src/a.py", "a.py", "/repo/src/a.py", "lib/a.py", "b.py", "src/b.py"];
@@ -230,7 +233,7 @@ mod tests {
             let (whole, part) = (Log::script(&script), Log::script(&shorter));
             let triggers = [
                 ("never", ""), ("turns", "n = 3\nkeep = 2"), ("tokens", "window = 120\nkeep = 1"), ("marked", ""),
-                ("logged", ""), ("subtask", "idle_turns = 2\nedits = 2"), ("intent", ""), ("boundary", "min_span = 0"),
+                ("logged", ""), ("logged-edits", ""), ("subtask", "idle_turns = 2\nedits = 2"), ("intent", ""), ("boundary", "min_span = 0"),
                 ("staleness", "recent = 1\nthreshold = 0.3"), ("hybrid", "masking_window = 3"),
             ];
             proptest::prop_assert!(ALL.iter().all(|e| triggers.iter().any(|t| t.0 == e.name)));
