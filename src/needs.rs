@@ -64,6 +64,9 @@ pub struct Need {
     pub gap: u32,
     pub class: Class,
     pub group: Group,
+    /// Whether its atom stood in the prompt that the log says was sent. Where not, the agent guessed or knew it, and no
+    /// compression can be blamed.
+    pub supported: bool,
     /// Whether some source span binds the atom: where not, bound retention is undefined.
     pub bound: bool,
     /// The cheapest source span in tokens, among binding ones if there are any.
@@ -71,6 +74,13 @@ pub struct Need {
     /// The observation that holds the atom and is cheapest to get again with its call; none if no
     /// output of a call that can be made again ever held it.
     pub source: Option<u32>,
+}
+
+impl Need {
+    /// Whether the headline speaks of it.
+    pub fn is_headline(&self) -> bool {
+        self.supported && self.group == Group::Headline
+    }
 }
 
 /// Counts of all needs, at risk or not: the population that the scored ones are drawn from.
@@ -215,6 +225,7 @@ impl Needs {
                 gap,
                 class,
                 group,
+                supported: true,
                 bound: s.cheapest_bound.is_some(),
                 cheapest,
                 source: s.source.map(|(_, step)| step),

@@ -21,7 +21,7 @@ use crate::scorers::chance::{Journal, Partner};
 use crate::scorers::readers::Readers;
 use crate::scorers::retention::{Ledger, Questions, Strata};
 use crate::scorers::truth::{self, Truth};
-use crate::scorers::{CellIds, Rows, discard, honesty, likelihood, money, ratios, retention};
+use crate::scorers::{CellIds, Rows, discard, honesty, likelihood, money, ratios, retention, sent};
 use crate::store::{CellRow, ContextRow, EventRow, ItemRow, TimelineRow};
 use crate::strategies::Work;
 use crate::watch::{Watch, cue_sets};
@@ -38,13 +38,23 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    pub fn new(log: Log, reference_tails: &[u32]) -> Self {
-        let questions = Questions::of(&log, reference_tails);
-        Prepared { log, questions }
+    /// # Errors
+    /// The log cannot be replayed as it was sent.
+    pub fn new(log: Log, reference_tails: &[u32], tokenizer: &Tokenizer) -> anyhow::Result<Self> {
+        let questions = Questions::of(&log, reference_tails, tokenizer)?;
+        Ok(Prepared { log, questions })
     }
 
     fn load(data: &Dataset, plan: &Plan, index: usize, is_bridged: bool) -> anyhow::Result<Self> {
-        Ok(Prepared::new(data.log(index, is_bridged)?, &plan.reference_tails))
+        let tokenizer = Tokenizer::load(&plan.tokenizer)?;
+        Prepared::new(data.log(index, is_bridged)?, &plan.reference_tails, &tokenizer)
+    }
+
+    /// The same log over its own compactions. What was sent is what was sent, with them.
+    fn bridged(&self, data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Self> {
+        let mut bridged = Prepared::load(data, plan, index, true)?;
+        bridged.questions.tokens_as_sent = self.questions.tokens_as_sent;
+        Ok(bridged)
     }
 }
 
@@ -74,7 +84,7 @@ pub fn run_unit(
         let scene = Scene::new(&own, &partners, plan, &readers);
         let bridges = |recipe: &Recipe| recipe.trigger.bridges() && own.log.n_segments > 1;
         let bridged = match recipes.iter().flatten().any(bridges) {
-            true => Some(Prepared::load(data, plan, index, true)?),
+            true => Some(own.bridged(data, plan, index)?),
             false => None,
         };
         let over = bridged.as_ref().map(|own| Scene::new(own, &partners, plan, &readers));
@@ -246,6 +256,7 @@ impl<'a> Scene<'a> {
         let misses = retention::score(&caster, questions, ledger, &run, &partners, &self.strata, &mut rows);
         discard::score(log, &run, &misses.needed, &mut rows);
         money::score(&run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
+        sent::score(&run, questions.tokens_as_sent, &mut rows);
         honesty::score(log, &run, &mut rows);
         ratios::score(&run, &mut rows);
         if let Some(truth) = &self.truth {
@@ -461,7 +472,7 @@ mod tests {
     use crate::store::ScoreRow;
 
     fn prepared(script: &str) -> Prepared {
-        Prepared::new(Log::script(script), &[3])
+        Prepared::new(Log::script(script), &[3], &Tokenizer::load("o200k").unwrap()).unwrap()
     }
 
     fn scores(
@@ -557,6 +568,79 @@ mod tests {
         let floor = r.floor.unwrap();
         assert!((0.1..=0.9).contains(&floor), "{floor}");
         assert_eq!(floor * 8.0, (floor * 8.0).round(), "a mean over 8 seeds");
+    }
+
+    /// Two paths are seen at turns 1 and 2 and named at turn 7. The first was masked from turn 3 on.
+    fn edited() -> String {
+        let idle = "\naction: date\nobservation: morning again".repeat(4);
+        format!(
+            "user: the task
+            action: ls
+            observation: the broken parser lives in src/parser.py beside its lexer => 3 gone
+            action: dir
+            observation: the broken lexer lives in src/lexer.py beside its parser{idle}
+            action: cat src/parser.py src/lexer.py
+            observation: words"
+        )
+    }
+
+    #[test]
+    fn what_was_not_sent_is_no_fault_of_a_compression() {
+        const COMMON: &str = "set=common tail=3";
+        const UNSUPPORTED: &str = "set=common tail=3 unsupported=1";
+        let under = |strategy: &str, trigger: (&str, &str)| scores(&edited(), &[], (strategy, ""), trigger);
+        let full = under("full", ("never", ""));
+        let sent = under("as-sent", ("logged-edits", ""));
+        let none = under("drop-all", ("turns", "n = 5"));
+        for (rows, headline, unsupported) in [(&full, 1.0, 1.0), (&sent, 1.0, 0.0), (&none, 0.0, 0.0)] {
+            for metric in ["surface_retention", "need_retention"] {
+                // Each of the two has the whole weight of its turn.
+                let r = row(rows, metric, COMMON);
+                assert_eq!((r.value, r.weight, r.n), (Some(headline), 1.0, 1));
+                let r = row(rows, metric, UNSUPPORTED);
+                assert_eq!((r.value, r.weight, r.n), (Some(unsupported), 1.0, 1));
+            }
+        }
+        let r = row(&full, "unsupported_share", "tail=3 class=observed");
+        assert_eq!((r.value, r.weight, r.n), (Some(0.5), 2.0, 2));
+        let plain = scores(&script(), &[], ("full", ""), ("never", ""));
+        assert_eq!(row(&plain, "unsupported_share", "tail=3 class=observed").value, Some(0.0));
+        assert!(plain.iter().all(|r| !r.stratum.contains("unsupported")));
+    }
+
+    /// Against what was sent `full` costs tokens and `as-sent` saves none; without edits both are the whole.
+    #[test]
+    fn savings_against_what_was_sent() {
+        let savings = |script: &str, strategy: &str, trigger: (&str, &str)| {
+            let rows = scores(script, &[], (strategy, ""), trigger);
+            let r = row(&rows, "token_savings_vs_sent", "").clone();
+            (r.value.unwrap(), r.floor.unwrap(), r.ceiling.unwrap(), r.weight)
+        };
+        let log = Log::script(&edited());
+        let tokens =
+            |steps: std::ops::Range<usize>| log.tokens[steps].iter().map(|&n| f64::from(n)).sum::<f64>();
+        // Step 2 is one token from turn 3 on: at 5 of the 7 decisions.
+        let full: f64 = (0..7).map(|i| tokens(0..2 * i + 1)).sum();
+        let sent = full - 5.0 * f64::from(log.tokens[2] - 1);
+        let floor = 1.0 - full / sent;
+        assert!(floor < 0.0);
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        let (value, low, high, weight) = savings(&edited(), "full", ("never", ""));
+        near(value, floor);
+        near(low, floor);
+        near(high, floor);
+        near(weight, sent);
+        let (value, low, high, _) = savings(&edited(), "as-sent", ("logged-edits", ""));
+        near(value, 0.0);
+        near(low, floor);
+        // All that could go of the edited step is its one token.
+        near(high, 5.0 / sent);
+        for strategy in ["full", "as-sent"] {
+            let trigger = if strategy == "full" { ("never", "") } else { ("logged-edits", "") };
+            assert_eq!(savings(&script(), strategy, trigger).0, 0.0);
+        }
+        let rows = scores(&script(), &[], ("drop-all", ""), ALL_BUT_TWO);
+        assert_eq!(row(&rows, "token_savings_vs_sent", "").value, row(&rows, "token_savings", "").value);
     }
 
     /// The last turn before the need speaks of what the path stood beside, without naming it.

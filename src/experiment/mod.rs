@@ -12,6 +12,7 @@ pub mod plan;
 pub mod publish;
 pub mod replay;
 pub mod run;
+pub mod sent;
 pub mod shadow;
 pub mod units;
 

@@ -22,6 +22,7 @@ pub mod readers;
 pub mod retention;
 mod runs;
 mod salience;
+pub mod sent;
 mod similar;
 mod superseded;
 pub mod truth;
@@ -53,6 +54,7 @@ pub static ALL: &[&[Entry]] = &[
     ratios::ENTRIES,
     retention::ENTRIES,
     salience::ENTRIES,
+    sent::ENTRIES,
     similar::ENTRIES,
     superseded::ENTRIES,
 ];

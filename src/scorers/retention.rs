@@ -7,7 +7,8 @@
 //!
 //! Strata: the *common* set (at risk, a property of the log: every variant answers the same
 //! questions) and the *exposed* set (no mention survives outside compressed scopes: a property of
-//! log and trigger). Source: DESIGN section 8, ours.
+//! log and trigger). Where the log records what was sent, a need whose atom did not stand there on the surface is no
+//! fault of a compression: such needs are in the stratum `unsupported=1` and in no other. Source: DESIGN section 8, ours.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +17,10 @@ use super::chance::Partner;
 use super::{Entry, Rows, ratio};
 use crate::context::Block;
 use crate::experiment::replay::{Event, Observer, Run};
+use crate::experiment::sent::Sent;
 use crate::experiment::shadow::{Caster, Kept, OpenNeeds, Shadows, Store, Wanted, holds};
 use crate::features::atoms;
+use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::needs::{Class, Group, Need, Needs};
 use crate::strategies::Strategy;
@@ -50,6 +53,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         summary: "Share of all needs whose last mention is older than the reference tail (rows of `full` only)",
         formula: "needs at risk / needs whose atoms do not stand in the head",
     },
+    Entry {
+        name: "unsupported_share",
+        summary: "Share of the needs at risk whose atom was not in the prompt that the log says was sent (rows of `full` only)",
+        formula: "needs at risk whose atom did not stand there / needs at risk; 0 where the log records no edits",
+    },
 ];
 
 /// Weight of a trajectory's needs in the capped strata.
@@ -62,6 +70,8 @@ const LEVELS: [(&str, bool); 2] = [("surface_retention", false), ("need_retentio
 /// The questions that a log asks of every variant: its needs with their weights.
 pub struct Questions {
     pub needs: Needs,
+    /// Tokens of all prompts that the log says were sent.
+    pub tokens_as_sent: u64,
     /// Reference tails in turns, ascending.
     tails: Vec<u32>,
     /// Per need, per tail, per level.
@@ -69,22 +79,30 @@ pub struct Questions {
 }
 
 impl Questions {
-    pub fn of(log: &Log, tails: &[u32]) -> Self {
+    /// # Errors
+    /// The log cannot be replayed as it was sent.
+    pub fn of(log: &Log, tails: &[u32], tokenizer: &Tokenizer) -> anyhow::Result<Self> {
         let tails = sorted(tails);
-        let needs = Needs::of(log, tails.first().copied().unwrap_or(0));
-        let mut shares: HashMap<(u32, Group, usize, usize), f64> = HashMap::new();
+        let mut needs = Needs::of(log, tails.first().copied().unwrap_or(0));
+        let sent = Sent::of(log, &needs, tokenizer)?;
+        for (need, supported) in needs.list.iter_mut().zip(sent.supported) {
+            need.supported = supported;
+        }
+        let mut shares: HashMap<(u32, Group, bool, usize, usize), f64> = HashMap::new();
         let eligible = |need: &Need, tail: u32, level: usize| need.gap > tail && (level == 0 || need.bound);
         for need in &needs.list {
             for (t, &tail) in tails.iter().enumerate() {
                 for level in 0..2 {
                     if eligible(need, tail, level) {
-                        *shares.entry((need.turn, need.group, t, level)).or_default() += 1.0;
+                        let those = (need.turn, need.group, need.supported, t, level);
+                        *shares.entry(those).or_default() += 1.0;
                     }
                 }
             }
         }
         let weight = |need: &Need, t: usize, tail: u32, level: usize| {
-            if eligible(need, tail, level) { 1.0 / shares[&(need.turn, need.group, t, level)] } else { 0.0 }
+            let those = (need.turn, need.group, need.supported, t, level);
+            if eligible(need, tail, level) { 1.0 / shares[&those] } else { 0.0 }
         };
         let weights = needs
             .list
@@ -97,7 +115,7 @@ impl Questions {
                     .collect()
             })
             .collect();
-        Questions { needs, tails, weights }
+        Ok(Questions { needs, tokens_as_sent: sent.tokens, tails, weights })
     }
 }
 
@@ -251,7 +269,7 @@ pub fn score(
     let tested = test(caster, questions, &ledger, run, (strata.n_partner_kinds, partners));
     let mut misses = Misses::default();
     for t in &tested {
-        if t.state.exposed && t.need.group == Group::Headline {
+        if t.state.exposed && t.need.is_headline() {
             misses.needed.push((t.need.cheapest, t.need.turn));
             let missed = t.need.bound && t.served[1] == 0.0;
             if let Some(source) = t.need.source.filter(|_| missed && !t.state.reobserved) {
@@ -331,7 +349,7 @@ fn wanted(
         let weight = |level: usize| {
             let served = state.base[level] || shadows.oracle[level].by(state.n_events, w, level == 1);
             let weight = questions.weights[i].first().map_or(0.0, |tail| tail[level]);
-            match (served, need.group == Group::Headline) {
+            match (served, need.is_headline()) {
                 (true, _) => 0.0,
                 (false, true) => weight,
                 (false, false) => weight * MINOR_WEIGHT,
@@ -352,7 +370,7 @@ fn open_needs(questions: &Questions, ledger: &Ledger<'_>, needs: std::ops::Range
         let w = ledger.watch.index(need.atom).expect("the atoms of all needs are watched");
         for (level, &base) in state.base.iter().enumerate() {
             let weight = questions.weights[i].first().map_or(0.0, |tail| tail[level]);
-            let weight = if need.group == Group::Headline { weight } else { weight * MINOR_WEIGHT };
+            let weight = if need.is_headline() { weight } else { weight * MINOR_WEIGHT };
             if !base && weight > 0.0 {
                 open.push_earlier(w, level == 1, need.turn, weight);
             }
@@ -443,6 +461,8 @@ enum Of {
     Kind(&'static str),
     Horizon(u32),
     Point(u32),
+    /// What the headline would say of needs whose atom was never sent.
+    Unsupported,
 }
 
 /// Horizons in turns since the last event, and compression points that get strata.
@@ -472,6 +492,7 @@ impl Strata {
                     add(format!(" class={}", class.name()), Of::Class(class), false);
                 }
                 add(" body=1".to_owned(), Of::Body, false);
+                add(" unsupported=1".to_owned(), Of::Unsupported, false);
                 if exposed {
                     add(" cap=20".to_owned(), Of::Capped, true);
                     add(" shadow=local".to_owned(), Of::Local, false);
@@ -495,8 +516,9 @@ impl Stratum {
     fn holds(&self, t: &Tested<'_>) -> bool {
         let headline = t.need.group == Group::Headline;
         (!self.exposed || t.state.exposed)
+            && t.need.supported != matches!(self.of, Of::Unsupported)
             && match self.of {
-                Of::Headline | Of::Local | Of::Capped | Of::Partners(_) => headline,
+                Of::Headline | Of::Local | Of::Capped | Of::Partners(_) | Of::Unsupported => headline,
                 Of::Class(Class::Authored) => t.need.group == Group::Authored,
                 Of::Class(Class::System) => t.need.group == Group::System,
                 Of::Class(class) => headline && t.need.class == class,
@@ -571,19 +593,88 @@ impl Stratum {
     }
 }
 
-/// How many needs there are in all, and how many of them are at risk: the same for every variant.
+/// How many needs there are in all, how many of them are at risk, and how many of these the agent met without having
+/// been sent their atom: the same for every variant.
 pub fn census(questions: &Questions, rows: &mut Rows) {
     for (class, &all) in &questions.needs.census.all {
         for &tail in &questions.tails {
-            let at_risk =
-                questions.needs.list.iter().filter(|n| n.class.name() == *class && n.gap > tail).count();
-            rows.push(
-                "at_risk_share",
-                format!("tail={tail} class={class}"),
-                ratio(at_risk as f64, all as f64),
-                all as f64,
-                all,
-            );
+            let needs = || questions.needs.list.iter().filter(|n| n.class.name() == *class && n.gap > tail);
+            let (at_risk, unsupported) = (needs().count(), needs().filter(|n| !n.supported).count());
+            let stratum = format!("tail={tail} class={class}");
+            let share = ratio(at_risk as f64, all as f64);
+            rows.push("at_risk_share", stratum.clone(), share, all as f64, all);
+            let share = ratio(unsupported as f64, at_risk as f64);
+            rows.push("unsupported_share", stratum, share, at_risk as f64, at_risk as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::replay::{Recipe, replay};
+    use crate::{strategies, triggers};
+
+    const LINES: [&str; 6] = [
+        "FILE",
+        "the broken parser lives in FILE beside its lexer",
+        "so many words before anybody comes to say a word of FILE and its lexer",
+        "broken parser FILE and then words upon words that nobody will ever ask for again",
+        "nothing of note",
+        "the parser of FILE calls the lexer of FILE2, and that is all there is to say of both of them today",
+    ];
+
+    /// Turns that show some lines about files, and name a file. A fifth of them is masked two turns later.
+    fn script(turns: &[(Vec<(usize, u32)>, u32)], is_edited: bool) -> String {
+        let mut script = "user: the task".to_owned();
+        for (i, (lines, named)) in turns.iter().enumerate() {
+            let line = |(line, file): &(usize, u32)| {
+                let text = LINES[line % LINES.len()].replace("FILE2", &format!("src/b{file}.py"));
+                text.replace("FILE", &format!("src/a{file}.py"))
+            };
+            let shown: Vec<String> = lines.iter().map(line).collect();
+            script += &format!("\naction: cat src/a{named}.py\nobservation: {}", shown.join("~"));
+            if is_edited && i % 5 < 2 {
+                script += &format!(" => {} src/a{named}.py was here", i + 3);
+            }
+        }
+        script
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+        /// By construction all that counts in the headline stood in what was sent.
+        #[test]
+        fn what_was_sent_serves_all_of_the_headline(
+            turns in proptest::collection::vec(
+                (proptest::collection::vec((0..6usize, 0..5u32), 1..5), 0..5u32), 4..14),
+        ) {
+            let log = Log::script(&script(&turns, true));
+            let tokenizer = Tokenizer::load("o200k").unwrap();
+            let questions = Questions::of(&log, &[1], &tokenizer).unwrap();
+            let watch = Watch::own(&log, &questions.needs.atoms);
+            let mut ledger = Ledger::new(&log, &watch, &questions);
+            let strategy = strategies::build("as-sent", toml::Table::new()).unwrap();
+            let trigger = triggers::build("logged-edits", toml::Table::new()).unwrap();
+            let recipe =
+                Recipe { strategy, trigger, seed: 1, model: None, embedder: None, trigger_model: None };
+            let run = replay(&log, &recipe, &tokenizer, &questions.needs, &mut ledger).unwrap();
+            proptest::prop_assert_eq!(
+                questions.tokens_as_sent, run.decisions.iter().map(|d| d.tokens_sent).sum::<u64>());
+            let caster = Caster {
+                log: &log,
+                watch: &watch,
+                strategy: &*recipe.strategy,
+                tokenizer: &tokenizer,
+                seed: 1,
+                n_random: 1,
+            };
+            let tested = test(&caster, &questions, &ledger, &run, (0, &[]));
+            proptest::prop_assert_eq!(tested.len(), questions.needs.list.len());
+            for t in tested {
+                proptest::prop_assert_eq!(t.served[0] == 1.0, t.need.supported);
+            }
         }
     }
 }

@@ -67,9 +67,9 @@ fn recipe(strategy: &str, params: &str) -> Recipe {
 /// Replay alone, with the needs followed through it.
 fn replays(bencher: Bencher<'_, '_>, n_steps: u32, recipe: &Recipe) {
     let log = log(n_steps);
-    let questions = Questions::of(&log, &[3, 10]);
-    let watch = Watch::own(&log, &questions.needs.atoms);
     let tokenizer = Tokenizer::load("o200k").expect("o200k travels with the build");
+    let questions = Questions::of(&log, &[3, 10], &tokenizer).expect("questions");
+    let watch = Watch::own(&log, &questions.needs.atoms);
     bencher.counter(ItemsCount::new(log.n_steps())).bench_local(|| {
         let mut ledger = Ledger::new(&log, &watch, &questions);
         black_box(replay(&log, recipe, &tokenizer, &questions.needs, &mut ledger).expect("a replay"))
@@ -88,10 +88,10 @@ fn cell(bencher: Bencher<'_, '_>, (strategy, n_steps): (&str, u32)) {
     // The baseline is always there, and comes first.
     let variant = plan.variants.iter().find(|v| v.strategy == strategy).expect("the variant");
     let recipe = cell::recipe(variant, &cell::Models::new()).expect("a recipe");
-    let prepared = Prepared::new(log(n_steps), &plan.reference_tails);
+    let tokenizer = Tokenizer::load("o200k").expect("o200k travels with the build");
+    let prepared = Prepared::new(log(n_steps), &plan.reference_tails, &tokenizer).expect("a log");
     let readers = Readers::default();
     let scene = Scene::new(&prepared, &[], &plan, &readers);
-    let tokenizer = Tokenizer::load("o200k").expect("o200k travels with the build");
     bencher
         .counter(ItemsCount::new(n_steps))
         .bench_local(|| black_box(scene.cell(variant, &recipe, &tokenizer).expect("a cell")));
