@@ -570,6 +570,32 @@ mod tests {
         assert_eq!(floor * 8.0, (floor * 8.0).round(), "a mean over 8 seeds");
     }
 
+    /// A placeholder leaves fewer tokens than the line has. Random cuts the line to them, and its beginning binds the path:
+    /// so may the oracle.
+    #[test]
+    fn the_oracle_cuts_what_random_cuts() {
+        let mut script = format!(
+            "user: the task\naction: ls\nobservation: broken parser src/parser.py {}",
+            "and so on it goes ".repeat(8)
+        );
+        for _ in 0..6 {
+            script.push_str("\naction: date\nobservation: morning again");
+        }
+        script.push_str("\naction: cat src/parser.py\nobservation: words");
+        let rows = scores(&script, &[], ("mask", "keep_last = 2"), ("turns", "n = 1"));
+        for metric in ["need_retention", "surface_retention"] {
+            let r = row(&rows, metric, EXPOSED);
+            assert_eq!((r.value, r.floor, r.ceiling, r.n), (Some(0.0), Some(1.0), Some(1.0), 1), "{metric}");
+        }
+        for level in ["level=surface", "level=bound"] {
+            let r = row(&rows, "random_won_share", level);
+            assert_eq!((r.value, r.weight, r.n), (Some(0.0), 1.0, 1));
+        }
+        // Without an event no shadow is cast.
+        let rows = scores(&script, &[], ("full", ""), ("never", ""));
+        assert!(rows.iter().all(|r| r.metric != "random_won_share"));
+    }
+
     /// Two paths are seen at turns 1 and 2 and named at turn 7. The first was masked from turn 3 on.
     fn edited() -> String {
         let idle = "\naction: date\nobservation: morning again".repeat(4);

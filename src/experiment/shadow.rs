@@ -11,6 +11,9 @@
 //! strategy kept in all. (What a recursive strategy holds is largely its own text, from which nothing can be drawn: it has
 //! no local shadows.)
 //!
+//! All shadows choose among the same spans and may cut the last one to fit. The oracle is greedy, and greed can lose: where
+//! a random chain serves more of what the oracle is after, it stands in the oracle's place, and that is told.
+//!
 //! A strategy that recalls has *store* shadows beside these: at each decision for which it recalled something, they choose
 //! as many tokens from the same archive, which is all that the events before it could remove. Random draws lines, the
 //! oracle knows the needs of this decision, the bag takes the newest atoms. Their chain shadows know nothing
@@ -29,6 +32,7 @@ use crate::watch::Watch;
 const NEVER: u32 = u32::MAX;
 
 /// Which watched atoms were kept by which event of a segment.
+#[derive(Clone)]
 pub struct Kept {
     n_before: usize,
     /// Whether an event takes the place of those before it.
@@ -75,28 +79,59 @@ impl Kept {
     }
 }
 
-/// Weight of the needs of each watched atom that only kept text can serve, by turn.
-pub struct OpenNeeds {
-    /// Per watched atom, per level: turns in descending order with the weight from there on.
-    later: [Vec<Vec<(u32, f64)>>; 2],
-    any: bool,
+/// A need that only kept text can serve.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenNeed {
+    pub watched: u32,
+    pub turn: u32,
+    /// Events of the run before it.
+    pub n_events: u32,
+    pub weight: f64,
 }
+
+/// The needs that only kept text can serve, by level (surface, bound): what the oracle is after.
+pub struct OpenNeeds {
+    /// Per watched atom: turns in descending order with the weight from there on.
+    later: [Vec<Vec<(u32, f64)>>; 2],
+    list: [Vec<OpenNeed>; 2],
+}
+
+/// What is less than this is no gain: sums of the same weights in another order differ by less.
+const NO_GAIN: f64 = 1e-9;
 
 impl OpenNeeds {
     pub fn new(n: usize) -> Self {
-        OpenNeeds { later: [vec![Vec::new(); n], vec![Vec::new(); n]], any: false }
+        OpenNeeds { later: [vec![Vec::new(); n], vec![Vec::new(); n]], list: [Vec::new(), Vec::new()] }
     }
 
     pub fn is_empty(&self) -> bool {
-        !self.any
+        self.list.iter().all(Vec::is_empty)
     }
 
     /// Adds a need; call in descending order of turns.
-    pub fn push_earlier(&mut self, watched: u32, bound: bool, turn: u32, weight: f64) {
-        let list = &mut self.later[usize::from(bound)][watched as usize];
-        let sum = list.last().map_or(0.0, |l| l.1) + weight;
-        list.push((turn, sum));
-        self.any = true;
+    pub fn push_earlier(&mut self, bound: bool, need: OpenNeed) {
+        let later = &mut self.later[usize::from(bound)][need.watched as usize];
+        let sum = later.last().map_or(0.0, |l| l.1) + need.weight;
+        later.push((need.turn, sum));
+        self.list[usize::from(bound)].push(need);
+    }
+
+    /// Weight of the needs that a chain serves.
+    pub fn served(&self, bound: bool, kept: &Kept) -> f64 {
+        let list = self.list[usize::from(bound)].iter();
+        list.filter(|need| kept.by(need.n_events, need.watched, bound)).map(|need| need.weight).sum()
+    }
+
+    /// The chain that serves more than the oracle's; of several the best, of equal ones the first.
+    fn better<'k>(&self, bound: bool, oracle: &Kept, random: &'k [Kept]) -> Option<&'k Kept> {
+        let mut best = (self.served(bound, oracle), None);
+        for chain in random {
+            let served = self.served(bound, chain);
+            if served > best.0 + NO_GAIN {
+                best = (served, Some(chain));
+            }
+        }
+        best.1
     }
 
     fn from(&self, watched: u32, bound: bool, turn: u32) -> f64 {
@@ -110,8 +145,10 @@ impl OpenNeeds {
 pub struct Shadows {
     pub variant: Kept,
     pub random: Vec<Kept>,
-    /// Oracles for surface and for bound retention.
+    /// Oracles for surface and for bound retention: the best of the greedy chain and the random ones.
     pub oracle: [Kept; 2],
+    /// Whether that is a random one.
+    pub random_won: [bool; 2],
     /// Empty where the strategy is recursive.
     pub oracle_local: [Kept; 2],
     pub atom_bag: Kept,
@@ -158,8 +195,10 @@ pub struct Wanted {
 #[derive(Default)]
 pub struct Store {
     pub random: Vec<Vec<(u32, bool)>>,
-    /// For surface and for bound retention.
+    /// For surface and for bound retention: the best of the greedy choice and the random draws.
     pub oracle: [Vec<(u32, bool)>; 2],
+    /// Whether that is a random one.
+    pub random_won: [bool; 2],
     pub atom_bag: Vec<(u32, bool)>,
 }
 
@@ -174,7 +213,7 @@ const MAX_MENTIONS: usize = 64;
 /// What the chain shadows of a recursive strategy still hold.
 struct Held {
     random: Vec<Vec<Piece>>,
-    oracle: [Vec<u32>; 2],
+    oracle: [Vec<Piece>; 2],
     atom_bag: Vec<AtomId>,
 }
 
@@ -197,6 +236,7 @@ impl Caster<'_> {
             variant: new(),
             random: (0..self.n_random).map(|_| new()).collect(),
             oracle: [new(), new()],
+            random_won: [false; 2],
             oracle_local: [new(), new()],
             atom_bag: new(),
         };
@@ -220,7 +260,7 @@ impl Caster<'_> {
                 let pieces = self.oracle(event, &held.oracle[l], budget, level, &served, open);
                 shadows.oracle[l].push(self.sightings(&pieces));
                 if recursive {
-                    held.oracle[l] = pieces.iter().map(|piece| piece.span).collect();
+                    held.oracle[l] = pieces;
                 }
             }
             shadows.variant.push(self.kept_by_variant(event, until));
@@ -245,6 +285,13 @@ impl Caster<'_> {
             }
             if recursive {
                 held.atom_bag = bag;
+            }
+        }
+        for bound in [false, true] {
+            let l = usize::from(bound);
+            if let Some(better) = open.better(bound, &shadows.oracle[l], &shadows.random) {
+                shadows.oracle[l] = better.clone();
+                shadows.random_won[l] = true;
             }
         }
         shadows
@@ -293,14 +340,35 @@ impl Caster<'_> {
             }
             candidates.sort_unstable();
             candidates.dedup();
-            let pieces = oracle::choose(self.log, &candidates, budget, bound, &weight);
-            store.oracle[level] = self.sightings(&pieces);
+            let whole: Vec<Piece> = candidates.iter().map(|&span| Piece::whole(self.log, span)).collect();
+            let chosen = self.aim(bound, &weight).choose(&whole, budget);
+            store.oracle[level] = self.sightings(&chosen);
+            self.best_draw(&mut store, wanted, bound);
         }
         let until = self.log.turns[turn as usize].decision.unwrap_or(0);
         let bag = atom_bag::bag(self.log, self.tokenizer, atom_bag::newest_first(self.log, spans), budget);
         let text = atom_bag::text(self.log, &bag);
         self.watch.in_text(&text, until, &mut |w, b| store.atom_bag.push((w, b)));
         store
+    }
+
+    /// Puts the random draw that serves most in the place of what the oracle chose, if it serves more.
+    fn best_draw(&self, store: &mut Store, wanted: &[Wanted], bound: bool) {
+        let level = usize::from(bound);
+        let served = |seen: &[(u32, bool)]| -> f64 {
+            let is_met = |want: &&Wanted| self.watch.index(want.atom).is_some_and(|w| holds(seen, w, bound));
+            wanted.iter().filter(is_met).map(|want| want.weights[level]).sum()
+        };
+        for draw in &store.random {
+            if served(draw) > served(&store.oracle[level]) + NO_GAIN {
+                store.oracle[level].clone_from(draw);
+                store.random_won[level] = true;
+            }
+        }
+    }
+
+    fn aim<'a>(&'a self, bound: bool, weight: &'a dyn Fn(AtomId) -> f64) -> oracle::Aim<'a> {
+        oracle::Aim { log: self.log, tokenizer: self.tokenizer, bound, weight }
     }
 
     fn kept_by_variant(&self, event: &Event, until: u32) -> Vec<(u32, bool)> {
@@ -347,7 +415,7 @@ impl Caster<'_> {
     fn oracle(
         &self,
         event: &Event,
-        held: &[u32],
+        held: &[Piece],
         budget: u32,
         bound: bool,
         served: &dyn Fn(u32) -> bool,
@@ -360,9 +428,10 @@ impl Caster<'_> {
         // Only spans that mention a watched atom can serve a need.
         let steps = if budget == 0 { &[][..] } else { &event.removable };
         let fresh = steps.iter().flat_map(|&s| self.watch.in_step(s)).filter(|s| s.bound || !bound);
-        let mut spans: Vec<u32> = held.iter().copied().chain(fresh.map(|s| s.span)).collect();
-        spans.dedup();
-        oracle::choose(self.log, &spans, budget, bound, &weight)
+        let fresh = fresh.map(|s| Piece::whole(self.log, s.span));
+        let mut pieces: Vec<Piece> = held.iter().copied().chain(fresh).collect();
+        pieces.dedup();
+        self.aim(bound, &weight).choose(&pieces, budget)
     }
 }
 
@@ -394,6 +463,29 @@ mod tests {
         assert!(!kept.by(5, 0, false) && kept.by(5, 1, true) && kept.by(5, 1, false));
     }
 
+    /// Needs of atoms 0 and 1 come after one event, a heavier one of atom 2 after two.
+    #[test]
+    fn a_random_chain_that_serves_more_is_the_oracle() {
+        let mut open = OpenNeeds::new(3);
+        for (watched, n_events, weight) in [(2, 2, 1.5), (1, 1, 1.0), (0, 1, 1.0)] {
+            open.push_earlier(false, OpenNeed { watched, turn: 9, n_events, weight });
+        }
+        let kept = |events: [&[u32]; 2]| {
+            let mut kept = Kept::new(3, &(0..2), false);
+            events.iter().for_each(|atoms| kept.push(atoms.iter().map(|&w| (w, false)).collect()));
+            kept
+        };
+        let greedy = kept([&[2], &[]]);
+        let [both, late, all] = [kept([&[0, 1], &[]]), kept([&[], &[0, 1]]), kept([&[0, 1], &[2]])];
+        let served = |kept: &Kept| open.served(false, kept);
+        assert_eq!([served(&greedy), served(&both), served(&late), served(&all)], [1.5, 2.0, 0.0, 3.5]);
+        let better = |random: &[Kept]| open.better(false, &greedy, random).map(served);
+        assert_eq!(better(&[late.clone(), both.clone()]), Some(2.0));
+        assert_eq!(better(&[both, all]), Some(3.5));
+        assert_eq!(better(&[late, greedy.clone()]), None);
+        assert!(open.better(true, &greedy, &[]).is_none());
+    }
+
     #[test]
     fn an_archive_is_sorted_after_each_event() {
         let of_events = vec![vec![4, 5, 8], vec![2, 9], Vec::new(), vec![1, 3]];
@@ -408,8 +500,8 @@ mod tests {
     #[test]
     fn open_needs_weigh_what_is_still_to_come() {
         let mut open = OpenNeeds::new(1);
-        open.push_earlier(0, true, 9, 0.5);
-        open.push_earlier(0, true, 4, 1.0);
+        open.push_earlier(true, OpenNeed { watched: 0, turn: 9, n_events: 3, weight: 0.5 });
+        open.push_earlier(true, OpenNeed { watched: 0, turn: 4, n_events: 1, weight: 1.0 });
         assert_eq!(
             [open.from(0, true, 10), open.from(0, true, 9), open.from(0, true, 5), open.from(0, true, 4)],
             [0.0, 0.5, 0.5, 1.5]

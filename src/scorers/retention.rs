@@ -18,7 +18,7 @@ use super::{Entry, Rows, ratio};
 use crate::context::Block;
 use crate::experiment::replay::{Event, Observer, Run};
 use crate::experiment::sent::Sent;
-use crate::experiment::shadow::{Caster, Kept, OpenNeeds, Shadows, Store, Wanted, holds};
+use crate::experiment::shadow::{Caster, Kept, OpenNeed, OpenNeeds, Shadows, Store, Wanted, holds};
 use crate::features::atoms;
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
@@ -57,6 +57,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "unsupported_share",
         summary: "Share of the needs at risk whose atom was not in the prompt that the log says was sent (rows of `full` only)",
         formula: "needs at risk whose atom did not stand there / needs at risk; 0 where the log records no edits",
+    },
+    Entry {
+        name: "random_won_share",
+        summary: "Share of cells in which a random shadow served more than the greedy oracle, and is the ceiling",
+        formula: "1 where in a segment a random chain (or, where something is recalled, a random draw) served more, else 0",
     },
 ];
 
@@ -266,7 +271,7 @@ pub fn score(
     strata: &Strata,
     rows: &mut Rows,
 ) -> Misses {
-    let tested = test(caster, questions, &ledger, run, (strata.n_partner_kinds, partners));
+    let (tested, random_won) = test(caster, questions, &ledger, run, (strata.n_partner_kinds, partners));
     let mut misses = Misses::default();
     for t in &tested {
         if t.state.exposed && t.need.is_headline() {
@@ -281,18 +286,29 @@ pub fn score(
     for stratum in strata.list.iter().filter(|stratum| !(no_local && matches!(stratum.of, Of::Local))) {
         stratum.score(&tested, rows);
     }
+    for ((_, bound), won) in LEVELS.iter().zip(random_won.into_iter().flatten()) {
+        let level = if *bound { "level=bound" } else { "level=surface" };
+        rows.push("random_won_share", level, Some(f64::from(u8::from(won))), 1.0, 1);
+    }
     misses
 }
 
+/// The needs with all answers, and per level whether a random shadow beat the oracle in some segment; none where no
+/// shadow was cast.
 fn test<'a>(
     caster: &Caster<'_>,
     questions: &'a Questions,
     ledger: &Ledger<'_>,
     run: &Run,
     partners: (usize, &[Partner<'_>]),
-) -> Vec<Tested<'a>> {
+) -> (Vec<Tested<'a>>, Option<[bool; 2]>) {
     let list = &questions.needs.list;
     let mut tested = Vec::with_capacity(list.len());
+    let mut random_won: Option<[bool; 2]> = None;
+    let mut won = |now: [bool; 2]| {
+        let before = random_won.unwrap_or_default();
+        random_won = Some([before[0] || now[0], before[1] || now[1]]);
+    };
     let mut start = 0;
     while start < ledger.states.len() {
         let segment = list[start].segment;
@@ -302,6 +318,7 @@ fn test<'a>(
         let open = open_needs(questions, ledger, start..end);
         let shadows = (!open.is_empty() && last_event > first_event)
             .then(|| caster.cast(run, first_event..last_event, &open));
+        shadows.iter().for_each(|shadows| won(shadows.random_won));
         let recalls = shadows.as_ref().filter(|_| !run.recalls.is_empty());
         let mut archive = recalls.map(|shadows| (shadows, caster.archive(run, first_event..last_event)));
         let mut store: Option<(u32, Store)> = None;
@@ -319,6 +336,7 @@ fn test<'a>(
                     true => caster.store(archive, (decision.turn, state.n_events), &wanted, budget),
                     false => Store::default(),
                 };
+                won(cast.random_won);
                 store = Some((state.decision, cast));
             }
             let store = store.as_ref().map(|(_, store)| store);
@@ -327,7 +345,7 @@ fn test<'a>(
         }
         start = end;
     }
-    tested
+    (tested, random_won)
 }
 
 /// The needs of the decision of the first of these that the rest of the prompt does not serve; those that the oracle's
@@ -372,7 +390,8 @@ fn open_needs(questions: &Questions, ledger: &Ledger<'_>, needs: std::ops::Range
             let weight = questions.weights[i].first().map_or(0.0, |tail| tail[level]);
             let weight = if need.is_headline() { weight } else { weight * MINOR_WEIGHT };
             if !base && weight > 0.0 {
-                open.push_earlier(w, level == 1, need.turn, weight);
+                let open_need = OpenNeed { watched: w, turn: need.turn, n_events: state.n_events, weight };
+                open.push_earlier(level == 1, open_need);
             }
         }
     }
@@ -641,8 +660,56 @@ mod tests {
         script
     }
 
+    /// The log under a variant: its shadows, by segment, and what the oracle is after.
+    fn cast(log: &Log, strategy: (&str, &str), trigger: (&str, &str)) -> Option<(Shadows, OpenNeeds)> {
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let questions = Questions::of(log, &[1], &tokenizer).unwrap();
+        let watch = Watch::own(log, &questions.needs.atoms);
+        let mut ledger = Ledger::new(log, &watch, &questions);
+        let recipe = Recipe {
+            strategy: strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
+            trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
+            seed: 1,
+            model: None,
+            embedder: None,
+            trigger_model: None,
+        };
+        let run = replay(log, &recipe, &tokenizer, &questions.needs, &mut ledger).unwrap();
+        let open = open_needs(&questions, &ledger, 0..ledger.states.len());
+        let (strategy, log) = (&*recipe.strategy, log);
+        let caster = Caster { log, watch: &watch, strategy, tokenizer: &tokenizer, seed: 1, n_random: 8 };
+        (!open.is_empty()).then(|| (caster.cast(&run, 0..run.events.len(), &open), open))
+    }
+
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+        /// Of what the oracle is after it serves no less than any random shadow.
+        #[test]
+        fn no_random_shadow_serves_more_than_the_oracle(
+            turns in proptest::collection::vec(
+                (proptest::collection::vec((0..6usize, 0..5u32), 1..5), 0..5u32), 4..14),
+            variant in 0..6usize,
+        ) {
+            let log = Log::script(&script(&turns, false));
+            let (strategy, trigger) = [
+                (("mask", "keep_last = 1"), ("turns", "n = 1")),
+                (("random", "kept_share = 0.2"), ("turns", "n = 3")),
+                (("oracle", "kept_share = 0.1"), ("turns", "n = 2")),
+                (("truncate", "keep_last = 2"), ("turns", "n = 1")),
+                (("summary", ""), ("turns", "n = 2")),
+                (("atom-bag", "kept_share = 0.3"), ("turns", "n = 4")),
+            ][variant];
+            if let Some((shadows, open)) = cast(&log, strategy, trigger) {
+                for bound in [false, true] {
+                    let oracle = open.served(bound, &shadows.oracle[usize::from(bound)]);
+                    for random in &shadows.random {
+                        let random = open.served(bound, random);
+                        proptest::prop_assert!(oracle >= random - 1e-9, "{oracle} < {random}");
+                    }
+                }
+            }
+        }
 
         /// By construction all that counts in the headline stood in what was sent.
         #[test]
@@ -670,7 +737,7 @@ mod tests {
                 seed: 1,
                 n_random: 1,
             };
-            let tested = test(&caster, &questions, &ledger, &run, (0, &[]));
+            let (tested, _) = test(&caster, &questions, &ledger, &run, (0, &[]));
             proptest::prop_assert_eq!(tested.len(), questions.needs.list.len());
             for t in tested {
                 proptest::prop_assert_eq!(t.served[0] == 1.0, t.need.supported);
