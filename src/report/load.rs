@@ -216,8 +216,8 @@ fn group(rows: &DataFrame, first: usize, n_variants: usize) -> anyhow::Result<Ve
 pub(super) struct Stratum(Vec<(usize, String, String)>);
 
 /// Keys of strata, in the order in which they are written. Others follow by name.
-pub(super) const STRATUM_KEYS: [&str; 9] =
-    ["set", "tail", "class", "kind", "horizon", "point", "body", "shadow", "cap"];
+pub(super) const STRATUM_KEYS: [&str; 10] =
+    ["set", "tail", "class", "kind", "horizon", "point", "body", "unsupported", "shadow", "cap"];
 
 impl Stratum {
     pub(super) fn parse(text: &str) -> Self {

@@ -41,7 +41,7 @@ impl Summary {
              than {} turns before, that still stood in its context together with words that say what it is. \
              *common* asks every variant the same questions; *exposed* only those that its trigger put at risk.\n\
              - *floor* and *ceiling*: the same score when the same number of tokens is filled, at the same moments, with \
-             random lines, and with what a reference that knows the future picks (greedy: a reference, not a limit).\n\
+             random lines, and with what a reference that knows the future picks (greedy: a reference, not a limit).{}\n\
              - *efficiency*: where the variant stands between them on the exposed needs: 0 is random, 1 the ceiling{}. \
              Undefined under 30 exposed needs or 10 clusters, where ceiling - floor on them is under 0.05 or its interval \
              holds 0, and where in a resample it is not above 0 or under a tenth of itself.\n\
@@ -56,6 +56,10 @@ impl Summary {
             self.resampling.resamples,
             self.resampling.seed,
             self.tail(),
+            self.random_won().map_or_else(String::new, |share| format!(
+                " In {} of the cells a random choice was better, and is the ceiling.",
+                fixed(share, 4)
+            )),
             if self.rows.iter().any(|r| r.efficiency_rows.contains("cap=")) {
                 " (each trajectory capped at the weight of 20 needs)"
             } else {
@@ -63,6 +67,7 @@ impl Summary {
             },
         )
         .expect("a String takes every write");
+        out += &self.not_sent();
         out += &self.bridge();
         out += &self.excluded();
         out += &other_tables(pages);
@@ -118,6 +123,19 @@ impl Summary {
             })
             .collect();
         markdown(&header, &rows)
+    }
+
+    /// How often the definition of a need is wrong, where the logs tell: a line of the list above.
+    fn not_sent(&self) -> String {
+        match self.unsupported() {
+            Some((share, n)) if share > 0.0 => format!(
+                "- *unsupported*: {} of {n} needs at risk were met by agents that had not been sent what they needed, as their \
+                 logs say: they guessed or knew it. No compression is to blame for these; they count under `unsupported` of \
+                 strata.csv alone.\n",
+                fixed(share, 3)
+            ),
+            _ => String::new(),
+        }
     }
 
     /// Variants in bridge mode, which compare with nothing above.

@@ -245,6 +245,12 @@ mod tests {
         | ------------------------------ | ----: | ------------------------------------------------------: |
         | truncate(last=5) @ turns(n=10) |     1 | 00000000000000000000000000000001: step 7: no such block |
         ");
+        // Of 24 + 24 + 23 cells with shadows one, and of 4 needs a trajectory of `full`; those of the agent's own making aside.
+        assert!(
+            text.contains(" In 0.0141 of the cells a random choice was better, and is the ceiling.\n"),
+            "{text}"
+        );
+        assert!(text.contains("\n- *unsupported*: 0.250 of 96 needs at risk "), "{text}");
         let csv = fs::read_to_string(dir.path().join("report/summary.csv")).unwrap();
         let mut lines = csv.lines().map(|l| l.split(',').take(20).collect::<Vec<_>>().join(","));
         insta::assert_snapshot!(lines.by_ref().take(3).collect::<Vec<_>>().join("\n"), @r"

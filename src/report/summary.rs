@@ -34,7 +34,7 @@ const fn headline(name: &'static str, doc: &'static str, compute: fn(&Scores) ->
     Metric { name, doc, amount: false, by_format: true, compute }
 }
 
-static METRICS: [Metric; 26] = [
+static METRICS: [Metric; 28] = [
     headline(
         "token_savings",
         "1 - prompt tokens sent / prompt tokens with nothing compressed, over all decisions",
@@ -49,6 +49,11 @@ static METRICS: [Metric; 26] = [
         "net_savings",
         "1 - (sent + compressor's tokens + rework) / full; rework re-reads what was lost and needed",
         |s| s.pooled("net_savings", "", |r| r.value),
+    ),
+    fraction(
+        "token_savings_vs_sent",
+        "1 - prompt tokens sent / prompt tokens that the log says were sent; the same as token_savings where it records no edits",
+        |s| s.pooled("token_savings_vs_sent", "", |r| r.value),
     ),
     fraction("cost_savings_uncached", "the same without prompt caching", |s| {
         s.pooled("cost_savings_uncached", "", |r| r.value)
@@ -137,7 +142,15 @@ static METRICS: [Metric; 26] = [
         "share of the tokens in scope that a later need stands on, for the shortest reference tail (3 turns by default)",
         |s| s.pooled("needed_scope_share", "", |r| r.value),
     ),
+    fraction(
+        RANDOM_WON,
+        "share of the cells in which a random shadow served more than the greedy oracle and is the ceiling, bound; null where no shadow was cast",
+        |s| s.pooled(RANDOM_WON, "level=bound", |r| r.value),
+    ),
 ];
+
+/// How often the reference that sees the future is a random one.
+const RANDOM_WON: &str = "random_won_share";
 
 /// Place of a metric in [`METRICS`].
 pub(super) fn metric(name: &str) -> usize {
@@ -513,6 +526,9 @@ impl Summary {
                 "kind" => "kind of the atom; null is all",
                 "horizon" => "turns after the compression; null is all",
                 "point" => "number of the compression, from 1; null is all",
+                "unsupported" => {
+                    "1: needs whose atom was not in the prompt that the log says was sent; they count nowhere else"
+                }
                 "body" => "1: needs inside the body of an edit, which the headline leaves out",
                 "shadow" => {
                     "local: shadows start from the variant's own state before each event; null is chain"
@@ -644,6 +660,31 @@ impl Summary {
     /// Reference tail of the headline.
     pub(super) fn tail(&self) -> &str {
         self.main_rows().chain(&self.rows).next().map_or("10", |r| r.tail.as_str())
+    }
+
+    /// Share of the cells in which a random shadow is the ceiling; none where no shadow was cast.
+    pub(super) fn random_won(&self) -> Option<f64> {
+        let all: Vec<&Estimate> = self.rows.iter().map(|r| &r.estimates[metric(RANDOM_WON)]).collect();
+        let won = all.iter().filter_map(|e| Some(e.value? * e.n_items as f64)).sum();
+        ratio(won, all.iter().map(|e| e.n_items as f64).sum())
+    }
+
+    /// Of the needs from tool output or the user at risk for the headline's tail: the share that the agent met without having
+    /// been sent the atom, and how many there are.
+    pub(super) fn unsupported(&self) -> Option<(f64, u64)> {
+        let strata = self.rows.iter().find_map(|r| {
+            let of = |s: &&StratumRow| {
+                let key = |key: &str| s.stratum.get(key);
+                s.metric == "unsupported_share"
+                    && key("tail") == Some(&r.tail)
+                    && key("class") != Some("authored")
+            };
+            let strata: Vec<&StratumRow> = r.strata.iter().filter(of).collect();
+            (!strata.is_empty()).then_some(strata)
+        })?;
+        let n: u64 = strata.iter().map(|s| s.value.n_items).sum();
+        let not_sent = strata.iter().filter_map(|s| Some(s.value.value? * s.value.n_items as f64)).sum();
+        Some((ratio(not_sent, n as f64)?, n))
     }
 
     /// Rows that can be compared: without those in bridge mode.

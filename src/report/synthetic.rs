@@ -203,7 +203,12 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             retention("need_retention", " horizon=5", 0.05, 0.4);
             retention("need_retention", " cap=20", 0.0, 1.0);
             score("need_coverage", "set=common tail=10", plain(0.7), needs as f64, needs);
-            if strategy != "full" {
+            if strategy == "full" {
+                score("unsupported_share", "tail=10 class=observed", plain(0.25), 4.0, 4);
+                score("unsupported_share", "tail=10 class=authored", plain(1.0), 9.0, 9);
+            } else {
+                let won = f64::from(u8::from((v, t) == (1, 0)));
+                score("random_won_share", "level=bound", plain(won), 1.0, 1);
                 let scope = full * 0.2;
                 score("needed_scope_share", "", plain(0.08), scope, 50);
                 score(
