@@ -31,9 +31,20 @@ impl Strategy for Oracle {
         let segment = scope.log.turns[scope.turn as usize].segment;
         let end = scope.log.turns.partition_point(|t| t.segment <= segment) as u32;
         let weight = |atom: AtomId| scope.needs.count_in(atom, scope.turn..end) as f64;
-        let whole: Vec<Piece> = spans_in(scope).iter().map(|&span| Piece::whole(scope.log, span)).collect();
+        let mut whole: Vec<Piece> =
+            spans_in(scope).iter().map(|&span| Piece::whole(scope.log, span)).collect();
         let aim = Aim { log: scope.log, tokenizer: env.tokenizer, bound: true, weight: &weight };
-        Ok(keep_pieces(scope, &aim.choose(&whole, self.0.tokens(scope))))
+        let budget = self.0.tokens(scope);
+        let mut chosen = aim.choose(&whole, budget);
+        // What nothing binds is worth what is left.
+        let surface = Aim { bound: false, ..aim };
+        let held: HashSet<AtomId> = chosen.iter().flat_map(|piece| surface.atoms(piece)).collect();
+        let unheld = |atom: AtomId| if held.contains(&atom) { 0.0 } else { weight(atom) };
+        whole.retain(|piece| chosen.binary_search_by_key(&piece.span, |p| p.span).is_err());
+        let left = budget - chosen.iter().map(|piece| piece.tokens).sum::<u32>();
+        chosen.extend(Aim { weight: &unheld, ..surface }.choose(&whole, left));
+        chosen.sort_unstable_by_key(|piece| piece.span);
+        Ok(keep_pieces(scope, &chosen))
     }
 
     fn sees_future(&self) -> bool {
@@ -198,6 +209,25 @@ mod tests {
         let pieces = aim.choose(&pieces, budget);
         assert!(pieces.iter().map(|piece| piece.tokens).sum::<u32>() <= budget);
         pieces.iter().map(|piece| piece.text(&log).trim_end().to_owned()).collect()
+    }
+
+    /// No words stand beside `src/b.py` that say what it is: it comes last, but it comes.
+    #[test]
+    fn what_is_left_goes_to_what_nothing_binds() {
+        let idle = "\naction: date\nobservation: morning".repeat(4);
+        let script = format!(
+            "user: the task
+            action: ls
+            observation: src/b.py~so many words~the broken parser lives in src/a.py{idle}
+            action: cat src/a.py src/b.py
+            agent: so"
+        );
+        let left = |share: &str| {
+            let params = format!("kept_share = {share}");
+            super::super::tests::after_events(("oracle", &params), ("turns", "n = 2"), &script)[0].clone()
+        };
+        assert_eq!(left("0.9"), "src/b.py\nthe broken parser lives in src/a.py");
+        assert_eq!(left("0.4"), "the broken parser lives in src/a.py");
     }
 
     /// `a.py` is two tokens, and every word and line end is one.
