@@ -59,6 +59,8 @@ pub struct Turn {
     pub steps: Range<u32>,
     /// The first step that the agent wrote; the decision stands before it. None: no model call.
     pub decision: Option<u32>,
+    /// Observations in the turns of its segment before it.
+    pub n_observations: u32,
 }
 
 /// A trajectory with its features as indices.
@@ -411,10 +413,16 @@ fn kept(trajectory: &Trajectory) -> Vec<u32> {
 
 fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
+    // Of the last segment that had any, observations so far.
+    let mut observed = (0, 0);
     for (i, step) in trajectory.steps.iter().enumerate() {
         let i = i as u32;
         while turns.len() <= step.turn as usize {
-            turns.push(Turn { segment: step.segment, steps: i..i, decision: None });
+            let n_observations = if observed.0 == step.segment { observed.1 } else { 0 };
+            turns.push(Turn { segment: step.segment, steps: i..i, decision: None, n_observations });
+        }
+        if step.kind == Kind::Observation {
+            observed = (step.segment, if observed.0 == step.segment { observed.1 + 1 } else { 1 });
         }
         let turn = &mut turns[step.turn as usize];
         turn.segment = step.segment;

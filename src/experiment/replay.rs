@@ -385,7 +385,7 @@ impl<'a> Replayer<'a> {
     /// compressed before, too. A pair enters a scope as a whole, with its last result: a call that waits for one stays
     /// out, and comes in with it.
     fn pick(&self, turn: u32, firing: &Firing, carry: &mut Carry) -> Option<Pick> {
-        let newest = turn.saturating_sub(self.recipe.strategy.keep_last());
+        let newest = self.recipe.strategy.newest(self.log, turn);
         // A trigger may name a step of the turn at hand: it stands before the decision.
         let newest_named = if newest == turn { turn + 1 } else { newest };
         match &firing.only {

@@ -275,6 +275,11 @@ pub trait Strategy: Send + Sync {
         0
     }
 
+    /// The turn that its scope at the decision of `turn` ends before at the latest. It never goes back within a segment.
+    fn newest(&self, _log: &Log, turn: u32) -> u32 {
+        turn.saturating_sub(self.keep_last())
+    }
+
     /// Whether the strategy may remove blocks of this kind: budgets of its shadows cover only these.
     fn may_remove(&self, _kind: Kind) -> bool {
         true
