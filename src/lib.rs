@@ -23,4 +23,5 @@ pub mod store;
 pub mod strategies;
 pub mod trajectory;
 pub mod triggers;
+pub mod usage;
 pub mod watch;

@@ -14,7 +14,8 @@ use crate::features::spellings::Spellings;
 use crate::features::turns::{self, Turns};
 use crate::pairs::Pairs;
 use crate::store::FeatureRow;
-use crate::trajectory::{Kind, Role, Step, Trajectory};
+use crate::trajectory::{Kind, Role, Step, Trajectory, Usage};
+use crate::usage::Rate;
 
 /// Index of an atom in [`Log::atoms`].
 pub type AtomId = u32;
@@ -95,6 +96,8 @@ pub struct Log {
     by_atom: Vec<u32>,
     atom_start: Vec<u32>,
     facts: OnceLock<Turns>,
+    /// What is known of the provider's count, by turns in order; empty where no usage is.
+    pub rates: Vec<Rate>,
 }
 
 impl Log {
@@ -126,6 +129,7 @@ impl Log {
             by_atom: Vec::new(),
             atom_start: Vec::new(),
             facts: OnceLock::new(),
+            rates: Vec::new(),
             trajectory,
         };
         let mut spellings = Spellings::default();
@@ -315,6 +319,23 @@ impl Log {
         let spans = self.spans_of(step);
         &self.mentions
             [self.mention_of[spans.start as usize] as usize..self.mention_of[spans.end as usize] as usize]
+    }
+
+    /// How the provider counts the prompt of a turn, where known.
+    pub fn rate(&self, turn: u32) -> Option<&Rate> {
+        let at = self.rates.partition_point(|rate| rate.turns.end <= turn);
+        self.rates.get(at).filter(|rate| rate.turns.contains(&turn))
+    }
+
+    /// What was logged of the usage of a turn's reply.
+    pub fn usage(&self, turn: u32) -> Option<Usage> {
+        let steps = self.turns[turn as usize].steps.clone();
+        steps.filter_map(|step| self.trajectory.steps[step as usize].usage).next()
+    }
+
+    /// When a turn's reply was logged, in microseconds since 1970.
+    pub fn decided_at(&self, turn: u32) -> Option<i64> {
+        self.trajectory.steps[self.turns[turn as usize].decision? as usize].time
     }
 
     /// The text of a span.

@@ -439,6 +439,37 @@ table! {
 }
 
 table! {
+    /// What the provider counted beside what the log shows: a row a stretch of calls of each trajectory with logged usage.
+    /// A prompt of n of our tokens has unseen + factor x n of the provider's.
+    pub struct UsageRow in "usage" {
+        /// Trajectory id.
+        pub trajectory: String,
+        /// Number of the stretch in its trajectory, from 0.
+        pub stretch: u32,
+        /// First turn that it speaks of.
+        pub first_turn: u32,
+        /// Turn after the last that it speaks of.
+        pub end_turn: u32,
+        /// Calls with logged usage.
+        pub n_calls: u32,
+        /// Tokens by the provider's count that the log does not show (a).
+        pub unseen: u64,
+        /// Tokens by the provider's count of one of ours (b), 0.8 to 2; the same for all of a trajectory.
+        pub factor: f64,
+        /// Where the factor comes from: session; model: the median of its sessions in this folder; none: 1, nothing is known of the model.
+        pub factor_of: String,
+        /// Whether it begins where usage fell by more than 5 % and no record of the log says why: an unlogged edit.
+        pub unlogged_edit: bool,
+        /// Whether no unlogged edit stands before it in its segment; else it is not known what was sent.
+        pub sent_is_known: bool,
+        /// Median of |usage - unseen - factor x ours| / usage over the calls of the trajectory.
+        pub residual_median: f64,
+        /// The same for its 90th percentile.
+        pub residual_p90: f64,
+    }
+}
+
+table! {
     /// One point of the grid.
     pub struct VariantRow in "variants" {
         /// Hash of all the rest, 16 hex digits.
@@ -663,6 +694,20 @@ table! {
         pub recall_tokens_in: u64,
         /// Tokens that the model wrote to recall them.
         pub recall_tokens_out: u64,
+        /// Tokens of the prompt by the provider's count that the log does not show; null where no usage is known.
+        pub unseen_tokens: Option<u64>,
+        /// Tokens by the provider's count of one of ours; null where no usage is known.
+        pub token_factor: Option<f64>,
+        /// Whether the prompt before was sent so long ago that its cache is gone.
+        pub cache_expired: bool,
+        /// Tokens of the whole prompt that was really sent, by the provider's count as logged; null where not logged.
+        pub usage_in: Option<u64>,
+        /// Tokens that the model really wrote, as logged; null where not logged.
+        pub usage_out: Option<u64>,
+        /// Tokens of the prompt that the cache really served, as logged; null where not logged.
+        pub usage_cache_read: Option<u64>,
+        /// Tokens of the prompt that were really written to the cache, as logged; null where not logged.
+        pub usage_cache_write: Option<u64>,
     }
 }
 

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use super::{ExitStatus, Output, count, print};
-use crate::features;
+use crate::features::{self, Counted};
 
 /// Compute tokens, atoms, actions and partner trajectories of a dataset
 ///
-/// Writes features.parquet, partners.parquet and annotate.json beside the tables that `ingest`
-/// wrote. Does nothing when they are there already for the same tables and tokenizer.
+/// Writes features.parquet, partners.parquet, usage.parquet (the provider's counts, where logged) and annotate.json
+/// beside the tables that `ingest` wrote. Does nothing when they are there already for the same tables and tokenizer.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   trajpress annotate data
@@ -44,6 +44,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             count(n_atoms, "atom"),
             count(annotated.n_partners, "partner")
         );
+        if let Some(line) = usage_line(&annotated.usage) {
+            eprintln!("{line}");
+        }
         if annotated.n_tokenizer_failures > 0 {
             eprintln!(
                 "warning: {} could not be encoded, counted one token a character",
@@ -52,4 +55,19 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         }
     }
     Ok(ExitStatus::Done)
+}
+
+/// What the provider counted beside what the logs show; nothing where no usage is logged.
+fn usage_line(usage: &Counted) -> Option<String> {
+    let (unseen, factor, [least, most]) = (usage.unseen?, usage.factor?, usage.factors?);
+    Some(format!(
+        "usage = a + b x tokens in {} ({}): a {} unseen, b {factor:.2} ({least:.2}-{most:.2}), medians; stretches {}, unlogged edits {}; |residual| / usage {:.3}, 90th percentile {:.3}",
+        count(usage.n_sessions, "session"),
+        count(usage.n_calls, "call"),
+        count(unseen as u64, "token"),
+        usage.n_stretches,
+        usage.n_unlogged_edits,
+        usage.residual_median?,
+        usage.residual_p90?
+    ))
 }

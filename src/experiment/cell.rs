@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context as _;
 
 use super::dataset::Dataset;
-use super::plan::{Plan, Variant};
+use super::plan::{Plan, Prices, Variant};
 use super::replay::{Decision, Recipe, Run, replay};
 use super::shadow::Caster;
 use super::units::{Unit, UnitRows};
@@ -255,7 +255,7 @@ impl<'a> Scene<'a> {
         let mut rows = Rows { ids, rows: Vec::new() };
         let misses = retention::score(&caster, questions, ledger, &run, &partners, &self.strata, &mut rows);
         discard::score(log, &run, &misses.needed, &mut rows);
-        money::score(&run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
+        money::score(log, &run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
         sent::score(&run, questions.tokens_as_sent, &mut rows);
         honesty::score(log, &run, &mut rows);
         ratios::score(&run, &mut rows);
@@ -279,7 +279,7 @@ impl<'a> Scene<'a> {
                 true => context_rows(&rows.ids, log, recipe, tokenizer, &run),
                 false => Vec::new(),
             },
-            timeline: timeline_rows(&rows.ids, &run),
+            timeline: timeline_rows(&rows.ids, log, &run, &plan.prices),
             scores: rows.rows,
         })
     }
@@ -441,10 +441,12 @@ fn context_rows(
     rows
 }
 
-fn timeline_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<TimelineRow> {
+fn timeline_rows((variant, trajectory): &CellIds, log: &Log, run: &Run, prices: &Prices) -> Vec<TimelineRow> {
     let nothing = Work::default();
+    let expired = money::expired(log, run, prices);
     let row = |(i, d): (u32, &Decision)| {
         let work = run.recalled_for(i).map_or(&nothing, |recall| &recall.work);
+        let (rate, usage) = (log.rate(d.turn), log.usage(d.turn));
         TimelineRow {
             variant: Arc::clone(variant),
             trajectory: Arc::clone(trajectory),
@@ -461,6 +463,13 @@ fn timeline_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<TimelineRow>
             recall_embeddings: work.embeddings,
             recall_tokens_in: work.tokens_in,
             recall_tokens_out: work.tokens_out,
+            unseen_tokens: rate.map(|rate| rate.unseen),
+            token_factor: rate.map(|rate| rate.factor),
+            cache_expired: expired[i as usize],
+            usage_in: usage.map(|usage| usage.input),
+            usage_out: usage.and_then(|usage| usage.output),
+            usage_cache_read: usage.and_then(|usage| usage.cache_read),
+            usage_cache_write: usage.and_then(|usage| usage.cache_write),
         }
     };
     (0..).zip(&run.decisions).map(row).collect()
@@ -485,7 +494,10 @@ mod tests {
     }
 
     fn cell(script: &str, partners: &[&str], strategy: (&str, &str), trigger: (&str, &str)) -> UnitRows {
-        let own = prepared(script);
+        cell_of(&prepared(script), partners, strategy, trigger)
+    }
+
+    fn cell_of(own: &Prepared, partners: &[&str], strategy: (&str, &str), trigger: (&str, &str)) -> UnitRows {
         let partners: Vec<(usize, Arc<Prepared>)> =
             partners.iter().map(|p| (0, Arc::new(prepared(p)))).collect();
         let variant = Variant {
@@ -516,7 +528,7 @@ mod tests {
         };
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let readers = Readers::default();
-        let scene = Scene::new(&own, &partners, &plan, &readers);
+        let scene = Scene::new(own, &partners, &plan, &readers);
         scene.cell(&variant, &recipe(&variant, &Models::new()).unwrap(), &tokenizer).unwrap()
     }
 
@@ -811,6 +823,84 @@ mod tests {
         assert!(savings.value.unwrap() > 0.0);
         let net = row(&rows, "net_savings", "").value.unwrap();
         assert!(net < savings.value.unwrap(), "the lost path is paid for again");
+    }
+
+    /// The log of `script`, by the provider's count 500 + 2 x ours, and six minutes before turn 4.
+    fn counted() -> Prepared {
+        let mut log = Log::script(&script());
+        let n = log.turns.len() as u32;
+        log.rates = vec![crate::usage::Rate { turns: 0..n, unseen: 500, factor: 2.0 }];
+        for step in &mut log.trajectory.steps {
+            step.time = Some(i64::from(step.turn + if step.turn >= 4 { 360 } else { 0 }) * 1_000_000);
+        }
+        log.trajectory.steps[2].usage =
+            Some(crate::trajectory::Usage { input: 520, cache_write: Some(9), ..Default::default() });
+        Prepared::new(log, &[3])
+    }
+
+    #[test]
+    fn usage_is_billed_and_old_caches_are_gone() {
+        let own = counted();
+        let rows = cell_of(&own, &[], ("drop-all", ""), ALL_BUT_TWO);
+        let n = rows.timeline.len() as f64;
+        let sum = |f: fn(&TimelineRow) -> u64| rows.timeline.iter().map(f).sum::<u64>() as f64;
+        let (full, sent) = (sum(|d| d.tokens_full), sum(|d| d.tokens_sent));
+        let billed = row(&rows.scores, "token_savings_billed", "");
+        let (full_billed, sent_billed) = (500.0 * n + 2.0 * full, 500.0 * n + 2.0 * sent);
+        assert_eq!(
+            (billed.value, billed.weight),
+            (Some((full_billed - sent_billed) / full_billed), full_billed)
+        );
+        assert_eq!(billed.ceiling, billed.value, "nothing of what may go was kept");
+        assert_eq!(row(&rows.scores, "token_savings", "").value, Some((full - sent) / full));
+        assert_eq!(row(&rows.scores, "token_savings", "").weight, full);
+        // Money: all is written at turn 1 and at turn 4, where the cache is gone; else the unseen part is read, too.
+        let cost: f64 = rows
+            .timeline
+            .iter()
+            .map(|d| {
+                let (prompt, read) = (500.0 + 2.0 * d.tokens_full as f64, 500.0 + 2.0 * d.cached_full as f64);
+                let read = if [1, 4].contains(&d.turn) { 0.0 } else { read };
+                0.1 * read + 1.25 * (prompt - read) + 5.0 * 2.0 * d.output_tokens as f64
+            })
+            .sum();
+        let money = row(&rows.scores, "cost_savings", "");
+        assert!((money.weight - cost).abs() < 1e-9 * cost, "{} {cost}", money.weight);
+        let expired: Vec<u32> = rows.timeline.iter().filter(|d| d.cache_expired).map(|d| d.turn).collect();
+        assert_eq!(expired, [4]);
+        let first = &rows.timeline[0];
+        assert_eq!((first.unseen_tokens, first.token_factor), (Some(500), Some(2.0)));
+        assert_eq!((first.usage_in, first.usage_cache_write, first.usage_out), (Some(520), Some(9), None));
+        assert_eq!(rows.timeline[1].usage_in, None);
+    }
+
+    /// A window of tokens is the provider's: what the log does not show stands in it.
+    #[test]
+    fn a_window_is_filled_by_what_the_log_does_not_show() {
+        let fires = |own: &Prepared| {
+            cell_of(own, &[], ("drop-all", ""), ("tokens", "window = 625\nkeep = 1"))
+                .events
+                .first()
+                .map(|e| e.turn)
+        };
+        let plain = prepared(&script());
+        assert_eq!(fires(&plain), None);
+        let log = &plain.log;
+        let ours = |turn: usize| {
+            let end = log.turns[turn].decision.unwrap() as usize;
+            log.tokens[..end].iter().map(|&n| u64::from(n)).sum::<u64>()
+        };
+        // 0.8 x 625 = 500 are there at the first decision; one turn must be old enough to go.
+        assert!(2 * ours(8) < 2 * 500);
+        assert_eq!(fires(&counted()), Some(3));
+    }
+
+    #[test]
+    fn without_usage_nothing_is_billed() {
+        let rows = cell(&script(), &[], ("drop-all", ""), ALL_BUT_TWO);
+        let billed = row(&rows.scores, "token_savings_billed", "");
+        assert_eq!((billed.value, billed.weight, billed.n), (None, 0.0, 0));
+        assert!(rows.timeline.iter().all(|d| d.unseen_tokens.is_none() && !d.cache_expired));
     }
 
     /// A parallel call with a huge result costs nothing to the one that holds what is needed, and an

@@ -15,9 +15,10 @@ use super::plan::Filter;
 use super::publish;
 use crate::log::Log;
 use crate::store::{
-    FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow,
+    FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow, UsageRow,
 };
 use crate::trajectory::{Step, Trajectory};
+use crate::usage::Rate;
 
 /// A trajectory with its steps and their features.
 #[derive(Clone, Debug)]
@@ -72,6 +73,8 @@ pub struct Dataset {
     partner_kinds: Vec<String>,
     /// Index, kind, rank, index of the partner; sorted.
     partners: Vec<(u32, u8, u32, u32)>,
+    /// Index, and what is known of the provider's count; sorted by index and turns.
+    rates: Vec<(u32, Rate)>,
     inputs: OnceLock<Vec<Input>>,
 }
 
@@ -91,7 +94,7 @@ impl Dataset {
                 dir.display()
             );
         }
-        for table in [FeatureRow::TABLE, PartnerRow::TABLE] {
+        for table in [FeatureRow::TABLE, PartnerRow::TABLE, UsageRow::TABLE] {
             anyhow::ensure!(
                 path(table).is_file(),
                 "{} is missing\nhint: make it with `trajpress annotate {}`",
@@ -130,9 +133,11 @@ impl Dataset {
             by_id,
             partner_kinds: Vec::new(),
             partners: Vec::new(),
+            rates: Vec::new(),
             inputs: OnceLock::new(),
         };
         data.read_partners(&path(PartnerRow::TABLE)).map_err(|e| annotate_again(e, dir))?;
+        data.read_usage(&path(UsageRow::TABLE)).map_err(|e| annotate_again(e, dir))?;
         Ok(data)
     }
 
@@ -222,7 +227,23 @@ impl Dataset {
     pub fn log(&self, index: usize, is_bridged: bool) -> anyhow::Result<Log> {
         let loaded = self.load(&[index])?.pop().context("the data hold no such trajectory")?;
         let make = if is_bridged { Log::bridged } else { Log::new };
-        make(loaded.trajectory, loaded.features)
+        let mut log = make(loaded.trajectory, loaded.features)?;
+        let from = self.rates.partition_point(|(of, _)| (*of as usize) < index);
+        let own = self.rates[from..].iter().take_while(|(of, _)| *of as usize == index);
+        log.rates = own.map(|(_, rate)| rate.clone()).collect();
+        Ok(log)
+    }
+
+    /// What is known of the provider's count of a trajectory: its stretches, in order.
+    pub fn usage(&self, index: usize) -> anyhow::Result<Vec<UsageRow>> {
+        let table: TableReader<UsageRow> = TableReader::open(&self.path(UsageRow::TABLE))?;
+        let mut found = Vec::new();
+        for row_group in 0..table.row_groups().len() {
+            let id = &self.entries[index].id;
+            table
+                .scan(row_group, |rows| found.extend(rows.into_iter().filter(|row| row.trajectory == *id)))?;
+        }
+        Ok(found)
     }
 
     /// Loads trajectories with steps and features; ascending indices.
@@ -291,7 +312,7 @@ impl Dataset {
             anyhow::Ok(Input { name, bytes, sha256 })
         };
         std::thread::scope(|s| {
-            [TrajectoryRow::TABLE, StepRow::TABLE, FeatureRow::TABLE, PartnerRow::TABLE]
+            [TrajectoryRow::TABLE, StepRow::TABLE, FeatureRow::TABLE, PartnerRow::TABLE, UsageRow::TABLE]
                 .map(|table| s.spawn(move || digest(table)))
                 .into_iter()
                 .map(|t| t.join().map_err(|_| anyhow::anyhow!("digest of the data panicked"))?)
@@ -341,6 +362,24 @@ impl Dataset {
             );
         }
         self.partners.sort_unstable();
+        Ok(())
+    }
+
+    fn read_usage(&mut self, path: &Path) -> anyhow::Result<()> {
+        let table: TableReader<UsageRow> = TableReader::open(path)?;
+        for row_group in 0..table.row_groups().len() {
+            let mut read = Vec::new();
+            table.scan(row_group, |rows| read.extend(rows))?;
+            for row in read {
+                let index = self.find(&row.trajectory).with_context(|| {
+                    format!("{} speaks of trajectory {}, which has no steps", path.display(), row.trajectory)
+                })?;
+                let rate =
+                    Rate { turns: row.first_turn..row.end_turn, unseen: row.unseen, factor: row.factor };
+                self.rates.push((index as u32, rate));
+            }
+        }
+        self.rates.sort_by_key(|(index, rate)| (*index, rate.turns.start));
         Ok(())
     }
 }
@@ -447,6 +486,7 @@ pub(super) mod tests {
         }
         let (mut trajectories, mut steps) = (create::<TrajectoryRow>(dir), create::<StepRow>(dir));
         let (mut features, mut partners) = (create::<FeatureRow>(dir), create::<PartnerRow>(dir));
+        let mut usage = create::<UsageRow>(dir);
         for i in 0..n {
             let id = format!("t{i:02}");
             let mut all: Vec<Step> = (0..i % 5 + 1)
@@ -497,6 +537,19 @@ pub(super) mod tests {
         steps.finish().unwrap();
         features.finish().unwrap();
         partners.finish().unwrap();
+        // Of one trajectory, later turns first.
+        let row = |turn, unseen| UsageRow {
+            trajectory: "t01".to_owned(),
+            first_turn: turn,
+            end_turn: turn + 3,
+            unseen,
+            factor: 1.5,
+            ..UsageRow::default()
+        };
+        if n > 1 {
+            usage.push([row(3, 70), row(0, 50)]).unwrap();
+        }
+        usage.finish().unwrap();
     }
 
     fn texts(loaded: &Loaded) -> Vec<&str> {
@@ -545,6 +598,16 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_log_knows_how_its_prompts_were_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), 10);
+        let data = Dataset::open(dir.path()).unwrap();
+        assert_eq!(data.usage(1).unwrap().len(), 2);
+        let mut rates = data.rates.iter().map(|(index, rate)| (*index, rate.unseen));
+        assert_eq!((rates.next(), rates.next(), rates.next()), (Some((1, 50)), Some((1, 70)), None));
+    }
+
+    #[test]
     fn damaged_tables_are_named_with_how_to_mend_them() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), 10);
@@ -553,6 +616,7 @@ pub(super) mod tests {
             ("trajectories", "trajpress ingest"),
             ("features", "trajpress annotate"),
             ("partners", "trajpress annotate"),
+            ("usage", "trajpress annotate"),
         ] {
             let path = dir.path().join(format!("{table}.parquet"));
             let good = std::fs::read(&path).unwrap();

@@ -79,12 +79,21 @@ pub struct Prices {
     pub cache_read: f64,
     /// Tokens that the agent's model writes.
     pub output: f64,
+    /// Seconds that a cached prompt lives after it was last sent.
+    pub cache_lifetime: f64,
 }
 
 impl Default for Prices {
-    /// In units of the fresh price, with the ratios that large providers share.
+    /// In units of the fresh price, with the ratios that large providers share; the lifetime is Anthropic's.
     fn default() -> Self {
-        Prices { name: "relative".to_owned(), fresh: 1.0, cache_write: 1.25, cache_read: 0.1, output: 5.0 }
+        Prices {
+            name: "relative".to_owned(),
+            fresh: 1.0,
+            cache_write: 1.25,
+            cache_read: 0.1,
+            output: 5.0,
+            cache_lifetime: 300.0,
+        }
     }
 }
 
@@ -497,9 +506,10 @@ impl Reader<'_> {
     }
 
     fn prices(&self, section: &Range<usize>, table: &DeTable) -> anyhow::Result<Prices> {
-        const KEYS: &[&str] = &["name", "fresh", "cache_write", "cache_read", "output"];
+        const KEYS: &[&str] = &["name", "fresh", "cache_write", "cache_read", "output", "cache_lifetime"];
         let mut prices = Prices::default();
         let mut missing = KEYS.to_vec();
+        missing.retain(|k| *k != "cache_lifetime");
         for (key, span, value) in items(table) {
             match key {
                 "name" => prices.name = self.source.string(key, value)?,
@@ -507,6 +517,7 @@ impl Reader<'_> {
                 "cache_write" => prices.cache_write = self.price(key, value)?,
                 "cache_read" => prices.cache_read = self.price(key, value)?,
                 "output" => prices.output = self.price(key, value)?,
+                "cache_lifetime" => prices.cache_lifetime = self.price(key, value)?,
                 _ => return Err(self.source.unknown_key(&span, key, "section `prices`", KEYS)),
             }
             missing.retain(|k| *k != key);
@@ -1273,6 +1284,11 @@ mod tests {
         .unwrap();
         assert_eq!((plan.tokenizer.as_str(), plan.seed, plan.shadow_seeds), ("cl100k", 7, 2));
         assert_eq!((plan.reference_tails.as_slice(), plan.prices.fresh), (&[3, 5][..], 3.0));
+        assert_eq!(plan.prices.cache_lifetime, 300.0);
+        let long = parse(
+            "name = 'x'\n[prices]\nname = 'p'\nfresh = 1\ncache_write = 1\ncache_read = 1\noutput = 1\ncache_lifetime = 3600\n[[strategies]]\nname = 'full'",
+        );
+        assert_eq!(long.unwrap().prices.cache_lifetime, 3600.0);
         assert_eq!(plan.data, Some(PathBuf::from("d")));
         assert!(plan.filter.takes("id", "swe-agent", "a/b", 5));
         assert!(!plan.filter.takes("id", "swe-agent", "a/b", 4));
@@ -1314,7 +1330,7 @@ mod tests {
         hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, contexts, strategies, triggers, exclude)
 
         experiment.toml:4: unknown key `cached_read` of section `prices`
-        hint: did you mean `cache_read`? (known: name, fresh, cache_write, cache_read, output)
+        hint: did you mean `cache_read`? (known: name, fresh, cache_write, cache_read, output, cache_lifetime)
 
         experiment.toml:2: section `prices` lacks name, cache_write, cache_read, output
 

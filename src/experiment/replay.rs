@@ -341,7 +341,8 @@ impl<'a> Replayer<'a> {
             if decision == steps.end {
                 continue;
             }
-            let moment = Moment { log, turn, context_tokens: self.context.tokens };
+            let billed = log.rate(turn).map(|rate| rate.billed(self.context.tokens) as u64);
+            let moment = Moment { log, turn, context_tokens: billed.unwrap_or(self.context.tokens) };
             let mut cached = carry.previous_sent;
             if let Some(firing) = detector.advance(&moment)
                 && let Some(pick) = self.pick(turn, &firing, &mut carry)

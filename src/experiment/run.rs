@@ -1076,17 +1076,9 @@ mod tests {
                         trajectory: t.id.as_str().into(),
                         decision: step,
                         turn: step,
-                        n_events: 0,
                         tokens_full: 1,
                         tokens_sent: 1,
-                        cached_full: 0,
-                        cached_sent: 0,
-                        output_tokens: 0,
-                        recalled_tokens: 0,
-                        recall_calls: 0,
-                        recall_embeddings: 0,
-                        recall_tokens_in: 0,
-                        recall_tokens_out: 0,
+                        ..TimelineRow::default()
                     });
                 }
                 rows.contexts.extend(plan.contexts.then(|| ContextRow {

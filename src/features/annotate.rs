@@ -14,9 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::partners::{Candidate, Interner, partners};
 use super::tokens::Tokenizer;
-use super::{FEATURES_VERSION, atoms, rows};
-use crate::store::{self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow};
+use super::usage::{Counted, Sessions};
+use super::{FEATURES_VERSION, atoms, rows, usage};
+use crate::store::{
+    self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow, UsageRow,
+};
 use crate::trajectory::Step;
+use crate::usage::Call;
 
 /// What `annotate.json` says of the features beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,9 +42,11 @@ pub struct Annotated {
     /// Atoms by kind.
     pub n_atoms: BTreeMap<String, u64>,
     pub n_partners: u64,
+    /// The provider's counts, where logged.
+    pub usage: Counted,
 }
 
-/// Writes `features.parquet`, `partners.parquet` and `annotate.json` beside the tables of a dataset,
+/// Writes `features.parquet`, `partners.parquet`, `usage.parquet` and `annotate.json` beside the tables of a dataset,
 /// unless they are there already for the same tables and tokenizer (then the answer says `false`).
 ///
 /// The row groups of `features` are those of `steps`. Memory is bounded by three row groups.
@@ -76,11 +82,13 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
         n_tokenizer_failures: 0,
         n_atoms: atoms::NAMES.iter().map(|name| ((*name).to_owned(), 0)).collect(),
         n_partners: 0,
+        usage: Counted::default(),
     };
     // What an earlier run said no longer holds.
     remove(&data.join("annotate.json"))?;
-    pool.install(|| write_features(data, &tokenizer, &mut known, &mut annotated))?;
+    let sessions = pool.install(|| write_features(data, &tokenizer, &mut known, &mut annotated))?;
     write_partners(data, &known.candidates, &mut annotated)?;
+    annotated.usage = write_usage(data, sessions)?;
     annotated.n_tokenizer_failures = tokenizer.failures();
     let json = serde_json::to_string_pretty(&annotated).context("annotate.json")? + "\n";
     publish(&data.join("annotate.json"), |path| Ok(fs::write(path, &json)?))?;
@@ -89,7 +97,7 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
 
 fn read_done(data: &Path) -> Option<Annotated> {
     let done = serde_json::from_str(&fs::read_to_string(data.join("annotate.json")).ok()?).ok()?;
-    let tables = [FeatureRow::table_file(), PartnerRow::table_file()];
+    let tables = [FeatureRow::table_file(), PartnerRow::table_file(), UsageRow::table_file()];
     tables.iter().all(|name| data.join(name).is_file()).then_some(done)
 }
 
@@ -131,6 +139,8 @@ fn read_row_group<R: store::Row>(path: &Path, group: usize) -> anyhow::Result<Ve
 /// What the annotation needs of the trajectories: no texts.
 struct Known {
     candidates: Vec<Candidate>,
+    /// Number of each one's model; none is unknown.
+    models: Vec<Option<u32>>,
     places: BTreeMap<String, usize>,
     n_bytes: u64,
 }
@@ -138,7 +148,8 @@ struct Known {
 fn trajectories(path: &Path) -> anyhow::Result<Known> {
     let (mut formats, mut repositories, mut tasks) =
         (Interner::default(), Interner::default(), Interner::default());
-    let mut known = Known { candidates: Vec::new(), places: BTreeMap::new(), n_bytes: 0 };
+    let mut models = Interner::default();
+    let mut known = Known { candidates: Vec::new(), models: Vec::new(), places: BTreeMap::new(), n_bytes: 0 };
     for group in 0..row_groups::<TrajectoryRow>(path)? {
         for row in read_row_group::<TrajectoryRow>(path, group)? {
             // A task without a name is known by what it asks for.
@@ -148,6 +159,7 @@ fn trajectories(path: &Path) -> anyhow::Result<Known> {
                 (None, None) => format!("trajectory {}", row.trajectory),
             };
             known.n_bytes += row.n_bytes;
+            known.models.push(row.model.as_deref().map(|model| models.number(model)));
             known.places.insert(row.trajectory.clone(), known.candidates.len());
             known.candidates.push(Candidate {
                 format: formats.number(&row.format),
@@ -166,7 +178,8 @@ fn write_features(
     tokenizer: &Tokenizer,
     known: &mut Known,
     annotated: &mut Annotated,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Sessions> {
+    let mut sessions = Sessions::default();
     let steps = data.join("steps.parquet");
     let bar = progress(known.n_bytes);
     publish(&data.join(FeatureRow::table_file()), |path| {
@@ -187,16 +200,23 @@ fn write_features(
                 writer.finish()
             });
             for group in groups {
-                let features: Vec<Vec<FeatureRow>> = group
+                let computed_rows: Vec<(Vec<FeatureRow>, Vec<Call>)> = group
                     .into_par_iter()
                     .map(|(id, steps): (String, Vec<Step>)| {
                         let rows = rows(&id, &steps, tokenizer);
+                        let calls = usage::calls(&steps, &rows, tokenizer);
                         bar.inc(steps.iter().map(|s| s.text.len() as u64).sum());
-                        rows
+                        (rows, calls)
                     })
                     .collect();
-                for rows in &features {
-                    count(rows, known, annotated);
+                let mut features = Vec::with_capacity(computed_rows.len());
+                for (rows, calls) in computed_rows {
+                    count(&rows, known, annotated);
+                    if let Some(row) = rows.first() {
+                        let place = known.places.get(&row.trajectory);
+                        sessions.add(&row.trajectory, place.and_then(|&place| known.models[place]), calls);
+                    }
+                    features.push(rows);
                 }
                 if computed.send(features).is_err() {
                     break;
@@ -211,7 +231,7 @@ fn write_features(
         })
     })?;
     bar.finish_and_clear();
-    Ok(())
+    Ok(sessions)
 }
 
 /// Sends the row groups of the steps in order, until nobody wants them.
@@ -268,6 +288,19 @@ fn write_partners(data: &Path, candidates: &[Candidate], annotated: &mut Annotat
         annotated.n_partners = writer.finish()?;
         Ok(())
     })
+}
+
+fn write_usage(data: &Path, sessions: Sessions) -> anyhow::Result<Counted> {
+    let (rows, counted) = sessions.rows();
+    publish(&data.join(UsageRow::table_file()), |path| {
+        let mut writer = TableWriter::<UsageRow>::create(path, 64 << 20)?;
+        for rows in rows.chunk_by(|a, b| a.trajectory == b.trajectory) {
+            writer.push(rows.iter().cloned())?;
+        }
+        writer.finish()?;
+        Ok(())
+    })?;
+    Ok(counted)
 }
 
 /// Writes a file under another name and renames it when it is complete.
@@ -340,7 +373,7 @@ mod tests {
             assert!(fresh);
             assert_eq!((annotated.n_trajectories, annotated.n_steps), (12, 24));
             assert_eq!(annotate(dir.path(), "o200k", threads).unwrap(), (annotated, false));
-            let files = ["features.parquet", "partners.parquet", "annotate.json"];
+            let files = ["features.parquet", "partners.parquet", "usage.parquet", "annotate.json"];
             bytes.push(files.map(|name| fs::read(dir.path().join(name)).unwrap()));
         }
         assert!(bytes[0] == bytes[1]);
@@ -358,6 +391,54 @@ mod tests {
         let partners: Vec<PartnerRow> = store::read(&dir.join("partners.parquet")).unwrap();
         assert_eq!(partners.iter().filter(|p| p.kind == "other_repository").count(), 12 * 5);
         assert!(annotate(dir, "cl100k", 1).unwrap().1, "another tokenizer");
+    }
+
+    /// Nine calls of usage 500 + 2 x ours, and one of a session of the same model.
+    #[test]
+    fn usage_is_fitted_by_session_and_model() {
+        use crate::trajectory::{Builder, Usage};
+        let dir = tempfile::tempdir().unwrap();
+        let mut trajectories =
+            TableWriter::<TrajectoryRow>::create(&dir.path().join("trajectories.parquet"), 1 << 20).unwrap();
+        let mut steps = TableWriter::<StepRow>::create(&dir.path().join("steps.parquet"), 600).unwrap();
+        for (name, n, unseen) in [("short", 1, 700), ("long", 9, 500), ("silent", 0, 0)] {
+            let mut builder = Builder::new();
+            builder.push(step(Role::User, Kind::Message, "one two three"));
+            for i in 0..n.max(1) {
+                builder.begin_call();
+                let input = unseen + 2 * (3 + i);
+                let usage = (n > 0).then(|| Usage { input, ..Usage::default() });
+                builder.push(Step { usage, ..step(Role::Agent, Kind::Message, "go") });
+            }
+            let mut t =
+                Trajectory { format: "toy".to_owned(), steps: builder.finish(), ..Trajectory::default() };
+            t.model = Some("m".to_owned());
+            t.id = name.to_owned();
+            trajectories.push([TrajectoryRow::from(&t)]).unwrap();
+            steps.push(step_rows(name, t.steps)).unwrap();
+        }
+        trajectories.finish().unwrap();
+        steps.finish().unwrap();
+        let (annotated, _) = annotate(dir.path(), "o200k", 1).unwrap();
+        let rows: Vec<UsageRow> = store::read(&dir.path().join("usage.parquet")).unwrap();
+        let seen: Vec<_> = rows
+            .iter()
+            .map(|r| {
+                (
+                    r.trajectory.as_str(),
+                    r.first_turn..r.end_turn,
+                    r.n_calls,
+                    r.unseen,
+                    r.factor,
+                    r.factor_of.as_str(),
+                )
+            })
+            .collect();
+        assert_eq!(seen, [("short", 0..2, 1, 700, 2.0, "model"), ("long", 0..10, 9, 500, 2.0, "session")]);
+        assert_eq!((annotated.usage.n_sessions, annotated.usage.n_calls), (2, 10));
+        assert_eq!(annotated.usage.residual_p90, Some(0.0));
+        fs::remove_file(dir.path().join("usage.parquet")).unwrap();
+        assert!(annotate(dir.path(), "o200k", 1).unwrap().1, "what is missing is made again");
     }
 
     #[test]

@@ -14,9 +14,11 @@ pub mod spans;
 pub mod spellings;
 pub mod tokens;
 pub mod turns;
+mod usage;
 mod words;
 
 pub use annotate::{Annotated, annotate};
+pub use usage::Counted;
 
 use crate::store::FeatureRow;
 use crate::trajectory::{Kind, Step};

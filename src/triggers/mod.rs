@@ -27,7 +27,7 @@ pub struct Moment<'a> {
     pub log: &'a Log,
     /// The turn about to be decided; scopes end at it or before.
     pub turn: u32,
-    /// Tokens of the prompt as it stands.
+    /// Tokens of the prompt as it stands, by the provider's count and with what the log does not show, where that is known.
     pub context_tokens: u64,
 }
 

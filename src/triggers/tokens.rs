@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Tokens {
-    /// Tokens of the window.
+    /// Tokens of the window, as the prompt's are counted: by the provider where its count is known.
     window: u64,
     /// Share of the window (less the reserve) at which it fires.
     fraction: f64,
