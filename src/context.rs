@@ -242,7 +242,7 @@ pub struct Context {
     /// Calls and results among the blocks.
     pairs: Standing,
     /// Whether what stands for a scope may be longer than it was: where it is what the log records.
-    pub may_grow: bool,
+    may_grow: bool,
 }
 
 /// What applying the edits of one event did.
@@ -271,6 +271,11 @@ impl Context {
         if let Some(pair) = log.pairs.number(step) {
             self.pairs.logged(pair, log.kind(step));
         }
+    }
+
+    /// Holds nothing; what stands for a scope may be longer than it was, or may not.
+    pub fn new(may_grow: bool) -> Self {
+        Context { may_grow, ..Context::default() }
     }
 
     /// Leaves nothing.

@@ -197,7 +197,7 @@ pub fn replay(
         needs,
         observer,
         run: Run::default(),
-        context: Context { may_grow: recipe.strategy.is_record(), ..Context::default() },
+        context: Context::new(recipe.strategy.is_record()),
     };
     let mut turn = 1;
     while (turn as usize) < log.turns.len() {
