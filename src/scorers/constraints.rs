@@ -11,9 +11,15 @@
 //! - *mutated*: a value of the same dimension, or a name between the same neighbours, is another;
 //! - *weakened*: force is lower (must > should > ideally > may), `only` is lost, an equal value became
 //!   approximate, or a missing value became a vague word (soon);
-//! - *preserved*: the words stand there, case, quotes, punctuation and white space aside;
+//! - *preserved*: the words stand there, or those of the sentence that states it in the log where its own do not: case,
+//!   quotes, punctuation, white space and Markdown aside;
 //! - *paraphrased*: every value, every name and the negation survive;
 //! - otherwise nothing is said, and a constraint of which nothing is said is *dropped*.
+//!
+//! A statement is judged by itself. One that stands word for word in the log was changed by nobody: it holds the
+//! constraint or says nothing of it ([`Beside`]), and words beside a copy count where they are its writer's own. What is
+//! quoted of another constraint, and what is nearer to another one that is in force, is about that one. Of all
+//! annotated constraints of `datasets/`, copied in ten forms, alone, in lists and in their sentences, all are preserved.
 //!
 //! The worst statement of a text counts. Only where the constraint has less than two words to be
 //! recognised by ("at most 90 euros") does a right copy outweigh one that may be about something else.
@@ -34,9 +40,12 @@
 //!
 //! Source: DESIGN section 8, ours.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
+use super::runs::{Runs, hash, is_unspaced};
 use crate::features::atoms::{self, AtomKind};
 
 /// What became of a constraint, the worst first.
@@ -86,8 +95,8 @@ pub struct Prepared<'a> {
 }
 
 struct Piece<'a> {
-    /// The words of all statements, each between two blanks.
-    plain: String,
+    /// The words of all statements, one after the other.
+    words: Vec<u64>,
     statements: Vec<Statement<'a>>,
 }
 
@@ -96,23 +105,29 @@ impl<'a> Prepared<'a> {
     pub fn new(pieces: impl IntoIterator<Item = &'a str>) -> Self {
         Prepared { pieces: pieces.into_iter().map(Piece::new).collect() }
     }
+
+    fn statements(&self) -> impl Iterator<Item = (&Piece<'a>, &Statement<'a>)> {
+        self.pieces.iter().flat_map(|piece| piece.statements.iter().map(move |statement| (piece, statement)))
+    }
+
+    /// The words of each piece.
+    pub(super) fn words(&self) -> impl Iterator<Item = &[u64]> {
+        self.pieces.iter().map(|piece| piece.words.as_slice())
+    }
 }
 
 impl<'a> Piece<'a> {
     fn new(text: &'a str) -> Self {
-        let mut piece = Piece { plain: String::from(" "), statements: Vec::new() };
+        let mut piece = Piece { words: Vec::new(), statements: Vec::new() };
         for sentence in sentences(text) {
             let words = split(sentence);
             for chunk in words.chunks(MAX_WORDS) {
-                let at = piece.plain.len();
-                for word in chunk.iter().filter(|w| !is_symbol(&w.text)) {
-                    piece.plain.push_str(&word.text);
-                    piece.plain.push(' ');
-                }
+                let at = piece.words.len();
+                piece.words.extend(said(chunk));
                 let text = &sentence[chunk[0].start..chunk[chunk.len() - 1].end];
                 piece.statements.push(Statement {
                     text,
-                    at,
+                    words: at..piece.words.len(),
                     is_question: sentence.ends_with('?'),
                     tokens: read(chunk),
                 });
@@ -121,20 +136,32 @@ impl<'a> Piece<'a> {
         piece
     }
 
-    /// The statements over which the words of `plain` go.
-    fn copies(&self, plain: &str) -> Vec<usize> {
-        if plain.trim().is_empty() {
-            return Vec::new();
-        }
-        let statement = |at: usize| self.statements.partition_point(|s| s.at <= at) - 1;
-        let copies = self.plain.match_indices(plain);
-        copies.flat_map(|(at, _)| statement(at + 1)..=statement(at + plain.len() - 2)).collect()
+    /// Where the constraint stands word for word.
+    fn copies(&self, constraint: &Constraint) -> Vec<Range<usize>> {
+        let of = |quote: &Vec<u64>| {
+            let n = quote.len().max(1);
+            let starts = self.words.windows(n).enumerate().filter(|(_, run)| run == quote);
+            starts.map(|(at, _)| at..at + n).collect::<Vec<_>>()
+        };
+        constraint.quotes.iter().flat_map(of).collect()
     }
+
+    /// The statements that these words go over.
+    fn over(&self, words: &Range<usize>) -> Range<usize> {
+        let first = self.statements.partition_point(|s| s.words.end <= words.start);
+        first..self.statements.partition_point(|s| s.words.start < words.end).max(first)
+    }
+}
+
+/// The words of a text as hashes, without symbols that no one speaks.
+fn said(words: &[Word]) -> impl Iterator<Item = u64> {
+    words.iter().filter(|word| !is_symbol(&word.text)).map(|word| hash(&word.text))
 }
 
 /// A constraint with what it is recognised by.
 pub struct Constraint {
-    plain: String,
+    /// What is a copy of it: its own words, and where its log has them nowhere those of the sentence that states it.
+    quotes: Vec<Vec<u64>>,
     tokens: Vec<Token>,
     /// Cues and names, in order, each once.
     units: Vec<usize>,
@@ -156,9 +183,9 @@ impl Constraint {
             }
         }
         let values = (0..tokens.len()).filter(|&i| tokens[i].value().is_some()).collect();
-        let said = words.iter().filter(|w| !is_symbol(&w.text)).map(|w| w.text.as_str());
+        let own: Vec<u64> = said(&words).collect();
         Constraint {
-            plain: format!(" {} ", said.collect::<Vec<_>>().join(" ")),
+            quotes: if own.is_empty() { Vec::new() } else { vec![own] },
             force: Force::of(&tokens),
             is_english: is_english(text, &tokens),
             topic: stem(&category.to_lowercase()),
@@ -169,20 +196,31 @@ impl Constraint {
     }
 }
 
-/// Decides what became of the constraint. Linear in the text.
-pub fn outcome<'a>(constraint: &Constraint, prepared: &Prepared<'a>) -> Verdict<'a> {
+/// What is known beside a constraint and the text in which it is looked for.
+#[derive(Clone, Copy, Default)]
+pub struct Beside<'a> {
+    /// The words of the log: a statement of them is a quotation, and nothing that its writer changed.
+    pub log: Option<&'a Runs>,
+    /// All constraints of the run, this one too: what is quoted of one says nothing of another.
+    pub quoted: &'a [&'a Constraint],
+    /// Those of them that are in force: a statement that is nearer to one of them is about that one.
+    pub in_force: &'a [&'a Constraint],
+}
+
+/// Decides what became of the constraint, sentence by sentence. Linear in the text.
+pub fn outcome<'a>(constraint: &Constraint, prepared: &Prepared<'a>, beside: &Beside<'_>) -> Verdict<'a> {
     let mut found: Vec<(Finding, &'a str)> = Vec::new();
     for piece in &prepared.pieces {
-        let copies = piece.copies(&constraint.plain);
-        for (i, statement) in piece.statements.iter().enumerate() {
-            let finding = if copies.binary_search(&i).is_ok() {
-                Some(constraint.copied(statement))
-            } else if constraint.is_english && !statement.is_question {
-                Compared::new(constraint, statement).and_then(|c| c.finding())
-            } else {
-                None
-            };
-            found.extend(finding.map(|f| (f, statement.text)));
+        let mut is_copied = vec![false; piece.statements.len()];
+        for copy in piece.copies(constraint) {
+            let over = piece.over(&copy);
+            is_copied[over.clone()].fill(true);
+            let text = piece.statements.get(over.start).map_or("", |first| first.text);
+            found.push((constraint.copied(piece, &copy, beside), text));
+        }
+        for (statement, _) in piece.statements.iter().zip(is_copied).filter(|(_, is_copied)| !is_copied) {
+            let finding = constraint.told(piece, statement, beside);
+            found.extend(finding.map(|finding| (finding, statement.text)));
         }
     }
     let is_held = found.iter().any(|(f, _)| f.outcome.held());
@@ -196,14 +234,25 @@ pub fn outcome<'a>(constraint: &Constraint, prepared: &Prepared<'a>) -> Verdict<
     }
 }
 
+/// Whether copied text holds the constraint, and how: preserved, paraphrased or dropped. What reads there like another
+/// version of it stood in the log like that.
+pub fn held(constraint: &Constraint, prepared: &Prepared<'_>) -> Outcome {
+    if is_copied(constraint, prepared) {
+        return Outcome::Preserved;
+    }
+    let is_held = |(piece, statement): (&Piece<'_>, &Statement<'_>)| {
+        let finding = constraint.told(piece, statement, &Beside::default());
+        finding.is_some_and(|finding| finding.outcome.held())
+    };
+    if prepared.statements().any(is_held) { Outcome::Paraphrased } else { Outcome::Dropped }
+}
+
 /// The statements that share most words, names and values with the constraint, at most so many, in the order of the texts; of
 /// equal ones the first. None that share nothing. Linear in the texts.
 pub fn nearest<'a>(constraint: &Constraint, texts: &[&Prepared<'a>], most: usize) -> Vec<&'a str> {
     let statements = texts.iter().flat_map(|text| &text.pieces).flat_map(|piece| &piece.statements);
     let shared = |statement: &Statement| {
-        let compared = Compared::new(constraint, statement)?;
-        let values = compared.fates.iter().filter(|fate| matches!(fate, Fate::Same(_))).count();
-        Some(compared.shared.len() + values).filter(|shared| *shared > 0)
+        Some(Compared::new(constraint, statement)?.n_shared()).filter(|shared| *shared > 0)
     };
     let mut found: Vec<(usize, usize, &'a str)> = statements
         .enumerate()
@@ -217,7 +266,7 @@ pub fn nearest<'a>(constraint: &Constraint, texts: &[&Prepared<'a>], most: usize
 
 /// Whether the words of the constraint stand there, one after the other.
 pub fn is_copied(constraint: &Constraint, text: &Prepared<'_>) -> bool {
-    text.pieces.iter().any(|piece| !piece.copies(&constraint.plain).is_empty())
+    text.pieces.iter().any(|piece| !piece.copies(constraint).is_empty())
 }
 
 // ---- comparing a constraint with a statement ----
@@ -248,15 +297,83 @@ struct Compared<'c, 's> {
 }
 
 impl Constraint {
-    /// A statement that holds the exact words may still take them back or soften them.
-    fn copied(&self, statement: &Statement) -> Finding {
-        let compared = Compared::new(self, statement).filter(|_| self.is_english);
-        let outcome = match compared {
+    /// Who quotes the exact words may still take them back or soften them: with words beside them that stand there neither
+    /// in the log nor in another constraint.
+    fn copied(&self, piece: &Piece<'_>, copy: &Range<usize>, beside: &Beside<'_>) -> Finding {
+        let preserved = Finding { outcome: Outcome::Preserved, is_sure: true };
+        let statements = &piece.statements[piece.over(copy)];
+        let (Some(first), Some(last)) = (statements.first(), statements.last()) else { return preserved };
+        let bounds = first.words.start..last.words.end;
+        let said = beside.log.map_or(copy.clone(), |log| log.grown(&piece.words, copy, &bounds));
+        let quoted = self.quoted_beside(piece, &bounds, beside);
+        let is_own = |at: usize| !said.contains(&at) && !quoted.iter().any(|words| words.contains(&at));
+        if !self.is_english || !bounds.clone().any(is_own) {
+            return preserved;
+        }
+        let whole = Statement::of(statements, bounds, |at| copy.contains(&at) || is_own(at));
+        let outcome = match Compared::new(self, &whole) {
             Some(c) if c.is_cancelled() => Outcome::Contradicted,
             Some(c) if c.force.level < self.force.level => Outcome::Weakened,
             _ => Outcome::Preserved,
         };
         Finding { outcome, is_sure: true }
+    }
+
+    /// What a statement that does not hold the exact words says of the constraint.
+    fn told(&self, piece: &Piece<'_>, statement: &Statement<'_>, beside: &Beside<'_>) -> Option<Finding> {
+        if !self.is_english || statement.is_question {
+            return None;
+        }
+        let finding = Compared::new(self, statement)?.finding()?;
+        if finding.outcome.held() {
+            return Some(finding);
+        }
+        let words = &piece.words[statement.words.clone()];
+        if beside.log.is_some_and(|log| log.hold(words)) {
+            return None;
+        }
+        let quoted = self.quoted_beside(piece, &statement.words, beside);
+        let is_own = |at: usize| !quoted.iter().any(|words| words.contains(&at));
+        let own = Statement::of(std::slice::from_ref(statement), statement.words.clone(), is_own);
+        let compared = Compared::new(self, &own)?;
+        let nearer =
+            |other: &&Constraint| Compared::new(other, &own).is_some_and(|other| other.is_nearer(&compared));
+        compared.finding().filter(|_| !beside.in_force.iter().any(nearer))
+    }
+
+    /// Where other constraints are quoted between these words, and this one is not.
+    fn quoted_beside(
+        &self,
+        piece: &Piece<'_>,
+        bounds: &Range<usize>,
+        beside: &Beside<'_>,
+    ) -> Vec<Range<usize>> {
+        let meets = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+        let others = beside.quoted.iter().filter(|other| !std::ptr::eq(**other, self));
+        let copies = others.flat_map(|other| piece.copies(other)).filter(|copy| meets(copy, bounds));
+        let copies: Vec<Range<usize>> = copies.collect();
+        if copies.is_empty() {
+            return copies;
+        }
+        let own = piece.copies(self);
+        copies.into_iter().filter(|copy| !own.iter().any(|own| meets(own, copy))).collect()
+    }
+
+    /// Takes the sentence of a text that states the constraint for a copy of it, where its words do not stand there.
+    pub(super) fn stated_in(&mut self, text: &Prepared<'_>) {
+        if is_copied(self, text) {
+            return;
+        }
+        let shared = |statement: &Statement<'_>| Compared::new(self, statement).map_or(0, |c| c.n_shared());
+        let alone = text.statements().nth(1).is_none();
+        let stating = text
+            .statements()
+            .map(|(piece, statement)| (shared(statement), &piece.words[statement.words.clone()]))
+            .filter(|(n_shared, words)| !words.is_empty() && (*n_shared > 0 || alone))
+            // The first of equal ones.
+            .reduce(|best, next| if next.0 > best.0 { next } else { best })
+            .map(|(_, words)| words.to_vec());
+        self.quotes.extend(stating);
     }
 }
 
@@ -280,6 +397,19 @@ impl<'c, 's> Compared<'c, 's> {
         let mut force = Force::of(statement.around(first, last));
         force.is_directive |= theirs[0].is_command && touched.contains(&0);
         Some(Compared { constraint, statement, shared, missing, fates, force })
+    }
+
+    /// How many words, names and values stand in both.
+    fn n_shared(&self) -> usize {
+        self.shared.len() + self.fates.iter().filter(|fate| matches!(fate, Fate::Same(_))).count()
+    }
+
+    /// Whether the statement shares more with this constraint than with another, of all that it and either of them say.
+    fn is_nearer(&self, other: &Compared<'_, '_>) -> bool {
+        let all = |of: &Compared<'_, '_>| {
+            of.constraint.units.len() + of.constraint.values.len() + self.statement.n_said()
+        };
+        self.n_shared() * all(other) > other.n_shared() * all(self)
     }
 
     fn finding(&self) -> Option<Finding> {
@@ -595,13 +725,35 @@ impl Force {
 
 struct Statement<'a> {
     text: &'a str,
-    /// Where its words begin in the plain text of the piece.
-    at: usize,
+    /// Where its words stand in those of the piece.
+    words: Range<usize>,
     is_question: bool,
     tokens: Vec<Token>,
 }
 
 impl Statement<'_> {
+    /// Its tokens, each with the place of its word; a symbol has that of the next one.
+    fn placed(&self) -> impl Iterator<Item = (usize, &Token)> {
+        let mut next = self.words.start;
+        self.tokens.iter().map(move |token| {
+            let at = next;
+            next += usize::from(!is_symbol(&token.word));
+            (at, token)
+        })
+    }
+
+    /// What some statements say with the words at these places alone.
+    fn of(statements: &[Statement<'_>], words: Range<usize>, counts: impl Fn(usize) -> bool) -> Self {
+        let tokens = statements.iter().flat_map(Statement::placed).filter(|(at, _)| counts(*at));
+        let tokens = tokens.map(|(_, token)| token.clone()).collect();
+        Statement { text: "", words, is_question: false, tokens }
+    }
+
+    /// How many words of meaning and values it has.
+    fn n_said(&self) -> usize {
+        self.tokens.iter().filter(|token| token.is_unit() || token.value().is_some()).count()
+    }
+
     /// The tokens of the clauses from `first` to `last`, and of a short clause before or after them
     /// ("if possible, ...").
     fn around(&self, first: usize, last: usize) -> &[Token] {
@@ -620,7 +772,7 @@ impl Statement<'_> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Token {
     /// In lower case.
     word: String,
@@ -775,6 +927,7 @@ struct Word {
 
 /// The words of a sentence: atoms whole, numbers apart from their units, `don't` as two.
 fn split(sentence: &str) -> Vec<Word> {
+    let sentence = &*without_emphasis(sentence);
     let mut words = Vec::new();
     let mut from = 0;
     for atom in atoms::occurrences(sentence) {
@@ -801,6 +954,26 @@ fn split(sentence: &str) -> Vec<Word> {
     words
 }
 
+/// A sentence with blanks for the underscores that Markdown sets around words: they are part of none.
+fn without_emphasis(sentence: &str) -> Cow<'_, str> {
+    if !sentence.contains('_') {
+        return Cow::Borrowed(sentence);
+    }
+    let is_mark =
+        |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || "*\"'`()[]|>\u{201c}\u{201d}".contains(c));
+    let (mut bare, mut from) = (sentence.to_owned(), 0);
+    while let Some(found) = sentence[from..].find('_') {
+        let start = from + found;
+        from = start + sentence[start..].bytes().take_while(|byte| *byte == b'_').count();
+        let behind = sentence[from..].chars().find(|c| !".,:;!?".contains(*c));
+        let before = sentence[..start].chars().next_back();
+        if is_mark(before) || is_mark(behind) {
+            bare.replace_range(start..from, &" ".repeat(from - start));
+        }
+    }
+    Cow::Owned(bare)
+}
+
 /// Whether what stands before a word ends a clause.
 fn opens_clause(before: &str, is_first: bool) -> bool {
     let gap = before.trim_start_matches(char::is_alphanumeric);
@@ -814,8 +987,10 @@ fn split_plain(sentence: &str, from: usize, to: usize, words: &mut Vec<Word>) {
         let rest = &sentence[i..to];
         let len = if c.is_ascii_digit() {
             run(rest, |c| c.is_ascii_digit(), &['.', ',', ':', '-'])
+        } else if is_unspaced(c) {
+            c.len_utf8()
         } else if c.is_alphabetic() {
-            run(rest, |c| c.is_alphanumeric() || c == '_', &['-', '\'', '\u{2019}'])
+            run(rest, |c| c.is_alphanumeric() && !is_unspaced(c), &['_', '-', '\'', '\u{2019}'])
         } else if SYMBOLS.contains(c) {
             c.len_utf8()
         } else {
@@ -1363,6 +1538,9 @@ const PHRASES: &[(Mark, &str)] = &[
 ];
 
 #[cfg(test)]
+mod quotations;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -1401,7 +1579,8 @@ mod tests {
     }
 
     fn judge(constraint: &str, category: &str, context: &str) -> Outcome {
-        outcome(&Constraint::new(constraint, category), &Prepared::new([context])).outcome
+        let constraint = Constraint::new(constraint, category);
+        outcome(&constraint, &Prepared::new([context]), &Beside::default()).outcome
     }
 
     /// How many of the pairs come out as written, of how many; prints the confusions.
@@ -1462,7 +1641,7 @@ mod tests {
             let mixed = Prepared::new([mixed.as_str()]);
             for p in &held {
                 let constraint = Constraint::new(&p.constraint, &p.category);
-                together += usize::from(outcome(&constraint, &mixed).outcome.held());
+                together += usize::from(outcome(&constraint, &mixed, &Beside::default()).outcome.held());
                 alone +=
                     usize::from(judge(&p.constraint, &p.category, &shuffled(&p.context, &mut seed)).held());
             }
@@ -1496,7 +1675,8 @@ mod tests {
     fn evidence_is_the_worst_statement() {
         let context =
             ["We talked about lookups.", "Lookups must stay under 80 ms. Lookups must stay under 800 ms."];
-        let verdict = outcome(&Constraint::new("Lookups must stay under 80 ms", ""), &Prepared::new(context));
+        let constraint = Constraint::new("Lookups must stay under 80 ms", "");
+        let verdict = outcome(&constraint, &Prepared::new(context), &Beside::default());
         let evidence = Some("Lookups must stay under 800 ms");
         assert_eq!(verdict, Verdict { outcome: Outcome::Mutated, evidence });
     }

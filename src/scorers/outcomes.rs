@@ -2,12 +2,14 @@
 //!
 //! [`super::constraints`] has the rules. Here they are asked of each context of a point. Copied text can only keep a
 //! constraint or lose it: a copied statement that the rules take for another version of it stood in the log like that
-//! and is no doing of the compressor. Generated text can do all six. Conflicting copies take the worst. A constraint
+//! and is no doing of the compressor. Generated text can do all six, but where it quotes the log word for word. Conflicting
+//! statements take the worst. A constraint
 //! counts while it is in force and if it was stated in a scope compressed so far.
 
 use std::collections::BTreeMap;
 
-use super::constraints::{self, Constraint, Outcome, Prepared};
+use super::constraints::{self, Beside, Constraint, Outcome, Prepared};
+use super::runs::Runs;
 use super::truth::{Ground, Tally, Truth};
 use super::{Entry, Rows};
 use crate::context::{Block, Content};
@@ -34,23 +36,23 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The constraints of a trajectory; reads each step once.
-    pub(super) fn all(log: &Log, annotated: &[crate::annotations::Constraint]) -> Vec<Known> {
-        let rules = annotated.iter().map(|c| Constraint::new(&c.text, &c.category));
-        let mut known: Vec<Known> = rules.map(|rules| Known { rules, steps: Vec::new() }).collect();
-        if known.is_empty() {
-            return known;
+    /// The constraints of a trajectory, and the words of its log; reads each step once.
+    pub(super) fn all(log: &Log, annotated: &[crate::annotations::Constraint]) -> (Vec<Known>, Runs) {
+        if annotated.is_empty() {
+            return (Vec::new(), Runs::of::<&[u64]>([]));
         }
-        for (step, text) in (0..).zip(&log.trajectory.steps).map(|(i, s)| (i, s.text.as_str())) {
-            let prepared = Prepared::new([text]);
-            for constraint in &mut known {
-                let outcome = copied(&constraint.rules, &prepared);
-                if outcome.held() {
-                    constraint.steps.push((step, outcome));
-                }
+        let texts: Vec<Prepared<'_>> =
+            log.trajectory.steps.iter().map(|step| Prepared::new([step.text.as_str()])).collect();
+        let known = |annotated: &crate::annotations::Constraint| {
+            let mut rules = Constraint::new(&annotated.text, &annotated.category);
+            if let Some(text) = texts.get(annotated.step as usize) {
+                rules.stated_in(text);
             }
-        }
-        known
+            let steps = (0..).zip(&texts).map(|(step, text)| (step, constraints::held(&rules, text)));
+            let steps = steps.filter(|(_, outcome)| outcome.held()).collect();
+            Known { rules, steps }
+        };
+        (annotated.iter().map(known).collect(), Runs::of(texts.iter().flat_map(Prepared::words)))
     }
 
     /// Its outcome in copied steps, which are sorted.
@@ -60,30 +62,27 @@ impl Known {
     }
 }
 
-/// The outcome in copied text.
-fn copied(constraint: &Constraint, text: &Prepared<'_>) -> Outcome {
-    let outcome = constraints::outcome(constraint, text).outcome;
-    if outcome.held() { outcome } else { Outcome::Dropped }
-}
-
 /// The constraints that are asked for at a point: in force, and stated in a scope compressed so far.
 pub(super) fn asked<'a>(
     truth: &'a Truth,
     ground: &'a Ground<'_>,
 ) -> impl Iterator<Item = (&'a crate::annotations::Constraint, &'a Known)> {
-    let in_force = |c: &crate::annotations::Constraint| {
-        ground.in_scope(c.step) && c.until.is_none_or(|until| until >= ground.point.until)
-    };
-    truth
-        .annotations
-        .constraints
-        .iter()
-        .zip(&truth.constraints)
-        .filter(move |(annotated, _)| in_force(annotated))
+    in_force(truth, ground).filter(|(annotated, _)| ground.in_scope(annotated.step))
+}
+
+/// The constraints that are in force at a point, wherever they were stated.
+fn in_force<'a>(
+    truth: &'a Truth,
+    ground: &'a Ground<'_>,
+) -> impl Iterator<Item = (&'a crate::annotations::Constraint, &'a Known)> {
+    let all = truth.annotations.constraints.iter().zip(&truth.constraints);
+    let until = ground.point.until;
+    all.filter(move |(c, _)| c.step < until && c.until.is_none_or(|end| end >= until))
 }
 
 /// The outcome of each in the contexts of a tally.
 pub(super) fn by_rules(
+    truth: &Truth,
     ground: &Ground<'_>,
     asked: &[(&crate::annotations::Constraint, &Known)],
 ) -> Vec<[Outcome; 4]> {
@@ -101,11 +100,14 @@ pub(super) fn by_rules(
     let excerpts = Prepared::new(excerpts.iter().map(String::as_str));
     let generated = Prepared::new(generated.iter().map(String::as_str));
     let shuffled = Prepared::new([ground.shuffled.as_str()]);
+    let quoted: Vec<&Constraint> = truth.constraints.iter().map(|known| &known.rules).collect();
+    let in_force: Vec<&Constraint> = in_force(truth, ground).map(|(_, known)| &known.rules).collect();
+    let beside = Beside { log: Some(&truth.said), quoted: &quoted, in_force: &in_force };
     let of = |known: &Known| {
         let base = known.in_steps(&ground.point.base);
-        let by_rules = |text| constraints::outcome(&known.rules, text).outcome;
+        let by_rules = |text| constraints::outcome(&known.rules, text, &beside).outcome;
         let between = [
-            known.in_steps(&whole).min(copied(&known.rules, &excerpts)).min(by_rules(&generated)),
+            known.in_steps(&whole).min(constraints::held(&known.rules, &excerpts)).min(by_rules(&generated)),
             known.in_steps(&ground.point.scope),
             Outcome::Dropped,
             by_rules(&shuffled),
@@ -123,7 +125,7 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
     let mut outcomes: BTreeMap<&str, Tally> = BTreeMap::new();
     let mut held = Tally::default();
     let mut by_category: BTreeMap<&str, Tally> = BTreeMap::new();
-    for ((annotated, _), each) in asked.iter().zip(by_rules(ground, &asked)) {
+    for ((annotated, _), each) in asked.iter().zip(by_rules(truth, ground, &asked)) {
         for outcome in Outcome::ALL {
             outcomes.entry(outcome.name()).or_default().add(each.map(|o| o == outcome));
         }

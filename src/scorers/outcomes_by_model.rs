@@ -138,7 +138,7 @@ pub(super) fn score(
             between.each_ref().map(|text| (annotated.text.as_str(), &known.rules, [&base, text]))
         })
         .collect();
-    let rules = outcomes::by_rules(ground, &asked);
+    let rules = outcomes::by_rules(truth, ground, &asked);
     for (number, (_, model)) in scorers.iter().enumerate() {
         let told = by_model(&**model, &questions)?;
         let (mut held, mut agreed) = (Tally::default(), 0);

@@ -5,9 +5,12 @@
 //! words, or a shuffled text, holds no run of them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Stands between two texts; no word has it.
 const GAP: u64 = 0;
+/// Places of a run that are looked at for a longer one.
+const MOST_PLACES: usize = 256;
 
 /// The words of a text as hashes.
 pub(super) fn words(text: &str) -> Vec<u64> {
@@ -35,8 +38,13 @@ fn fold(hash: u64, c: char) -> u64 {
     (hash ^ u64::from(u32::from(c))).wrapping_mul(0x0100_0000_01b3)
 }
 
+/// A word as a hash.
+pub(super) fn hash(word: &str) -> u64 {
+    word.chars().fold(START, fold)
+}
+
 /// Scripts that are written without spaces: Thai, Lao, Khmer, Kana, Han.
-fn is_unspaced(c: char) -> bool {
+pub(super) fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c), 0x0e00..=0x0eff | 0x1780..=0x17ff | 0x3040..=0x30ff | 0x3400..=0x9fff | 0x20000..=0x2ffff)
 }
 
@@ -52,10 +60,15 @@ pub(super) struct Runs {
 
 impl Runs {
     pub(super) fn new<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Self {
+        Runs::of(texts.into_iter().map(|text| words(text.as_ref())))
+    }
+
+    /// Of the words of each text, however they were read.
+    pub(super) fn of<W: AsRef<[u64]>>(texts: impl IntoIterator<Item = W>) -> Self {
         let mut all = Vec::new();
         let mut ends = Vec::new();
         for text in texts {
-            all.extend(words(text.as_ref()));
+            all.extend_from_slice(text.as_ref());
             all.push(GAP);
             ends.push(all.len());
         }
@@ -100,6 +113,19 @@ impl Runs {
             near.len() >= least
         };
         self.find(run).any(is_bound)
+    }
+
+    /// The longest run of these words that stands there and has those of `core` in it, within `bounds`; of many places
+    /// the first [`MOST_PLACES`] are looked at.
+    pub(super) fn grown(&self, words: &[u64], core: &Range<usize>, bounds: &Range<usize>) -> Range<usize> {
+        let grow = |at: usize| {
+            let same = |(a, b): &(&u64, &u64)| a == b;
+            let before = words[bounds.start..core.start].iter().rev().zip(self.words[..at].iter().rev());
+            let behind = words[core.end..bounds.end].iter().zip(&self.words[at + core.len()..]);
+            core.start - before.take_while(same).count()..core.end + behind.take_while(same).count()
+        };
+        let found = self.find(&words[core.clone()]).take(MOST_PLACES).map(grow);
+        found.max_by_key(|run| (run.len(), std::cmp::Reverse(run.start))).unwrap_or(core.clone())
     }
 
     /// The same as [`Runs::hold`] within the first so many texts.

@@ -24,6 +24,8 @@ pub struct Truth {
     /// The words of each place that a probe needs.
     pub(super) needs: Vec<Vec<Vec<u64>>>,
     pub(super) constraints: Vec<Known>,
+    /// The words of the log, as constraints are read; none where it has no constraints.
+    pub(super) said: Runs,
 }
 
 impl Truth {
@@ -33,8 +35,8 @@ impl Truth {
         let of_place = |place: &crate::annotations::Place| words(place.text(log));
         let salient = annotations.salient.iter().map(|s| of_place(&s.place)).collect();
         let needs = annotations.probes.iter().map(|p| p.needs.iter().map(of_place).collect()).collect();
-        let constraints = Known::all(log, &annotations.constraints);
-        Some(Truth { annotations, salient, needs, constraints })
+        let (constraints, said) = Known::all(log, &annotations.constraints);
+        Some(Truth { annotations, salient, needs, constraints, said })
     }
 }
 
