@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod features;
 pub mod formats;
 pub mod ingest;
+pub mod lock;
 pub mod log;
 pub mod models;
 pub mod needs;

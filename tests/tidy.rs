@@ -11,10 +11,11 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("usage", vec!["trajectory"]),
         ("store", vec!["trajectory"]),
         ("formats", vec!["trajectory"]),
-        ("ingest", vec!["formats", "store", "trajectory"]),
+        ("ingest", vec!["formats", "lock", "store", "trajectory"]),
+        ("lock", vec![]),
         ("settings", vec![]),
         ("models", vec!["settings"]),
-        ("features", vec!["store", "trajectory", "usage"]),
+        ("features", vec!["lock", "store", "trajectory", "usage"]),
         ("pairs", vec!["trajectory"]),
         ("log", vec!["features", "pairs", "store", "trajectory", "usage"]),
         ("needs", vec!["features", "log", "trajectory"]),
@@ -45,6 +46,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
             vec![
                 "context",
                 "features",
+                "lock",
                 "log",
                 "models",
                 "needs",
@@ -59,7 +61,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
             ],
         ),
         // A report reads rows, and the claims that they are held against: it is drawn again years later, without a model.
-        ("report", vec!["settings", "store"]),
+        ("report", vec!["lock", "settings", "store"]),
         (
             "cli",
             vec![

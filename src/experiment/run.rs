@@ -32,6 +32,7 @@ use super::finish;
 use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::units::{self, Unit, UnitRows};
+use crate::lock::Lock;
 use crate::models::Outage;
 use crate::store::{
     self, CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
@@ -110,6 +111,9 @@ pub fn run_with(
     let selection = select(plan, data, options)?;
     let units = units::cut(plan, data, &selection)?;
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    // Any number of processes may work at one run; but nothing else may write there.
+    let _lock = Lock::together(out, "run")?;
+    check_out(out, options)?;
     let scratch = Scratch::open(&out.join("_scratch"))?;
     let manifest = write_manifest(plan, data, options, &selection, units.len(), out, &scratch)?;
     write_units(data, &units, out, &scratch)?;

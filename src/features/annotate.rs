@@ -16,6 +16,7 @@ use super::partners::{Candidate, Interner, partners};
 use super::tokens::Tokenizer;
 use super::usage::{Counted, Sessions};
 use super::{FEATURES_VERSION, atoms, rows, usage};
+use crate::lock::Lock;
 use crate::store::{
     self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow, UsageRow,
 };
@@ -53,18 +54,17 @@ pub struct Annotated {
 /// `threads` 0 is all cores; the bytes written do not depend on it.
 pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<(Annotated, bool)> {
     let tokenizer = Tokenizer::load(tokenizer)?;
+    if let Some(done) = done(data, &tokenizer)? {
+        return Ok((done, false));
+    }
+    // Another process may be at the same: then it is done once it has ended.
+    let _lock = Lock::wait(data, "annotate")?;
+    if let Some(done) = done(data, &tokenizer)? {
+        return Ok((done, false));
+    }
+    remove_abandoned(data);
     let steps_digest = digest(&data.join("steps.parquet"))?;
     let trajectories_digest = digest(&data.join("trajectories.parquet"))?;
-    if let Some(done) = read_done(data) {
-        let same = done.tokenizer == tokenizer.name()
-            && done.features_version == FEATURES_VERSION
-            && done.schema_version == SCHEMA_VERSION
-            && done.steps_digest == steps_digest
-            && done.trajectories_digest == trajectories_digest;
-        if same {
-            return Ok((done, false));
-        }
-    }
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
     let mut known = trajectories(&data.join("trajectories.parquet"))?;
@@ -93,6 +93,19 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
     let json = serde_json::to_string_pretty(&annotated).context("annotate.json")? + "\n";
     publish(&data.join("annotate.json"), |path| Ok(fs::write(path, &json)?))?;
     Ok((annotated, true))
+}
+
+/// What stands in `annotate.json`, if it was made of these tables with this tokenizer by this version.
+fn done(data: &Path, tokenizer: &Tokenizer) -> anyhow::Result<Option<Annotated>> {
+    let steps_digest = digest(&data.join("steps.parquet"))?;
+    let trajectories_digest = digest(&data.join("trajectories.parquet"))?;
+    Ok(read_done(data).filter(|done| {
+        done.tokenizer == tokenizer.name()
+            && done.features_version == FEATURES_VERSION
+            && done.schema_version == SCHEMA_VERSION
+            && done.steps_digest == steps_digest
+            && done.trajectories_digest == trajectories_digest
+    }))
 }
 
 fn read_done(data: &Path) -> Option<Annotated> {
@@ -303,10 +316,25 @@ fn write_usage(data: &Path, sessions: Sessions) -> anyhow::Result<Counted> {
     Ok(counted)
 }
 
+/// How the names end of files that are being written.
+const PARTIAL: &str = ".tmp";
+
+/// Removes what killed processes left; this one alone writes here. What cannot be removed does no harm.
+fn remove_abandoned(data: &Path) {
+    let tables = [FeatureRow::table_file(), PartnerRow::table_file(), UsageRow::table_file()];
+    let made = [&tables[..], &["annotate.json".to_owned()]].concat();
+    for entry in fs::read_dir(data).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(PARTIAL) && made.iter().any(|made| name.starts_with(&format!("{made}."))) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Writes a file under another name and renames it when it is complete.
 fn publish(path: &Path, write: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.tmp", std::process::id()));
+    partial.push(format!(".{}{PARTIAL}", std::process::id()));
     let partial = PathBuf::from(partial);
     let written = write(&partial).and_then(|()| Ok(fs::rename(&partial, path)?));
     if written.is_err() {

@@ -17,6 +17,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use crate::formats::{self, Entry};
+use crate::lock::Lock;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
 
 mod input;
@@ -193,20 +194,28 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
         "no files under {}\nhint: give log files or a folder that holds some",
         options.inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
     );
-    anyhow::ensure!(
-        !options.out.join("_manifest.json").exists(),
-        "{} holds a run, not a dataset\nhint: give another folder to --out, or remove the run first",
-        options.out.display()
-    );
+    check_out(&options.out)?;
     std::fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot create {}", options.out.display()))?;
-    let mut out = Output::create(&options.out)?;
-    let written = run(&inputs, forced, options.threads.max(1), &mut out, on_progress);
-    if let Err(error) = written {
-        out.discard();
-        return Err(error);
+    let lock = Lock::alone(&options.out, "ingest")?;
+    // A run may have begun there meanwhile.
+    check_out(&options.out)?;
+    if lock.is_sure() {
+        remove_abandoned(&options.out);
     }
+    let _unfinished = Unfinished(&options.out);
+    let mut out = Output::create(&options.out)?;
+    run(&inputs, forced, options.threads.max(1), &mut out, on_progress)?;
     out.finish(&inputs)
+}
+
+fn check_out(out: &Path) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !out.join("_manifest.json").exists(),
+        "{} holds a run, not a dataset\nhint: give another folder to --out, or remove the run first",
+        out.display()
+    );
+    Ok(())
 }
 
 /// Reads logs into the rows of the tables and throws them away: what [`ingest`] is compared with to
@@ -268,9 +277,34 @@ const TABLES: [&str; 4] = ["trajectories.parquet", "steps.parquet", "rejects.jso
 /// comes first.
 const DERIVED: [&str; 3] = ["annotate.json", "features.parquet", "partners.parquet"];
 
-/// The temporary name of a file of the dataset.
+/// How the temporary names end of files that are not finished.
+const UNFINISHED: &str = ".unfinished";
+
+/// The temporary name of a file of the dataset: of this process alone, should locks not work.
 fn unfinished(dir: &Path, name: &str) -> PathBuf {
-    dir.join(format!(".{name}.unfinished"))
+    dir.join(format!(".{name}.{}{UNFINISHED}", std::process::id()))
+}
+
+/// Removes at the end what has no name yet, whatever went wrong.
+struct Unfinished<'a>(&'a Path);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        for name in TABLES.into_iter().chain(["files.jsonl", "joined.parquet"]) {
+            let _ = std::fs::remove_file(unfinished(self.0, name));
+        }
+    }
+}
+
+/// Removes what killed processes left; nobody else is at work in the folder.
+fn remove_abandoned(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') && name.ends_with(UNFINISHED) {
+            // What cannot be removed is no part of the dataset, and does no harm.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 impl Output {
@@ -473,15 +507,7 @@ impl Output {
             std::fs::rename(unfinished(&self.dir, name), &path)
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
-        let _ = std::fs::remove_file(unfinished(&self.dir, "files.jsonl"));
         Ok(self.report)
-    }
-
-    /// Removes what was written so far.
-    fn discard(self) {
-        for name in TABLES.into_iter().chain(["files.jsonl"]) {
-            let _ = std::fs::remove_file(unfinished(&self.dir, name));
-        }
     }
 }
 

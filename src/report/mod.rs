@@ -39,6 +39,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use crate::lock::Lock;
 use bootstrap::Resampling;
 use claims::Claims;
 use lines::{Gathered, Lines};
@@ -81,13 +82,12 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     for page in pages.iter_mut().filter_map(|(_, page)| page.as_mut().ok()) {
         page.notes += &format!("\n- A cluster is a {}.", summary.cluster_name());
     }
-    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-
+    let draft = Draft::create(out)?;
     let mut files = Vec::new();
     let mut text = |name: &str, content: &str| -> anyhow::Result<()> {
-        let path = out.join(name);
+        let path = draft.path(name);
         fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
-        files.push(path);
+        files.push(name.to_owned());
         Ok(())
     };
     let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
@@ -102,14 +102,54 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
         text(&format!("{}.csv", table.name), &table.csv())?;
     }
     for table in &tables {
-        let path = out.join(format!("{}.parquet", table.name));
-        table.write_parquet(&path)?;
-        files.push(path);
+        let name = format!("{}.parquet", table.name);
+        table.write_parquet(&draft.path(&name))?;
+        files.push(name);
     }
-    let path = out.join("retention_savings.png");
-    figure.png(&path)?;
-    files.push(path);
+    let name = "retention_savings.png";
+    figure.png(&draft.path(name))?;
+    files.push(name.to_owned());
+    let files = draft.publish(&files)?;
     Ok(Written { files, remarks: summary.remarks })
+}
+
+/// A report in the making: a folder in that of the report, whose files get their places when all are written. So a report that
+/// fails leaves the one before it as it was.
+struct Draft<'a> {
+    out: &'a Path,
+    folder: PathBuf,
+    _lock: Lock,
+}
+
+impl<'a> Draft<'a> {
+    fn create(out: &'a Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+        let lock = Lock::alone(out, "report")?;
+        let folder = out.join(format!(".report.{}.unfinished", std::process::id()));
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(Draft { out, folder, _lock: lock })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Gives the files their places, and says where that is.
+    fn publish(self, names: &[String]) -> anyhow::Result<Vec<PathBuf>> {
+        let place = |name: &String| {
+            let path = self.out.join(name);
+            fs::rename(self.path(name), &path).with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(path)
+        };
+        names.iter().map(place).collect()
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        // What stays is in a folder of its own, and no part of a report.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
 }
 
 /// The tables beside the summary: name, and the page or why there is none.
