@@ -25,4 +25,5 @@ pub mod strategies;
 pub mod trajectory;
 pub mod triggers;
 pub mod usage;
+pub mod vouch;
 pub mod watch;

@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
     let options =
         Options { resampling, baseline: args.baseline.clone(), claims: args.claims.clone(), names: names() };
-    let success = Success::read(&args.run);
+    let success = Success::read(&args.run)?;
     if let Some(table) = success.as_ref().and_then(|success| success.damaged(&args.run)) {
         anyhow::bail!(
             "{} is not what the run wrote (its digest in _SUCCESS is another)\nhint: start the run again, it joins its tables anew",

@@ -13,12 +13,14 @@ use serde::Serialize;
 
 use super::plan::Filter;
 use super::publish;
+use crate::features::{ANNOTATED, INGESTED};
 use crate::log::Log;
 use crate::store::{
     FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow, UsageRow,
 };
 use crate::trajectory::{Step, Trajectory};
 use crate::usage::Rate;
+use crate::vouch;
 
 /// A trajectory with its steps and their features.
 #[derive(Clone, Debug)]
@@ -102,6 +104,7 @@ impl Dataset {
                 dir.display()
             );
         }
+        vouched(dir)?;
         let steps: TableReader<StepRow> =
             TableReader::open(&path(StepRow::TABLE)).map_err(|e| ingest_again(e, dir))?;
         let features: TableReader<FeatureRow> =
@@ -384,6 +387,24 @@ impl Dataset {
     }
 }
 
+/// Refuses tables that are not what `ingest` and `annotate` wrote, or features of other steps.
+fn vouched(dir: &Path) -> anyhow::Result<()> {
+    let ingest = format!("ingest LOGS --out {}", dir.display());
+    let annotate = format!("annotate {}", dir.display());
+    let ingested = vouch::check(dir, "ingest.json", &ingest, &INGESTED)?;
+    vouch::check(dir, "annotate.json", &annotate, &ANNOTATED)?;
+    let note = dir.join("annotate.json");
+    let note: serde_json::Value = serde_json::from_slice(&std::fs::read(&note)?)?;
+    for (of, name) in [("steps_digest", "steps.parquet"), ("trajectories_digest", "trajectories.parquet")] {
+        anyhow::ensure!(
+            ingested.get(name).is_some_and(|made| note[of] == made.blake3),
+            "the features in {} are not those of its {name}, by annotate.json\nhint: run `trajpress {annotate}` again",
+            dir.display()
+        );
+    }
+    Ok(())
+}
+
 /// Adds how to mend a table of `ingest`, unless the error says so itself.
 fn ingest_again(error: anyhow::Error, dir: &Path) -> anyhow::Error {
     hinted(error, &format!("make it again with `trajpress ingest LOGS --out {}`", dir.display()))
@@ -550,6 +571,26 @@ pub(super) mod tests {
             usage.push([row(3, 70), row(0, 50)]).unwrap();
         }
         usage.finish().unwrap();
+        vouch_for(dir);
+    }
+
+    /// The records of `ingest` and `annotate` for what is in the folder.
+    pub(in crate::experiment) fn vouch_for(dir: &Path) {
+        let of = |names: &[&str]| -> vouch::Tables {
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), vouch::Made::of(&dir.join(name)).unwrap()))
+                .collect()
+        };
+        let ingested = of(&INGESTED);
+        let annotated = serde_json::json!({
+            "tables": of(&ANNOTATED),
+            "steps_digest": ingested["steps.parquet"].blake3,
+            "trajectories_digest": ingested["trajectories.parquet"].blake3,
+        });
+        std::fs::write(dir.join("annotate.json"), annotated.to_string()).unwrap();
+        std::fs::write(dir.join("ingest.json"), serde_json::json!({ "tables": ingested }).to_string())
+            .unwrap();
     }
 
     fn texts(loaded: &Loaded) -> Vec<&str> {

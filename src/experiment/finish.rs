@@ -4,8 +4,8 @@
 //! that their bytes do not depend on how the run was cut, sharded or interrupted. Reads part by part.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -43,24 +43,44 @@ pub struct FinalTable {
 
 impl Success {
     /// What the run in this folder said when it was complete; none if it was not.
-    pub fn read(run: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(run.join("_SUCCESS")).ok()?).ok()
+    ///
+    /// # Errors
+    /// Where `_SUCCESS` is there and cannot be read: nothing it vouched for is known any more.
+    pub fn read(run: &Path) -> anyhow::Result<Option<Self>> {
+        let path = run.join("_SUCCESS");
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        serde_json::from_slice(&text).map(Some).map_err(|error| {
+            anyhow::anyhow!(
+                "{} is damaged: {error}\nhint: delete it and start the run again, which joins its tables anew",
+                path.display()
+            )
+        })
     }
 
-    /// The first of its tables that is not what the run wrote.
+    /// The first of its files that is not what the run wrote.
     pub fn damaged(&self, run: &Path) -> Option<&str> {
         let is_there = |t: &&FinalTable| {
             let path = run.join(&t.path);
             fs::metadata(&path).is_ok_and(|m| m.len() == t.bytes)
                 && publish::sha256(&path).is_ok_and(|(digest, _)| digest == t.sha256)
         };
+        // Tables may be kept without the manifest; one that is there is that of the run.
+        let manifest = fs::read(run.join(MANIFEST)).ok();
+        if manifest.is_some_and(|text| publish::sha256_of(&text) != self.manifest) {
+            return Some(MANIFEST);
+        }
         self.tables.iter().find(|table| !is_there(table)).map(|table| table.path.as_str())
     }
 }
 
+const MANIFEST: &str = "_manifest.json";
+
 /// Whether the run was finished before, with these very inputs, and its tables are still there.
-pub(super) fn is_complete(out: &Path, manifest: &str) -> bool {
-    Success::read(out).is_some_and(|s| s.manifest == manifest && s.damaged(out).is_none())
+pub(super) fn is_complete(out: &Path, manifest: &str) -> anyhow::Result<bool> {
+    Ok(Success::read(out)?.is_some_and(|s| s.manifest == manifest && s.damaged(out).is_none()))
 }
 
 /// Counts scored and failed cells of a finished run.

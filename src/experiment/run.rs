@@ -125,7 +125,7 @@ pub fn run_with(
         n_units: shard.len(),
         ..Outcome::default()
     };
-    let complete = options.shard.is_none() && finish::is_complete(out, &manifest);
+    let complete = options.shard.is_none() && finish::is_complete(out, &manifest)?;
     if complete {
         outcome.skipped = shard.len();
     } else if !options.finish {
@@ -1038,7 +1038,7 @@ impl Counted<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dataset::tests::write as write_data;
+    use super::super::dataset::tests::{vouch_for, write as write_data};
     use super::super::plan::{Catalogue, Known};
     use super::*;
 
@@ -1217,7 +1217,7 @@ mod tests {
         for shard in [None, Some((0, 2))] {
             let options = Options { shard, ..Options::default() };
             let error = place.run("data", &options, &rows).unwrap_err().to_string();
-            assert!(error.contains("holds data (steps.parquet)") && error.contains("hint: "), "{error}");
+            assert!(error.contains("holds data (ingest.json)") && error.contains("hint: "), "{error}");
         }
         for note in ["ingest.json", "annotate.json"] {
             fs::create_dir(place.out(note)).unwrap();
@@ -1380,6 +1380,29 @@ mod tests {
     }
 
     #[test]
+    fn what_says_that_a_run_is_complete_is_checked_itself() {
+        let place = Place::new();
+        place.run("r", &Options::default(), &rows).unwrap();
+        let read = || finish::Success::read(&place.out("r"));
+        assert_eq!(read().unwrap().unwrap().damaged(&place.out("r")), None);
+        let manifest = place.out("r/_manifest.json");
+        let good = fs::read(&manifest).unwrap();
+        let mut bad = good.clone();
+        bad[9] ^= 1;
+        fs::write(&manifest, bad).unwrap();
+        assert_eq!(read().unwrap().unwrap().damaged(&place.out("r")), Some("_manifest.json"));
+        fs::write(&manifest, good).unwrap();
+        let path = place.out("r/_SUCCESS");
+        fs::write(&path, "{\"manifest").unwrap();
+        for error in [read().unwrap_err(), place.run("r", &Options::default(), &rows).unwrap_err()] {
+            let error = format!("{error:#}");
+            assert!(error.contains(&format!("{} is damaged", path.display())), "{error}");
+        }
+        fs::remove_file(path).unwrap();
+        assert_eq!(read().unwrap(), None);
+    }
+
+    #[test]
     fn damaged_data_become_rows_with_the_error() {
         let mut place = Place::new();
         let path = place.out("data/features.parquet");
@@ -1388,6 +1411,8 @@ mod tests {
         // Some pages of the first row group.
         bad[60..120].fill(0);
         fs::write(&path, &bad).unwrap();
+        // Damage that was there when the record was written, or that only shows in reading.
+        vouch_for(&place.out("data"));
         place.data = Dataset::open(&place.out("data")).unwrap();
         let mut outcomes = Vec::new();
         for (out, threads) in [("one", 1), ("two", 2)] {
@@ -1412,6 +1437,7 @@ mod tests {
         }
         // Mended, it is other data.
         fs::write(&path, &good).unwrap();
+        vouch_for(&place.out("data"));
         place.data = Dataset::open(&place.out("data")).unwrap();
         assert!(place.run("mended", &Options::default(), &rows).unwrap().is_clean());
     }

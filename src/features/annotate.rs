@@ -1,7 +1,7 @@
 //! Computes the features of a dataset, once.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -22,6 +22,7 @@ use crate::store::{
 };
 use crate::trajectory::Step;
 use crate::usage::Call;
+use crate::vouch::{self, Made, Tables};
 
 /// What `annotate.json` says of the features beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +46,14 @@ pub struct Annotated {
     pub n_partners: u64,
     /// The provider's counts, where logged.
     pub usage: Counted,
+    /// What was written, for those who read it.
+    pub tables: Tables,
 }
+
+/// The tables of a dataset, as `ingest` wrote them.
+pub const INGESTED: [&str; 2] = ["steps.parquet", "trajectories.parquet"];
+/// What is written here beside them.
+pub const ANNOTATED: [&str; 3] = ["features.parquet", "partners.parquet", "usage.parquet"];
 
 /// Writes `features.parquet`, `partners.parquet`, `usage.parquet` and `annotate.json` beside the tables of a dataset,
 /// unless they are there already for the same tables and tokenizer (then the answer says `false`).
@@ -59,12 +67,13 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
     }
     // Another process may be at the same: then it is done once it has ended.
     let _lock = Lock::wait(data, "annotate")?;
+    let ingested = ingested(data)?;
     if let Some(done) = done(data, &tokenizer)? {
         return Ok((done, false));
     }
     remove_abandoned(data);
-    let steps_digest = digest(&data.join("steps.parquet"))?;
-    let trajectories_digest = digest(&data.join("trajectories.parquet"))?;
+    let digest = |name: &str| ingested.get(name).map(|made| made.blake3.clone()).unwrap_or_default();
+    let (steps_digest, trajectories_digest) = (digest("steps.parquet"), digest("trajectories.parquet"));
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
     let mut known = trajectories(&data.join("trajectories.parquet"))?;
@@ -83,6 +92,7 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
         n_atoms: atoms::NAMES.iter().map(|name| ((*name).to_owned(), 0)).collect(),
         n_partners: 0,
         usage: Counted::default(),
+        tables: Tables::new(),
     };
     // What an earlier run said no longer holds.
     remove(&data.join("annotate.json"))?;
@@ -90,28 +100,50 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
     write_partners(data, &known.candidates, &mut annotated)?;
     annotated.usage = write_usage(data, sessions)?;
     annotated.n_tokenizer_failures = tokenizer.failures();
+    for name in ANNOTATED {
+        let made = Made::of(&data.join(name)).with_context(|| format!("cannot read {name}"))?;
+        annotated.tables.insert(name.to_owned(), made);
+    }
     let json = serde_json::to_string_pretty(&annotated).context("annotate.json")? + "\n";
     publish(&data.join("annotate.json"), |path| Ok(fs::write(path, &json)?))?;
     Ok((annotated, true))
 }
 
-/// What stands in `annotate.json`, if it was made of these tables with this tokenizer by this version.
+/// What `ingest` says of its tables, if they still are that.
+fn ingested(data: &Path) -> anyhow::Result<Tables> {
+    for name in INGESTED {
+        let path = data.join(name);
+        let found = fs::metadata(&path);
+        found
+            .map_err(|e| anyhow::anyhow!("cannot read {}: {e}\nhint: `ingest` writes it", path.display()))?;
+    }
+    vouch::check(data, "ingest.json", "ingest", &INGESTED)
+}
+
+/// What stands in `annotate.json`, if it was made of these tables with this tokenizer by this version, and what it
+/// speaks of is there.
 fn done(data: &Path, tokenizer: &Tokenizer) -> anyhow::Result<Option<Annotated>> {
-    let steps_digest = digest(&data.join("steps.parquet"))?;
-    let trajectories_digest = digest(&data.join("trajectories.parquet"))?;
-    Ok(read_done(data).filter(|done| {
-        done.tokenizer == tokenizer.name()
-            && done.features_version == FEATURES_VERSION
-            && done.schema_version == SCHEMA_VERSION
-            && done.steps_digest == steps_digest
-            && done.trajectories_digest == trajectories_digest
-    }))
+    let ingested = ingested(data)?;
+    let Some(done) = read_done(data) else { return Ok(None) };
+    let is_of = |digest: &str, name: &str| ingested.get(name).is_some_and(|made| made.blake3 == digest);
+    let is_same = done.tokenizer == tokenizer.name()
+        && done.features_version == FEATURES_VERSION
+        && done.schema_version == SCHEMA_VERSION
+        && is_of(&done.steps_digest, "steps.parquet")
+        && is_of(&done.trajectories_digest, "trajectories.parquet");
+    if !is_same {
+        return Ok(None);
+    }
+    if let Err(error) = vouch::check(data, "annotate.json", "annotate", &ANNOTATED) {
+        let told = format!("{error:#}");
+        tracing::warn!("{}: made again", told.lines().next().unwrap_or_default());
+        return Ok(None);
+    }
+    Ok(Some(done))
 }
 
 fn read_done(data: &Path) -> Option<Annotated> {
-    let done = serde_json::from_str(&fs::read_to_string(data.join("annotate.json")).ok()?).ok()?;
-    let tables = [FeatureRow::table_file(), PartnerRow::table_file(), UsageRow::table_file()];
-    tables.iter().all(|name| data.join(name).is_file()).then_some(done)
+    serde_json::from_str(&fs::read_to_string(data.join("annotate.json")).ok()?).ok()
 }
 
 trait TableFile {
@@ -122,15 +154,6 @@ impl<R: store::Row> TableFile for R {
     fn table_file() -> String {
         format!("{}.parquet", R::TABLE)
     }
-}
-
-fn digest(path: &Path) -> anyhow::Result<String> {
-    let read = || -> std::io::Result<String> {
-        let mut hash = blake3::Hasher::new();
-        hash.update_reader(File::open(path)?)?;
-        Ok(hash.finalize().to_hex().to_string())
-    };
-    read().map_err(|e| anyhow::anyhow!("cannot read {}: {e}\nhint: `ingest` writes it", path.display()))
 }
 
 fn row_groups<R: store::Row>(path: &Path) -> anyhow::Result<usize> {
@@ -389,6 +412,45 @@ mod tests {
         }
         trajectories.finish().unwrap();
         steps.finish().unwrap();
+        let tables: Tables =
+            INGESTED.map(|name| (name.to_owned(), Made::of(&dir.join(name)).unwrap())).into_iter().collect();
+        let record = serde_json::json!({ "tables": tables });
+        fs::write(dir.join("ingest.json"), record.to_string()).unwrap();
+    }
+
+    /// Each makes other rows where nobody looks: half a record, a table of other data, one bit.
+    #[test]
+    fn what_is_not_what_was_annotated_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        dataset(dir);
+        annotate(dir, "o200k", 1).unwrap();
+        let good = ANNOTATED.map(|name| fs::read(dir.join(name)).unwrap());
+        let foreign = {
+            let mut rows: Vec<FeatureRow> = store::read(&dir.join("features.parquet")).unwrap();
+            rows.iter_mut().for_each(|row| row.tokens += 1);
+            let path = dir.join("foreign.parquet");
+            let mut writer = TableWriter::<FeatureRow>::create(&path, 1 << 20).unwrap();
+            writer.push(rows).unwrap();
+            writer.finish().unwrap();
+            fs::read(path).unwrap()
+        };
+        for bad in [foreign, vec![], {
+            let mut bad = good[0].clone();
+            bad[60] ^= 4;
+            bad
+        }] {
+            fs::write(dir.join("features.parquet"), bad).unwrap();
+            assert!(annotate(dir, "o200k", 1).unwrap().1);
+            assert!(ANNOTATED.map(|name| fs::read(dir.join(name)).unwrap()) == good);
+        }
+        fs::remove_file(dir.join("partners.parquet")).unwrap();
+        assert!(annotate(dir, "o200k", 1).unwrap().1);
+        assert!(!annotate(dir, "o200k", 1).unwrap().1);
+        // Nothing says any more what the tables are.
+        fs::remove_file(dir.join("ingest.json")).unwrap();
+        let error = format!("{:#}", annotate(dir, "o200k", 1).unwrap_err());
+        assert!(error.contains("ingest.json is missing"), "{error}");
     }
 
     #[test]

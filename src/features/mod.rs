@@ -17,7 +17,7 @@ pub mod turns;
 mod usage;
 mod words;
 
-pub use annotate::{Annotated, annotate};
+pub use annotate::{ANNOTATED, Annotated, INGESTED, annotate};
 pub use usage::Counted;
 
 use crate::store::FeatureRow;

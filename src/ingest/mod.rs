@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::formats::{self, Entry};
 use crate::lock::Lock;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
+use crate::vouch::{Made, Tables};
 
 mod input;
 mod jobs;
@@ -145,6 +146,8 @@ pub struct Report {
     pub named_for_nothing: Vec<String>,
     /// Records of logs that could not be read.
     pub lost_records: u64,
+    /// What was written, for those who read it.
+    pub tables: Tables,
     /// What stood in the folder before.
     #[serde(skip)]
     pub replaced: Option<Replaced>,
@@ -485,10 +488,15 @@ impl Output {
                 odd: f.n_odd,
             })
             .collect();
+        for name in TABLES.into_iter().filter(|name| *name != "ingest.json") {
+            let path = unfinished(&self.dir, name);
+            let made = Made::of(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            self.report.tables.insert(name.to_owned(), made);
+        }
         write_report(&self.dir, &self.report)?;
         let is_same = ["trajectories.parquet", "steps.parquet"]
             .iter()
-            .all(|name| is_same_file(&self.dir.join(name), &unfinished(&self.dir, name)).unwrap_or(false));
+            .all(|name| Made::of(&self.dir.join(name)).ok().as_ref() == self.report.tables.get(*name));
         // Without its report a dataset is not finished: it goes first and comes last.
         let was_there = std::fs::remove_file(self.dir.join("ingest.json")).is_ok();
         let mut removed = Vec::new();
@@ -509,19 +517,6 @@ impl Output {
         }
         Ok(self.report)
     }
-}
-
-/// Whether two files hold the same bytes.
-fn is_same_file(a: &Path, b: &Path) -> std::io::Result<bool> {
-    if std::fs::metadata(a)?.len() != std::fs::metadata(b)?.len() {
-        return Ok(false);
-    }
-    let digest = |path: &Path| -> std::io::Result<blake3::Hash> {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(File::open(path)?)?;
-        Ok(hasher.finalize())
-    };
-    Ok(digest(a)? == digest(b)?)
 }
 
 fn add_all(to: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {

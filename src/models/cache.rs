@@ -130,7 +130,7 @@ impl Store {
     }
 
     fn prepare(path: &Path) -> rusqlite::Result<Connection> {
-        let connection = Connection::open(path)?;
+        let mut connection = Connection::open(path)?;
         connection.busy_timeout(Duration::from_secs(60))?;
         connection.pragma_update(None, "auto_vacuum", "incremental")?;
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -143,6 +143,7 @@ impl Store {
              CREATE TABLE IF NOT EXISTS size (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL);
              INSERT OR IGNORE INTO size VALUES (1, 0);",
         )?;
+        seal_all(&mut connection)?;
         Ok(connection)
     }
 
@@ -197,8 +198,12 @@ impl Store {
                         if used + AGE < now {
                             old.push(*key);
                         }
-                        // What cannot be read is computed again.
-                        postcard::from_bytes(&bytes).ok().map(|answer| (answer, seconds))
+                        // What is damaged is computed again.
+                        let Some(bytes) = unsealed(key, &bytes) else {
+                            self.tell("it holds an answer that is damaged, which is asked again");
+                            return None;
+                        };
+                        postcard::from_bytes(bytes).ok().map(|answer| (answer, seconds))
                     }));
                 }
             }
@@ -282,6 +287,55 @@ fn evict(write: &Connection, mut bytes: i64, room: i64) -> rusqlite::Result<()> 
     }
     write.execute("UPDATE size SET bytes = ?", params![bytes])?;
     Ok(())
+}
+
+/// Bytes of the hash at the end of an answer.
+const SEAL: usize = 16;
+
+/// The hash of an answer together with the call that it belongs to: an answer in another's place is damaged, too.
+fn seal(key: &[u8], answer: &[u8]) -> [u8; SEAL] {
+    let hash = blake3::Hasher::new().update(key).update(answer).finalize();
+    std::array::from_fn(|i| hash.as_bytes()[i])
+}
+
+fn sealed(key: &[u8], mut answer: Vec<u8>) -> Vec<u8> {
+    let seal = seal(key, &answer);
+    answer.extend(seal);
+    answer
+}
+
+/// The answer without its hash; none if the two do not fit.
+fn unsealed<'a>(key: &[u8], bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let (answer, end) = bytes.split_last_chunk::<SEAL>()?;
+    (*end == seal(key, answer)).then_some(answer)
+}
+
+/// In a file of this version each answer ends in its hash.
+const SEALED: i64 = 1;
+
+/// Gives the answers of an older file their hashes, once.
+fn seal_all(connection: &mut Connection) -> rusqlite::Result<()> {
+    let version = |c: &Connection| c.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    if version(connection)? >= SEALED {
+        return Ok(());
+    }
+    let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it meanwhile.
+    if version(&write)? < SEALED {
+        let keys: Vec<Vec<u8>> = {
+            let mut select = write.prepare("SELECT key FROM answers")?;
+            select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?
+        };
+        for key in &keys {
+            let of = "SELECT answer FROM answers WHERE key = ?";
+            let answer: Vec<u8> = write.query_row(of, params![key], |row| row.get(0))?;
+            let sealed = sealed(key, answer);
+            write.execute("UPDATE answers SET answer = ? WHERE key = ?", params![sealed, key])?;
+        }
+        write.execute("UPDATE size SET bytes = bytes + ?", params![(keys.len() * SEAL) as i64])?;
+        write.pragma_update(None, "user_version", SEALED)?;
+    }
+    write.commit()
 }
 
 /// A model with a cache before it; without a store it only counts.
@@ -458,7 +512,7 @@ impl Model for Cached {
                     .zip(&answers)
                     .filter_map(|((key, _), outcome)| {
                         let answer = outcome.as_ref().ok()?;
-                        Some((*key, postcard::to_stdvec(answer).ok()?))
+                        Some((*key, sealed(key, postcard::to_stdvec(answer).ok()?)))
                     })
                     .collect();
                 store.keep(&entries, seconds);
@@ -811,6 +865,64 @@ mod tests {
         let bytes = std::fs::metadata(&path).unwrap().len();
         assert!((cap / 2..=cap).contains(&bytes), "{bytes}");
         assert!(store.bytes().unwrap() > 0);
+    }
+
+    /// Each bit of the answer and of its hash, one at a time: another answer never comes out.
+    #[test]
+    fn a_damaged_answer_is_asked_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(&folder.path().join("calls.sqlite"), 1 << 20).unwrap());
+        let (cached, asked) = model("one", Some(&store));
+        let calls = [embed("a"), embed("bb")];
+        let answers = cached.answer(&calls);
+        let key = cached.key(&calls[0]).unwrap();
+        let read = || -> Vec<u8> {
+            let select = "SELECT answer FROM answers WHERE key = ?";
+            lock(&store.connection).query_row(select, params![key.as_slice()], |row| row.get(0)).unwrap()
+        };
+        let write = |answer: &[u8]| {
+            let update = "UPDATE answers SET answer = ? WHERE key = ?";
+            lock(&store.connection).execute(update, params![answer, key.as_slice()]).unwrap();
+        };
+        let good = read();
+        for bit in (0..8 * good.len()).step_by(7) {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            write(&bad);
+            let before = asked.load(Ordering::Relaxed);
+            assert_eq!(cached.answer(&calls), answers, "bit {bit}");
+            assert_eq!(asked.load(Ordering::Relaxed), before + 1);
+            assert_eq!(read(), good);
+        }
+        // The answer to another call, with its own hash.
+        let other = cached.key(&calls[1]).unwrap();
+        let copy = "UPDATE answers SET answer = (SELECT answer FROM answers WHERE key = ?) WHERE key = ?";
+        lock(&store.connection).execute(copy, params![other.as_slice(), key.as_slice()]).unwrap();
+        assert_eq!(cached.answer(&calls), answers);
+    }
+
+    #[test]
+    fn answers_of_an_older_file_get_their_hashes_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls.sqlite");
+        let store = Arc::new(Store::open(&path, 1 << 20).unwrap());
+        let (cached, _) = model("one", Some(&store));
+        let calls: Vec<Call> = (0..20).map(|n| embed(&"x".repeat(n))).collect();
+        let answers = cached.answer(&calls);
+        let bytes = store.bytes().unwrap();
+        lock(&store.connection)
+            .execute_batch(
+                "UPDATE answers SET answer = substr(answer, 1, length(answer) - 16);
+                 UPDATE size SET bytes = bytes - 20 * 16; PRAGMA user_version = 0;",
+            )
+            .unwrap();
+        drop((cached, store));
+        for _ in 0..2 {
+            let store = Arc::new(Store::open(&path, 1 << 20).unwrap());
+            let (cached, asked) = model("one", Some(&store));
+            assert_eq!(cached.answer(&calls), answers);
+            assert_eq!((asked.load(Ordering::Relaxed), store.bytes().unwrap()), (0, bytes));
+        }
     }
 
     #[test]
