@@ -8,6 +8,7 @@
 pub mod annotations;
 pub mod cli;
 pub mod context;
+pub mod escape;
 pub mod experiment;
 pub mod features;
 pub mod formats;

@@ -872,6 +872,7 @@ const PAGE_ROWS: usize = 64;
 
 /// Writes one table; a row group is closed between trajectories, when it is large enough.
 pub struct TableWriter<R: Row> {
+    path: PathBuf,
     writer: ArrowWriter<File>,
     pending: Vec<R>,
     pending_bytes: usize,
@@ -901,8 +902,16 @@ impl<R: Row> TableWriter<R> {
                 .set_column_statistics_enabled(column, EnabledStatistics::None);
         }
         let properties = properties.build();
-        let writer = ArrowWriter::try_new(file, schema::<R>(), Some(properties))?;
-        Ok(TableWriter { writer, pending: Vec::new(), pending_bytes: 0, row_group_bytes, n_rows: 0 })
+        let writer = ArrowWriter::try_new(file, schema::<R>(), Some(properties))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(TableWriter {
+            path: path.to_owned(),
+            writer,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            row_group_bytes,
+            n_rows: 0,
+        })
     }
 
     /// Appends all rows of one trajectory (or of several).
@@ -921,8 +930,9 @@ impl<R: Row> TableWriter<R> {
     /// Closes the row group.
     pub fn end_row_group(&mut self) -> anyhow::Result<()> {
         if !self.pending.is_empty() {
-            self.writer.write(&batch(std::mem::take(&mut self.pending))?)?;
-            self.writer.flush()?;
+            let rows = batch(std::mem::take(&mut self.pending))?;
+            let written = self.writer.write(&rows).and_then(|()| self.writer.flush());
+            written.with_context(|| self.cannot())?;
             self.pending_bytes = 0;
         }
         Ok(())
@@ -931,9 +941,13 @@ impl<R: Row> TableWriter<R> {
     /// Writes what is left and the footer, and says how many rows the table has.
     pub fn finish(mut self) -> anyhow::Result<u64> {
         self.end_row_group()?;
-        self.writer.finish()?;
-        self.writer.inner_mut().sync_all()?;
+        self.writer.finish().with_context(|| self.cannot())?;
+        self.writer.inner_mut().sync_all().with_context(|| self.cannot())?;
         Ok(self.n_rows)
+    }
+
+    fn cannot(&self) -> String {
+        format!("cannot write {}", self.path.display())
     }
 }
 
@@ -1082,6 +1096,16 @@ mod tests {
         assert_eq!(row_groups::<FeatureRow>(&path).unwrap(), 2);
         assert_eq!(read_row_group::<FeatureRow>(&path, 1).unwrap(), rows[1]);
         assert_eq!(read::<FeatureRow>(&path).unwrap(), rows.concat());
+    }
+
+    /// Every write to this device fails as on a full disk.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_told_with_the_name_of_the_file() {
+        let mut writer = TableWriter::<StepKey>::create(Path::new("/dev/full"), 1).unwrap();
+        let pushed = writer.push([StepKey { trajectory: "x".repeat(1 << 20) }]);
+        let error = pushed.and_then(|()| writer.finish().map(drop)).unwrap_err();
+        assert!(format!("{error:#}").starts_with("cannot write /dev/full: "), "{error:#}");
     }
 
     #[test]

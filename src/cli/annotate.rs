@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::{ExitStatus, Output, count, print};
+use crate::escape;
 use crate::features::{self, Counted};
 
 /// Compute tokens, atoms, actions and partner trajectories of a dataset
@@ -28,14 +29,14 @@ pub struct Args {
 
 /// Runs the subcommand; says on stderr what was done.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let (annotated, fresh) = features::annotate(&args.data, &args.tokenizer, args.threads)?;
+    let (annotated, fresh) = features::annotate(&args.data, &args.tokenizer, super::threads(args.threads))?;
     if output.json {
-        print(&(serde_json::to_string_pretty(&annotated)? + "\n"))?;
+        print(&(escape::json(&annotated)?))?;
     }
     if !output.quiet {
         let done = if fresh { "annotated" } else { "already annotated:" };
         let n_atoms: u64 = annotated.n_atoms.values().sum();
-        eprintln!(
+        super::tell(&format!(
             "{done} {}, {}, {} ({}), {}, {}",
             count(annotated.n_trajectories, "trajectory"),
             count(annotated.n_steps, "step"),
@@ -43,15 +44,15 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             annotated.tokenizer,
             count(n_atoms, "atom"),
             count(annotated.n_partners, "partner")
-        );
+        ));
         if let Some(line) = usage_line(&annotated.usage) {
-            eprintln!("{line}");
+            super::tell(&line);
         }
         if annotated.n_tokenizer_failures > 0 {
-            eprintln!(
+            super::tell(&format!(
                 "warning: {} could not be encoded, counted one token a character",
                 count(annotated.n_tokenizer_failures, "text")
-            );
+            ));
         }
     }
     Ok(ExitStatus::Done)

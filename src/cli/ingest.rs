@@ -1,9 +1,9 @@
 //! `trajpress ingest`: logs into the tables of a dataset.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::escape;
 use crate::formats;
 use crate::ingest::{self, Options, Progress, Report};
 
@@ -29,9 +29,9 @@ pub struct Args {
     /// Read all files as this format instead of telling it by content
     #[arg(long, default_value = "auto", value_name = "NAME")]
     format: String,
-    /// Threads that read [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    /// Read with N threads; 0 is all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
     /// Exit with 1 also where a file found in a folder is unreadable, no log, or gives no run
     #[arg(long)]
     strict: bool,
@@ -39,42 +39,51 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let options = Options {
         inputs: args.logs.clone(),
         out: args.out.clone(),
         format: (args.format != "auto").then(|| args.format.clone()),
-        threads: args.threads.unwrap_or(cores).max(1),
+        threads: super::threads(args.threads),
     };
     let start = Instant::now();
     let mut meter = Meter::new(output.quiet);
     let report = ingest::ingest(&options, &mut |p| meter.show(|| reading(&p), p.bytes_done, p.bytes))?;
     meter.clear();
     if output.json {
-        let mut out = std::io::stdout().lock();
-        serde_json::to_writer_pretty(&mut out, &report)?;
-        writeln!(out)?;
+        super::print(&escape::json(&report)?)?;
     }
     if !output.quiet {
-        eprint!("{}", table(&report, start.elapsed()));
-        eprint!("{}", told_by_name(&report, &options.out.join("ingest.json").display().to_string()));
+        super::tell(table(&report, start.elapsed()).trim_end());
+        let named = told_by_name(&report, &options.out.join("ingest.json").display().to_string());
+        if !named.is_empty() {
+            super::tell(named.trim_end());
+        }
         if let Some(replaced) = &report.replaced {
             let data = options.out.display();
             if replaced.is_same {
-                eprintln!("the dataset in {data} was replaced by the same tables");
+                super::tell(&format!("the dataset in {data} was replaced by the same tables"));
             } else {
-                eprintln!("the dataset in {data} was replaced");
+                super::tell(&format!("the dataset in {data} was replaced"));
             }
             if !replaced.removed.is_empty() {
-                eprintln!("removed, since made for the tables before: {}", replaced.removed.join(", "));
+                super::tell(&format!(
+                    "removed, since made for the tables before: {}",
+                    replaced.removed.join(", ")
+                ));
             }
         }
         if report.rejects > 0 {
-            eprintln!("what could not be read stands in {}", options.out.join("rejects.jsonl").display());
+            super::tell(&format!(
+                "what could not be read stands in {}",
+                options.out.join("rejects.jsonl").display()
+            ));
         }
         if report.trajectories == 0 {
             let known: Vec<&str> = formats::ALL.iter().map(|e| e.name).collect();
-            eprintln!("no trajectory was found\nhint: formats that can be read: {}", known.join(", "));
+            super::tell(&format!(
+                "no trajectory was found\nhint: formats that can be read: {}",
+                known.join(", ")
+            ));
         }
     }
     Ok(if is_done(&report, args.strict) { ExitStatus::Done } else { ExitStatus::Failed })

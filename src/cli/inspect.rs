@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::using::Using;
-use super::{ExitStatus, Output, acts, catalogue, count, print};
+use super::{ExitStatus, Output, catalogue, count, print};
 use crate::context::{Block, Content};
+use crate::escape;
 use crate::experiment::cell::recipe;
 use crate::experiment::plan::Readers;
 use crate::experiment::replay::{Event, Observer, Run, replay};
@@ -78,7 +79,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         let model = model.and_then(|name| opened.get(&name).cloned());
         super::timeline::write(&log, model.as_deref(), path)?;
         if !output.quiet {
-            eprintln!("timeline in {}", path.display());
+            super::tell(&format!("timeline in {}", path.display()));
         }
         return Ok(ExitStatus::Done);
     }
@@ -104,7 +105,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     if let Some(path) = &args.tiers {
         super::tiers::write(&log, &variant.label, &run, path)?;
         if !output.quiet {
-            eprintln!("tier map in {}", path.display());
+            super::tell(&format!("tier map in {}", path.display()));
         }
         return Ok(ExitStatus::Done);
     }
@@ -157,7 +158,7 @@ fn line(text: &str, width: usize) -> String {
         .take(width)
         .flat_map(|c| match c {
             '\n' => vec!['\u{23ce}'],
-            c if acts(c) => c.escape_default().collect(),
+            c if escape::acts(c) => c.escape_default().collect(),
             c => vec![c],
         })
         .collect();
@@ -176,11 +177,7 @@ fn show_steps(log: &Log, width: usize, output: Output) -> anyhow::Result<ExitSta
             .zip(&log.tokens)
             .map(|(s, tokens)| json!({"turn": s.turn, "segment": s.segment, "role": s.role, "kind": s.kind, "tokens": tokens, "text": s.text}))
             .collect();
-        print(
-            &(serde_json::to_string_pretty(
-                &json!({"trajectory": t.id, "source": t.source, "steps": steps}),
-            )? + "\n"),
-        )?;
+        print(&(escape::json(&json!({"trajectory": t.id, "source": t.source, "steps": steps}))?))?;
         return Ok(ExitStatus::Done);
     }
     let tokens: u64 = log.tokens.iter().map(|&n| u64::from(n)).sum();
@@ -219,7 +216,7 @@ fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::
                 })
             })
             .collect();
-        print(&(serde_json::to_string_pretty(&json!({"variant": label, "events": events}))? + "\n"))?;
+        print(&(escape::json(&json!({"variant": label, "events": events}))?))?;
         return Ok(ExitStatus::Done);
     }
     let mut text = format!(
@@ -266,7 +263,7 @@ fn show_event(
             "items": event.work.items.iter().map(item).collect::<Vec<_>>(),
             "flags": flags(event),
         });
-        print(&(serde_json::to_string_pretty(&rows)? + "\n"))?;
+        print(&(escape::json(&rows)?))?;
         return Ok(ExitStatus::Done);
     }
     let mut text = format!("before turn {}, scope {}..{}\n", event.turn, event.turns.start, event.turns.end);

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{ExitStatus, Output, columns, models, print};
+use crate::escape;
 
 /// List the strategies, triggers, scorers, formats or models that this version knows
 #[derive(Debug, clap::Args)]
@@ -54,7 +55,7 @@ struct Item {
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let items = items(args)?;
     print(&match output.json {
-        true => serde_json::to_string_pretty(&items)? + "\n",
+        true => escape::json(&items)?,
         false => text(&items),
     })?;
     Ok(ExitStatus::Done)

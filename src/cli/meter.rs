@@ -40,13 +40,13 @@ impl Meter {
         self.last = Instant::now();
         let rate = done as f64 / self.start.elapsed().as_secs_f64();
         let left = total.saturating_sub(done) as f64 / rate.max(1.0);
-        eprintln!(
+        super::tell(&format!(
             "{}, {}/{}, {:.1} MB/s, about {left:.0} s left",
             doing(),
             DecimalBytes(done),
             DecimalBytes(total),
             rate / 1e6
-        );
+        ));
     }
 
     pub(super) fn clear(&self) {

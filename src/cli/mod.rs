@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::escape;
+
 pub mod annotate;
 pub mod ingest;
 pub mod inspect;
@@ -90,7 +92,10 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are told this way too; a broken pipe is no failure.
-            let _ = error.print();
+            match error.use_stderr() {
+                true => tell(error.to_string().trim_end()),
+                false => drop(error.print()),
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
@@ -99,7 +104,7 @@ pub fn main() -> ExitCode {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitStatus::Done.into(),
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {error:#}");
+            tell(&format!("error: {error:#}"));
             ExitStatus::Unusable.into()
         }
     }
@@ -128,17 +133,48 @@ fn log_to_stderr(quiet: bool) {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| Teller)
+        // An error of writing has nowhere to be told.
+        .log_internal_errors(false)
         .with_ansi(false)
         .without_time()
         .with_target(false)
         .init();
 }
 
+/// Says something on stderr: nothing of a log acts there, and that nobody can read it is no failure.
+fn tell(text: &str) {
+    let _ = io::stderr().write_all((escape::lines(text) + "\n").as_bytes());
+}
+
+/// Lines of the log on stderr, told in the same way.
+struct Teller;
+
+impl io::Write for Teller {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        tell(String::from_utf8_lossy(bytes).trim_end_matches('\n'));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How many threads `--threads` asks for: 0 is one a core, and there is an end to what a machine can start.
+fn threads(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n.min(MOST_THREADS),
+    }
+}
+
+const MOST_THREADS: usize = 1024;
+
 /// Writes to stdout; an error, a broken pipe among them, goes up instead of being a panic.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(escape::lines(text).as_bytes())?;
     Ok(out.flush()?)
 }
 
@@ -184,12 +220,6 @@ fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Whether a character of a log does something to a terminal, rather than be shown: control characters, and those that turn the
-/// direction of what follows.
-fn acts(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +227,12 @@ mod tests {
     #[test]
     fn arguments_are_sound() {
         <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn zero_threads_are_all_cores() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        assert_eq!([threads(0), threads(3), threads(usize::MAX)], [cores, 3, MOST_THREADS]);
     }
 
     #[test]

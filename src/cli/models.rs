@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::meter::Meter;
 use super::{ExitStatus, Output, columns, print};
+use crate::escape;
 use crate::models::Model as _;
 use crate::models::catalogue::{Catalogue, DEFAULT_SET, Named, Role, is_path};
 use crate::models::fetch;
@@ -212,19 +213,19 @@ fn fetch_all(models: &[Named], folder: &Folder, output: Output) -> anyhow::Resul
                 ..Row::new(&entry.name, State::Ok(fetched.model))
             },
             Err(error) => {
-                eprintln!("error: {error:#}");
+                super::tell(&format!("error: {error:#}"));
                 Row { state: "failed", licence, ..Row::new(&entry.name, State::Wrong(format!("{error:#}"))) }
             }
         });
     }
     if output.json {
-        print(&(serde_json::to_string_pretty(&rows)? + "\n"))?;
+        print(&(escape::json(&rows)?))?;
     } else if !output.quiet {
         let lines = rows.iter().filter(|r| r.state != "failed").map(|r| {
             let [name, state, size, place] = <[String; 4]>::try_from(r.line()).unwrap_or_default();
             vec![name, state, size, r.licence.clone().unwrap_or_default(), place]
         });
-        eprint!("{}", columns(&lines.collect::<Vec<_>>()));
+        super::tell(columns(&lines.collect::<Vec<_>>()).trim_end());
     }
     let failed = rows.iter().any(|r| r.state == "failed");
     Ok(if failed { ExitStatus::Failed } else { ExitStatus::Done })
@@ -271,7 +272,7 @@ fn check_all(
         rows.push(Row::new(path, state));
     }
     print(&match output.json {
-        true => serde_json::to_string_pretty(&rows)? + "\n",
+        true => escape::json(&rows)?,
         false => columns(&rows.iter().map(Row::line).collect::<Vec<_>>()),
     })?;
     if rows.iter().all(|r| r.state == "ok") {
@@ -281,7 +282,7 @@ fn check_all(
     let bad = rows.iter().filter(|r| r.state != "ok" && is_file(&r.name));
     let bad: Vec<&str> = bad.map(|r| r.name.as_str()).collect();
     if !bad.is_empty() && !output.quiet {
-        eprintln!("hint: `trajpress models fetch {}`", bad.join(" "));
+        super::tell(&format!("hint: `trajpress models fetch {}`", bad.join(" ")));
     }
     Ok(ExitStatus::Failed)
 }
@@ -342,7 +343,7 @@ fn bench_all(
     let names = catalogue.pick(&names)?.into_iter().map(|model| model.name().to_owned());
     for name in paths.into_iter().chain(names) {
         if !output.quiet {
-            eprintln!("{name}: measuring ...");
+            super::tell(&format!("{name}: measuring ..."));
         }
         let server = match is_path(&name) {
             true => None,
@@ -357,7 +358,7 @@ fn bench_all(
         });
     }
     print(&match output.json {
-        true => serde_json::to_string_pretty(&lines)? + "\n",
+        true => escape::json(&lines)?,
         false => bench_table(&lines),
     })?;
     Ok(ExitStatus::Done)

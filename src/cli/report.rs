@@ -44,6 +44,7 @@ pub struct Args {
 
 /// Runs the command: paths of the files written go to stdout, remarks to stderr.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    check_threads(std::env::var("POLARS_MAX_THREADS").ok().as_deref())?;
     let out = args.out.clone().unwrap_or_else(|| args.run.join("report"));
     let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
     let options =
@@ -57,16 +58,27 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let written = crate::report::write(&args.run, &out, &options)?;
     if success.is_none() {
-        eprintln!(
+        super::tell(&format!(
             "{}: no _SUCCESS, so nothing says that these tables are whole and of one run",
             args.run.display()
-        );
+        ));
     }
     for remark in &written.remarks {
-        eprintln!("{remark}");
+        super::tell(&remark);
     }
     let paths: String = written.files.iter().map(|path| format!("{}\n", path.display())).collect();
     super::print(&paths)
+}
+
+/// polars, which reads the rows, takes this from the environment and panics where it is no number of threads.
+fn check_threads(polars: Option<&str>) -> anyhow::Result<()> {
+    let is_number = |text: &str| text.parse::<usize>().is_ok_and(|n| (1..=super::MOST_THREADS).contains(&n));
+    anyhow::ensure!(
+        polars.is_none_or(is_number),
+        "POLARS_MAX_THREADS is `{}`, which is no number of threads\nhint: unset it, or set it to 1 or more",
+        polars.unwrap_or_default()
+    );
+    Ok(())
 }
 
 /// What the catalogues hold, for claims to name.
@@ -78,5 +90,17 @@ fn names() -> Names {
         triggers: owned(&mut crate::triggers::ALL.iter().map(|e| e.name)),
         metrics: owned(&mut crate::scorers::ALL.iter().copied().flatten().map(|e| e.name)),
         formats: owned(&mut read.chain(crate::formats::NOT_READ.iter().map(|(name, _)| *name))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_polars_are_checked_before_it_is_asked() {
+        assert!([None, Some("1"), Some("8")].into_iter().all(|n| check_threads(n).is_ok()));
+        let wrong = ["0", "", "-1", "x", "99999999999999999999"];
+        assert!(wrong.into_iter().all(|n| check_threads(Some(n)).is_err()));
     }
 }

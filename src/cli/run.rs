@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
+use crate::escape;
 use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::demand::demand;
 use crate::experiment::run::{Overview, check_out, overview, select};
@@ -85,10 +86,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 fn threads(args: &Args) -> usize {
-    match args.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        n => n,
-    }
+    super::threads(args.threads)
 }
 
 /// Runs the command; the tables are in the folder, the summary goes to stderr.
@@ -128,13 +126,11 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         let size = overview(&plan, &data, args.out.as_deref(), &options)?;
         let asked = demands(&plan, &data, args, &options)?;
         print(&match output.json {
-            true => {
-                serde_json::to_string_pretty(&json!({
-                    "variants": plan.variants,
-                    "size": size,
-                    "models": asked,
-                }))? + "\n"
-            }
+            true => escape::json(&json!({
+                "variants": plan.variants,
+                "size": size,
+                "models": asked,
+            }))?,
             false => listing(&plan, &size) + &asked.iter().map(Asked::line).collect::<String>(),
         })?;
         return Ok(ExitStatus::Done);
@@ -152,14 +148,14 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         Ok(rows)
     })?;
     if !output.quiet {
-        eprintln!("{}", summary(&outcome, &out.display().to_string()));
+        super::tell(&summary(&outcome, &out.display().to_string()));
         for line in opened.summary() {
-            eprintln!("{line}");
+            super::tell(&line);
         }
-        asked.lock().unwrap_or_else(PoisonError::into_inner).line().inspect(|line| eprintln!("{line}"));
+        asked.lock().unwrap_or_else(PoisonError::into_inner).line().inspect(|line| super::tell(&line));
     }
     if output.json {
-        print(&(serde_json::to_string_pretty(&outcome)? + "\n"))?;
+        print(&(escape::json(&outcome)?))?;
     }
     Ok(match outcome.is_clean() && opened.failed() == 0 {
         true => ExitStatus::Done,
@@ -217,10 +213,10 @@ fn annotate(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::
             args.experiment.display()
         );
     }
-    let (annotated, fresh) = features::annotate(folder, &plan.tokenizer, args.threads)?;
+    let (annotated, fresh) = features::annotate(folder, &plan.tokenizer, threads(args))?;
     if fresh && !output.quiet {
         let trajectories = count(annotated.n_trajectories, "trajectory");
-        eprintln!("annotated {trajectories}, {}", count(annotated.n_steps, "step"));
+        super::tell(&format!("annotated {trajectories}, {}", count(annotated.n_steps, "step")));
     }
     Ok(())
 }

@@ -76,8 +76,13 @@ fn map(log: &Log, label: &str, run: &Run) -> anyhow::Result<TierMap> {
             tier: Tier::Recalled,
         }));
     }
-    let task: String =
-        t.task_id.as_deref().unwrap_or(&t.id).chars().map(|c| if super::acts(c) { ' ' } else { c }).collect();
+    let task: String = t
+        .task_id
+        .as_deref()
+        .unwrap_or(&t.id)
+        .chars()
+        .map(|c| if crate::escape::acts(c) { ' ' } else { c })
+        .collect();
     let agent = t.agent.as_deref().unwrap_or(&t.format);
     let title = format!("{agent}, {task} ({} turns)", t.n_turns());
     Ok(TierMap { title, subtitle: label.to_owned(), turns: t.n_turns(), bands })

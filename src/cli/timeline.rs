@@ -53,7 +53,7 @@ fn timeline(log: &Log, model: Option<&dyn Model>) -> anyhow::Result<Timeline> {
 
 /// Text of a log without control characters.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if super::acts(c) { ' ' } else { c }).collect()
+    text.chars().map(|c| if crate::escape::acts(c) { ' ' } else { c }).collect()
 }
 
 fn turn(turn: usize, look: Look) -> Span {

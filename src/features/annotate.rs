@@ -16,6 +16,7 @@ use super::partners::{Candidate, Interner, partners};
 use super::tokens::Tokenizer;
 use super::usage::{Counted, Sessions};
 use super::{FEATURES_VERSION, atoms, rows, usage};
+use crate::escape;
 use crate::lock::Lock;
 use crate::store::{
     self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow, UsageRow,
@@ -104,7 +105,7 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
         let made = Made::of(&data.join(name)).with_context(|| format!("cannot read {name}"))?;
         annotated.tables.insert(name.to_owned(), made);
     }
-    let json = serde_json::to_string_pretty(&annotated).context("annotate.json")? + "\n";
+    let json = escape::json(&annotated).context("annotate.json")?;
     publish(&data.join("annotate.json"), |path| Ok(fs::write(path, &json)?))?;
     Ok((annotated, true))
 }

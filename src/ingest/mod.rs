@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::Serialize;
 
+use crate::escape;
 use crate::formats::{self, Entry};
 use crate::lock::Lock;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
@@ -343,8 +344,8 @@ impl Output {
         for reject in &part.rejects {
             let row =
                 Reject { path: name, line: reject.line, byte_offset: reject.offset, reason: &reject.reason };
-            serde_json::to_writer(&mut self.rejects, &row)?;
-            self.rejects.write_all(b"\n")?;
+            writeln!(self.rejects, "{}", escape::json_line(&row)?)
+                .with_context(|| cannot_write(&self.dir, "rejects.jsonl"))?;
         }
         self.report.rejects += part.rejects.len() as u64;
         self.file.rejects += part.rejects.len() as u64;
@@ -447,8 +448,8 @@ impl Output {
             }
         }
         file.format = format.to_owned();
-        serde_json::to_writer(&mut self.files, &file)?;
-        self.files.write_all(b"\n")?;
+        writeln!(self.files, "{}", escape::json_line(&file)?)
+            .with_context(|| cannot_write(&self.dir, "files.jsonl"))?;
         self.report.files += 1;
         self.report.bytes += file.bytes;
         if has_reader {
@@ -471,8 +472,8 @@ impl Output {
         self.report.dataset = self.dataset.finalize().to_hex()[..32].to_owned();
         self.trajectories.finish()?;
         self.steps.finish()?;
-        self.rejects.flush()?;
-        self.files.flush()?;
+        self.rejects.flush().with_context(|| cannot_write(&self.dir, "rejects.jsonl"))?;
+        self.files.flush().with_context(|| cannot_write(&self.dir, "files.jsonl"))?;
         if self.labels.has_verdicts() {
             join_labels(&self.dir, &mut self.labels, &mut self.report)?;
         }
@@ -517,6 +518,10 @@ impl Output {
         }
         Ok(self.report)
     }
+}
+
+fn cannot_write(dir: &Path, name: &str) -> String {
+    format!("cannot write {}", unfinished(dir, name).display())
 }
 
 fn add_all(to: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {
@@ -570,16 +575,17 @@ fn join_labels(dir: &Path, labels: &mut Labels, report: &mut Report) -> anyhow::
 /// Writes `ingest.json`: the report, then a line for each file.
 fn write_report(dir: &Path, report: &Report) -> anyhow::Result<()> {
     let path = unfinished(dir, "ingest.json");
-    let mut out =
-        BufWriter::new(File::create(&path).with_context(|| format!("cannot write {}", path.display()))?);
-    let text = serde_json::to_string_pretty(report)?;
-    let body = text.strip_suffix("\n}").context("a report is an object")?;
-    write!(out, "{body},\n  \"by_file\": [")?;
-    let files = std::io::BufReader::new(File::open(unfinished(dir, "files.jsonl"))?);
-    for (i, line) in std::io::BufRead::lines(files).enumerate() {
-        write!(out, "{}\n    {}", if i == 0 { "" } else { "," }, line?)?;
-    }
-    out.write_all(b"\n  ]\n}\n")?;
-    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
-    Ok(())
+    let text = escape::json(report)?;
+    let body = text.strip_suffix("\n}\n").context("a report is an object")?;
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(&path)?);
+        write!(out, "{body},\n  \"by_file\": [")?;
+        let files = std::io::BufReader::new(File::open(unfinished(dir, "files.jsonl"))?);
+        for (i, line) in std::io::BufRead::lines(files).enumerate() {
+            write!(out, "{}\n    {}", if i == 0 { "" } else { "," }, line?)?;
+        }
+        out.write_all(b"\n  ]\n}\n")?;
+        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
 }

@@ -14,6 +14,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontDesc, FontFamily, FontStyle, ShapeStyle, TextStyle, register_font};
 
+use crate::escape;
+
 /// As the SVG names it.
 const FAMILY: &str = "Arimo, Liberation Sans, Arial, Helvetica, sans-serif";
 const REGULAR: &[u8] = include_bytes!("fonts/Arimo-Regular.ttf");
@@ -111,7 +113,7 @@ impl Canvas {
         }
         let pixels = format!("width=\"{}\" height=\"{}\"", size.0, size.1);
         let paper = format!("width=\"{}pt\" height=\"{}pt\" role=\"img\"", self.width, self.height);
-        let title = self.title.replace('&', "&amp;").replace('<', "&lt;");
+        let title = escape::xml(&self.title);
         // Browsers take the font from here; other viewers fall back on the family's list.
         let font = base64(REGULAR);
         let head = format!(
@@ -145,7 +147,7 @@ impl Canvas {
         let text = match path.extension().and_then(|e| e.to_str()) {
             Some("png") => return self.png(path),
             Some("svg") => self.svg()?,
-            Some("json") => serde_json::to_string_pretty(shown)? + "\n",
+            Some("json") => escape::json(shown)?,
             _ => anyhow::bail!("{} ends in none of .svg, .png and .json", path.display()),
         };
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
@@ -198,7 +200,7 @@ impl Canvas {
                         .color(&colour)
                         .pos(Pos::new(h_pos, VPos::Top));
                     backend
-                        .draw_text(text, &style, at(&(*x, y - fit.baseline * size)))
+                        .draw_text(&escape::drawn(text), &style, at(&(*x, y - fit.baseline * size)))
                         .context("cannot draw")?;
                 }
             }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::pages::{Page, shown};
 use super::summary::{Summary, VariantSummary, metric};
 use super::tables::{Table, fixed, markdown};
+use crate::escape;
 
 impl Summary {
     /// The tables for a reader who has seen nothing else of the project.
@@ -21,11 +22,12 @@ impl Summary {
         )
         .expect("a String takes every write");
         for remark in &self.remarks {
-            writeln!(out, "**Note:** {remark}.\n").expect("a String takes every write");
+            writeln!(out, "**Note:** {}.\n", escape::markdown(remark)).expect("a String takes every write");
         }
         out += &self.main_table();
         out += "\n";
-        let twins: Vec<String> = self.twins().iter().map(|labels| labels.join(" = ")).collect();
+        let twins: Vec<String> =
+            self.twins().iter().map(|labels| escape::markdown(&labels.join(" = "))).collect();
         if !twins.is_empty() {
             writeln!(out, "**Note:** these variants made the same compressions: {}.\n", twins.join("; "))
                 .expect("a String takes every write");
@@ -81,7 +83,7 @@ impl Summary {
             let shown = Table { name: table.name, columns: columns.cloned().collect() };
             out += &shown.docs();
         }
-        out
+        escape::page(&out)
     }
 
     fn main_table(&self) -> String {
@@ -187,7 +189,7 @@ fn other_tables(pages: &[(&str, Result<Page, String>)]) -> String {
     for (name, page) in pages {
         match page {
             Ok(page) => writeln!(out, "- [{name}]({name}.md): {}", page.gist),
-            Err(reason) => writeln!(out, "- {name}: not written, because {reason}"),
+            Err(reason) => writeln!(out, "- {name}: not written, because {}", escape::markdown(reason)),
         }
         .expect("a String takes every write");
     }

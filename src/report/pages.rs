@@ -2,6 +2,7 @@
 
 use super::bootstrap::Estimate;
 use super::tables::{Table, fixed, markdown};
+use crate::escape;
 
 /// A table with the words that belong to it.
 pub(super) struct Page {
@@ -48,7 +49,7 @@ impl Page {
             out += &format!("\nThe first {SHOWN} of {n_rows} rows; all are in {name}.csv.\n");
         }
         out += &format!("\n{}\n\n## Columns of {name}.csv and {name}.parquet\n\n", self.notes);
-        out + &self.table.docs()
+        escape::page(&(out + &self.table.docs()))
     }
 }
 

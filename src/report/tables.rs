@@ -16,6 +16,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
+use crate::escape;
 use crate::store::SCHEMA_VERSION;
 
 /// The cells of a column.
@@ -91,7 +92,7 @@ impl Table {
 
     /// RFC 4180, `\n` at line ends; null is an empty field.
     pub(super) fn csv(&self) -> String {
-        let names: Vec<String> = self.columns.iter().map(|c| csv_field(&c.name)).collect();
+        let names: Vec<String> = self.columns.iter().map(|c| escape::csv(&c.name)).collect();
         let mut out = names.join(",") + "\n";
         for row in 0..self.n_rows() {
             for (i, column) in self.columns.iter().enumerate() {
@@ -99,7 +100,7 @@ impl Table {
                     out.push(',');
                 }
                 match &column.cells {
-                    Cells::Text(v) => out += &v[row].as_deref().map_or_else(String::new, csv_field),
+                    Cells::Text(v) => out += &v[row].as_deref().map_or_else(String::new, escape::csv),
                     Cells::Count(v) => out += &v[row].map_or_else(String::new, |n| n.to_string()),
                     Cells::Flag(v) => out += if v[row] { "true" } else { "false" },
                     Cells::Number(v, decimals) => {
@@ -148,18 +149,19 @@ impl Table {
             .set_created_by("trajpress".to_owned())
             .build();
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        let mut writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
-        writer.write(&RecordBatch::try_new(schema, arrays)?)?;
-        writer.close()?;
-        Ok(())
+        let write = || {
+            let mut writer = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
+            writer.write(&RecordBatch::try_new(schema, arrays)?)?;
+            writer.close().map(drop)
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
-/// A Markdown table; `|` in a cell is escaped. Columns after the first are right-aligned.
+/// A Markdown table; cells are escaped. Columns after the first are right-aligned.
 pub(super) fn markdown(header: &[&str], rows: &[Vec<String>]) -> String {
-    let escape = |cell: &str| cell.replace('|', "\\|").replace(['\n', '\r'], " ");
     let width = |column: usize| {
-        let cells = rows.iter().map(|r| escape(&r[column]).chars().count());
+        let cells = rows.iter().map(|r| escape::markdown(&r[column]).chars().count());
         cells.chain([header[column].chars().count(), 3]).max().expect("a header has a length")
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
@@ -179,7 +181,7 @@ pub(super) fn markdown(header: &[&str], rows: &[Vec<String>]) -> String {
             .map(|(i, &w)| if i == 0 { "-".repeat(w) } else { format!("{}:", "-".repeat(w - 1)) }),
     );
     for row in rows {
-        out += &line(&mut row.iter().map(|c| escape(c)));
+        out += &line(&mut row.iter().map(|c| escape::markdown(c)));
     }
     out
 }
@@ -190,14 +192,6 @@ pub(super) fn fixed(x: f64, decimals: usize) -> String {
     match text.strip_prefix('-') {
         Some(rest) if rest.chars().all(|c| c == '0' || c == '.') => rest.to_owned(),
         _ => text,
-    }
-}
-
-fn csv_field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
     }
 }
 

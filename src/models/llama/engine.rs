@@ -300,7 +300,10 @@ impl<'m> Engine<'m> {
     fn decode(&mut self) {
         (self.alive)();
         if let Err(error) = self.context.decode(&mut self.batch) {
-            eprintln!("error: llama.cpp could not decode: {error}");
+            let _ = std::io::Write::write_all(
+                &mut std::io::stderr(),
+                format!("error: llama.cpp could not decode: {error}\n").as_bytes(),
+            );
             std::process::exit(1);
         }
     }

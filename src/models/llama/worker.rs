@@ -26,7 +26,7 @@ use super::{Kind, Options};
 pub fn run() -> anyhow::Result<()> {
     // A context without its thread would keep its calls waiting: its panic ends the worker, which is noticed.
     std::panic::set_hook(Box::new(|panic| {
-        eprintln!("error: {panic}");
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("error: {panic}\n").as_bytes());
         std::process::exit(101);
     }));
     let mut from = io::stdin().lock();
