@@ -32,14 +32,14 @@ pub struct Counted {
 }
 
 /// The calls of a trajectory, from its steps and their features.
-pub fn calls(steps: &[Step], features: &[FeatureRow], tokenizer: &Tokenizer) -> Vec<Call> {
+pub(super) fn calls(steps: &[Step], features: &[FeatureRow], tokenizer: &Tokenizer) -> Vec<Call> {
     let tokens: Vec<u32> = features.iter().map(|row| row.tokens).collect();
     usage::calls(steps, &tokens, |text| tokenizer.count(text))
 }
 
 /// Sessions in the order of the data.
 #[derive(Default)]
-pub struct Sessions(Vec<Session>);
+pub(super) struct Sessions(Vec<Session>);
 
 struct Session {
     trajectory: String,
@@ -55,7 +55,7 @@ enum Calls {
 
 impl Sessions {
     /// Adds a trajectory; one without calls is none.
-    pub fn add(&mut self, trajectory: &str, model: Option<u32>, calls: Vec<Call>) {
+    pub(super) fn add(&mut self, trajectory: &str, model: Option<u32>, calls: Vec<Call>) {
         if calls.is_empty() {
             return;
         }
@@ -67,7 +67,7 @@ impl Sessions {
     }
 
     /// The rows of all sessions, and what they add up to.
-    pub fn rows(self) -> (Vec<UsageRow>, Counted) {
+    pub(super) fn rows(self) -> (Vec<UsageRow>, Counted) {
         let mut of_models: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for session in &self.0 {
             if let (Some(model), Calls::Fitted(fit)) = (session.model, &session.calls) {

@@ -200,7 +200,7 @@ impl Constraint {
 #[derive(Clone, Copy, Default)]
 pub struct Beside<'a> {
     /// The words of the log: a statement of them is a quotation, and nothing that its writer changed.
-    pub log: Option<&'a Runs>,
+    pub(super) log: Option<&'a Runs>,
     /// All constraints of the run, this one too: what is quoted of one says nothing of another.
     pub quoted: &'a [&'a Constraint],
     /// Those of them that are in force: a statement that is nearer to one of them is about that one.
