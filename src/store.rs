@@ -1103,7 +1103,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_with_the_name_of_the_file() {
         let mut writer = TableWriter::<StepKey>::create(Path::new("/dev/full"), 1).unwrap();
-        let pushed = writer.push([StepKey { trajectory: "x".repeat(1 << 20) }]);
+        let pushed = writer.push([StepKey { trajectory: "x".repeat(1 << 20), edit_from: None }]);
         let error = pushed.and_then(|()| writer.finish().map(drop)).unwrap_err();
         assert!(format!("{error:#}").starts_with("cannot write /dev/full: "), "{error:#}");
     }

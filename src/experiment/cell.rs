@@ -835,7 +835,7 @@ mod tests {
         }
         log.trajectory.steps[2].usage =
             Some(crate::trajectory::Usage { input: 520, cache_write: Some(9), ..Default::default() });
-        Prepared::new(log, &[3])
+        Prepared::new(log, &[3], &Tokenizer::load("o200k").unwrap()).unwrap()
     }
 
     #[test]
