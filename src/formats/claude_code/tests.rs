@@ -446,9 +446,9 @@ fn branches_that_were_left_are_left_out() {
         ["0 2 user message redis", "0 2 agent action F", "0 2 tool observation installed"]
     );
     assert_eq!(losses.0["line of an abandoned branch left out"], 6);
-    // One that names a line above both says that both were left.
-    let above = r#"{"type":"last-prompt","leafUuid":"2","sessionId":"s1"}"#.to_owned();
-    assert_eq!(outline(&run(&[&lines[..], &[above]].concat()).0).len(), 2);
+    // One that lags behind leaves nothing.
+    let lags = r#"{"type":"last-prompt","leafUuid":"1","sessionId":"s1"}"#.to_owned();
+    assert_eq!(run(&[&lines[..6], &[lags]].concat()).0.steps.len(), 5);
     // One that lines stand behind is old.
     let old = [&lines[..6], &[leaf], &lines[6..]].concat();
     assert_eq!(run(&old).0.steps.len(), 8);

@@ -123,14 +123,12 @@ impl<'a> Tree<'a> {
         at.filter(|up| self.is_main(*up))
     }
 
-    /// Marks the branches that were left: of the prompts under one parent all but the one that was lived, and all of
-    /// them under the line that a record names as the newest one. Prompts on both sides of a compaction are no
-    /// branches: there the order of the file holds.
+    /// Marks the branches that were left: of the prompts under one parent all but the one that was lived. Prompts
+    /// on both sides of a compaction are no branches: there the order of the file holds. Nor is what hangs under
+    /// the line that a record names as the newest one: records lag behind, and it was lived all the same.
     fn leave_branches(&self, leaf: Option<usize>, fates: &mut [Fate]) {
-        // Nothing hangs under the newest line.
-        let end = leaf.map(|leaf| if self.is_said(leaf) { Some(leaf) } else { self.said_above(leaf) });
         let mut forks: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
-        let (mut n_compactions, mut n_at_end) = (0, None);
+        let mut n_compactions = 0;
         for i in (0..self.nodes.len()).filter(|i| self.is_main(*i)) {
             match self.nodes[i].what {
                 What::Compaction => n_compactions += 1,
@@ -141,9 +139,10 @@ impl<'a> Tree<'a> {
                 }
                 _ => {}
             }
-            if end == Some(Some(i)) {
-                n_at_end = Some(n_compactions);
-            }
+        }
+        forks.retain(|_, prompts| prompts.len() > 1);
+        if forks.is_empty() {
+            return;
         }
         let newest = || (0..self.nodes.len()).rev().find(|i| self.is_main(*i) && self.is_said(*i));
         let mut path = HashSet::new();
@@ -152,18 +151,13 @@ impl<'a> Tree<'a> {
             path.insert(i);
             at = self.parents[i];
         }
-        let mut is_any = false;
-        for ((above, n), prompts) in &forks {
-            let is_end = end == Some(Some(*above)) && n_at_end == Some(*n);
+        for prompts in forks.values() {
             let lived = prompts.iter().rev().find(|p| path.contains(p)).or(prompts.last());
-            for prompt in prompts.iter().filter(|p| is_end || Some(*p) != lived) {
+            for prompt in prompts.iter().filter(|p| Some(*p) != lived) {
                 fates[*prompt] = Fate::Abandoned;
-                is_any = true;
             }
         }
-        if is_any {
-            self.spread(fates);
-        }
+        self.spread(fates);
     }
 
     fn is_said(&self, i: usize) -> bool {
