@@ -734,6 +734,10 @@ fn damaged_logs_never_panic() {
         r#"{"info":{"environment_info":{"policy":"P"}},"simulations":[{"task_id":"t","messages":[{"role":"assistant","content":"Hi","timestamp":"2025-01-01T00:00:00"}]}],"tasks":[]}"#.to_owned(),
         "{\"type\":\"user\",\"uuid\":\"1\",\"sessionId\":\"s\",\"message\":{\"content\":\"a\"}}\n{\"type\":\"progress\",\"uuid\":\"2\"}\n{\"type\":\"assistant\",\"uuid\":\"3\",\"sessionId\":\"s\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"t\"}]}}".to_owned(),
         r#"{"resolved_ids":["a"],"schema_version":2}"#.to_owned(),
+        r#"{"messages":[{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"r"},{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"w","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","title":"T"}]}],"usage":{"prompt_tokens":7}}]}"#.to_owned(),
+        r#"{"info":{"mini_version":"2","config":{"model":{"action_regex":"`(.*?)`"}}},"messages":[{"role":"assistant","content":"do `ls`","extra":{"actions":[{"command":"ls"}],"response":{"usage":{"prompt_tokens":7}}}},{"object":"response","output":[{"type":"function_call","call_id":"c","name":"bash","arguments":"{}"}]},{"type":"function_call_output","call_id":"c","output":"r"}],"trajectory_format":"mini-swe-agent-1.1"}"#.to_owned(),
+        r#"{"attempts":[{"trajectory":[{"action":"ls","observation":"a"},{"action":"ls","observation":"a"}],"history":[{"role":"user","content":"T"},{"role":"assistant","action":"ls","tool_calls":[{"id":"t","function":{"name":"bash","arguments":"{}"}}]},{"role":"tool","content":"a","tags":["remove_output"]}],"replay_config":"{\"agent\":{\"history_processors\":[{\"type\":\"last_n_observations\",\"n\":1}]}}"}]}"#.to_owned(),
+        "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}".to_owned(),
     ];
     let dir = Dir::new();
     let mut state = 1u64;
@@ -742,7 +746,7 @@ fn damaged_logs_never_panic() {
         (state >> 33) as usize % n
     };
     let marks = *b"{}[]\",:\\\n0 nu\xff\x00t";
-    for i in 0..600 {
+    for i in 0..1000 {
         let mut bytes = logs[i % logs.len()].clone().into_bytes();
         for _ in 0..1 + next(4) {
             let at = next(bytes.len());
@@ -759,7 +763,7 @@ fn damaged_logs_never_panic() {
         dir.file(&format!("{i}.json"), bytes);
     }
     let done = dir.ingest();
-    assert_eq!(done.report.files, 600);
+    assert_eq!(done.report.files, 1000);
     let n_read = done.trajectories.len() + done.report.duplicates.len();
     assert!(n_read > 50 && done.report.rejects > 50, "{n_read} read, {} rejects", done.report.rejects);
 }

@@ -176,7 +176,9 @@ impl Reader {
             .and_then(|code| code.number("returncode", &mut draft.losses))
             .map(|code| code != 0.0);
         let is_refused = std::mem::replace(&mut self.is_refused, true);
-        if let (Some(output), None) = (&message.output, &message.call_id) {
+        if let Some(output) =
+            message.output.as_ref().filter(|o| o.get().starts_with('[') && message.call_id.is_none())
+        {
             self.is_refused = false;
             self.is_answered = true;
             return read_response(i, time, output, message.usage, draft);
@@ -197,6 +199,16 @@ impl Reader {
             }
             "tool" => draft.result(message.tool_call_id.as_deref(), None, text, failed),
             "exit" => draft.losses.add("exit message (submission) left out"),
+            // A command that the user typed is the user's, and so is why a command was refused.
+            "user" if extra.actions.as_ref().is_some_and(|a| !a.0.is_empty()) => draft.user(text),
+            "user" if extra.interrupt_type.as_deref().is_some_and(|t| t.starts_with("User")) => {
+                if draft.has_open_call() {
+                    draft.result(None, None, text, Some(true));
+                    draft.by_user();
+                } else {
+                    draft.user(text);
+                }
+            }
             "user" if extra.interrupt_type.is_some() => {
                 if is_refused && extra.interrupt_type.as_deref() == Some("FormatError") {
                     draft.losses.add("reply of a wrong format, which the agent drops, left out");
@@ -209,7 +221,9 @@ impl Reader {
             role => {
                 let kind = message.kind.unwrap_or_default();
                 if let Some(output) = message.output {
-                    text = serde_json::from_str::<Content>(output.get())?.into_text(&mut draft.losses);
+                    let content = serde_json::from_str::<Content>(output.get());
+                    text =
+                        content.map_or_else(|_| output.get().to_owned(), |c| c.into_text(&mut draft.losses));
                 }
                 if kind.ends_with("_call_output") {
                     draft.result(message.call_id.as_deref(), None, text, failed);
@@ -397,6 +411,29 @@ mod tests {
         let errors: Vec<Option<bool>> = t.steps[4..].iter().map(|s| s.is_error).collect();
         assert_eq!(errors, [Some(false), None, None, Some(true), Some(true)]);
         assert_eq!(losses.0["reply of a wrong format, which the agent drops, left out"], 1);
+    }
+
+    #[test]
+    fn what_the_user_does_is_the_users() {
+        let json = r#"[{"role":"user","content":"T"},{"role":"assistant","content":"```bash\nrm x\n```"},
+            {"role":"user","content":"Rejected: keep x","extra":{"interrupt_type":"UserRejection"}},
+            {"role":"user","content":"User command: ls","extra":{"actions":[{"command":"ls"}]}},
+            {"role":"user","content":"x","extra":{"returncode":0}},
+            {"role":"user","content":"Now y","extra":{"interrupt_type":"UserNewTask"}}]"#;
+        let (t, _) = run(json);
+        let roles: Vec<String> =
+            t.steps.iter().map(|s| format!("{} {} {}", s.role.name(), s.kind.name(), s.text)).collect();
+        assert_eq!(
+            roles[1..],
+            [
+                "agent action rm x",
+                "user observation Rejected: keep x",
+                "user message User command: ls",
+                "tool observation x",
+                "user message Now y"
+            ]
+        );
+        assert_eq!(t.steps[1].call_id, t.steps[2].call_id);
     }
 
     #[test]

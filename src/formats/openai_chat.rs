@@ -25,7 +25,7 @@ record! {
     /// One run.
     struct Run in "chat" {
         messages: List<Message> = "messages",
-        instructions: Content = "instructions",
+        instructions: Content = "instructions" | "system" | "system_prompt",
         input: Items = "input",
         output: Items = "output",
         tools: Box<RawValue> = "tools" | "functions",
@@ -98,11 +98,14 @@ pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
     {
         draft.tools(tools.get().to_owned());
     }
+    let mut messages = run.messages.unwrap_or_default().0;
     if let Some(instructions) = run.instructions {
         let text = instructions.into_text(&mut draft.losses);
-        draft.system(text);
+        let is_repeated = messages.iter().any(|m| m.content.as_ref().is_some_and(|c| c.is_text(&text)));
+        if !text.is_empty() && !is_repeated {
+            draft.system(text);
+        }
     }
-    let mut messages = run.messages.unwrap_or_default().0;
     messages.extend(run.input.unwrap_or_default().0);
     let mut output = run.output.unwrap_or_default().0;
     if let Some(first) = output.first_mut() {
@@ -300,6 +303,27 @@ mod tests {
         let usage = t[0].steps[2].usage.unwrap();
         assert_eq!((usage.input, usage.output, usage.cache_read), (9, Some(2), Some(4)));
         assert_eq!(told(&losses), ["encrypted reasoning left out: 1"]);
+    }
+
+    #[test]
+    fn words_under_other_names_are_kept() {
+        let json = r#"{"system":"Be kind.","messages":[{"role":"system","content":"Be brief."},
+            {"role":"user","parts":[{"text":"Where is it?"}],"model":"m"},
+            {"role":"assistant","content":"","tool_call":{"name":"find"}},{"role":"assistant","content":"","model":"m-1"}]}"#;
+        let (t, losses) = runs(json);
+        assert_eq!(
+            outline(&t[0]),
+            [
+                "0 system Be kind.",
+                "0 system Be brief.",
+                "0 message [message] parts: [{\"text\":\"Where is it?\"}]",
+                "1 message [message] tool_call: {\"name\":\"find\"}"
+            ]
+        );
+        assert_eq!(losses.0["message without a rule kept as text"], 2);
+        let (t, _) = runs(&json.replace("Be kind.", "Be brief."));
+        assert_eq!(outline(&t[0])[0], "0 system Be brief.");
+        assert_eq!(t[0].steps.len(), 3);
     }
 
     #[test]

@@ -280,8 +280,7 @@ fn pairs(steps: &[TrajStep], calls: &[Call]) -> Vec<(usize, usize)> {
         let (Some(step), Some(call)) = (steps.get(s), calls.get(c)) else {
             return false;
         };
-        // Spaces and line ends around a command are not of it.
-        step.action.as_deref().unwrap_or("").split_whitespace().eq(call.action.split_whitespace())
+        step.action.as_deref().unwrap_or("") == call.action
     };
     let (mut s, mut c) = (0, 0);
     let mut out = Vec::new();
@@ -427,8 +426,10 @@ mod tests {
             actions.map(|s| s.call_id.clone().unwrap()).collect()
         };
         let told = "step without its entry in the history, told by its command only";
-        let (t, losses) = with_history(&["a", "b", "c"], &["a", " b\n", "c"]);
+        let (t, losses) = with_history(&["a", "b", "c"], &["a", "b", "c"]);
         assert_eq!((ids(&t), losses.0.get(told)), (vec!["t0".into(), "t1".into(), "t2".into()], None));
+        let (t, losses) = with_history(&["a", "b", "c"], &["a", " b\n", "c"]);
+        assert_eq!((ids(&t), losses.0[told]), (vec!["t0".into(), "call-2".into(), "t2".into()], 1));
         let (t, losses) = with_history(&["a", "b", "c", "a"], &["a", "x", "c", "a"]);
         assert_eq!(ids(&t), ["t0", "call-2", "t2", "t3"]);
         assert_eq!(losses.0[told], 1);

@@ -44,6 +44,22 @@ record! {
     }
 }
 
+impl Message {
+    /// Where no field with a rule holds anything, the words of the other fields are its text.
+    fn keep_words(&mut self, draft: &mut Draft) {
+        let is_empty = |c: &Option<Content>| c.as_ref().is_none_or(Content::is_empty);
+        let has_calls =
+            self.tool_calls.as_ref().is_some_and(|c| !c.0.is_empty()) || self.function_call.is_some();
+        let has_words = self.refusal.is_some() || self.audio.is_some();
+        let are_empty = [&self.content, &self.output, &self.reasoning].into_iter().all(is_empty);
+        let words = if are_empty && !has_calls && !has_words { self.rest.sentences() } else { String::new() };
+        if !words.is_empty() {
+            draft.losses.add("message without a rule kept as text");
+            self.content = Some(Content::Text(format!("[message] {words}")));
+        }
+    }
+}
+
 /// Who speaks.
 enum Speaker {
     Agent,
@@ -93,6 +109,7 @@ impl Messages {
         if items::is_item(&message) {
             return self.read_item(message, draft);
         }
+        message.keep_words(draft);
         let role = message.role.as_deref().or(message.kind.as_deref()).unwrap_or("");
         match speaker(role) {
             Some(Speaker::Agent) => return self.read_agent(message, draft),
@@ -302,14 +319,10 @@ fn read_tool(message: Message, draft: &mut Draft) {
 fn read_unknown(message: Message, draft: &mut Draft) {
     let role: String = message.role.or(message.kind).unwrap_or_default().chars().take(40).collect();
     let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-    let words: Vec<String> = [text, message.rest.words()].into_iter().filter(|w| !w.is_empty()).collect();
-    if words.is_empty() {
+    if text.is_empty() {
         draft.losses.add("message of unknown role left out");
         return;
     }
     draft.losses.add("message of unknown role kept as text");
-    draft.observation(
-        format!("[{}] {}", if role.is_empty() { "message" } else { &role }, words.join("\n")),
-        None,
-    );
+    draft.observation(format!("[{}] {}", if role.is_empty() { "message" } else { &role }, text), None);
 }

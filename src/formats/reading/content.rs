@@ -410,7 +410,16 @@ impl Block {
 }
 
 impl Content {
-    fn is_text(&self, text: &str) -> bool {
+    /// Whether nothing stands there.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Content::Null => true,
+            Content::Text(text) => text.is_empty(),
+            Content::Blocks(blocks) => blocks.is_empty(),
+        }
+    }
+
+    pub(crate) fn is_text(&self, text: &str) -> bool {
         matches!(self, Content::Text(t) if t == text)
     }
 

@@ -106,6 +106,7 @@ impl Draft {
     /// Forgets the steps, not the losses.
     pub(crate) fn clear(&mut self) {
         self.builder = Builder::new();
+        self.answered.clear();
     }
 
     /// A system prompt.
@@ -244,6 +245,13 @@ impl Draft {
         }
         observation.is_error = is_error;
         self.push(observation);
+    }
+
+    /// Says that the newest step is the user's words, though it stands as the result of a call.
+    pub(crate) fn by_user(&mut self) {
+        if let Some(step) = self.builder.steps_mut().last_mut() {
+            step.role = Role::User;
+        }
     }
 
     /// Whether this is a result that is there already, or another state of it: the longer one stays.

@@ -210,8 +210,19 @@ const WORDLESS: [&str; 7] =
 impl Rest {
     /// Everything that may be words, as lines `key: value`; data is told by its size.
     pub(crate) fn words(&self) -> String {
+        self.words_where(|_| true)
+    }
+
+    /// The same of values that hold more than one word: names, times and numbers are not said by anyone.
+    pub(crate) fn sentences(&self) -> String {
+        self.words_where(|raw| raw.starts_with(['{', '[']) || raw.starts_with('"') && raw.contains(' '))
+    }
+
+    fn words_where(&self, is_meant: impl Fn(&str) -> bool) -> String {
         let mut out = String::new();
-        for (key, raw) in self.0.iter().filter(|(key, _)| !WORDLESS.contains(&key.as_str())) {
+        let fields =
+            self.0.iter().filter(|(key, raw)| !WORDLESS.contains(&key.as_str()) && is_meant(raw.get()));
+        for (key, raw) in fields {
             let value = words_of(raw.get());
             if !matches!(value.as_str(), "" | "null" | "[]" | "{}") {
                 out += &format!("{}{key}: {value}", if out.is_empty() { "" } else { "\n" });
