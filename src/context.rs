@@ -237,7 +237,7 @@ impl Edit {
 pub struct Context {
     pub blocks: Vec<Block>,
     pub tokens: u64,
-    /// Blocks at the start that no strategy may touch: system prompt, tools, goal, logged summary.
+    /// Blocks at the start that no strategy may touch: system prompt, tools, goal, what earlier segments pinned, logged summary.
     pub n_head: usize,
     /// Calls and results among the blocks.
     pairs: Standing,

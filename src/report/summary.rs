@@ -522,7 +522,7 @@ impl Summary {
                     "common: the same needs for every variant; exposed: those that the trigger put at risk"
                 }
                 "tail" => "reference tail in turns: needs last mentioned longer ago",
-                "class" => "source of the need: observed, user, authored; null is observed and user",
+                "class" => "source of the need: observed, user, system, authored; null is observed and user",
                 "kind" => "kind of the atom; null is all",
                 "horizon" => "turns after the compression; null is all",
                 "point" => "number of the compression, from 1; null is all",

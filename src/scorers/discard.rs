@@ -8,7 +8,7 @@
 //! An event is judged by what it does to the steps that it is the first to compress. A span that a strategy wrote out
 //! again as a line or a quotation of its own text counts as kept.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Entry, Rows, ratio};
 use crate::context::{Block, Content};
@@ -56,6 +56,8 @@ const SHORTEST: usize = 8;
 /// `needed`: (cheapest source span, turn of the need) of each exposed headline need.
 pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
     let mut event_of = vec![u32::MAX; log.n_steps()];
+    // The events of later segments in which a step that a logged compaction kept was compressed again.
+    let mut again: HashMap<u32, Vec<u32>> = HashMap::new();
     let (mut scope, mut copied) = (0u64, 0u64);
     // Spans that their event wrote out again.
     let mut rewritten: HashSet<u32> = HashSet::new();
@@ -67,7 +69,11 @@ pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
                 let whole = |span: &u32| written.contains(log.span_text(*span).trim());
                 rewritten.extend(log.spans_of(step).filter(whole));
             }
-            *first = (*first).min(i as u32);
+            match run.events.get(*first as usize) {
+                None => *first = i as u32,
+                Some(first) if first.segment < event.segment => again.entry(step).or_default().push(i as u32),
+                Some(_) => {}
+            }
         };
         match &event.only {
             Some(steps) => steps.iter().for_each(|&step| take(step)),
@@ -79,18 +85,20 @@ pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
         let after = event.after.iter().filter(|block| block.fresh);
         copied += after.map(|b| u64::from(b.tokens - b.generated_tokens())).sum::<u64>();
     }
+    // The last event before a turn that compressed a step.
+    let event_before = |step: u32, turn: u32| {
+        let events =
+            [event_of[step as usize]].into_iter().chain(again.get(&step).into_iter().flatten().copied());
+        events.filter(|&e| run.events.get(e as usize).is_some_and(|e| e.turn <= turn)).last()
+    };
     // A span counts once, however many needs it serves.
-    let spans: BTreeSet<u32> = needed
+    let spans: BTreeSet<(u32, u32)> = needed
         .iter()
-        .filter(|(span, turn)| {
-            let event = event_of[log.spans[*span as usize].step as usize];
-            run.events.get(event as usize).is_some_and(|e| e.turn <= *turn)
-        })
-        .map(|(span, _)| *span)
+        .filter_map(|&(span, turn)| Some((span, event_before(log.spans[span as usize].step, turn)?)))
         .collect();
     let (mut needed_scope, mut needed_removed) = (0u64, 0u64);
-    for span in spans {
-        let event = &run.events[event_of[log.spans[span as usize].step as usize] as usize];
+    for (span, event) in spans {
+        let event = &run.events[event as usize];
         let tokens = log.spans[span as usize].tokens;
         needed_scope += u64::from(tokens);
         let kept =
@@ -146,5 +154,34 @@ mod tests {
         assert_eq!(lift("the port is 8080 here\nand more").0, Some(1.0));
         // The other line alone: the needed one is a larger share of what is removed.
         assert!(lift("and another line of it").0.unwrap() < 0.0);
+    }
+
+    /// The first event copies the observation; the compaction keeps it, and the second event, which the need is about, does not.
+    #[test]
+    fn what_a_compaction_kept_is_judged_where_it_goes() {
+        let script = "user: look
+             action: cat notes
+             observation: the port is 8080 here
+             agent: well
+             summary: so far
+             agent: well
+             agent: end";
+        let log = Log::kept(script, &[(1, 1), (2, 1)]);
+        let tokens = |steps: &[usize]| steps.iter().map(|&s| u64::from(log.tokens[s])).sum::<u64>();
+        let of = |segment: u32, turn: u32, turns: std::ops::Range<u32>| {
+            let fresh_tokens = tokens(&[1, 2]);
+            Event { segment, fresh_tokens, only: Some(vec![1, 2]), ..Event::test(turn, turns) }
+        };
+        let copy = Block { turn: 1, tokens: log.tokens[2], fresh: true, content: Content::Step(2) };
+        let first = Event { after: vec![copy], ..of(0, 2, 1..2) };
+        let run = Run { events: vec![first, of(1, 4, 1..4)], ..Run::default() };
+        let removed = |turn: u32| {
+            let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
+            score(&log, &run, &[(log.spans_of(2).start, turn)], &mut rows);
+            rows.rows.iter().find(|row| row.metric == "needed_removed_share").unwrap().value
+        };
+        assert_eq!(removed(2), Some(0.0));
+        let rest = 2 * tokens(&[1, 2]) - tokens(&[2]);
+        assert_eq!(removed(4), Some(tokens(&[2]) as f64 / rest as f64));
     }
 }

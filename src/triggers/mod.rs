@@ -42,7 +42,7 @@ pub struct Firing {
     pub confidence: f64,
     /// The steps to compress, instead of whole turns; what else stands between them is left untouched, and can be in a
     /// later scope. The replay shows a strategy these blocks as if nothing stood between, so that no strategy knows of it.
-    /// (One that drops a result leaves its call without; a provider may want an empty result there, of no tokens.)
+    /// The calls of results that are named are in the scope, too.
     pub only: Option<Vec<u32>>,
     /// More of the decision, JSON; empty is nothing.
     pub details: String,
