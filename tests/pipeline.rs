@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use trajpress::experiment::SEMANTICS_VERSION;
-use trajpress::store::{self, ScoreRow};
+use trajpress::store::{self, ScoreRow, StepRow, TableWriter, VariantRow};
 
 /// Hash of the scores of the built-in experiment, and the semantics version that they belong to.
 const GOLDEN: (u32, &str) = (21, "fbce664bdec82e4aea4e186f4b34465b");
@@ -107,4 +107,46 @@ fn scores_change_only_with_the_semantics_version() {
         GOLDEN,
         "the scores of the built-in data changed\nhint: if that is meant, raise SEMANTICS_VERSION and set GOLDEN in this file"
     );
+}
+
+/// One output of one run was sent as a placeholder from the next turn but one on.
+#[test]
+fn logs_that_record_edits_have_a_row_of_what_was_sent() {
+    let mut place = Place::new();
+    place.experiment = place.dir.path().join("experiment.toml");
+    let experiment =
+        "name = \"x\"\n[[strategies]]\nname = \"mask\"\nkeep_last = 3\n[[triggers]]\nname = \"turns\"\n";
+    std::fs::write(&place.experiment, experiment).unwrap();
+    let labels = |out: &str| -> Vec<String> {
+        assert!(place.run(out, &[]).status().unwrap().success());
+        let path = place.dir.path().join(out).join("variants.parquet");
+        store::read::<VariantRow>(&path).unwrap().into_iter().map(|row| row.label).collect()
+    };
+    assert_eq!(labels("plain"), ["full @ never", "mask(keep_last=3) @ turns"]);
+
+    let steps = place.dir.path().join("data/steps.parquet");
+    let mut rows: Vec<StepRow> = store::read(&steps).unwrap();
+    let last = |rows: &[StepRow], id: &str| rows.iter().rfind(|row| row.trajectory == id).unwrap().turn;
+    let edited = |row: &StepRow| row.kind == "observation" && row.turn + 2 < last(&rows, &row.trajectory);
+    let at = rows.iter().position(edited).unwrap();
+    rows[at].edit_from = Some(rows[at].turn + 2);
+    rows[at].edit_text = Some("gone".to_owned());
+    let mut table = TableWriter::create(&steps, usize::MAX).unwrap();
+    table.push(rows.iter().cloned()).unwrap();
+    table.finish().unwrap();
+    for made in ["annotate.json", "features.parquet", "partners.parquet"] {
+        std::fs::remove_file(place.dir.path().join("data").join(made)).unwrap();
+    }
+    assert_eq!(labels("edited"), ["full @ never", "as-sent @ logged-edits", "mask(keep_last=3) @ turns"]);
+    let scores: Vec<ScoreRow> = store::read(&place.dir.path().join("edited/scores.parquet")).unwrap();
+    let variants: Vec<VariantRow> = store::read(&place.dir.path().join("edited/variants.parquet")).unwrap();
+    let savings = |strategy: &str, metric: &str| -> Vec<f64> {
+        let variant = &variants.iter().find(|row| row.strategy == strategy).unwrap().variant;
+        let of = |row: &&ScoreRow| *row.variant == **variant && *row.metric == *metric;
+        scores.iter().filter(of).filter_map(|row| row.value).collect()
+    };
+    // As sent, one run saves something; nothing saves against itself, and that one run costs more in full.
+    assert_eq!(savings("as-sent", "token_savings").iter().filter(|s| **s > 0.0).count(), 1);
+    assert!(savings("as-sent", "token_savings_vs_sent").iter().all(|s| *s == 0.0));
+    assert_eq!(savings("full", "token_savings_vs_sent").iter().filter(|s| **s < 0.0).count(), 1);
 }
