@@ -16,6 +16,7 @@ use crate::experiment::{Dataset, Plan};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::needs::Needs;
+use crate::store::UsageRow;
 use crate::strategies::Strategy;
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
@@ -84,7 +85,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Done);
     }
     let (Some(file), Some(name)) = (&args.experiment, &args.variant) else {
-        return show_steps(&log, args.width, output);
+        return show_steps(&log, &data.usage(index)?, args.width, output);
     };
     let plan = Plan::read(file, &catalogue())?;
     let variant = plan
@@ -168,7 +169,7 @@ fn line(text: &str, width: usize) -> String {
     line
 }
 
-fn show_steps(log: &Log, width: usize, output: Output) -> anyhow::Result<ExitStatus> {
+fn show_steps(log: &Log, usage: &[UsageRow], width: usize, output: Output) -> anyhow::Result<ExitStatus> {
     let t = &log.trajectory;
     if output.json {
         let steps: Vec<_> = t
@@ -177,17 +178,20 @@ fn show_steps(log: &Log, width: usize, output: Output) -> anyhow::Result<ExitSta
             .zip(&log.tokens)
             .map(|(s, tokens)| json!({"turn": s.turn, "segment": s.segment, "role": s.role, "kind": s.kind, "tokens": tokens, "text": s.text}))
             .collect();
-        print(&(escape::json(&json!({"trajectory": t.id, "source": t.source, "steps": steps}))?))?;
+        let usage: Vec<_> = usage.iter().map(stretch).collect();
+        let json = json!({"trajectory": t.id, "source": t.source, "usage": usage, "steps": steps});
+        print(&escape::json(&json)?)?;
         return Ok(ExitStatus::Done);
     }
     let tokens: u64 = log.tokens.iter().map(|&n| u64::from(n)).sum();
     let mut text = format!("{} {} ({})\n", t.id, line(&t.source, 200), t.format);
     text.push_str(&format!(
-        "{}, {}, {}, {}\n\n",
+        "{}, {}, {}, {}\n{}\n",
         count(t.steps.len() as u64, "step"),
         count(u64::from(t.n_turns()), "turn"),
         count(u64::from(log.n_segments), "segment"),
-        count(tokens, "token")
+        count(tokens, "token"),
+        usage_lines(usage)
     ));
     for (i, (s, tokens)) in t.steps.iter().zip(&log.tokens).enumerate() {
         let what = log.action_kinds[i].as_deref().unwrap_or(s.kind.name());
@@ -195,6 +199,32 @@ fn show_steps(log: &Log, width: usize, output: Output) -> anyhow::Result<ExitSta
     }
     print(&text)?;
     Ok(ExitStatus::Done)
+}
+
+fn stretch(row: &UsageRow) -> serde_json::Value {
+    json!({
+        "turns": [row.first_turn, row.end_turn], "calls": row.n_calls, "unseen": row.unseen, "factor": row.factor,
+        "factor_of": row.factor_of, "unlogged_edit": row.unlogged_edit, "sent_is_known": row.sent_is_known,
+        "residual_median": row.residual_median, "residual_p90": row.residual_p90,
+    })
+}
+
+/// What the provider counted beside what the log shows, by stretch; empty where no usage is logged.
+fn usage_lines(usage: &[UsageRow]) -> String {
+    let Some(first) = usage.first() else { return String::new() };
+    let mut text = format!(
+        "usage = unseen + {:.3} x tokens (factor of {}); |residual| / usage {:.3}, 90th percentile {:.3}\n",
+        first.factor, first.factor_of, first.residual_median, first.residual_p90
+    );
+    for row in usage {
+        let edit = if row.unlogged_edit { ", after an unlogged edit" } else { "" };
+        let (unseen, calls) = (count(row.unseen, "token"), count(u64::from(row.n_calls), "call"));
+        text.push_str(&format!(
+            "  turns {}..{}: {unseen} unseen, {calls}{edit}\n",
+            row.first_turn, row.end_turn
+        ));
+    }
+    text
 }
 
 fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::Result<ExitStatus> {
@@ -346,6 +376,27 @@ mod tests {
         };
         let error = run(&args, Output::default()).unwrap_err().to_string();
         assert!(error.contains("is a run, and `inspect` takes the folder of data"), "{error}");
+    }
+
+    #[test]
+    fn usage_is_told_by_stretch() {
+        let row = |turns: std::ops::Range<u32>, unlogged_edit| UsageRow {
+            first_turn: turns.start,
+            end_turn: turns.end,
+            n_calls: 3,
+            unseen: 42_000,
+            factor: 1.3604,
+            factor_of: "session".to_owned(),
+            unlogged_edit,
+            residual_median: 0.004,
+            residual_p90: 0.02,
+            ..UsageRow::default()
+        };
+        let expected = "usage = unseen + 1.360 x tokens (factor of session); |residual| / usage 0.004, 90th percentile 0.020
+  turns 0..9: 42,000 tokens unseen, 3 calls
+  turns 9..12: 42,000 tokens unseen, 3 calls, after an unlogged edit\n";
+        assert_eq!(usage_lines(&[row(0..9, false), row(9..12, true)]), expected);
+        assert_eq!(usage_lines(&[]), "");
     }
 
     #[test]
