@@ -144,7 +144,10 @@ mod tests {
     #[test]
     fn parameters_stand_below_in_lines_that_fit_a_terminal() {
         let all = text(&items(&Args { what: Catalogue::Strategies, models: None }).unwrap());
-        assert!(all.contains("\n    keep_last=10\n") && all.lines().all(|line| line.len() <= 140), "{all}");
+        assert!(
+            all.contains("\n    keep_last=10 polling=1\n") && all.lines().all(|line| line.len() <= 140),
+            "{all}"
+        );
     }
 
     #[test]

@@ -28,6 +28,20 @@ pub(super) struct Run {
     pub(super) events: Vec<Vec<Event>>,
     /// Trajectories that are ok under every variant.
     pub(super) n_ok_everywhere: usize,
+    /// None where the run does not say.
+    pub(super) prices: Option<Prices>,
+}
+
+/// What tokens cost in a run, each.
+#[derive(Clone, Debug, serde::Deserialize)]
+pub(super) struct Prices {
+    pub(super) name: String,
+    pub(super) fresh: f64,
+    pub(super) cache_write: f64,
+    pub(super) cache_read: f64,
+    pub(super) output: f64,
+    /// Seconds that a cached prompt lives; none in runs that took it to live for ever.
+    pub(super) cache_lifetime: Option<f64>,
 }
 
 /// What a trajectory's rows are grouped by.
@@ -115,7 +129,17 @@ impl Run {
         let (trajectories, cluster) = trajectories(folder)?;
         let (cells, n_ok_everywhere) = cells(folder, &index)?;
         let events = events(folder, &index, &trajectories)?;
-        Ok(Run { folder: folder.to_owned(), trajectories, cluster, cells, events, n_ok_everywhere, variants })
+        let prices = prices(folder);
+        Ok(Run {
+            folder: folder.to_owned(),
+            trajectories,
+            cluster,
+            cells,
+            events,
+            n_ok_everywhere,
+            prices,
+            variants,
+        })
     }
 
     /// Calls `each` with the scores of a batch of variants at a time: index of the variant, scores.
@@ -289,6 +313,13 @@ fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)>
         })
         .collect();
     Ok((trajectories, cluster))
+}
+
+/// The price table of the run's manifest; without a manifest the rows still stand.
+fn prices(folder: &Path) -> Option<Prices> {
+    let manifest = std::fs::read(folder.join("_manifest.json")).ok()?;
+    let mut manifest: serde_json::Value = serde_json::from_slice(&manifest).ok()?;
+    serde_json::from_value(manifest.pointer_mut("/plan/prices")?.take()).ok()
 }
 
 fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Cells>, usize)> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::pages::{Page, shown};
-use super::summary::{Summary, VariantSummary, metric};
+use super::summary::{Summary, VariantSummary, known_metric, metric};
 use super::tables::{Table, fixed, markdown};
 use crate::escape;
 
@@ -26,6 +26,8 @@ impl Summary {
         }
         out += &self.main_table();
         out += "\n";
+        out += &self.prices();
+        out += &self.dearer();
         let twins: Vec<String> =
             self.twins().iter().map(|labels| escape::markdown(&labels.join(" = "))).collect();
         if !twins.is_empty() {
@@ -37,8 +39,10 @@ impl Summary {
             "- `0.412 [0.38, 0.45]` is a value with its 95 % interval: BCa bootstrap over {} clusters at most \
              (a cluster is a {}), {} resamples, seed {}. `-` is undefined, never 0; the reason stands in \
              `nulls` of summary.csv.\n\
-             - *token savings*: 1 - prompt tokens sent / prompt tokens uncompressed; *cost savings*: the same in \
-             money with prompt caching. Rows are sorted by token savings.\n\
+             - *token savings*: 1 - prompt tokens sent / prompt tokens uncompressed; *billed*: the same by the \
+             provider's count with what the log does not show, where usage is logged; *vs sent*: against the prompts that the \
+             log says were sent; *cost savings*: the same in money with and without prompt caching. Rows are sorted by token \
+             savings.\n\
              - *need retention*: share of what the agent later used from tool output or the user, last mentioned more \
              than {} turns before, that still stood in its context together with words that say what it is. \
              *common* asks every variant the same questions; *exposed* only those that its trigger put at risk.\n\
@@ -87,16 +91,29 @@ impl Summary {
     }
 
     fn main_table(&self) -> String {
-        let columns = [
-            ("token savings", metric("token_savings"), true),
-            ("cost savings", metric("cost_savings"), true),
+        let has = |at: usize, or: Option<usize>| {
+            self.rows.iter().any(|r| {
+                let value = r.estimates[at].value;
+                value.is_some() && or.is_none_or(|or| value != r.estimates[or].value)
+            })
+        };
+        let all = metric("token_savings");
+        // What says nothing of its own is left out.
+        let billed = Some(metric("token_savings_billed")).filter(|&at| has(at, None));
+        let vs_sent = known_metric("token_savings_vs_sent").filter(|&at| has(at, Some(all)));
+        let mut columns = vec![("token savings", all, true)];
+        columns.extend(billed.map(|at| ("billed", at, true)));
+        columns.extend(vs_sent.map(|at| ("vs sent", at, true)));
+        columns.extend([
+            ("cost savings, cached", metric("cost_savings"), true),
+            ("cost savings, uncached", metric("cost_savings_uncached"), true),
             ("need retention, common", metric("need_retention_common"), true),
             ("floor", metric("random_common"), false),
             ("ceiling", metric("oracle_common"), false),
             ("need retention, exposed", metric("need_retention_exposed"), true),
             ("efficiency", metric("efficiency"), true),
             ("discard lift", metric("discard_lift"), true),
-        ];
+        ]);
         let mut header = vec!["variant", "kept"];
         header.extend(columns.iter().map(|c| c.0));
         header.extend(["break-even", "n", "errors"]);
@@ -138,6 +155,49 @@ impl Summary {
             ),
             _ => String::new(),
         }
+    }
+
+    /// What tokens cost in the table above, and how long a cache is taken to live.
+    fn prices(&self) -> String {
+        let Some(p) = &self.prices else {
+            return "Prices: not known, the run has no manifest.\n\n".to_owned();
+        };
+        let lives = match p.cache_lifetime {
+            Some(seconds) => format!(
+                "for {seconds} s after its last use where the log has times, and to the end where it has none"
+            ),
+            None => "to the end".to_owned(),
+        };
+        format!(
+            "Prices `{}`: prompt {} fresh, {} written to the cache, {} read from it; output {}. A cached prompt lives {lives}.\n\n",
+            p.name, p.fresh, p.cache_write, p.cache_read, p.output
+        )
+    }
+
+    /// Variants that save tokens and cost more money, which token savings alone would hide.
+    fn dearer(&self) -> String {
+        const SHOWN: usize = 10;
+        let [tokens, cached, uncached] =
+            ["token_savings", "cost_savings", "cost_savings_uncached"].map(metric);
+        let more = |r: &VariantSummary| r.estimates[cached].value.filter(|saved| *saved < 0.0);
+        let told = |r: &VariantSummary| {
+            let percent = |x: f64| fixed(100.0 * x, 1);
+            let saved = |at: usize| r.estimates[at].value.map_or_else(|| "-".to_owned(), percent);
+            let more = percent(-more(r)?);
+            let (tokens, uncached) = (saved(tokens), saved(uncached));
+            Some(format!(
+                "{} +{more} % (tokens saved {tokens} %, money without a cache {uncached} %)",
+                escape::markdown(&r.label)
+            ))
+        };
+        let all: Vec<String> = self.main_rows().filter_map(told).collect();
+        if all.is_empty() {
+            return String::new();
+        }
+        let rest = all.len().saturating_sub(SHOWN);
+        let rest = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+        let first = all[..all.len().min(SHOWN)].join("; ");
+        format!("**Note:** with prompt caching these cost more than nothing compressed: {first}{rest}.\n\n")
     }
 
     /// Variants in bridge mode, which compare with nothing above.

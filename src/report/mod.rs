@@ -275,12 +275,12 @@ mod tests {
         let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
         let table: Vec<&str> = text.lines().filter(|l| l.starts_with('|')).collect();
         insta::assert_snapshot!(table.join("\n"), @r"
-        | variant                          |  kept |      token savings |       cost savings | need retention, common | floor | ceiling | need retention, exposed |         efficiency |       discard lift |         break-even |             n | errors |
-        | -------------------------------- | ----: | -----------------: | -----------------: | ---------------------: | ----: | ------: | ----------------------: | -----------------: | -----------------: | -----------------: | ------------: | -----: |
-        | full @ never                     |     - | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |     1.000 [1.00, 1.00] | 1.000 |   1.000 |      1.000 [1.00, 1.00] |                  - |                  - |                  - | 24/12/254/114 |      0 |
-        | mask(keep_last=10) @ turns(n=10) | 0.513 | 0.451 [0.41, 0.50] | 0.216 [0.19, 0.25] |     0.840 [0.81, 0.87] | 0.686 |   0.940 |      0.671 [0.64, 0.70] | 0.603 [0.57, 0.65] | 0.480 [0.48, 0.48] | 10 (0.50 censored) | 24/12/254/114 |      0 |
-        | random(b=0.2) @ turns(n=10)      | 0.415 | 0.541 [0.49, 0.60] | 0.279 [0.24, 0.32] |     0.662 [0.60, 0.71] | 0.662 |   0.928 |      0.308 [0.27, 0.35] | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |  8 (0.33 censored) | 24/12/254/114 |      0 |
-        | truncate(last=5) @ turns(n=10)   | 0.327 | 0.625 [0.56, 0.70] | 0.337 [0.29, 0.39] |     0.698 [0.64, 0.74] | 0.643 |   0.917 |      0.379 [0.33, 0.42] | 0.202 [0.19, 0.22] | 0.160 [0.16, 0.16] |  9 (0.43 censored) | 23/12/247/110 |      1 |
+        | variant                          |  kept |      token savings |             billed | cost savings, cached | cost savings, uncached | need retention, common | floor | ceiling | need retention, exposed |         efficiency |       discard lift |         break-even |             n | errors |
+        | -------------------------------- | ----: | -----------------: | -----------------: | -------------------: | ---------------------: | ---------------------: | ----: | ------: | ----------------------: | -----------------: | -----------------: | -----------------: | ------------: | -----: |
+        | full @ never                     |     - | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |   0.000 [0.00, 0.00] |     0.000 [0.00, 0.00] |     1.000 [1.00, 1.00] | 1.000 |   1.000 |      1.000 [1.00, 1.00] |                  - |                  - |                  - | 24/12/254/114 |      0 |
+        | mask(keep_last=10) @ turns(n=10) | 0.513 | 0.451 [0.41, 0.50] | 0.207 [0.18, 0.24] |   0.216 [0.19, 0.25] |     0.406 [0.37, 0.45] |     0.840 [0.81, 0.87] | 0.686 |   0.940 |      0.671 [0.64, 0.70] | 0.603 [0.57, 0.65] | 0.480 [0.48, 0.48] | 10 (0.50 censored) | 24/12/254/114 |      0 |
+        | random(b=0.2) @ turns(n=10)      | 0.415 | 0.541 [0.49, 0.60] | 0.248 [0.21, 0.28] |   0.279 [0.24, 0.32] |     0.487 [0.44, 0.54] |     0.662 [0.60, 0.71] | 0.662 |   0.928 |      0.308 [0.27, 0.35] | 0.000 [0.00, 0.00] | 0.000 [0.00, 0.00] |  8 (0.33 censored) | 24/12/254/114 |      0 |
+        | truncate(last=5) @ turns(n=10)   | 0.327 | 0.625 [0.56, 0.70] | 0.289 [0.25, 0.33] |   0.337 [0.29, 0.39] |     0.562 [0.50, 0.63] |     0.698 [0.64, 0.74] | 0.643 |   0.917 |      0.379 [0.33, 0.42] | 0.202 [0.19, 0.22] | 0.160 [0.16, 0.16] |  9 (0.43 censored) | 23/12/247/110 |      1 |
         | variant                        | cells |                                             first error |
         | ------------------------------ | ----: | ------------------------------------------------------: |
         | truncate(last=5) @ turns(n=10) |     1 | 00000000000000000000000000000001: step 7: no such block |
@@ -294,9 +294,9 @@ mod tests {
         let csv = fs::read_to_string(dir.path().join("report/summary.csv")).unwrap();
         let mut lines = csv.lines().map(|l| l.split(',').take(20).collect::<Vec<_>>().join(","));
         insta::assert_snapshot!(lines.by_ref().take(3).collect::<Vec<_>>().join("\n"), @r"
-        variant,label,strategy,trigger,model,bridge,n_cells_ok,n_cells_error,n_clusters,n_events,n_needs_common,n_needs_exposed,kept_share,token_savings,token_savings_lo,token_savings_hi,cost_savings,cost_savings_lo,cost_savings_hi,net_savings
+        variant,label,strategy,trigger,model,bridge,n_cells_ok,n_cells_error,n_clusters,n_events,n_needs_common,n_needs_exposed,kept_share,token_savings,token_savings_lo,token_savings_hi,token_savings_billed,token_savings_billed_lo,token_savings_billed_hi,cost_savings
         0000000000000000,full @ never,full,never,,false,24,0,12,0,254,114,,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000
-        0000000000000001,mask(keep_last=10) @ turns(n=10),mask,turns,,false,24,0,12,48,254,114,0.5126,0.4509,0.4088,0.5038,0.2156,0.1862,0.2527,0.4058
+        0000000000000001,mask(keep_last=10) @ turns(n=10),mask,turns,,false,24,0,12,48,254,114,0.5126,0.4509,0.4088,0.5038,0.2065,0.1765,0.2351,0.2156
         ");
     }
 
@@ -342,6 +342,26 @@ mod tests {
         let (dir, _) = report(&TINY, 24, 12);
         let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
         assert!(!text.contains("made the same compressions"), "{text}");
+    }
+
+    #[test]
+    fn prices_stand_under_the_table_with_what_costs_more() {
+        let specs = [("full", "", "never", 0.0, 1.0), ("mask", "keep_last=20", "turns(n=1)", 0.02, 0.66)];
+        let (dir, _) = report(&specs, 24, 12);
+        let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+        let caption = "\nPrices `toy`: prompt 1 fresh, 1.25 written to the cache, 0.1 read from it; output 5. \
+                       A cached prompt lives for 300 s after its last use where the log has times, \
+                       and to the end where it has none.\n";
+        assert!(text.contains(caption), "{text}");
+        let note = text.lines().find(|l| l.contains("cost more than nothing compressed")).unwrap();
+        assert!(note.contains(": mask(keep_last=20) @ turns(n=1) +8.") && !note.contains("full"), "{note}");
+        let (dir, _) = report(&TINY, 24, 12);
+        let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+        assert!(!text.contains("cost more than nothing compressed"), "{text}");
+        fs::remove_file(dir.path().join("_manifest.json")).unwrap();
+        write(dir.path(), &dir.path().join("report"), &options()).unwrap();
+        let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
+        assert!(text.contains("\nPrices: not known, the run has no manifest.\n"), "{text}");
     }
 
     /// Rules that a reader needs stand both below the table and beside the column.

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::bootstrap::{Estimate, Resampling};
 use super::figure::Point;
 use super::lines::Gathered;
-use super::load::{ClusterKind, Event, Run, STRATUM_KEYS, Stratum};
+use super::load::{ClusterKind, Event, Prices, Run, STRATUM_KEYS, Stratum};
 use super::pooled::{NEED, SURFACE, Scores, Sets, ratio};
 use super::tables::Table;
 
@@ -34,15 +34,20 @@ const fn headline(name: &'static str, doc: &'static str, compute: fn(&Scores) ->
     Metric { name, doc, amount: false, by_format: true, compute }
 }
 
-static METRICS: [Metric; 28] = [
+static METRICS: [Metric; 29] = [
     headline(
         "token_savings",
         "1 - prompt tokens sent / prompt tokens with nothing compressed, over all decisions",
         |s| s.pooled("token_savings", "", |r| r.value),
     ),
     headline(
+        "token_savings_billed",
+        "the same by the provider's count, with what the log does not show (system prompt, tools); over decisions with known usage, null where there is none",
+        |s| s.pooled("token_savings_billed", "", |r| r.value),
+    ),
+    headline(
         "cost_savings",
-        "1 - cost / cost with nothing compressed, under the run's price table, with prompt caching",
+        "1 - cost / cost with nothing compressed, under the run's price table, with prompt caching; in tokens by the provider's count where known",
         |s| s.pooled("cost_savings", "", |r| r.value),
     ),
     headline(
@@ -154,7 +159,12 @@ const RANDOM_WON: &str = "random_won_share";
 
 /// Place of a metric in [`METRICS`].
 pub(super) fn metric(name: &str) -> usize {
-    METRICS.iter().position(|m| m.name == name).expect("a metric of the list")
+    known_metric(name).expect("a metric of the list")
+}
+
+/// The same for one that need not be there.
+pub(super) fn known_metric(name: &str) -> Option<usize> {
+    METRICS.iter().position(|m| m.name == name)
 }
 
 /// All that the tables and figures of a report need.
@@ -167,6 +177,8 @@ pub(super) struct Summary {
     pub(super) n_ok_everywhere: usize,
     pub(super) resampling: Resampling,
     pub(super) remarks: Vec<String>,
+    /// None where the run does not say.
+    pub(super) prices: Option<Prices>,
 }
 
 pub(super) struct VariantSummary {
@@ -266,6 +278,7 @@ pub(super) fn summarise(
         n_ok_everywhere: run.n_ok_everywhere,
         resampling,
         remarks: Vec::new(),
+        prices: run.prices.clone(),
     };
     summary.remarks = remarks(&summary);
     Ok(summary)

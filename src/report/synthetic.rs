@@ -167,7 +167,12 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                 full / 1e6,
                 30,
             );
+            score("cost_savings_uncached", "", plain(saved * 0.9), full / 1e6, 30);
             score("net_savings", "", plain(saved * 0.9), full, 30);
+            // Usage is logged in one format of three.
+            if t % 3 == 0 {
+                score("token_savings_billed", "", plain(saved * 0.5), full * 2.0, 30);
+            }
             score("peak_savings", "", plain(saved * 1.1), full / 20.0, 1);
             score("peak_tokens", "", plain(full / 20.0 * (1.0 - saved)), 1.0, 1);
             let kept = 1.0 - (saved / 0.95).min(1.0);
@@ -250,6 +255,9 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             }
         }
     }
+    let prices =
+        r#"{"name":"toy","fresh":1,"cache_write":1.25,"cache_read":0.1,"output":5,"cache_lifetime":300}"#;
+    std::fs::write(folder.join("_manifest.json"), format!(r#"{{"plan":{{"prices":{prices}}}}}"#)).unwrap();
     table(folder, trajectories);
     table(folder, variants);
     table(folder, cells);
