@@ -59,6 +59,7 @@ fn pandas_and_duckdb_read_every_table() {
         "steps",
         "features",
         "partners",
+        "usage",
         "variants",
         "cells",
         "events",
