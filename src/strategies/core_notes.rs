@@ -12,7 +12,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "core-notes",
     summary: "Keep goals, constraints and decisions, and recall the rest as notes.",
     params: &[
-        ("source", "\"auto\""),
+        ("source", "\"extracted\""),
         ("extract", "\"auto\""),
         ("threshold", "0.3"),
         ("max_rated", "96"),
@@ -101,6 +101,10 @@ impl Strategy for CoreNotes {
 
     fn needs_model(&self) -> bool {
         self.core.needs_model()
+    }
+
+    fn is_control(&self) -> bool {
+        self.core.is_control()
     }
 }
 

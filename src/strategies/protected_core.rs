@@ -2,10 +2,9 @@
 //! summarised.
 //!
 //! Strategy F of the seeds. The core is never compressed again: it is written out anew at each event, the first goal and
-//! the current one included. Goal and constraints come from annotations where there are some, else they are extracted
-//! from the log with the methods of `salience`; parameter `source` fixes which, so that an extraction can be scored apart
-//! from an echo of what was given; with `"model"` a model says which later messages change the goal. An annotated list of
-//! constraints that is empty says that there are none. Decisions are always extracted. Where the scope has no room for all
+//! the current one included. Goal and constraints are extracted from the log with the methods of `salience`; with `source =
+//! "model"` a model says which later messages change the goal. With `source = "given"` they are those of the annotations,
+//! all that bind and no others: a control, which repeats what it is scored on. Decisions are always extracted. Where the scope has no room for all
 //! of it the summary is shortened, then long goals are cut; what even then does not fit leaves the scope as it is. Each of
 //! these is told by a warning, and so is a log without the annotations that were asked for.
 
@@ -27,7 +26,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "protected-core",
     summary: "Keep goals, constraints and decisions verbatim, summarise the rest.",
     params: &[
-        ("source", "\"auto\""),
+        ("source", "\"extracted\""),
         ("extract", "\"auto\""),
         ("threshold", "0.3"),
         ("max_rated", "96"),
@@ -81,7 +80,7 @@ struct ProtectedCore {
 impl Default for ProtectedCore {
     fn default() -> Self {
         ProtectedCore {
-            source: Origin::Auto,
+            source: Origin::Extracted,
             extract: Method::Auto,
             threshold: 0.3,
             max_rated: 96,
@@ -154,13 +153,8 @@ impl Strategy for ProtectedCore {
         let annotated = known.map_or(&[][..], |known| &known.constraints);
         let knows_constraints = known.is_some_and(|known| known.knows_constraints);
         let knows_nothing = !knows_constraints && known.is_none_or(|known| known.goals.is_empty());
-        let is_given = match self.source {
-            Origin::Extracted | Origin::Model => false,
-            // That there are none is known where the list is there and empty.
-            Origin::Auto => knows_constraints,
-            Origin::Annotations => true,
-        };
-        let missing = (self.source == Origin::Annotations && knows_nothing).then_some("no annotations");
+        let is_given = self.source == Origin::Given;
+        let missing = (is_given && knows_nothing).then_some("no annotations");
         let in_force = annotated.iter().filter(|c| c.step < until && c.until.is_none_or(|u| u >= until));
         let given: Vec<Held> =
             in_force.filter(|_| is_given).map(|constraint| as_held(log, constraint)).collect();
@@ -232,6 +226,10 @@ impl Strategy for ProtectedCore {
 
     fn needs_model(&self) -> bool {
         self.extract.needs_model() || self.source == Origin::Model
+    }
+
+    fn is_control(&self) -> bool {
+        self.source == Origin::Given
     }
 }
 
@@ -398,6 +396,7 @@ mod tests {
         );
     }
 
+    const GIVEN: &str = "source = \"given\"";
     const KNOWN: &str = r#"{"goal": "a forecast", "goal_changes": [{"step": 4, "text": "cost of cards"}],
         "constraints": [{"text": "no names", "category": "privacy", "step": 2, "until": 6},
                         {"text": "not later than May", "category": "deadline", "step": 6}]}"#;
@@ -418,7 +417,7 @@ mod tests {
         log.trajectory.annotations = Some(format!(
             r#"{{"goal": "a queue", "constraints": [{{"text": "{constraint}", "category": "budget", "step": 0}}]}}"#
         ));
-        let params = "keep_last = 0\nbackground = \"none\"";
+        let params = "keep_last = 0\nbackground = \"none\"\nsource = \"given\"";
         let all = events("protected-core", params, &log, "n = 1", None);
         let (last, work) = all.last().unwrap();
         assert!(
@@ -547,14 +546,14 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
 
     #[test]
     fn where_the_annotations_say_that_nothing_binds_nothing_is_extracted() {
-        let none = of("", Some(r#"{"goal": "a forecast", "constraints": []}"#));
-        assert!(none.iter().all(|text| !text.contains("CONSTRAINTS")), "{none:?}");
-        assert!(none.last().unwrap().contains("DECISIONS\n- “I decided to count entries only"), "{none:?}");
-        let bound = "CONSTRAINTS\n- “No single visitor may be named in anything you save.”";
-        let unknown = of("", Some(r#"{"goal": "a forecast"}"#));
-        assert!(unknown.last().unwrap().contains(bound), "{unknown:?}");
-        let ignored = of("source = \"extracted\"", Some(r#"{"constraints": []}"#));
-        assert!(ignored.last().unwrap().contains(bound), "{ignored:?}");
+        for none in [r#"{"goal": "a forecast", "constraints": []}"#, r#"{"goal": "a forecast"}"#] {
+            let given = of(GIVEN, Some(none));
+            assert!(given.iter().all(|text| !text.contains("CONSTRAINTS")), "{given:?}");
+            assert!(
+                given.last().unwrap().contains("DECISIONS\n- “I decided to count entries only"),
+                "{given:?}"
+            );
+        }
     }
 
     #[test]
@@ -579,7 +578,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
             let all = [given(&budget("500"), 2), given(&budget("800"), 4), given(third, 6)];
             log.trajectory.annotations =
                 Some(serde_json::json!({"goal": "a poster", "constraints": all}).to_string());
-            let params = "keep_last = 0\nbackground = \"none\"";
+            let params = "keep_last = 0\nbackground = \"none\"\nsource = \"given\"";
             let (text, work) = events("protected-core", params, &log, "n = 1", None).pop().unwrap();
             assert!(work.items.iter().all(|item| item.fate == "kept"), "{:?}", work.items);
             text.split_once("CONSTRAINTS\n").unwrap().1.to_owned()
@@ -605,7 +604,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
         let warnings = |annotations: Option<&str>| -> Vec<Option<&str>> {
             let mut log = Log::script(POOLS);
             log.trajectory.annotations = annotations.map(str::to_owned);
-            let params = "keep_last = 0\nsource = \"annotations\"";
+            let params = "keep_last = 0\nsource = \"given\"";
             events("protected-core", params, &log, "n = 1", None)
                 .into_iter()
                 .map(|(_, work)| work.warning)
@@ -652,12 +651,32 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
     }
 
     #[test]
-    fn annotations_count_while_they_hold_and_an_extraction_ignores_them() {
-        let given = of("", Some(KNOWN));
+    fn annotations_count_where_they_are_asked_for_and_while_they_hold() {
+        let given = of(GIVEN, Some(KNOWN));
         assert!(given[1].contains("- “no names”") && !given[1].contains("May"), "{}", given[1]);
         assert!(given[1].contains("CURRENT GOAL\ncost of cards\n"), "{}", given[1]);
         assert!(!given[2].contains("no names") && given[2].contains("not later than May"), "{}", given[2]);
+        assert!(of(GIVEN, None).iter().all(|text| !text.contains("CONSTRAINTS")));
+        assert_eq!(of("", Some(KNOWN)), of("", None));
         assert_eq!(of("source = \"extracted\"", Some(KNOWN)), of("", None));
-        assert!(of("source = \"annotations\"", None).iter().all(|text| !text.contains("CONSTRAINTS")));
+    }
+
+    /// What repeats the answers that it is scored on is a control, under whatever name: every strategy that can be given them.
+    #[test]
+    fn who_is_given_the_truth_is_a_control_and_says_so() {
+        for (name, key) in [("protected-core", "source"), ("core-notes", "source"), ("salience", "goals")] {
+            let build = |value: &str| {
+                let params = format!("{key} = \"{value}\"");
+                crate::strategies::build(name, toml::from_str(&params).unwrap())
+            };
+            assert!(
+                build("given").unwrap().is_control() && !build("extracted").unwrap().is_control(),
+                "{name}"
+            );
+            let entry = crate::strategies::ALL.iter().find(|entry| entry.name == name).unwrap();
+            assert!(entry.params.contains(&(key, "\"extracted\"")), "{name}");
+            // The values of before: the second could be either of the two.
+            assert!(build("annotations").is_err() && build("auto").is_err(), "{name}");
+        }
     }
 }

@@ -49,7 +49,7 @@ pub(super) const ENTRY: Entry = Entry {
         ("cap_tokens", "5000"),
         ("background", "\"auto\""),
         ("background_tokens", "100"),
-        ("goals", "\"auto\""),
+        ("goals", "\"extracted\""),
         ("keep_last", "3"),
         ("embedder", "\"\""),
     ],
@@ -124,7 +124,7 @@ impl Default for Salience {
             cap_tokens: 5000,
             background: Background::Auto,
             background_tokens: 100,
-            goals: Origin::Auto,
+            goals: Origin::Extracted,
             keep_last: 3,
             embedder: String::new(),
         }
@@ -311,6 +311,10 @@ impl Strategy for Salience {
 
     fn needs_model(&self) -> bool {
         self.extract.needs_model() || self.goals == Origin::Model
+    }
+
+    fn is_control(&self) -> bool {
+        self.goals == Origin::Given
     }
 }
 

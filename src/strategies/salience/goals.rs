@@ -1,6 +1,6 @@
 //! What the agent is to achieve: the goal at the start, and the goal now.
 //!
-//! From annotations, each once its step has passed; or from the log: the sentence of the first user message that asks
+//! From the log: the sentence of the first user message that asks
 //! for something, and later user messages that say that the task is another one ("change of plan", "forget", "back
 //! to") and ask for it, or that a model takes for another one. Who goes back to what an earlier task of the run names means
 //! that task, which is in force again in its own words. What a harness writes in the user's name (tags, hooks, interruptions) states no goal, and neither does a line of code. Where
@@ -41,20 +41,13 @@ pub(crate) struct Goals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Origin {
-    /// From annotations where there are some, else from the log.
+    /// From the log.
     #[default]
-    Auto,
-    Annotations,
     Extracted,
+    /// From annotations, be there some or not: a control, since it is scored on what it was given.
+    Given,
     /// From the log, where a model says which later messages give another task.
     Model,
-}
-
-impl Origin {
-    /// Whether annotations are not looked at.
-    pub(crate) fn is_extracted(self) -> bool {
-        matches!(self, Origin::Extracted | Origin::Model)
-    }
 }
 
 /// A message is read up to here: a task that goes on for pages says what it wants at its start.
@@ -517,16 +510,13 @@ impl Reader {
             let at = log.trajectory.steps[goal.step as usize].text.find(&goal.text);
             Goal { step: goal.step, text: goal.text.clone(), start: at.map(|at| at as u32) }
         };
-        let annotated = |reader: &mut Self| {
-            let all = reader.annotations(log).map_or(&[][..], |known| &known.goals);
+        if origin == Origin::Given {
+            let all = self.annotations(log).map_or(&[][..], |known| &known.goals);
             let mut known = all.iter().filter(|goal| goal.step < until);
             let stated = known.clone().filter(|goal| goal.step >= since).map(goal).collect();
             let original = known.next();
-            Goals { original: original.map(goal), current: known.next_back().or(original).map(goal), stated }
-        };
-        let goals = if origin.is_extracted() { Goals::default() } else { annotated(self) };
-        if origin == Origin::Annotations || goals.original.is_some() {
-            return goals;
+            let current = known.next_back().or(original).map(goal);
+            return Goals { original: original.map(goal), current, stated };
         }
         self.read(log, until);
         if self.said.is_empty() {
@@ -1435,15 +1425,15 @@ mod tests {
         };
         assert_eq!(steps(Origin::Extracted, 0), [1, 5, 7]);
         assert_eq!(steps(Origin::Extracted, 2), [5, 7]);
-        assert_eq!(steps(Origin::Annotations, 2), [5]);
+        assert_eq!(steps(Origin::Given, 2), [5]);
     }
 
     #[test]
     fn annotated_changes_count_once_their_step_has_passed() {
         let first = Some("write a forecast".to_owned());
-        assert_eq!(goals(Origin::Annotations, 5), (first.clone(), first.clone()));
-        assert_eq!(goals(Origin::Auto, 6), (first.clone(), Some("cost of cards".to_owned())));
-        assert_eq!(goals(Origin::Annotations, 1), (None, None));
+        assert_eq!(goals(Origin::Given, 5), (first.clone(), first.clone()));
+        assert_eq!(goals(Origin::Given, 6), (first.clone(), Some("cost of cards".to_owned())));
+        assert_eq!(goals(Origin::Given, 1), (None, None));
     }
 
     #[test]
