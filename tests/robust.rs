@@ -1,0 +1,410 @@
+//! The program under attack: two writers in one folder, kills, flipped bits, mutated logs, bombs, names that act.
+//!
+//! Each test has a short form, which runs with all others, and a long one: `make soak` (TRAJPRESS_SOAK=1). Seeds are
+//! fixed. docs/testing.md says what they found.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+/// How often something is tried: few times, or in the long form many.
+fn times(short: usize, long: usize) -> usize {
+    if std::env::var_os("TRAJPRESS_SOAK").is_some() { long } else { short }
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Some logs of the built-in data.
+    fn logs(&self) -> PathBuf {
+        let logs = self.at("logs");
+        if !logs.exists() {
+            fs::create_dir(&logs).unwrap();
+            for path in some_logs(12) {
+                fs::copy(&path, logs.join(path.file_name().unwrap())).unwrap();
+            }
+        }
+        logs
+    }
+
+    fn ingest(&self, out: &str) -> Command {
+        let mut command = program();
+        command.arg("ingest").arg(self.logs()).arg("--out").arg(self.at(out)).arg("--quiet");
+        command
+    }
+
+    fn annotate(&self, data: &str) -> Command {
+        let mut command = program();
+        command.arg("annotate").arg(self.at(data)).arg("--quiet");
+        command
+    }
+
+    fn run(&self, data: &str, out: &str) -> Command {
+        let experiment = self.at("experiment.toml");
+        if !experiment.exists() {
+            fs::write(&experiment, EXPERIMENT).unwrap();
+        }
+        let mut command = program();
+        command.arg("run").arg(experiment).arg("--data").arg(self.at(data)).arg("--out").arg(self.at(out));
+        command.arg("--quiet");
+        command
+    }
+
+    fn report(&self, run: &str, out: &str) -> Command {
+        let mut command = program();
+        command.arg("report").arg(self.at(run)).arg("--out").arg(self.at(out)).args(["--resamples", "100"]);
+        command
+    }
+
+    /// Bytes of the files of a folder, those of folders in it left out.
+    fn files(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(self.at(folder)).unwrap().map(Result::unwrap);
+        entries
+            .filter(|entry| entry.path().is_file())
+            .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
+            .collect()
+    }
+}
+
+const EXPERIMENT: &str = "name = \"robust\"
+[[strategies]]
+name = \"mask\"
+[[strategies]]
+name = \"truncate\"
+[[triggers]]
+name = \"turns\"
+n = 4
+";
+
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+    command.stdin(Stdio::null());
+    command
+}
+
+fn some_logs(n: usize) -> Vec<PathBuf> {
+    let mut logs = Vec::new();
+    for folder in ["coding", "support"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets").join(folder);
+        let mut found: Vec<PathBuf> = walk(&folder);
+        found.sort();
+        logs.extend(found.into_iter().take(n.div_ceil(2)));
+    }
+    logs
+}
+
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+fn done(mut command: Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", stderr(&output));
+    output
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn two_ingests_of_one_folder_are_one_dataset() {
+    let place = Place::new();
+    done(place.ingest("alone"));
+    let alone = place.files("alone");
+    let mut n_refused = 0;
+    for round in 0..times(8, 40) {
+        let out = format!("both{round}");
+        let both = [place.ingest(&out), place.ingest(&out)]
+            .map(|mut c| c.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+        let both = both.map(|child| child.wait_with_output().unwrap());
+        for output in both.iter().filter(|output| !output.status.success()) {
+            assert_eq!(output.status.code(), Some(2));
+            assert!(
+                stderr(output).contains("is being written by trajpress ingest, process "),
+                "{}",
+                stderr(output)
+            );
+            n_refused += 1;
+        }
+        assert!(both.iter().any(|output| output.status.success()));
+        assert!(place.files(&out) == alone, "round {round}");
+    }
+    println!("two writers: {n_refused} of {} turned away, every dataset whole", times(8, 40));
+}
+
+/// Starts a command again and again with a kill at a random moment, then lets it end.
+fn kill_and_end(command: impl Fn() -> Command, n: usize, rng: &mut ChaCha8Rng) {
+    let start = Instant::now();
+    done(command());
+    let whole = start.elapsed();
+    for _ in 0..n {
+        let mut child = command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole.mul_f64(rng.random_range(0.0..1.0)));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    done(command());
+}
+
+#[test]
+fn kills_change_no_byte() {
+    let place = Place::new();
+    let mut rng = ChaCha8Rng::seed_from_u64(33);
+    done(place.ingest("whole"));
+    let ingested = place.files("whole");
+    let n = times(6, 40);
+    kill_and_end(|| place.ingest("data"), n, &mut rng);
+    assert!(place.files("data") == ingested, "ingest");
+    done(place.annotate("whole"));
+    let annotated = place.files("whole");
+    // What was annotated goes, so that there is something to do each time.
+    let again = || {
+        let _ = fs::remove_file(place.at("data/annotate.json"));
+        place.annotate("data")
+    };
+    kill_and_end(again, n, &mut rng);
+    assert!(place.files("data") == annotated, "annotate");
+    done(place.run("whole", "undisturbed"));
+    let tables = |run: &str| -> BTreeMap<String, Vec<u8>> {
+        place
+            .files(run)
+            .into_iter()
+            .filter(|(name, _)| name.ends_with(".parquet") || name == "_SUCCESS")
+            .collect()
+    };
+    kill_and_end(|| place.run("data", "run"), n, &mut rng);
+    assert!(tables("run") == tables("undisturbed"), "run");
+    println!("kills: {n} each of ingest, annotate and run");
+}
+
+#[test]
+fn one_flipped_bit_is_refused_or_changes_nothing() {
+    let place = Place::new();
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    done(place.ingest("data"));
+    done(place.annotate("data"));
+    done(place.run("data", "run"));
+    done(place.report("run", "report"));
+    let (rows, report) = (place.files("run"), place.files("report"));
+    let (mut n_refused, mut n_same) = (0, 0);
+    let mut flip = |folder: &str, mut check: Box<dyn FnMut(&str) -> bool + '_>| {
+        for (name, good) in place.files(folder) {
+            for _ in 0..times(2, 25) {
+                if good.is_empty() {
+                    continue;
+                }
+                let mut bad = good.clone();
+                let bit = rng.random_range(0..8 * bad.len());
+                bad[bit / 8] ^= 1 << (bit % 8);
+                fs::write(place.at(folder).join(&name), bad).unwrap();
+                if check(&name) {
+                    n_same += 1
+                } else {
+                    n_refused += 1
+                }
+                // What was made again is what it was.
+                fs::write(place.at(folder).join(&name), &good).unwrap();
+            }
+        }
+    };
+    flip(
+        "data",
+        Box::new(|name| {
+            let _ = fs::remove_dir_all(place.at("again"));
+            let output = place.run("data", "again").output().unwrap();
+            let table = |folder: &BTreeMap<String, Vec<u8>>| folder["scores.parquet"].clone();
+            match output.status.code() {
+                Some(0) => assert!(table(&place.files("again")) == table(&rows), "{name}: other rows"),
+                _ => {
+                    assert!(stderr(&output).contains(name) && !stderr(&output).contains("panicked"), "{name}")
+                }
+            }
+            output.status.success()
+        }),
+    );
+    flip(
+        "run",
+        Box::new(|name| {
+            let _ = fs::remove_dir_all(place.at("report2"));
+            let output = place.report("run", "report2").output().unwrap();
+            match output.status.code() {
+                Some(0) => assert!(place.files("report2") == report, "{name}: another report"),
+                _ => {
+                    assert!(stderr(&output).contains(name) && !stderr(&output).contains("panicked"), "{name}")
+                }
+            }
+            output.status.success()
+        }),
+    );
+    println!("bits: {n_refused} refused with the file named, {n_same} changed nothing");
+}
+
+#[test]
+fn mutated_logs_never_end_the_program() {
+    let place = Place::new();
+    let logs = some_logs(12);
+    let mut rng = ChaCha8Rng::seed_from_u64(506);
+    let n = times(120, 4000);
+    let mutants = place.at("mutants");
+    fs::create_dir(&mutants).unwrap();
+    for i in 0..n {
+        let mut bytes = fs::read(&logs[i % logs.len()]).unwrap();
+        mutate(&mut bytes, &mut rng);
+        fs::write(
+            mutants.join(format!("{i:04}-{}", logs[i % logs.len()].file_name().unwrap().display())),
+            bytes,
+        )
+        .unwrap();
+    }
+    let sound = mutants.join("zz-sound.json");
+    fs::copy(&logs[0], &sound).unwrap();
+    let start = Instant::now();
+    let output = program().arg("ingest").arg(&mutants).arg("--out").arg(place.at("data")).output().unwrap();
+    let told = stderr(&output);
+    assert!(output.status.code().is_some_and(|code| code <= 1) && !told.contains("panicked"), "{told}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(place.at("data/ingest.json")).unwrap()).unwrap();
+    assert_eq!(report["files"], n as u64 + 1);
+    println!(
+        "mutants: {n} in {:?}: {} trajectories, {} rejects",
+        start.elapsed(),
+        report["trajectories"],
+        report["rejects"]
+    );
+}
+
+/// Cuts, flips, repeats, swaps or inserts.
+fn mutate(bytes: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
+    let at = rng.random_range(0..bytes.len().max(1));
+    match rng.random_range(0..6) {
+        0 => bytes.truncate(at),
+        1 => bytes[at] ^= 1 << rng.random_range(0..8),
+        2 => {
+            let end = (at + rng.random_range(1..400)).min(bytes.len());
+            let piece = bytes[at..end].to_vec();
+            bytes.splice(at..at, piece);
+        }
+        3 => {
+            let end = (at + rng.random_range(1..4000)).min(bytes.len());
+            bytes.drain(at..end);
+        }
+        4 => {
+            let piece: &[u8] = [&b"\xef\xbb\xbf"[..], b"{", b"\n\n", b"\0", b"]}", b"1e999", b"\"\\ud800\""]
+                [rng.random_range(0..7)];
+            bytes.splice(at..at, piece.iter().copied());
+        }
+        _ => (0..20).for_each(|_| {
+            let at = rng.random_range(0..bytes.len());
+            bytes[at] = rng.random();
+        }),
+    }
+}
+
+/// Nobody can read what is told there, and nothing comes of it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_stderr_is_no_panic() {
+    let place = Place::new();
+    let full = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let status = |mut command: Command| command.stdout(Stdio::null()).stderr(full()).status().unwrap().code();
+    let loud = |mut command: Command| {
+        command.arg("--quiet");
+        command
+    };
+    let mut ingest = program();
+    ingest.arg("ingest").arg(place.logs()).arg("--out").arg(place.at("data"));
+    assert_eq!(status(ingest), Some(0));
+    let mut annotate = program();
+    annotate.arg("annotate").arg(place.at("data"));
+    assert_eq!(status(annotate), Some(0));
+    let mut run = program();
+    fs::write(place.at("x.toml"), EXPERIMENT).unwrap();
+    run.arg("run")
+        .arg(place.at("x.toml"))
+        .arg("--data")
+        .arg(place.at("data"))
+        .arg("--out")
+        .arg(place.at("run"));
+    assert_eq!(status(run), Some(0));
+    assert_eq!(status(loud(place.report("run", "report"))), Some(0));
+    assert_eq!(status(place.report("none", "report")), Some(2));
+    assert_eq!(status(program()), Some(2));
+    let mut polars = place.report("run", "report");
+    polars.env("POLARS_MAX_THREADS", "0");
+    let output = polars.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("POLARS_MAX_THREADS is `0`"), "{}", stderr(&output));
+}
+
+/// A file's name that would colour, overwrite and turn round a terminal.
+#[cfg(unix)]
+#[test]
+fn names_act_nowhere() {
+    let place = Place::new();
+    fs::create_dir(place.at("logs")).unwrap();
+    let name = "a\u{1b}[31m\u{202e}\u{61c}\u{2028}\u{feff}\u{e0041}]]>&lt<b>=1.json";
+    fs::copy(&some_logs(2)[0], place.at("logs").join(name)).unwrap();
+    fs::write(place.at("logs").join(format!("bad{name}")), "{\"messages\": [").unwrap();
+    let mut ingest = program();
+    ingest.arg("ingest").arg(place.at("logs")).arg("--out").arg(place.at("data")).arg("--json");
+    let output = ingest.output().unwrap();
+    let mut all = [output.stdout, output.stderr].concat();
+    done(place.annotate("data"));
+    let mut inspect = program();
+    inspect.arg("inspect").arg(place.at("data")).arg("a").args(["--timeline"]).arg(place.at("t.svg"));
+    all.extend(inspect.output().unwrap().stderr);
+    let mut missing = program();
+    missing.arg("inspect").arg(place.at(&format!("{name}x"))).arg("a");
+    let output = missing.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    all.extend(output.stderr);
+    for file in ["data/ingest.json", "data/rejects.jsonl"] {
+        all.extend(fs::read(place.at(file)).unwrap());
+    }
+    let text = String::from_utf8(all).unwrap();
+    let acting: Vec<char> = text.chars().filter(|&c| trajpress::escape::acts(c) && c != '\n').collect();
+    assert!(acting.is_empty(), "{acting:?}");
+}
+
+/// Waits at most so long; a program that hangs is killed and told.
+fn within(limit: Duration, mut command: Command) -> Output {
+    let start = Instant::now();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > limit {
+            let _ = child.kill();
+            panic!("{command:?} hangs");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_report_waits_for_nobody_and_leaves_no_half() {
+    let place = Place::new();
+    done(place.ingest("data"));
+    done(place.run("data", "run"));
+    done(place.report("run", "report"));
+    let before = place.files("report");
+    // Something stands where a table is to be written: the report fails, and the one before it stays.
+    let mut wrong = place.report("run", "report");
+    wrong.args(["--baseline", "no-such-variant"]);
+    assert_eq!(within(Duration::from_secs(60), wrong).status.code(), Some(2));
+    assert!(place.files("report") == before);
+}
