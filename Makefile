@@ -11,7 +11,7 @@ NATIVE := source tests/native.sh &&
 export PORTABLE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test lint coverage bench figures clean
+.PHONY: help setup build run test soak lint coverage bench figures clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -41,6 +41,11 @@ run: build ## Do the main job on the built-in data: logs -> tables -> grid -> re
 test: setup ## Run all tests; set TRAJPRESS_LOGS to a folder of real logs to include them
 	@echo "== test: one build of the program and its tests, 15 to 35 minutes on two cores when cold"
 	$(NATIVE) $(CARGO) test --release --locked
+
+soak: setup ## Attack the program at length: kills, mutants, flipped bits, two writers, bombs; needs 7 GB of memory
+	@echo "== soak: the tests of tests/robust.rs in their long form, and what needs much memory; figures as in docs/testing.md"
+	$(NATIVE) TRAJPRESS_SOAK=1 $(CARGO) test --release --locked --test robust -- --nocapture --test-threads 1
+	$(NATIVE) $(CARGO) test --release --locked --lib -- --ignored more_than_two_gibibytes
 
 lint: setup ## Check formatting and lints
 	$(CARGO) fmt --check

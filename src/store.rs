@@ -25,7 +25,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::PageIndexPolicy;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
@@ -870,6 +870,10 @@ pub fn batch<R: Row>(rows: Vec<R>) -> anyhow::Result<RecordBatch> {
 const PAGE_BYTES: usize = 128 << 10;
 const PAGE_ROWS: usize = 64;
 
+/// Rows that become a batch of arrays together have at most so many bytes, unless one row alone has more: the texts of
+/// a batch have offsets of 31 bits.
+const MOST_BYTES: usize = 256 << 20;
+
 /// Writes one table; a row group is closed between trajectories, when it is large enough.
 pub struct TableWriter<R: Row> {
     path: PathBuf,
@@ -930,9 +934,24 @@ impl<R: Row> TableWriter<R> {
     /// Closes the row group.
     pub fn end_row_group(&mut self) -> anyhow::Result<()> {
         if !self.pending.is_empty() {
-            let rows = batch(std::mem::take(&mut self.pending))?;
-            let written = self.writer.write(&rows).and_then(|()| self.writer.flush());
-            written.with_context(|| self.cannot())?;
+            let mut rows = std::mem::take(&mut self.pending).into_iter().peekable();
+            while rows.peek().is_some() {
+                let mut chunk = Vec::new();
+                let mut bytes = 0;
+                while let Some(row) =
+                    rows.next_if(|row| chunk.is_empty() || bytes + row.weight() <= MOST_BYTES)
+                {
+                    bytes += row.weight();
+                    chunk.push(row);
+                }
+                anyhow::ensure!(
+                    bytes < i32::MAX as usize,
+                    "{}: a row of {bytes} bytes, and no column holds more than 2 GiB of one row",
+                    self.cannot()
+                );
+                self.writer.write(&batch(chunk)?).with_context(|| self.cannot())?;
+            }
+            self.writer.flush().with_context(|| self.cannot())?;
             self.pending_bytes = 0;
         }
         Ok(())
@@ -1030,6 +1049,7 @@ impl<R: Row> TableReader<R> {
     ) -> anyhow::Result<()> {
         let mut builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(open_file(&self.path)?, self.metadata.clone())
+                .with_batch_size(batch_rows(self.metadata.metadata(), &[row_group]))
                 .with_row_groups(vec![row_group])
                 .with_projection(self.columns.clone());
         if let Some(selection) = selection {
@@ -1050,13 +1070,29 @@ pub fn row_groups<R: Row>(path: &Path) -> anyhow::Result<usize> {
 
 /// Reads the rows of one row group.
 pub fn read_row_group<R: Row>(path: &Path, row_group: usize) -> anyhow::Result<Vec<R>> {
-    read_batches(open(path)?.with_row_groups(vec![row_group]))
+    let builder = open(path)?;
+    let rows = batch_rows(builder.metadata(), &[row_group]);
+    read_batches(builder.with_row_groups(vec![row_group]).with_batch_size(rows))
 }
 
 /// Reads all rows of a table.
 pub fn read<R: Row>(path: &Path) -> anyhow::Result<Vec<R>> {
-    read_batches(open(path)?)
+    let builder = open(path)?;
+    let all: Vec<usize> = (0..builder.metadata().num_row_groups()).collect();
+    let rows = batch_rows(builder.metadata(), &all);
+    read_batches(builder.with_batch_size(rows))
 }
+
+/// Rows that are read at a time: one, where a column of the row groups holds more text than a batch may.
+fn batch_rows(metadata: &ParquetMetaData, row_groups: &[usize]) -> usize {
+    let is_large = |&group: &usize| {
+        let columns = metadata.row_group(group).columns();
+        columns.iter().any(|column| column.uncompressed_size() >= i64::from(i32::MAX) - (64 << 20))
+    };
+    if row_groups.iter().any(is_large) { 1 } else { BATCH_ROWS }
+}
+
+const BATCH_ROWS: usize = 1024;
 
 fn read_batches<R: Row>(builder: ParquetRecordBatchReaderBuilder<File>) -> anyhow::Result<Vec<R>> {
     let mut rows = Vec::new();
@@ -1096,6 +1132,29 @@ mod tests {
         assert_eq!(row_groups::<FeatureRow>(&path).unwrap(), 2);
         assert_eq!(read_row_group::<FeatureRow>(&path, 1).unwrap(), rows[1]);
         assert_eq!(read::<FeatureRow>(&path).unwrap(), rows.concat());
+    }
+
+    /// Three texts of a little less than 1 GiB: together more than the offsets of a batch can tell.
+    #[test]
+    #[ignore = "takes 6 GB of memory: `make soak`"]
+    fn more_than_two_gibibytes_of_text_in_a_row_group() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("steps.parquet");
+        let mut writer = TableWriter::<StepRow>::create(&path, usize::MAX).unwrap();
+        let text = |n: u8| String::from_utf8(vec![b'a' + n; 900 << 20]).unwrap();
+        writer.push((0..3).map(|n| StepRow { text: text(n), ..StepRow::default() })).unwrap();
+        assert_eq!(writer.finish().unwrap(), 3);
+        let reader: TableReader<StepRow> = TableReader::open(&path).unwrap();
+        let mut n = 0;
+        reader
+            .scan(0, |rows| {
+                for row in rows {
+                    assert!(row.text.len() == 900 << 20 && row.text.as_bytes()[7] == b'a' + n);
+                    n += 1;
+                }
+            })
+            .unwrap();
+        assert_eq!(n, 3);
     }
 
     /// Every write to this device fails as on a full disk.

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use trajpress::ingest::{self, Options, Report};
+use trajpress::ingest::{self, Limits, Options, Report};
 use trajpress::store::{self, StepRow, TrajectoryRow};
 
 struct Dir(tempfile::TempDir);
@@ -47,6 +47,7 @@ impl Dir {
             out: out.clone(),
             format: format.map(str::to_owned),
             threads,
+            limits: Limits::default(),
         };
         let report = ingest::ingest(&options, &mut |_| {}).unwrap();
         let rejects = fs::read_to_string(out.join("rejects.jsonl")).unwrap();
@@ -450,7 +451,13 @@ fn big_files_are_cut_into_batches_with_the_same_result() {
 fn nothing_to_read_is_an_error_with_a_hint() {
     let dir = Dir::new();
     fs::create_dir_all(dir.logs()).unwrap();
-    let options = Options { inputs: vec![dir.logs()], out: dir.0.path().join("d"), format: None, threads: 1 };
+    let options = Options {
+        inputs: vec![dir.logs()],
+        out: dir.0.path().join("d"),
+        format: None,
+        threads: 1,
+        limits: Limits::default(),
+    };
     let error = ingest::ingest(&options, &mut |_| {}).unwrap_err();
     assert!(format!("{error:#}").contains("hint:"), "{error:#}");
     let options = Options { format: Some("nonsense".to_owned()), ..options };
@@ -492,7 +499,13 @@ fn a_run_is_kept_and_what_was_made_for_other_tables_goes() {
     assert!(made.iter().all(|name| !first.out.join(name).exists()));
 
     fs::write(first.out.join("_manifest.json"), "{}").unwrap();
-    let options = Options { inputs: vec![dir.logs()], out: first.out.clone(), format: None, threads: 1 };
+    let options = Options {
+        inputs: vec![dir.logs()],
+        out: first.out.clone(),
+        format: None,
+        threads: 1,
+        limits: Limits::default(),
+    };
     let error = format!("{:#}", ingest::ingest(&options, &mut |_| {}).unwrap_err());
     assert!(error.contains("holds a run") && error.contains("hint:"), "{error}");
 }
@@ -689,8 +702,13 @@ fn real_logs_have_as_many_trajectories_as_their_manifest() {
         return;
     };
     let out = tempfile::tempdir().unwrap();
-    let options =
-        Options { inputs: vec![logs.clone()], out: out.path().to_owned(), format: None, threads: 2 };
+    let options = Options {
+        inputs: vec![logs.clone()],
+        out: out.path().to_owned(),
+        format: None,
+        threads: 2,
+        limits: Limits::default(),
+    };
     let report = ingest::ingest(&options, &mut |_| {}).unwrap();
     let mut expected = BTreeMap::<&str, u64>::new();
     for (format, n) in manifest(&logs) {

@@ -408,3 +408,123 @@ fn a_report_waits_for_nobody_and_leaves_no_half() {
     assert_eq!(within(Duration::from_secs(60), wrong).status.code(), Some(2));
     assert!(place.files("report") == before);
 }
+
+/// Runs a command, and says what memory it had at most, in MB.
+#[cfg(target_os = "linux")]
+fn with_peak(mut command: Command) -> (Output, f64) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0.0;
+    while child.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kb = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+        peak = f64::max(peak, kb.unwrap_or(0.0) / 1024.0);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    (child.wait_with_output().unwrap(), peak)
+}
+
+fn chat(text: &str) -> String {
+    format!(r#"{{"messages":[{{"role":"user","content":"{text}"}},{{"role":"assistant","content":"yes"}}]}}"#)
+}
+
+/// A document that is small as stored, a line that is too long, and good ones beside them.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_too_large_is_a_reject_and_the_rest_is_read() {
+    let place = Place::new();
+    let logs = place.at("logs");
+    fs::create_dir(&logs).unwrap();
+    let mb = times(1, 8) << 20;
+    let write = |name: &str, text: &str| fs::write(logs.join(name), text).unwrap();
+    let packed = |name: &str, text: &str| {
+        fs::write(logs.join(name), zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
+    };
+    // Unpacked 300 times the least memory; beside it one that fits.
+    packed("a-bomb.json.zst", &chat(&"a".repeat(300 * mb)));
+    packed("b-fits.json.zst", &chat("b"));
+    let long = chat(&"c".repeat(40 * mb));
+    write("c-lines.jsonl", &format!("{}\n{long}\n{}\n", chat("first"), chat("last")));
+    write("d.json", &chat("d"));
+    let ingest = |more: &[&str]| {
+        let mut command = program();
+        command
+            .arg("ingest")
+            .arg(&logs)
+            .arg("--out")
+            .arg(place.at("data"))
+            .args(["--threads", "2"])
+            .args(more);
+        let (output, peak) = with_peak(command);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let rejects = fs::read_to_string(place.at("data/rejects.jsonl")).unwrap();
+        let rejects: Vec<serde_json::Value> =
+            rejects.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let report: serde_json::Value =
+            serde_json::from_slice(&fs::read(place.at("data/ingest.json")).unwrap()).unwrap();
+        (rejects, report["trajectories"].as_u64().unwrap(), peak)
+    };
+    // An eighth of the memory is 16 MB: too little for the document and for the line.
+    let memory = format!("{}", 8 * 16 * mb);
+    let (rejects, n, peak) = ingest(&["--max-memory", &memory]);
+    let reasons: Vec<&str> = rejects.iter().map(|reject| reject["reason"].as_str().unwrap()).collect();
+    assert_eq!((rejects.len(), n), (2, 4), "{reasons:?}");
+    assert!(
+        reasons[0]
+            .starts_with(&format!("cannot read on: more than {}.00 MiB in one document", 16 * mb >> 20))
+    );
+    assert!(reasons[1].starts_with(&format!("a line of {}.00 MiB, too long", 40 * mb >> 20)), "{reasons:?}");
+    assert_eq!(
+        (&rejects[1]["line"], &rejects[1]["byte_offset"]),
+        (&2.into(), &(chat("first").len() + 1).into())
+    );
+    let allowed = (8 * 16 * mb) as f64 / 1048576.0;
+    assert!(peak < allowed, "{peak} MB of {allowed}");
+    println!(
+        "a bomb of {} MB and a line of {} MB: {peak:.0} MB of {allowed:.0} allowed",
+        300 * mb >> 20,
+        40 * mb >> 20
+    );
+    // The bomb is over the limit of a file, the line is not.
+    let (rejects, n, peak) =
+        ingest(&["--max-file", &format!("{}", 100 * mb), "--max-memory", &format!("{}", 8 * 200 * mb)]);
+    assert_eq!((rejects.len(), n), (1, 5));
+    let reason = rejects[0]["reason"].as_str().unwrap();
+    assert!(reason.contains(&format!("more than {}.00 MiB unpacked (", 100 * mb >> 20)), "{reason}");
+    println!("the line of {} MB is read: {peak:.0} MB", 40 * mb >> 20);
+}
+
+/// Many large lines and threads: they are read one after the other, and come out in their order.
+#[cfg(target_os = "linux")]
+#[test]
+fn large_lines_take_turns() {
+    let place = Place::new();
+    let logs = place.at("logs");
+    fs::create_dir(&logs).unwrap();
+    let size = times(6, 100) << 20;
+    for file in ["a", "b"] {
+        let lines =
+            (0..8).map(|i| chat(&format!("{file}{i}{}", "x".repeat(size)))).collect::<Vec<_>>().join("\n");
+        fs::write(logs.join(format!("{file}.jsonl")), lines).unwrap();
+    }
+    for i in 0..20 {
+        fs::write(logs.join(format!("c{i:02}.json")), chat(&format!("c{i}"))).unwrap();
+    }
+    // What 8 threads need whatever they are allowed: 18 batches of 4 MB in flight, each several times over.
+    let memory = (16 * size).max(384 << 20);
+    let table = |name: &str, threads: &str| {
+        let mut command = program();
+        command.arg("ingest").arg(&logs).arg("--out").arg(place.at(name)).args(["--threads", threads]);
+        command.args(["--max-memory", &memory.to_string()]);
+        let (output, peak) = with_peak(command);
+        assert!(output.status.success(), "{}", stderr(&output));
+        (fs::read(place.at(name).join("steps.parquet")).unwrap(), peak)
+    };
+    let (one, _) = table("one", "1");
+    let (eight, peak) = table("eight", "8");
+    assert!(one == eight);
+    let allowed = memory as f64 / 1048576.0;
+    println!("16 lines of {} MB with 8 threads: {peak:.0} MB of {allowed:.0} allowed", size >> 20);
+    assert!(peak < allowed, "{peak} MB of {allowed}");
+}

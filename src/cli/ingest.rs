@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::escape;
 use crate::formats;
-use crate::ingest::{self, Options, Progress, Report};
+use crate::ingest::{self, Limits, Options, Progress, Report};
 
 use super::meter::Meter;
 use super::{ExitStatus, Output};
@@ -35,6 +35,31 @@ pub struct Args {
     /// Exit with 1 also where a file found in a folder is unreadable, no log, or gives no run
     #[arg(long)]
     strict: bool,
+    /// Unpacked bytes that are read of a file at most, such as 500MB or 2GiB; what is over it is a reject
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bytes)]
+    max_file: u64,
+    /// Memory to read with, about; a document, a session or a line of more than an eighth of it is a reject
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = bytes)]
+    max_memory: u64,
+}
+
+/// A size: `500MB`, `2GiB`, `1000`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let unit = match text[end..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "k" | "kib" => 1024.0,
+        "m" | "mib" => 1024.0 * 1024.0,
+        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err("expected a size, such as 500MB or 2GiB".to_owned()),
+    };
+    match text[..end].parse::<f64>() {
+        Ok(n) if n * unit >= 1.0 && n * unit <= u64::MAX as f64 => Ok((n * unit) as u64),
+        _ => Err("expected a size above 0, such as 500MB or 2GiB".to_owned()),
+    }
 }
 
 /// Runs the subcommand.
@@ -44,6 +69,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         out: args.out.clone(),
         format: (args.format != "auto").then(|| args.format.clone()),
         threads: super::threads(args.threads),
+        limits: Limits { file: args.max_file, memory: args.max_memory },
     };
     let start = Instant::now();
     let mut meter = Meter::new(output.quiet);
@@ -206,4 +232,16 @@ fn table(report: &Report, time: Duration) -> String {
     out +=
         &format!("{seconds:.2} s, {:.0} MB/s of log text\n", report.bytes as f64 / 1e6 / seconds.max(1e-9));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        let read = ["1", "500MB", "2GiB", "1.5k", "7 b"].map(|text| bytes(text).unwrap());
+        assert_eq!(read, [1, 500_000_000, 2 << 30, 1536, 7]);
+        assert!(["", "0", "-1", "2TB?", "MB", "0.1"].into_iter().all(|text| bytes(text).is_err()));
+    }
 }

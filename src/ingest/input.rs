@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use super::Limits;
+
 /// A file to be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Input {
@@ -143,6 +145,102 @@ pub(crate) fn read_small(path: &Path, max: usize) -> std::io::Result<Small> {
     let result = reader.by_ref().take(max as u64).read_to_end(&mut bytes).map(drop);
     let is_cut = result.is_ok() && bytes.len() >= max;
     Ok(Small { bytes, result, rest: is_cut.then_some(reader) })
+}
+
+/// What one file may have: of a document, a session or a line, and unpacked in all.
+#[derive(Clone, Copy)]
+pub(crate) struct Room<'a> {
+    pub(crate) file: u64,
+    pub(crate) value: u64,
+    /// What is larger is read alone, when its turn has come.
+    pub(crate) small: u64,
+    /// Waits for that turn.
+    pub(crate) turn: &'a (dyn Fn() + Sync),
+}
+
+impl<'a> Room<'a> {
+    /// The shares of so many files in flight; none is smaller than a batch of lines.
+    pub(crate) fn new(limits: Limits, in_flight: u64, least: u64, turn: &'a (dyn Fn() + Sync)) -> Self {
+        let value = (limits.memory / 8).max(least);
+        Room { file: limits.file, value, small: (value / in_flight).max(least), turn }
+    }
+
+    /// Reads up to `n` bytes of a value of which `bytes` is the beginning; says whether the reader has ended.
+    pub(crate) fn read(
+        &self,
+        reader: &mut dyn BufRead,
+        bytes: &mut Vec<u8>,
+        n: u64,
+    ) -> std::io::Result<bool> {
+        if n > self.small && (bytes.len() as u64) <= self.small {
+            if read_head(reader, bytes, self.small.min(n) as usize)? {
+                return Ok(true);
+            }
+            (self.turn)();
+        }
+        let is_whole = read_head(reader, bytes, n.min(self.value + 1) as usize)?;
+        match bytes.len() as u64 > self.value {
+            true => Err(self.too_large()),
+            false => Ok(is_whole),
+        }
+    }
+
+    pub(crate) fn too_large(&self) -> std::io::Error {
+        std::io::Error::other(format!(
+            "more than {} in one document or session\nhint: --max-memory allows an eighth of it to one",
+            size(self.value)
+        ))
+    }
+}
+
+/// Bytes for people.
+pub(crate) fn size(bytes: u64) -> String {
+    indicatif::BinaryBytes(bytes).to_string()
+}
+
+/// A reader that ends with an error where a file has more than its share.
+pub(crate) struct Measured {
+    inner: Box<dyn BufRead + Send>,
+    left: u64,
+    max: u64,
+    stored: u64,
+}
+
+impl Measured {
+    /// `left` bytes may still come; `max` and `stored` are told where more do.
+    pub(crate) fn new(inner: Box<dyn BufRead + Send>, left: u64, max: u64, stored: u64) -> Self {
+        Measured { inner, left, max, stored }
+    }
+}
+
+impl BufRead for Measured {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        let bytes = self.inner.fill_buf()?;
+        if self.left == 0 && !bytes.is_empty() {
+            return Err(std::io::Error::other(format!(
+                "more than {} unpacked ({} as stored)\nhint: --max-file allows more",
+                size(self.max),
+                size(self.stored)
+            )));
+        }
+        let n = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        Ok(&bytes[..n])
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.left = self.left.saturating_sub(n as u64);
+        self.inner.consume(n);
+    }
+}
+
+impl Read for Measured {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = self.fill_buf()?;
+        let n = bytes.len().min(to.len());
+        to[..n].copy_from_slice(&bytes[..n]);
+        self.consume(n);
+        Ok(n)
+    }
 }
 
 /// First bytes of a zstd frame and of a gzip member.

@@ -3,7 +3,7 @@
 //! that meets a big one opens it, and all go on with its lines. At most a fixed number of jobs is ahead of
 //! what was written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, Read};
 use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 
@@ -12,7 +12,8 @@ use crate::formats::reading::fields::{FieldCounts, take_counts};
 use crate::formats::{self, Detected, Entry, Layout, Reading, Session, Sink, Source};
 use crate::store::{StepRow, TrajectoryRow, step_rows};
 
-use super::input::{self, Input, Small};
+use super::Limits;
+use super::input::{self, Input, Measured, Room, Small};
 use super::sessions::{self, Beginning};
 
 /// How much of a file is looked at first, to tell its format.
@@ -82,6 +83,8 @@ struct Batch {
     bytes: Vec<u8>,
     line: u64,
     offset: u64,
+    /// A line after these that is too long: its size.
+    long: Option<u64>,
     error: Option<String>,
     is_last: bool,
 }
@@ -111,6 +114,10 @@ struct Queue {
     n_reading: usize,
     n_given: u64,
     n_written: u64,
+    /// The part that is to be written next: its input and number.
+    turn: (usize, u64),
+    /// Large batches that are not written yet.
+    large: BTreeSet<(usize, u64)>,
     is_stopped: bool,
 }
 
@@ -119,18 +126,20 @@ pub(super) fn for_each_part(
     inputs: &[Input],
     forced: Option<&'static Entry>,
     threads: usize,
+    limits: Limits,
     mut each: impl FnMut(Part) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let beginnings = sessions::beginnings(inputs, forced, threads)?;
     let window = 2 * threads as u64 + 2;
+    let share = Room::new(limits, window, BATCH_BYTES as u64, &|| {});
+    let beginnings = sessions::beginnings(inputs, forced, threads, share)?;
     let (queue, moved) = (Mutex::new(Queue::default()), Condvar::new());
     // A worker that panicked has left no half state behind the lock: each field is set on its own.
     let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
     let next_job = || {
         let mut q = lock();
         while !q.is_stopped {
-            if q.n_given < q.n_written + window {
-                if let Some(job) = q.next(inputs.len()) {
+            if q.n_given < q.n_written + window && q.is_clear() {
+                if let Some(job) = q.next(inputs.len(), share) {
                     q.n_given += 1;
                     return Some(job);
                 }
@@ -146,7 +155,11 @@ pub(super) fn for_each_part(
         let batch = match job {
             Job::Batch(batch) => batch,
             Job::File(i) => {
-                let read = read_input(i, inputs, forced);
+                let wait = || {
+                    let is_mine = |q: &mut Queue| q.turn == (i, 0) || q.is_stopped;
+                    drop(moved.wait_while(lock(), |q| !is_mine(q)).unwrap_or_else(PoisonError::into_inner));
+                };
+                let read = read_input(i, inputs, forced, Room { turn: &wait, ..share });
                 let mut q = lock();
                 q.n_reading -= 1;
                 moved.notify_all();
@@ -155,7 +168,7 @@ pub(super) fn for_each_part(
                         part.tell_beginning(beginnings.get(&i));
                         return part;
                     }
-                    Outcome::Big(open) => q.cut(open),
+                    Outcome::Big(open) => q.cut(open, share),
                 }
             }
         };
@@ -182,10 +195,13 @@ pub(super) fn for_each_part(
         'parts: for part in &receiver {
             early.insert((part.input, part.number), part);
             while let Some(part) = early.remove(&next) {
+                let this = next;
                 next = if part.is_last { (next.0 + 1, 0) } else { (next.0, next.1 + 1) };
                 result = each(part);
                 let mut q = lock();
                 q.n_written += 1;
+                q.turn = next;
+                q.large.remove(&this);
                 q.is_stopped |= result.is_err();
                 drop(q);
                 moved.notify_all();
@@ -212,9 +228,15 @@ impl Drop for StopAtPanic<'_> {
 }
 
 impl Queue {
-    fn next(&mut self, n_inputs: usize) -> Option<Job> {
+    /// Whether what comes next stands before all large batches that are not written yet, or there are none.
+    fn is_clear(&self) -> bool {
+        let first = self.open.keys().next();
+        self.large.first().is_none_or(|(input, _)| first.is_some_and(|first| first < input))
+    }
+
+    fn next(&mut self, n_inputs: usize, share: Room<'_>) -> Option<Job> {
         if let Some((_, open)) = self.open.pop_first() {
-            return Some(Job::Batch(self.cut(open)));
+            return Some(Job::Batch(self.cut(open, share)));
         }
         if self.next_input == n_inputs {
             return None;
@@ -225,15 +247,15 @@ impl Queue {
     }
 
     /// Cuts the next batch of whole lines off an open file.
-    fn cut(&mut self, mut open: OpenLines) -> Batch {
+    fn cut(&mut self, mut open: OpenLines, share: Room<'_>) -> Batch {
         let mut bytes = Vec::with_capacity(BATCH_BYTES + (64 << 10));
-        let mut error = None;
+        let (mut error, mut long) = (None, None);
         let mut is_last = false;
         match open.reader.by_ref().take(BATCH_BYTES as u64).read_to_end(&mut bytes) {
             Ok(n) if n < BATCH_BYTES => is_last = true,
             Ok(_) if bytes.last() == Some(&b'\n') => {}
-            Ok(_) => match open.reader.read_until(b'\n', &mut bytes) {
-                Ok(_) => is_last = bytes.last() != Some(&b'\n'),
+            Ok(_) => match end_line(&mut open.reader, &mut bytes, share.value) {
+                Ok((ends, over)) => (is_last, long) = (!ends, over),
                 Err(e) => error = Some(e.to_string()),
             },
             Err(e) => error = Some(e.to_string()),
@@ -241,12 +263,44 @@ impl Queue {
         is_last |= error.is_some();
         let OpenLines { input, entry, number, line, offset, .. } = open;
         open.number += 1;
-        open.line += memchr::memchr_iter(b'\n', &bytes).count() as u64;
-        open.offset += bytes.len() as u64;
+        open.line += memchr::memchr_iter(b'\n', &bytes).count() as u64 + u64::from(long.is_some());
+        open.offset += bytes.len() as u64 + long.unwrap_or(0);
         if !is_last {
             self.open.insert(input, open);
         }
-        Batch { input, entry, number, bytes, line, offset, error, is_last }
+        // It has more than its share: nothing after it is begun before it is written.
+        if bytes.len() as u64 > share.small {
+            self.large.insert((input, number));
+        }
+        Batch { input, entry, number, bytes, line, offset, long, error, is_last }
+    }
+}
+
+/// Reads the last line to its end. One that gets longer than `max` is taken out again and skipped: its size. Says whether
+/// it has an end, too.
+fn end_line(reader: &mut dyn BufRead, bytes: &mut Vec<u8>, max: u64) -> std::io::Result<(bool, Option<u64>)> {
+    let start = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
+    let left = max.saturating_sub((bytes.len() - start) as u64);
+    (&mut *reader).take(left).read_until(b'\n', bytes)?;
+    let is_ended = bytes.last() == Some(&b'\n');
+    if is_ended || reader.fill_buf()?.is_empty() {
+        return Ok((is_ended, None));
+    }
+    let mut size = (bytes.len() - start) as u64;
+    bytes.truncate(start);
+    bytes.shrink_to_fit();
+    loop {
+        let more = reader.fill_buf()?;
+        let end = memchr::memchr(b'\n', more);
+        let n = end.map_or(more.len(), |at| at + 1);
+        if n == 0 {
+            return Ok((false, Some(size)));
+        }
+        reader.consume(n);
+        size += n as u64;
+        if end.is_some() {
+            return Ok((true, Some(size)));
+        }
     }
 }
 
@@ -256,10 +310,13 @@ fn detect(
     head: &mut Vec<u8>,
     forced: Option<&'static Entry>,
     max: usize,
+    room: Room<'_>,
 ) -> std::io::Result<(Detected, bool)> {
     let mut n = HEAD_BYTES.max(head.len());
     loop {
-        let is_whole = input::read_head(reader, head, n)?;
+        // All that one value may have is looked at before it is called too large.
+        let wanted = if (head.len() as u64) < room.value { (n as u64).min(room.value) } else { u64::MAX };
+        let is_whole = room.read(reader, head, wanted)?;
         let found = match forced {
             Some(entry) => as_format(entry, head, is_whole),
             None => formats::detect(head, is_whole),
@@ -272,14 +329,19 @@ fn detect(
 }
 
 /// Reads a file, or opens it if it is a big one of lines.
-pub(super) fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>) -> Outcome {
+pub(super) fn read_input(
+    i: usize,
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Outcome {
     take_counts();
     let input = &inputs[i];
     let mut part = Part::new(i, 0);
     if let Some(problem) = &input.problem {
         part.reject(None, 0, problem.clone());
     } else {
-        match read_file(i, input, forced, &mut part) {
+        match read_file(i, input, forced, room, &mut part) {
             Ok(None) => {}
             Ok(Some(open)) => return Outcome::Big(open),
             Err(error) => part.reject(None, part.n_bytes, format!("cannot read on: {error}")),
@@ -298,6 +360,15 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) ->
     part.found = Found::Log(batch.entry.name);
     let source = Source::new(&input.name, batch.entry.name);
     part.read_lines_of(&batch.bytes, batch.entry, &source, batch.line, batch.offset);
+    if let Some(size) = batch.long {
+        let line = batch.line + memchr::memchr_iter(b'\n', &batch.bytes).count() as u64;
+        let reason = format!(
+            "a line of {}, too long\nhint: --max-memory allows an eighth of it to a line",
+            input::size(size)
+        );
+        part.reject(Some(line), batch.offset + part.n_bytes, reason);
+        part.n_bytes += size;
+    }
     if let Some(error) = batch.error {
         part.reject(None, batch.offset + part.n_bytes, format!("cannot read on: {error}"));
     }
@@ -309,7 +380,8 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) ->
 /// What a file looks like, if that is not the format it was read as.
 fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
     let mut reader = input::open(&input.path).ok()?;
-    let (found, _) = detect(&mut *reader, &mut Vec::new(), None, MAX_HEAD_BYTES).ok()?;
+    let room = Room::new(Limits::default(), 1, BATCH_BYTES as u64, &|| {});
+    let (found, _) = detect(&mut *reader, &mut Vec::new(), None, MAX_HEAD_BYTES, room).ok()?;
     match found {
         Detected::Log(found, _) => (found.name != entry.name).then_some(found.name),
         Detected::NotRead(what) | Detected::Label(what) | Detected::NoLog(what) | Detected::Bad(what) => {
@@ -325,31 +397,38 @@ fn read_file(
     i: usize,
     input: &Input,
     forced: Option<&'static Entry>,
+    room: Room<'_>,
     part: &mut Part,
 ) -> std::io::Result<Option<OpenLines>> {
-    let Small { bytes: mut head, result, rest } = if input.n_bytes <= BIG_FILE_BYTES {
+    let is_small = input.n_bytes <= BIG_FILE_BYTES && room.file >= BIG_BYTES as u64;
+    let Small { bytes: mut head, result, rest } = if is_small {
         input::read_small(&input.path, BIG_BYTES)?
     } else {
         Small { bytes: Vec::new(), result: Ok(()), rest: Some(input::open(&input.path)?) }
     };
+    let measured = |reader| -> Box<dyn BufRead + Send> {
+        let left = room.file.saturating_sub(head.len() as u64);
+        Box::new(Measured::new(reader, left, room.file, input.n_bytes))
+    };
+    let rest = rest.map(measured);
     let Some(mut reader) = rest else {
         if !head.is_empty() || result.is_ok() {
             let found = match forced {
                 Some(entry) => as_format(entry, &head, true),
                 None => detect_in(&head),
             };
-            part.read_found(found, head, None, input)?;
+            part.read_found(found, head, None, input, room)?;
         }
         return result.map(|()| None);
     };
-    let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX)?;
+    let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX, room)?;
     if let (&Detected::Log(entry, Layout::Lines), false) = (&found, is_whole)
         && matches!(entry.reading, Reading::Values(_))
     {
         let reader = Box::new(std::io::Cursor::new(head).chain(reader));
         return Ok(Some(OpenLines { input: i, entry, reader, number: 0, line: 1, offset: 0 }));
     }
-    part.read_found(found, head, (!is_whole).then_some(reader), input)?;
+    part.read_found(found, head, (!is_whole).then_some(reader), input, room)?;
     Ok(None)
 }
 
@@ -374,9 +453,9 @@ fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
 }
 
 /// A head and what comes after it.
-fn all(mut head: Vec<u8>, rest: Option<Box<dyn BufRead + Send>>) -> std::io::Result<Vec<u8>> {
+fn all(mut head: Vec<u8>, rest: Option<Box<dyn BufRead + Send>>, room: Room<'_>) -> std::io::Result<Vec<u8>> {
     if let Some(mut rest) = rest {
-        rest.read_to_end(&mut head)?;
+        room.read(&mut *rest, &mut head, u64::MAX)?;
     }
     Ok(head)
 }
@@ -426,6 +505,7 @@ impl Part {
         head: Vec<u8>,
         rest: Option<Box<dyn BufRead + Send>>,
         input: &Input,
+        room: Room<'_>,
     ) -> std::io::Result<()> {
         match found {
             Detected::Log(entry, layout) => {
@@ -435,13 +515,13 @@ impl Part {
                     (Layout::Lines, None) => self.read_lines_of(&head, entry, &source, 1, 0),
                     (Layout::Lines, Some(rest)) => {
                         let mut reader = std::io::Cursor::new(head).chain(rest);
-                        return self.read_lines(&mut reader, entry, &source);
+                        return self.read_lines(&mut reader, entry, &source, room);
                     }
-                    (Layout::Document, rest) => self.read_document(&all(head, rest)?, entry, &source),
+                    (Layout::Document, rest) => self.read_document(&all(head, rest, room)?, entry, &source),
                 }
             }
             Detected::NotRead(name) => self.found = Found::NotRead(name),
-            Detected::Label(name) => self.found = Found::Label(name, all(head, rest)?),
+            Detected::Label(name) => self.found = Found::Label(name, all(head, rest, room)?),
             // What was given by name is meant to be a log.
             Detected::NoLog(what) if input.is_named => {
                 self.reject(None, 0, format!("{what}\nhint: --format NAME reads it as that format"));
@@ -489,21 +569,29 @@ impl Part {
         self.losses.merge(&sink.losses);
     }
 
-    /// Reads values line by line; holds one line at a time.
+    /// Reads values line by line; holds one line at a time, and what a session keeps of them.
     fn read_lines(
         &mut self,
         reader: &mut dyn BufRead,
         entry: &Entry,
         source: &Source,
+        room: Room<'_>,
     ) -> std::io::Result<()> {
         let mut lines = Lines::new(entry, source, 1, 0);
         let mut buffer = Vec::new();
+        let mut is_large = false;
         let result = loop {
             buffer.clear();
-            match reader.read_until(b'\n', &mut buffer) {
-                Ok(0) => break Ok(()),
+            let left = (room.value + 1).saturating_sub(lines.offset);
+            match (&mut *reader).take(left).read_until(b'\n', &mut buffer) {
+                Ok(0) if left > 0 => break Ok(()),
+                Ok(_) if lines.offset + buffer.len() as u64 > room.value => break Err(room.too_large()),
                 Ok(_) => lines.read(&buffer, self),
                 Err(error) => break Err(error),
+            }
+            if lines.offset > room.small && !is_large {
+                (room.turn)();
+                is_large = true;
             }
         };
         lines.finish(self);

@@ -46,6 +46,23 @@ pub struct Options {
     pub format: Option<String>,
     /// Number of threads that read.
     pub threads: usize,
+    pub limits: Limits,
+}
+
+/// How much is read; what is larger becomes a reject, and the rest is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one file, unpacked.
+    pub file: u64,
+    /// Bytes of memory, about: a document, a session or a line may have an eighth of it, since as JSON, as steps and as
+    /// a table it takes several times its own size.
+    pub memory: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { file: 2 << 30, memory: 4 << 30 }
+    }
 }
 
 /// How far an ingest is.
@@ -209,7 +226,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     }
     let _unfinished = Unfinished(&options.out);
     let mut out = Output::create(&options.out)?;
-    run(&inputs, forced, options.threads.max(1), &mut out, on_progress)?;
+    run(&inputs, forced, options, &mut out, on_progress)?;
     out.finish(&inputs)
 }
 
@@ -228,7 +245,7 @@ pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
     let forced = options.format.as_deref().map(formats::find).transpose()?;
     let inputs = input::find(&options.inputs)?;
     let (mut n_bytes, mut n_trajectories) = (0, 0);
-    jobs::for_each_part(&inputs, forced, options.threads.max(1), |part| {
+    jobs::for_each_part(&inputs, forced, options.threads.max(1), options.limits, |part| {
         n_bytes += part.n_bytes;
         n_trajectories += part.runs.len() as u64;
         Ok(())
@@ -239,7 +256,7 @@ pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
 fn run(
     inputs: &[Input],
     forced: Option<&'static Entry>,
-    threads: usize,
+    options: &Options,
     out: &mut Output,
     on_progress: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<()> {
@@ -248,7 +265,7 @@ fn run(
         bytes: inputs.iter().map(|i| i.n_bytes).sum(),
         ..Progress::default()
     };
-    jobs::for_each_part(inputs, forced, threads, |part| {
+    jobs::for_each_part(inputs, forced, options.threads.max(1), options.limits, |part| {
         if part.is_last {
             progress.files_done += 1;
             progress.bytes_done += inputs[part.input].n_bytes;

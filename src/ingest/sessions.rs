@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use crate::formats::{self, Entry, Origin, Reading};
 use crate::store::StepRow;
 
-use super::input::{self, Input};
+use super::input::{self, Input, Room};
 use super::jobs::{self, Outcome};
 
 /// The first line of conversation is looked for in so much of a file, or behind it where it begins there.
@@ -36,6 +36,7 @@ pub(super) fn beginnings(
     inputs: &[Input],
     forced: Option<&'static Entry>,
     threads: usize,
+    room: Room<'_>,
 ) -> anyhow::Result<HashMap<usize, Beginning>> {
     let origins: Vec<OriginOf> = formats::ALL
         .iter()
@@ -60,7 +61,7 @@ pub(super) fn beginnings(
         families
             .par_iter()
             .flat_map_iter(|family| {
-                let read = |&(_, i): &(u128, usize)| Some((i, hashes(&session(i, inputs, forced)?)));
+                let read = |&(_, i): &(u128, usize)| Some((i, hashes(&session(i, inputs, forced, room)?)));
                 compare(&family.iter().filter_map(read).collect::<Vec<_>>())
             })
             .collect()
@@ -95,8 +96,13 @@ fn origin(input: &Input, origins: &[OriginOf]) -> Option<u128> {
 }
 
 /// The steps of a session; none if the file holds no session after all, or nothing was said in it.
-fn session(i: usize, inputs: &[Input], forced: Option<&'static Entry>) -> Option<Vec<StepRow>> {
-    let Outcome::Read(part) = jobs::read_input(i, inputs, forced) else {
+fn session(
+    i: usize,
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Option<Vec<StepRow>> {
+    let Outcome::Read(part) = jobs::read_input(i, inputs, forced, room) else {
         return None;
     };
     // Runs that the session started are no part of it.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use trajpress::ingest::{Options, ingest, read_only};
+use trajpress::ingest::{Limits, Options, ingest, read_only};
 
 fn main() {
     divan::main();
@@ -40,7 +40,13 @@ fn log() -> (tempfile::TempDir, PathBuf, u64) {
 }
 
 fn options(path: &std::path::Path, out: &std::path::Path) -> Options {
-    Options { inputs: vec![path.to_path_buf()], out: out.join("data"), format: None, threads: 1 }
+    Options {
+        inputs: vec![path.to_path_buf()],
+        out: out.join("data"),
+        format: None,
+        threads: 1,
+        limits: Limits::default(),
+    }
 }
 
 #[divan::bench(sample_count = 10)]
@@ -86,7 +92,8 @@ fn real_logs() -> Vec<PathBuf> {
 #[divan::bench(sample_count = 5)]
 fn ingest_real_logs(bencher: Bencher<'_, '_>) {
     let (dir, inputs) = (tempfile::tempdir().expect("a folder"), real_logs());
-    let options = Options { inputs, out: dir.path().join("data"), format: None, threads: 1 };
+    let options =
+        Options { inputs, out: dir.path().join("data"), format: None, threads: 1, limits: Limits::default() };
     if !options.inputs.is_empty() {
         bencher.bench_local(|| black_box(ingest(&options, &mut |_| {}).expect("ingested")));
     }
