@@ -577,10 +577,7 @@ pub(super) mod tests {
     /// The records of `ingest` and `annotate` for what is in the folder.
     pub(in crate::experiment) fn vouch_for(dir: &Path) {
         let of = |names: &[&str]| -> vouch::Tables {
-            names
-                .iter()
-                .map(|name| ((*name).to_owned(), vouch::Made::of(&dir.join(name)).unwrap()))
-                .collect()
+            names.iter().map(|name| ((*name).to_owned(), vouch::Made::of(&dir.join(name)).unwrap())).collect()
         };
         let ingested = of(&INGESTED);
         let annotated = serde_json::json!({

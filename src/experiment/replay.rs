@@ -387,19 +387,22 @@ impl<'a> Replayer<'a> {
     /// out, and comes in with it.
     fn pick(&self, turn: u32, firing: &Firing, carry: &mut Carry) -> Option<Pick> {
         let newest = self.recipe.strategy.newest(self.log, turn);
-        // A trigger may name a step of the turn at hand: it stands before the decision.
-        let newest_named = if newest == turn { turn + 1 } else { newest };
         match &firing.only {
-            Some(named) => self.pick_named(named, newest_named, carry),
+            Some(named) => {
+                // A trigger may name a step of the turn at hand that stands before the decision.
+                let at = &self.log.turns[newest as usize];
+                let until = if newest == turn { at.decision.unwrap_or(at.steps.end) } else { at.steps.start };
+                self.pick_named(named, until, carry)
+            }
             None => self.pick_turns(firing.scope_end.min(newest), carry),
         }
     }
 
-    fn pick_named(&self, named: &[u32], newest: u32, carry: &mut Carry) -> Option<Pick> {
+    fn pick_named(&self, named: &[u32], until: u32, carry: &mut Carry) -> Option<Pick> {
         let log = self.log;
         let last = |step: u32| log.pairs.with(step).and_then(|pair| pair.last().copied()).unwrap_or(step);
         let (steps, wait): (Vec<u32>, Vec<u32>) =
-            carry.waiting.iter().chain(named).partition(|&&step| log.turn_of(last(step)) < newest);
+            carry.waiting.iter().chain(named).partition(|&&step| last(step) < until);
         carry.waiting = wait;
         let mut only: Vec<(u32, usize)> = Vec::new();
         for step in steps {

@@ -413,6 +413,11 @@ mod tests {
         }
         trajectories.finish().unwrap();
         steps.finish().unwrap();
+        vouch_for(dir);
+    }
+
+    /// The record of `ingest` for what is in the folder.
+    fn vouch_for(dir: &Path) {
         let tables: Tables =
             INGESTED.map(|name| (name.to_owned(), Made::of(&dir.join(name)).unwrap())).into_iter().collect();
         let record = serde_json::json!({ "tables": tables });
@@ -510,6 +515,7 @@ mod tests {
         }
         trajectories.finish().unwrap();
         steps.finish().unwrap();
+        vouch_for(dir.path());
         let (annotated, _) = annotate(dir.path(), "o200k", 1).unwrap();
         let rows: Vec<UsageRow> = store::read(&dir.path().join("usage.parquet")).unwrap();
         let seen: Vec<_> = rows
