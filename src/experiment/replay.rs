@@ -402,7 +402,8 @@ impl<'a> Replayer<'a> {
         let log = self.log;
         let last = |step: u32| log.pairs.with(step).and_then(|pair| pair.last().copied()).unwrap_or(step);
         let (steps, wait): (Vec<u32>, Vec<u32>) =
-            carry.waiting.iter().chain(named).partition(|&&step| last(step) < until);
+            // What is pinned stays as it stands, like the head.
+            carry.waiting.iter().chain(named).filter(|&&s| !log.is_pinned(s)).partition(|&&s| last(s) < until);
         carry.waiting = wait;
         let mut only: Vec<(u32, usize)> = Vec::new();
         for step in steps {
