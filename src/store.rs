@@ -486,6 +486,8 @@ table! {
         pub trigger_params: String,
         /// Model name; null for model-free.
         pub model: Option<String>,
+        /// Whether it is there to be compared with, and nobody would run it: it stands on no frontier.
+        pub control: bool,
         /// Seed of sampled choices.
         pub seed: u64,
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::experiment::finish::Success;
 use crate::report::bootstrap::Resampling;
-use crate::report::{Names, Options};
+use crate::report::{Names, Options, Population};
 
 /// Make the tables and figures of a run
 ///
@@ -19,6 +19,7 @@ use crate::report::{Names, Options};
   trajpress report runs/night
   trajpress report runs/night --out reports/night --resamples 10000
   trajpress report runs/night --baseline mask
+  trajpress report runs/night --population these
   trajpress report runs/night --claims my_claims.toml")]
 pub struct Args {
     /// Folder of the run
@@ -26,6 +27,9 @@ pub struct Args {
     /// Folder to write to [default: RUN/report]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Of which logs intervals speak: of more logs of the same repositories, or of other repositories
+    #[arg(long, value_enum, default_value = "other")]
+    population: Population,
     /// Seed of the bootstrap
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -47,8 +51,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     check_threads(std::env::var("POLARS_MAX_THREADS").ok().as_deref())?;
     let out = args.out.clone().unwrap_or_else(|| args.run.join("report"));
     let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
-    let options =
-        Options { resampling, baseline: args.baseline.clone(), claims: args.claims.clone(), names: names() };
+    let options = Options {
+        resampling,
+        population: args.population,
+        baseline: args.baseline.clone(),
+        claims: args.claims.clone(),
+        names: names(),
+    };
     let success = Success::read(&args.run)?;
     if let Some(table) = success.as_ref().and_then(|success| success.damaged(&args.run)) {
         anyhow::bail!(

@@ -19,6 +19,7 @@ use crate::store::{
     CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
     TrajectoryRow, VariantRow,
 };
+use crate::strategies;
 
 /// In-memory bytes of a row group of a final table.
 const ROW_GROUP: usize = 16 << 20;
@@ -150,6 +151,7 @@ fn variant_row(v: &Variant) -> anyhow::Result<VariantRow> {
         trigger: v.trigger.clone(),
         trigger_params: serde_json::to_string(&v.trigger_params)?,
         model: v.model.clone(),
+        control: strategies::build(&v.strategy, v.strategy_params.clone())?.is_control(),
         seed: v.seed,
     })
 }

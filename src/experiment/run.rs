@@ -36,6 +36,7 @@ use crate::lock::Lock;
 use crate::models::Outage;
 use crate::store::{
     self, CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
+    VariantRow,
 };
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
@@ -1048,7 +1049,7 @@ mod tests {
             Known { name, params, takes_model, check: Box::new(|_| Ok(false)) }
         };
         let catalogue = Catalogue {
-            strategies: vec![known("full", &[]), known("mask", &[("k", "1")])],
+            strategies: vec![known("full", &[]), known("mask", &[("keep_last", "1")])],
             triggers: vec![known("turns", &[("n", "1")])],
             formats: Vec::new(),
         };
@@ -1056,7 +1057,7 @@ mod tests {
             r#"
             name = "test"
             {change}
-            strategies = [{{ name = "full" }}, {{ name = "mask", k = [1, 2] }}, {{ name = "mask", model = "m" }}]
+            strategies = [{{ name = "full" }}, {{ name = "mask", keep_last = [1, 2] }}, {{ name = "mask", model = "m" }}]
             triggers = [{{ name = "turns", n = [1, 2] }}]
             "#
         );
@@ -1154,6 +1155,11 @@ mod tests {
         let sizes: Vec<(&str, u64)> = success.tables.iter().map(|t| (t.path.as_str(), t.rows)).collect();
         assert_eq!(sizes[0], ("cells.parquet", 17 * 7));
         assert_eq!(sizes[6], ("trajectories.parquet", 17));
+        let variants: Vec<VariantRow> = store::read(&place.out("r").join("variants.parquet")).unwrap();
+        assert!(
+            variants.iter().all(|v| v.control == (v.strategy == "full")),
+            "`full` is a control, `mask` is none"
+        );
         for table in &success.tables {
             let (sha256, bytes) = publish::sha256(&place.out("r").join(&table.path)).unwrap();
             assert_eq!((sha256, bytes), (table.sha256.clone(), table.bytes));
@@ -1493,7 +1499,7 @@ mod tests {
         ");
         place.plan = plan("exclude = [{ trigger.n = 2 }]");
         let error = place.run("r", &Options::default(), &rows).unwrap_err().to_string();
-        assert!(error.ends_with("`mask(k=1) @ turns(n=2) [m]` and 2 more are only there"), "{error}");
+        assert!(error.ends_with("`mask(keep_last=1) @ turns(n=2) [m]` and 2 more are only there"), "{error}");
         place.plan = plan("seed = 5");
         let error = place.run("r", &Options::default(), &rows).unwrap_err().to_string();
         assert!(error.ends_with("hint: `plan.seed` is 0 there, 5 here"), "{error}");

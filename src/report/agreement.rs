@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::bootstrap::{Estimate, percentile_estimate};
+use super::bootstrap::percentile_estimate;
+use super::inference::Estimate;
 use super::lines::{Line, Lines};
-use super::pages::{Page, Part, estimate_columns, number, shown};
+use super::pages::{Page, Part, estimate_columns, n_eff_column, number, shown};
 use super::ranks::{Order, kendall_tau_b, spearman};
 use super::series::Series;
 use super::tables::Table;
@@ -60,7 +61,7 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
     for (scope, members) in scopes {
         for b in 0..retentions.len() {
             for a in 0..b {
-                let with_both = |i: &&usize| [a, b].iter().all(|m| series[**i][*m].pooled.value.is_some());
+                let with_both = |i: &&usize| [a, b].iter().all(|m| series[**i][*m].pooled.is_told());
                 let members: Vec<usize> = members.iter().filter(with_both).copied().collect();
                 let n_all = *of_all.entry([a, b]).or_insert(members.len());
                 let is_new = scope == ALL || members.len() < n_all;
@@ -104,7 +105,8 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
              trigger. A score with fewer variants than another is undefined for the rest, such as `full`.\n\
              - The interval is of percentiles, widened to hold the value. Resampling shuffles variants that score nearly \
              alike, so most of it lies below the value.\n\
-             - Under {MIN_LINES} variants no correlation is given."
+             - Under {MIN_LINES} variants no correlation is given. A score below the minimum (30 items, n_eff 4) has no rank. \
+             *n_eff*: the least of any variant's score."
         ),
     })
 }
@@ -124,7 +126,8 @@ fn row<'a>(
         metrics,
         rho: Estimate {
             n_trajectories: count(|s| s.n_trajectories),
-            n_clusters: count(Series::n_clusters),
+            n_clusters: count(|s| s.pooled.n_clusters()),
+            n_eff: pairs.iter().flatten().map(|s| s.pooled.n_eff).reduce(f64::min),
             ..rho(pairs, n_resamples)
         },
         tau_b: kendall_tau_b(&x, &y),
@@ -196,6 +199,7 @@ fn table(rows: &[Row]) -> Table {
         "clusters behind the scores, at most",
         rows.iter().map(|r| Some(r.rho.n_clusters as u64)),
     );
+    n_eff_column(&mut t, rows.iter().map(|r| &r.rho));
     let widest = |r: &Row| r.widest.as_ref().map(|g| g.line.label.clone());
     t.text(
         "widest",
@@ -251,8 +255,8 @@ mod tests {
     #[test]
     fn scores_agree_but_for_the_variants_that_change_places() {
         let line = |label: &str, need: f64, surface: f64| {
-            let both = [(need, 1.0); 5];
-            Line::by_hand(label, &[("need_retention", &both), ("surface_retention", &[(surface, 1.0); 5])])
+            let both = [(need, 8.0); 5];
+            Line::by_hand(label, &[("need_retention", &both), ("surface_retention", &[(surface, 8.0); 5])])
         };
         let all = vec![
             line("a @ t", 0.1, 0.2),
@@ -292,7 +296,7 @@ mod tests {
     #[test]
     fn each_reader_is_a_score_of_its_own() {
         let line = |label: &str, one: f64, other: f64| {
-            let (need, one, other) = ([(one, 1.0); 5], [(one, 1.0); 5], [(other, 1.0); 5]);
+            let (need, one, other) = ([(one, 8.0); 5], [(one, 8.0); 5], [(other, 8.0); 5]);
             let scores = [
                 ("need_retention", &need[..]),
                 ("likelihood_retention", &one[..]),

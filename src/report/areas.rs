@@ -8,10 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use super::bootstrap::Estimate;
+use super::inference::{Estimate, Kind, Resampled};
 use super::lines::{Line, Lines};
-use super::pages::{Page, Part, estimate_columns, number, shown};
-use super::series::Resampled;
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
 use super::tables::Table;
 
 /// The parameter that is a budget.
@@ -57,14 +56,11 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
         about: format!(
             "How good is a strategy whatever its budget? Its need retention at each kept share is drawn over the logarithm \
              of the share, and the area below (trapezoid rule) divided by the length of the range, {} to {}: a mean \
-             retention, 0 to 1, in which every halving of the budget counts the same. The interval is a BCa bootstrap \
-             over clusters that draws the same clusters for every budget ({} resamples, seed {}).\n\n\
+             retention, 0 to 1, in which every halving of the budget counts the same. {METHOD} \
+             The same clusters are left out at every budget.\n\n\
              Beside it: the area of random lines and of the oracle at the same tokens (the matched shadows of the same \
              variants), and what `drop-all` retains under the same trigger with no budget at all.",
-            RANGE.0,
-            RANGE.1,
-            lines.draws.n_resamples(),
-            lines.resampling.seed
+            RANGE.0, RANGE.1,
         ),
         parts: vec![part(&rows)],
         notes: format!(
@@ -73,7 +69,7 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
              - A dash: fewer than {MIN_BUDGETS} budgets, or budgets that do not reach both {} and {}; the reason stands in \
              `nulls`.\n\
              - A strategy need not spend its budget: the axis is what it may keep.\n\
-             - *n*: trajectories / clusters.",
+             - *n*: trajectories / clusters / n_eff.",
             RANGE.0, RANGE.1
         ),
     })
@@ -104,11 +100,9 @@ fn rows(lines: &Lines) -> Vec<Row<'_>> {
                     let series: Vec<_> =
                         members.iter().map(|l| lines.series(l, measure, Some(&only))).collect();
                     let parts: Vec<_> = weights.iter().zip(&series).map(|(w, s)| (*w, &s.pooled)).collect();
-                    Estimate {
-                        n_trajectories: series[0].n_trajectories,
-                        n_clusters: series[0].n_clusters(),
-                        ..Resampled::combine(&parts).estimate()
-                    }
+                    // A mean of shares is a share.
+                    let area = Resampled { kind: Kind::Share, ..Resampled::combine(&parts) };
+                    Estimate { n_trajectories: series[0].n_trajectories, ..area.estimate() }
                 }
             });
             rows.push(Row {
@@ -119,7 +113,7 @@ fn rows(lines: &Lines) -> Vec<Row<'_>> {
                 area,
                 random,
                 oracle,
-                drop_all: drop_all.and_then(|l| lines.series(l, measures[0], Some(&only)).pooled.value),
+                drop_all: drop_all.and_then(|l| lines.series(l, measures[0], Some(&only)).estimate().value),
             });
         }
     }
@@ -195,6 +189,7 @@ fn table(rows: &[Row]) -> Table {
         rows.iter().map(|r| Some(r.area.n_trajectories as u64)),
     );
     t.count("n_clusters", "clusters behind the area", rows.iter().map(|r| Some(r.area.n_clusters as u64)));
+    n_eff_column(&mut t, rows.iter().map(|r| &r.area));
     t.text("nulls", "why the area or its interval is null", rows.iter().map(|r| r.area.reason.clone()));
     t
 }
@@ -215,7 +210,7 @@ fn part(rows: &[Row]) -> Part {
                     shown(&r.random, true),
                     shown(&r.area, true),
                     shown(&r.oracle, true),
-                    format!("{}/{}", r.area.n_trajectories, r.area.n_clusters),
+                    counts(&r.area),
                 ]
             })
             .collect(),
@@ -242,7 +237,7 @@ mod tests {
         let line = |label: &str, value| {
             Line::by_hand(
                 label,
-                &[("need_retention", &[(value, 2.0); 3]), ("need_retention_random", &[(0.1, 2.0); 3])],
+                &[("need_retention", &[(value, 8.0); 4]), ("need_retention_random", &[(0.1, 8.0); 4])],
             )
         };
         let mut all = vec![line("drop-all @ t", 0.05)];
@@ -250,7 +245,7 @@ mod tests {
             [0.02, 0.05, 0.1, 0.2, 0.4]
                 .map(|b| line(&format!("x(kept_share={b}) @ t"), if b < 0.1 { 0.0 } else { 1.0 })),
         );
-        let lines = Lines::by_hand(all, 3);
+        let lines = Lines::by_hand(all, 4);
         let rows = rows(&lines);
         assert_eq!((rows.len(), rows[0].strategy.as_str(), rows[0].set), (2, "x", "common"));
         // 1 from 0.1 on, and half of the step from 0.05 to 0.1: (ln 4 + ln 2 / 2) / ln 20.

@@ -1,18 +1,18 @@
 //! `differences`: one variant minus another, paired, with p-values and effect sizes.
 //!
 //! - difference = pooled score of the variant - pooled score of the baseline, both over the trajectories
-//!   that both were scored on, -1 to 1 for fractions; each resample draws the same clusters for both.
-//! - Interval: BCa (Efron, JASA 1987). p: inversion of that interval, see [`super::bootstrap::p_value`].
+//!   that both were scored on, -1 to 1 for fractions; the same clusters are left out of both.
+//! - Interval and p: see [`super::inference`].
 //! - Holm's adjustment over a family: all comparisons of one metric under one trigger.
 //! - g_z and the shares of clusters look at one difference a cluster, each cluster counted once, whatever
 //!   its weight: they answer how regular a difference is, not how large.
 
 use rayon::prelude::*;
 
-use super::bootstrap::Estimate;
 use super::effects::{hedges_g_z, holm};
+use super::inference::Estimate;
 use super::lines::{Line, Lines};
-use super::pages::{Page, Part, estimate_columns, number, p_shown, shown};
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, p_shown, shown};
 use super::pooled::ratio;
 use super::series::Series;
 use super::tables::Table;
@@ -66,22 +66,22 @@ pub(super) fn page(lines: &Lines, baseline: Option<&str>) -> Result<Page, String
         table: table(&rows),
         title: "Paired differences",
         gist: "each variant against others under the same trigger: difference, p-value, effect size",
-        about: about(lines, baseline),
+        about: about(baseline),
         parts: parts(&rows),
         notes: "- *difference*: score of the variant minus score of the baseline, with its 95 % interval. Above 0 the \
                 variant is better.\n\
-                - *p*: two-sided, for \"no difference\", by inversion of the interval; where every resample lies on one \
-                side of 0, by a normal tail, and never under 2^(1 - clusters). *p (Holm)*: adjusted for all comparisons in \
-                the same table, to be read instead of p. Below 0.05 is usually called significant.\n\
+                - *p*: two-sided, for \"no difference\", by inversion of the interval. *p (Holm)*: adjusted for all comparisons in \
+                the same table, to be read instead of p. Below 0.05 is usually called significant. Where all clusters agree \
+                there is neither interval nor p.\n\
                 - *g_z*: mean of the differences of clusters in their standard deviations, corrected for few clusters \
                 (Hedges); 0.2 is small, 0.8 large. Null for efficiency, which a cluster alone does not define.\n\
                 - *better / worse*: share of the clusters in which the variant scored higher, and lower; the rest tie.\n\
-                - *n*: trajectories / clusters that have the score under both."
+                - *n*: trajectories / clusters that have the score under both / n_eff."
             .to_owned(),
     })
 }
 
-fn about(lines: &Lines, baseline: Option<&str>) -> String {
+fn about(baseline: Option<&str>) -> String {
     let pairs = match baseline {
         Some(name) => format!("each variant is compared with the first one called or using `{name}`"),
         None => format!(
@@ -92,13 +92,11 @@ fn about(lines: &Lines, baseline: Option<&str>) -> String {
     };
     format!(
         "Is one variant better than another, and by how much? Within a trigger {pairs}. The difference is taken over \
-         the trajectories that both were scored on. Its interval is a BCa bootstrap that draws the same clusters for \
-         both ({} resamples, seed {}); the p-value inverts that interval. A family for Holm's adjustment is one metric \
-         under one trigger against one kind of baseline: a table below.\n\n\
+         the trajectories that both were scored on. Its interval leaves the same clusters out of both; the p-value inverts \
+         that interval. {METHOD} A family for Holm's adjustment is one metric under one trigger against one kind of \
+         baseline: a table below.\n\n\
          Two variants seldom keep equally many tokens, and who keeps more usually retains more. `{SHADOW}` is the \
          comparison at equal tokens: random lines, as many as the variant kept, at the same moments.",
-        lines.draws.n_resamples(),
-        lines.resampling.seed
     )
 }
 
@@ -182,18 +180,18 @@ pub(super) fn compare(a: &Series, b: &Series) -> Comparison {
     let share = |better: fn(f64) -> bool| ratio(by_cluster.iter().filter(|d| better(**d)).count() as f64, n);
     let difference = a.pooled.minus(&b.pooled);
     Comparison {
-        value: a.pooled.value,
-        baseline_value: b.pooled.value,
+        value: a.estimate().value,
+        baseline_value: b.estimate().value,
+        p: difference.p_value(),
+        g_z: hedges_g_z(&by_cluster).filter(|_| difference.is_told()),
+        // Differences of fractions: what is nearer to 0 is rounding.
+        better: share(|d| d > 1e-12).filter(|_| difference.is_told()),
+        worse: share(|d| d < -1e-12).filter(|_| difference.is_told()),
         difference: Estimate {
             n_trajectories: a.n_trajectories.min(b.n_trajectories),
             n_clusters: by_cluster.len(),
             ..difference.estimate()
         },
-        p: difference.p_value(by_cluster.len()),
-        g_z: hedges_g_z(&by_cluster),
-        // Differences of fractions: what is nearer to 0 is rounding.
-        better: share(|d| d > 1e-12),
-        worse: share(|d| d < -1e-12),
     }
 }
 
@@ -228,7 +226,7 @@ fn table(rows: &[Row]) -> Table {
     estimate_columns(
         &mut t,
         "difference",
-        "value - baseline_value, -1 to 1 for fractions; the interval is a paired BCa bootstrap over clusters",
+        "value - baseline_value, -1 to 1 for fractions; the interval leaves the same clusters out of both",
         rows.iter().map(|r| &r.of.difference),
     );
     t.probability(
@@ -267,6 +265,7 @@ fn table(rows: &[Row]) -> Table {
         "clusters that have the score under both",
         rows.iter().map(|r| Some(r.of.difference.n_clusters as u64)),
     );
+    n_eff_column(&mut t, rows.iter().map(|r| &r.of.difference));
     t.text(
         "nulls",
         "why the difference or its interval is null",
@@ -309,7 +308,7 @@ fn parts(rows: &[Row]) -> Vec<Part> {
                             p_shown(r.p_holm),
                             number(r.of.g_z, 2),
                             format!("{} / {}", number(r.of.better, 2), number(r.of.worse, 2)),
-                            format!("{}/{}", r.of.difference.n_trajectories, r.of.difference.n_clusters),
+                            counts(&r.of.difference),
                         ]
                     })
                     .collect(),
@@ -332,33 +331,42 @@ mod tests {
         assert!((value - expected).abs() < 1e-12, "{value} is not {expected}");
     }
 
-    /// Needs 4 and 2 of two trajectories; half of `b` is what `a` retains.
-    fn two(without: Option<usize>) -> Lines {
-        let a = Line::by_hand("a @ t", &[("need_retention", &[(0.25, 4.0), (0.5, 2.0)])]);
-        let b = Line::by_hand("b @ t", &[("need_retention", &[(0.5, 4.0), (1.0, 2.0)])]);
-        Lines::by_hand(vec![a, without.into_iter().fold(b, Line::without)], 2)
+    /// 8 needs of each of four trajectories; half of `b` is what `a` retains.
+    fn four(without: Option<usize>) -> Lines {
+        let a = Line::by_hand(
+            "a @ t",
+            &[("need_retention", &[(0.25, 8.0), (0.5, 8.0), (0.25, 8.0), (0.5, 8.0)])],
+        );
+        let b =
+            Line::by_hand("b @ t", &[("need_retention", &[(0.5, 8.0), (1.0, 8.0), (0.5, 8.0), (1.0, 8.0)])]);
+        Lines::by_hand(vec![a, without.into_iter().fold(b, Line::without)], 4)
     }
 
     #[test]
     fn a_difference_is_that_of_pooled_scores() {
-        let lines = two(None);
+        let lines = four(None);
         let rows = rows(&lines, None);
         let row = rows.iter().find(|r| r.metric == "need_retention").unwrap();
         assert_eq!((row.line.label.as_str(), row.baseline_name()), ("b @ t", "a @ t"));
-        // (0.5 * 4 + 1 * 2) / 6 - (0.25 * 4 + 0.5 * 2) / 6
-        close(row.of.difference.value, 1.0 / 3.0);
-        assert_eq!((row.of.better, row.of.worse, row.of.g_z), (Some(1.0), Some(0.0), None));
-        assert_eq!((row.of.difference.n_clusters, row.n_family), (2, 1));
+        // 0.75 - 0.375
+        close(row.of.difference.value, 0.375);
+        assert_eq!((row.of.better, row.of.worse), (Some(1.0), Some(0.0)));
+        // The differences are 1/4 and 1/2, twice: se^2 = 3/4 * 4 * (1/24)^2, t = 0.375 / 0.0722, 3 degrees of freedom.
+        let (lo, hi) = row.of.difference.interval.unwrap();
+        assert!((lo - 0.375 + 3.182_446_305 * 0.072_168_784).abs() < 1e-8 && (lo + hi - 0.75).abs() < 1e-12);
+        assert!(row.of.p.unwrap() < 0.05);
+        assert_eq!((row.of.difference.n_clusters, row.n_family), (4, 1));
     }
 
     #[test]
     fn only_trajectories_of_both_count() {
-        let lines = two(Some(1));
+        let lines = four(Some(1));
         let rows = rows(&lines, None);
         let row = rows.iter().find(|r| r.metric == "need_retention").unwrap();
-        close(row.of.value, 0.5);
-        close(row.of.difference.value, 0.25);
-        assert_eq!(row.of.difference.n_trajectories, 1);
+        assert_eq!(row.of.difference.n_trajectories, 3);
+        // 24 needs are below the minimum: no share, no difference, no p.
+        assert_eq!((row.of.value, row.of.difference.value, row.of.p), (None, None, None));
+        assert_eq!(row.of.difference.reason.as_deref(), Some("24 items, fewer than 30"));
     }
 
     #[test]
@@ -379,8 +387,7 @@ mod tests {
     }
 
     /// 200 simulated studies of 25 clusters in which both variants retain alike: p is under 0.05 in
-    /// about 5 %; binomial noise of the count at 95 % is 3 points, and BCa of few clusters errs a little
-    /// on the other side of its word.
+    /// about 5 %; binomial noise of the count at 95 % is 3 points.
     #[test]
     fn p_is_small_about_as_often_as_it_says() {
         let mut rng = ChaCha8Rng::seed_from_u64(11);
@@ -394,8 +401,9 @@ mod tests {
                 a.push([hits(needs, share), f64::from(needs)]);
                 b.push([hits(needs, share), f64::from(needs)]);
             }
-            let draws = Draws::new(Resampling { seed: study, resamples: 500 }, 25);
-            let found = compare(&Series::of(&draws, vec![a], 1), &Series::of(&draws, vec![b], 1));
+            let draws = Draws::new(Resampling { seed: study, resamples: 1 }, vec![0; 25].into());
+            let of = |sums| Series::of(&draws, "need_retention", vec![sums], 1).counting(25, 100);
+            let found = compare(&of(a), &of(b));
             claimed += usize::from(found.p.unwrap() < 0.05);
         }
         assert!((3..=20).contains(&claimed), "{claimed} of 200");

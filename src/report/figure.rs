@@ -2,8 +2,8 @@
 //!
 //! One point a variant with its intervals; behind each, in grey, the reach from the random floor to
 //! the oracle ceiling at the same budget, without which a height means nothing; the Pareto frontier
-//! of what could be deployed (controls are for comparison, and the oracle knows the future). Made for one column of a
-//! paper. Colours are Okabe and Ito's, and shapes repeat what colours say.
+//! of what could be deployed. Controls are there to be compared with: grey, small, and on no frontier. Made for one
+//! column of a paper. Colours are Okabe and Ito's, and shapes repeat what colours say.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,6 +19,8 @@ pub(super) struct Point {
     pub(super) label: String,
     /// Strategy: gives colour and shape.
     pub(super) family: String,
+    /// There to be compared with: faded, and on no frontier.
+    pub(super) control: bool,
     pub(super) x: f64,
     pub(super) x_interval: Option<(f64, f64)>,
     pub(super) y: f64,
@@ -66,12 +68,12 @@ const MAX_NUMBERED: usize = 40;
 const CROWDED_LIGHTER: f64 = 0.6;
 
 const GREY: Colour = Colour(0x77, 0x77, 0x77);
-/// Lines of the controls that come as a series.
+/// Thin lines of the controls.
 const SERIES: Colour = Colour(0x99, 0x99, 0x99);
 const REACH: Colour = Colour(0xD4, 0xD4, 0xD4);
 const WHITE: Colour = Colour(0xFF, 0xFF, 0xFF);
 
-/// Okabe and Ito's colours without yellow, which fades on white, and black, which is the controls'.
+/// Okabe and Ito's colours without yellow, which fades on white, and black, which is for words.
 const COLOURS: [Colour; 6] = [
     Colour(0x00, 0x72, 0xB2),
     Colour(0xD5, 0x5E, 0x00),
@@ -104,16 +106,15 @@ const SHAPES: [Shape; 7] = [
     Shape::Star,
 ];
 
-/// The controls that every run has, in black.
-const CONTROLS: [(&str, Shape, bool); 8] = [
-    (FULL, Shape::Circle, true),
-    ("drop-all", Shape::Cross, true),
-    ("random", Shape::Circle, false),
-    (ORACLE, Shape::Diamond, false),
-    ("atom-bag", Shape::Square, false),
-    ("chatter", Shape::Pentagon, false),
-    ("echo", Shape::Triangle, false),
-    ("shuffle", Shape::TriangleDown, false),
+/// Shapes of controls, empty.
+const CONTROL_SHAPES: [Shape; 7] = [
+    Shape::Circle,
+    Shape::Cross,
+    Shape::Diamond,
+    Shape::Square,
+    Shape::Triangle,
+    Shape::TriangleDown,
+    Shape::Pentagon,
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,18 +126,21 @@ struct Style {
 
 /// Compresses nothing: it saves nothing and loses nothing.
 const FULL: &str = "full";
-/// Knows the future.
-const ORACLE: &str = "oracle";
 
 /// Draws the figure; `tail` is the reference tail in turns. Every variant is drawn; which are named
 /// depends on how many there are.
-pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
+pub(super) fn retention_savings(points: &[Point], tail: &str, population: &str) -> Figure {
     let mut points = points.to_vec();
+    // That nothing compressed loses nothing is no measurement.
+    for full in points.iter_mut().filter(|p| p.family == FULL) {
+        (full.x_interval, full.y_interval) = (None, None);
+    }
     if !points.iter().any(|p| p.family == FULL) {
         // Nothing compressed saves nothing and loses nothing, by definition.
         points.push(Point {
             label: FULL.to_owned(),
             family: FULL.to_owned(),
+            control: true,
             x: 0.0,
             x_interval: None,
             y: 1.0,
@@ -145,13 +149,17 @@ pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
             ceiling: None,
         });
     }
-    let context =
-        Context { styles: styles(&points), tail: tail.to_owned(), triggers: shorten_triggers(&mut points) };
+    let context = Context {
+        styles: styles(&points),
+        tail: tail.to_owned(),
+        population: population.to_owned(),
+        triggers: shorten_triggers(&mut points),
+    };
     // The key groups families, and numbers follow the key.
     points.sort_by(|a, b| {
-        let control = |p: &Point| CONTROLS.iter().position(|c| c.0 == p.family).unwrap_or(usize::MAX);
-        control(a)
-            .cmp(&control(b))
+        let rank = |p: &Point| (p.family != FULL, !p.control);
+        rank(a)
+            .cmp(&rank(b))
             .then_with(|| natural(&a.family, &b.family))
             .then_with(|| natural(&a.label, &b.label))
     });
@@ -169,6 +177,8 @@ pub(super) fn retention_savings(points: &[Point], tail: &str) -> Figure {
 struct Context {
     styles: BTreeMap<String, Style>,
     tail: String,
+    /// Of which logs intervals speak.
+    population: String,
     /// What the labels leave out about triggers; empty is nothing.
     triggers: String,
 }
@@ -231,21 +241,24 @@ enum Naming {
     Nothing,
 }
 
-/// Colour and shape of each family: controls in black, the others in order of their names.
+/// Colour and shape of each family in order of their names: controls grey and empty, what compresses nothing full.
 fn styles(points: &[Point]) -> BTreeMap<String, Style> {
     let mut styles = BTreeMap::new();
-    let mut next = 0;
-    let mut families: Vec<&str> = points.iter().map(|p| p.family.as_str()).collect();
-    families.sort_by(|a, b| natural(a, b));
-    families.dedup();
-    for family in families {
-        let style = match CONTROLS.iter().find(|c| c.0 == family) {
-            Some(&(_, shape, filled)) => Style { shape, colour: INK, filled },
-            None => {
-                let (shape, colour) = (SHAPES[next % SHAPES.len()], COLOURS[next % COLOURS.len()]);
-                next += 1;
-                Style { shape, colour, filled: true }
-            }
+    let (mut next, mut next_control) = (0, 0);
+    let mut families: Vec<(&str, bool)> = points.iter().map(|p| (p.family.as_str(), p.control)).collect();
+    families.sort_by(|a, b| natural(a.0, b.0));
+    families.dedup_by_key(|f| f.0);
+    for (family, control) in families {
+        let style = if family == FULL {
+            Style { shape: Shape::Circle, colour: GREY, filled: true }
+        } else if control {
+            next_control += 1;
+            let shape = CONTROL_SHAPES[(next_control - 1) % CONTROL_SHAPES.len()];
+            Style { shape, colour: GREY, filled: shape == Shape::Cross }
+        } else {
+            next += 1;
+            let (shape, colour) = (SHAPES[(next - 1) % SHAPES.len()], COLOURS[(next - 1) % COLOURS.len()]);
+            Style { shape, colour, filled: true }
         };
         styles.insert(family.to_owned(), style);
     }
@@ -550,7 +563,7 @@ fn share_box(
 enum Tier {
     /// With a name or number, its interval, floor and ceiling.
     Named,
-    /// One of a series of controls at several budgets: small, joined by a line.
+    /// A control: small; at several budgets joined by a line.
     Reference,
     /// One of too many: small, alone.
     Other,
@@ -566,14 +579,10 @@ impl Tier {
     }
 }
 
-/// Controls that come as a series are for reference; of the rest all are named if they are few, the
+/// Controls are for reference; of the rest all are named if they are few, the
 /// frontier alone if they are many.
 fn tiers(points: &[Point], frontier: &[usize], naming: Naming) -> Vec<Tier> {
-    const SERIES: usize = 3;
-    let is_reference = |p: &Point| {
-        let same = points.iter().filter(|q| q.family == p.family).count();
-        p.family != FULL && same >= SERIES && CONTROLS.iter().any(|c| c.0 == p.family)
-    };
+    let is_reference = |p: &Point| p.control && p.family != FULL;
     let n_rest = points.iter().filter(|p| !is_reference(p)).count();
     let all = match naming {
         Naming::Names => true,
@@ -638,10 +647,10 @@ fn families(points: &[Point], styles: &BTreeMap<String, Style>) -> Vec<Entry> {
     families
 }
 
-/// Points that no other beats in both, by growing savings. Controls are no way to run an agent, apart
-/// from nothing compressed, which is the corner; what keeps nothing that was needed extends no frontier.
+/// Points that no other beats in both, by growing savings. Controls are no way to run an agent; what keeps nothing that
+/// was needed extends no frontier.
 fn frontier(points: &[Point]) -> Vec<usize> {
-    let counts = |p: &Point| p.family == FULL || (p.y > 0.0 && CONTROLS.iter().all(|c| c.0 != p.family));
+    let counts = |p: &Point| p.y > 0.0 && !p.control;
     let mut order: Vec<usize> = (0..points.len()).filter(|&i| counts(&points[i])).collect();
     order.sort_by(|&a, &b| points[b].x.total_cmp(&points[a].x).then(points[b].y.total_cmp(&points[a].y)));
     let mut best = f64::NEG_INFINITY;
@@ -781,6 +790,7 @@ fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec<Note> {
     if points.iter().any(|p| p.floor.is_some() && p.ceiling.is_some()) {
         note("from random lines (floor) to oracle (ceiling), same tokens kept".to_owned(), true);
     }
+    note(format!("of {}; controls are grey, and on no frontier", context.population), false);
     for line in wrapped(&context.triggers, LABEL_SIZE, WIDTH - 12.0) {
         note(line, false);
     }
@@ -851,6 +861,7 @@ mod tests {
         Point {
             label: label.to_owned(),
             family: family.to_owned(),
+            control: ["full", "oracle", "random", "atom-bag", "drop-all"].contains(&family),
             x,
             x_interval: Some((x - 0.03, x + 0.03)),
             y,
@@ -893,7 +904,7 @@ mod tests {
 
     #[test]
     fn few_points_carry_their_names_and_none_collide() {
-        let figure = retention_savings(&band(9, 3), "10");
+        let figure = retention_savings(&band(9, 3), "10", "other repositories");
         keep(&figure, "few.png");
         is_clear(&figure);
         assert!(figure.labels.iter().any(|(text, _)| text == "full"), "added where it is missing");
@@ -902,7 +913,7 @@ mod tests {
 
     #[test]
     fn many_points_carry_numbers_and_none_collide() {
-        let figure = retention_savings(&band(38, 8), "10");
+        let figure = retention_savings(&band(38, 8), "10", "other repositories");
         keep(&figure, "many.png");
         is_clear(&figure);
         assert_eq!(figure.labels.len(), 39);
@@ -911,7 +922,7 @@ mod tests {
 
     #[test]
     fn hundreds_of_points_are_drawn_and_the_frontier_is_numbered() {
-        let figure = retention_savings(&band(211, 12), "10");
+        let figure = retention_savings(&band(211, 12), "10", "other repositories");
         keep(&figure, "hundreds.png");
         assert_eq!(figure.markers.len(), 212);
         assert!(figure.labels.len() >= 3 && figure.labels.len() <= MAX_NUMBERED);
@@ -920,7 +931,7 @@ mod tests {
     #[test]
     fn a_heap_of_equal_points_is_drawn_all_the_same() {
         let heap: Vec<Point> = (0..30).map(|i| point(&format!("v{i}"), "mask", 0.5, 0.5)).collect();
-        let figure = retention_savings(&heap, "10");
+        let figure = retention_savings(&heap, "10", "other repositories");
         keep(&figure, "heap.png");
         assert_eq!(figure.markers.len(), 31);
     }
@@ -932,7 +943,7 @@ mod tests {
         let mut points = band(16, 4);
         points.push(point("twin", "twin-a", 0.9, 0.9));
         points.push(point("twin", "twin-b", 0.9, 0.9));
-        let figure = retention_savings(&points, "10");
+        let figure = retention_savings(&points, "10", "other repositories");
         keep(&figure, "twins.png");
         is_clear(&figure);
         assert!(figure.labels.iter().any(|(text, _)| text == "18,19"), "{:?}", figure.labels);
@@ -953,7 +964,7 @@ mod tests {
     #[test]
     fn many_intervals_are_thin_and_light() {
         let colours = |n: u32| {
-            let figure = retention_savings(&band(n, 1), "10");
+            let figure = retention_savings(&band(n, 1), "10", "other repositories");
             let mut widths = Vec::new();
             for mark in &figure.canvas.marks {
                 if let Mark::Line { width, colour, .. } = mark
@@ -983,7 +994,7 @@ mod tests {
             point("g", "drop-all", 0.8, 0.2),
             point("keeps nothing", "truncate", 0.9, 0.0),
         ];
-        assert_eq!(frontier(&points), [0, 1, 4]);
+        assert_eq!(frontier(&points), [1, 4]);
         assert_eq!(
             steps(&[(0.0, 0.0), (5.0, 2.0), (7.0, 9.0)]),
             [(0.0, 0.0), (0.0, 2.0), (5.0, 2.0), (5.0, 9.0), (7.0, 9.0)]
@@ -999,7 +1010,7 @@ mod tests {
                 points.push(point(&label, "random", 0.9 - share, 0.1 + 0.4 * share));
             }
         }
-        let figure = retention_savings(&points, "10");
+        let figure = retention_savings(&points, "10", "other repositories");
         keep(&figure, "series.png");
         is_clear(&figure);
         assert!(figure.labels.iter().all(|(text, _)| !text.contains("random")));
@@ -1011,7 +1022,7 @@ mod tests {
         // Largest share, least savings, first.
         assert_eq!(series(&points, &references), [[13, 17, 15], [12, 16, 14]]);
         let tied = [("0.2", 0.5), ("0.4", 0.5), ("0.02", 0.6)];
-        let tied = tied.map(|(share, x)| point(&format!("oracle(kept_share={share})"), ORACLE, x, 0.9));
+        let tied = tied.map(|(share, x)| point(&format!("oracle(kept_share={share})"), "oracle", x, 0.9));
         assert_eq!(series(&tied, &[0, 1, 2]), [[1, 0, 2]]);
     }
 
@@ -1051,7 +1062,7 @@ mod tests {
 
     #[test]
     fn the_svg_is_in_its_size_on_paper_and_names_fonts_to_fall_back_on() {
-        let svg = retention_savings(&band(5, 2), "10").svg().unwrap();
+        let svg = retention_savings(&band(5, 2), "10", "other repositories").svg().unwrap();
         assert!(svg.starts_with("<svg width=\"237.6pt\" height=\""), "{}", &svg[..90]);
         assert!(svg.contains("<title>Need retention"));
         assert!(svg.contains("font-family=\"Arimo, Liberation Sans, Arial, Helvetica, sans-serif\""));

@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bootstrap::{Estimate, Resampling, percentile_estimate};
+use super::bootstrap::{Resampling, percentile_estimate};
 use super::claims::{Asked, Claims};
+use super::inference::{Estimate, n_eff, too_few};
 use super::load::{Event, Run, Score, VariantScores};
 use super::pooled::{self, NEED, SURFACE, Sets};
 use super::series::{Draws, Series};
@@ -294,6 +295,8 @@ pub(super) struct Line {
     pub(super) strategy: String,
     pub(super) params: serde_json::Map<String, serde_json::Value>,
     pub(super) model: Option<String>,
+    /// There to be compared with: on no frontier, and no choice.
+    pub(super) control: bool,
     /// The trigger with its parameters, as labels have it.
     pub(super) trigger: String,
     pub(super) trigger_name: String,
@@ -390,8 +393,8 @@ impl Lines {
         let mut all: Vec<Line> = groups.into_values().map(line).collect();
         all.sort_by(|a, b| natural(&a.trigger, &b.trigger).then_with(|| natural(&a.label, &b.label)));
         let clusters: Vec<u32> = run.trajectories.iter().map(|t| t.cluster).collect();
-        let n_clusters = clusters.iter().max().map_or(0, |c| *c as usize + 1);
-        Lines { all, draws: Draws::new(resampling, n_clusters), clusters, resampling }
+        let draws = Draws::new(resampling, run.strata.clone().into());
+        Lines { all, draws, clusters, resampling }
     }
 
     /// Lines that can be compared with one another: all but those in bridge mode.
@@ -423,7 +426,7 @@ impl Lines {
             })
             .collect();
         let n_items = n_items / seeds.len() as u64;
-        Series { n_trajectories: trajectories.len(), n_items, ..Series::of(&self.draws, seeds, line.stream) }
+        Series::of(&self.draws, measure, seeds, line.stream).counting(trajectories.len(), n_items)
     }
 
     /// The scores that several readers gave, by each.
@@ -459,13 +462,24 @@ impl Lines {
             };
             middle(values.iter().map(counted)).unwrap_or(f64::NAN)
         };
-        let draws: Vec<f64> = (0..self.draws.n_resamples()).map(draw).collect();
-        let clusters: BTreeSet<usize> = values.iter().map(|(.., cluster)| *cluster).collect();
+        let mut clusters: Vec<u32> = values.iter().map(|(.., cluster)| *cluster as u32).collect();
+        clusters.sort_unstable();
+        self.of_trajectories(&clusters, || {
+            let draws: Vec<f64> = (0..self.draws.n_resamples()).map(draw).collect();
+            percentile_estimate(value, &draws)
+        })
+    }
+
+    /// What `estimate` gives for trajectories that count alike, one of these (sorted) clusters each; null where the clusters
+    /// are too few.
+    pub(super) fn of_trajectories(&self, clusters: &[u32], estimate: impl FnOnce() -> Estimate) -> Estimate {
+        let n_eff = n_eff(clusters.chunk_by(|a, b| a == b).map(|same| same.len() as f64));
         Estimate {
-            n_trajectories: values.len(),
-            n_clusters: clusters.len(),
-            n_items: values.len() as u64,
-            ..percentile_estimate(value, &draws)
+            n_trajectories: clusters.len(),
+            n_clusters: clusters.chunk_by(|a, b| a == b).count(),
+            n_eff: Some(n_eff),
+            n_items: clusters.len() as u64,
+            ..too_few(n_eff).map_or_else(estimate, Estimate::null)
         }
     }
 
@@ -546,6 +560,7 @@ fn line(mut replicates: Vec<(usize, &VariantRow, Terms)>) -> Line {
         strategy: variant.strategy.clone(),
         params: serde_json::from_str(&variant.strategy_params).unwrap_or_default(),
         model: variant.model.clone(),
+        control: variant.control,
         trigger,
         trigger_name: variant.trigger.clone(),
         trigger_params: serde_json::from_str(&variant.trigger_params).unwrap_or_default(),
@@ -598,6 +613,7 @@ impl Line {
             strategy: strategy.to_owned(),
             params: param.into_iter().collect(),
             model: None,
+            control: false,
             trigger: trigger.to_owned(),
             trigger_name: trigger.to_owned(),
             trigger_params: serde_json::Map::new(),
@@ -622,12 +638,14 @@ impl Lines {
     pub(super) fn by_hand(all: Vec<Line>, n_trajectories: usize) -> Self {
         let resampling = Resampling { seed: 1, resamples: 400 };
         let clusters = (0..n_trajectories as u32).collect();
-        Lines { all, draws: Draws::new(resampling, n_trajectories), clusters, resampling }
+        let draws = Draws::new(resampling, vec![0; n_trajectories].into());
+        Lines { all, draws, clusters, resampling }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::load::Population;
     use super::super::synthetic::{BUDGETS, write_run};
     use super::*;
 
@@ -645,7 +663,7 @@ mod tests {
     fn seeds_are_one_line_and_failed_cells_are_known() {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), &BUDGETS, 24, 12);
-        let run = Run::open(dir.path()).unwrap();
+        let run = Run::open(dir.path(), Population::Other).unwrap();
         let mut gathered = Gathered::default();
         run.scores(|batch| {
             gathered.take(&run, &batch);
@@ -676,11 +694,15 @@ mod tests {
         assert_eq!(of(&[(1.0, 2), (2.0, 0), (4.0, 1)]), Some(1.0));
         assert_eq!(of(&[(1.0, 0), (2.0, 1), (4.0, 1)]), Some(3.0));
         assert_eq!((of(&[]), of(&[(1.0, 0)])), (None, None));
-        let line = Line::by_hand("a @ t", &[("likelihood_retention", &[(4.0, 1.0), (1.0, 9.0), (2.0, 1.0)])]);
-        let mut lines = Lines::by_hand(vec![line], 3);
-        lines.draws = Draws::fixed(&[vec![0, 3, 0], vec![3, 0, 0], vec![1, 1, 1], vec![1, 2, 0]]);
+        let line = Line::by_hand(
+            "a @ t",
+            &[("likelihood_retention", &[(4.0, 1.0), (1.0, 9.0), (2.0, 1.0), (2.0, 1.0), (2.0, 1.0)])],
+        );
+        let mut lines = Lines::by_hand(vec![line], 5);
+        lines.draws =
+            Draws::fixed(&[vec![0, 3, 0, 1, 1], vec![3, 0, 0, 1, 1], vec![1; 5], vec![1, 2, 0, 1, 1]]);
         let median = lines.median(&lines.all[0], "likelihood_retention");
-        assert_eq!((median.value, median.n_trajectories, median.n_clusters), (Some(2.0), 3, 3));
+        assert_eq!((median.value, median.n_trajectories, median.n_clusters), (Some(2.0), 5, 5));
         let (lo, hi) = median.interval.unwrap();
         assert!((1.0..=2.0).contains(&lo) && (2.0..=4.0).contains(&hi), "{lo} {hi}");
     }
@@ -705,6 +727,7 @@ mod tests {
             trigger: "turns".to_owned(),
             trigger_params: "{}".to_owned(),
             model: model.map(str::to_owned),
+            control: false,
             seed,
         };
         let both = |label, model, seed| names(&row(label, model, seed));

@@ -21,7 +21,11 @@ pub(super) struct Run {
     pub(super) variants: Vec<VariantRow>,
     /// In order of their ids.
     pub(super) trajectories: Vec<Trajectory>,
-    pub(super) cluster: ClusterKind,
+    pub(super) population: Population,
+    /// Stratum of each cluster.
+    pub(super) strata: Vec<u32>,
+    /// Trajectories that name no repository.
+    pub(super) n_without_repository: usize,
     /// Beside `variants`.
     pub(super) cells: Vec<Cells>,
     /// Beside `variants`: events of ok cells.
@@ -57,17 +61,33 @@ pub(super) struct Trajectory {
     pub(super) reward: Option<f64>,
 }
 
-/// What a cluster of the bootstrap is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClusterKind {
-    Repository,
-    Task,
-    /// Neither is known.
-    Trajectory,
+/// Of which logs a report speaks. It decides what is drawn, or left out, as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Population {
+    /// More logs of these repositories: a cluster is a task, or a session where none is known; a repository is a stratum
+    These,
+    /// Logs of other repositories: a cluster is a repository
+    Other,
 }
 
-/// Repositories are the clusters from this many on; fewer would make a poor sample.
-const MIN_REPOSITORIES: usize = 20;
+impl Population {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Population::These => "these repositories",
+            Population::Other => "other repositories",
+        }
+    }
+
+    /// What a cluster is.
+    pub(super) fn cluster(self) -> &'static str {
+        match self {
+            Population::These => {
+                "a task with all its runs, or a session where no task is known; a stratum is a repository"
+            }
+            Population::Other => "a repository; logs that name none are one",
+        }
+    }
+}
 
 /// The cells of a variant.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +131,7 @@ pub(super) type VariantScores = BTreeMap<(String, String), Vec<Score>>;
 
 impl Run {
     /// Reads everything but the scores.
-    pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
+    pub(super) fn open(folder: &Path, population: Population) -> anyhow::Result<Run> {
         const HINT: &str = "hint: give the folder that `trajpress run --out` wrote";
         let path = file::<VariantRow>(folder);
         let (shown, table) = (folder.display(), format!("{}.parquet", VariantRow::TABLE));
@@ -126,19 +146,21 @@ impl Run {
         let index: BTreeMap<&str, usize> =
             variants.iter().enumerate().map(|(i, v)| (v.variant.as_str(), i)).collect();
 
-        let (trajectories, cluster) = trajectories(folder)?;
+        let Clustered { trajectories, strata, n_without_repository } = trajectories(folder, population)?;
         let (cells, n_ok_everywhere) = cells(folder, &index)?;
         let events = events(folder, &index, &trajectories)?;
         let prices = prices(folder);
         Ok(Run {
             folder: folder.to_owned(),
+            variants,
             trajectories,
-            cluster,
+            population,
+            strata,
+            n_without_repository,
             cells,
             events,
             n_ok_everywhere,
             prices,
-            variants,
         })
     }
 
@@ -270,8 +292,14 @@ impl std::fmt::Display for Stratum {
     }
 }
 
-fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)> {
-    let columns = ["trajectory", "format", "task_id", "repository"];
+struct Clustered {
+    trajectories: Vec<Trajectory>,
+    strata: Vec<u32>,
+    n_without_repository: usize,
+}
+
+fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Clustered> {
+    let columns = ["trajectory", "format", "task_id", "repository", "parent"];
     let numbers = ["n_turns", "resolved", "reward"];
     let rows = collect(
         scan::<TrajectoryRow>(folder)?
@@ -279,28 +307,27 @@ fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)>
             .unique_stable(Some(by_name(["trajectory"], true, false)), UniqueKeepStrategy::First)
             .sort(["trajectory"], SortMultipleOptions::default()),
     )?;
-    let [id, format, task, repository] = columns.map(|name| rows.column(name).and_then(|c| c.str()));
-    let (id, format, task, repository) = (id?, format?, task?, repository?);
+    let [id, format, task, repository, parent] = columns.map(|name| rows.column(name).and_then(|c| c.str()));
+    let (id, format, task, repository, parent) = (id?, format?, task?, repository?, parent?);
     let (resolved, reward) = (rows.column("resolved")?.bool()?, rows.column("reward")?.f64()?);
     let n_turns = rows.column("n_turns")?.u32()?;
-    let distinct: BTreeSet<&str> = repository.iter().flatten().collect();
-    let cluster = if distinct.len() >= MIN_REPOSITORIES {
-        ClusterKind::Repository
-    } else if task.null_count() < task.len() {
-        ClusterKind::Task
-    } else {
-        ClusterKind::Trajectory
-    };
-    // Task ids such as `17` repeat between repositories, so both make the name of a task.
+    // Task ids such as `17` repeat between repositories, so both make the name of a task. What a session started is
+    // part of it.
     let name = |row: usize| -> [&str; 3] {
-        let (repository, task) = (repository.get(row), task.get(row));
-        match (cluster, repository, task) {
-            (ClusterKind::Repository, Some(r), _) => ["repository", r, ""],
-            (_, _, Some(t)) => ["task", repository.unwrap_or(""), t],
-            _ => ["trajectory", id.get(row).unwrap_or(""), ""],
+        match (population, repository.get(row), parent.get(row).or(task.get(row))) {
+            (Population::Other, repository, _) => ["", repository.unwrap_or(""), ""],
+            (_, repository, Some(task)) => ["task", repository.unwrap_or(""), task],
+            (_, repository, None) => ["session", repository.unwrap_or(""), id.get(row).unwrap_or("")],
         }
     };
     let names: BTreeSet<[&str; 3]> = (0..rows.height()).map(name).collect();
+    let repositories: BTreeSet<&str> = names.iter().map(|name| name[1]).collect();
+    let repositories: BTreeMap<&str, u32> = repositories.into_iter().zip(0..).collect();
+    let strata = names.iter().map(|name| match population {
+        Population::These => repositories[name[1]],
+        Population::Other => 0,
+    });
+    let strata = strata.collect();
     let clusters: BTreeMap<[&str; 3], u32> = names.into_iter().zip(0..).collect();
     let trajectories = (0..rows.height())
         .map(|row| Trajectory {
@@ -312,7 +339,8 @@ fn trajectories(folder: &Path) -> anyhow::Result<(Vec<Trajectory>, ClusterKind)>
             reward: reward.get(row).filter(|r| r.is_finite()),
         })
         .collect();
-    Ok((trajectories, cluster))
+    let n_without_repository = (0..rows.height()).filter(|&row| repository.get(row).is_none()).count();
+    Ok(Clustered { trajectories, strata, n_without_repository })
 }
 
 /// The price table of the run's manifest; without a manifest the rows still stand.
@@ -446,6 +474,7 @@ fn collect(frame: LazyFrame) -> anyhow::Result<DataFrame> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::synthetic;
     use super::*;
 
     #[test]
@@ -455,5 +484,23 @@ mod tests {
         assert_eq!(stratum.get("tail"), Some("10"));
         assert_eq!(stratum.get("kind"), None);
         assert_eq!(Stratum::parse("").to_string(), "");
+    }
+
+    /// 24 runs of 12 tasks in 3 repositories: few repositories stay the clusters, and are strata of the tasks.
+    #[test]
+    fn the_population_decides_what_a_cluster_is() {
+        let dir = tempfile::tempdir().unwrap();
+        synthetic::write_run(dir.path(), &synthetic::TINY, 24, 3);
+        let of = |population| Run::open(dir.path(), population).unwrap();
+        let clusters = |run: &Run| run.trajectories.iter().map(|t| t.cluster).collect::<BTreeSet<_>>().len();
+        let other = of(Population::Other);
+        assert_eq!((clusters(&other), &other.strata[..]), (3, &[0, 0, 0][..]));
+        let these = of(Population::These);
+        assert_eq!(clusters(&these), 12);
+        for stratum in 0..3 {
+            assert_eq!(these.strata.iter().filter(|s| **s == stratum).count(), 4);
+        }
+        assert_eq!(these.trajectories[0].cluster, these.trajectories[1].cluster, "two runs of one task");
+        assert!(other.variants.iter().any(|v| v.control) && other.variants.iter().any(|v| !v.control));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::pages::{Page, shown};
+use super::pages::{METHOD, Page, number, shown};
 use super::summary::{Summary, VariantSummary, known_metric, metric};
 use super::tables::{Table, fixed, markdown};
 use crate::escape;
@@ -36,9 +36,11 @@ impl Summary {
         }
         writeln!(
             out,
-            "- `0.412 [0.38, 0.45]` is a value with its 95 % interval: BCa bootstrap over {} clusters at most \
-             (a cluster is a {}), {} resamples, seed {}. `-` is undefined, never 0; the reason stands in \
-             `nulls` of summary.csv.\n\
+            "- Population: *{}*; a cluster is {}.\n\
+             - `0.412 [0.38, 0.45]` is a value with its 95 % interval. {METHOD} `-` is undefined, never 0; the reason \
+             stands in `nulls` of summary.csv.\n\
+             - `3 of 7 [0.16, 0.75]*` is below the minimum (30 needs, n_eff 4): no share, but needs kept, counted, with \
+             Wilson's interval; needs taken as independent.\n\
              - *token savings*: 1 - prompt tokens sent / prompt tokens uncompressed; *billed*: the same by the \
              provider's count with what the log does not show, where usage is logged; *vs sent*: against the prompts that the \
              log says were sent; *cost savings*: the same in money with and without prompt caching. Rows are sorted by token \
@@ -49,18 +51,17 @@ impl Summary {
              - *floor* and *ceiling*: the same score when the same number of tokens is filled, at the same moments, with \
              random lines, and with what a reference that knows the future picks (greedy: a reference, not a limit).{}\n\
              - *efficiency*: where the variant stands between them on the exposed needs: 0 is random, 1 the ceiling{}. \
-             Undefined under 30 exposed needs or 10 clusters, where ceiling - floor on them is under 0.05 or its interval \
-             holds 0, and where in a resample it is not above 0 or under a tenth of itself.\n\
+             Undefined below the minimum, and where ceiling - floor on them is under 0.05 or its interval holds 0.\n\
              - *discard lift*: 0 when what was removed was needed as often as what was in scope, 1 when none of it was; \
              here needs at risk for the shortest reference tail count (3 turns by default), not those of need retention.\n\
              - *kept*: kept tokens / removable tokens over all compressions; a strategy need not spend all that it may.\n\
              - *break-even*: median decisions until a compression has paid for the prompt cache it broke, and the \
              share that had not when the log ended.\n\
-             - *n*: trajectories / clusters / common needs / exposed needs.",
-            self.rows.iter().map(|r| r.estimates[0].n_clusters).max().unwrap_or(0),
-            self.cluster_name(),
-            self.resampling.resamples,
-            self.resampling.seed,
+             - *G*, *n_eff*: clusters with common needs, and how many of equal size would say as much: (sum w)^2 / sum w^2, \
+             w a cluster's needs. Under 10 little can be said of the population.\n\
+             - *n*: trajectories / common needs / exposed needs.",
+            self.population.name(),
+            self.population.cluster(),
             self.tail(),
             self.random_won().map_or_else(String::new, |share| format!(
                 " In {} of the cells a random choice was better, and is the ceiling.",
@@ -116,7 +117,7 @@ impl Summary {
         ]);
         let mut header = vec!["variant", "kept"];
         header.extend(columns.iter().map(|c| c.0));
-        header.extend(["break-even", "n", "errors"]);
+        header.extend(["break-even", "G", "n_eff", "n", "errors"]);
         let rows: Vec<Vec<String>> = self
             .main_rows()
             .map(|r| {
@@ -130,11 +131,12 @@ impl Summary {
                         format!("{median} ({} censored)", fixed(share, 2))
                     }
                 });
+                let common = &r.estimates[metric("need_retention_common")];
+                row.extend([common.n_clusters.to_string(), number(common.n_eff, 1)]);
                 row.push(format!(
-                    "{}/{}/{}/{}",
+                    "{}/{}/{}",
                     r.n_ok,
-                    r.estimates[0].n_clusters,
-                    r.estimates[metric("need_retention_common")].n_items,
+                    common.n_items,
                     r.estimates[metric("need_retention_exposed")].n_items,
                 ));
                 row.push(r.errors.len().to_string());

@@ -1,8 +1,8 @@
 //! Tables and figures of a run.
 //!
 //! Reads rows and nothing else: a report is redrawn without a model or a log, on another machine,
-//! years later. Of strategies and triggers it knows the controls and the bridge mode by name; the
-//! rest is only what the rows call it. Same rows and same seed give the same bytes.
+//! years later. Of strategies and triggers it knows a few references and the bridge mode by name; what is a
+//! control the rows say, and the rest is only what they call it. Same rows and same seed give the same bytes.
 
 mod agreement;
 mod areas;
@@ -10,8 +10,10 @@ pub mod bootstrap;
 mod canvas;
 mod claims;
 mod differences;
+mod distributions;
 mod effects;
 mod figure;
+mod inference;
 mod labels;
 mod lines;
 mod load;
@@ -46,6 +48,7 @@ use lines::{Gathered, Lines};
 use pages::Page;
 
 pub use claims::Names;
+pub use load::Population;
 pub use tiers::{Band, Tier, TierMap};
 pub use timeline::{Fired, Group, Key, Look, Row, Span, Timeline};
 
@@ -53,6 +56,8 @@ pub use timeline::{Fired, Group, Key, Look, Row, Span, Timeline};
 #[derive(Clone, Debug)]
 pub struct Options {
     pub resampling: Resampling,
+    /// Of which logs it speaks.
+    pub population: Population,
     /// Label or strategy that the others are compared with; `None` compares all pairs where they are few.
     pub baseline: Option<String>,
     /// File of claims to hold against the run; `None` takes those that come with the program.
@@ -71,7 +76,7 @@ pub struct Written {
 /// Writes all tables and figures of the run in `run` into `out`.
 pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Written> {
     let claims = Claims::load(options.claims.as_deref(), &options.names)?;
-    let run = load::Run::open(run)?;
+    let run = load::Run::open(run, options.population)?;
     let mut gathered = Gathered::with(&claims);
     let summary = summary::summarise(&run, options.resampling, &mut gathered)?;
     let lines = Lines::new(&run, gathered, options.resampling);
@@ -80,7 +85,10 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     }
     let mut pages = pages(&run, &lines, &claims, options);
     for page in pages.iter_mut().filter_map(|(_, page)| page.as_mut().ok()) {
-        page.notes += &format!("\n- A cluster is a {}.", summary.cluster_name());
+        let population = options.population;
+        page.notes +=
+            &format!("\n- Population: *{}*; a cluster is {}.", population.name(), population.cluster());
+        name_population(&mut page.table, population);
     }
     let draft = Draft::create(out)?;
     let mut files = Vec::new();
@@ -91,8 +99,9 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
         Ok(())
     };
     let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
+    tables.iter_mut().for_each(|table| name_population(table, options.population));
     text("summary.md", &summary.markdown(&tables, &pages))?;
-    let figure = figure::retention_savings(&summary.points(), summary.tail());
+    let figure = figure::retention_savings(&summary.points(), summary.tail(), options.population.name());
     text("retention_savings.svg", &figure.svg()?)?;
     for page in pages.into_iter().filter_map(|(_, page)| page.ok()) {
         text(&format!("{}.md", page.table.name), &page.markdown())?;
@@ -152,6 +161,16 @@ impl Drop for Draft<'_> {
     }
 }
 
+/// The last column of every table.
+fn name_population(table: &mut tables::Table, population: Population) {
+    let rows = (0..table.n_rows()).map(|_| Some(population.name().to_owned()));
+    table.text(
+        "population",
+        &format!("of which logs intervals speak; a cluster is {}", population.cluster()),
+        rows,
+    );
+}
+
 /// The tables beside the summary: name, and the page or why there is none.
 fn pages(
     run: &load::Run,
@@ -191,7 +210,13 @@ mod tests {
 
     const RESAMPLING: Resampling = Resampling { seed: 1, resamples: 500 };
     fn options() -> Options {
-        Options { resampling: RESAMPLING, baseline: None, claims: None, names: claims::tests::names() }
+        Options {
+            resampling: RESAMPLING,
+            population: Population::Other,
+            baseline: None,
+            claims: None,
+            names: claims::tests::names(),
+        }
     }
 
     fn report(specs: &[synthetic::Spec], n: usize, repositories: usize) -> (tempfile::TempDir, Written) {
@@ -326,7 +351,7 @@ mod tests {
             let bridge = line.contains(",mask(keep_last=5) @ logged,");
             assert_eq!(line.split(',').nth(column), Some(if bridge { "true" } else { "false" }), "{line}");
         }
-        let run = load::Run::open(dir.path()).unwrap();
+        let run = load::Run::open(dir.path(), Population::Other).unwrap();
         let points = summary::summarise(&run, RESAMPLING, &mut Gathered::default()).unwrap().points();
         assert!(points.iter().all(|p| !p.label.contains("logged")));
         assert_eq!(points.len(), 5);

@@ -1,6 +1,6 @@
 //! A table of its own page: csv and Parquet for programs, Markdown for a reader who has seen nothing else.
 
-use super::bootstrap::Estimate;
+use super::inference::Estimate;
 use super::tables::{Table, fixed, markdown};
 use crate::escape;
 
@@ -53,10 +53,20 @@ impl Page {
     }
 }
 
-/// `0.412 [0.38, 0.45]`, or `-`.
+/// How intervals are made, in a sentence.
+pub(super) const METHOD: &str = "Intervals: 95 %, by leaving one cluster out (jackknife), Student's t with n_eff - 1 \
+    degrees of freedom, shares on the logit scale; BCa bootstrap where n_eff is 50 or more.";
+
+/// `0.412 [0.38, 0.45]`; below the minimum `3 of 7 [0.16, 0.75]*`, items taken as independent; or `-`.
 pub(super) fn shown(estimate: &Estimate, interval: bool) -> String {
     match (estimate.value, estimate.interval) {
-        (None, _) => "-".to_owned(),
+        (None, _) => estimate.counted.map_or_else(
+            || "-".to_owned(),
+            |c| {
+                let (lo, hi) = c.interval;
+                format!("{} of {} [{}, {}]*", c.kept, c.n, fixed(lo, 2), fixed(hi, 2))
+            },
+        ),
         (Some(value), Some((lo, hi))) if interval => {
             format!("{} [{}, {}]", fixed(value, 3), fixed(lo, 2), fixed(hi, 2))
         }
@@ -88,4 +98,15 @@ pub(super) fn p_shown(p: Option<f64>) -> String {
         Some(p) if p < 0.001 => "<0.001".to_owned(),
         p => number(p, 3),
     }
+}
+
+/// `24/12/9.4`: trajectories, clusters and n_eff.
+pub(super) fn counts(estimate: &Estimate) -> String {
+    format!("{}/{}/{}", estimate.n_trajectories, estimate.n_clusters, number(estimate.n_eff, 1))
+}
+
+/// The column `n_eff`.
+pub(super) fn n_eff_column<'a>(t: &mut Table, cells: impl Iterator<Item = &'a Estimate>) {
+    let doc = "as many clusters of equal size would say as much: (sum w)^2 / sum w^2, w the cluster's part of the denominator";
+    t.fraction("n_eff", doc, cells.map(|e| e.n_eff));
 }

@@ -5,15 +5,16 @@
 //! frequency. Because the best of many is partly lucky, the frontier is also chosen on one half of the
 //! clusters and looked at on the other.
 //!
-//! The oracle knows the future: it is no choice that anybody has, and stays out.
+//! Controls are no choice that anybody has, and stay out; so does what is below the minimum of [`super::inference`].
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use rayon::prelude::*;
 
-use super::bootstrap::{self, Estimate, estimate};
+use super::bootstrap;
+use super::inference::Estimate;
 use super::lines::{Line, Lines, SideBySide};
-use super::pages::{Page, Part, estimate_columns, number, shown};
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
 use super::pooled::ratio;
 use super::series::Series;
 use super::tables::Table;
@@ -37,10 +38,13 @@ struct Row<'a> {
 
 /// The page, or why there is none.
 pub(super) fn page(lines: &Lines) -> Result<Page, String> {
-    let side = lines.side_by_side(lines.main().filter(|l| !l.sees_future()));
+    let side = lines.side_by_side(lines.main().filter(|l| !l.control));
     let mut rows = rows(lines, &side);
     if rows.len() < 2 {
-        return Err("fewer than 2 variants have both savings and retention".to_owned());
+        return Err(
+            "fewer than 2 variants that are no controls have both savings and retention above the minimum"
+                .to_owned(),
+        );
     }
     rows.sort_by(|a, b| {
         let by = |r: &Row| (r.frequency.unwrap_or(0.0), r.savings.value.unwrap_or(0.0));
@@ -55,8 +59,8 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
         about: format!(
             "Which variants are worth choosing from? One is on the frontier if no other saves at least as many tokens and \
              retains at least as much (need retention, common set), with more of one of them. All {} variants are \
-             compared on the {} trajectories that all of them were scored on; `oracle` is left out, because it knows the \
-             future.{}\n\n\
+             compared on the {} trajectories that all of them were scored on; controls are left out, because nobody would \
+             run them.{} {METHOD}\n\n\
              *Frequency* is the share of {} resamples of the clusters (seed {}) in which a variant is on the frontier. \
              The best of many are partly lucky, so the frontier is also *chosen* on one half of the clusters (drawn by \
              the seed) and its scores are given on the other, *held-out* half: {n_stood} of {n_chosen} chosen variants are \
@@ -72,7 +76,8 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
                 depends on them.\n\
                 - Variants that score exactly alike do not beat one another: all of them are on the frontier, or none.\n\
                 - Nothing compressed (`full`) is beaten only where another retains everything as well.\n\
-                - Intervals may differ a little from those of the summary: here all clusters are drawn for every score, also those that have none of it."
+                - *chosen*, *held-out*: nothing is chosen on, or reported of, a half that is below the minimum.\n\
+                - *n*: trajectories / clusters / n_eff of need retention."
             .to_owned(),
     })
 }
@@ -81,24 +86,16 @@ fn rows<'a>(lines: &Lines, side: &SideBySide<'a>) -> Vec<Row<'a>> {
     let measured = |line: &&'a Line| {
         let of = |measure| lines.series(line, measure, Some(&side.only));
         let series = [of("token_savings"), of("need_retention")];
-        (series[0].pooled.value.is_some() && series[1].pooled.value.is_some()).then_some((*line, series))
+        (series[0].pooled.value.is_some() && series[1].pooled.is_told()).then_some((*line, series))
     };
     let (named, all): (Vec<&Line>, Vec<[Series; 2]>) = side.lines.par_iter().filter_map(measured).unzip();
     let on_frontier = frontier(&points(&all, |s| s.pooled.value));
     let memberships = memberships(&all, lines.draws.n_resamples());
 
     let (choosing, reporting) = halves(lines);
-    let on_half = |half: &[usize]| {
-        frontier(&points(&all, |s| {
-            let sum = |i: usize| half.iter().map(|&c| s.clusters[c][i]).sum();
-            ratio(sum(0), sum(1))
-        }))
-    };
+    let half = |s: &Series, clusters: &[usize]| s.part(clusters, &lines.draws.strata).estimate();
+    let on_half = |clusters: &[usize]| frontier(&points(&all, |s| half(s, clusters).value));
     let (chosen, stood) = (on_half(&choosing), on_half(&reporting));
-    let held_out = |s: &Series| {
-        let clusters: Vec<[f64; 2]> = reporting.iter().map(|&c| s.clusters[c]).collect();
-        estimate(&clusters, |s| ratio(s[0], s[1]), lines.resampling)
-    };
     let made = all.par_iter().enumerate().map(|(i, [savings, retention])| Row {
         line: named[i],
         savings: savings.estimate(),
@@ -107,7 +104,7 @@ fn rows<'a>(lines: &Lines, side: &SideBySide<'a>) -> Vec<Row<'a>> {
         frequency: ratio(memberships[i].0 as f64, memberships[i].1 as f64),
         n_resamples: memberships[i].1,
         chosen: chosen[i],
-        held_out: [held_out(savings), held_out(retention)],
+        held_out: [half(savings, &reporting), half(retention, &reporting)],
         held_out_on_frontier: stood[i],
     });
     made.collect()
@@ -189,19 +186,24 @@ fn table(rows: &[Row]) -> Table {
         "resamples in which it is defined",
         rows.iter().map(|r| Some(r.n_resamples as u64)),
     );
-    t.flag("chosen", "whether it is on the frontier of the half that chooses", rows.iter().map(|r| r.chosen));
+    t.flag(
+        "chosen",
+        "whether it is on the frontier of the half that chooses; false where that is below the minimum",
+        rows.iter().map(|r| r.chosen),
+    );
     for (i, name) in ["held_out_token_savings", "held_out_need_retention"].into_iter().enumerate() {
         let doc = "the same on the half of the clusters that had no part in choosing (seeds averaged)";
         estimate_columns(&mut t, name, doc, rows.iter().map(|r| &r.held_out[i]));
     }
     t.flag(
         "held_out_on_frontier",
-        "whether it is on the frontier of that half",
+        "whether it is on the frontier of that half; false where that is below the minimum",
         rows.iter().map(|r| r.held_out_on_frontier),
     );
     let count = |f: fn(&Estimate) -> usize| rows.iter().map(move |r| Some(f(&r.retention) as u64));
     t.count("n_trajectories", "trajectories behind need_retention", count(|e| e.n_trajectories));
     t.count("n_clusters", "clusters behind need_retention", count(|e| e.n_clusters));
+    n_eff_column(&mut t, rows.iter().map(|r| &r.retention));
     t.count(
         "n_clusters_held_out",
         "clusters in the half that reports",
@@ -239,7 +241,7 @@ fn part(rows: &[Row]) -> Part {
                     shown(&r.held_out[0], false),
                     shown(&r.held_out[1], false),
                     mark(r.held_out_on_frontier),
-                    format!("{}/{}", r.retention.n_trajectories, r.retention.n_clusters),
+                    counts(&r.retention),
                 ]
             })
             .collect(),
@@ -261,5 +263,31 @@ mod tests {
         // Twins do not beat one another, rounding apart.
         assert_eq!(on(&[[0.1 + 0.2, 0.5], [0.3, 0.5]]), [true, true]);
         assert_eq!(frontier(&[None, Some([0.0, 0.0])]), [false, true]);
+    }
+
+    /// The control beats all others, and one variant is scored on too few needs.
+    #[test]
+    fn controls_and_what_is_below_the_minimum_stay_out() {
+        let line = |label: &str, saved: f64, kept: f64, needs: f64| {
+            let each = |x: f64, weight: f64| -> Vec<(f64, f64)> {
+                (0..8).map(|t| (x + 0.01 * f64::from(t), weight)).collect()
+            };
+            let scores = [("token_savings", each(saved, 100.0)), ("need_retention", each(kept, needs))];
+            let scores: Vec<(&str, &[(f64, f64)])> = scores.iter().map(|(m, s)| (*m, &s[..])).collect();
+            Line::by_hand(label, &scores)
+        };
+        let mut control = line("echo @ t", 0.8, 0.9, 9.0);
+        control.control = true;
+        let all = vec![
+            control,
+            line("a @ t", 0.5, 0.4, 9.0),
+            line("b @ t", 0.4, 0.5, 9.0),
+            line("few @ t", 0.7, 0.8, 1.0),
+        ];
+        let page = page(&Lines::by_hand(all, 8)).unwrap();
+        let rows: Vec<(&str, &str)> = page.parts[0].rows.iter().map(|r| (&*r[0], &*r[3])).collect();
+        assert_eq!(rows, [("a @ t", "yes"), ("b @ t", "yes")]);
+        // Of 4 clusters each, so that a half is above the minimum only with 8 needs or more: 36 of them.
+        assert!(page.parts[0].rows.iter().all(|r| r[7] != "-"), "{:?}", page.parts[0].rows);
     }
 }

@@ -1,11 +1,12 @@
 //! Pools the scores of trajectories into estimates.
 //!
 //! Pooled value of a score = sum(value * weight) / sum(weight) over the trajectories where it is
-//! defined. All statistics are functions of such sums, see [`super::bootstrap`].
+//! defined. All statistics are functions of such sums, see [`super::inference`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bootstrap::{Estimate, Resampling, estimate};
+use super::bootstrap::{Drawn, Resampling};
+use super::inference::{Estimate, Kind, Resampled, strata};
 use super::load::{Score, Stratum, VariantScores};
 
 /// The strata of the headline, as they are spelled in the rows.
@@ -39,12 +40,8 @@ impl Sets {
     }
 }
 
-/// Efficiency is null below these.
-const MIN_NEEDS: u64 = 30;
-const MIN_CLUSTERS: usize = 10;
+/// Efficiency is null where there is less room between random and oracle.
 const MIN_ROOM: f64 = 0.05;
-/// Of the room, in every resample.
-const MIN_RESAMPLED_ROOM: f64 = 0.1;
 
 pub(super) const NEED: &str = "need_retention";
 pub(super) const SURFACE: &str = "surface_retention";
@@ -55,6 +52,8 @@ pub(super) struct Scores<'a> {
     pub(super) rows: &'a VariantScores,
     /// Cluster of each trajectory.
     pub(super) clusters: &'a [u32],
+    /// Stratum of each cluster.
+    pub(super) strata: &'a [u32],
     /// Trajectories that count; all where `None`.
     pub(super) only: Option<&'a [bool]>,
     pub(super) resampling: Resampling,
@@ -66,11 +65,14 @@ impl Scores<'_> {
         self.rows.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// Sums by cluster of what `pick` makes of each row, with the statistic over them.
+    /// Sums by cluster of the terms of rows, with the statistic over them; `weight` is a cluster's part of the
+    /// denominator.
     fn estimate<const K: usize>(
         &self,
+        kind: Kind,
         rows: &[(&Score, [f64; K])],
         statistic: impl Fn(&[f64; K]) -> Option<f64>,
+        weight: impl Fn(&[f64; K]) -> f64,
     ) -> Estimate {
         let mut clusters: BTreeMap<u32, [f64; K]> = BTreeMap::new();
         let mut trajectories = BTreeSet::new();
@@ -83,12 +85,34 @@ impl Scores<'_> {
                 *sum += term;
             }
         }
+        let strata_of = clusters.keys().map(|&c| self.strata[c as usize]).collect();
         let clusters: Vec<[f64; K]> = clusters.into_values().collect();
-        Estimate {
-            n_trajectories: trajectories.len(),
-            n_items,
-            ..estimate(&clusters, statistic, self.resampling)
+        let mut pooled =
+            Resampled { n_items, ..Resampled::of(kind, &clusters, strata_of, &statistic, weight) };
+        if pooled.wants_draws() {
+            pooled.draws = self.draws(&pooled, &clusters, statistic);
         }
+        Estimate { n_trajectories: trajectories.len(), ..pooled.estimate() }
+    }
+
+    fn draws<const K: usize>(
+        &self,
+        pooled: &Resampled,
+        clusters: &[[f64; K]],
+        statistic: impl Fn(&[f64; K]) -> Option<f64>,
+    ) -> Vec<f64> {
+        let mut drawn = Drawn::new(self.resampling, strata(&pooled.strata, &pooled.counts));
+        let weights = drawn.weights(clusters.len());
+        let mut draw = || {
+            let mut sums = [0.0; K];
+            for cluster in drawn.resample() {
+                for (sum, x) in sums.iter_mut().zip(clusters[cluster]) {
+                    *sum += weights[cluster] * x;
+                }
+            }
+            statistic(&sums).unwrap_or(f64::NAN)
+        };
+        (0..self.resampling.resamples).map(|_| draw()).collect()
     }
 
     /// Rows that count and have a weight, with the terms of their sums.
@@ -111,7 +135,8 @@ impl Scores<'_> {
             return Estimate::null("no rows");
         }
         let terms = self.terms(rows, |s| field(s).map(|x| [x * s.weight, s.weight]));
-        self.estimate(&terms, |s| ratio(s[0], s[1]))
+        let kind = Kind::of(metric, terms.iter().map(|(_, terms)| terms));
+        self.estimate(kind, &terms, |s| ratio(s[0], s[1]), |s| s[1])
     }
 
     /// The pooled value alone, which costs no resampling.
@@ -128,7 +153,7 @@ impl Scores<'_> {
             return Estimate::null("no rows");
         }
         let terms = self.terms(rows, |s| Some([s.value? * s.weight, s.chance? * s.weight, s.weight]));
-        self.estimate(&terms, |s| ratio(s[0] - s[1], s[2] - s[1]))
+        self.estimate(Kind::Score, &terms, |s| ratio(s[0] - s[1], s[2] - s[1]), |s| s[2] - s[1])
     }
 
     /// Where a score stands between floor and ceiling; withheld where that would mean little.
@@ -141,11 +166,11 @@ impl Scores<'_> {
             let [x, floor, ceiling] = [s.value?, s.floor?, s.ceiling?].map(|x| x * s.weight);
             Some([x - floor, ceiling - floor, s.weight])
         });
-        let room = self.estimate(&terms, |s| ratio(s[1], s[2]));
+        let room = self.estimate(Kind::Score, &terms, |s| ratio(s[1], s[2]), |s| s[2]);
         if let Some(reason) = efficiency_withheld(&room) {
             return Estimate { value: None, interval: None, reason: Some(reason), ..room };
         }
-        self.estimate(&terms, |s| ratio(s[0], s[1]))
+        self.estimate(Kind::Score, &terms, |s| ratio(s[0], s[1]), |s| s[1])
     }
 
     pub(super) fn efficiency_stratum(&self) -> &str {
@@ -167,40 +192,24 @@ impl Scores<'_> {
             return Estimate::null("nothing was removed");
         }
         terms.extend(self.terms(scope, |s| Some([0.0, 0.0, s.value? * s.weight, s.weight])));
-        let lift = self.estimate(&terms, |s| {
-            Some(1.0 - ratio(s[0], s[1])? / ratio(s[2], s[3]).filter(|share| *share > 0.0)?)
-        });
-        match lift.value {
-            None => Estimate { reason: Some("nothing in scope was needed".to_owned()), ..lift },
-            Some(_) => lift,
+        if self.value("needed_scope_share", "", |s| s.value).is_none_or(|share| share <= 0.0) {
+            return Estimate::null("nothing in scope was needed");
         }
+        let lift = |s: &[f64; 4]| Some(1.0 - ratio(s[0], s[1])? / ratio(s[2], s[3]).filter(|x| *x > 0.0)?);
+        self.estimate(Kind::Score, &terms, lift, |s| s[3])
     }
 }
 
-/// Why an efficiency means nothing where oracle - random is this, if so.
+/// Why an efficiency means nothing where oracle - random is this, if so. That the room is alike in all clusters, and so
+/// without an interval, is no reason.
 pub(super) fn efficiency_withheld(room: &Estimate) -> Option<String> {
-    if room.n_items < MIN_NEEDS {
-        return Some(format!("{} needs, fewer than {MIN_NEEDS}", room.n_items));
-    }
-    if room.n_clusters < MIN_CLUSTERS {
-        return Some(format!("{} clusters, fewer than {MIN_CLUSTERS}", room.n_clusters));
-    }
-    let (Some(value), Some((lo, hi)), Some(lowest)) = (room.value, room.interval, room.lowest) else {
-        return Some("oracle - random has no interval".to_owned());
+    let Some(value) = room.value else {
+        return Some(room.reason.clone().unwrap_or_else(|| "no data".to_owned()));
     };
-    if lo <= 0.0 && hi >= 0.0 {
+    if room.interval.is_some_and(|(lo, hi)| lo <= 0.0 && hi >= 0.0) {
         return Some("the interval of oracle - random holds 0".to_owned());
     }
-    if value < MIN_ROOM {
-        return Some(format!("oracle - random is under {MIN_ROOM}"));
-    }
-    if lowest <= 0.0 {
-        return Some("oracle - random is not above 0 in every resample".to_owned());
-    }
-    if lowest < MIN_RESAMPLED_ROOM * value {
-        return Some("oracle - random falls under a tenth of itself in a resample".to_owned());
-    }
-    None
+    (value < MIN_ROOM).then(|| format!("oracle - random is under {MIN_ROOM}"))
 }
 
 pub(super) fn ratio(top: f64, bottom: f64) -> Option<f64> {
@@ -238,6 +247,7 @@ mod tests {
         read(&Scores {
             sets: &Sets::of(&rows),
             rows: &rows,
+            strata: &[0; 40],
             clusters: &clusters,
             only: None,
             resampling: RESAMPLING,
@@ -249,16 +259,26 @@ mod tests {
         assert!((value - expected).abs() < 1e-12, "{value} is not {expected}");
     }
 
+    /// Trajectories 0 to 7 in turn with two scores: 1 and 3 needs each.
+    fn uneven(times: f64) -> Vec<Score> {
+        let of = |t: u32| {
+            if t.is_multiple_of(2) { (0.5, 1.0) } else { (0.9, 3.0) }
+        };
+        (0..8).map(|t| score(t, of(t).0, 0.1, 0.9, times * of(t).1)).collect()
+    }
+
     #[test]
     fn pooling_is_weighted_and_skips_what_is_undefined() {
-        let undefined = Score { value: None, ..score(2, 0.0, 0.0, 0.0, 9.0) };
-        let weightless = score(3, 0.9, 0.0, 0.0, 0.0);
-        let rows = vec![score(0, 0.5, 0.1, 0.9, 1.0), score(1, 0.9, 0.1, 0.9, 3.0), undefined, weightless];
+        let undefined = Score { value: None, ..score(8, 0.0, 0.0, 0.0, 9.0) };
+        let weightless = score(9, 0.9, 0.0, 0.0, 0.0);
+        let rows = [uneven(4.0), vec![undefined, weightless]].concat();
         with(vec![(NEED, COMMON, rows)], |s| {
             let e = s.pooled(NEED, &s.sets.common, |r| r.value);
             // (0.5 * 1 + 0.9 * 3) / 4
             close(e.value, 0.8);
-            assert_eq!((e.n_trajectories, e.n_clusters, e.n_items), (2, 2, 4));
+            assert_eq!((e.n_trajectories, e.n_clusters, e.n_items), (8, 8, 64));
+            // (4 * 1 + 4 * 3)^2 / (4 * 1 + 4 * 9)
+            close(e.n_eff, 6.4);
             // (0.8 - 0.2) / (1 - 0.2)
             close(s.corrected(NEED, &s.sets.common).value, 0.75);
             assert_eq!(s.pooled(NEED, &s.sets.exposed, |r| r.value).reason.as_deref(), Some("no rows"));
@@ -266,15 +286,37 @@ mod tests {
         });
     }
 
+    /// 12.8 of 16 needs.
+    #[test]
+    fn below_the_minimum_needs_are_counted() {
+        with(vec![(NEED, COMMON, uneven(1.0))], |s| {
+            let e = s.pooled(NEED, &s.sets.common, |r| r.value);
+            assert_eq!((e.value, e.interval), (None, None));
+            assert_eq!(e.reason.as_deref(), Some("16 items, fewer than 30"));
+            let counted = e.counted.unwrap();
+            assert_eq!((counted.kept, counted.n), (13, 16));
+            assert!(s.corrected(NEED, &s.sets.common).value.is_none());
+        });
+        // 0 of 3, in 3 clusters: Wilson's interval.
+        let none = (0..3).map(|t| score(t, 0.0, 0.0, 0.0, 1.0)).collect();
+        with(vec![(NEED, COMMON, none)], |s| {
+            let counted = s.pooled(NEED, &s.sets.common, |r| r.value).counted.unwrap();
+            assert_eq!((counted.kept, counted.n, counted.interval.0), (0, 3, 0.0));
+            close(Some((counted.interval.1 * 1e4).round()), 5_615.0);
+        });
+    }
+
     #[test]
     fn a_part_of_the_trajectories_can_be_pooled_alone() {
-        with(vec![(NEED, COMMON, vec![score(0, 0.5, 0.0, 1.0, 1.0), score(1, 0.9, 0.0, 1.0, 3.0)])], |s| {
+        with(vec![("token_savings", "", uneven(9.0))], |s| {
             let mut only = vec![false; 40];
             only[1] = true;
             let part = Scores { only: Some(&only), ..*s };
-            let e = part.pooled(NEED, &s.sets.common, |r| r.value);
+            // Tokens stand without an interval.
+            let e = part.pooled("token_savings", "", |r| r.value);
             close(e.value, 0.9);
-            assert_eq!((e.n_trajectories, e.reason.as_deref()), (1, Some("1 cluster")));
+            assert_eq!((e.n_trajectories, e.interval), (1, None));
+            assert_eq!(e.reason.as_deref(), Some("n_eff is 1.00, under 4"));
         });
     }
 
@@ -288,8 +330,11 @@ mod tests {
             (0..n).map(|t| score(t, odd(t).0, odd(t).1, odd(t).2, 3.0)).collect()
         };
         with(vec![(NEED, EXPOSED, rows(12))], |s| {
+            let e = s.efficiency(NEED, &s.sets.exposed);
             // ((.3 + .6) * 3 * 6) / ((.6 + .4) * 3 * 6)
-            close(s.efficiency(NEED, &s.sets.exposed).value, 0.9);
+            close(e.value, 0.9);
+            // (6 * .6 + 6 * .4)^2 / (6 * .36 + 6 * .16)
+            close(e.n_eff, 36.0 / 3.12);
             assert_eq!(s.efficiency_stratum(), EXPOSED);
         });
         let beyond: Vec<Score> = (0..12).map(|t| score(t, 1.0, 0.5, 0.75, 3.0)).collect();
@@ -309,33 +354,36 @@ mod tests {
             })
         };
         let few_needs = (0..12).map(|t| score(t, 0.5, 0.2, 0.8, 2.0)).collect();
-        assert_eq!(reason(few_needs), "24 needs, fewer than 30");
-        let few_clusters = (0..9).map(|t| score(t, 0.5, 0.2, 0.8, 9.0)).collect();
-        assert_eq!(reason(few_clusters), "9 clusters, fewer than 10");
+        assert_eq!(reason(few_needs), "24 items, fewer than 30");
+        let few_clusters = (0..3).map(|t| score(t, 0.5, 0.2, 0.8, 12.0)).collect();
+        assert_eq!(reason(few_clusters), "n_eff is 3.00, under 4");
+        // Many clusters, and nearly all in one of them.
+        let one = |t: u32| score(t, 0.5, 0.2, 0.8, if t == 0 { 300.0 } else { 3.0 });
+        assert_eq!(reason((0..32).map(one).collect()), "n_eff is 1.71, under 4");
         let no_room =
             (0..20).map(|t| score(t, 0.5, 0.5, if t.is_multiple_of(2) { 0.8 } else { 0.2 }, 3.0)).collect();
         assert_eq!(reason(no_room), "the interval of oracle - random holds 0");
         let equal = (0..20).map(|t| score(t, 0.5, 0.5, 0.5, 3.0)).collect();
-        assert_eq!(reason(equal), "the interval of oracle - random holds 0");
+        assert_eq!(reason(equal), "oracle - random is under 0.05");
         // Sure of its sign, yet so small that the quotient is noise over nearly nothing.
         let narrow = (0..20).map(|t| score(t, 0.4, 0.5, 0.54, 3.0)).collect();
         assert_eq!(reason(narrow), "oracle - random is under 0.05");
         let below_zero = (0..20).map(|t| score(t, 0.5, 0.8, 0.2, 3.0)).collect();
         assert_eq!(reason(below_zero), "oracle - random is under 0.05");
-        // All room in few clusters: 5 of 20 at .9, the rest at a hair over 0 or under it.
-        let few = |t: u32, rest: f64| if t < 5 { 0.9 } else { rest };
-        let vanishing = (0..20).map(|t| score(t, 0.1, 0.1, 0.1 + few(t, 1e-6), 3.0)).collect();
-        assert_eq!(reason(vanishing), "oracle - random falls under a tenth of itself in a resample");
-        let crossing = (0..20).map(|t| score(t, 0.1, 0.1, 0.1 + few(t, -0.02), 3.0)).collect();
-        assert_eq!(reason(crossing), "oracle - random is not above 0 in every resample");
+        // All room in few clusters, so that it is those of the ratio: 3 of 20 at .9, the rest at a hair over 0.
+        let few = |t: u32| score(t, 0.1, 0.1, 0.1 + if t < 3 { 0.9 } else { 1e-6 }, 9.0);
+        assert!(reason((0..20).map(few).collect()).starts_with("the interval of oracle - random holds 0"));
     }
 
     #[test]
     fn discard_lift_compares_pooled_shares() {
-        let removed = vec![score(0, 0.1, 0.0, 0.0, 100.0), score(1, 0.0, 0.0, 0.0, 100.0)];
-        let scope = vec![score(0, 0.2, 0.0, 0.0, 200.0), score(1, 0.2, 0.0, 0.0, 200.0)];
+        let four = |of: fn(u32) -> f64, weight| -> Vec<Score> {
+            (0..4).map(|t| score(t, of(t), 0.0, 0.0, weight)).collect()
+        };
+        let removed = four(|t| if t.is_multiple_of(2) { 0.1 } else { 0.0 }, 100.0);
+        let scope = four(|_| 0.2, 200.0);
         let rows = vec![("needed_removed_share", "", removed), ("needed_scope_share", "", scope.clone())];
-        // 1 - (10 / 200) / (80 / 400)
+        // 1 - (20 / 400) / (160 / 800)
         with(rows, |s| close(s.discard_lift().value, 0.75));
         let nothing = vec![Score { value: None, ..score(0, 0.0, 0.0, 0.0, 0.0) }];
         let rows = vec![("needed_removed_share", "", nothing), ("needed_scope_share", "", scope)];

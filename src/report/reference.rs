@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use super::agreement::rho;
 use super::areas::weights;
-use super::bootstrap::Resampling;
+use super::bootstrap::{self, Resampling};
 use super::differences::compare;
 use super::effects::holm;
+use super::inference::Resampled;
 use super::pareto::{frontier, memberships};
 use super::ranks::{Order, kendall_tau_b, rank_biserial, spearman};
 use super::series::{Draws, Series};
@@ -38,28 +39,55 @@ fn sums(tops: &[f64], bottoms: &[f64]) -> Vec<[f64; 2]> {
     tops.iter().zip(bottoms).map(|(&top, &bottom)| [top, bottom]).collect()
 }
 
+/// The two variants of a case, with draws.
+fn two(case: &Value) -> [Series; 2] {
+    ["a", "b"].map(|side| {
+        let side = rows(&case[side]);
+        let clusters = sums(&side[0], &side[1]);
+        let draws = Draws::new(Resampling { seed: 1, resamples: 50_000 }, vec![0; clusters.len()].into());
+        Series::of(&draws, "need_retention", vec![clusters], 1).counting(100, 1_000)
+    })
+}
+
 #[test]
-fn paired_differences_are_those_of_scipy() {
+fn bca_intervals_are_those_of_scipy() {
     for case in reference()["bca"].as_array().unwrap() {
-        let [a, b] = ["a", "b"].map(|side| {
-            let side = rows(&case[side]);
-            sums(&side[0], &side[1])
-        });
-        let draws = Draws::new(Resampling { seed: 1, resamples: 50_000 }, a.len());
-        let [a, b] = [a, b].map(|clusters| Series::of(&draws, vec![clusters], 1));
+        let [a, b] = two(case);
         let tolerance = case["tolerance"].as_f64().unwrap();
-
+        let ends = |of: &Resampled, expected: &Value| {
+            let (lo, hi) = bootstrap::interval(of.value.unwrap(), &of.draws, &of.jackknife).unwrap();
+            close(lo, &expected[0], tolerance);
+            close(hi, &expected[1], tolerance);
+            (lo, hi)
+        };
         exact(a.pooled.value, &case["value"]);
-        let (lo, hi) = a.estimate().interval.unwrap();
-        close(lo, &case["interval"][0], tolerance);
-        close(hi, &case["interval"][1], tolerance);
+        ends(&a.pooled, &case["interval"]);
+        let apart = a.pooled.minus(&b.pooled);
+        exact(apart.value, &case["difference"]);
+        let (lo, hi) = ends(&apart, &case["difference_interval"]);
+        let p = bootstrap::p_value(apart.value.unwrap(), &apart.draws, &apart.jackknife).unwrap();
+        close(p, &case["p"], case["tolerance_p"].as_f64().unwrap());
+        assert_eq!(p < 0.05, lo > 0.0 || hi < 0.0);
+    }
+}
 
+#[test]
+fn intervals_with_few_clusters_are_those_of_students_t() {
+    let reference = reference();
+    let cases = reference["bca"].as_array().unwrap();
+    for (case, expected) in cases.iter().zip(reference["jackknife"].as_array().unwrap()) {
+        let [a, b] = two(case);
+        let ends = |interval: Option<(f64, f64)>, expected: &Value| {
+            let (lo, hi) = interval.unwrap();
+            close(lo, &expected[0], 1e-9);
+            close(hi, &expected[1], 1e-9);
+            (lo, hi)
+        };
+        exact(a.estimate().n_eff, &expected["n_eff"]);
+        ends(a.estimate().interval, &expected["interval"]);
         let found = compare(&a, &b);
-        exact(found.difference.value, &case["difference"]);
-        let (lo, hi) = found.difference.interval.unwrap();
-        close(lo, &case["difference_interval"][0], tolerance);
-        close(hi, &case["difference_interval"][1], tolerance);
-        close(found.p.unwrap(), &case["p"], case["tolerance_p"].as_f64().unwrap());
+        let (lo, hi) = ends(found.difference.interval, &expected["difference_interval"]);
+        exact(found.p, &expected["p"]);
         assert_eq!(found.p.unwrap() < 0.05, lo > 0.0 || hi < 0.0);
         exact(found.g_z, &case["g_z"]);
         exact(found.better, &case["better"]);
@@ -109,7 +137,7 @@ fn fixed_draws(case: &Value) -> (Draws, impl Fn(&Value, &Value) -> Vec<Series>) 
     let again = Draws::fixed(&counts);
     let series = move |tops: &Value, bottoms: &Value| -> Vec<Series> {
         let bottoms = numbers(bottoms);
-        rows(tops).iter().map(|tops| Series::of(&again, vec![sums(tops, &bottoms)], 1)).collect()
+        rows(tops).iter().map(|tops| Series::of(&again, "x", vec![sums(tops, &bottoms)], 1)).collect()
     };
     (draws, series)
 }

@@ -2,12 +2,12 @@
 //!
 //! A variant that was run under several seeds is one line everywhere but in the summary. Here is its pooled
 //! score (each seed with equal weight, over the trajectories that all seeds were scored on), with an
-//! interval in which clusters are resampled and seeds within each drawn cluster, and the spread between
+//! interval over clusters, and the spread between
 //! seeds: standard deviation (n - 1 below), smallest and largest of the seeds' own pooled scores.
 
-use super::bootstrap::Estimate;
+use super::inference::Estimate;
 use super::lines::{Line, Lines};
-use super::pages::{Page, Part, estimate_columns, number, shown};
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
 use super::tables::Table;
 
 const METRICS: [&str; 5] =
@@ -38,23 +38,23 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
         gist: "variants that were run under several seeds, pooled, with the spread between seeds",
         about: format!(
             "How much of a sampled variant's score is luck? Variants that differ in nothing but their seed are pooled: each \
-             seed counts alike, over the trajectories that all of them were scored on. The interval resamples clusters, and \
-             the seeds within each drawn cluster (BCa, {} resamples, seed {}). In all other tables but the summary such \
-             variants are one line, without the seed in their name.",
-            lines.draws.n_resamples(),
-            lines.resampling.seed
+             seed counts alike, over the trajectories that all of them were scored on. {METHOD} A \
+             cluster's part is the mean of its seeds, so what a seed does to one cluster is in the interval. In all other tables but the summary such \
+             variants are one line, without the seed in their name."
         ),
         parts: vec![part(&rows)],
         notes: "- *between seeds*: standard deviation of the seeds' own pooled scores, then the smallest and the largest.\n\
-                - Few seeds say little of their spread: resampling k of them understates their variance by (k - 1) / k.\n\
-                - *n*: trajectories / clusters."
+                - What a seed does to all clusters alike is in the spread between seeds and not in the interval.\n\
+                - *n*: trajectories / clusters / n_eff."
             .to_owned(),
     })
 }
 
 fn row<'a>(lines: &Lines, line: &'a Line, metric: &'static str) -> Row<'a> {
     let seeds = (0..line.seeds.len()).filter_map(|seed| lines.of_seed(line, seed, metric)).collect();
-    Row { line, metric, pooled: lines.series(line, metric, None).estimate(), seeds }
+    let pooled = lines.series(line, metric, None).estimate();
+    let seeds = if pooled.value.is_some() { seeds } else { Vec::new() };
+    Row { line, metric, pooled, seeds }
 }
 
 /// Standard deviation, n - 1 below.
@@ -78,12 +78,7 @@ fn table(rows: &[Row]) -> Table {
     t.text("label", "the variant without its seed", rows.iter().map(|r| Some(r.line.label.clone())));
     t.text("metric", "the score", rows.iter().map(|r| Some(r.metric.to_owned())));
     t.text("seeds", "seeds it was run under", rows.iter().map(|r| Some(seeds(r))));
-    estimate_columns(
-        &mut t,
-        "value",
-        "pooled over seeds and trajectories; the interval resamples clusters, and seeds within them",
-        rows.iter().map(|r| &r.pooled),
-    );
+    estimate_columns(&mut t, "value", "pooled over seeds and trajectories", rows.iter().map(|r| &r.pooled));
     t.fraction(
         "seed_deviation",
         "standard deviation of the seeds' own pooled scores",
@@ -97,6 +92,7 @@ fn table(rows: &[Row]) -> Table {
         rows.iter().map(|r| Some(r.pooled.n_trajectories as u64)),
     );
     t.count("n_clusters", "clusters behind it", rows.iter().map(|r| Some(r.pooled.n_clusters as u64)));
+    n_eff_column(&mut t, rows.iter().map(|r| &r.pooled));
     t.text("nulls", "why the interval is null", rows.iter().map(|r| r.pooled.reason.clone()));
     t
 }
@@ -119,7 +115,7 @@ fn part(rows: &[Row]) -> Part {
                         number(smallest(&r.seeds), 3),
                         number(largest(&r.seeds), 3)
                     ),
-                    format!("{}/{}", r.pooled.n_trajectories, r.pooled.n_clusters),
+                    counts(&r.pooled),
                 ]
             })
             .collect(),

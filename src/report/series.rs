@@ -4,31 +4,40 @@
 //! value under the same draws: differences, ranks and frontiers are then paired resample by resample.
 //! A pooled value is a ratio of two sums over clusters, so a resample costs two additions a cluster.
 
+use std::sync::Arc;
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
-use super::bootstrap::{self, Drawn, Estimate, Resampling};
+use super::bootstrap::{self, Drawn, Resampling};
+use super::inference::{Estimate, Kind, Resampled, strata};
 use super::pooled::ratio;
 
-/// How often each cluster is drawn in each resample: the stream of [`bootstrap::estimate`], kept.
+/// How often each cluster is drawn in each resample.
 pub(super) struct Draws {
     resampling: Resampling,
     pub(super) n_clusters: usize,
+    /// Stratum of each cluster.
+    pub(super) strata: Arc<[u32]>,
     /// By cluster, then by resample, so that a cluster is added to all resamples in one sweep.
     counts: Vec<u16>,
+    /// What each drawing of a cluster weighs.
+    weights: Vec<f64>,
 }
 
 impl Draws {
-    pub(super) fn new(resampling: Resampling, n_clusters: usize) -> Self {
+    pub(super) fn new(resampling: Resampling, strata_of: Arc<[u32]>) -> Self {
+        let n_clusters = strata_of.len();
         let mut counts = vec![0; resampling.resamples * n_clusters];
-        let mut drawn = Drawn::new(resampling, n_clusters);
+        let mut drawn = Drawn::new(resampling, strata(&strata_of, &vec![true; n_clusters]));
         for resample in 0..resampling.resamples {
             for cluster in drawn.resample() {
                 let count: &mut u16 = &mut counts[cluster * resampling.resamples + resample];
                 *count = count.saturating_add(1);
             }
         }
-        Draws { resampling, n_clusters, counts }
+        let weights = drawn.weights(n_clusters);
+        Draws { resampling, n_clusters, strata: strata_of, counts, weights }
     }
 
     pub(super) fn n_resamples(&self) -> usize {
@@ -40,13 +49,19 @@ impl Draws {
         &self.counts[cluster * self.n_resamples()..][..self.n_resamples()]
     }
 
+    /// What a cluster counts for in a resample.
+    pub(super) fn share(&self, cluster: usize, resample: usize) -> f64 {
+        f64::from(self.counts(cluster)[resample]) * self.weights[cluster]
+    }
+
     /// The sums of each resample. A cluster is a pair of sums.
     fn totals(&self, clusters: &[[f64; 2]]) -> Vec<[f64; 2]> {
         let mut totals = vec![[0.0; 2]; self.n_resamples()];
         for (cluster, sums) in clusters.iter().enumerate().filter(|(_, sums)| **sums != [0.0; 2]) {
             for (total, &count) in totals.iter_mut().zip(self.counts(cluster)) {
-                total[0] += f64::from(count) * sums[0];
-                total[1] += f64::from(count) * sums[1];
+                let share = f64::from(count) * self.weights[cluster];
+                total[0] += share * sums[0];
+                total[1] += share * sums[1];
             }
         }
         totals
@@ -59,9 +74,9 @@ impl Draws {
         let mut rng = ChaCha8Rng::seed_from_u64(self.resampling.seed);
         // Stream 0 draws the clusters.
         rng.set_stream(stream.max(1));
-        let share = 1.0 / seeds.len() as f64;
         let mut totals = vec![[0.0; 2]; self.n_resamples()];
         for cluster in 0..self.n_clusters {
+            let share = self.weights[cluster] / seeds.len() as f64;
             for (total, &count) in totals.iter_mut().zip(self.counts(cluster)) {
                 for _ in 0..usize::from(count) * seeds.len() {
                     let sums = seeds[bootstrap::below(&mut rng, seeds.len())][cluster];
@@ -74,65 +89,6 @@ impl Draws {
     }
 }
 
-/// A statistic, over all clusters, in each resample, and with each cluster left out. Undefined is `None`
-/// and NaN.
-#[derive(Clone, Debug)]
-pub(super) struct Resampled {
-    pub(super) value: Option<f64>,
-    pub(super) draws: Vec<f64>,
-    pub(super) jackknife: Vec<f64>,
-}
-
-impl Resampled {
-    /// A weighted sum of statistics of the same draws, undefined where one of them is.
-    pub(super) fn combine(parts: &[(f64, &Resampled)]) -> Self {
-        let sum = |of: fn(&Resampled) -> &[f64], i: usize| parts.iter().map(|(w, p)| w * of(p)[i]).sum();
-        let all = |of: fn(&Resampled) -> &[f64]| -> Vec<f64> {
-            let n = parts.first().map_or(0, |(_, p)| of(p).len());
-            (0..n).map(|i| sum(of, i)).collect()
-        };
-        Resampled {
-            value: parts.iter().map(|(w, p)| Some(w * p.value?)).sum(),
-            draws: all(|p| &p.draws),
-            jackknife: all(|p| &p.jackknife),
-        }
-    }
-
-    pub(super) fn minus(&self, other: &Resampled) -> Self {
-        Resampled::combine(&[(1.0, self), (-1.0, other)])
-    }
-
-    /// One over the other, undefined where that is 0.
-    pub(super) fn over(&self, other: &Resampled) -> Self {
-        let quotients =
-            |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| ratio(*a, *b).unwrap_or(f64::NAN)).collect();
-        Resampled {
-            value: self.value.zip(other.value).and_then(|(a, b)| ratio(a, b)),
-            draws: quotients(&self.draws, &other.draws),
-            jackknife: quotients(&self.jackknife, &other.jackknife),
-        }
-    }
-
-    /// Two-sided, of "the truth is `x`".
-    pub(super) fn p_value_of(&self, x: f64, n_clusters: usize) -> Option<f64> {
-        let draws: Vec<f64> = self.draws.iter().map(|d| d - x).collect();
-        bootstrap::p_value(self.value? - x, &draws, &self.jackknife, n_clusters)
-    }
-
-    /// The value with its BCa interval.
-    pub(super) fn estimate(&self) -> Estimate {
-        match self.value {
-            Some(value) => bootstrap::bca_estimate(value, &self.draws, &self.jackknife),
-            None => Estimate::null("no data"),
-        }
-    }
-
-    /// Two-sided, of "the truth is 0".
-    pub(super) fn p_value(&self, n_clusters: usize) -> Option<f64> {
-        bootstrap::p_value(self.value?, &self.draws, &self.jackknife, n_clusters)
-    }
-}
-
 /// A pooled score: sum of tops / sum of bottoms.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
@@ -140,13 +96,11 @@ pub(super) struct Series {
     /// Top and bottom of each cluster, mean over seeds.
     pub(super) clusters: Vec<[f64; 2]>,
     pub(super) n_trajectories: usize,
-    /// Needs, decisions or whatever the score counts.
-    pub(super) n_items: u64,
 }
 
 impl Series {
     /// From the sums of each cluster, one list a seed; counts are left to the caller.
-    pub(super) fn of(draws: &Draws, mut seeds: Vec<Vec<[f64; 2]>>, stream: u64) -> Self {
+    pub(super) fn of(draws: &Draws, measure: &str, mut seeds: Vec<Vec<[f64; 2]>>, stream: u64) -> Self {
         let (clusters, totals) = if seeds.len() == 1 {
             let clusters = seeds.swap_remove(0);
             let totals = draws.totals(&clusters);
@@ -158,29 +112,32 @@ impl Series {
             let clusters = (0..draws.n_clusters).map(|c| [mean(c, 0), mean(c, 1)]).collect();
             (clusters, draws.totals_over_seeds(&seeds, stream))
         };
+        let kind = Kind::of(measure, clusters.iter());
         let quotient = |sums: &[f64; 2]| ratio(sums[0], sums[1]);
-        let or_nan = |sums: &[f64; 2]| quotient(sums).unwrap_or(f64::NAN);
-        let total = clusters.iter().fold([0.0; 2], |t, c| [t[0] + c[0], t[1] + c[1]]);
-        let pooled = Resampled {
-            value: quotient(&total),
-            draws: totals.iter().map(or_nan).collect(),
-            jackknife: bootstrap::leave_one_out(&clusters).iter().map(or_nan).collect(),
-        };
-        Series { pooled, clusters, n_trajectories: 0, n_items: 0 }
+        let pooled = Resampled::of(kind, &clusters, draws.strata.clone(), quotient, |sums| sums[1]);
+        let draws = totals.iter().map(|sums| quotient(sums).unwrap_or(f64::NAN)).collect();
+        Series { pooled: Resampled { draws, ..pooled }, clusters, n_trajectories: 0 }
     }
 
-    /// Clusters that have something of it.
-    pub(super) fn n_clusters(&self) -> usize {
-        self.clusters.iter().filter(|c| c[1] != 0.0).count()
+    /// The same with this many needs, or whatever the score counts.
+    pub(super) fn counting(mut self, n_trajectories: usize, n_items: u64) -> Self {
+        self.n_trajectories = n_trajectories;
+        self.pooled.n_items = n_items;
+        self
+    }
+
+    /// Over some of the clusters; items in proportion to their part of the denominator.
+    pub(super) fn part(&self, clusters: &[usize], strata: &[u32]) -> Resampled {
+        let sums: Vec<[f64; 2]> = clusters.iter().map(|&c| self.clusters[c]).collect();
+        let strata = clusters.iter().map(|&c| strata[c]).collect();
+        let part = Resampled::of(self.pooled.kind, &sums, strata, |s| ratio(s[0], s[1]), |s| s[1]);
+        let bottom = |sums: &[[f64; 2]]| sums.iter().map(|s| s[1]).sum::<f64>();
+        let share = ratio(bottom(&sums), bottom(&self.clusters)).unwrap_or(0.0);
+        Resampled { n_items: (share * self.pooled.n_items as f64).round() as u64, ..part }
     }
 
     pub(super) fn estimate(&self) -> Estimate {
-        Estimate {
-            n_trajectories: self.n_trajectories,
-            n_clusters: self.n_clusters(),
-            n_items: self.n_items,
-            ..self.pooled.estimate()
-        }
+        Estimate { n_trajectories: self.n_trajectories, ..self.pooled.estimate() }
     }
 }
 
@@ -188,47 +145,34 @@ impl Series {
 mod tests {
     use super::*;
 
-    const RESAMPLING: Resampling = Resampling { seed: 7, resamples: 500 };
-
-    fn clusters() -> Vec<[f64; 2]> {
-        (1..13).map(|i| [f64::from(i * i % 7), f64::from(i + 3)]).collect()
-    }
-
     /// Draws that are given, a resample a row.
     impl Draws {
         pub(in super::super) fn fixed(rows: &[Vec<u16>]) -> Self {
             let (n_clusters, resamples) = (rows[0].len(), rows.len());
             let counts = (0..n_clusters).flat_map(|c| rows.iter().map(move |row| row[c])).collect();
-            Draws { resampling: Resampling { seed: 0, resamples }, n_clusters, counts }
+            let resampling = Resampling { seed: 0, resamples };
+            Draws {
+                resampling,
+                n_clusters,
+                strata: vec![0; n_clusters].into(),
+                counts,
+                weights: vec![1.0; n_clusters],
+            }
         }
     }
 
     #[test]
     fn resamples_add_whole_clusters() {
         let draws = Draws::fixed(&[vec![2, 0], vec![0, 2], vec![1, 1]]);
-        let series = Series::of(&draws, vec![vec![[1.0, 4.0], [3.0, 4.0]]], 1);
+        let series = Series::of(&draws, "need_retention", vec![vec![[1.0, 4.0], [3.0, 4.0]]], 1);
         assert_eq!(series.pooled.value, Some(0.5));
         assert_eq!(series.pooled.draws, [0.25, 0.75, 0.5]);
         assert_eq!(series.pooled.jackknife, [0.75, 0.25]);
-        let other = Series::of(&draws, vec![vec![[0.0, 4.0], [0.0, 0.0]]], 1);
-        assert_eq!(other.n_clusters(), 1);
+        let other = Series::of(&draws, "need_retention", vec![vec![[0.0, 4.0], [0.0, 0.0]]], 1);
+        assert_eq!((other.pooled.n_clusters(), other.pooled.n_eff), (1, 1.0));
         let difference = series.pooled.minus(&other.pooled);
         assert_eq!(difference.value, Some(0.5));
         assert_eq!((difference.draws[0], difference.draws[1].is_nan()), (0.25, true));
-    }
-
-    #[test]
-    fn draws_are_those_of_the_summary() {
-        let draws = Draws::new(RESAMPLING, 12);
-        for resample in 0..500 {
-            let drawn: u16 = (0..12).map(|c| draws.counts(c)[resample]).sum();
-            assert_eq!(drawn, 12);
-        }
-        let here = Series::of(&draws, vec![clusters()], 1).pooled.estimate();
-        let there = bootstrap::estimate(&clusters(), |s| ratio(s[0], s[1]), RESAMPLING);
-        assert_eq!(here.value, there.value);
-        let ((a, b), (c, d)) = (here.interval.unwrap(), there.interval.unwrap());
-        assert!((a - c).abs() < 1e-9 && (b - d).abs() < 1e-9, "{a} {b}, {c} {d}");
     }
 
     #[test]
@@ -236,14 +180,14 @@ mod tests {
         let draws = Draws::fixed(&vec![vec![1, 1]; 4_000]);
         // The clusters are always the same; seeds of the first say 0 or 1, those of the second 0.
         let seeds = vec![vec![[0.0, 1.0], [0.0, 1.0]], vec![[1.0, 1.0], [0.0, 1.0]]];
-        let series = Series::of(&draws, seeds.clone(), 5);
+        let series = Series::of(&draws, "x", seeds.clone(), 5);
         assert_eq!(series.pooled.value, Some(0.25));
         // Two seeds drawn of two: 0 in 1/4, 1/2 in 1/2, 1 in 1/4; halved by the second cluster.
         let share = |x: f64| series.pooled.draws.iter().filter(|d| **d == x).count() as f64 / 4_000.0;
         for (x, expected) in [(0.0, 0.25), (0.25, 0.5), (0.5, 0.25)] {
             assert!((share(x) - expected).abs() < 0.03, "{x}: {}", share(x));
         }
-        assert_eq!(series.pooled.draws, Series::of(&draws, seeds.clone(), 5).pooled.draws);
-        assert_ne!(series.pooled.draws, Series::of(&draws, seeds, 6).pooled.draws);
+        assert_eq!(series.pooled.draws, Series::of(&draws, "x", seeds.clone(), 5).pooled.draws);
+        assert_ne!(series.pooled.draws, Series::of(&draws, "x", seeds, 6).pooled.draws);
     }
 }

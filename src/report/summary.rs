@@ -2,16 +2,17 @@
 //! by format of log.
 //!
 //! Pooled value of a score = sum(value * weight) / sum(weight) over the trajectories where it is
-//! defined. All statistics are functions of such sums, see [`super::bootstrap`].
+//! defined. All statistics are functions of such sums, see [`super::inference`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use super::bootstrap::{Estimate, Resampling};
+use super::bootstrap::Resampling;
 use super::figure::Point;
+use super::inference::{Counted, Estimate, FEW};
 use super::lines::Gathered;
-use super::load::{ClusterKind, Event, Prices, Run, STRATUM_KEYS, Stratum};
+use super::load::{Event, Population, Prices, Run, STRATUM_KEYS, Stratum};
 use super::pooled::{NEED, SURFACE, Scores, Sets, ratio};
 use super::tables::Table;
 
@@ -123,7 +124,7 @@ static METRICS: [Metric; 29] = [
     }),
     headline(
         "efficiency",
-        "sum w (x - random) / sum w (oracle - random) over exposed needs, each trajectory capped at 20 needs' weight where such rows exist (see efficiency_rows); 0 is random, 1 the oracle, never clipped; null under 30 exposed needs or 10 clusters, where oracle - random is under 0.05 or its interval holds 0, and where in a resample it is not above 0 or under a tenth of itself",
+        "sum w (x - random) / sum w (oracle - random) over exposed needs, each trajectory capped at 20 needs' weight where such rows exist (see efficiency_rows); 0 is random, 1 the oracle, never clipped; null below the minimum (30 exposed needs, n_eff 4), and where oracle - random is under 0.05 or its interval holds 0",
         |s| s.efficiency(NEED, s.efficiency_stratum()),
     ),
     fraction("efficiency_uncapped", "the same without the cap", |s| s.efficiency(NEED, &s.sets.exposed)),
@@ -172,10 +173,10 @@ pub(super) struct Summary {
     /// In order of token savings.
     pub(super) rows: Vec<VariantSummary>,
     pub(super) formats: Vec<FormatRow>,
-    pub(super) cluster: ClusterKind,
+    pub(super) population: Population,
     pub(super) n_trajectories: usize,
+    n_without_repository: usize,
     pub(super) n_ok_everywhere: usize,
-    pub(super) resampling: Resampling,
     pub(super) remarks: Vec<String>,
     /// None where the run does not say.
     pub(super) prices: Option<Prices>,
@@ -187,6 +188,8 @@ pub(super) struct VariantSummary {
     pub(super) strategy: String,
     pub(super) trigger: String,
     pub(super) model: Option<String>,
+    /// There to be compared with: on no frontier.
+    pub(super) control: bool,
     pub(super) n_ok: usize,
     pub(super) errors: Vec<(String, String)>,
     pub(super) n_violations: u64,
@@ -250,7 +253,14 @@ pub(super) fn summarise(
         gathered.take(run, &batch);
         rows.par_extend(batch.par_iter().map(|(i, scores)| {
             let sets = Sets::of(scores);
-            let scores = Scores { sets: &sets, rows: scores, clusters: &clusters, only: None, resampling };
+            let scores = Scores {
+                sets: &sets,
+                rows: scores,
+                clusters: &clusters,
+                strata: &run.strata,
+                only: None,
+                resampling,
+            };
             let by_format = by_format(&scores, &formats);
             (summarise_variant(run, *i, &scores), by_format)
         }));
@@ -273,10 +283,10 @@ pub(super) fn summarise(
     let mut summary = Summary {
         rows,
         formats: format_rows,
-        cluster: run.cluster,
+        population: run.population,
         n_trajectories: run.trajectories.len(),
+        n_without_repository: run.n_without_repository,
         n_ok_everywhere: run.n_ok_everywhere,
-        resampling,
         remarks: Vec::new(),
         prices: run.prices.clone(),
     };
@@ -298,15 +308,16 @@ fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
         .keys()
         .filter(|(_, stratum)| !stratum.is_empty())
         .map(|(metric, stratum)| {
-            let point = |field| scores.value(metric, stratum, field);
+            let value = scores.pooled(metric, stratum, |s| s.value);
+            let point = |field| scores.value(metric, stratum, field).filter(|_| value.value.is_some());
             StratumRow {
                 metric: metric.clone(),
                 stratum: Stratum::parse(stratum),
-                value: scores.pooled(metric, stratum, |s| s.value),
                 floor: point(|s| s.floor),
                 ceiling: point(|s| s.ceiling),
                 atom_bag: point(|s| s.atom_bag),
                 chance: point(|s| s.chance),
+                value,
                 efficiency: if metric == NEED || metric == SURFACE {
                     scores.efficiency(metric, stratum)
                 } else {
@@ -324,6 +335,7 @@ fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
         strategy: variant.strategy.clone(),
         trigger: variant.trigger.clone(),
         model: variant.model.clone(),
+        control: variant.control,
         n_ok: cells.n_ok,
         errors: cells.errors.clone(),
         n_violations: cells.n_violations,
@@ -431,6 +443,7 @@ fn remarks(summary: &Summary) -> Vec<String> {
             summary.n_ok_everywhere, summary.n_trajectories
         ));
     }
+    remarks.extend(sample_remarks(summary));
     let n_violations: u64 = summary.rows.iter().map(|r| r.n_violations).sum();
     if n_violations > 0 {
         remarks.push(format!("violated invariants: {n_violations}; see n_violations in summary.csv"));
@@ -440,6 +453,35 @@ fn remarks(summary: &Summary) -> Vec<String> {
         remarks.push(format!(
             "{}: {n} of {of} events flagged as odd; see `warning` in events.parquet",
             row.label
+        ));
+    }
+    remarks
+}
+
+/// On how many clusters the figures rest.
+fn sample_remarks(summary: &Summary) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let common = metric("need_retention_common");
+    let estimates = || summary.main_rows().map(|r| &r.estimates[common]).filter(|e| e.n_eff.is_some());
+    let n_below = estimates().filter(|e| e.value.is_none()).count();
+    let least = estimates().filter_map(|e| e.n_eff).reduce(f64::min);
+    let population = summary.population.name();
+    if n_below > 0 {
+        remarks.push(format!(
+            "need retention of {n_below} of {} variants is below the minimum for {population} (30 needs, n_eff 4): \
+             needs are counted there and no share is given",
+            estimates().count()
+        ));
+    }
+    if let Some(least) = least.filter(|n_eff| *n_eff < FEW) {
+        remarks.push(format!(
+            "few clusters: n_eff of need retention is {least:.1} at the least, so little can be said of {population}"
+        ));
+    }
+    if summary.population == Population::Other && summary.n_without_repository > 0 {
+        remarks.push(format!(
+            "{} of {} trajectories name no repository and are one cluster; `--population these` takes tasks and sessions",
+            summary.n_without_repository, summary.n_trajectories
         ));
     }
     remarks
@@ -468,7 +510,7 @@ impl Summary {
         );
         t.count(
             "n_clusters",
-            &format!("clusters behind token_savings; here a cluster is a {}", self.cluster_name()),
+            &format!("clusters behind token_savings; a cluster is {}", self.population.cluster()),
             rows.iter().map(|r| Some(r.estimates[0].n_clusters as u64)),
         );
         t.count("n_events", "compressions", rows.iter().map(|r| Some(r.events.n as u64)));
@@ -485,6 +527,11 @@ impl Summary {
         );
         for (i, metric) in METRICS.iter().enumerate() {
             estimate_columns(&mut t, metric, rows.iter().map(|r| &r.estimates[i]));
+        }
+        for set in ["common", "exposed"] {
+            let at = metric(&format!("need_retention_{set}"));
+            let of = move |r: &VariantSummary| r.estimates[at].clone();
+            sample_columns(&mut t, &format!("_{set}"), rows.iter().map(of));
         }
         t.text(
             "efficiency_rows",
@@ -561,6 +608,7 @@ impl Summary {
             rows.iter().map(|(_, s)| Some(s.value.n_clusters as u64)),
         );
         t.count("n_needs", "needs behind the value", rows.iter().map(|(_, s)| Some(s.value.n_items)));
+        sample_columns(&mut t, "", rows.iter().map(|(_, s)| s.value.clone()));
         t.fraction("value", "the score, pooled over trajectories", rows.iter().map(|(_, s)| s.value.value));
         t.fraction("lo", "lower end of its 95 % interval", rows.iter().map(|(_, s)| s.value.lo()));
         t.fraction("hi", "upper end of its 95 % interval", rows.iter().map(|(_, s)| s.value.hi()));
@@ -638,6 +686,8 @@ impl Summary {
                 &format!("needs behind {metric}"),
                 rows.iter().map(|r| Some(r.estimates[at].n_items)),
             );
+            let set = name.trim_start_matches("n_needs");
+            sample_columns(&mut t, set, rows.iter().map(|r| r.estimates[at].clone()));
         }
         for (i, metric) in metrics.iter().enumerate() {
             estimate_columns(&mut t, metric, rows.iter().map(|r| &r.estimates[i]));
@@ -654,11 +704,18 @@ impl Summary {
     pub(super) fn points(&self) -> Vec<Point> {
         let (x, y) = (metric("token_savings"), metric("need_retention_common"));
         let (floor, ceiling) = (metric("random_common"), metric("oracle_common"));
+        // A control that is a strategy with another setting has a name of its own.
+        let family = |r: &VariantSummary| {
+            let is_setting = r.control && self.rows.iter().any(|o| !o.control && o.strategy == r.strategy);
+            let name = r.label.split_once(" @ ").map_or(r.label.as_str(), |(name, _)| name);
+            if is_setting { name.to_owned() } else { r.strategy.clone() }
+        };
         self.main_rows()
             .filter_map(|r| {
                 Some(Point {
                     label: r.label.clone(),
-                    family: r.strategy.clone(),
+                    family: family(r),
+                    control: r.control,
                     x: r.estimates[x].value?,
                     x_interval: r.estimates[x].interval,
                     y: r.estimates[y].value?,
@@ -729,14 +786,26 @@ impl Summary {
         groups.retain(|g| g.len() > 1);
         groups.into_iter().map(|g| g.into_iter().map(|r| r.label.as_str()).collect()).collect()
     }
+}
 
-    pub(super) fn cluster_name(&self) -> &'static str {
-        match self.cluster {
-            ClusterKind::Repository => "repository",
-            ClusterKind::Task => "task with all its runs",
-            ClusterKind::Trajectory => "trajectory: no repository or task is known",
-        }
+/// Clusters behind a share, and what is counted of it below the minimum.
+fn sample_columns(t: &mut Table, of: &str, estimates: impl Iterator<Item = Estimate>) {
+    let all: Vec<Estimate> = estimates.collect();
+    let counted = |of: fn(&Counted) -> f64| all.iter().map(move |e| e.counted.as_ref().map(of));
+    if !of.is_empty() {
+        let doc = "clusters behind it";
+        t.count(&format!("n_clusters{of}"), doc, all.iter().map(|e| Some(e.n_clusters as u64)));
     }
+    let doc = "as many clusters of equal size would say as much: (sum w)^2 / sum w^2, w the cluster's weight in needs";
+    t.fraction(&format!("n_eff{of}"), doc, all.iter().map(|e| e.n_eff));
+    let doc = "needs lost, to the nearest whole; only below the minimum (30 needs, n_eff 4), where there is no share";
+    let lost = all.iter().map(|e| e.counted.as_ref().map(|c| c.n - c.kept));
+    t.count(&format!("n_lost{of}"), doc, lost);
+    let end = |which| {
+        format!("{which} end of Wilson's 95 % interval of the kept share there, needs taken as independent")
+    };
+    t.fraction(&format!("independent{of}_lo"), &end("lower"), counted(|c| c.interval.0));
+    t.fraction(&format!("independent{of}_hi"), &end("upper"), counted(|c| c.interval.1));
 }
 
 /// Value, lower and upper end as three columns.

@@ -65,6 +65,9 @@ pub(super) const BUDGETS: [Spec; 16] = [
     ("summary", "style=short #3", "turns(n=20)", 0.56, 0.40),
 ];
 
+/// Strategies that nobody would run.
+const CONTROLS: [&str; 5] = ["full", "drop-all", "random", "oracle", "atom-bag"];
+
 /// Writes a run of these variants over `n_trajectories`; the fourth variant fails on one of them.
 pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_repositories: usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
@@ -112,6 +115,7 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                 trigger: trigger.split('(').next().unwrap_or_default().to_owned(),
                 trigger_params: "{}".to_owned(),
                 model: None,
+                control: CONTROLS.contains(strategy),
                 seed: seed.parse().unwrap(),
             }
         })

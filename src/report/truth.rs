@@ -4,9 +4,9 @@
 //! the variant's own words in random order, whichever is more) reaches, 1 is what compressing nothing reaches. Null
 //! where floor and ceiling differ by less than 0.02. What has no floor (outcomes, honesty) stands raw.
 
-use super::bootstrap::Estimate;
+use super::inference::Estimate;
 use super::lines::{Line, Lines, placed};
-use super::pages::{Page, Part, estimate_columns, number, shown};
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
 use super::tables::Table;
 
 /// Below this difference of floor and ceiling there is nothing to be placed between.
@@ -117,7 +117,7 @@ struct Row {
 /// The page, or why there is none.
 pub(super) fn page(lines: &Lines) -> Result<Page, String> {
     let main: Vec<&Line> = lines.main().collect();
-    let scored = |rows: &[Row]| rows.iter().any(|row| row.value.value.is_some());
+    let scored = |rows: &[Row]| rows.iter().any(|row| row.value.is_told());
     let sections: Vec<(&str, Vec<Row>)> = PLACED
         .iter()
         .map(|(heading, score)| (*heading, main.iter().map(|line| placed_row(lines, line, score)).collect()))
@@ -161,17 +161,16 @@ pub(super) fn page(lines: &Lines) -> Result<Page, String> {
              run ended. Only what had been compressed counts: the rest cannot be lost. *value* is raw; *floor* is what \
              the same contexts hold when everything compressed is dropped, or when the variant's own words stand there \
              in random order (the larger); *ceiling* is what they hold when nothing is compressed; *placed* = (value - \
-             floor) / (ceiling - floor), 0 to 1, undefined where they differ by less than {MIN_ROOM}. Intervals: 95 %, \
-             BCa bootstrap over clusters ({} resamples, seed {}).",
-            lines.draws.n_resamples(),
-            lines.resampling.seed
+             floor) / (ceiling - floor), 0 to 1, undefined where they differ by less than {MIN_ROOM}. {METHOD}"
         ),
         parts,
-        notes: "- Spans and answers count when their words stand there one after the other, whatever their case and \
+        notes: "- `3 of 7 [0.16, 0.75]*` is below the minimum (30 items, n_eff 4): items counted, with Wilson's interval, items \
+                taken as independent.\n\
+                - Spans and answers count when their words stand there one after the other, whatever their case and \
              punctuation; what was said in other words counts as lost. Constraints are judged by rules that know other \
              words, too. How often the rules are mistaken shows in `echo`, where it was run: it repeats everything, so \
              what it seems to lose there is their error.\n\
-             - *n*: items / trajectories / clusters. Items are spans, constraints, questions, values; words for precision."
+             - *n*: items / trajectories / clusters / n_eff. Items are spans, constraints, questions, values; words for precision."
             .to_owned(),
     })
 }
@@ -187,7 +186,8 @@ fn placed_row(lines: &Lines, line: &Line, score: &str) -> Row {
         Some(room) => Estimate::null(format!("the ceiling is {room:.3} above the floor")),
         None => Estimate::null("no data"),
     };
-    Row { floor: pooled("floor"), ceiling: pooled("ceiling"), between, ..raw_row(lines, line, score) }
+    let told = |part: &str| lines.series(line, &format!("{score} {part}"), None).estimate().value;
+    Row { floor: told("floor"), ceiling: told("ceiling"), between, ..raw_row(lines, line, score) }
 }
 
 fn raw_row(lines: &Lines, line: &Line, measure: &str) -> Row {
@@ -207,7 +207,7 @@ fn raw_row(lines: &Lines, line: &Line, measure: &str) -> Row {
 
 fn placed_part(heading: &str, rows: &[Row]) -> Part {
     let cells = |row: &Row| {
-        let counts = format!("{}/{}/{}", row.value.n_items, row.value.n_trajectories, row.value.n_clusters);
+        let counts = format!("{}/{}", row.value.n_items, counts(&row.value));
         vec![
             row.label.clone(),
             shown(&row.value, true),
@@ -220,7 +220,7 @@ fn placed_part(heading: &str, rows: &[Row]) -> Part {
     Part {
         heading: Some(heading.to_owned()),
         header: vec!["variant", "value", "floor", "ceiling", "placed", "n"],
-        rows: rows.iter().filter(|row| row.value.value.is_some()).map(cells).collect(),
+        rows: rows.iter().filter(|row| row.value.is_told()).map(cells).collect(),
     }
 }
 
@@ -234,7 +234,7 @@ fn grid_part(heading: &str, measures: &[&'static str], rows: &[Row]) -> Part {
         header: std::iter::once("variant").chain(measures.iter().copied()).collect(),
         rows: rows
             .chunks(measures.len())
-            .filter(|rows| rows.iter().any(|row| row.value.value.is_some()))
+            .filter(|rows| rows.iter().any(|row| row.value.is_told()))
             .map(cells)
             .collect(),
     }
@@ -243,7 +243,7 @@ fn grid_part(heading: &str, measures: &[&'static str], rows: &[Row]) -> Part {
 /// Where a score was given by several readers: each of them.
 fn reader_part(rows: &[Row]) -> Part {
     let cells = |row: &Row| {
-        let counts = format!("{}/{}/{}", row.value.n_items, row.value.n_trajectories, row.value.n_clusters);
+        let counts = format!("{}/{}", row.value.n_items, counts(&row.value));
         vec![
             row.label.clone(),
             row.measure.clone(),
@@ -259,7 +259,7 @@ fn reader_part(rows: &[Row]) -> Part {
             "Scores by several readers: each of them (above stands the first that is asked)".to_owned(),
         ),
         header: vec!["variant", "score", "value", "floor", "ceiling", "placed", "n"],
-        rows: rows.iter().filter(|row| row.value.value.is_some()).map(cells).collect(),
+        rows: rows.iter().filter(|row| row.value.is_told()).map(cells).collect(),
     }
 }
 
@@ -283,6 +283,7 @@ fn table(rows: &[Row]) -> Table {
         rows.iter().map(|r| Some(r.value.n_trajectories as u64)),
     );
     t.count("n_clusters", "clusters behind the value", rows.iter().map(|r| Some(r.value.n_clusters as u64)));
+    n_eff_column(&mut t, rows.iter().map(|r| &r.value));
     let reason = |r: &Row| r.value.reason.clone().or_else(|| r.floor.and(r.between.reason.clone()));
     t.text("nulls", "why a value is null", rows.iter().map(reason));
     t

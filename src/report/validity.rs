@@ -11,10 +11,11 @@
 
 use rayon::prelude::*;
 
-use super::bootstrap::{Estimate, percentile_estimate};
+use super::bootstrap::percentile_estimate;
+use super::inference::{Estimate, n_eff, too_few};
 use super::lines::{Line, Lines, RETENTIONS};
 use super::load::Trajectory;
-use super::pages::{Page, Part, estimate_columns, shown};
+use super::pages::{Page, Part, counts, estimate_columns, n_eff_column, shown};
 use super::ranks::{Order, rank_biserial, spearman};
 use super::tables::Table;
 
@@ -70,7 +71,7 @@ pub(super) fn page(trajectories: &[Trajectory], lines: &Lines) -> Result<Page, S
         }
     }
     if rows.is_empty() {
-        return Err("no retention score varies over trajectories with a logged outcome".to_owned());
+        return Err("no retention score varies over trajectories with a logged outcome, or their clusters are too few (n_eff under 4)".to_owned());
     }
     let known = |o: Outcome| trajectories.iter().filter(|t| o.of(t).is_some()).count();
     let counts: Vec<String> =
@@ -97,8 +98,8 @@ pub(super) fn page(trajectories: &[Trajectory], lines: &Lines) -> Result<Page, S
             "- Each trajectory counts once, however many needs it has; each variant is a stratum of its own, and the last \
              line of a score is the mean over variants, resampled together.\n\
              - Variants that retain all of everything, or that share fewer than {MIN_TRAJECTORIES} such trajectories, have \
-             no line.\n\
-             - *n*: trajectories / clusters, of the trajectories how many were solved."
+             no line; nor have those of which clusters are too few (n_eff under 4).\n\
+             - *n*: trajectories / clusters / n_eff, of the trajectories how many were solved."
         ),
     })
 }
@@ -125,6 +126,8 @@ fn stratified<'a>(
         .into_par_iter()
         .filter_map(|line| {
             let sample = Sample::of(trajectories, lines, line, metric, outcome)?;
+            // Below the minimum nothing is ranked.
+            let sample = Some(sample).filter(|s| too_few(s.n_eff()).is_none())?;
             let value = sample.correlation(&vec![1.0; sample.clusters.len()])?;
             let draws = sample.draws(lines);
             Some((line, sample, value, draws))
@@ -146,6 +149,7 @@ fn stratified<'a>(
         r: Estimate {
             n_trajectories: most(|s| s.clusters.len()),
             n_clusters: most(Sample::n_clusters),
+            n_eff: found.iter().map(|(_, s, ..)| s.n_eff()).reduce(f64::min),
             ..percentile_estimate(mean, &mean_draws)
         },
         n_lines: found.len(),
@@ -158,6 +162,7 @@ fn stratified<'a>(
         r: Estimate {
             n_trajectories: sample.clusters.len(),
             n_clusters: sample.n_clusters(),
+            n_eff: Some(sample.n_eff()),
             ..percentile_estimate(value, &draws)
         },
         n_lines: 1,
@@ -222,11 +227,19 @@ impl Sample {
             .collect()
     }
 
-    fn n_clusters(&self) -> usize {
+    /// Trajectories of each cluster.
+    fn sizes(&self) -> Vec<f64> {
         let mut clusters = self.clusters.clone();
         clusters.sort_unstable();
-        clusters.dedup();
-        clusters.len()
+        clusters.chunk_by(|a, b| a == b).map(|same| same.len() as f64).collect()
+    }
+
+    fn n_clusters(&self) -> usize {
+        self.sizes().len()
+    }
+
+    fn n_eff(&self) -> f64 {
+        n_eff(self.sizes().into_iter())
     }
 }
 
@@ -260,6 +273,7 @@ fn table(rows: &[Row]) -> Table {
         rows.iter().map(|r| r.n_resolved.map(|n| n as u64)),
     );
     t.count("n_clusters", "clusters behind it", rows.iter().map(|r| Some(r.r.n_clusters as u64)));
+    n_eff_column(&mut t, rows.iter().map(|r| &r.r));
     t.count("n_variants", "variants behind it", rows.iter().map(|r| Some(r.n_lines as u64)));
     t.text("nulls", "why the interval is null", rows.iter().map(|r| r.r.reason.clone()));
     t
@@ -270,7 +284,7 @@ fn part(rows: &[Row]) -> Part {
         |r: &Row| r.line.map_or_else(|| format!("(mean over {} variants)", r.n_lines), |l| l.label.clone());
     let n = |r: &Row| {
         let solved = r.n_resolved.map_or_else(String::new, |n| format!(", {n} solved"));
-        format!("{}/{}{solved}", r.r.n_trajectories, r.r.n_clusters)
+        format!("{}{solved}", counts(&r.r))
     };
     Part {
         heading: None,

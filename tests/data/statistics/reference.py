@@ -88,6 +88,30 @@ for n, gap in [(14, 0.12), (25, 0.06), (40, 0.0)]:
         )
     )
 
+def jackknife(statistic, rows):
+    """Standard error with each cluster left out."""
+    n = len(rows[0])
+    values = np.array([statistic(*[np.delete(row, i) for row in rows]) for i in range(n)])
+    return math.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum())
+
+
+# The same clusters: Student's t with n_eff - 1 degrees of freedom, shares on the logit scale.
+out["jackknife"] = []
+for case in out["bca"]:
+    (top_a, bottom), (top_b, _) = [[np.array(row) for row in case[side]] for side in ("a", "b")]
+    n_eff = float(bottom.sum() ** 2 / (bottom**2).sum())
+    share, apart = case["value"], case["difference"]
+    logit_error = jackknife(ratio, [top_a, bottom]) / (share * (1 - share))
+    error = jackknife(difference, [top_a, bottom, top_b, bottom])
+    out["jackknife"].append(
+        dict(
+            n_eff=n_eff,
+            interval=list(special.expit(stats.t.interval(0.95, n_eff - 1, special.logit(share), logit_error))),
+            difference_interval=list(stats.t.interval(0.95, n_eff - 1, apart, error)),
+            p=2 * float(stats.t.sf(abs(apart) / error, n_eff - 1)),
+        )
+    )
+
 # Holm: statsmodels.
 out["holm"] = []
 for n in [1, 5, 12]:
