@@ -60,7 +60,8 @@ impl Row<'_> {
 pub(super) fn page(lines: &Lines, baseline: Option<&str>) -> Result<Page, String> {
     let rows = rows(lines, baseline);
     if rows.iter().all(|r| r.of.difference.value.is_none()) {
-        return Err("no trigger has two variants with the same scores".to_owned());
+        return Err("no trigger has two variants with the same scores above the minimum (30 items, n_eff 4)"
+            .to_owned());
     }
     Ok(Page {
         table: table(&rows),

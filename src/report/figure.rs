@@ -790,7 +790,7 @@ fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec<Note> {
     if points.iter().any(|p| p.floor.is_some() && p.ceiling.is_some()) {
         note("from random lines (floor) to oracle (ceiling), same tokens kept".to_owned(), true);
     }
-    note(format!("of {}; controls are grey, and on no frontier", context.population), false);
+    note(format!("intervals: {}; controls are grey, on no frontier", context.population), false);
     for line in wrapped(&context.triggers, LABEL_SIZE, WIDTH - 12.0) {
         note(line, false);
     }

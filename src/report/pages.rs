@@ -55,7 +55,7 @@ impl Page {
 
 /// How intervals are made, in a sentence.
 pub(super) const METHOD: &str = "Intervals: 95 %, by leaving one cluster out (jackknife), Student's t with n_eff - 1 \
-    degrees of freedom, shares on the logit scale; BCa bootstrap where n_eff is 50 or more.";
+    degrees of freedom (fewer where repositories are strata), shares on the logit scale; BCa bootstrap where n_eff is 50 or more.";
 
 /// `0.412 [0.38, 0.45]`; below the minimum `3 of 7 [0.16, 0.75]*`, items taken as independent; or `-`.
 pub(super) fn shown(estimate: &Estimate, interval: bool) -> String {
