@@ -1155,7 +1155,7 @@ mod tests {
         let sizes: Vec<(&str, u64)> = success.tables.iter().map(|t| (t.path.as_str(), t.rows)).collect();
         assert_eq!(sizes[0], ("cells.parquet", 17 * 7));
         assert_eq!(sizes[6], ("trajectories.parquet", 17));
-        let variants: Vec<VariantRow> = store::read(&place.out("r").join("variants.parquet")).unwrap();
+        let variants: Vec<store::VariantRow> = store::read(&place.out("r").join("variants.parquet")).unwrap();
         assert!(
             variants.iter().all(|v| v.control == (v.strategy == "full")),
             "`full` is a control, `mask` is none"
