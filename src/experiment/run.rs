@@ -36,7 +36,6 @@ use crate::lock::Lock;
 use crate::models::Outage;
 use crate::store::{
     self, CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
-    VariantRow,
 };
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
