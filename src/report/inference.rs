@@ -102,6 +102,12 @@ impl Estimate {
         Estimate { reason: Some(reason.into()), ..Estimate::default() }
     }
 
+    /// How many of the items the share is of, above the minimum or below.
+    pub(super) fn kept(&self) -> Option<f64> {
+        let share = self.value.map(|share| share * self.n_items as f64);
+        share.or_else(|| self.counted.map(|counted| counted.kept as f64))
+    }
+
     /// Whether there is something to print.
     pub(super) fn is_told(&self) -> bool {
         self.value.is_some() || self.counted.is_some()

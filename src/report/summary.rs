@@ -735,7 +735,7 @@ impl Summary {
     /// Share of the cells in which a random shadow is the ceiling; none where no shadow was cast.
     pub(super) fn random_won(&self) -> Option<f64> {
         let all: Vec<&Estimate> = self.rows.iter().map(|r| &r.estimates[metric(RANDOM_WON)]).collect();
-        let won = all.iter().filter_map(|e| Some(e.value? * e.n_items as f64)).sum();
+        let won = all.iter().filter_map(|e| e.kept()).sum();
         ratio(won, all.iter().map(|e| e.n_items as f64).sum())
     }
 
@@ -753,7 +753,7 @@ impl Summary {
             (!strata.is_empty()).then_some(strata)
         })?;
         let n: u64 = strata.iter().map(|s| s.value.n_items).sum();
-        let not_sent = strata.iter().filter_map(|s| Some(s.value.value? * s.value.n_items as f64)).sum();
+        let not_sent = strata.iter().filter_map(|s| s.value.kept()).sum();
         Some((ratio(not_sent, n as f64)?, n))
     }
 

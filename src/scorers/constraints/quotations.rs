@@ -1,6 +1,5 @@
 //! Every annotated constraint of the built-in data, copied word for word: it is preserved, whatever stands beside it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
