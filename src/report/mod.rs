@@ -320,8 +320,8 @@ mod tests {
         let mut lines = csv.lines().map(|l| l.split(',').take(20).collect::<Vec<_>>().join(","));
         insta::assert_snapshot!(lines.by_ref().take(3).collect::<Vec<_>>().join("\n"), @r"
         variant,label,strategy,trigger,model,bridge,n_cells_ok,n_cells_error,n_clusters,n_events,n_needs_common,n_needs_exposed,kept_share,token_savings,token_savings_lo,token_savings_hi,token_savings_billed,token_savings_billed_lo,token_savings_billed_hi,cost_savings
-        0000000000000000,full @ never,full,never,,false,24,0,12,0,254,114,,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000,0.0000
-        0000000000000001,mask(keep_last=10) @ turns(n=10),mask,turns,,false,24,0,12,48,254,114,0.5126,0.4509,0.4088,0.5038,0.2065,0.1765,0.2351,0.2156
+        0000000000000000,full @ never,full,never,,false,24,0,12,0,254,114,,0.0000,,,0.0000,,,0.0000
+        0000000000000001,mask(keep_last=10) @ turns(n=10),mask,turns,,false,24,0,12,48,254,114,0.5126,0.4509,0.3883,0.5135,0.2065,0.1596,0.2534,0.2156
         ");
     }
 
