@@ -454,7 +454,7 @@ fn what_is_too_large_is_a_reject_and_the_rest_is_read() {
             .arg(&logs)
             .arg("--out")
             .arg(place.at("data"))
-            .args(["--threads", "2", "--strict"])
+            .args(["--threads", "2"])
             .args(more);
         let (output, peak) = with_peak(command);
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));

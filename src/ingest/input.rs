@@ -1,7 +1,7 @@
 //! Opening logs: which files there are, and transparent gzip and zstd, told by their first bytes.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -186,10 +186,13 @@ impl<'a> Room<'a> {
     }
 
     pub(crate) fn too_large(&self) -> std::io::Error {
-        std::io::Error::other(format!(
-            "more than {} in one document or session\nhint: --max-memory allows an eighth of it to one",
-            size(self.value)
-        ))
+        std::io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!(
+                "more than {} in one document or session\nhint: --max-memory allows an eighth of it to one",
+                size(self.value)
+            ),
+        )
     }
 }
 
@@ -217,11 +220,14 @@ impl BufRead for Measured {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
         let bytes = self.inner.fill_buf()?;
         if self.left == 0 && !bytes.is_empty() {
-            return Err(std::io::Error::other(format!(
-                "more than {} unpacked ({} as stored)\nhint: --max-file allows more",
-                size(self.max),
-                size(self.stored)
-            )));
+            return Err(std::io::Error::new(
+                ErrorKind::FileTooLarge,
+                format!(
+                    "more than {} unpacked ({} as stored)\nhint: --max-file allows more",
+                    size(self.max),
+                    size(self.stored)
+                ),
+            ));
         }
         let n = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         Ok(&bytes[..n])

@@ -68,6 +68,8 @@ pub(super) struct Part {
     pub(super) fields: FieldCounts,
     /// Uncompressed bytes that were read.
     pub(super) n_bytes: u64,
+    /// A limit of ours ended it, so that nobody knows what it holds.
+    pub(super) is_too_large: bool,
 }
 
 enum Job {
@@ -344,7 +346,10 @@ pub(super) fn read_input(
         match read_file(i, input, forced, room, &mut part) {
             Ok(None) => {}
             Ok(Some(open)) => return Outcome::Big(open),
-            Err(error) => part.reject(None, part.n_bytes, format!("cannot read on: {error}")),
+            Err(error) => {
+                part.is_too_large = error.kind() == std::io::ErrorKind::FileTooLarge;
+                part.reject(None, part.n_bytes, format!("cannot read on: {error}"));
+            }
         }
     }
     part.check_format(input, forced);
@@ -473,6 +478,7 @@ impl Part {
             losses: Losses::default(),
             fields: FieldCounts::default(),
             n_bytes: 0,
+            is_too_large: false,
         }
     }
 

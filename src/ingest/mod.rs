@@ -162,7 +162,7 @@ pub struct Report {
     pub without_turns: Vec<RunName>,
     /// Files named on the command line that gave nothing.
     pub named_for_nothing: Vec<String>,
-    /// Records of logs that could not be read.
+    /// Records of logs that could not be read, and files that a limit kept from being known.
     pub lost_records: u64,
     /// What was written, for those who read it.
     pub tables: Tables,
@@ -443,6 +443,7 @@ impl Output {
                 "no log"
             }
             Found::Bad => {
+                self.report.lost_records += u64::from(part.is_too_large);
                 let reason = part.rejects.first().map_or("", |r| r.reason.as_str());
                 self.report.unreadable.push(aside(reason.lines().next().unwrap_or("")));
                 "unreadable"
