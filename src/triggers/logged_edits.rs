@@ -30,12 +30,13 @@ impl Trigger for LoggedEdits {
     }
 }
 
-/// The turn at whose decision a step is first to be sent as the log says, if it is edited: it must stand there.
+/// The turn at whose decision a step is first to be sent as the log says, if it is edited: it must stand there, and what
+/// no decision of its own turn follows stands at the next one.
 fn due(log: &Log, step: u32) -> Option<u32> {
     let edit = log.trajectory.steps[step as usize].edit.as_ref()?;
     let turn = log.turn_of(step);
     let decision = log.turns[turn as usize].decision;
-    let stands = if decision.is_some_and(|decision| decision <= step) { turn + 1 } else { turn };
+    let stands = if decision.is_some_and(|decision| step < decision) { turn } else { turn + 1 };
     Some(edit.from.max(stands))
 }
 
@@ -74,5 +75,7 @@ mod tests {
         let told = ["3: logged-edits [2, 5] 1", "4: logged-edits [6] 1"];
         assert_eq!(fired(script, "logged-edits", ""), told);
         assert_eq!(fired("user: u\naction: a\nobservation: b\nagent: so", "logged-edits", ""), [""; 0]);
+        // A turn that ends before its decision was never sent.
+        assert_eq!(fired("user: u\naction: a\nuser: b\nobservation: c => 2 gone", "logged-edits", ""), [""; 0]);
     }
 }
