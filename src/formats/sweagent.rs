@@ -1,14 +1,14 @@
 //! SWE-agent trajectories (`.traj`): 0.x with commands in text, 1.x with tool calls, the attempts of the retry agent,
 //! and demonstrations.
 //!
-//! `trajectory` and `history` tell the same story twice: the steps come from `trajectory`; system
-//! prompt, demonstrations and task, which only `history` has, from there. In 1.x the tool calls stand in `history`
-//! alone and are matched to the steps; an entry that fits no step costs its own call only. A hand-made demonstration
-//! that has only `history` is read from it. Demonstrations inside of a run stood in all of its prompts: they are head.
+//! `trajectory` and `history` tell the same story twice. The steps come from `trajectory`; system prompt, demonstrations
+//! and task, which only `history` has, from there, and so do the words of each observation: in `history` it stands as
+//! the model got it, with open file and directory behind it (0.x) or in the words of a template (1.x). In 1.x the tool
+//! calls stand in `history` alone. Its entries are matched to the steps; one that fits no step costs its own call
+//! only. A hand-made demonstration that has only `history` is read from it. Demonstrations inside of a run stood in all
+//! of its prompts: they are head.
 //!
 //! What the agent was sent of old observations is told by [`masking`].
-//!
-//! Not kept: the line with open file and directory that `history` adds to each observation.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use super::reading::content::ToolCalls;
 use super::reading::fields::RawItems;
 use super::reading::scalar::Scalar;
 use super::reading::{Content, Draft, List, ToolCall, names, record};
-use super::{Entry, Reading, Sink};
+use super::{Entry, Losses, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
 mod masking;
@@ -197,30 +197,45 @@ fn read_steps(
         draft.agent(kind, thought);
         let (tool_calls, answer) = entry.map_or((None, None), |e| (e.tool_calls, e.answer));
         let id = if has_call { push_action(action, tool_calls, draft) } else { None };
-        let text = step.observation.unwrap_or_default().into_text(&mut draft.losses);
         let at = draft.n_steps();
-        let answer = answer.unwrap_or_else(|| Answer::of_text(&text));
+        let (text, sent) = said(step.observation.unwrap_or_default(), answer, draft);
         if has_call {
             draft.result(id.as_deref(), None, text, None);
         } else if !text.is_empty() {
             draft.observation(text, None);
         }
         let step = (draft.n_steps() > at).then_some(at);
-        observed.push(Observed { step, turn: draft.turn(), marker: answer.marker, tags: answer.tags });
+        observed.push(Observed { step, turn: draft.turn(), marker: sent.0, tags: sent.1 });
     }
     observed
 }
 
 /// What the environment said to a call, as the history has it.
 struct Answer {
-    marker: masking::Size,
+    content: Content,
+    /// What else came before the next reply.
+    more: Vec<Content>,
     tags: Vec<String>,
 }
 
-impl Answer {
-    fn of_text(text: &str) -> Self {
-        Answer { marker: masking::Size::of_text(text), tags: Vec::new() }
+/// The text of an observation as the model got it, with the size that a marker tells of it and the tags it bears: the
+/// history's, and without an entry there the bare one.
+fn said(bare: Content, answer: Option<Answer>, draft: &mut Draft) -> (String, (masking::Size, Vec<String>)) {
+    let Some(answer) = answer else {
+        let text = bare.into_text(&mut draft.losses);
+        let size = masking::Size::of_text(&text);
+        return (text, (size, Vec::new()));
+    };
+    let size = masking::Size::of(Some(&answer.content));
+    let mut text = answer.content.into_text(&mut draft.losses);
+    if !text.contains(bare.into_text(&mut Losses::default()).trim()) {
+        draft.losses.add("observation that the history words otherwise, taken from there");
     }
+    for more in answer.more {
+        text.push('\n');
+        text.push_str(&more.into_text(&mut draft.losses));
+    }
+    (text, (size, answer.tags))
 }
 
 /// A reply in the history, with what came after it.
@@ -247,9 +262,14 @@ impl Calls {
             if entry.is_agent() {
                 let action = entry.action.unwrap_or_default();
                 calls.push(Call { action, tool_calls: entry.tool_calls, answer: None });
-            } else if let Some(call) = calls.last_mut().filter(|c| c.answer.is_none()) {
-                let marker = masking::Size::of(entry.content.as_ref());
-                call.answer = Some(Answer { marker, tags: entry.tags.unwrap_or_default().0 });
+            } else if let (Some(call), Some(content)) = (calls.last_mut(), entry.content) {
+                match &mut call.answer {
+                    Some(answer) => answer.more.push(content),
+                    None => {
+                        let tags = entry.tags.unwrap_or_default().0;
+                        call.answer = Some(Answer { content, more: Vec::new(), tags });
+                    }
+                }
             }
         }
         let has_tool_calls = calls.iter().any(|c| c.tool_calls.is_some());
@@ -382,6 +402,35 @@ mod tests {
         assert_eq!(t.goal.as_deref(), Some("Fix it."));
         assert_eq!(losses.0.len(), 1);
         assert_eq!(losses.0["exit written by the harness left out"], 1);
+    }
+
+    /// What the model got is the history's observation; the bare one stands where the history has none.
+    #[test]
+    fn observations_are_as_the_model_got_them() {
+        let json = r#"{"trajectory":[
+            {"action":"open a.py","observation":"1:x","response":"L","thought":"L","state":"{}"},
+            {"action":"ls","observation":"a.py","response":"L","thought":"L","state":"{}"},
+            {"action":"cat b","observation":"gone","response":"L","thought":"L","state":"{}"},
+            {"action":"submit","observation":"diff","response":"L","thought":"L","state":"{}"}],
+            "history":[{"role":"user","content":"T"},
+              {"role":"assistant","content":"L","action":"open a.py"},
+              {"role":"user","content":"1:x\n(Open file: /a.py)\nbash-$"},
+              {"role":"assistant","content":"L","action":"ls"},
+              {"role":"user","content":"OBSERVATION:\na.py"},{"role":"user","content":"Two turns are left."},
+              {"role":"assistant","content":"L","action":"cat b"},
+              {"role":"user","content":"No such file."},
+              {"role":"assistant","content":"L","action":"submit"}],"info":{}}"#;
+        let (t, losses) = run("a__b-1.traj", json);
+        let seen: Vec<&str> =
+            t.steps.iter().filter(|s| s.kind == Kind::Observation).map(|s| &*s.text).collect();
+        let all = [
+            "1:x\n(Open file: /a.py)\nbash-$",
+            "OBSERVATION:\na.py\nTwo turns are left.",
+            "No such file.",
+            "diff",
+        ];
+        assert_eq!(seen, all);
+        assert_eq!(losses.0["observation that the history words otherwise, taken from there"], 1);
     }
 
     #[test]
