@@ -13,8 +13,26 @@ pub(super) const EDGE: usize = 4096;
 /// Lines at the end in which a tool tells that it gave up.
 const LAST: usize = 20;
 
-/// The beginning and the end of a text, if it is long, without escape sequences.
+/// What SWE-agent's templates put before an output, and behind it.
+const BEFORE: &str = "OBSERVATION:\n";
+const BEHIND: [&str; 3] = ["(Open file: ", "(Current directory: ", "bash-$"];
+
+/// An output without the frame that its environment puts around it.
+fn bare(text: &str) -> &str {
+    let mut text = text.strip_prefix(BEFORE).unwrap_or(text);
+    if text.ends_with("bash-$") {
+        while let Some((rest, _)) =
+            text.rsplit_once('\n').filter(|(_, last)| BEHIND.iter().any(|frame| last.starts_with(frame)))
+        {
+            text = rest;
+        }
+    }
+    text
+}
+
+/// The beginning and the end of an output, if it is long, without its frame and escape sequences.
 pub(super) fn edges(text: &str) -> Cow<'_, str> {
+    let text = bare(text);
     if text.len() <= 2 * EDGE {
         return plain(text.into());
     }
@@ -683,6 +701,17 @@ mod tests {
     #[track_caller]
     fn is(output: &str, expected: Option<bool>) {
         assert_eq!(outcome(&edges(output), false), expected, "{output}");
+    }
+
+    #[test]
+    fn the_frame_of_an_environment_is_no_output() {
+        let framed = "exit=1\n(Open file: n/a)\n(Current directory: /repo)\nbash-$";
+        assert_eq!(printed_code(&edges(framed)), Some(1));
+        assert!(complains(&edges("ValueError: 3\n(Open file: /a.py)\n(Current directory: /)\nbash-$")));
+        assert_eq!(exit_code(&edges("OBSERVATION:\nExit code 2\nx")), Some(2));
+        for kept in ["see\n(Open file: a)", "a\n$ bash-$", "OBSERVATION: x"] {
+            assert_eq!(edges(kept), kept);
+        }
     }
 
     #[test]
