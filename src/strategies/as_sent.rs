@@ -90,4 +90,37 @@ mod tests {
             [(1, 1), (5, 3)]
         );
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+        /// What usage is fitted to is the prompt that is replayed as sent.
+        #[test]
+        fn usage_goes_by_the_same_prompts(lines in proptest::collection::vec((0usize..8, 0u32..12), 1..40)) {
+            const LINES: [&str; 8] = [
+                "action: one two",
+                "also: three",
+                "thought: four five six",
+                "observation: one two three",
+                "observation: one two three four => TURN gone",
+                "observation: one => TURN nothing was printed here",
+                "observation: one two three => TURN",
+                "summary: so far so good",
+            ];
+            let script = lines.iter().fold("user: task\naction: ls".to_owned(), |all, (line, turn)| {
+                all + "\n" + &LINES[*line].replace("TURN", &turn.to_string())
+            });
+            let log = Log::script(&script);
+            let mut steps = log.trajectory.steps.clone();
+            for step in steps.iter_mut().filter(|step| step.is_agent()) {
+                step.usage = Some(crate::trajectory::Usage { input: 1, ..Default::default() });
+            }
+            let tokenizer = crate::features::tokens::Tokenizer::load("o200k").unwrap();
+            let calls = crate::usage::calls(&steps, &log.tokens, |text| tokenizer.count(text));
+            let by_usage: Vec<_> = calls.iter().map(|call| (call.turn, call.ours)).collect();
+            let run = run(("as-sent", ""), UNDER, &log);
+            let replayed: Vec<_> = run.decisions.iter().map(|d| (d.turn, d.tokens_sent)).collect();
+            proptest::prop_assert_eq!(by_usage, replayed);
+        }
+    }
 }
