@@ -252,6 +252,8 @@ pub struct Applied {
     pub before: Vec<Block>,
     /// The blocks that stand for the scope now.
     pub after: Vec<Block>,
+    /// Where they stand, ascending.
+    pub places: Vec<usize>,
     /// Tokens of the prompt up to the first changed block; none if nothing changed.
     pub unchanged_prefix: Option<u64>,
     /// Invariants that the edits violated.
@@ -354,13 +356,12 @@ impl Context {
         let tokens_before = sum(&before);
         let tokens_after: u64 = after.iter().map(|(_, b)| u64::from(b.tokens)).sum();
         if tokens_after > tokens_before && !self.may_grow {
-            for at in 0..before.len() {
-                self.blocks[place(at)].fresh = false;
-            }
+            let places: Vec<usize> = (0..before.len()).map(&place).collect();
+            places.iter().for_each(|&at| self.blocks[at].fresh = false);
             self.set_pairs(log, after.iter().map(|(_, block)| block), false);
             self.set_pairs(log, &before, true);
             let violations = vec!["longer than the original"];
-            return Applied { after: before.clone(), before, unchanged_prefix: None, violations };
+            return Applied { after: before.clone(), before, places, unchanged_prefix: None, violations };
         }
         let first_changed =
             before.iter().zip(&after).position(|(b, (_, a))| b != a).unwrap_or(before.len().min(after.len()));
@@ -374,23 +375,52 @@ impl Context {
                 self.tokens - sum(&self.blocks[at..])
             }
         });
-        let mut left = Vec::with_capacity(range.len() - before.len() + after.len());
-        let mut news = after.iter().peekable();
-        let mut next = 0;
-        for i in range.clone() {
+        let places = self.replace(before.len(), &after, place, range);
+        let after: Vec<Block> = after.into_iter().map(|(_, block)| block).collect();
+        self.tokens = self.tokens - tokens_before + tokens_after;
+        Applied { before, after, places, unchanged_prefix, violations: self.violations().collect() }
+    }
+
+    /// Puts `after` in the place of `n_before` blocks; returns where it stands. The first of them that give way to one block each
+    /// are replaced where they stand: only what follows is moved, so that a summary at the start of a long prompt and a
+    /// result that goes at its end cost no more than the two.
+    fn replace(
+        &mut self,
+        n_before: usize,
+        after: &[(usize, Block)],
+        place: impl Fn(usize) -> usize,
+        range: Range<usize>,
+    ) -> Vec<usize> {
+        let put = |block: &Block| Block { fresh: false, ..block.clone() };
+        let is_one = |at: usize| {
+            let follows = after.get(at + 1).map(|(at, _)| *at);
+            after.get(at).is_some_and(|(own, _)| *own == at) && follows != Some(at)
+        };
+        let n_same = (0..n_before).position(|at| !is_one(at)).unwrap_or(n_before);
+        let mut places: Vec<usize> = (0..n_same).map(&place).collect();
+        for (&at, (_, block)) in places.iter().zip(after) {
+            self.blocks[at] = put(block);
+        }
+        let start = if n_same < n_before { place(n_same) } else { range.end };
+        let mut left = Vec::with_capacity(range.end - start + after.len() - n_before.min(after.len()));
+        let mut news = after[n_same..].iter().peekable();
+        let mut next = n_same;
+        for i in start..range.end {
             while let Some((_, block)) = news.next_if(|(at, _)| place(*at) <= i) {
-                left.push(Block { fresh: false, ..block.clone() });
+                places.push(start + left.len());
+                left.push(put(block));
             }
-            match next < before.len() && place(next) == i {
+            match next < n_before && place(next) == i {
                 true => next += 1,
                 false => left.push(self.blocks[i].clone()),
             }
         }
-        left.extend(news.map(|(_, block)| Block { fresh: false, ..block.clone() }));
-        let after: Vec<Block> = after.into_iter().map(|(_, block)| block).collect();
-        self.blocks.splice(range, left);
-        self.tokens = self.tokens - tokens_before + tokens_after;
-        Applied { before, after, unchanged_prefix, violations: self.violations().collect() }
+        for (_, block) in news {
+            places.push(start + left.len());
+            left.push(put(block));
+        }
+        self.blocks.splice(start..range.end, left);
+        places
     }
 
     /// Where edits part a call from its result, moves them to where they do not: a call shares the fate of its result.
@@ -587,6 +617,22 @@ mod tests {
         assert_eq!(c.tokens, sum(&c.blocks));
         assert_eq!(applied.unchanged_prefix, Some(u64::from(log.tokens[0] + log.tokens[1])));
         assert!(applied.violations.is_empty() && applied.after.len() == 1 && applied.before.len() == 2);
+        assert_eq!(applied.places, [3]);
+        // One for one where it stands, then one that goes and two that come behind what stands between.
+        let mut c = context(&log);
+        let insert = |before: usize, text: &str| Edit::Insert { before, text: text.to_owned() };
+        let mask = Edit::Mask { block: 1, text: "masked".to_owned() };
+        let edits =
+            vec![mask, Edit::Drop { block: 2 }, insert(3, "so"), Edit::Drop { block: 3 }, insert(4, "far")];
+        let applied = c.apply_picked(&log, &tokenizer(), &[1, 2, 4], edits).unwrap();
+        let texts: Vec<String> = c.blocks.iter().map(|b| b.text(&log)).collect();
+        assert_eq!(texts, ["the task", "masked", "cat a", "so", "far", "done"]);
+        assert_eq!(applied.places, [1, 3, 4]);
+        assert_eq!(
+            c.blocks.iter().map(|b| b.fresh).collect::<Vec<_>>(),
+            [true, false, true, false, false, true]
+        );
+        assert_eq!(c.tokens, sum(&c.blocks));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! logs -> `formats` -> `trajectory` -> `features` -> `replay` (trigger x strategy) -> edits
 //! -> context -> scorers -> rows (`store`) -> `report`.
 
+#![forbid(unsafe_code)]
+
 pub mod annotations;
 pub mod cli;
 pub mod context;

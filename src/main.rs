@@ -1,5 +1,7 @@
 //! The command line: parse, call the library, choose the exit code.
 
+#![forbid(unsafe_code)]
+
 fn main() -> std::process::ExitCode {
     trajpress::cli::main()
 }

@@ -243,16 +243,17 @@ fn head_atoms(log: &Log) -> HashSet<AtomId> {
         .collect()
 }
 
-fn key_of(text: &str) -> Option<&str> {
-    let (key, value) = text.split_once('=')?;
+/// Key and value of an atom (`port=8042`) whose newer value supersedes the older one; none for other atoms, and for keys
+/// that merely count.
+pub fn key_and_value(kind: AtomKind, text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.split_once('=').filter(|_| kind == AtomKind::Number)?;
     let enumerating = ENUMERATING_KEYS.binary_search(&key).is_ok();
-    (!key.is_empty() && !value.is_empty() && !enumerating).then_some(key)
+    (!key.is_empty() && !value.is_empty() && !enumerating).then_some((key, value))
 }
 
 fn is_superseded(log: &Log, atom: AtomId, newest: &HashMap<&str, AtomId>) -> bool {
     let a = &log.atoms[atom as usize];
-    a.kind == AtomKind::Number
-        && key_of(&a.text).is_some_and(|key| newest.get(key).is_some_and(|&n| n != atom))
+    key_and_value(a.kind, &a.text).is_some_and(|(key, _)| newest.get(key).is_some_and(|&n| n != atom))
 }
 
 fn mention<'a>(
@@ -295,9 +296,8 @@ fn mention<'a>(
         if m.flags & BOUND != 0 {
             entry.cheapest_bound = cheaper(entry.cheapest_bound, m.span);
         }
-        if log.atoms[m.atom as usize].kind == AtomKind::Number
-            && let Some(key) = key_of(&log.atoms[m.atom as usize].text)
-        {
+        let atom = &log.atoms[m.atom as usize];
+        if let Some((key, _)) = key_and_value(atom.kind, &atom.text) {
             newest.insert(key, m.atom);
         }
     }

@@ -173,7 +173,7 @@ fn every_algorithm_is_in_its_catalogue() {
             .collect()
     };
     let strategies: BTreeSet<String> = trajpress::strategies::ALL.iter().map(|e| e.name.to_owned()).collect();
-    assert_eq!(names("strategies", &["extractive", "writer"]), strategies);
+    assert_eq!(names("strategies", &["extractive", "newest", "writer"]), strategies);
     let triggers: BTreeSet<String> = trajpress::triggers::ALL.iter().map(|e| e.name.to_owned()).collect();
     assert_eq!(names("triggers", &[]), triggers);
     let formats: BTreeSet<String> = trajpress::formats::ALL.iter().map(|e| e.name.to_owned()).collect();

@@ -234,6 +234,8 @@ struct Carry {
     has_gaps: bool,
     /// Steps that the trigger named and the strategy still leaves alone: they join the next scope of single steps.
     waiting: Vec<u32>,
+    /// Where a recursive strategy's last event left its blocks: all that are not fresh.
+    left_at: Vec<usize>,
 }
 
 /// What an event compresses.
@@ -324,6 +326,7 @@ impl<'a> Replayer<'a> {
             has_kept: begin.is_some(),
             has_gaps: false,
             waiting: Vec::new(),
+            left_at: Vec::new(),
         };
         let model = self.recipe.trigger_model.as_deref().map(Metered::new);
         let asked = model.as_ref().map(|model| model as &dyn Model);
@@ -416,9 +419,7 @@ impl<'a> Replayer<'a> {
         let blocks = &self.context.blocks;
         let fresh = only.iter().map(|(_, i)| blocks[*i].turn).min()?;
         let mut picked: Vec<usize> = only.iter().map(|(_, i)| *i).collect();
-        if self.recipe.strategy.is_recursive() {
-            picked.extend((self.context.n_head..blocks.len()).filter(|&i| !blocks[i].fresh));
-        }
+        picked.extend(&carry.left_at);
         picked.sort_unstable();
         let only = Some(only.into_iter().map(|(step, _)| step).collect());
         carry.has_gaps = true;
@@ -439,7 +440,10 @@ impl<'a> Replayer<'a> {
             (false, _) => range.clone().collect(),
             (true, false) => range.clone().filter(|&i| is_fresh(i)).collect(),
             (true, true) => {
-                (self.context.n_head..blocks.len()).filter(|i| range.contains(i) || !is_fresh(*i)).collect()
+                let left = carry.left_at.iter().copied().filter(|i| !range.contains(i));
+                let mut all: Vec<usize> = range.clone().chain(left).collect();
+                all.sort_unstable();
+                all
             }
         };
         carry.compressed_until = end;
@@ -570,6 +574,9 @@ impl<'a> Replayer<'a> {
             Some(range) => self.context.apply(log, self.tokenizer, range, edits)?,
             None => self.context.apply_picked(log, self.tokenizer, &pick.blocks, edits)?,
         };
+        if strategy.is_recursive() {
+            carry.left_at = applied.places;
+        }
         let after = applied.after;
         let removable = |b: &&Block| Event::is_kept(log, strategy, b);
         let sum = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(|b| u64::from(b.tokens)).sum::<u64>();

@@ -39,7 +39,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 /// Whether a row is that of a passage picked to stay.
 fn is_picked(item: &Item) -> bool {
-    matches!(item.fate, "kept" | "repaired" | "duplicate" | "not_found" | "capped")
+    matches!(item.fate, "kept" | "repaired" | "duplicate" | "replaced" | "not_found" | "capped")
 }
 
 fn is_kept(fate: &str) -> bool {

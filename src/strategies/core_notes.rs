@@ -17,6 +17,7 @@ pub(super) const ENTRY: Entry = Entry {
         ("threshold", "0.3"),
         ("max_rated", "96"),
         ("similarity", "0.85"),
+        ("cap_tokens", "5000"),
         ("background", "\"auto\""),
         ("background_tokens", "200"),
         ("k", "10"),

@@ -32,6 +32,7 @@ mod hierarchical;
 mod logged;
 mod mask;
 mod mask_summary;
+mod newest;
 mod notes;
 pub mod oracle;
 mod protected_core;
@@ -164,8 +165,9 @@ pub struct Item {
     /// Where it stands, if it was found: step, and bytes of its text.
     pub source: Option<(u32, Range<u32>)>,
     pub score: Option<f64>,
-    /// What became of it: kept, repaired, duplicate, not_found, capped; dropped: it was picked to go; warm, cold,
-    /// evicted: the tier of memory that it went to; recalled: it came back (of recalls alone, which have no rows in `items`).
+    /// What became of it: kept, repaired, duplicate, replaced (by later values of its keys), not_found, capped; dropped: it
+    /// was picked to go; warm, cold, evicted: the tier of memory that it went to; recalled: it came back (of recalls
+    /// alone, which have no rows in `items`).
     pub fate: &'static str,
     /// The item of the event that it repeats, by its number.
     pub of: Option<u32>,

@@ -4,7 +4,9 @@
 //! Strategy F of the seeds. The core is never compressed again: it is written out anew at each event, the first goal and
 //! the current one included. Goal and constraints are extracted from the log with the methods of `salience`; with `source =
 //! "model"` a model says which later messages change the goal. With `source = "given"` they are those of the annotations,
-//! all that bind and no others: a control, which repeats what it is scored on. Decisions are always extracted. Where the scope has no room for all
+//! all that bind and no others: a control, which repeats what it is scored on. Decisions are always extracted. What was extracted has at most
+//! `cap_tokens` tokens, as in `salience`: beyond them decisions go before constraints, of a kind what was said the longest ago, and the text
+//! says how many went. Of `key=value` the later value replaces the earlier one. Where the scope has no room for all
 //! of it the summary is shortened, then long goals are cut; what even then does not fit leaves the scope as it is. Each of
 //! these is told by a warning, and so is a log without the annotations that were asked for.
 
@@ -12,7 +14,9 @@ use super::salience::goals::{Goal, Goals, Origin, Reader};
 use super::salience::pick::{self, Picking, Variant};
 use super::salience::rules::ItemKind;
 use super::salience::set::{Held, Set};
-use super::salience::{Background, Method, Picked, Rest, held, listed, on_one_line, rows, set_off, shown};
+use super::salience::{
+    Background, Method, Picked, Rest, held, listed, on_one_line, quotation, rows, set_off, shown,
+};
 use super::writer::check_tokens;
 use super::{Entry, Env, Scope, Strategy, extractive, put};
 use crate::annotations::Constraint;
@@ -31,6 +35,7 @@ pub(super) const ENTRY: Entry = Entry {
         ("threshold", "0.3"),
         ("max_rated", "96"),
         ("similarity", "0.85"),
+        ("cap_tokens", "5000"),
         ("background", "\"auto\""),
         ("background_tokens", "200"),
         ("keep_last", "3"),
@@ -71,6 +76,8 @@ struct ProtectedCore {
     max_rated: usize,
     /// From so alike on, two items are one.
     similarity: f64,
+    /// Tokens of what was extracted, at most; 0: no limit.
+    cap_tokens: u32,
     background: Background,
     background_tokens: u32,
     keep_last: u32,
@@ -85,6 +92,7 @@ impl Default for ProtectedCore {
             threshold: 0.3,
             max_rated: 96,
             similarity: 0.85,
+            cap_tokens: 5000,
             background: Background::Auto,
             background_tokens: 200,
             keep_last: 3,
@@ -192,6 +200,9 @@ impl Strategy for ProtectedCore {
             gone.extend(memory.set.merge(lifted.clone(), self.similarity, false));
             picked.extend(lifted);
         }
+        memory.set.replace(&mut gone);
+        let line = |held: &Held| env.tokenizer.count(&quotation(held));
+        let over = memory.set.cap(self.cap_tokens, line);
         memory.set.items.extend(marked(given));
         let fallback = env.work.fallback;
         let rest = Rest {
@@ -207,11 +218,12 @@ impl Strategy for ProtectedCore {
         env.work.fallback = fallback.or(env.work.fallback);
 
         let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
-        let core = Core { set: &memory.set, goals: &goals, log };
+        let core = Core { set: &memory.set, over: &over, goals: &goals, log };
         let (text, warning) = core.in_tokens(limit, &memory.summary, env.tokenizer);
         env.work.warning = missing.or(warning).or(env.work.warning);
-        env.work.items = rows(&memory.set, gone, &[]);
+        env.work.items = rows(&memory.set, gone, &over);
         env.work.items.extend(extraction.not_found);
+        memory.set.remove(&over);
         *env.state() = memory;
         Ok(put(scope, text))
     }
@@ -247,7 +259,7 @@ fn marked(given: Vec<Held>) -> Vec<Held> {
     // Nothing is as alike as that: the same words alone are one.
     let again = set.merge(given, f64::INFINITY, false);
     for mut gone in again {
-        gone.held.conflict = set.items[gone.of].conflict;
+        gone.held.conflict = gone.of.and_then(|of| set.items[of].conflict);
         set.items.push(gone.held);
     }
     set.items
@@ -256,6 +268,8 @@ fn marked(given: Vec<Held>) -> Vec<Held> {
 /// What is never compressed.
 struct Core<'a> {
     set: &'a Set,
+    /// Items that are left out.
+    over: &'a [usize],
     goals: &'a Goals,
     log: &'a Log,
 }
@@ -321,8 +335,9 @@ impl Core<'_> {
         if let Some(goal) = self.goals.current.as_ref().filter(|_| self.goals.has_changed()) {
             text.push_str(&format!("CURRENT GOAL\n{}\n", self.told(goal, shown)));
         }
-        text.push_str(&listed(self.set, &[], ItemKind::Constraint, "CONSTRAINTS"));
-        text.push_str(&listed(self.set, &[], ItemKind::Decision, "DECISIONS"));
+        text.push_str(&listed(self.set, self.over, ItemKind::Constraint, "CONSTRAINTS"));
+        text.push_str(&listed(self.set, self.over, ItemKind::Decision, "DECISIONS"));
+        text.push_str(&self.set.told_of_left_out());
         if !summary.is_empty() {
             text.push_str(&format!("SUMMARY OF THE REST\n{}", set_off(summary)));
         }
@@ -394,6 +409,63 @@ mod tests {
              CONSTRAINTS\n- “No single visitor may be named in anything you save.”\n\
              DECISIONS\n- “I decided to count entries only, because the exits are broken at Mill Meadow.”\n"
         );
+    }
+
+    /// Each statement is a line of about 20 tokens: of two kinds the decision goes first, of one kind what was said first.
+    #[test]
+    fn over_the_cap_decisions_go_before_constraints_and_old_ones_before_new_ones() {
+        let script: String = (0..4)
+            .map(|i| format!(
+                "user: Pool {i} must not cost more than {i}00 euros per day. {}
+                agent: I decided to count the entries of pool {i} only, because the exits are broken at Mill Meadow.\n",
+                "The weather is fine and the meadow is green. ".repeat(4)
+            ))
+            .collect();
+        let log =
+            Log::script(&format!("user: Please count.\nagent: Hello.\n{script}user: Good.\nagent: Yes."));
+        let last = |cap: u32| {
+            let params = format!("keep_last = 0\nbackground = \"none\"\ncap_tokens = {cap}");
+            events("protected-core", &params, &log, "n = 1", None).pop().unwrap()
+        };
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let whole = last(0).0;
+        let lines: Vec<&str> = whole.lines().filter(|line| line.starts_with("- ")).collect();
+        let tokens = |lines: &[&str]| lines.iter().map(|line| tokenizer.count(&format!("{line}\n"))).sum();
+        assert_eq!(lines.len(), 8, "{whole}");
+        let (bound, decided) = lines.split_at(4);
+        assert!(
+            decided.len() == 4 && bound[3].contains("Pool 3") && decided[0].contains("I decided"),
+            "{whole}"
+        );
+        assert_eq!(last(tokens(&lines)).0, whole);
+        let text = |bound: &[&str], decided: &[&str], n: u32| {
+            let (bound, decided) = (bound.join("\n"), decided.join("\n"));
+            let decided = if decided.is_empty() { decided } else { format!("DECISIONS\n{decided}\n") };
+            let goal = "ORIGINAL GOAL\nPlease count.\n";
+            format!("{goal}CONSTRAINTS\n{bound}\n{decided}({n} more left out for their length)\n")
+        };
+        assert_eq!(last(tokens(&lines) - 1).0, text(bound, &decided[1..], 1));
+        assert_eq!(last(tokens(bound)).0, text(bound, &[], 4));
+        let (told, work) = last(tokens(&bound[2..]));
+        assert_eq!(told, text(&bound[2..], &[], 6));
+        assert!(work.items.iter().any(|item| item.fate == "capped"), "{:?}", work.items);
+    }
+
+    #[test]
+    fn a_later_value_replaces_an_earlier_one() {
+        let log = Log::script(
+            "user: Please mend the gateway of the shop.
+            agent: I decided to use port=8042 for the gateway, because the other one is taken by the mail.
+            user: Good.
+            agent: I decided to use port=9000 for the gateway after all, because the mail was moved away yesterday.
+            user: Good.
+            agent: Yes.",
+        );
+        let params = "keep_last = 0\nbackground = \"none\"";
+        let (text, work) = events("protected-core", params, &log, "n = 1", None).pop().unwrap();
+        assert!(text.contains("port=9000") && !text.contains("port=8042"), "{text}");
+        let replaced = work.items.iter().find(|item| item.fate == "replaced").unwrap();
+        assert!(replaced.text.contains("port=8042") && replaced.of.is_none());
     }
 
     const GIVEN: &str = "source = \"given\"";
@@ -493,7 +565,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
         let log = Log::script("user: Please count the visitors of the pool.\nagent: Yes.");
         let goals = Reader::default().before(&log, Origin::Extracted, 0, 1);
         let set = Set::default();
-        let core = Core { set: &set, goals: &goals, log: &log };
+        let core = Core { set: &set, over: &[], goals: &goals, log: &log };
         let bare = "ORIGINAL GOAL\nPlease count the visitors of the pool.\n";
         let all = format!("{bare}SUMMARY OF THE REST\n{}", set_off(REST));
         let room = |more: u32| tokenizer.count(bare) + more;
@@ -511,7 +583,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
         assert_eq!(of(room(2)), (bare.to_owned(), Some("summary left out")));
         assert_eq!(of(room(0) - 1), (bare.to_owned(), Some("goal and constraints do not fit")));
         // Where there is no core, there is a summary or the scope.
-        let none = Core { set: &set, goals: &Goals::default(), log: &log };
+        let none = Core { set: &set, over: &[], goals: &Goals::default(), log: &log };
         let whole = none.write(REST, on_one_line);
         assert_eq!(none.in_tokens(3, REST, &tokenizer), (whole, Some("summary left out")));
     }
@@ -521,7 +593,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let log = Log::script(&format!("user: Please {}now.\nagent: Yes.", "move ".repeat(80)));
         let goals = Reader::default().before(&log, Origin::Extracted, 0, 1);
-        let core = Core { set: &Set::default(), goals: &goals, log: &log };
+        let core = Core { set: &Set::default(), over: &[], goals: &goals, log: &log };
         // 82 words and a head, of which 300 characters are left: 7 and 58 times 5.
         let (text, warning) = core.in_tokens(75, "", &tokenizer);
         assert_eq!(text, format!("ORIGINAL GOAL\nPlease {}move …\n", "move ".repeat(57)));

@@ -13,7 +13,6 @@ use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
 use crate::features::sentences;
 use crate::models::prompt::{Data, Prompt};
-use std::collections::HashSet;
 
 mod candidates;
 mod chinese;
@@ -135,8 +134,6 @@ impl Default for Salience {
 #[derive(Default)]
 struct Memory {
     set: Set,
-    /// What went over the cap so far.
-    left_out: HashSet<String>,
     background: String,
     goals: goals::Reader,
     /// The goal in force at the last event.
@@ -247,6 +244,7 @@ impl Strategy for Salience {
         let lifted = pick::lifted(scope, &memory.set);
         gone.extend(memory.set.merge(lifted.clone(), self.similarity, self.keep_shorter));
         picked.extend(lifted);
+        memory.set.replace(&mut gone);
         memory.set.mark_beside(memory.standing.get_or_insert_with(|| pick::standing(scope)));
         let fallback = env.work.fallback;
         let rest = Rest {
@@ -275,8 +273,7 @@ impl Strategy for Salience {
         let count = |text: &str| env.tokenizer.count(text);
         let limit: u32 = scope.context.blocks[scope.blocks.clone()].iter().map(|block| block.tokens).sum();
         let line = |held: &Held| count(&quotation(held));
-        let over = if self.cap_tokens == 0 { Vec::new() } else { memory.set.over(self.cap_tokens, line) };
-        memory.left_out.extend(over.iter().map(|&at| memory.set.items[at].text.clone()));
+        let over = memory.set.cap(self.cap_tokens, line);
         let goal = goals.current.as_ref().map(|goal| goal.text.as_str());
         // What is not shorter than the scope leaves out the background, then the task; then the scope stays, flagged.
         let bare = (!memory.background.is_empty()).then_some("background left out");
@@ -292,11 +289,7 @@ impl Strategy for Salience {
             env.work.warning = Some("more than 50 items");
         }
         env.work.warning = warning.or(env.work.warning);
-        let mut at = 0;
-        memory.set.items.retain(|_| {
-            at += 1;
-            over.binary_search(&(at - 1)).is_err()
-        });
+        memory.set.remove(&over);
         *env.state() = memory;
         Ok(put(scope, text))
     }
@@ -476,7 +469,7 @@ pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
             row(held, fate, None)
         })
         .collect();
-    rows.extend(gone.into_iter().map(|gone| row(&gone.held, "duplicate", Some(gone.of as u32))));
+    rows.extend(gone.into_iter().map(|gone| row(&gone.held, gone.fate, gone.of.map(|of| of as u32))));
     rows
 }
 
@@ -532,9 +525,7 @@ fn write(memory: &Memory, over: &[usize], background: &str, goal: Option<&str>) 
     if !items.is_empty() {
         text.push_str(&format!("SALIENT INFORMATION\n{items}"));
     }
-    if !memory.left_out.is_empty() {
-        text.push_str(&format!("({} more left out for their length)\n", memory.left_out.len()));
-    }
+    text.push_str(&memory.set.told_of_left_out());
     if !background.is_empty() {
         text.push_str(&format!("BACKGROUND SUMMARY\n{}", set_off(background)));
     }
@@ -840,7 +831,9 @@ pub(super) mod tests {
         let mut newest = held("a b …", 3);
         newest.conflict = Some(Conflict::Newest);
         assert_eq!(quotation(&newest), "- “a b” … (newest)\n");
-        assert_eq!(rows(&Set { items: vec![held("a b …", 3)] }, Vec::new(), &[])[0].text, "a b");
+        let mut set = Set::default();
+        set.items.push(held("a b …", 3));
+        assert_eq!(rows(&set, Vec::new(), &[])[0].text, "a b");
     }
 
     #[test]

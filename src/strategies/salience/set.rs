@@ -8,12 +8,14 @@
 //! one with more values stays (the source keeps the shorter, which loses numbers: an option). Constraints that speak of
 //! the same with other values are both kept, and the one that was said last is marked, whichever was said first; values
 //! before the verb name what it is about ("Page 12 must ..."), so that others there are no contradiction. (Source: the
-//! seed on selective salience, its threshold 0.85.)
+//! seed on selective salience, its threshold 0.85.) Of `key=value` the later value replaces the earlier one (see `newest.rs`).
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::chinese;
 use super::rules::{self, ItemKind};
+use crate::strategies::newest::{self, Newest, Place};
 
 /// From so much of their words in common on, two constraints with other values speak of the same thing.
 const SAME_MATTER: f64 = 0.5;
@@ -74,7 +76,9 @@ pub(crate) struct Held {
     /// How it stands to another constraint on the same matter.
     pub(crate) conflict: Option<Conflict>,
     /// When it was said last: step, and byte of its text.
-    last: (u32, u32),
+    last: Place,
+    /// Keys and values that it gives; read when it comes into a set.
+    given: Vec<(String, String)>,
     values: Vec<String>,
     /// Values of what it is about.
     about: Vec<String>,
@@ -119,6 +123,7 @@ impl Held {
         let about = verb.map_or_else(Vec::new, |(at, _)| rules::values(&text[..at]));
         Held {
             last: (step, bytes.start),
+            given: Vec::new(),
             negates: rules::negates(&text),
             is_repaired: false,
             vector: None,
@@ -207,6 +212,11 @@ impl Held {
             && self.shared(other) as f64 >= SAME_MATTER * union as f64
     }
 
+    /// Whether it says what is to be done, and not what is.
+    fn binds(&self) -> bool {
+        self.kind <= ItemKind::Constraint
+    }
+
     /// Whether it is the one of two duplicates to keep; `other` was there before.
     fn beats(&self, other: &Held, keep_shorter: bool) -> bool {
         if keep_shorter {
@@ -225,14 +235,20 @@ fn hash(word: &str) -> u32 {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gone {
     pub(crate) held: Held,
-    /// The entry that stands for it.
-    pub(crate) of: usize,
+    /// Why: duplicate, or replaced.
+    pub(crate) fate: &'static str,
+    /// The entry that stands for it; none where it was replaced, or that one was.
+    pub(crate) of: Option<usize>,
 }
 
 /// The set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Set {
     pub(crate) items: Vec<Held>,
+    /// What went over the cap so far.
+    left_out: HashSet<String>,
+    /// The newest values of what binds, and of all items.
+    newest: [Newest; 2],
 }
 
 impl Set {
@@ -240,6 +256,10 @@ impl Set {
     pub(crate) fn merge(&mut self, new: Vec<Held>, threshold: f64, keep_shorter: bool) -> Vec<Gone> {
         let mut gone = Vec::new();
         for mut held in new {
+            held.given = newest::given(&held.text);
+            for newest in &mut self.newest[usize::from(!held.binds())..] {
+                newest.see(&held.given, held.last);
+            }
             let twin = self.items.iter().position(|old| {
                 let is_like = |old: &Held| old.repeats(&held) || old.likeness(&held) >= threshold;
                 old.text == held.text || (old.agrees(&held) && !old.reorders(&held) && is_like(old))
@@ -252,7 +272,7 @@ impl Set {
                     std::mem::swap(old, &mut held);
                 }
                 (old.kind, old.last) = (kind, last);
-                gone.push(Gone { held, of });
+                gone.push(Gone { held, fate: "duplicate", of: Some(of) });
                 self.mark(of);
             } else {
                 self.items.push(held);
@@ -262,12 +282,39 @@ impl Set {
         gone
     }
 
+    /// Takes out the items whose values later ones replaced; `gone` has what went before, and gets these. Goals stay, they
+    /// are in force or not; and what binds is replaced by what binds alone: no output of a tool lifts a constraint.
+    pub(crate) fn replace(&mut self, gone: &mut Vec<Gone>) {
+        let is_replaced = |held: &Held| {
+            let newest = &self.newest[usize::from(!held.binds())];
+            held.kind != ItemKind::Goal && newest.replaces(&held.given, held.last)
+        };
+        let is_replaced: Vec<bool> = self.items.iter().map(is_replaced).collect();
+        if !is_replaced.contains(&true) {
+            return;
+        }
+        let n_before = |at: usize| is_replaced[..at].iter().filter(|is_replaced| !**is_replaced).count();
+        for gone in gone.iter_mut() {
+            gone.of = gone.of.filter(|of| !is_replaced[*of]).map(n_before);
+        }
+        let all = std::mem::take(&mut self.items).into_iter().zip(&is_replaced);
+        for (held, is_replaced) in all {
+            match is_replaced {
+                true => gone.push(Gone { held, fate: "replaced", of: None }),
+                false => self.items.push(held),
+            }
+        }
+    }
+
     /// Marks an item and those that it contradicts by when they were said last.
     fn mark(&mut self, at: usize) {
-        let told = self.items[at].clone();
-        let (mut is_told, mut is_newest) = (false, true);
-        for old in self.items.iter_mut().filter(|old| old.contradicts(&told)) {
-            let is_older = told.last >= old.last;
+        let told = &self.items[at];
+        let against: Vec<usize> =
+            (0..self.items.len()).filter(|&old| self.items[old].contradicts(told)).collect();
+        let (last, mut is_told, mut is_newest) = (told.last, false, true);
+        for old in against {
+            let old = &mut self.items[old];
+            let is_older = last >= old.last;
             old.conflict = Some(if is_older { Conflict::Earlier } else { Conflict::Newest });
             (is_told, is_newest) = (true, is_newest && is_older);
         }
@@ -306,9 +353,30 @@ impl Set {
         })
     }
 
+    /// Which items must go so that the set has at most so many tokens (0: no limit); they are remembered as left out.
+    pub(crate) fn cap(&mut self, cap: u32, tokens: impl Fn(&Held) -> u32) -> Vec<usize> {
+        let over = if cap == 0 { Vec::new() } else { self.over(cap, tokens) };
+        self.left_out.extend(over.iter().map(|&at| self.items[at].text.clone()));
+        over
+    }
+
+    /// Says how many items were left out for the cap; nothing where none was.
+    pub(crate) fn told_of_left_out(&self) -> String {
+        match self.left_out.len() {
+            0 => String::new(),
+            n => format!("({n} more left out for their length)\n"),
+        }
+    }
+
+    /// Lets go of these items, ascending.
+    pub(crate) fn remove(&mut self, over: &[usize]) {
+        let mut at = 0..;
+        self.items.retain(|_| at.next().is_none_or(|at| over.binary_search(&at).is_err()));
+    }
+
     /// Which items must go so that their tokens fit: the least important kind first, of a kind the oldest. The first that does not fit
     /// ends the list, so that nothing stays for which something more important went; what is longer than the cap goes alone.
-    pub(crate) fn over(&self, cap: u32, tokens: impl Fn(&Held) -> u32) -> Vec<usize> {
+    fn over(&self, cap: u32, tokens: impl Fn(&Held) -> u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.items.len()).collect();
         order.sort_by_key(|&at| {
             let held = &self.items[at];
@@ -355,7 +423,7 @@ mod tests {
                 let new = pair.map(|text| held(text, ItemKind::Fact, 1)).to_vec();
                 let gone = set.merge(new, 0.85, keep_shorter);
                 assert_eq!(texts(&set), [stays]);
-                assert_eq!((gone.len(), gone[0].of), (1, 0));
+                assert_eq!((gone.len(), gone[0].of), (1, Some(0)));
             }
         }
     }
@@ -459,6 +527,61 @@ mod tests {
     }
 
     #[test]
+    fn later_values_replace_earlier_ones() {
+        use ItemKind::{Constraint, Decision, Fact, Goal};
+        let said = [
+            ("The gateway of the shop listens on port=8042", Fact),
+            ("Please move the shop to port=8042", Goal),
+            ("The worker must never have retries=9", Constraint),
+            ("We decided on retries=9 and timeout=30 for the worker", Decision),
+            ("The gateway was moved, it has port=9000 now", Fact),
+            ("The log of the worker shows retries=4", Fact),
+            ("The gateway of the shop now listens on port=9000", Fact),
+        ];
+        let mut set = Set::default();
+        let mut gone = Vec::new();
+        for (step, (text, kind)) in (0..).zip(said) {
+            gone.extend(set.merge(vec![held(text, kind, step)], 0.85, false));
+            set.replace(&mut gone);
+        }
+        // A goal is in force or not, a constraint is no fact's to lift, and of a timeout nothing newer is known.
+        assert_eq!(texts(&set), [1, 2, 3, 4, 5].map(|at: usize| said[at].0));
+        let told: Vec<_> = gone.iter().map(|gone| (gone.held.text.as_str(), gone.fate, gone.of)).collect();
+        assert_eq!(told[0], (said[0].0, "replaced", None));
+        assert_eq!((told.len(), told[1].1), (2, "duplicate"), "{told:?}");
+        // What binds is replaced by what binds, and what is said again is the newest again.
+        for (text, left) in [("must have retries=5", vec![5]), ("must never have retries=9", vec![9])] {
+            let text = format!("The worker {text}");
+            set.merge(vec![held(&text, Constraint, left[0])], 0.85, false);
+            set.replace(&mut Vec::new());
+            let bound: Vec<&str> = texts(&set).into_iter().filter(|text| text.contains("must")).collect();
+            assert_eq!(bound, [text.as_str()]);
+        }
+    }
+
+    #[test]
+    fn what_stood_for_a_duplicate_and_went_stands_for_nothing() {
+        let mut set = Set::default();
+        let new = [
+            "The gateway has port=8042",
+            "The gateway has port=8042",
+            "The moon is 4 days old",
+            "The moon is 4 days old",
+            "Now port=9000 is what the gateway has",
+        ];
+        let mut gone = set.merge(
+            (0..).zip(new).map(|(step, text)| held(text, ItemKind::Fact, step)).collect(),
+            0.85,
+            false,
+        );
+        assert_eq!(gone.iter().map(|gone| gone.of).collect::<Vec<_>>(), [Some(0), Some(1)]);
+        set.replace(&mut gone);
+        assert_eq!(texts(&set), new[2..].iter().step_by(2).copied().collect::<Vec<_>>());
+        let told: Vec<_> = gone.iter().map(|gone| (gone.fate, gone.of)).collect();
+        assert_eq!(told, [("duplicate", None), ("duplicate", Some(0)), ("replaced", None)]);
+    }
+
+    #[test]
     fn a_fact_in_other_words_is_the_same_fact() {
         let facts = [
             "The crash at midnight was reported by a customer as T-625 and is still open",
@@ -469,7 +592,7 @@ mod tests {
         let mut set = Set::default();
         let gone = set.merge(facts.map(|text| held(text, ItemKind::ToolOutput, 1)).to_vec(), 0.99, false);
         let of: Vec<_> = gone.iter().map(|gone| (gone.held.text.as_str(), gone.of)).collect();
-        assert_eq!(of, [(facts[1], 0)]);
+        assert_eq!(of, [(facts[1], Some(0))]);
     }
 
     #[test]

@@ -1,0 +1,204 @@
+//! Cost grows with the steps and not with their square: what each strategy and each trigger allocates over a log, and over
+//! one four times as long.
+//!
+//! Bytes asked of the allocator are counted, no time is taken: the same on every machine. The short form has 1,000 and
+//! 4,000 messages, and each strategy with one trigger, each trigger with two strategies; the long one (TRAJPRESS_SOAK=1, part of `make soak`)
+//! 5,000 and 20,000, and each strategy with each trigger. Times stand beside it, to be read.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use trajpress::experiment::cell::{self, Prepared, Scene};
+use trajpress::experiment::{Catalogue, Plan};
+use trajpress::features::{self, tokens::Tokenizer};
+use trajpress::log::Log;
+use trajpress::scorers::readers::Readers;
+use trajpress::trajectory::{Builder, Kind, LoggedEdit, Role, Trajectory, step};
+use trajpress::{strategies, triggers};
+
+thread_local! {
+    /// Bytes that this thread asked for in all, those it holds, and the most it held.
+    static BYTES: Cell<[u64; 3]> = const { Cell::new([0; 3]) };
+}
+
+struct Counting;
+
+fn count(more: usize, less: usize) {
+    BYTES.with(|bytes| {
+        let [all, now, most] = bytes.get();
+        let now = (now + more as u64).saturating_sub(less as u64);
+        bytes.set([all + more as u64, now, most.max(now)]);
+    });
+}
+
+// SAFETY: every call is handed on to the system's allocator as it came.
+#[allow(unsafe_code, reason = "nothing else sees what is allocated")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 0);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(0, layout.size());
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size, layout.size());
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What the agent does again and again: it reads, edits and tests.
+const DOINGS: [(&str, &str); 5] = [
+    ("cat FILE", "row N of FILE: the WORD weighs N0 kg\nlimit_N=N5 is what the WORD bears"),
+    ("sed -i s/N/N1/ FILE", "The file FILE has been edited."),
+    ("pytest FILE", "===== 3 passed in 0.1s ====="),
+    ("grep -rn WORD books", "books/WORD_N.csv:12: the WORD of quay N"),
+    ("curl -X POST https://harbour.example/ships/N", "{\"ship\": N, \"state\": \"open\"}"),
+];
+
+/// Messages of a user who asks, binds and tells, and of an agent who decides, acts and sees: new ones all along. Where it is compacted, the log itself
+/// was so a few times.
+fn log(n_messages: u32, is_compacted: bool, tokenizer: &Tokenizer) -> Log {
+    let mut builder = Builder::new();
+    builder.push(step(
+        Role::System,
+        Kind::System,
+        "You are a careful agent that keeps the books of a harbour.",
+    ));
+    builder.push(step(
+        Role::User,
+        Kind::Message,
+        "Please write down what each ship brings, and mend what is wrong.",
+    ));
+    for turn in 0..n_messages / 4 {
+        let word = ["crane", "ledger", "tide", "cargo", "rope", "bolt", "lamp"][turn as usize / 5 % 7];
+        let file = format!("books/{word}_{}.csv", turn / 5);
+        let fill =
+            |text: &str| text.replace("FILE", &file).replace("WORD", word).replace('N', &turn.to_string());
+        if is_compacted && turn % (n_messages / 16) == 7 {
+            builder.push(step(Role::User, Kind::Compaction, fill("All ships up to N are in the books.")));
+        }
+        builder.begin_call();
+        let decided =
+            "I decided to enter ship N under berth=N in FILE, because the WORD of quay N is broken.";
+        builder.push(step(Role::Agent, Kind::Thought, fill(decided)));
+        let (does, sees) = DOINGS[turn as usize % DOINGS.len()];
+        builder.push(step(Role::Agent, Kind::Action, format!("bash\n{}", fill(does))));
+        builder.push(step(Role::Tool, Kind::Observation, fill(sees)));
+        let bound = "Ship N must not unload more than N1 crates of WORD per day at quay N. Good.";
+        builder.push(step(Role::User, Kind::Message, fill(bound)));
+    }
+    let mut steps = builder.finish();
+    // Each tenth result was sent as a word from four turns later on.
+    let last = steps.last().map_or(0, |step| step.turn);
+    let seen = steps.iter_mut().filter(|step| step.kind == Kind::Observation);
+    for step in seen.step_by(10).filter(|step| !is_compacted && step.turn + 4 < last) {
+        step.edit = Some(LoggedEdit { from: step.turn + 4, text: "gone".to_owned() });
+    }
+    (0..).zip(&mut steps).for_each(|(at, step)| step.message = at);
+    let points: Vec<u32> = (1..5).map(|at| n_messages / 5 * at + 2).collect();
+    let annotations = Some(serde_json::json!({ "compression_points": points }).to_string());
+    let mut trajectory = Trajectory { steps, annotations, ..Trajectory::default() };
+    trajectory.id = trajectory.content_id();
+    let rows = features::rows(&trajectory.id, &trajectory.steps, tokenizer);
+    let log = if is_compacted { Log::bridged(trajectory, rows) } else { Log::new(trajectory, rows) };
+    log.expect("features fit")
+}
+
+fn is_soak() -> bool {
+    std::env::var_os("TRAJPRESS_SOAK").is_some()
+}
+
+/// Strategy and trigger.
+type Pair = (&'static str, &'static str);
+
+/// The pair in a plan; none where a plan has no such pair.
+fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
+    // Caps that are reached at every size, as those of the long form are.
+    let cap = match strategy {
+        "codex" if !is_soak() => "user_tokens = 2000",
+        "salience" | "protected-core" | "core-notes" if !is_soak() => "cap_tokens = 1000",
+        _ => "",
+    };
+    let window = if trigger == "tokens" { "window = 8000" } else { "" };
+    let text = format!(
+        "name = \"growth\"\n[[strategies]]\nname = \"{strategy}\"\n{cap}\n[[triggers]]\nname = \"{trigger}\"\n{window}\n"
+    );
+    let plan = Plan::parse("growth.toml", &text, &Catalogue::built_in()).ok()?;
+    let at = plan.variants.iter().position(|v| v.strategy == strategy && v.trigger == trigger)?;
+    Some((plan, at))
+}
+
+/// Each of these pairs once over a log: bytes allocated in all, the most at once, the time, and the events.
+fn costs(pairs: &[Pair], n_messages: u32) -> Vec<([u64; 2], Duration, usize)> {
+    let tokenizer = Tokenizer::load("o200k").expect("o200k travels with the build");
+    let readers = Readers::default();
+    let plan_of = |pair| variant(pair).expect("the pairs that a plan can have were picked").0;
+    let prepared = [false, true].map(|is_compacted| {
+        let log = log(n_messages, is_compacted, &tokenizer);
+        Prepared::new(log, &plan_of(pairs[0]).reference_tails, &tokenizer).expect("a log")
+    });
+    let cost = |&pair: &Pair| {
+        let (plan, at) = variant(pair).expect("the pairs that a plan can have were picked");
+        let variant = &plan.variants[at];
+        let recipe = cell::recipe(variant, &cell::Models::new()).expect("a recipe");
+        let prepared = &prepared[usize::from(pair.1 == "logged")];
+        let scene = Scene::new(prepared, &[], &plan, &readers);
+        BYTES.with(|bytes| bytes.set([0; 3]));
+        let start = Instant::now();
+        let rows = scene.cell(variant, &recipe, &tokenizer).expect("a cell");
+        let [all, _, most] = BYTES.with(Cell::get);
+        ([all, most], start.elapsed(), rows.events.len())
+    };
+    pairs.iter().map(cost).collect()
+}
+
+#[test]
+fn four_times_the_messages_cost_less_than_six_times_as_much() {
+    let sizes = if is_soak() { [5_000, 20_000] } else { [1_000, 4_000] };
+    let is_short = |(strategy, trigger): &Pair| {
+        // Of these a plan has no more than the one.
+        let own = [("full", "never"), ("as-sent", "logged-edits"), ("logged", "logged")];
+        *trigger == "turns" || ["mask", "summary"].contains(strategy) || own.contains(&(*strategy, *trigger))
+    };
+    let names = strategies::ALL.iter().map(|entry| entry.name);
+    let mut pairs: Vec<Pair> =
+        names.flat_map(|name| triggers::ALL.iter().map(move |entry| (name, entry.name))).collect();
+    pairs.retain(|pair| (is_soak() || is_short(pair)) && variant(*pair).is_some());
+    let is_there = |name: &str| pairs.iter().any(|pair| pair.0 == name || pair.1 == name);
+    assert!(strategies::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
+    assert!(triggers::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
+    if let Ok(only) = std::env::var("GROWTH_ONLY") {
+        pairs.retain(|(strategy, trigger)| only.split(',').any(|name| name == *strategy || name == *trigger));
+    }
+    let [few, many] = sizes.map(|n| costs(&pairs, n));
+    let mut too_much = Vec::new();
+    println!("{:<34} events   MB {:>6} MB {:>6} factor   peak factor  seconds", "", sizes[0], sizes[1]);
+    for ((pair, few), many) in pairs.iter().zip(few).zip(many) {
+        let factor = [0, 1].map(|i| many.0[i] as f64 / few.0[i] as f64);
+        let label = format!("{} @ {}", pair.0, pair.1);
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        println!(
+            "{label:<34} {:>6} {:>9.1} {:>9.1} {:>6.2} {:>6.0} {:>6.2} {:>6.2} {:>6.2}",
+            many.2,
+            mb(few.0[0]),
+            mb(many.0[0]),
+            factor[0],
+            mb(many.0[1]),
+            factor[1],
+            few.1.as_secs_f64(),
+            many.1.as_secs_f64()
+        );
+        if factor.iter().any(|f| *f >= 6.0) {
+            too_much.push(format!("{label}: {factor:.2?}"));
+        }
+    }
+    assert!(too_much.is_empty(), "{}", too_much.join("\n"));
+}
