@@ -1,5 +1,5 @@
-//! The catalogue in the README is made from the program: this test compares them, and with
-//! UPDATE_DOCS=1 it writes the README anew.
+//! The catalogue in docs/ is made from the program: this test compares them, and with UPDATE_DOCS=1 it writes it
+//! anew.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -53,18 +53,18 @@ fn catalogue() -> String {
 }
 
 #[test]
-fn readme_has_the_catalogue() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = std::fs::read_to_string(&path).unwrap();
-    let begin = readme.find(BEGIN).expect("the README has a catalogue") + BEGIN.len();
-    let end = readme.find(END).expect("the README's catalogue ends");
-    let new = format!("{}{}{}", &readme[..begin], catalogue(), &readme[end..]);
+fn docs_have_the_catalogue() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/catalogue.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let begin = page.find(BEGIN).expect("the page has a catalogue") + BEGIN.len();
+    let end = page.find(END).expect("the catalogue ends");
+    let new = format!("{}{}{}", &page[..begin], catalogue(), &page[end..]);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, new).unwrap();
     } else {
         assert!(
-            readme == new,
-            "README.md is out of date\nhint: UPDATE_DOCS=1 cargo test --release --test docs"
+            page == new,
+            "docs/catalogue.md is out of date\nhint: UPDATE_DOCS=1 cargo test --release --test docs"
         );
     }
 }

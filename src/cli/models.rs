@@ -27,7 +27,7 @@ use crate::models::server::Server;
 ///   url = "http://127.0.0.1:8000"
 ///   timeout = 120     # seconds without a byte from it after which a request is given up
 ///
-/// and may give model, api_key_env, kind, window, concurrency, deadline, retries, backoff (see the README).
+/// and may give model, api_key_env, kind, window, concurrency, deadline, retries, backoff (see docs/models.md).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress models fetch
