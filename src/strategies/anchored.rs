@@ -5,10 +5,12 @@
 //! *Next* is what the last of these turns said it would do. Lines are never rewritten, so that no detail can drift from
 //! one event to the next. Progress of so many tokens at most: then its oldest paragraphs go. What stands in the sections
 //! is others' text: each line of *Progress* is marked, *Next* is one line, and what reads like a head of a section is
-//! quoted, so that no page that a tool shows can add a section.
+//! quoted, so that no page that a tool shows can add a section. Of `key=value` the line of *Progress* or *Errors* with the
+//! later value replaces the earlier one (see `newest.rs`).
 //!
 //! Source: anchored iterative summarisation (Factory, "Compressing context").
 
+use super::newest::holding;
 use super::salience::on_one_line;
 use super::summary::generic;
 use super::tool_log::failure;
@@ -92,6 +94,7 @@ impl Strategy for Anchored {
                 anchor.see(scope, step);
             }
         }
+        anchor.replace();
         let text = anchor.text();
         *env.state() = anchor;
         Ok(put(scope, text))
@@ -103,6 +106,18 @@ impl Strategy for Anchored {
 }
 
 impl Anchor {
+    /// Takes out the lines whose values later lines replaced.
+    fn replace(&mut self) {
+        let mut holds = holding(self.progress.iter().flat_map(|paragraph| paragraph.lines())).into_iter();
+        for paragraph in &mut self.progress {
+            let lines = paragraph.lines().filter(|_| holds.next().unwrap_or(true));
+            *paragraph = lines.collect::<Vec<_>>().join("\n");
+        }
+        self.progress.retain(|paragraph| !paragraph.is_empty());
+        let mut holds = holding(self.errors.iter().map(String::as_str)).into_iter();
+        self.errors.retain(|_| holds.next().unwrap_or(true));
+    }
+
     /// Takes in a step by rules: the files that it edits or reads, errors, and what is to come.
     fn see(&mut self, scope: &Scope<'_>, step: u32) {
         let kind = scope.log.action_kinds[step as usize].as_deref().and_then(ActionKind::parse);
@@ -188,6 +203,17 @@ mod tests {
                  tests/test_parser.py\nErrors: AttributeError\nNext: now run its tests",
             ]
         );
+    }
+
+    #[test]
+    fn a_later_value_replaces_an_earlier_one() {
+        let script = SCRIPT
+            .replace("return text.splitt()", "The gateway has port=8042 set.")
+            .replace("AttributeError: splitt", "The gateway has port=9000 set.")
+            .replace("| head -40", "")
+            .replace(" -q", "");
+        let last = after_events(("anchored", "max_tokens = 30"), ("turns", "n = 1"), &script).pop().unwrap();
+        assert!(last.contains("port=9000") && !last.contains("port=8042"), "{last}");
     }
 
     #[test]

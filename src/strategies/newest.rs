@@ -53,6 +53,14 @@ impl Newest {
     }
 }
 
+/// Of some texts, in the order in which they were said, which hold: whether later ones replaced them.
+pub(super) fn holding<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<bool> {
+    let all: Vec<_> = texts.map(given).collect();
+    let mut newest = Newest::default();
+    (0..).zip(&all).for_each(|(at, given)| newest.see(given, (at, 0)));
+    (0..).zip(&all).map(|(at, given)| !newest.replaces(given, (at, 0))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +84,8 @@ mod tests {
         // Another value came later; `retries` did not come again; lines are many; the same value is no other one.
         assert_eq!([0, 1, 2, 3, 4, 5, 6].map(is_replaced), [true, false, false, false, false, false, false]);
         assert!(!newest.replaces(&given("nothing is given here"), (0, 0)));
+        let holds = holding(texts.into_iter());
+        assert_eq!(holds, [false, true, true, true, true, true, true]);
         // Said again later, the old value is the newest.
         newest.see(&given(texts[0]), (9, 0));
         assert!(!newest.replaces(&given(texts[0]), (9, 0)) && newest.replaces(&given(texts[2]), (2, 0)));

@@ -10,7 +10,7 @@
 //! and atoms; a note that a good one links to scores at least half as much. The best `k` come back, up to
 //! `recall_tokens`, best first; with `novelty` a score counts by the share of the note's terms that neither the
 //! prompt, generated or not, nor a better note has (Carbonell and Goldstein 1998: a lexical search finds first what the prompt says
-//! already). What still stands in the prompt does not come back. The store holds `max_notes`; then the oldest go.
+//! already). What still stands in the prompt does not come back, nor does a line whose `key=value` a later line replaced (see `newest.rs`). The store holds `max_notes`; then the oldest go.
 //!
 //! Deviations: A-MEM's model also writes keywords and tags and rewrites those of the neighbours; here these are
 //! rules. Its notes are whole interactions, which for an agent are pages of output.
@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use serde_json::json;
 
 use super::extractive::{Term, named_terms};
+use super::newest::{Newest, given};
 use super::salience::fresh_steps;
 use super::tiered::segment::cosine;
 use super::{Entry, Env, Held, Moment, Scope, State, Strategy, put, transcript, writer};
@@ -143,6 +144,8 @@ pub(super) struct Store {
     counts: HashMap<Term, u32>,
     /// Whether the prompt was edited since it was read.
     is_stale: bool,
+    /// The newest values, by the lines that were taken out.
+    newest: Newest,
 }
 
 impl Store {
@@ -229,6 +232,13 @@ impl Store {
         (self.first()..).zip(&self.notes).map(note).collect()
     }
 
+    /// The parts of a note without the lines whose values later ones replaced.
+    fn holding(&self, note: &Note, log: &Log) -> impl Iterator<Item = Vec<Piece>> {
+        let holds = |piece: &&Piece| !self.newest.replaces(&given(piece.text(log)), (piece.span, 0));
+        let part = move |pieces: &Vec<Piece>| pieces.iter().filter(holds).copied().collect::<Vec<Piece>>();
+        note.parts.iter().map(part).filter(|pieces| !pieces.is_empty())
+    }
+
     fn at(&self, number: u32) -> Option<usize> {
         number.checked_sub(self.first()).map(|at| at as usize).filter(|&at| at < self.notes.len())
     }
@@ -262,6 +272,9 @@ impl Notes {
             let texts: Vec<String> = notes.iter().map(|note| note.text(log)).collect();
             for (note, vector) in notes.iter_mut().zip(env.embed_each(&texts)?) {
                 note.vector = vector;
+            }
+            for span in steps.iter().flat_map(|&step| log.spans_of(step)) {
+                store.newest.see(&given(log.span_text(span)), (span, 0));
             }
             let tags = tags(log, steps);
             for (note, text) in notes.into_iter().zip(texts) {
@@ -419,7 +432,7 @@ impl Notes {
         for at in self.choose(&scores, room, store) {
             let note = &store.notes[at];
             recalled.extend(note.sentence.iter().map(|(text, _)| Recalled::Generated(text.clone())));
-            recalled.extend(note.parts.iter().map(|pieces| Recalled::Pieces(pieces.clone())));
+            recalled.extend(store.holding(note, log).map(Recalled::Pieces));
             let details = json!({ "note": store.first() + at as u32, "score": scores[at] });
             env.work.recalled.resize(recalled.len(), details);
         }
@@ -589,6 +602,26 @@ mod tests {
         assert_eq!(*decision, 3);
         assert!(text.contains("check password against ldap") && text.contains("cat src/login.py"), "{text}");
         assert!(!text.contains("catalogue"), "{text}");
+    }
+
+    /// Both notes fit the question; of the older one the line with the value that holds no more stays away, its other line comes.
+    #[test]
+    fn a_line_with_an_old_value_does_not_come_back() {
+        let script = "user: Go.
+            action: cat a
+            observation: the gateway listens on port=8042~the gateway is named after Hansen
+            action: cat b
+            observation: the gateway listens on port=9000
+            user: What is the port of the gateway?
+            agent: So.";
+        let found = recalled("keep_last = 0\nnovelty = false", script, "n = 1");
+        let (_, text) = found.last().unwrap();
+        assert!(text.contains("port=9000") && text.contains("named after Hansen"), "{text}");
+        assert!(!text.contains("port=8042"), "{text}");
+        // While nothing newer is known, it does.
+        let older = script.replace("port=9000", "nothing");
+        let found = recalled("keep_last = 0\nnovelty = false", &older, "n = 1");
+        assert!(found.last().unwrap().1.contains("port=8042"), "{found:?}");
     }
 
     #[test]

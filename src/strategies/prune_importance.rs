@@ -3,8 +3,12 @@
 //! Source: the seed selective-memory. A pair is a turn: in plain chat a user message with the reply, else a call of
 //! the model with its results, so that no result stands alone. Its score is that of its least important message (the
 //! seed's rule, list `seed-exact`) or of its most important one. The turn with the lowest score goes first, of equal
-//! ones the oldest, until what stands after the head fits `max_tokens`. The newest pair never goes. Where the budget
-//! is smaller than what may not be dropped, all else goes.
+//! ones the oldest, until `max_tokens` are left; the newest pair never goes.
+//!
+//! By the seed the newest pair counts, too, and the score alone orders (`counts = "all"`, `order = "score"`). So a pair of 2,000 tokens takes all
+//! before it along, and a short statement that rates 5 goes before a page that rates 6 for its length: of padded talks (statements of ten
+//! words, replies of 700) nothing was left. By default the budget is that of what is older than the newest turns, and of one level (low, medium, high:
+//! the seed's 1-3, 4-6, 7-10) the turn goes first that has the lowest score for its tokens.
 //!
 //! Deviations from the seed: its first user message belongs to the head here and is never dropped; its pair rule
 //! takes the message next to the least important one, whoever wrote that, which can break the newest pair: here pairs
@@ -26,6 +30,8 @@ pub(super) const ENTRY: Entry = Entry {
         ("rate", "\"auto\""),
         ("pair", "(of the rules)"),
         ("max_tokens", "2000"),
+        ("counts", "\"older\""),
+        ("order", "\"room\""),
         ("keep_last", "1"),
     ],
     takes_model: true,
@@ -39,15 +45,73 @@ struct Params {
     rules: String,
     rate: By,
     pair: Option<Pair>,
-    /// Tokens of all that stands after the head, at most.
+    /// Tokens that are left, at most.
     max_tokens: u64,
+    counts: Counts,
+    order: Order,
     /// How many of the newest turns never go; at least 1.
     keep_last: u32,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Params { rules: "support".to_owned(), rate: By::Auto, pair: None, max_tokens: 2000, keep_last: 1 }
+        let (counts, order) = (Counts::default(), Order::default());
+        Params {
+            rules: "support".to_owned(),
+            rate: By::Auto,
+            pair: None,
+            max_tokens: 2000,
+            counts,
+            order,
+            keep_last: 1,
+        }
+    }
+}
+
+/// What a budget of tokens is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Counts {
+    /// What is older than the newest turns, which stay whatever their length.
+    #[default]
+    Older,
+    /// All that stands after the head: the seed's form.
+    All,
+}
+
+impl Counts {
+    /// Tokens that count beside those of the scope.
+    pub(super) fn beside(self, scope: &Scope<'_>, in_scope: u64) -> u64 {
+        match self {
+            Counts::Older => 0,
+            Counts::All => conversation(scope) - in_scope,
+        }
+    }
+}
+
+/// What goes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Order {
+    /// What has the lowest score for its tokens, of the lowest level that there is.
+    #[default]
+    Room,
+    /// What has the lowest score: the seed's form.
+    Score,
+}
+
+impl Order {
+    /// How two of these scores and tokens are ordered.
+    pub(super) fn cmp(self, a: (f64, u64), b: (f64, u64)) -> std::cmp::Ordering {
+        // The seed's scale: pleasantries up to 3, what must stay from 7 on.
+        let level = |score: f64| u8::from(score > 3.0) + u8::from(score >= 7.0);
+        match self {
+            Order::Score => a.0.total_cmp(&b.0),
+            Order::Room => {
+                let by_level = level(a.0).cmp(&level(b.0));
+                by_level.then((a.0 * b.1 as f64).total_cmp(&(b.0 * a.1 as f64)))
+            }
+        }
     }
 }
 
@@ -110,6 +174,11 @@ pub(super) fn conversation(scope: &Scope<'_>) -> u64 {
     scope.prompt.tokens - tokens(&mut head.iter()) - pinned
 }
 
+/// Tokens of a scope.
+pub(super) fn tokens_in(scope: &Scope<'_>) -> u64 {
+    scope.context.blocks[scope.blocks.clone()].iter().map(|block| u64::from(block.tokens)).sum()
+}
+
 /// Characters of a dropped message that its row shows.
 const SHOWN: usize = 200;
 
@@ -132,9 +201,14 @@ impl Strategy for PruneImportance {
         let mut ratings = std::mem::take(env.state::<Ratings>());
         let by = self.params.rate;
         scoring::rate(&self.rules, by, scope.log, &fresh_steps(scope), &mut ratings, env)?;
-        let mut over = conversation(scope).saturating_sub(self.params.max_tokens);
+        let Params { max_tokens, counts, order, .. } = self.params;
+        let in_scope = tokens_in(scope);
+        let mut over = (in_scope + counts.beside(scope, in_scope)).saturating_sub(max_tokens);
         let mut units = if over == 0 { Vec::new() } else { units(scope, &ratings, self.pair) };
-        units.sort_by(|a, b| a.score.total_cmp(&b.score).then(a.blocks.start.cmp(&b.blocks.start)));
+        units.sort_by(|a, b| {
+            let by_worth = order.cmp((a.score, a.tokens), (b.score, b.tokens));
+            by_worth.then(a.blocks.start.cmp(&b.blocks.start))
+        });
         let mut gone = Vec::new();
         for unit in units {
             if over == 0 {
@@ -194,6 +268,50 @@ mod tests {
         user: Well
         agent: Yes.";
 
+    /// The seed's form.
+    const SEED: &str = "rules = \"seed-exact\"\ncounts = \"all\"\norder = \"score\"";
+
+    /// A talk in which short statements stand among long replies: which of the five an event leaves, of a newest pair of 700 words.
+    fn padded(strategy: &str, params: &str) -> usize {
+        let items = [
+            "Empty lines are skipped.",
+            "Rows without a number are dropped.",
+            "The total is given in cents.",
+            "A tab separates the columns.",
+            "The file is report.tsv in folder out.",
+        ];
+        let pad = |n: usize| {
+            "Slow music walks along the quiet river and the old harbour waits for a colour of the evening. "
+                .repeat(n)
+        };
+        let mut script = "user: Please write a function that merges two tables.\nagent: Gladly.".to_owned();
+        for item in items {
+            script += &format!("\nuser: {item}\nagent: Noted.");
+            for _ in 0..3 {
+                script += &format!("\nuser: By the way, {}\nagent: I see. {}", pad(2), pad(40));
+            }
+        }
+        let log = Log::script(&(script + "\nuser: Now write it.\nagent: Here it is."));
+        let run = super::super::tests::run((strategy, params), ("turns", "n = 4"), &log);
+        let left: String = run.events.last().unwrap().after.iter().map(|block| block.text(&log)).collect();
+        items.iter().filter(|item| left.contains(*item)).count()
+    }
+
+    /// By the seed the newest pair counts, and takes all before it along. What is older has its own budget here, and a page
+    /// that rates 6 for its length goes before a statement that rates 5.
+    #[test]
+    fn padding_does_not_crowd_out_what_is_short() {
+        assert_eq!(padded("prune-importance", ""), 5);
+        // What counts as important stays verbatim, the rest is left to the summary.
+        let tight = "keep_last = 1\nhigh = 5.0\nmax_tokens = 700";
+        assert_eq!(padded("tri-level", tight), 5);
+        assert!(padded("tri-level", &format!("{tight}\ncounts = \"all\"")) <= 1);
+        // As in the seed nothing of warm memory is shown that nobody asks for: but what is hot, or recalled.
+        assert!(padded("tiered", "") <= 1);
+        assert_eq!(padded("prune-importance", "counts = \"all\"\norder = \"score\"\nmax_tokens = 800"), 0);
+        assert!(padded("prune-importance", "order = \"score\"") < 5);
+    }
+
     fn order(params: &str, trigger: &str) -> Vec<String> {
         let log = Log::script(DESK);
         let events = events("prune-importance", params, &log, trigger, None);
@@ -202,7 +320,7 @@ mod tests {
 
     #[test]
     fn fillers_go_first_and_facts_stay() {
-        let after = after_events(("prune-importance", "max_tokens = 38"), ("turns", "n = 1"), DESK);
+        let after = after_events(("prune-importance", "max_tokens = 34"), ("turns", "n = 1"), DESK);
         let last = after.last().unwrap();
         for fact in ["ABC123", "error code 500", "by Friday"] {
             assert!(last.contains(fact), "{last}");
@@ -216,12 +334,12 @@ mod tests {
     /// account goes first of all; the oldest of equals.
     #[test]
     fn the_seeds_pair_rule_loses_the_account() {
-        let gone = order("rules = \"seed-exact\"\nmax_tokens = 40", "n = 1");
+        let gone = order(&format!("{SEED}\nmax_tokens = 40"), "n = 1");
         assert_eq!(
             gone[..3],
             ["Hello, how can I help?", "My account ID is ABC123.", "Thank you."].map(str::to_owned)
         );
-        let mended = order("rules = \"seed-exact\"\npair = \"most\"\nmax_tokens = 40", "n = 1");
+        let mended = order(&format!("{SEED}\npair = \"most\"\nmax_tokens = 40"), "n = 1");
         assert!(!mended.contains(&"My account ID is ABC123.".to_owned()), "{mended:?}");
     }
 
@@ -310,7 +428,7 @@ mod tests {
     /// cause without a cue (8), and an offer that the next turn refuses (15).
     #[test]
     fn the_talk_of_the_seed_loses_its_fillers_first() {
-        let seed = order_of_turns("rules = \"seed-exact\"\nmax_tokens = 500");
+        let seed = order_of_turns(&format!("{SEED}\nmax_tokens = 500"));
         assert!(seed.iter().any(|turn| turn == "4*") && seed.iter().any(|turn| turn == "10*"), "{seed:?}");
         let support = order_of_turns("rules = \"support\"\nmax_tokens = 500");
         assert!(!support.iter().any(|turn| ["4*", "6*", "10*"].contains(&turn.as_str())), "{support:?}");

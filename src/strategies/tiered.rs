@@ -7,7 +7,8 @@
 //! and trajectory time (`clock.rs`). This file is the integration layer: at an event what is in the scope and no
 //! longer hot becomes segments, and the manager keeps the limits; at a decision relevant segments come back. As in
 //! the seed the prompt holds hot memory and what came back; with `visible` it also shows warm memory, or warm and
-//! cold, as the manager holds them.
+//! cold, as the manager holds them. What nobody asks for does not come back: of statements among long replies (the padded
+//! talks of `prune-importance`) the seed's form keeps hardly one, and `visible` shows what is left of them.
 //!
 //! What is asked is the newest turn with the open user message; the context that segments are compared with is the
 //! newest three (`query_turns`, `context_turns`; in the seed the user's input alone, and all of hot memory: in the loop of an agent the

@@ -4,7 +4,9 @@
 //! newest 3 to 5 turns stay whole, whatever their scores. (3) Of older ones, those of high importance stay verbatim,
 //! and the rest is summarised. (4) Where the budget is tight, the least is touched first: low messages are left out
 //! of the summary, then the summary gets fewer tokens, and then messages of high importance are no longer verbatim:
-//! first those that are longer than all the room there is, then the least important. They are summarised with the rest.
+//! first those that are longer than all the room there is, then those of the lowest score for their tokens (`order = "score"`: of the lowest
+//! score). They are summarised with the rest. The budget is that of what is older than the newest turns: where these count, too
+//! (`counts = "all"`, how the seed counts when it prunes), four turns of 500 tokens leave nothing to all that was important before.
 //!
 //! A message is one of its own in plain chat. A turn with calls is one in all, with the score of its best message, so
 //! that no result stands without its call. Tight is judged before anything is written: high messages, the newest
@@ -12,7 +14,7 @@
 //! said before is summarised again with the fresh turns. Where fewer tokens are left than hold a sentence there is none.
 
 use super::prune_importance::scoring::{self, By, Ratings, Rules};
-use super::prune_importance::{conversation, dropped};
+use super::prune_importance::{Counts, Order, dropped, tokens_in};
 use super::salience::fresh_steps;
 use super::summary::generic;
 use super::writer::{LEAST_TOKENS, check_sentences, check_tokens, summarise};
@@ -31,6 +33,8 @@ pub(super) const ENTRY: Entry = Entry {
         ("summary_tokens", "200"),
         ("sentences", "\"3 to 4\""),
         ("max_tokens", "2000"),
+        ("counts", "\"older\""),
+        ("order", "\"room\""),
         ("keep_last", "4"),
     ],
     takes_model: true,
@@ -51,8 +55,10 @@ struct Params {
     summary_tokens: u32,
     /// How many sentences the prompt asks for.
     sentences: String,
-    /// Tokens of all that stands after the head, at most.
+    /// Tokens that are left, at most.
     max_tokens: u64,
+    counts: Counts,
+    order: Order,
     /// How many of the newest turns stay whole.
     keep_last: u32,
 }
@@ -67,6 +73,8 @@ impl Default for Params {
             summary_tokens: 200,
             sentences: "3 to 4".to_owned(),
             max_tokens: 2000,
+            counts: Counts::default(),
+            order: Order::default(),
             keep_last: 4,
         }
     }
@@ -114,11 +122,8 @@ impl Strategy for TriLevel {
         scoring::rate(&self.rules, params.rate, log, &fresh_steps(scope), &mut memory.ratings, env)?;
         let mut high = messages(scope, &memory.ratings);
         let mut rest: Vec<Message> = high.extract_if(.., |message| message.score < params.high).collect();
-        let in_scope: u64 =
-            scope.context.blocks[scope.blocks.clone()].iter().map(|block| u64::from(block.tokens)).sum();
-        // What the budget leaves to the scope, once the newest turns have theirs.
-        let newest = conversation(scope) - in_scope;
-        let left = params.max_tokens.saturating_sub(newest);
+        let in_scope = tokens_in(scope);
+        let left = params.max_tokens.saturating_sub(params.counts.beside(scope, in_scope));
         let mut verbatim: u64 = high.iter().map(|message| message.tokens).sum();
         let summarised = in_scope - verbatim;
         let is_tight = verbatim + summarised.min(u64::from(params.summary_tokens)) > left;
@@ -126,10 +131,10 @@ impl Strategy for TriLevel {
         let low: Vec<Message> = rest.extract_if(.., |message| is_low(message)).collect();
         if verbatim > left {
             // What could not stand there alone takes nothing else with it.
-            let rank = |message: &Message| (message.tokens <= left, message.score);
+            let fits = |message: &Message| message.tokens <= left;
+            let worth = |message: &Message| (message.score, message.tokens);
             high.sort_by(|a, b| {
-                let ((a_fits, a_score), (b_fits, b_score)) = (rank(a), rank(b));
-                let by_rank = a_fits.cmp(&b_fits).then(a_score.total_cmp(&b_score));
+                let by_rank = fits(a).cmp(&fits(b)).then(params.order.cmp(worth(a), worth(b)));
                 by_rank.then(a.blocks.cmp(&b.blocks))
             });
             let mut n_gone = 0;
@@ -265,7 +270,8 @@ mod tests {
 
     fn last(params: &str) -> (String, Vec<String>) {
         let log = Log::script(DESK);
-        let params = format!("keep_last = 1\n{params}");
+        // As the seed counts.
+        let params = format!("keep_last = 1\ncounts = \"all\"\n{params}");
         let events = events("tri-level", &params, &log, "n = 1", None);
         let text = events.last().unwrap().0.clone();
         (text, events.into_iter().flat_map(|(_, work)| work.items).map(|item| item.text).collect())
