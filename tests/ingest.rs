@@ -923,3 +923,41 @@ fn a_cut_list_in_a_document_keeps_its_runs() {
     assert_eq!(done.texts(), ["q0", "a", "q1", "a", "q2", "a"]);
     assert_eq!(done.rejects.len(), 1);
 }
+
+/// A decoder gives wrong text before it meets damage, or none of the sums holds at the end.
+#[test]
+fn damage_of_packed_logs_gives_no_wrong_record() {
+    let lines: Vec<String> = (0..300).map(|i| chat(&format!("{i} {}", i * i * 7919 % 10_007))).collect();
+    let zstd_frame = |lines: &[String]| {
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.include_checksum(true).unwrap();
+        encoder.write_all(lines.join("\n").as_bytes()).unwrap();
+        encoder.write_all(b"\n").unwrap();
+        encoder.finish().unwrap()
+    };
+    let gzip_member = |lines: &[String]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(lines.join("\n").as_bytes()).unwrap();
+        encoder.write_all(b"\n").unwrap();
+        encoder.finish().unwrap()
+    };
+    for pack in [&zstd_frame as &dyn Fn(&[String]) -> Vec<u8>, &gzip_member] {
+        let [first, second, third] = [&lines[..100], &lines[100..200], &lines[200..]].map(pack);
+        let dir = Dir::new();
+        let bits: Vec<usize> = (8 * 20..8 * second.len()).step_by(97).collect();
+        for bit in &bits {
+            let mut bad = second.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            dir.file(&format!("{bit:05}"), [&first[..], &bad, &third].concat());
+        }
+        let done = dir.ingest();
+        let sound: Vec<&String> = lines[..100].iter().chain(&lines[200..]).collect();
+        assert_eq!(done.report.trajectories, sound.len() as u64);
+        assert_eq!(done.report.duplicates.len(), (bits.len() - 1) * sound.len());
+        assert_eq!(done.rejects.len(), bits.len(), "{:?}", &done.reasons()[..5]);
+        assert!(done.reasons()[0].contains(&format!("frame at byte {} of the file as stored", first.len())));
+        assert!(
+            done.steps.iter().filter(|s| s.role == "user").all(|s| sound.iter().any(|l| l.contains(&s.text)))
+        );
+    }
+}

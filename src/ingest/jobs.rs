@@ -86,6 +86,7 @@ struct Batch {
     number: u64,
     records: Records,
     offset: u64,
+    gaps: Vec<Rejected>,
     error: Option<String>,
     is_last: bool,
 }
@@ -114,6 +115,8 @@ pub(super) struct Open {
     rest: Rest,
     number: u64,
     offset: u64,
+    /// What is damaged where it is packed.
+    gaps: Vec<Rejected>,
 }
 
 /// What a big file still holds.
@@ -284,6 +287,7 @@ impl Queue {
             Rest::Lines { reader, line } => cut_lines(reader, line, share),
             Rest::Items { items, shared, index } => cut_items(items, shared, index),
         };
+        let gaps = std::mem::take(&mut open.gaps);
         open.number += 1;
         open.offset += n_bytes;
         if !is_last {
@@ -297,7 +301,7 @@ impl Queue {
         if n_held > share.small {
             self.large.insert((input, number));
         }
-        Batch { input, entry, number, records, offset, error, is_last }
+        Batch { input, entry, number, records, offset, gaps, error, is_last }
     }
 }
 
@@ -431,6 +435,7 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) ->
     let mut part = Part::new(batch.input, batch.number);
     part.is_last = batch.is_last;
     part.found = Found::Log(batch.entry.name);
+    part.rejects = batch.gaps;
     let source = Source::new(&input.name, batch.entry.name);
     match batch.records {
         Records::Lines { bytes, line, long } => {
@@ -483,49 +488,66 @@ fn read_file(
     part: &mut Part,
 ) -> std::io::Result<Option<Open>> {
     let is_small = input.n_bytes <= BIG_FILE_BYTES && room.file >= BIG_BYTES as u64;
-    let Small { bytes: mut head, result, rest } = if is_small {
-        input::read_small(&input.path, BIG_BYTES)?
+    let Small { bytes: mut head, rest, gaps } = if is_small {
+        input::read_small(&input.path, BIG_BYTES, room.file)?
     } else {
-        Small { bytes: Vec::new(), result: Ok(()), rest: Some(input::open(&input.path)?) }
+        input::open_checked(&input.path, room.file)?
     };
-    let measured = |reader| -> Box<dyn BufRead + Send> {
-        let left = room.file.saturating_sub(head.len() as u64);
-        Box::new(Measured::new(reader, left, room.file, input.n_bytes))
-    };
-    let rest = rest.map(measured);
-    let Some(mut reader) = rest else {
-        if !head.is_empty() || result.is_ok() {
-            let found = match forced {
-                Some(entry) => as_format(entry, &head, true),
-                None => detect_in(&head),
-            };
-            part.read_found(found, head, None, input, room)?;
-        }
-        return result.map(|()| None);
-    };
-    let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX, room)?;
-    if let (&Detected::Log(entry, layout), false) = (&found, is_whole) {
-        let open = |rest| Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0 }));
-        match (entry.reading, layout) {
-            (Reading::Values(_), Layout::Lines) => {
-                return open(Rest::Lines { reader: Box::new(Cursor::new(head).chain(reader)), line: 1 });
-            }
-            (Reading::Values(_), Layout::Items) => {
-                let items = Items::new(Box::new(Cursor::new(head).chain(reader)), room.value);
-                return open(Rest::Items { items, shared: None, index: 0 });
-            }
-            (Reading::Document { list, first, .. }, _) => {
-                if let Some((shared, start)) = shared_before(&head, list, first) {
-                    let rest = Box::new(Cursor::new(head.split_off(start)).chain(reader));
-                    let items = Items::of_field(rest, start as u64, room.value);
-                    return open(Rest::Items { items, shared: Some(shared.into()), index: 0 });
-                }
-            }
-            _ => {}
-        }
+    for gap in gaps {
+        part.reject(None, gap.offset, gap.reason);
     }
-    part.read_found(found, head, (!is_whole).then_some(reader), input, room)?;
+    let Some(reader) = rest else {
+        let found = match forced {
+            Some(entry) => as_format(entry, &head, true),
+            None => detect_in(&head),
+        };
+        part.read_found(found, head, None, input, room)?;
+        return Ok(None);
+    };
+    let mut reader: Box<dyn BufRead + Send> =
+        Box::new(Measured::new(reader, room.file, room.file, input.n_bytes));
+    let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX, room)?;
+    match found {
+        Detected::Log(entry, layout) if !is_whole => match in_batches(entry, layout, head, reader, room) {
+            Ok(rest) => {
+                let gaps = std::mem::take(&mut part.rejects);
+                return Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps }));
+            }
+            Err((head, reader)) => part.read_found(found, head, Some(reader), input, room)?,
+        },
+        _ => part.read_found(found, head, (!is_whole).then_some(reader), input, room)?,
+    }
     Ok(None)
+}
+
+type Reader = Box<dyn BufRead + Send>;
+
+/// A file that can be cut into batches, opened for that; else what was given.
+fn in_batches(
+    entry: &'static Entry,
+    layout: Layout,
+    mut head: Vec<u8>,
+    reader: Reader,
+    room: Room<'_>,
+) -> Result<Rest, (Vec<u8>, Reader)> {
+    match (entry.reading, layout) {
+        (Reading::Values(_), Layout::Lines) => {
+            Ok(Rest::Lines { reader: Box::new(Cursor::new(head).chain(reader)), line: 1 })
+        }
+        (Reading::Values(_), Layout::Items) => {
+            let items = Items::new(Box::new(Cursor::new(head).chain(reader)), room.value);
+            Ok(Rest::Items { items, shared: None, index: 0 })
+        }
+        (Reading::Document { list, first, .. }, _) => match shared_before(&head, list, first) {
+            Some((shared, start)) => {
+                let rest = Box::new(Cursor::new(head.split_off(start)).chain(reader));
+                let items = Items::of_field(rest, start as u64, room.value);
+                Ok(Rest::Items { items, shared: Some(shared.into()), index: 0 })
+            }
+            None => Err((head, reader)),
+        },
+        _ => Err((head, reader)),
+    }
 }
 
 /// What stands before a list in a document, as a document, if that holds what its runs share; and where its items begin.
@@ -652,6 +674,8 @@ impl Part {
                 self.reject(None, 0, format!("{what}\nhint: --format NAME reads it as that format"));
             }
             Detected::NoLog(what) => self.found = Found::NoLog(what),
+            // Where all of it is damaged as it is packed, that was told.
+            Detected::Bad(_) if !self.rejects.is_empty() => {}
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
             Detected::More => self.reject(None, 0, "JSON of no known format".to_owned()),
         }
