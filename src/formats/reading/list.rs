@@ -247,9 +247,9 @@ impl Items {
                     end
                 }
                 Scanned::Ended(end) => end,
-                Scanned::Broken(_) => at + 1,
+                Scanned::Broken(end) if self.spend(end - at) => at + 1,
                 Scanned::Open if self.spend(self.buffer.len() - at) => at + 1,
-                Scanned::Open => break,
+                _ => break,
             };
             at = end;
         }
@@ -268,9 +268,16 @@ impl Items {
         if !self.spend(1) {
             return false;
         }
-        let Object::Whole(end) = self.object(at) else {
-            self.spend(self.buffer.len() - at);
-            return false;
+        let end = match self.object(at) {
+            Object::Whole(end) => end,
+            Object::Broken(end) => {
+                self.spend(end - at);
+                return false;
+            }
+            Object::TooLong(_) => {
+                self.spend(self.buffer.len() - at);
+                return false;
+            }
         };
         let keys = keys(&self.buffer[at..end]);
         let n_known = keys.iter().filter(|key| self.keys.iter().any(|known| known == *key)).count();
@@ -396,6 +403,18 @@ mod tests {
         let text = format!("[{}{B},{C}]", &A[..A.len() - 2]);
         assert_eq!(cut(&text, 1000), [at(1), B.to_owned(), C.to_owned()]);
         assert_eq!(cut(&format!("x{A},{B}]"), 1000), [at(0), A.to_owned(), B.to_owned()]);
+    }
+
+    #[test]
+    fn many_damaged_items_cost_themselves_alone() {
+        // Each is looked through object by object; what is spent for that is what was looked at.
+        let inner = r#"{"role":"user","content":"x"},"#.repeat(400);
+        let item = |i: usize, end: &str| format!(r#"{{"id":{i},"m":[{inner}{{}}{end}}}"#);
+        let items: Vec<String> = (0..400).map(|i| item(i, if i % 2 == 1 { "" } else { "]" })).collect();
+        let found = cut(&format!("[{}]", items.join(",")), 1 << 20);
+        let whole: Vec<&String> = found.iter().filter(|piece| piece.starts_with('{')).collect();
+        assert_eq!(whole, items.iter().step_by(2).collect::<Vec<_>>());
+        assert_eq!(found.len(), 400);
     }
 
     #[test]
