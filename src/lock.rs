@@ -58,14 +58,22 @@ impl Lock {
         self.file.is_some()
     }
 
+    /// Tries once more where nobody is named: the owner has not said yet who it is, or has gone meanwhile.
     fn at_once(folder: &Path, command: &str, kind: Kind) -> anyhow::Result<Self> {
-        take(folder, command, kind)?.with_context(|| {
-            format!(
-                "{} is being written by {}\nhint: wait until that has ended, or name another folder",
-                folder.display(),
-                owner(folder)
-            )
-        })
+        for _ in 0..100 {
+            if let Some(lock) = take(folder, command, kind)? {
+                return Ok(lock);
+            }
+            if named_owner(folder).is_some() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        anyhow::bail!(
+            "{} is being written by {}\nhint: wait until that has ended, or name another folder",
+            folder.display(),
+            owner(folder)
+        )
     }
 }
 
@@ -105,11 +113,13 @@ fn take(folder: &Path, command: &str, kind: Kind) -> anyhow::Result<Option<Lock>
 
 /// Who holds the folder, as far as the file says so.
 fn owner(folder: &Path) -> String {
-    let text = fs::read_to_string(folder.join(NAME)).unwrap_or_default();
-    match text.lines().next().filter(|line| !line.is_empty()) {
-        Some(line) => line.to_owned(),
-        None => "another process".to_owned(),
-    }
+    named_owner(folder).unwrap_or_else(|| "another process".to_owned())
+}
+
+fn named_owner(folder: &Path) -> Option<String> {
+    let text = fs::read_to_string(folder.join(NAME)).ok()?;
+    // A line that has no end is still being written.
+    text.split_once('\n').map(|(line, _)| line.to_owned()).filter(|line| !line.is_empty())
 }
 
 /// Whether the path still names this open file.
@@ -141,6 +151,28 @@ impl Drop for Lock {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    #[test]
+    fn an_owner_that_has_not_said_its_name_yet_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(NAME);
+        let mut held = File::create(&path).unwrap();
+        held.try_lock().unwrap();
+        std::thread::scope(|scope| {
+            let refused = scope.spawn(|| Lock::alone(dir.path(), "ingest").unwrap_err().to_string());
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            held.write_all(b"trajpress ingest, process 7\n").unwrap();
+            assert!(refused.join().unwrap().contains("is being written by trajpress ingest, process 7\n"));
+        });
+        // One that ends without having said it leaves the folder to others.
+        held.set_len(0).unwrap();
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| Lock::alone(dir.path(), "ingest"));
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            drop(held);
+            taken.join().unwrap().unwrap();
+        });
+    }
 
     #[test]
     fn a_folder_has_one_writer_and_the_owner_is_named() {

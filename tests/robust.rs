@@ -3,14 +3,18 @@
 //! Each test has a short form, which runs with all others, and a long one: `make soak` (TRAJPRESS_SOAK=1). Seeds are
 //! fixed. docs/testing.md says what they found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
+
+use trajpress::ingest::{self, Limits, Options};
+use trajpress::store::{self, TrajectoryRow};
 
 /// How often something is tried: few times, or in the long form many.
 fn times(short: usize, long: usize) -> usize {
@@ -254,64 +258,201 @@ fn one_flipped_bit_is_refused_or_changes_nothing() {
     println!("bits: {n_refused} refused with the file named, {n_same} changed nothing");
 }
 
+/// A log, and where its records stand, with their names; none of a log that is one record.
+struct Log {
+    name: String,
+    bytes: Vec<u8>,
+    records: Vec<(Range<usize>, String)>,
+}
+
+/// Logs of all formats with a reader, and lists of runs in all ways to write them.
+fn logs_of_all_kinds() -> Vec<Log> {
+    let mut logs: Vec<Log> = some_logs(12)
+        .into_iter()
+        .filter(|path| !path.ends_with("chat-runs.jsonl"))
+        .map(|path| Log {
+            name: path.file_name().unwrap().to_string_lossy().into_owned(),
+            bytes: fs::read(&path).unwrap(),
+            records: Vec::new(),
+        })
+        .collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/golden");
+    let text = fs::read_to_string(folder.join("support.jsonl")).unwrap();
+    let annotated: Vec<&str> = text.lines().take(8).collect();
+    let plain = |i: usize| {
+        let messages = (0..30).map(|j| {
+            let role = ["user", "assistant"][j % 2];
+            format!(r#"{{"role":"{role}","content":"{i} [{j}] \"}},{{ {}"}}"#, "word ".repeat(j))
+        });
+        let messages: Vec<String> = messages.collect();
+        format!(r#"{{"task_id":"run-{i}","messages":[{}]}}"#, messages.join(","))
+    };
+    let simulation = |i: usize| plain(i).replace("\"task_id\":\"", "\"id\":\"x\",\"task_id\":\"");
+    let scored = |i: usize| plain(i).replace("\"messages\"", "\"reward\":1.0,\"traj\"");
+    let chats: Vec<String> = (0..8).map(plain).collect();
+    let annotated: Vec<String> = annotated.into_iter().map(str::to_owned).collect();
+    let simulations: Vec<String> = (0..8).map(simulation).collect();
+    let scored: Vec<String> = (0..8).map(scored).collect();
+    let shared = r#"{"info":{"environment_info":{"policy":"P"}},"tasks":[],"simulations":["#;
+    for (name, before, items, between, after) in [
+        ("lines.jsonl", "", &chats, "\n", "\n"),
+        ("annotated.jsonl", "", &annotated, "\n", "\n"),
+        ("list.json", "[", &chats, ",", "]"),
+        ("list-lines.json", "[\n", &annotated, ",\n", "\n]\n"),
+        ("tau.json", "[", &scored, ", ", "]"),
+        ("tau2.json", shared, &simulations, ",", "]}"),
+    ] {
+        let mut text = before.to_owned();
+        let mut records = Vec::new();
+        for (i, item) in items.iter().enumerate() {
+            text += if i > 0 { between } else { "" };
+            let value: serde_json::Value = serde_json::from_str(item).unwrap();
+            records
+                .push((text.len()..text.len() + item.len(), value["task_id"].as_str().unwrap().to_owned()));
+            text += item;
+        }
+        logs.push(Log { name: name.to_owned(), bytes: (text + after).into_bytes(), records });
+    }
+    logs
+}
+
+/// The names in a dataset, and where its rejects begin.
+fn names_and_rejects(data: &Path) -> (BTreeSet<String>, BTreeSet<u64>) {
+    let rows: Vec<TrajectoryRow> = store::read(&data.join("trajectories.parquet")).unwrap();
+    let rejects = fs::read_to_string(data.join("rejects.jsonl")).unwrap();
+    let offset =
+        |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["byte_offset"].as_u64();
+    (rows.into_iter().filter_map(|row| row.task_id).collect(), rejects.lines().filter_map(offset).collect())
+}
+
+/// Records that a mutation did not touch are in the dataset, and nothing hangs or panics.
 #[test]
-fn mutated_logs_never_end_the_program() {
+fn mutated_logs_lose_only_what_was_touched() {
     let place = Place::new();
-    let logs = some_logs(12);
+    let logs = logs_of_all_kinds();
     let mut rng = ChaCha8Rng::seed_from_u64(506);
     let n = times(120, 4000);
-    let mutants = place.at("mutants");
-    fs::create_dir(&mutants).unwrap();
+    let (mut n_untouched, mut lost, mut rejected, mut longest) = (0, Vec::new(), 0, Duration::ZERO);
     for i in 0..n {
-        let mut bytes = fs::read(&logs[i % logs.len()]).unwrap();
-        mutate(&mut bytes, &mut rng);
-        fs::write(
-            mutants.join(format!("{i:04}-{}", logs[i % logs.len()].file_name().unwrap().display())),
-            bytes,
-        )
-        .unwrap();
+        let log = &logs[i % logs.len()];
+        let mut bytes = log.bytes.clone();
+        let edits = mutate(&mut bytes, &mut rng);
+        let input = place.at("mutant");
+        fs::write(&input, &bytes).unwrap();
+        let start = Instant::now();
+        let options = Options {
+            inputs: vec![input.clone()],
+            out: place.at("data"),
+            format: None,
+            threads: 1,
+            limits: Limits::default(),
+        };
+        ingest::ingest(&options, &mut |_| {}).unwrap();
+        longest = longest.max(start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(60), "mutant {i} of {}", log.name);
+        let (names, rejects) = names_and_rejects(&place.at("data"));
+        for (range, name) in &log.records {
+            let Some(moved) = moved(range, &edits) else {
+                continue;
+            };
+            n_untouched += 1;
+            // What was put before a record in its line is rejected with the place of the line, not of the record.
+            let is_lost = !names.iter().any(|known| known.trim_start_matches("task-") == name);
+            rejected += usize::from(is_lost && rejects.contains(&(moved as u64)));
+            if is_lost {
+                lost.push(format!("{i} {name} of {}", log.name));
+                if let Some(kept) = std::env::var_os("TRAJPRESS_KEEP") {
+                    fs::copy(&input, Path::new(&kept).join(format!("{i}-{}", log.name))).unwrap();
+                }
+            }
+        }
     }
-    let sound = mutants.join("zz-sound.json");
-    fs::copy(&logs[0], &sound).unwrap();
-    let start = Instant::now();
-    let output = program().arg("ingest").arg(&mutants).arg("--out").arg(place.at("data")).output().unwrap();
-    let told = stderr(&output);
-    assert!(output.status.code().is_some_and(|code| code <= 1) && !told.contains("panicked"), "{told}");
-    let report: serde_json::Value =
-        serde_json::from_slice(&fs::read(place.at("data/ingest.json")).unwrap()).unwrap();
-    assert_eq!(report["files"], n as u64 + 1);
     println!(
-        "mutants: {n} in {:?}: {} trajectories, {} rejects",
-        start.elapsed(),
-        report["trajectories"],
-        report["rejects"]
+        "mutants: {n}, of whose untouched {n_untouched} records {} are lost ({rejected} as rejects); the longest took {longest:?}; peak memory {:.0} MB",
+        lost.len(),
+        own_peak()
     );
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+/// What this process had of memory at most, in MB.
+fn own_peak() -> f64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+}
+
+/// What was done to a text: what it was done to, and by how many bytes longer that became.
+type Edit = (Range<usize>, isize);
+
+/// Where a range is after edits; none if one of them touched it.
+fn moved(range: &Range<usize>, edits: &[Edit]) -> Option<usize> {
+    let mut start = range.start as isize;
+    for (edit, growth) in edits {
+        // What is put in between two bytes touches neither.
+        let is_touched = match edit.is_empty() {
+            true => range.start < edit.start && edit.start < range.end,
+            false => edit.start < range.end && range.start < edit.end,
+        };
+        if is_touched {
+            return None;
+        }
+        if edit.end <= range.start {
+            start += growth;
+        }
+    }
+    Some(start as usize)
 }
 
 /// Cuts, flips, repeats, swaps or inserts.
-fn mutate(bytes: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
+fn mutate(bytes: &mut Vec<u8>, rng: &mut ChaCha8Rng) -> Vec<Edit> {
     let at = rng.random_range(0..bytes.len().max(1));
     match rng.random_range(0..6) {
-        0 => bytes.truncate(at),
-        1 => bytes[at] ^= 1 << rng.random_range(0..8),
+        0 => {
+            let end = bytes.len();
+            bytes.truncate(at);
+            vec![(at..end, 0)]
+        }
+        1 => {
+            bytes[at] ^= 1 << rng.random_range(0..8);
+            vec![(at..at + 1, 0)]
+        }
         2 => {
             let end = (at + rng.random_range(1..400)).min(bytes.len());
             let piece = bytes[at..end].to_vec();
             bytes.splice(at..at, piece);
+            vec![(at..at, (end - at) as isize)]
         }
         3 => {
             let end = (at + rng.random_range(1..4000)).min(bytes.len());
             bytes.drain(at..end);
+            vec![(at..end, at as isize - end as isize)]
         }
         4 => {
-            let piece: &[u8] = [&b"\xef\xbb\xbf"[..], b"{", b"\n\n", b"\0", b"]}", b"1e999", b"\"\\ud800\""]
-                [rng.random_range(0..7)];
+            let piece: &[u8] = [
+                &b"\xef\xbb\xbf"[..],
+                b"{",
+                b"[",
+                b"}",
+                b"\"",
+                b"\n\n",
+                b"\0",
+                b"]}",
+                b"1e999",
+                b"\"\\ud800\"",
+            ][rng.random_range(0..10)];
+            // Also at the very beginning, which tells the format.
+            let at = if rng.random_bool(0.2) { 0 } else { at };
             bytes.splice(at..at, piece.iter().copied());
+            vec![(at..at, piece.len() as isize)]
         }
-        _ => (0..20).for_each(|_| {
-            let at = rng.random_range(0..bytes.len());
-            bytes[at] = rng.random();
-        }),
+        _ => (0..20)
+            .map(|_| {
+                let at = rng.random_range(0..bytes.len());
+                bytes[at] = rng.random();
+                (at..at + 1, 0)
+            })
+            .collect(),
     }
 }
 

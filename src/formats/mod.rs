@@ -26,7 +26,9 @@ mod tau_bench;
 
 use reading::draft::Losses;
 use reading::fields;
+use reading::list::{self, Items};
 use reading::repair;
+use reading::scan::{Scanned, scan};
 use reading::shape::Shape;
 
 /// A reader in the catalogue.
@@ -42,6 +44,9 @@ pub struct Entry {
 pub(crate) enum Reading {
     /// Each JSON value (a document, or a line) is one or several runs.
     Values(fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>),
+    /// A document is a list of runs under the key `list`, and what they share; `first` is the key of the most of that. What
+    /// is opened is the document with an empty list.
+    Document { list: &'static str, first: &'static str, open: fn(&[u8]) -> anyhow::Result<Box<dyn Runs>> },
     /// All values of a file are one run. Copies of a session share the origin that the head of the file has;
     /// the second argument says that the head is all of the file.
     Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
@@ -53,6 +58,21 @@ pub(crate) enum Origin {
     None,
     /// A longer head is needed to tell.
     More,
+}
+
+/// Reads the runs of a document.
+pub(crate) trait Runs {
+    fn run(&self, bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()>;
+}
+
+/// Where in a document the items begin of the list under a key.
+pub(crate) fn list_start(text: &[u8], key: &str) -> Option<usize> {
+    let quoted = format!("\"{key}\"");
+    memchr::memmem::find_iter(text, quoted.as_bytes()).find_map(|at| {
+        let rest = text[at + quoted.len()..].trim_ascii_start().strip_prefix(b":")?;
+        let items = rest.trim_ascii_start().strip_prefix(b"[")?;
+        Some(text.len() - items.len())
+    })
 }
 
 /// Reads the values of one file into one run.
@@ -146,6 +166,8 @@ impl Source {
 /// Where a reader puts what it has read.
 pub(crate) struct Sink<'a> {
     pub(crate) source: &'a Source,
+    /// The number of the value that is read, where it is an item of a list.
+    pub(crate) index: Option<usize>,
     pub(crate) trajectories: Vec<Trajectory>,
     pub(crate) losses: Losses,
     /// Parts of a value that could not be read while the rest could: offset in the value, reason.
@@ -154,7 +176,7 @@ pub(crate) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     pub(crate) fn new(source: &'a Source) -> Self {
-        Sink { source, trajectories: Vec::new(), losses: Losses::default(), rejects: Vec::new() }
+        Sink { source, index: None, trajectories: Vec::new(), losses: Losses::default(), rejects: Vec::new() }
     }
 }
 
@@ -169,8 +191,9 @@ pub(crate) fn read_repaired(
     let Err(first) = read(bytes, sink) else {
         return;
     };
-    let start = repair::n_nul(bytes);
-    let bytes = repair::without_nul(bytes);
+    let start = repair::padding(bytes);
+    let has_nul = bytes[..start].contains(&0);
+    let bytes = repair::without_padding(bytes);
     if bytes.is_empty() {
         sink.rejects.push((0, format!("NUL bytes ({start}) and nothing else")));
         return;
@@ -178,7 +201,7 @@ pub(crate) fn read_repaired(
     let repaired = repair::repair(bytes);
     let text = repaired.as_ref().map_or(bytes, |(text, _)| text.as_slice());
     let note = |sink: &mut Sink<'_>| {
-        if start > 0 {
+        if has_nul {
             sink.losses.add("NUL bytes before a value left out");
         }
         if let Some((_, repairs)) = &repaired {
@@ -253,7 +276,7 @@ fn read_leniently<T>(
     Some(value)
 }
 
-/// Reads an item of a list of runs; `offset` says where it stands, should it be a reject.
+/// Reads an item of a list in a value; `offset` says where it stands, should it be a reject.
 pub(crate) fn read_item<T: DeserializeOwned>(
     item: &RawValue,
     offset: usize,
@@ -286,6 +309,8 @@ fn reason(error: &anyhow::Error) -> String {
 pub(crate) enum Layout {
     /// One value a line.
     Lines,
+    /// A list of values.
+    Items,
     /// One value, or several, over any number of lines.
     Document,
 }
@@ -311,11 +336,6 @@ const LINES_LOOKED_AT: usize = 20;
 /// How much of a file is looked through for the first line with a value, where it does not begin with one.
 const NOISE_LOOKED_THROUGH: usize = 4 << 20;
 
-/// The bytes after a byte order mark.
-pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
-}
-
 /// Tells the format of a file by its first bytes; `whole` says that they are all of it.
 pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     if head.is_empty() {
@@ -330,20 +350,25 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
             || memchr::memmem::find(head, b"samples/").is_some();
         return if eval { Detected::NotRead("inspect-eval") } else { Detected::Bad("a zip archive") };
     }
-    let head = without_mark(head);
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Detected::Bad("UTF-16 text\nhint: convert it to UTF-8");
     }
-    let lines = telling_lines(head);
-    let Some(first) = lines.first() else {
+    let start = repair::padding(head);
+    if start == head.len() {
         let has_nul = memchr::memchr(0, head).is_some();
-        return Detected::Bad(if has_nul { "NUL bytes and nothing else" } else { "nothing but white space" });
-    };
-    let is_text = !is_json(first);
-    let layout = match layout(&lines, head.len(), whole) {
+        return match whole {
+            false => Detected::More,
+            true if has_nul => Detected::Bad("NUL bytes and nothing else"),
+            true => Detected::Bad("nothing but white space"),
+        };
+    }
+    let head = &head[start..];
+    let lines = Beginning::of(head, whole);
+    let is_text = !is_json(head);
+    let layout = match layout(&lines, head, whole) {
         Some(Layout::Lines) => Layout::Lines,
-        Some(Layout::Document) if is_text => return no_json(head),
-        Some(Layout::Document) => Layout::Document,
+        Some(_) if is_text => return text_before_items(head, whole),
+        Some(layout) => layout,
         None if is_text => match no_json(head) {
             Detected::NoLog(_) => return Detected::More,
             known => return known,
@@ -351,19 +376,23 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
         None => return Detected::More,
     };
     let mut shape = Shape::default();
-    match layout {
-        Layout::Document => {
-            shape.add(head, head.len() - head.trim_ascii_start().len());
+    let is_sure = match layout {
+        Layout::Document | Layout::Items => {
+            shape.add(head, 0);
+            shape.complete
         }
         Layout::Lines => {
-            for line in &lines {
-                if is_json(line) {
-                    shape.add(line, 0);
-                }
+            for line in lines.all().filter(|line| is_json(line)) {
+                shape.add(line, 0);
             }
+            lines.whole.iter().any(|line| is_object(line))
         }
+    };
+    if may_be_items(layout, head)
+        && let Some(found) = by_keys(head).or_else(|| by_items(head, whole))
+    {
+        return found;
     }
-    let is_first_complete = if layout == Layout::Lines { lines.len() > 1 } else { shape.complete };
     match by_shape(&shape, head, layout) {
         // A text with some JSON in it, as logs of servers have.
         Detected::NoLog(what) if is_text && (whole || head.len() >= NOISE_LOOKED_THROUGH) => {
@@ -372,16 +401,82 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
         Detected::NoLog(_) if whole && !shape.complete => Detected::Bad("broken or cut-off JSON"),
         Detected::NoLog(_) if !whole => Detected::More,
         // What tells other formats from a plain chat may come after the messages.
-        Detected::Log(entry, _) if !whole && !is_first_complete && entry.name == "openai-chat" => {
-            Detected::More
-        }
+        Detected::Log(entry, _) if !whole && !is_sure && entry.name == "openai-chat" => Detected::More,
         other => other,
+    }
+}
+
+/// Whether the values of a file may stand in a list.
+fn may_be_items(layout: Layout, head: &[u8]) -> bool {
+    let is_list = head.first() == Some(&b'[');
+    match layout {
+        Layout::Document => is_list || is_broken(head),
+        _ => is_list && is_value(head.split(|b| *b == b'\n').next().unwrap_or(head)),
+    }
+}
+
+fn is_broken(head: &[u8]) -> bool {
+    matches!(scan(head, 0), Scanned::Broken(_))
+}
+
+/// The format of a document that is broken before its list of runs begins, told by its keys alone.
+fn by_keys(head: &[u8]) -> Option<Detected> {
+    let is_it = |entry: &&Entry| match entry.reading {
+        Reading::Document { list, first, .. } => {
+            let first = format!("\"{first}\"");
+            list_start(head, list).is_some() && memchr::memmem::find(head, first.as_bytes()).is_some()
+        }
+        _ => false,
+    };
+    let entry = ALL.iter().find(is_it)?;
+    (head[0] == b'{').then_some(Detected::Log(entry, Layout::Document))
+}
+
+/// The format of a list of values, told by the first ones; none if it is no list of runs.
+fn by_items(head: &[u8], whole: bool) -> Option<Detected> {
+    let mut shape = Shape::default();
+    let items = Items::new(Box::new(std::io::Cursor::new(head.to_vec())), u64::MAX);
+    let mut is_sure = whole;
+    for piece in items.take(LINES_LOOKED_AT) {
+        if let list::Content::Item(bytes) = piece.content {
+            shape.add(&bytes, 0);
+            is_sure = true;
+        }
+    }
+    if !is_sure {
+        // The first one may be longer than the head; a list of lists is none of values.
+        let first = head.strip_prefix(b"[").map(<[u8]>::trim_ascii_start)?.first();
+        return first.is_none_or(|b| *b == b'{').then_some(Detected::More);
+    }
+    match by_shape(&shape, head, Layout::Items) {
+        Detected::Log(entry, Layout::Items) => Some(Detected::Log(entry, Layout::Items)),
+        _ => None,
+    }
+}
+
+/// A list whose beginning is damaged: text comes before the first whole item, in the same line.
+fn text_before_items(head: &[u8], whole: bool) -> Detected {
+    match no_json(head) {
+        Detected::NoLog(what) => {
+            let line = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
+            match memchr::memmem::find(line, b"{\"").and_then(|_| by_items(line, whole)) {
+                Some(log @ Detected::Log(..)) => log,
+                _ => Detected::NoLog(what),
+            }
+        }
+        known => known,
     }
 }
 
 /// How a file is cut into values, when its format is given; none if a longer head is needed to tell.
 pub(crate) fn layout_of(head: &[u8], whole: bool) -> Option<Layout> {
-    layout(&telling_lines(without_mark(head)), head.len(), whole)
+    let head = &head[repair::padding(head)..];
+    let layout = layout(&Beginning::of(head, whole), head, whole)?;
+    match may_be_items(layout, head).then(|| by_items(head, whole)).flatten() {
+        Some(Detected::More) => None,
+        Some(_) => Some(Layout::Items),
+        None => Some(layout),
+    }
 }
 
 fn is_json(line: &[u8]) -> bool {
@@ -390,59 +485,89 @@ fn is_json(line: &[u8]) -> bool {
 
 /// Whether a line begins with a whole object or list.
 fn is_value(line: &[u8]) -> bool {
-    is_json(line) && repair::value_end(line, 0).is_some()
+    is_json(line) && matches!(scan(line, 0), Scanned::Ended(_))
 }
 
+/// Whether a line begins with a whole object.
 fn is_object(line: &[u8]) -> bool {
     line.starts_with(b"{\"") && is_value(line)
 }
 
-/// Whether a file that begins so may have a value a line: `{` and `[1, 2` over many lines are documents.
-fn may_be_line(first: &[u8]) -> bool {
-    first.starts_with(b"{\"") || !is_json(first)
+/// Whether a line is part of a value that goes over several.
+fn is_part(line: &[u8]) -> bool {
+    matches!(line.last(), Some(b',' | b'[' | b'{' | b':'))
+        || matches!(line.first(), Some(b',' | b']' | b'}' | b'"'))
 }
 
-/// The lines that a file is told by: its first ones, and where these are all broken, or text of no known
+/// The lines by which a file is told: its first ones, and where these are all broken, or text of no known
 /// kind, those from the first object on.
-fn telling_lines(head: &[u8]) -> Vec<&[u8]> {
-    // Blocks that a file system lost are lines of NULs, or stand before a line.
-    let trimmed = |line| repair::without_nul(<[u8]>::trim_ascii(line));
-    let mut rest = head.split(|b| *b == b'\n').map(trimmed).filter(|l| !l.is_empty());
-    let mut lines: Vec<&[u8]> = rest.by_ref().take(LINES_LOOKED_AT + 1).collect();
-    if lines
-        .first()
-        .is_some_and(|l| may_be_line(l) && (is_json(l) || matches!(no_json(head), Detected::NoLog(_))))
-        && !lines.iter().any(|l| is_object(l))
-    {
-        lines.extend(rest.by_ref().find(|l| is_object(l)));
-        lines.extend(rest.take(LINES_LOOKED_AT));
-    }
-    lines
+struct Beginning<'a> {
+    /// Those that end in the head.
+    whole: Vec<&'a [u8]>,
+    /// The one in which the head ends, if it is looked at.
+    cut: Option<&'a [u8]>,
 }
 
-/// One value a line, if the first line is a whole value and more follows, or a later line is an object; none if
-/// a head longer than `length` is needed to tell.
-fn layout(lines: &[&[u8]], length: usize, whole: bool) -> Option<Layout> {
-    let Some(first) = lines.first() else {
-        return Some(Layout::Lines);
+impl<'a> Beginning<'a> {
+    fn of(head: &'a [u8], is_all: bool) -> Self {
+        let end = if is_all { head.len() } else { memchr::memrchr(b'\n', head).map_or(0, |at| at + 1) };
+        let (head, cut) = head.split_at(end);
+        // Blocks that a file system lost are lines of NULs, or stand before a line.
+        let mut rest = head.split(|b| *b == b'\n').map(repair::without_padding).filter(|l| !l.is_empty());
+        let mut whole: Vec<&[u8]> = rest.by_ref().take(LINES_LOOKED_AT + 1).collect();
+        let may_come =
+            whole.first().is_some_and(|l| is_json(l) || matches!(no_json(head), Detected::NoLog(_)));
+        if may_come && !whole.iter().any(|l| is_object(l)) {
+            whole.extend(rest.by_ref().find(|l| is_object(l)));
+            whole.extend(rest.take(LINES_LOOKED_AT));
+        }
+        let cut = repair::without_padding(cut);
+        Beginning { cut: (whole.len() <= LINES_LOOKED_AT && !cut.is_empty()).then_some(cut), whole }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.whole.iter().copied().chain(self.cut)
+    }
+}
+
+/// One value a line, if the first line is a whole value and more follows, or if the first value is broken and more
+/// lines are objects than parts of a larger value; none if a longer head is needed to tell.
+fn layout(lines: &Beginning<'_>, head: &[u8], is_all: bool) -> Option<Layout> {
+    let Some((first, others)) = lines.whole.split_first() else {
+        return match lines.cut {
+            // One line longer than the head: as a document it would be held whole, as a line too.
+            Some([b'{', ..]) => Some(Layout::Lines),
+            Some([b'[', ..]) => Some(Layout::Document),
+            Some(_) if head.len() < NOISE_LOOKED_THROUGH => None,
+            Some(_) => Some(Layout::Document),
+            None => Some(Layout::Lines),
+        };
     };
     if is_value(first) {
-        let ends = repair::value_end(first, 0) == Some(first.len());
-        let is_lines = lines.len() > 1 || !ends || first[0] == b'{';
+        let ends = scan(first, 0) == Scanned::Ended(first.len());
+        let is_lines = lines.all().count() > 1 || !ends || first[0] == b'{';
         return Some(if is_lines { Layout::Lines } else { Layout::Document });
     }
-    // A pretty-printed array may hold an object a line, and then ends in commas.
-    let may_be_lines =
-        may_be_line(first) && !(is_json(first) && lines.iter().skip(1).any(|l| l.ends_with(b",")));
-    if may_be_lines && lines.iter().skip(1).any(|l| is_object(l)) {
-        return Some(Layout::Lines);
+    let n_objects = others.iter().filter(|l| is_object(l)).count();
+    let may_come = !is_all && head.len() < NOISE_LOOKED_THROUGH;
+    if !is_json(first) {
+        return match n_objects {
+            0 if may_come => None,
+            0 => Some(Layout::Document),
+            _ => Some(Layout::Lines),
+        };
     }
-    if !whole && lines.len() == 1 && first[0] == b'{' {
-        // One line longer than the head: as a document it would be held whole, as a line too.
-        return Some(Layout::Lines);
+    let n_alone = others.iter().filter(|l| is_object(l) && l.ends_with(b"}")).count();
+    let n_parts = others.iter().filter(|l| is_part(l)).count();
+    match scan(head, 0) {
+        Scanned::Ended(_) => Some(Layout::Document),
+        _ if n_alone > n_parts => Some(Layout::Lines),
+        Scanned::Open if n_parts > 0 || is_all || first[0] == b'[' => Some(Layout::Document),
+        // The value may yet turn out to be broken.
+        Scanned::Open => None,
+        Scanned::Broken(_) if n_parts == 0 && may_come => None,
+        Scanned::Broken(_) => Some(Layout::Document),
     }
-    let may_come = may_be_lines && !whole && length < NOISE_LOOKED_THROUGH;
-    (!may_come).then_some(Layout::Document)
 }
 
 fn no_json(head: &[u8]) -> Detected {
@@ -502,7 +627,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     let claude_line = s.has_all(&["sessionId", "uuid", "type"]) && s.has_any(&["message", "data", "subtype"]);
     let claude_meta = ["type=file-history-snapshot", "type=queue-operation"];
     if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
-        return reader("claude-code", Layout::Lines);
+        return reader("claude-code", if layout == Layout::Items { layout } else { Layout::Lines });
     }
     if s.has_all(&["type=system", "session_id"]) {
         return NotRead("claude-stream");
@@ -524,7 +649,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     if has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
         return reader("tau2-bench", Layout::Document);
     }
-    if s.has_all(&["[].traj", "[].reward"]) || s.has_all(&["traj", "reward", "task_id"]) {
+    if s.has_all(&["traj", "reward"]) && (layout == Layout::Items || has("task_id")) {
         return reader("tau-bench", layout);
     }
     if s.has_all(&["mistake_step", "history"]) || s.has_all(&["question_ID", "history"]) {
@@ -568,7 +693,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     {
         return NotRead("openhands-completion");
     }
-    if s.has_any(&["messages[].role", "[].messages[].role"]) {
+    if has("messages[].role") {
         return reader("openai-chat", layout);
     }
     if has("object=response") || lists_items(s) {
@@ -645,7 +770,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
 /// Whether messages without roles, or items of the Responses API, stand in a list where a run may have them.
 fn lists_items(s: &Shape) -> bool {
     const TYPES: [&str; 6] = ["message", "function_call", "function_call_output", "reasoning", "human", "ai"];
-    let lists = ["messages[]", "[]", "input[]", "output[]", "[].messages[]", "[].input[]", "[].output[]"];
+    let lists = ["messages[]", "[]", "input[]", "output[]"];
     let holds = |list: &&str| TYPES.iter().any(|t| has_type(s, list, t));
     lists.iter().any(holds) || s.has_all(&["input[].role", "input[].content"])
 }
@@ -674,7 +799,7 @@ mod tests {
         let chat = r#"{"messages":[{"role":"user","content":"x"}]}"#;
         assert_eq!(name(chat), "openai-chat Lines");
         assert_eq!(name(&format!("{chat}\n{chat}\n")), "openai-chat Lines");
-        assert_eq!(name(&format!("[{chat}]")), "openai-chat Document");
+        assert_eq!(name(&format!("[{chat}]")), "openai-chat Items");
         assert_eq!(
             name("{\n \"messages\": [\n  {\"role\": \"user\", \"content\": \"x\"}\n ]\n}"),
             "openai-chat Document"
@@ -734,6 +859,75 @@ mod tests {
         let items = "  1,\n".repeat(30);
         let document = format!("{{\"simulations\": [],\n\"info\": [\n{items}{{\"a\": 1}}\n]}}\n");
         assert_eq!(name(&document), "tau2-bench Document");
+    }
+
+    #[test]
+    fn what_stands_before_the_first_record_tells_nothing() {
+        let chat = r#"{"messages":[{"role":"user","content":"x"}]}"#;
+        let lines = format!("{chat}\n{chat}\n");
+        for padding in ["\n", "\r\n", " ", "\0", "\u{feff}"] {
+            let padding = padding.repeat(70_000);
+            assert!(matches!(detect(padding.as_bytes(), false), Detected::More));
+            assert_eq!(name(&format!("{padding}{lines}")), "openai-chat Lines");
+        }
+        // No value goes on like that: what tells is the other lines.
+        for stray in ["{\n", "{", "[\n", "[", "[{\n", "{\"\n", "}\n", ",\n", "\"\n", "{\"a\":1,\n"] {
+            assert_eq!(name(&format!("{stray}{lines}{lines}")), "openai-chat Lines", "{stray}");
+        }
+        for stray in ["{", "x", ",", "\"", "[{\"cut"] {
+            assert_eq!(name(&format!("{stray}{chat},{chat}]")), "openai-chat Items", "{stray}");
+        }
+        assert_eq!(name(&format!("# Title\n```\n[{chat},{chat}]\n```\n")), "no log: text without JSON");
+    }
+
+    #[test]
+    fn a_record_that_is_cut_by_the_head_tells_nothing() {
+        // All commas: wherever the head ends, its last line seems to be part of a larger value.
+        let commas = ",".repeat(500);
+        let run = format!(r#"{{"messages":[{{"role":"user","content":"{commas}"}}],"annotations":{{}}}}"#);
+        let text = format!("{}\n{run}\n{run}\n", &run[..300]);
+        for end in 1..text.len() {
+            match detect(&text.as_bytes()[..end], false) {
+                Detected::More => assert!(end < 310 + run.len(), "{end}"),
+                Detected::Log(entry, Layout::Lines) => assert_eq!(entry.name, "annotated", "{end}"),
+                _ => panic!("{end}"),
+            }
+        }
+        let text = format!("[{run},\n{run}]");
+        for end in 1..text.len() {
+            match detect(&text.as_bytes()[..end], false) {
+                Detected::More => assert!(end < 1 + run.len(), "{end}"),
+                Detected::Log(entry, Layout::Items) => assert_eq!(entry.name, "annotated", "{end}"),
+                _ => panic!("{end}"),
+            }
+        }
+        // A document over many lines is one, also where each message has its line.
+        let text = format!(
+            "{{\"messages\": [\n{}{{\"role\":\"user\",\"content\":\"x\"}}\n]}}\n",
+            "{\"role\":\"user\",\"content\":\"x\"},\n".repeat(9)
+        );
+        assert_eq!(name(&text), "openai-chat Document");
+    }
+
+    #[test]
+    fn lists_of_runs_are_told_by_their_items() {
+        let run = |rest: &str| format!(r#"{{"messages":[{{"role":"user","content":"x"}}]{rest}}}"#);
+        for (item, told) in [
+            (run(""), "openai-chat Items"),
+            (run(r#","annotations":{}"#), "annotated Items"),
+            (run(r#","info":{"exit_status":"x"}"#), "mini-swe-agent Items"),
+            (r#"{"traj":[],"reward":1}"#.to_owned(), "tau-bench Items"),
+            (r#"{"history":[{"role":"user","agent":"a"}]}"#.to_owned(), "sweagent Items"),
+            (r#"{"sessionId":"s","uuid":"u","type":"user","message":{}}"#.to_owned(), "claude-code Items"),
+            (r#"{"role":"user","content":"x"}"#.to_owned(), "openai-chat Document"),
+            (r#"{"convo_id":1}"#.to_owned(), "not read: abcd"),
+        ] {
+            assert_eq!(name(&format!("[{item}]")), told);
+            assert_eq!(name(&format!("[\n  {item},\n  {item}\n]\n")), told);
+        }
+        let whole = run("");
+        assert_eq!(name(&format!("[{whole},{}", &whole[..20])), "openai-chat Items");
+        assert_eq!(name(&format!("[{whole}]\n[{whole}]\n")), "openai-chat Items");
     }
 
     #[test]

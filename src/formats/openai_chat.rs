@@ -1,5 +1,4 @@
-//! Chats in the OpenAI style: `{messages, tools?}` a line or a file, a list of those, or a bare list of
-//! messages. Requests and responses of the Responses API: `{instructions?, input, output}`.
+//! Chats in the OpenAI style: `{messages, tools?}` a line, an item or a file, or a bare list of messages. Requests and responses of the Responses API: `{instructions?, input, output}`.
 //!
 //! What other keys of a run are called varies from log to log; the usual names of id, model, reward and outcome are
 //! looked for.
@@ -63,35 +62,17 @@ impl<'de> Deserialize<'de> for Items {
 }
 
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
-    let start = bytes.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
-    if bytes.get(start) != Some(&b'[') {
-        finish(serde_json::from_slice(bytes)?, None, sink);
-        return Ok(());
-    }
-    // A list: of messages, or of runs.
-    let first =
-        bytes[start + 1..].iter().position(|b| !b.is_ascii_whitespace()).map_or(start, |i| start + 1 + i);
-    let mut shape = super::Shape::default();
-    shape.add(bytes, first);
-    if shape.has_any(&["messages", "input", "output"]) && !shape.has_any(&["role", "type"]) {
-        for (i, part) in list_items(bytes)?.into_iter().enumerate() {
-            let offset = part.get().as_ptr() as usize - bytes.as_ptr() as usize;
-            super::read_item(part, offset, sink, |run, sink| finish(run, Some(i), sink));
-        }
-        return Ok(());
-    }
-    let run = Run { messages: Some(serde_json::from_slice(bytes)?), ..Run::default() };
-    finish(run, None, sink);
+    let is_list = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
+    let run = match is_list {
+        true => Run { messages: Some(serde_json::from_slice(bytes)?), ..Run::default() },
+        false => serde_json::from_slice(bytes)?,
+    };
+    finish(run, sink);
     Ok(())
 }
 
-/// The items of a list, unread.
-pub(super) fn list_items(bytes: &[u8]) -> anyhow::Result<Vec<&RawValue>> {
-    Ok(serde_json::from_slice(bytes)?)
-}
-
 /// Turns a run into a trajectory.
-pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
+pub(super) fn finish(run: Run, sink: &mut Sink<'_>) {
     let mut draft = Draft::new();
     if let Some(tools) = run.tools
         && !matches!(tools.get(), "[]" | "\"\"")
@@ -115,7 +96,7 @@ pub(super) fn finish(run: Run, index: Option<usize>, sink: &mut Sink<'_>) {
     messages.extend(output);
     chat::read_all(messages, &mut draft);
     let name = |n: Option<Name>| n.map(|n| n.0).filter(|n| !n.is_empty());
-    let by_place = || index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
+    let by_place = || sink.index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
     let logged = name(run.task_id).or(name(run.id));
     let is_named_by_file = logged.is_none();
     let task = logged.unwrap_or_else(by_place);
@@ -203,11 +184,12 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_runs_and_of_messages() {
-        let (t, _) = runs(
-            r#"[{"messages":[{"role":"user","content":"a"}]},{"messages":[{"role":"user","content":"b"}]}]"#,
-        );
-        assert_eq!(t.iter().map(|t| t.task_id.clone().unwrap()).collect::<Vec<_>>(), ["chat-0", "chat-1"]);
+    fn items_and_lists_of_messages() {
+        let source = Source::test("d/chat.jsonl", "openai-chat");
+        let mut sink = Sink::new(&source);
+        sink.index = Some(1);
+        read(br#"{"messages":[{"role":"user","content":"b"}]}"#, &mut sink).unwrap();
+        assert_eq!(sink.trajectories[0].task_id.as_deref(), Some("chat-1"));
         let (t, _) = runs(r#"[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]"#);
         assert_eq!(outline(&t[0]), ["0 message a", "1 message b"]);
     }

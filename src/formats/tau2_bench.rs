@@ -6,25 +6,29 @@
 
 use std::collections::HashMap;
 
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::reading::content::ToolCalls;
-use super::reading::fields::RawItems;
 use super::reading::names::Name;
 use super::reading::scalar::Scalar;
 use super::reading::usage::LoggedUsage;
 use super::reading::{Content, Draft, List, record};
-use super::{Entry, Reading, Sink};
+use super::{Entry, Reading, Runs, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "tau2-bench", summary: "tau2-bench result files", reading: Reading::Values(read) };
+pub(super) const ENTRY: Entry = Entry {
+    name: "tau2-bench",
+    summary: "tau2-bench result files",
+    reading: Reading::Document { list: "simulations", first: "info", open },
+};
 
 record! {
     struct File in "tau2" {
         info: Info = "info",
         tasks: List<Task> = "tasks",
-        simulations: RawItems = "simulations",
+        /// Read one by one.
+        simulations: IgnoredAny = "simulations",
     }
 
     struct Info in "tau2.info" {
@@ -73,16 +77,24 @@ record! {
     }
 }
 
-fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
+/// What the simulations share.
+struct Shared {
+    info: Info,
+    tickets: HashMap<String, String>,
+}
+
+fn open(bytes: &[u8]) -> anyhow::Result<Box<dyn Runs>> {
     let file: File = serde_json::from_slice(bytes)?;
-    let info = file.info.unwrap_or_default();
-    let tickets: HashMap<String, String> =
-        file.tasks.unwrap_or_default().0.into_iter().filter_map(|t| Some((t.id?.0, t.ticket?))).collect();
-    for (address, simulation) in file.simulations.map_or_else(Vec::new, |s| s.0) {
-        let offset = address - bytes.as_ptr() as usize;
-        super::read_item(&simulation, offset, sink, |run, sink| finish(run, &info, &tickets, sink));
+    let tasks = file.tasks.unwrap_or_default().0;
+    let tickets = tasks.into_iter().filter_map(|t| Some((t.id?.0, t.ticket?))).collect();
+    Ok(Box::new(Shared { info: file.info.unwrap_or_default(), tickets }))
+}
+
+impl Runs for Shared {
+    fn run(&self, bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
+        finish(serde_json::from_slice(bytes)?, &self.info, &self.tickets, sink);
+        Ok(())
     }
-    Ok(())
 }
 
 fn finish(simulation: Simulation, info: &Info, tickets: &HashMap<String, String>, sink: &mut Sink<'_>) {
@@ -189,39 +201,38 @@ mod tests {
 
     #[test]
     fn a_simulation_without_messages_is_no_run() {
-        let json = r#"{"info":{"environment_info":{"policy":"P"}},"tasks":[{"id":"t","ticket":"T"}],"simulations":[
-            {"task_id":"t","messages":[{"role":"assistant","content":"Hi!"}]},
-            {"task_id":"u","messages":"none"},{"task_id":"t","messages":[]},17]}"#;
+        let shared =
+            open(br#"{"info":{"environment_info":{"policy":"P"}},"tasks":[{"id":"t","ticket":"T"}],"simulations":[]}"#)
+                .unwrap();
         let source = Source::test("x.json", "tau2-bench");
         let mut sink = Sink::new(&source);
-        read(json.as_bytes(), &mut sink).unwrap();
+        for run in [
+            r#"{"task_id":"t","messages":[{"role":"assistant","content":"Hi!"}]}"#,
+            r#"{"task_id":"u","messages":"none"}"#,
+            r#"{"task_id":"t","messages":[]}"#,
+        ] {
+            super::super::read_repaired(run.as_bytes(), &mut sink, |run, sink| shared.run(run, sink));
+        }
         assert_eq!(sink.trajectories.len(), 1);
+        assert_eq!(sink.trajectories[0].steps[1].text, "T");
         assert_eq!(sink.losses.0[super::super::reading::draft::EMPTY_RUN], 2);
-        let offsets: Vec<usize> = sink.rejects.iter().map(|r| r.0).collect();
-        let at = |text: &str| json.find(text).unwrap();
-        assert_eq!(offsets, [at(r#"{"task_id":"u""#), at("17]}")]);
-        // The same where a field of the file itself is odd.
-        let odd = json.replacen(r#""tasks":["#, r#""odd":1,"tasks":[7,"#, 1);
-        let mut sink = Sink::new(&source);
-        super::super::read_repaired(odd.as_bytes(), &mut sink, read);
-        assert_eq!(sink.trajectories.len(), 1);
-        assert_eq!(sink.rejects.iter().map(|r| r.0).collect::<Vec<_>>(), [odd.find("17]}").unwrap()]);
+        assert_eq!(sink.rejects.len(), 1);
     }
 
     #[test]
     fn the_users_tools_are_not_seen_by_the_agent() {
-        let json = r#"{"info":{"agent_info":{"implementation":"llm_agent","llm":"m"},"environment_info":{"domain_name":"telecom","policy":"P","tool_defs":null}},
-            "tasks":[{"id":"t","ticket":"unused"}],
-            "simulations":[{"task_id":"t","trial":0,"termination_reason":"user_stop","reward_info":{"reward":0.0},"messages":[
+        let shared = open(br#"{"info":{"agent_info":{"implementation":"llm_agent","llm":"m"},"environment_info":{"domain_name":"telecom","policy":"P","tool_defs":null}},
+            "tasks":[{"id":"t","ticket":"unused"}]}"#).unwrap();
+        let json = r#"{"task_id":"t","trial":0,"termination_reason":"user_stop","reward_info":{"reward":0.0},"messages":[
               {"role":"assistant","content":"Hi!","tool_calls":null},
               {"role":"user","content":null,"tool_calls":[{"id":"u","name":"reboot","arguments":{},"requestor":"user"}]},
               {"role":"tool","id":"u","content":"ok","requestor":"user","error":false},
               {"role":"user","content":"No signal."},
               {"role":"assistant","content":null,"tool_calls":[{"id":"a","name":"look","arguments":{"line":"L1"},"requestor":"assistant"}],"raw_data":{"big":1}},
-              {"role":"tool","id":"a","content":"err","requestor":"assistant","error":true}]}]}"#;
+              {"role":"tool","id":"a","content":"err","requestor":"assistant","error":true}]}"#;
         let source = Source::test("x.json", "tau2-bench");
         let mut sink = Sink::new(&source);
-        read(json.as_bytes(), &mut sink).unwrap();
+        shared.run(json.as_bytes(), &mut sink).unwrap();
         let t = &sink.trajectories[0];
         let outline: Vec<String> =
             t.steps.iter().map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text)).collect();

@@ -1,9 +1,8 @@
-//! tau-bench results: a list of runs `{task_id, reward, info, traj, trial}`.
+//! tau-bench results: runs `{task_id, reward, info, traj, trial}`.
 //!
 //! The policy is the system message of `traj`. The domain is not logged; it is told by the policy's
 //! heading. Runs of the same task differ by what was said in them, so trials need no mark.
 
-use super::openai_chat;
 use super::reading::chat::{self, Message};
 use super::reading::names::Name;
 use super::reading::scalar::Scalar;
@@ -24,14 +23,7 @@ record! {
 }
 
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
-    if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{') {
-        finish(serde_json::from_slice(bytes)?, sink);
-        return Ok(());
-    }
-    for part in openai_chat::list_items(bytes)? {
-        let offset = part.get().as_ptr() as usize - bytes.as_ptr() as usize;
-        super::read_item(part, offset, sink, finish);
-    }
+    finish(serde_json::from_slice(bytes)?, sink);
     Ok(())
 }
 
@@ -70,12 +62,11 @@ mod tests {
 
     #[test]
     fn runs_with_reward_and_domain() {
-        let json = r####"[{"task_id":3,"reward":1.0,"info":{"task":{"actions":[]}},"trial":0,"traj":[
+        let json = r####"{"task_id":3,"reward":1.0,"info":{"task":{"actions":[]}},"trial":0,"traj":[
             {"role":"system","content":"# Airline Agent Policy\nBe kind."},{"role":"user","content":"Hi"},
             {"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"get_user","arguments":"{\"user_id\":\"u1\"}"}}]},
             {"role":"tool","tool_call_id":"c","name":"get_user","content":"{}"},
-            {"role":"assistant","content":"Hello."},{"role":"user","content":"###STOP###"}]},
-            {"task_id":4,"reward":0.0,"traj":7}]"####;
+            {"role":"assistant","content":"Hello."},{"role":"user","content":"###STOP###"}]}"####;
         let source = Source::test("x.json", "tau-bench");
         let mut sink = Sink::new(&source);
         read(json.as_bytes(), &mut sink).unwrap();
@@ -87,6 +78,6 @@ mod tests {
         assert_eq!((t.reward, t.resolved), (Some(1.0), Some(true)));
         let turns: Vec<u32> = t.steps.iter().map(|s| s.turn).collect();
         assert_eq!(turns, [0, 0, 1, 1, 2, 3]);
-        assert_eq!(sink.rejects.len(), 1);
+        assert!(read(br#"{"task_id":4,"reward":0.0,"traj":7}"#, &mut sink).is_err());
     }
 }

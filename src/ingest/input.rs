@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::Limits;
+use super::packed::{self, Gap, Packing};
 
 /// A file to be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,44 +108,64 @@ pub(crate) fn open(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
 /// The same for who reads so much at a time: no more than that is uncompressed ahead.
 pub(crate) fn open_for(path: &Path, capacity: usize) -> std::io::Result<Box<dyn BufRead + Send>> {
     let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
-    let head = file.fill_buf()?;
-    if head.starts_with(&ZSTD) {
-        let decoder = zstd::stream::read::Decoder::with_buffer(file)?;
-        return Ok(Box::new(BufReader::with_capacity(capacity, decoder)));
-    }
-    if head.starts_with(&GZIP) {
-        let decoder = flate2::bufread::MultiGzDecoder::new(file);
-        return Ok(Box::new(BufReader::with_capacity(capacity, decoder)));
-    }
-    Ok(Box::new(file))
+    let packing = Packing::of(file.fill_buf()?);
+    unpacked(Box::new(file), packing, capacity)
 }
 
-/// A file that is stored in few bytes, uncompressed.
+/// All frames of a file, unpacked.
+fn unpacked(
+    file: Box<dyn BufRead + Send>,
+    packing: Option<Packing>,
+    capacity: usize,
+) -> std::io::Result<Box<dyn BufRead + Send>> {
+    Ok(match packing {
+        Some(Packing::Zstd) => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(file)?;
+            Box::new(BufReader::with_capacity(capacity, decoder))
+        }
+        Some(Packing::Gzip) => {
+            Box::new(BufReader::with_capacity(capacity, flate2::bufread::MultiGzDecoder::new(file)))
+        }
+        None => file,
+    })
+}
+
+/// The beginning of a file.
 pub(crate) struct Small {
     pub(crate) bytes: Vec<u8>,
-    /// The error at which the bytes end.
-    pub(crate) result: std::io::Result<()>,
     /// What comes after the bytes, if they may not be all.
     pub(crate) rest: Option<Box<dyn BufRead + Send>>,
+    /// What is damaged where it is packed, and left out.
+    pub(crate) gaps: Vec<Gap>,
 }
 
-/// Reads a file, stored at once and uncompressed up to `max` bytes.
-pub(crate) fn read_small(path: &Path, max: usize) -> std::io::Result<Small> {
+/// Opens a file, of which `max` unpacked bytes are wanted at most, when it is known what is sound of it.
+pub(crate) fn open_checked(path: &Path, max: u64) -> std::io::Result<Small> {
+    let (rest, gaps) = match packed::check(path, max)? {
+        Some((rest, gaps)) => (rest, gaps),
+        None => (open(path)?, Vec::new()),
+    };
+    Ok(Small { bytes: Vec::new(), rest: Some(rest), gaps })
+}
+
+/// Reads a file that is stored in few bytes at once; if it has more than `small` bytes unpacked, or is damaged, it is only
+/// opened.
+pub(crate) fn read_small(path: &Path, small: usize, max: u64) -> std::io::Result<Small> {
     let stored = std::fs::read(path)?;
+    let Some(packing) = Packing::of(&stored) else {
+        return Ok(Small { bytes: stored, rest: None, gaps: Vec::new() });
+    };
     let mut bytes = Vec::new();
-    let mut reader: Box<dyn BufRead + Send> = if stored.starts_with(&ZSTD) {
+    if packing == Packing::Zstd {
         // The size stands in the header of most frames; it is a hint and may lie.
         let hint = zstd::zstd_safe::get_frame_content_size(&stored).ok().flatten().unwrap_or(0);
-        bytes.reserve((hint as usize).min(max) + 16);
-        Box::new(BufReader::new(zstd::stream::read::Decoder::with_buffer(Cursor::new(stored))?))
-    } else if stored.starts_with(&GZIP) {
-        Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(Cursor::new(stored))))
-    } else {
-        return Ok(Small { bytes: stored, result: Ok(()), rest: None });
-    };
-    let result = reader.by_ref().take(max as u64).read_to_end(&mut bytes).map(drop);
-    let is_cut = result.is_ok() && bytes.len() >= max;
-    Ok(Small { bytes, result, rest: is_cut.then_some(reader) })
+        bytes.reserve((hint as usize).min(small) + 16);
+    }
+    let reader = unpacked(Box::new(Cursor::new(stored)), Some(packing), 8 << 10);
+    match reader.and_then(|reader| reader.take(small as u64).read_to_end(&mut bytes)) {
+        Ok(n) if n < small => Ok(Small { bytes, rest: None, gaps: Vec::new() }),
+        _ => open_checked(path, max),
+    }
 }
 
 /// What one file may have: of a document, a session or a line, and unpacked in all.
@@ -249,10 +270,6 @@ impl Read for Measured {
     }
 }
 
-/// First bytes of a zstd frame and of a gzip member.
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
 /// Reads on until at least `n` bytes are there, or the end; says whether it is the end.
 pub(crate) fn read_head(reader: &mut dyn BufRead, head: &mut Vec<u8>, n: usize) -> std::io::Result<bool> {
     let missing = n.saturating_sub(head.len()) as u64;
@@ -293,11 +310,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.zst");
         std::fs::write(&path, zstd::encode_all(&b"one two"[..], 1).unwrap()).unwrap();
-        let small = read_small(&path, 3).unwrap();
-        let mut rest = String::new();
-        small.rest.unwrap().read_to_string(&mut rest).unwrap();
-        assert_eq!((small.bytes.as_slice(), rest.as_str()), (&b"one"[..], " two"));
-        let whole = read_small(&path, 8).unwrap();
+        let mut text = String::new();
+        let small = read_small(&path, 3, 100).unwrap();
+        small.rest.unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!((small.bytes.as_slice(), text.as_str()), (&b""[..], "one two"));
+        let whole = read_small(&path, 8, 100).unwrap();
         assert!(whole.bytes == b"one two" && whole.rest.is_none());
     }
 

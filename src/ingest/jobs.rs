@@ -1,15 +1,17 @@
-//! Reading in parallel with results in order: files are jobs, big JSONL files are cut into jobs of
-//! some lines. A file is big by its uncompressed size, which is known only when it is read: so the worker
+//! Reading in parallel with results in order: files are jobs, big files of lines or items are cut into jobs of
+//! some of them. A file is big by its uncompressed size, which is known only when it is read: so the worker
 //! that meets a big one opens it, and all go on with its lines. At most a fixed number of jobs is ahead of
 //! what was written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, Read};
-use std::sync::{Condvar, Mutex, PoisonError, mpsc};
+use std::io::{BufRead, Cursor, Read};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use crate::formats::reading::draft::Losses;
 use crate::formats::reading::fields::{FieldCounts, take_counts};
-use crate::formats::{self, Detected, Entry, Layout, Reading, Session, Sink, Source};
+use crate::formats::reading::list::{Content, Items, Piece};
+use crate::formats::reading::repair::{MARK, padding, value_end};
+use crate::formats::{self, Detected, Entry, Layout, Reading, Runs, Session, Sink, Source};
 use crate::store::{StepRow, TrajectoryRow, step_rows};
 
 use super::Limits;
@@ -77,41 +79,71 @@ enum Job {
     Batch(Batch),
 }
 
-/// Some lines of a big file.
+/// Some lines or items of a big file.
 struct Batch {
     input: usize,
     entry: &'static Entry,
     number: u64,
-    bytes: Vec<u8>,
-    line: u64,
+    records: Records,
     offset: u64,
-    /// A line after these that is too long: its size.
-    long: Option<u64>,
+    gaps: Vec<Rejected>,
     error: Option<String>,
     is_last: bool,
 }
 
-/// A big file of lines on its way into batches.
-pub(super) struct OpenLines {
+enum Records {
+    Lines {
+        bytes: Vec<u8>,
+        /// Number of the first one.
+        line: u64,
+        /// A line after these that is too long: its size.
+        long: Option<u64>,
+    },
+    Items {
+        pieces: Vec<Piece>,
+        shared: Option<Arc<[u8]>>,
+        /// Number of the first item.
+        index: usize,
+        n_bytes: u64,
+    },
+}
+
+/// A big file of lines or items on its way into batches.
+pub(super) struct Open {
     input: usize,
     entry: &'static Entry,
-    reader: Box<dyn BufRead + Send>,
+    rest: Rest,
     number: u64,
-    line: u64,
     offset: u64,
+    /// What is damaged where it is packed.
+    gaps: Vec<Rejected>,
+}
+
+/// What a big file still holds.
+enum Rest {
+    Lines {
+        reader: Box<dyn BufRead + Send>,
+        line: u64,
+    },
+    /// `shared` is the document around the list, where there is one.
+    Items {
+        items: Items,
+        shared: Option<Arc<[u8]>>,
+        index: usize,
+    },
 }
 
 /// What a worker makes of a file.
 pub(super) enum Outcome {
     Read(Part),
-    Big(OpenLines),
+    Big(Open),
 }
 
 #[derive(Default)]
 struct Queue {
     next_input: usize,
-    /// Big files by input: their lines come before other files.
-    open: BTreeMap<usize, OpenLines>,
+    /// Big files by input: their records come before other files.
+    open: BTreeMap<usize, Open>,
     /// Files in reading that may turn out to be big.
     n_reading: usize,
     n_given: u64,
@@ -248,34 +280,74 @@ impl Queue {
         Some(Job::File(self.next_input - 1))
     }
 
-    /// Cuts the next batch of whole lines off an open file.
-    fn cut(&mut self, mut open: OpenLines, share: Room<'_>) -> Batch {
-        let mut bytes = Vec::with_capacity(BATCH_BYTES + (64 << 10));
-        let (mut error, mut long) = (None, None);
-        let mut is_last = false;
-        match open.reader.by_ref().take(BATCH_BYTES as u64).read_to_end(&mut bytes) {
-            Ok(n) if n < BATCH_BYTES => is_last = true,
-            Ok(_) if bytes.last() == Some(&b'\n') => {}
-            Ok(_) => match end_line(&mut open.reader, &mut bytes, share.value) {
-                Ok((ends, over)) => (is_last, long) = (!ends, over),
-                Err(e) => error = Some(e.to_string()),
-            },
-            Err(e) => error = Some(e.to_string()),
-        }
-        is_last |= error.is_some();
-        let OpenLines { input, entry, number, line, offset, .. } = open;
+    /// Cuts the next batch of whole records off an open file.
+    fn cut(&mut self, mut open: Open, share: Room<'_>) -> Batch {
+        let (input, entry, number, offset) = (open.input, open.entry, open.number, open.offset);
+        let (records, n_bytes, is_last, error) = match &mut open.rest {
+            Rest::Lines { reader, line } => cut_lines(reader, line, share),
+            Rest::Items { items, shared, index } => cut_items(items, shared, index),
+        };
+        let gaps = std::mem::take(&mut open.gaps);
         open.number += 1;
-        open.line += memchr::memchr_iter(b'\n', &bytes).count() as u64 + u64::from(long.is_some());
-        open.offset += bytes.len() as u64 + long.unwrap_or(0);
+        open.offset += n_bytes;
         if !is_last {
             self.open.insert(input, open);
         }
         // It has more than its share: nothing after it is begun before it is written.
-        if bytes.len() as u64 > share.small {
+        let n_held = match &records {
+            Records::Lines { bytes, .. } => bytes.len() as u64,
+            Records::Items { n_bytes, .. } => *n_bytes,
+        };
+        if n_held > share.small {
             self.large.insert((input, number));
         }
-        Batch { input, entry, number, bytes, line, offset, long, error, is_last }
+        Batch { input, entry, number, records, offset, gaps, error, is_last }
     }
+}
+
+/// Cuts off some lines; says their bytes in all, whether they are the last, and why, if not for the end.
+fn cut_lines(
+    reader: &mut Box<dyn BufRead + Send>,
+    line: &mut u64,
+    share: Room<'_>,
+) -> (Records, u64, bool, Option<String>) {
+    let mut bytes = Vec::with_capacity(BATCH_BYTES + (64 << 10));
+    let (mut error, mut long) = (None, None);
+    let mut is_last = false;
+    match reader.by_ref().take(BATCH_BYTES as u64).read_to_end(&mut bytes) {
+        Ok(n) if n < BATCH_BYTES => is_last = true,
+        Ok(_) if bytes.last() == Some(&b'\n') => {}
+        Ok(_) => match end_line(reader, &mut bytes, share.value) {
+            Ok((ends, over)) => (is_last, long) = (!ends, over),
+            Err(e) => error = Some(e.to_string()),
+        },
+        Err(e) => error = Some(e.to_string()),
+    }
+    let first = *line;
+    *line += memchr::memchr_iter(b'\n', &bytes).count() as u64 + u64::from(long.is_some());
+    let n_bytes = bytes.len() as u64 + long.unwrap_or(0);
+    (Records::Lines { bytes, line: first, long }, n_bytes, is_last || error.is_some(), error)
+}
+
+/// The same for items. What cannot be read is one of them.
+fn cut_items(
+    items: &mut Items,
+    shared: &Option<Arc<[u8]>>,
+    index: &mut usize,
+) -> (Records, u64, bool, Option<String>) {
+    let (start, first) = (items.place(), *index);
+    let mut pieces = Vec::new();
+    let mut is_last = true;
+    while let Some(piece) = items.next() {
+        *index += usize::from(matches!(piece.content, Content::Item(_)));
+        pieces.push(piece);
+        if items.place() - start >= BATCH_BYTES as u64 {
+            is_last = false;
+            break;
+        }
+    }
+    let n_bytes = items.place() - start;
+    (Records::Items { pieces, shared: shared.clone(), index: first, n_bytes }, n_bytes, is_last, None)
 }
 
 /// Reads the last line to its end. One that gets longer than `max` is taken out again and skipped: its size. Says whether
@@ -330,7 +402,7 @@ fn detect(
     }
 }
 
-/// Reads a file, or opens it if it is a big one of lines.
+/// Reads a file, or opens it if it is a big one of lines or items.
 pub(super) fn read_input(
     i: usize,
     inputs: &[Input],
@@ -363,16 +435,26 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) ->
     let mut part = Part::new(batch.input, batch.number);
     part.is_last = batch.is_last;
     part.found = Found::Log(batch.entry.name);
+    part.rejects = batch.gaps;
     let source = Source::new(&input.name, batch.entry.name);
-    part.read_lines_of(&batch.bytes, batch.entry, &source, batch.line, batch.offset);
-    if let Some(size) = batch.long {
-        let line = batch.line + memchr::memchr_iter(b'\n', &batch.bytes).count() as u64;
-        let reason = format!(
-            "a line of {}, too long\nhint: --max-memory allows an eighth of it to a line",
-            input::size(size)
-        );
-        part.reject(Some(line), batch.offset + part.n_bytes, reason);
-        part.n_bytes += size;
+    match batch.records {
+        Records::Lines { bytes, line, long } => {
+            part.read_lines_of(&bytes, batch.entry, &source, line, batch.offset);
+            if let Some(size) = long {
+                let line = line + memchr::memchr_iter(b'\n', &bytes).count() as u64;
+                let reason = format!(
+                    "a line of {}, too long\nhint: --max-memory allows an eighth of it to a line",
+                    input::size(size)
+                );
+                part.reject(Some(line), batch.offset + part.n_bytes, reason);
+                part.n_bytes += size;
+            }
+        }
+        Records::Items { pieces, shared, index, n_bytes } => {
+            let values = Lines::of_document(batch.entry, &source, shared.as_deref(), &mut part);
+            part.read_items(pieces.into_iter(), values, index);
+            part.n_bytes = n_bytes;
+        }
     }
     if let Some(error) = batch.error {
         part.reject(None, batch.offset + part.n_bytes, format!("cannot read on: {error}"));
@@ -397,44 +479,92 @@ fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
 }
 
 /// Reads a file of any kind. Small files are read at once, sessions line by line; big files of other lines
-/// are only opened.
+/// or items are only opened.
 fn read_file(
     i: usize,
     input: &Input,
     forced: Option<&'static Entry>,
     room: Room<'_>,
     part: &mut Part,
-) -> std::io::Result<Option<OpenLines>> {
+) -> std::io::Result<Option<Open>> {
     let is_small = input.n_bytes <= BIG_FILE_BYTES && room.file >= BIG_BYTES as u64;
-    let Small { bytes: mut head, result, rest } = if is_small {
-        input::read_small(&input.path, BIG_BYTES)?
+    let Small { bytes: mut head, rest, gaps } = if is_small {
+        input::read_small(&input.path, BIG_BYTES, room.file)?
     } else {
-        Small { bytes: Vec::new(), result: Ok(()), rest: Some(input::open(&input.path)?) }
+        input::open_checked(&input.path, room.file)?
     };
-    let measured = |reader| -> Box<dyn BufRead + Send> {
-        let left = room.file.saturating_sub(head.len() as u64);
-        Box::new(Measured::new(reader, left, room.file, input.n_bytes))
-    };
-    let rest = rest.map(measured);
-    let Some(mut reader) = rest else {
-        if !head.is_empty() || result.is_ok() {
-            let found = match forced {
-                Some(entry) => as_format(entry, &head, true),
-                None => detect_in(&head),
-            };
-            part.read_found(found, head, None, input, room)?;
-        }
-        return result.map(|()| None);
-    };
-    let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX, room)?;
-    if let (&Detected::Log(entry, Layout::Lines), false) = (&found, is_whole)
-        && matches!(entry.reading, Reading::Values(_))
-    {
-        let reader = Box::new(std::io::Cursor::new(head).chain(reader));
-        return Ok(Some(OpenLines { input: i, entry, reader, number: 0, line: 1, offset: 0 }));
+    for gap in gaps {
+        part.reject(None, gap.offset, gap.reason);
     }
-    part.read_found(found, head, (!is_whole).then_some(reader), input, room)?;
+    let Some(reader) = rest else {
+        let found = match forced {
+            Some(entry) => as_format(entry, &head, true),
+            None => detect_in(&head),
+        };
+        part.read_found(found, head, None, input, room)?;
+        return Ok(None);
+    };
+    let mut reader: Box<dyn BufRead + Send> =
+        Box::new(Measured::new(reader, room.file, room.file, input.n_bytes));
+    let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX, room)?;
+    match found {
+        Detected::Log(entry, layout) if !is_whole => match in_batches(entry, layout, head, reader, room) {
+            Ok(rest) => {
+                let gaps = std::mem::take(&mut part.rejects);
+                return Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps }));
+            }
+            Err((head, reader)) => part.read_found(found, head, Some(reader), input, room)?,
+        },
+        _ => part.read_found(found, head, (!is_whole).then_some(reader), input, room)?,
+    }
     Ok(None)
+}
+
+type Reader = Box<dyn BufRead + Send>;
+
+/// A file that can be cut into batches, opened for that; else what was given.
+fn in_batches(
+    entry: &'static Entry,
+    layout: Layout,
+    mut head: Vec<u8>,
+    reader: Reader,
+    room: Room<'_>,
+) -> Result<Rest, (Vec<u8>, Reader)> {
+    match (entry.reading, layout) {
+        (Reading::Values(_), Layout::Lines) => {
+            Ok(Rest::Lines { reader: Box::new(Cursor::new(head).chain(reader)), line: 1 })
+        }
+        (Reading::Values(_), Layout::Items) => {
+            let items = Items::new(Box::new(Cursor::new(head).chain(reader)), room.value);
+            Ok(Rest::Items { items, shared: None, index: 0 })
+        }
+        (Reading::Document { list, first, .. }, _) => match shared_before(&head, list, first) {
+            Some((shared, start)) => {
+                let rest = Box::new(Cursor::new(head.split_off(start)).chain(reader));
+                let items = Items::of_field(rest, start as u64, room.value);
+                Ok(Rest::Items { items, shared: Some(shared.into()), index: 0 })
+            }
+            None => Err((head, reader)),
+        },
+        _ => Err((head, reader)),
+    }
+}
+
+/// What stands before a list in a document, as a document, if that holds what its runs share; and where its items begin.
+fn shared_before(text: &[u8], list: &str, first: &str) -> Option<(Vec<u8>, usize)> {
+    let start = formats::list_start(text, list)?;
+    let before = &text[..start];
+    memchr::memmem::find(before, format!("\"{first}\"").as_bytes())?;
+    Some(([before, b"]}"].concat(), start))
+}
+
+/// The document without its list, wherever that stands in it.
+fn shared_around(text: &[u8], list: &str, first: &str) -> Option<(Vec<u8>, usize)> {
+    let start = formats::list_start(text, list)?;
+    if let Some(end) = value_end(text, start - 1).filter(|_| shared_before(text, list, first).is_none()) {
+        return Some(([&text[..start], b"]", &text[end..]].concat(), start));
+    }
+    Some(([&text[..start], b"]}"].concat(), start))
 }
 
 /// Tells the format of a file in memory, by its head if that is enough.
@@ -452,6 +582,7 @@ fn detect_in(bytes: &[u8]) -> Detected {
 fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
     let layout = match entry.reading {
         Reading::Session { .. } => Some(Layout::Lines),
+        Reading::Document { .. } => Some(Layout::Document),
         Reading::Values(_) => formats::layout_of(head, is_whole),
     };
     layout.map_or(Detected::More, |layout| Detected::Log(entry, layout))
@@ -520,8 +651,18 @@ impl Part {
                 match (layout, rest) {
                     (Layout::Lines, None) => self.read_lines_of(&head, entry, &source, 1, 0),
                     (Layout::Lines, Some(rest)) => {
-                        let mut reader = std::io::Cursor::new(head).chain(rest);
+                        let mut reader = Cursor::new(head).chain(rest);
                         return self.read_lines(&mut reader, entry, &source, room);
+                    }
+                    (Layout::Items, rest) => {
+                        let head = Cursor::new(head);
+                        let reader: Box<dyn BufRead + Send> = match rest {
+                            Some(rest) => Box::new(head.chain(rest)),
+                            None => Box::new(head),
+                        };
+                        let mut items = Items::new(reader, room.value);
+                        self.read_items(items.by_ref(), Lines::new(entry, &source, 1, 0), 0);
+                        self.n_bytes = items.place();
                     }
                     (Layout::Document, rest) => self.read_document(&all(head, rest, room)?, entry, &source),
                 }
@@ -533,6 +674,8 @@ impl Part {
                 self.reject(None, 0, format!("{what}\nhint: --format NAME reads it as that format"));
             }
             Detected::NoLog(what) => self.found = Found::NoLog(what),
+            // Where all of it is damaged as it is packed, that was told.
+            Detected::Bad(_) if !self.rejects.is_empty() => {}
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
             Detected::More => self.reject(None, 0, "JSON of no known format".to_owned()),
         }
@@ -560,10 +703,13 @@ impl Part {
 
     fn read_document(&mut self, bytes: &[u8], entry: &Entry, source: &Source) {
         self.n_bytes += bytes.len() as u64;
-        let text = formats::without_mark(bytes);
-        let offset = (bytes.len() - text.len()) as u64;
+        let offset = padding(bytes);
+        let (text, offset) = (&bytes[offset..], offset as u64);
         let mut sink = Sink::new(source);
         match entry.reading {
+            Reading::Document { list, first, .. } => {
+                return self.read_runs(text, offset, entry, source, list, first);
+            }
             Reading::Values(read) => formats::read_repaired(text, &mut sink, read),
             Reading::Session { open, .. } => {
                 let mut session = open();
@@ -573,6 +719,31 @@ impl Part {
         }
         self.take(&mut sink, None, offset);
         self.losses.merge(&sink.losses);
+    }
+
+    /// Reads documents that hold lists of runs, one after the other.
+    fn read_runs(
+        &mut self,
+        mut text: &[u8],
+        mut offset: u64,
+        entry: &Entry,
+        source: &Source,
+        list: &str,
+        first: &str,
+    ) {
+        while let Some((shared, start)) = shared_around(text, list, first) {
+            let values = Lines::of_document(entry, source, Some(&shared), self);
+            let reader = Box::new(Cursor::new(text[start..].to_vec()));
+            let mut items = Items::of_field(reader, start as u64, u64::MAX);
+            let pieces = items.by_ref().map(|piece| Piece { offset: offset + piece.offset, ..piece });
+            self.read_items(pieces, values, 0);
+            let end = items.place() as usize;
+            offset += end as u64;
+            text = &text[end..];
+        }
+        if padding(text) < text.len() {
+            self.reject(None, offset, format!("broken or cut-off JSON: no list `{list}`"));
+        }
     }
 
     /// Reads values line by line; holds one line at a time, and what a session keeps of them.
@@ -604,6 +775,22 @@ impl Part {
         result
     }
 
+    /// Reads the pieces of a list, of which the first item has the number `index`.
+    fn read_items(&mut self, pieces: impl Iterator<Item = Piece>, mut values: Lines<'_>, mut index: usize) {
+        for piece in pieces {
+            match piece.content {
+                Content::Item(bytes) => {
+                    values.sink.index = Some(index);
+                    values.value(&bytes);
+                    self.take(&mut values.sink, None, piece.offset);
+                    index += 1;
+                }
+                Content::Damage(reason) => self.reject(None, piece.offset, reason),
+            }
+        }
+        values.finish(self);
+    }
+
     /// The same for lines in memory.
     fn read_lines_of(&mut self, mut bytes: &[u8], entry: &Entry, source: &Source, line: u64, offset: u64) {
         let mut lines = Lines::new(entry, source, line, offset);
@@ -616,11 +803,13 @@ impl Part {
     }
 }
 
-/// Reads lines of a file into a part.
+/// Reads lines or items of a file into a part.
 struct Lines<'a> {
     sink: Sink<'a>,
     reading: Reading,
     session: Option<Box<dyn Session>>,
+    /// The document in which the values are runs.
+    document: Option<Box<dyn Runs>>,
     line: u64,
     offset: u64,
 }
@@ -629,27 +818,55 @@ impl<'a> Lines<'a> {
     fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
         let session = match entry.reading {
             Reading::Session { open, .. } => Some(open()),
-            Reading::Values(_) => None,
+            Reading::Values(_) | Reading::Document { .. } => None,
         };
-        Lines { sink: Sink::new(source), reading: entry.reading, session, line, offset }
+        Lines { sink: Sink::new(source), reading: entry.reading, session, document: None, line, offset }
+    }
+
+    /// For runs in a document; `shared` is the document without them.
+    fn of_document(entry: &Entry, source: &'a Source, shared: Option<&[u8]>, part: &mut Part) -> Self {
+        let mut lines = Lines::new(entry, source, 1, 0);
+        if let (Reading::Document { open, .. }, Some(shared)) = (entry.reading, shared) {
+            let document = &mut lines.document;
+            formats::read_repaired(shared, &mut lines.sink, |text, _| {
+                *document = Some(open(text)?);
+                Ok(())
+            });
+            part.take(&mut lines.sink, None, 0);
+            if lines.document.is_none() {
+                // What the runs share is damaged and told; they themselves are not.
+                lines.document = open(b"{}").ok();
+            }
+        }
+        lines
     }
 
     fn read(&mut self, raw: &[u8], part: &mut Part) {
-        let text = if self.offset == 0 { formats::without_mark(raw) } else { raw };
-        let text = text.trim_ascii();
+        let text = raw.trim_ascii();
+        // A mark may stand before each line: of tools that write it so, or of files that were joined.
+        let text = text.strip_prefix(MARK).unwrap_or(text);
         if !text.is_empty() {
-            match (&mut self.session, self.reading) {
-                (Some(session), _) => {
-                    formats::read_repaired(text, &mut self.sink, |value, _| session.value(value));
-                }
-                (None, Reading::Values(read)) => formats::read_repaired(text, &mut self.sink, read),
-                (None, Reading::Session { .. }) => {}
-            }
-            part.take(&mut self.sink, Some(self.line), self.offset);
+            self.value(text);
+            let offset = text.as_ptr() as usize - raw.as_ptr() as usize;
+            part.take(&mut self.sink, Some(self.line), self.offset + offset as u64);
         }
         self.line += 1;
         self.offset += raw.len() as u64;
         part.n_bytes += raw.len() as u64;
+    }
+
+    fn value(&mut self, text: &[u8]) {
+        match (&mut self.session, self.reading) {
+            (Some(session), _) => {
+                formats::read_repaired(text, &mut self.sink, |value, _| session.value(value));
+            }
+            (None, Reading::Values(read)) => formats::read_repaired(text, &mut self.sink, read),
+            (None, _) => {
+                if let Some(document) = &self.document {
+                    formats::read_repaired(text, &mut self.sink, |value, sink| document.run(value, sink));
+                }
+            }
+        }
     }
 
     fn finish(mut self, part: &mut Part) {

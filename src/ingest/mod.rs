@@ -25,6 +25,7 @@ use crate::vouch::{Made, Tables};
 mod input;
 mod jobs;
 mod labels;
+mod packed;
 mod sessions;
 
 use input::Input;

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 use rayon::prelude::*;
 
+use crate::formats::reading::repair::padding;
 use crate::formats::{self, Entry, Origin, Reading};
 use crate::store::StepRow;
 
@@ -43,7 +44,7 @@ pub(super) fn beginnings(
         .filter(|e| forced.is_none_or(|f| f.name == e.name))
         .filter_map(|e| match e.reading {
             Reading::Session { origin, .. } => Some(origin),
-            Reading::Values(_) => None,
+            Reading::Values(_) | Reading::Document { .. } => None,
         })
         .collect();
     if origins.is_empty() {
@@ -81,7 +82,7 @@ fn origin(input: &Input, origins: &[OriginOf]) -> Option<u128> {
         let is_whole = input::read_head(&mut *reader, &mut head, n).ok()?;
         let mut is_open = false;
         for origin in origins {
-            match origin(formats::without_mark(&head), is_whole) {
+            match origin(&head[padding(&head)..], is_whole) {
                 Origin::Uuid(uuid) => return Some(short(blake3::hash(uuid.as_bytes()))),
                 Origin::More => is_open = true,
                 Origin::None => {}

@@ -157,17 +157,32 @@ pub(crate) fn values(bytes: &[u8]) -> Vec<Range<usize>> {
     out
 }
 
-/// How many NULs (with white space among them) the bytes begin with: blocks that were never written.
-pub(crate) fn n_nul(bytes: &[u8]) -> usize {
-    let n = bytes.iter().position(|b| *b != 0 && !b.is_ascii_whitespace()).unwrap_or(bytes.len());
-    if bytes[..n].contains(&0) { n } else { 0 }
+/// A byte order mark.
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How many bytes at the beginning say nothing: white space, byte order marks (also those of files that were joined), and
+/// NULs of blocks that were never written.
+pub(crate) fn padding(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        match bytes.get(at) {
+            Some(b) if *b == 0 || b.is_ascii_whitespace() => at += 1,
+            Some(_) if bytes[at..].starts_with(MARK) => at += MARK.len(),
+            _ => return at,
+        }
+    }
 }
 
-/// The bytes without the NULs, and white space among them, at their beginning and end.
-pub(crate) fn without_nul(bytes: &[u8]) -> &[u8] {
-    let bytes = &bytes[n_nul(bytes)..];
-    let end = bytes.iter().rposition(|b| *b != 0 && !b.is_ascii_whitespace()).map_or(0, |i| i + 1);
-    if bytes[end..].contains(&0) { &bytes[..end] } else { bytes }
+/// The bytes without padding at their beginning and end.
+pub(crate) fn without_padding(bytes: &[u8]) -> &[u8] {
+    let mut bytes = &bytes[padding(bytes)..];
+    loop {
+        match bytes.last() {
+            Some(b) if *b == 0 || b.is_ascii_whitespace() => bytes = &bytes[..bytes.len() - 1],
+            Some(_) if bytes.ends_with(MARK) => bytes = &bytes[..bytes.len() - MARK.len()],
+            _ => return bytes,
+        }
+    }
 }
 
 /// So many bytes are looked through for whole values behind a torn one, or so many times their own length.
@@ -188,8 +203,7 @@ pub(crate) fn torn_and_whole(bytes: &[u8]) -> Vec<Range<usize>> {
             Some(budget) => budget,
             None => break,
         };
-        let Some(end) =
-            end.filter(|end| without_nul(bytes[*end..].trim_ascii()).first().is_none_or(|b| *b == b'{'))
+        let Some(end) = end.filter(|end| without_padding(&bytes[*end..]).first().is_none_or(|b| *b == b'{'))
         else {
             continue;
         };
@@ -212,7 +226,7 @@ pub(crate) fn torn_and_whole(bytes: &[u8]) -> Vec<Range<usize>> {
 }
 
 fn is_blank(bytes: &[u8]) -> bool {
-    bytes.iter().all(|b| *b == 0 || b.is_ascii_whitespace())
+    padding(bytes) == bytes.len()
 }
 
 /// The first key of an object, with its quotes.
@@ -277,9 +291,12 @@ mod tests {
     }
 
     #[test]
-    fn nul_around_a_value() {
-        assert_eq!((n_nul(b"\0\0 {}"), without_nul(b"\0\0 {} \0")), (3, &b"{}"[..]));
-        assert_eq!((n_nul(b" {} "), without_nul(b" {} ")), (0, &b" {} "[..]));
-        assert_eq!((n_nul(b"\0\0"), without_nul(b"\0\0")), (2, &b""[..]));
+    fn padding_around_a_value() {
+        let told = |text: &'static str| (padding(text.as_bytes()), without_padding(text.as_bytes()));
+        assert_eq!(told("\0\0 {} \0"), (3, &b"{}"[..]));
+        assert_eq!(told(" {} "), (1, &b"{}"[..]));
+        assert_eq!(told("\u{feff}\0\r\n\u{feff}{\0}\u{feff}\n"), (9, &b"{\0}"[..]));
+        assert_eq!(told("\0\0"), (2, &b""[..]));
+        assert_eq!(padding(b"\xef\xbb{"), 0);
     }
 }

@@ -1,0 +1,444 @@
+//! Cuts a list of runs into its items, one after the other, so that no more than one of them is held.
+//!
+//! Items are objects. One that is damaged costs itself alone: what comes after it is looked through for the next
+//! whole object that looks like an item, so that neither a lost quote, nor a bracket too many, nor the missing end of a
+//! list takes other items with it. All that is no item is told, with its place.
+
+use std::io::BufRead;
+
+use super::repair::padding;
+use super::scan::{Scanned, Scanner, keys, scan};
+
+/// So much is read at a time.
+const CHUNK: usize = 256 << 10;
+/// The keys of so many items are remembered, to know an item behind damage.
+const ITEMS_REMEMBERED: usize = 20;
+/// So much is looked at where the first item is damaged.
+const LOOKED_AHEAD: usize = 8 << 20;
+/// So many bytes are looked through in vain for items behind damage, and as many more as there are good ones.
+const MAX_LOOKED_THROUGH: usize = 256 << 20;
+
+/// A piece of the list.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Where it begins, in the file.
+    pub(crate) offset: u64,
+    pub(crate) content: Content,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A whole object.
+    Item(Vec<u8>),
+    /// Something else: what is wrong with it.
+    Damage(String),
+}
+
+/// A list that is read.
+pub(crate) struct Items {
+    reader: Box<dyn BufRead + Send>,
+    /// What was read and not forgotten; what is before `at` is done.
+    buffer: Vec<u8>,
+    at: usize,
+    /// Where the buffer begins in the file.
+    offset: u64,
+    /// Items may not be longer.
+    max: usize,
+    /// The list has begun, and not ended.
+    is_inside: bool,
+    /// It is a field of a document.
+    is_field: bool,
+    is_end: bool,
+    error: Option<String>,
+    /// Keys of the first items.
+    keys: Vec<Vec<u8>>,
+    n_remembered: usize,
+    budget: usize,
+}
+
+impl Items {
+    /// `max` is the length of the longest item that is held.
+    pub(crate) fn new(reader: Box<dyn BufRead + Send>, max: u64) -> Self {
+        Items {
+            reader,
+            buffer: Vec::new(),
+            at: 0,
+            offset: 0,
+            max: usize::try_from(max).unwrap_or(usize::MAX),
+            is_inside: false,
+            is_field: false,
+            is_end: false,
+            error: None,
+            keys: Vec::new(),
+            n_remembered: 0,
+            budget: MAX_LOOKED_THROUGH,
+        }
+    }
+
+    /// The same for a list that is a field of a document; the reader stands behind its bracket, at `offset` in the file.
+    /// It ends where the document ends.
+    pub(crate) fn of_field(reader: Box<dyn BufRead + Send>, offset: u64, max: u64) -> Self {
+        Items { offset, is_inside: true, is_field: true, ..Items::new(reader, max) }
+    }
+
+    /// How far it is in the file.
+    pub(crate) fn place(&self) -> u64 {
+        self.offset + self.at as u64
+    }
+
+    /// Reads some more; says whether there was more.
+    fn fill(&mut self) -> bool {
+        let before = self.buffer.len();
+        while !self.is_end && self.buffer.len() < before + CHUNK {
+            match self.reader.fill_buf() {
+                Ok([]) => self.is_end = true,
+                Ok(bytes) => {
+                    let n = bytes.len();
+                    self.buffer.extend_from_slice(bytes);
+                    self.reader.consume(n);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.error = Some(format!("cannot read on: {error}"));
+                    self.is_end = true;
+                }
+            }
+        }
+        self.buffer.len() > before
+    }
+
+    fn forget(&mut self, n: usize) {
+        self.buffer.drain(..n);
+        self.offset += n as u64;
+        self.at -= n;
+    }
+
+    /// The next byte that is not blank, and where in the buffer it stands.
+    fn peek(&mut self, mut at: usize) -> Option<(usize, u8)> {
+        loop {
+            at += padding(&self.buffer[at..]);
+            // A mark of three bytes may be cut.
+            if self.buffer.len() - at < 3 && self.fill() {
+                continue;
+            }
+            return self.buffer.get(at).map(|byte| (at, *byte));
+        }
+    }
+
+    /// The end of the object at `start` of the buffer; where it is broken or too long, that, and the scan so far.
+    fn object(&mut self, start: usize) -> Object {
+        self.follow(Scanner::default(), start)
+    }
+
+    fn follow(&mut self, mut scanner: Scanner, start: usize) -> Object {
+        let mut at = start;
+        loop {
+            match scanner.scan(&self.buffer[at..]) {
+                Scanned::Ended(n) => return Object::Whole(at + n),
+                Scanned::Broken(n) => return Object::Broken(at + n),
+                Scanned::Open => at = self.buffer.len(),
+            }
+            if at - start > self.max {
+                return Object::TooLong(scanner);
+            }
+            if !self.fill() {
+                return Object::Broken(at);
+            }
+        }
+    }
+
+    /// Whether fields of a document come here, and its end; goes there then.
+    fn ends_document(&mut self, at: usize) -> bool {
+        let Object::Whole(end) = self.follow(Scanner::behind_field(), at) else {
+            return false;
+        };
+        self.at = end;
+        self.is_inside = false;
+        true
+    }
+
+    fn item(&mut self) -> Piece {
+        let start = self.at;
+        match self.object(start) {
+            Object::Whole(end) => {
+                let bytes = self.buffer[start..end].to_vec();
+                self.remember(&bytes);
+                self.budget = (self.budget + bytes.len()).min(MAX_LOOKED_THROUGH);
+                self.at = end;
+                Piece { offset: self.offset + start as u64, content: Content::Item(bytes) }
+            }
+            Object::Broken(end) => self.damage(end),
+            Object::TooLong(scanner) => self.skip(scanner),
+        }
+    }
+
+    fn remember(&mut self, item: &[u8]) {
+        if self.n_remembered < ITEMS_REMEMBERED {
+            self.n_remembered += 1;
+            for key in keys(item) {
+                if !self.keys.iter().any(|known| known == key) {
+                    self.keys.push(key.to_owned());
+                }
+            }
+        }
+    }
+
+    /// Goes to the end of an object that is too long to be held, of which all that was read is scanned.
+    fn skip(&mut self, mut scanner: Scanner) -> Piece {
+        let offset = self.place();
+        loop {
+            self.at = self.buffer.len();
+            self.forget(self.at);
+            if !self.fill() {
+                break;
+            }
+            if let Scanned::Ended(n) | Scanned::Broken(n) = scanner.scan(&self.buffer) {
+                self.at = n;
+                break;
+            }
+        }
+        let size = indicatif::BinaryBytes(self.place() - offset);
+        let reason =
+            format!("an item of {size}, too long\nhint: --max-memory allows an eighth of it to an item");
+        Piece { offset, content: Content::Damage(reason) }
+    }
+
+    /// What is wrong from here on, up to the next item or the end; `broken` is where that shows.
+    fn damage(&mut self, broken: usize) -> Piece {
+        let offset = self.place();
+        let reason = reason(&self.buffer[self.at..broken], broken == self.buffer.len());
+        if self.keys.is_empty() {
+            self.learn();
+        }
+        let mut at = self.at + 1;
+        loop {
+            at += memchr::memchr(b'{', &self.buffer[at..]).unwrap_or(self.buffer.len() - at);
+            if at == self.buffer.len() {
+                if at - self.at > self.max {
+                    self.at = at;
+                    self.forget(at);
+                    at = 0;
+                }
+                if !self.fill() {
+                    break;
+                }
+            } else if self.is_item(at) {
+                break;
+            } else {
+                at += 1;
+            }
+        }
+        self.at = at;
+        // That the list has no end is told once.
+        self.is_inside &= at < self.buffer.len();
+        Piece { offset, content: Content::Damage(reason) }
+    }
+
+    /// Without an item to compare with: the largest whole object that comes is one, since what stands inside of a damaged
+    /// item is smaller.
+    fn learn(&mut self) {
+        while self.buffer.len() - self.at < LOOKED_AHEAD && self.fill() {}
+        let (mut at, mut largest) = (self.at + 1, 0..0);
+        while let Some(found) = self.buffer.get(at..).and_then(|rest| memchr::memchr(b'{', rest)) {
+            at += found;
+            let end = match scan(&self.buffer, at) {
+                Scanned::Ended(end) if end - at > largest.len() => {
+                    largest = at..end;
+                    end
+                }
+                Scanned::Ended(end) => end,
+                Scanned::Broken(end) if self.spend(end - at) => at + 1,
+                Scanned::Open if self.spend(self.buffer.len() - at) => at + 1,
+                _ => break,
+            };
+            at = end;
+        }
+        let largest = self.buffer[largest].to_vec();
+        self.remember(&largest);
+    }
+
+    /// Whether so many bytes may be looked through for nothing.
+    fn spend(&mut self, n: usize) -> bool {
+        self.budget = self.budget.saturating_sub(n);
+        self.budget > 0
+    }
+
+    /// Whether a whole object stands here that looks like the items before, and may be followed by what comes then.
+    fn is_item(&mut self, at: usize) -> bool {
+        if !self.spend(1) {
+            return false;
+        }
+        let end = match self.object(at) {
+            Object::Whole(end) => end,
+            Object::Broken(end) => {
+                self.spend(end - at);
+                return false;
+            }
+            Object::TooLong(_) => {
+                self.spend(self.buffer.len() - at);
+                return false;
+            }
+        };
+        let keys = keys(&self.buffer[at..end]);
+        let n_known = keys.iter().filter(|key| self.keys.iter().any(|known| known == *key)).count();
+        let is_alike = n_known > 0 && 2 * n_known >= keys.len();
+        is_alike && self.peek(end).is_none_or(|(_, byte)| matches!(byte, b',' | b']' | b'{' | b'['))
+    }
+}
+
+enum Object {
+    /// It ends before this place of the buffer.
+    Whole(usize),
+    /// It is broken there, or the file ends.
+    Broken(usize),
+    TooLong(Scanner),
+}
+
+/// What is wrong with text that is no item.
+fn reason(text: &[u8], is_end: bool) -> String {
+    if text.first() != Some(&b'{') {
+        return "text that is no object between the items of a list".to_owned();
+    }
+    match serde_json::from_slice::<serde::de::IgnoredAny>(text) {
+        Err(error) if is_end => format!("an item of a list, cut off: {error}"),
+        _ => format!("an item of a list, broken after {} bytes", text.len()),
+    }
+}
+
+impl Iterator for Items {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        if self.at >= CHUNK {
+            self.forget(self.at);
+        }
+        loop {
+            let Some((at, byte)) = self.peek(self.at) else {
+                self.at = self.buffer.len();
+                let cut =
+                    self.is_inside.then(|| "a list without its end: what came after is missing".to_owned());
+                self.is_inside = false;
+                let reason = self.error.take().or(cut)?;
+                return Some(Piece { offset: self.place(), content: Content::Damage(reason) });
+            };
+            self.at = at;
+            match byte {
+                b'{' => {
+                    self.is_inside = true;
+                    return Some(self.item());
+                }
+                b'[' if !self.is_inside => self.is_inside = true,
+                b']' if self.is_field && self.ends_document(at + 1) => return None,
+                b']' => self.is_inside = false,
+                b',' => {}
+                _ => return Some(self.damage(at)),
+            }
+            self.at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Items as they are, other pieces by where they begin.
+    fn cut(text: &str, max: u64) -> Vec<String> {
+        let reader = Box::new(std::io::BufReader::with_capacity(7, std::io::Cursor::new(text.to_owned())));
+        let told = |piece: Piece| match piece.content {
+            Content::Item(bytes) => {
+                let text_of = &text.as_bytes()[piece.offset as usize..][..bytes.len()];
+                assert_eq!(text_of, bytes);
+                String::from_utf8(bytes).unwrap()
+            }
+            Content::Damage(_) => format!("at {}", piece.offset),
+        };
+        Items::new(reader, max).map(told).collect()
+    }
+
+    const A: &str = r#"{"id":1,"m":[{"r":"[{"}]}"#;
+    const B: &str = r#"{"id":2,"m":[{"r":"b\"},{"}]}"#;
+    const C: &str = r#"{"m":[],"id":3,"x":{}}"#;
+
+    #[test]
+    fn whole_lists() {
+        for text in [
+            format!("[{A},{B},{C}]"),
+            format!("\u{feff} [\n{A},\n{B} ,\r\n{C}\n]\n"),
+            format!("[{A}][{B}]\n[{C}]"),
+            format!("[{A},{B},{C},]"),
+        ] {
+            assert_eq!(cut(&text, 1000), [A, B, C], "{text}");
+        }
+        assert_eq!(cut("[]", 10), [""; 0]);
+        assert_eq!(cut(" ", 10), [""; 0]);
+    }
+
+    #[test]
+    fn damage_costs_the_damaged_item_alone() {
+        let at = |n: usize| format!("at {n}");
+        let broken = |bad: &str| cut(&format!("[{A},{bad},{C}]"), 1000);
+        let start = A.len() + 2;
+        for bad in [
+            B.replace("]}", "}"),
+            B.replace(r#""m""#, r#""m"#),
+            B.replace("[{", "{"),
+            B.replace("\"b", "b"),
+            B.replace(",\"m", "\0,\"m"),
+            B[..20].to_owned(),
+            "17,true".to_owned(),
+            format!("[{}", &B[..9]),
+        ] {
+            assert_eq!(broken(&bad), [A.to_owned(), at(start), C.to_owned()], "{bad}");
+        }
+        // A bracket too many costs nothing but itself.
+        assert_eq!(broken(&format!("{{{B}")), [A.to_owned(), at(start), B.to_owned(), C.to_owned()]);
+        assert_eq!(broken(&format!("[{B}")), [A.to_owned(), at(start), B.to_owned(), C.to_owned()]);
+        assert_eq!(broken(&format!("]{B}")), [A, B, C]);
+        // Cut: in an item, behind one, behind a comma.
+        let whole = format!("[{A},{B}");
+        assert_eq!(cut(&whole[..whole.len() - 5], 1000), [A.to_owned(), at(start)]);
+        assert_eq!(cut(&whole, 1000), [A.to_owned(), B.to_owned(), at(whole.len())]);
+        // The first one is damaged, or stands behind something else.
+        let text = format!("[{}{B},{C}]", &A[..A.len() - 2]);
+        assert_eq!(cut(&text, 1000), [at(1), B.to_owned(), C.to_owned()]);
+        assert_eq!(cut(&format!("x{A},{B}]"), 1000), [at(0), A.to_owned(), B.to_owned()]);
+    }
+
+    #[test]
+    fn many_damaged_items_cost_themselves_alone() {
+        // Each is looked through object by object; what is spent for that is what was looked at.
+        let inner = r#"{"role":"user","content":"x"},"#.repeat(400);
+        let item = |i: usize, end: &str| format!(r#"{{"id":{i},"m":[{inner}{{}}{end}}}"#);
+        let items: Vec<String> = (0..400).map(|i| item(i, if i % 2 == 1 { "" } else { "]" })).collect();
+        let found = cut(&format!("[{}]", items.join(",")), 1 << 20);
+        let whole: Vec<&String> = found.iter().filter(|piece| piece.starts_with('{')).collect();
+        assert_eq!(whole, items.iter().step_by(2).collect::<Vec<_>>());
+        assert_eq!(found.len(), 400);
+    }
+
+    #[test]
+    fn a_list_in_a_document_ends_with_it() {
+        let cut = |text: &str| -> (Vec<String>, u64) {
+            let mut items = Items::of_field(Box::new(std::io::Cursor::new(text.to_owned())), 5, 1000);
+            let told = items.by_ref().map(|piece| match piece.content {
+                Content::Item(bytes) => String::from_utf8(bytes).unwrap(),
+                Content::Damage(_) => format!("at {}", piece.offset),
+            });
+            (told.collect(), items.place())
+        };
+        let text = format!("{A},{B}],\"n\":[{C}]}}");
+        assert_eq!(cut(&format!("{text}{C}")), (vec![A.to_owned(), B.to_owned()], 5 + text.len() as u64));
+        // A bracket too many is no end of the document.
+        let text = format!("{A}],{B}]}}");
+        assert_eq!(cut(&text).0, [A, B]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_told_and_not_held() {
+        let long = format!(r#"{{"id":9,"m":["{}"]}}"#, "x".repeat(3 * CHUNK));
+        let start = A.len() + 2;
+        let told = cut(&format!("[{A},{long},{C}]"), 1000);
+        assert_eq!(told, [A.to_owned(), format!("at {start}"), C.to_owned()]);
+    }
+}

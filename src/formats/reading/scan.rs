@@ -1,0 +1,243 @@
+//! Follows the punctuation of JSON through pieces of text, to tell where a value ends, or where it is broken.
+//!
+//! Strict in what may stand after what, so that a lost quote or bracket shows within a few bytes; lenient in what
+//! stands inside of strings and in words (`NaN`), since that can be repaired.
+
+use super::repair::{string_end, value_end};
+
+/// What is known of a value after a piece of it. Places are those in the piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scanned {
+    /// It ended before this place.
+    Ended(usize),
+    /// What stands here cannot stand here.
+    Broken(usize),
+    /// It goes on.
+    Open,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Value,
+    /// A value, or the end of the list that just began.
+    ValueOrEnd,
+    Key,
+    /// A key, or the end of the object that just began.
+    KeyOrEnd,
+    Colon,
+    CommaOrEnd,
+    /// The rest of a string; of a key, or a value.
+    Text {
+        is_key: bool,
+    },
+    /// The rest of a number or word.
+    Word,
+}
+
+/// One value on its way.
+pub(crate) struct Scanner {
+    /// The lists and objects that are open: whether each is an object.
+    open: Vec<bool>,
+    next: Next,
+    /// The next byte belongs to a backslash.
+    is_escaped: bool,
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Scanner { open: Vec::new(), next: Next::Value, is_escaped: false }
+    }
+}
+
+impl Scanner {
+    /// Of what comes after a value in an object.
+    pub(crate) fn behind_field() -> Self {
+        Scanner { open: vec![true], next: Next::CommaOrEnd, is_escaped: false }
+    }
+
+    /// Goes on with a piece of text.
+    pub(crate) fn scan(&mut self, piece: &[u8]) -> Scanned {
+        let mut at = 0;
+        loop {
+            if let Next::Text { is_key } = self.next {
+                match self.text(piece, at) {
+                    Scanned::Ended(end) => at = end,
+                    other => return other,
+                }
+                self.next = if is_key { Next::Colon } else { Next::CommaOrEnd };
+                if self.open.is_empty() {
+                    return Scanned::Ended(at);
+                }
+            }
+            let Some(&byte) = piece.get(at) else {
+                return Scanned::Open;
+            };
+            if self.next == Next::Word {
+                if is_word(byte) {
+                    at += 1;
+                    continue;
+                }
+                self.next = Next::CommaOrEnd;
+                if self.open.is_empty() {
+                    return Scanned::Ended(at);
+                }
+            }
+            if !byte.is_ascii_whitespace() && !self.take(byte) {
+                return Scanned::Broken(at);
+            }
+            at += 1;
+            if self.next == Next::CommaOrEnd && self.open.is_empty() {
+                return Scanned::Ended(at);
+            }
+        }
+    }
+
+    /// The end of the string in which `at` stands. No string goes on behind a line end.
+    fn text(&mut self, piece: &[u8], mut at: usize) -> Scanned {
+        loop {
+            if self.is_escaped && at < piece.len() {
+                self.is_escaped = false;
+                at += 1;
+            }
+            let Some(found) = piece.get(at..).and_then(|rest| memchr::memchr3(b'"', b'\\', b'\n', rest))
+            else {
+                return Scanned::Open;
+            };
+            at += found + 1;
+            match piece[at - 1] {
+                b'"' => return Scanned::Ended(at),
+                b'\\' => self.is_escaped = true,
+                _ => return Scanned::Broken(at - 1),
+            }
+        }
+    }
+
+    /// Takes a byte of punctuation, or the first one of a string or word; says whether it may stand here.
+    fn take(&mut self, byte: u8) -> bool {
+        let (may_end, in_object) = match self.next {
+            Next::ValueOrEnd => (true, false),
+            Next::KeyOrEnd => (true, true),
+            Next::CommaOrEnd => (true, self.open.last() == Some(&true)),
+            _ => (false, false),
+        };
+        let value = matches!(self.next, Next::Value | Next::ValueOrEnd);
+        self.next = match byte {
+            b'{' if value => {
+                self.open.push(true);
+                Next::KeyOrEnd
+            }
+            b'[' if value => {
+                self.open.push(false);
+                Next::ValueOrEnd
+            }
+            b'"' if value => Next::Text { is_key: false },
+            b'"' if matches!(self.next, Next::Key | Next::KeyOrEnd) => Next::Text { is_key: true },
+            b':' if self.next == Next::Colon => Next::Value,
+            b',' if self.next == Next::CommaOrEnd => {
+                if in_object {
+                    Next::Key
+                } else {
+                    Next::Value
+                }
+            }
+            b'}' if may_end && in_object => self.close(),
+            b']' if may_end && !in_object => self.close(),
+            _ if value && is_word(byte) => Next::Word,
+            _ => return false,
+        };
+        true
+    }
+
+    fn close(&mut self) -> Next {
+        self.open.pop();
+        Next::CommaOrEnd
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}
+
+/// Scans a value that begins at `start`; places are those in `bytes`.
+pub(crate) fn scan(bytes: &[u8], start: usize) -> Scanned {
+    match Scanner::default().scan(&bytes[start..]) {
+        Scanned::Ended(end) => Scanned::Ended(start + end),
+        Scanned::Broken(at) => Scanned::Broken(start + at),
+        Scanned::Open => Scanned::Open,
+    }
+}
+
+/// The keys of the object that begins with `bytes`, with their quotes, as far as it goes; none of those inside of its
+/// values.
+pub(crate) fn keys(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut keys = Vec::new();
+    let mut at = 1;
+    let skip = |at: usize, also: u8| {
+        let is_skipped = |b: &u8| b.is_ascii_whitespace() || *b == also;
+        at + bytes[at..].iter().take_while(|b| is_skipped(b)).count()
+    };
+    while at < bytes.len() {
+        at = skip(at, b',');
+        if bytes.get(at) != Some(&b'"') {
+            break;
+        }
+        let end = string_end(bytes, at).unwrap_or(bytes.len());
+        keys.push(&bytes[at..end]);
+        let Some(end) = value_end(bytes, skip(end, b':')) else {
+            break;
+        };
+        at = end;
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_ends_or_is_broken_wherever_its_text_is_cut() {
+        for (text, told) in [
+            (r#"{"a":[1,{"b":"x\"}\\"},NaN,-1e5,true],"c":{}} {"#, Scanned::Ended(45)),
+            (r#"[]]"#, Scanned::Ended(2)),
+            (r#""x" "#, Scanned::Ended(3)),
+            ("17,", Scanned::Ended(2)),
+            (r#"{"a":1,{"b"#, Scanned::Broken(7)),
+            (r#"{{"a":1}"#, Scanned::Broken(1)),
+            (r#"{"a":[1,"x":2]}"#, Scanned::Broken(11)),
+            (r#"{"a":"x"y"}"#, Scanned::Broken(8)),
+            ("{\"a\":\"x\n\"}", Scanned::Broken(7)),
+            ("[1,]", Scanned::Broken(3)),
+            ("[1}", Scanned::Broken(2)),
+            ("}", Scanned::Broken(0)),
+            ("[1 2]", Scanned::Broken(3)),
+            (r#"{"a":"\"#, Scanned::Open),
+            (r#"[{"a""#, Scanned::Open),
+        ] {
+            assert_eq!(scan(text.as_bytes(), 0), told, "{text}");
+            for cut in 1..text.len() {
+                let mut scanner = Scanner::default();
+                let (first, second) = text.as_bytes().split_at(cut);
+                let found = match scanner.scan(first) {
+                    Scanned::Open => match scanner.scan(second) {
+                        Scanned::Ended(at) => Scanned::Ended(cut + at),
+                        Scanned::Broken(at) => Scanned::Broken(cut + at),
+                        Scanned::Open => Scanned::Open,
+                    },
+                    found => found,
+                };
+                assert_eq!(found, told, "{text} cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_those_of_the_object_itself() {
+        let told = |text: &'static str| -> Vec<&str> {
+            keys(text.as_bytes()).into_iter().map(|key| std::str::from_utf8(key).unwrap()).collect()
+        };
+        assert_eq!(told(r#"{"a":{"b":["c"]}, "d" : "e","f"#), ["\"a\"", "\"d\"", "\"f"]);
+        assert_eq!(told(r#"{"a":1{"b":2}"#), ["\"a\""]);
+        assert_eq!(told("{"), [""; 0]);
+    }
+}

@@ -1,0 +1,284 @@
+//! Compressed logs that may be damaged. A decoder that meets damage has often given wrong text before: pieces of other
+//! lines, which may well be JSON. So a frame (of zstd; of gzip a member) is read only if its checksum holds, and of one in
+//! which the decoder fails what lies well before; the frames around it are read all the same.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// First bytes of a zstd frame and of a gzip member.
+pub(super) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+pub(super) const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// So many unpacked bytes before the place where a decoder fails may be wrong: a block of zstd.
+const IN_DOUBT: u64 = 128 << 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    Zstd,
+    Gzip,
+}
+
+impl Packing {
+    pub(super) fn of(head: &[u8]) -> Option<Packing> {
+        match head {
+            _ if head.starts_with(ZSTD) => Some(Packing::Zstd),
+            _ if head.starts_with(GZIP) => Some(Packing::Gzip),
+            _ => None,
+        }
+    }
+
+    fn mark(self) -> &'static [u8] {
+        match self {
+            Packing::Zstd => ZSTD,
+            Packing::Gzip => GZIP,
+        }
+    }
+
+    /// Unpacks the frame that begins here.
+    fn frame<'a>(self, packed: impl BufRead + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+        Ok(match self {
+            Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?.single_frame()),
+            Packing::Gzip => Box::new(flate2::bufread::GzDecoder::new(packed)),
+        })
+    }
+}
+
+/// A part of a packed file.
+#[derive(Debug)]
+struct Frame {
+    start: u64,
+    /// Unpacked bytes of it that are read.
+    n: u64,
+    /// Why there are not more.
+    problem: Option<String>,
+}
+
+/// Something that is missing.
+pub(super) struct Gap {
+    /// Where, in the unpacked text.
+    pub(super) offset: u64,
+    pub(super) reason: String,
+}
+
+/// Checks a packed file, of which `max` unpacked bytes are wanted at most. Where something is wrong: a reader of the rest,
+/// with a line end at each gap, and the gaps.
+pub(super) fn check(path: &Path, max: u64) -> io::Result<Option<(Box<dyn BufRead + Send>, Vec<Gap>)>> {
+    let mut file = BufReader::with_capacity(256 << 10, File::open(path)?);
+    let Some(packing) = Packing::of(file.fill_buf()?) else {
+        return Ok(None);
+    };
+    let frames = frames(&mut file, packing, max)?;
+    let mut gaps = Vec::new();
+    let mut offset = 0;
+    for frame in &frames {
+        offset += frame.n;
+        if let Some(reason) = &frame.problem {
+            gaps.push(Gap { offset, reason: reason.clone() });
+            offset += 1;
+        }
+    }
+    if gaps.is_empty() {
+        return Ok(None);
+    }
+    let rest = Rest { path: path.to_owned(), packing, frames: frames.into_iter(), now: None };
+    Ok(Some((Box::new(BufReader::with_capacity(256 << 10, rest)), gaps)))
+}
+
+/// The frames of a file. Behind a damaged one the next is where one can be unpacked.
+fn frames(file: &mut BufReader<File>, packing: Packing, max: u64) -> io::Result<Vec<Frame>> {
+    let mut frames: Vec<Frame> = Vec::new();
+    let (mut start, mut left) = (0, max);
+    while left > 0 {
+        file.seek(SeekFrom::Start(start))?;
+        let Some(first) = file.fill_buf()?.first().copied() else {
+            break;
+        };
+        let is_damaged = frames.last().is_some_and(|frame| frame.problem.is_some());
+        let begins = starts_with(file, start, packing.mark())?;
+        let frame = match begins || !is_damaged && first != 0 {
+            true => frame(file, packing, start, left)?,
+            // Zeros are padding; behind damage all is damaged up to the next frame.
+            false => Frame { start, n: 0, problem: None },
+        };
+        let end = file.stream_position()?;
+        left -= frame.n.min(left);
+        match (&frame.problem, is_damaged) {
+            (None, _) if begins => start = end.max(start + 1),
+            _ => match next_mark(file, start + 1, packing.mark())? {
+                Some(next) => start = next,
+                None => left = 0,
+            },
+        }
+        // One damage is told once.
+        if frame.n > 0 || frame.problem.is_some() && !is_damaged {
+            frames.push(frame);
+        }
+    }
+    Ok(frames)
+}
+
+/// Unpacks the frame at `start` to see whether it is sound.
+fn frame(file: &mut BufReader<File>, packing: Packing, start: u64, max: u64) -> io::Result<Frame> {
+    file.seek(SeekFrom::Start(start))?;
+    let mut n = 0;
+    let mut buffer = vec![0; 128 << 10];
+    let result = packing.frame(&mut *file).and_then(|mut frame| {
+        while n < max {
+            match frame.read(&mut buffer)? {
+                0 => break,
+                got => n += got as u64,
+            }
+        }
+        Ok(())
+    });
+    let Err(error) = result else {
+        return Ok(Frame { start, n, problem: None });
+    };
+    let text = error.to_string();
+    // What was unpacked before a cut is right; nobody knows what is wrong where the sum of all is.
+    let n = match error.kind() {
+        ErrorKind::UnexpectedEof => n,
+        _ if text.contains("checksum") => 0,
+        _ => n.saturating_sub(IN_DOUBT),
+    };
+    let reason = match error.kind() {
+        ErrorKind::UnexpectedEof => format!("cannot read on: {text}"),
+        _ => format!(
+            "damaged where it is packed, in the frame at byte {start} of the file as stored: {text}; {n} bytes of the \
+             frame are read, more may be wrong\nhint: take a sound copy of the file"
+        ),
+    };
+    Ok(Frame { start, n, problem: Some(reason) })
+}
+
+fn starts_with(file: &mut BufReader<File>, at: u64, mark: &[u8]) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(at))?;
+    let mut head = Vec::new();
+    file.by_ref().take(mark.len() as u64).read_to_end(&mut head)?;
+    Ok(head == mark)
+}
+
+/// Where the next frame may begin.
+fn next_mark(file: &mut BufReader<File>, from: u64, mark: &[u8]) -> io::Result<Option<u64>> {
+    file.seek(SeekFrom::Start(from))?;
+    let (mut offset, mut window) = (from, Vec::new());
+    loop {
+        let n = file.by_ref().take(1 << 20).read_to_end(&mut window)?;
+        if let Some(found) = memchr::memmem::find(&window, mark) {
+            return Ok(Some(offset + found as u64));
+        }
+        if n == 0 {
+            return Ok(None);
+        }
+        let kept = window.len().saturating_sub(mark.len() - 1);
+        window.drain(..kept);
+        offset += kept as u64;
+    }
+}
+
+/// The sound text of a damaged file.
+struct Rest {
+    path: PathBuf,
+    packing: Packing,
+    frames: std::vec::IntoIter<Frame>,
+    now: Option<Box<dyn Read + Send>>,
+}
+
+impl Read for Rest {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(now) = &mut self.now {
+                match now.read(to)? {
+                    0 if !to.is_empty() => self.now = None,
+                    n => return Ok(n),
+                }
+            }
+            let Some(frame) = self.frames.next() else {
+                return Ok(0);
+            };
+            let gap: &[u8] = if frame.problem.is_some() { b"\n" } else { b"" };
+            let text: Box<dyn Read + Send> = match frame.n {
+                0 => Box::new(io::empty()),
+                n => {
+                    let mut file = File::open(&self.path)?;
+                    file.seek(SeekFrom::Start(frame.start))?;
+                    Box::new(self.packing.frame(BufReader::with_capacity(64 << 10, file))?.take(n))
+                }
+            };
+            self.now = Some(Box::new(text.chain(gap)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn zstd_frame(text: &str) -> Vec<u8> {
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.include_checksum(true).unwrap();
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn gzip_member(text: &str) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// Text that packs badly enough to have blocks of its own.
+    fn text(name: &str, n: usize) -> String {
+        (0..n).map(|i| format!("{name} {i} {}\n", (i * 2_654_435_761) % 1_000_003)).collect()
+    }
+
+    fn read(bytes: &[u8]) -> Option<(String, Vec<u64>)> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, bytes).unwrap();
+        let (mut reader, gaps) = check(&path, u64::MAX).unwrap()?;
+        let mut out = String::new();
+        reader.read_to_string(&mut out).unwrap();
+        Some((out, gaps.into_iter().map(|gap| gap.offset).collect()))
+    }
+
+    #[test]
+    fn a_damaged_frame_costs_itself_alone() {
+        for pack in [zstd_frame, gzip_member] {
+            let (a, b, c) = (text("a", 2000), text("b", 2000), text("c", 2000));
+            let [first, second, third] = [&a, &b, &c].map(|text| pack(text));
+            assert_eq!(read(&[&first[..], &second, &third].concat()), None);
+            // Whatever bit is flipped: no line that was not there, and the frames around it.
+            for bit in (8 * 30..8 * second.len()).step_by(2003) {
+                let mut bad = second.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                let (text, gaps) = read(&[&first[..], &bad, &third].concat()).unwrap();
+                assert_eq!((text, gaps), (format!("{a}\n{c}"), vec![a.len() as u64]), "{bit}");
+            }
+            // What was unpacked before a cut is right.
+            let (text, gaps) = read(&[&first[..], &second[..second.len() - 9]].concat()).unwrap();
+            let told = text.strip_suffix('\n').unwrap();
+            assert!(told.starts_with(&a) && format!("{a}{b}").starts_with(told));
+            assert_eq!(gaps, [told.len() as u64]);
+        }
+    }
+
+    #[test]
+    fn what_lies_well_before_damage_is_read() {
+        let a = text("a", 60_000);
+        let mut bad = gzip_member(&a);
+        let at = bad.len() * 3 / 4;
+        // No block has this type.
+        bad[at..at + 40].fill(0xff);
+        if let Some((text, gaps)) = read(&bad) {
+            let told = text.strip_suffix('\n').unwrap();
+            assert!(a.starts_with(told), "{}", told.len());
+            assert_eq!(gaps, [told.len() as u64]);
+        }
+        // Padding behind the last frame, and an empty one, are no damage.
+        assert_eq!(read(&[gzip_member("x"), vec![0; 512]].concat()), None);
+        assert_eq!(read(&[zstd_frame(""), zstd_frame("x")].concat()), None);
+    }
+}
