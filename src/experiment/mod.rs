@@ -23,4 +23,4 @@ pub use units::{Unit, UnitRows};
 
 /// Raised by any change of code that can change a row, so that parts of an older meaning are never
 /// joined with new ones.
-pub const SEMANTICS_VERSION: u32 = 22;
+pub const SEMANTICS_VERSION: u32 = 23;
