@@ -16,6 +16,7 @@ use crate::experiment::{Dataset, Plan};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::needs::Needs;
+use crate::reach;
 use crate::store::UsageRow;
 use crate::strategies::Strategy;
 
@@ -65,7 +66,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     anyhow::ensure!(
-        !args.data.join("_manifest.json").is_file(),
+        !reach::is_there(&args.data.join("_manifest.json"))?,
         "{} is a run, and `inspect` takes the folder of data that it was made from\nhint: trajpress inspect DATA {} --experiment FILE --variant V",
         args.data.display(),
         args.trajectory

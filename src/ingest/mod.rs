@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::escape;
 use crate::formats::{self, Entry};
 use crate::lock::Lock;
+use crate::reach;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
 use crate::vouch::{Made, Tables};
 
@@ -232,7 +233,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
 
 fn check_out(out: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
-        !out.join("_manifest.json").exists(),
+        !reach::is_there(&out.join("_manifest.json"))?,
         "{} holds a run, not a dataset\nhint: give another folder to --out, or remove the run first",
         out.display()
     );

@@ -76,6 +76,9 @@ mod tests {
         assert_eq!(fired(script, "logged-edits", ""), told);
         assert_eq!(fired("user: u\naction: a\nobservation: b\nagent: so", "logged-edits", ""), [""; 0]);
         // A turn that ends before its decision was never sent.
-        assert_eq!(fired("user: u\naction: a\nuser: b\nobservation: c => 2 gone", "logged-edits", ""), [""; 0]);
+        assert_eq!(
+            fired("user: u\naction: a\nuser: b\nobservation: c => 2 gone", "logged-edits", ""),
+            [""; 0]
+        );
     }
 }
