@@ -16,8 +16,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("lock", vec![]),
         ("reach", vec![]),
         ("vouch", vec!["reach"]),
-        ("settings", vec![]),
-        ("models", vec!["reach", "settings"]),
+        ("settings", vec!["escape"]),
+        ("models", vec!["escape", "reach", "settings"]),
         ("features", vec!["escape", "lock", "reach", "store", "trajectory", "usage", "vouch"]),
         ("pairs", vec!["trajectory"]),
         ("log", vec!["features", "pairs", "store", "trajectory", "usage"]),
@@ -48,6 +48,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
             "experiment",
             vec![
                 "context",
+                "escape",
                 "features",
                 "lock",
                 "log",

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::using::Using;
-use super::{ExitStatus, Output, catalogue, count, print};
+use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::context::{Block, Content};
 use crate::escape;
 use crate::experiment::cell::recipe;
@@ -17,7 +17,7 @@ use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::needs::Needs;
 use crate::reach;
-use crate::store::UsageRow;
+use crate::store::{TrajectoryRow, UsageRow};
 use crate::strategies::Strategy;
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
@@ -27,6 +27,7 @@ use crate::strategies::Strategy;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress inspect data 3f2a
+  trajpress inspect data ferrule__ringbuf-2
   trajpress inspect data 3f2a --timeline timeline.svg
   trajpress inspect data 3f2a --timeline timeline.json --intents-by smollm2-135m
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask'
@@ -155,18 +156,18 @@ fn find(data: &Dataset, name: &str) -> anyhow::Result<usize> {
     match found.as_slice() {
         [] => anyhow::bail!(
             "no trajectory whose id or task begins with, or whose path holds, `{}`\nhint: column `trajectory` of trajectories.parquet has the ids, `task_id` the tasks",
-            short(name)
+            escape::short(name)
         ),
         [one] => Ok(*one),
         many => {
             let listed = many.iter().take(LISTED).map(|&i| &rows[i]);
-            let listed = listed.map(|row| vec![row.trajectory.to_string(), task(row), row.source.clone()]);
+            let listed = listed.map(|row| vec![row.trajectory.clone(), task(row), row.source.clone()]);
             let more = many.len().saturating_sub(LISTED);
             let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
             anyhow::bail!(
                 "{} trajectories fit `{}` (id, task, path):\n{}{more}hint: give more of one of these",
                 many.len(),
-                short(name),
+                escape::short(name),
                 columns(&listed.collect::<Vec<_>>())
             )
         }
