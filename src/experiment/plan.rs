@@ -1008,6 +1008,47 @@ fn variant_id(v: &Variant) -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn parameters_of_names_say_which() {
+        let told = |strategy: &str| {
+            let text = format!("name = \"x\"\n[[strategies]]\n{strategy}\n[[triggers]]\nname = \"turns\"\n");
+            Plan::parse("x.toml", &text, &Catalogue::built_in()).unwrap_err().to_string()
+        };
+        for value in ["true", "3", "0.5", "[true, false]", "{ list = [1] }"] {
+            let error = told(&format!("name = \"prune-importance\"\npair = {value}"));
+            assert!(error.ends_with("of strategy `prune-importance`: expected `least` or `most`"), "{error}");
+        }
+        let error = told("name = \"prune-importance\"\nrate = true");
+        assert!(error.ends_with(
+            "`rate = true` of strategy `prune-importance`: expected one of `auto`, `rules`, `model`"
+        ));
+        // None of all parameters of all strategies and triggers is told in words of the code.
+        let value = |of: &str, name: &str, key: &str, value: &str| {
+            let grid = format!("[[{of}]]\nname = \"{name}\"\n{key} = {value}\n");
+            let rest = if of == "triggers" {
+                "[[strategies]]\nname = \"mask\"\n"
+            } else {
+                "[[triggers]]\nname = \"turns\"\n"
+            };
+            Plan::parse("x.toml", &format!("name = \"x\"\n{grid}{rest}"), &Catalogue::built_in())
+        };
+        let built_in = Catalogue::built_in();
+        let all = built_in.strategies.iter().map(|k| ("strategies", k));
+        for (of, known) in all.chain(built_in.triggers.iter().map(|k| ("triggers", k))) {
+            for key in known.keys() {
+                for wrong in ["true", "-1", "0.5", "\"?\"", "{ list = [true] }", "1e300"] {
+                    if let Err(error) = value(of, known.name, key, wrong) {
+                        let error = error.to_string();
+                        let is_plain = ["unit variant", "string only", "u32", "f64", "0000000"]
+                            .iter()
+                            .all(|w| !error.contains(w));
+                        assert!(is_plain, "{error}");
+                    }
+                }
+            }
+        }
+    }
+
     #[derive(serde::Deserialize)]
     #[serde(default, deny_unknown_fields)]
     struct Mask {
