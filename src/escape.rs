@@ -44,6 +44,20 @@ fn told(text: &str, stays: impl Fn(char) -> bool) -> String {
     out
 }
 
+/// Characters of a value in a message.
+const SHOWN: usize = 60;
+
+/// A value that somebody gave, in a message: of a long one the beginning and how long it is.
+pub fn short(value: &str) -> String {
+    match value.chars().count() {
+        0..=SHOWN => value.to_owned(),
+        n => {
+            value.chars().take(SHOWN / 2).chain("\u{2026} (".chars()).collect::<String>()
+                + &format!("{n} characters)")
+        }
+    }
+}
+
 /// JSON on several lines, with a line end: what acts is written as `\u001b`, which readers of JSON undo.
 pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(json_text(&serde_json::to_string_pretty(value)?) + "\n")
@@ -162,6 +176,12 @@ mod tests {
 
     proptest! {
         #[test]
+    fn long_values_are_shortened() {
+        assert_eq!(short(&"a".repeat(60)), "a".repeat(60));
+        assert_eq!(short(&"\u{e9}".repeat(61)), "\u{e9}".repeat(30) + "\u{2026} (61 characters)");
+    }
+
+    #[test]
         fn nothing_acts_in_any_medium(text in text()) {
             for out in [line(&text), drawn(&text), xml(&text), csv(&text), markdown(&text), json_line(&text).unwrap()] {
                 prop_assert!(!out.chars().any(acts), "{out:?}");

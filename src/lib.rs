@@ -20,6 +20,7 @@ pub mod log;
 pub mod models;
 pub mod needs;
 pub mod pairs;
+pub mod reach;
 pub mod report;
 pub mod scorers;
 pub mod settings;

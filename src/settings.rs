@@ -6,6 +6,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::escape::short;
+
 /// A file's path and text, for the positions in errors.
 pub struct Source<'a> {
     pub path: &'a str,
@@ -40,14 +42,14 @@ impl<'a> Source<'a> {
     ) -> anyhow::Result<usize> {
         known.iter().position(|k| *k == name).ok_or_else(|| {
             let hint = hint(name, known);
-            self.error(span, format!("unknown {what} `{name}`\n{hint}"))
+            self.error(span, format!("unknown {what} `{}`\n{hint}", short(name)))
         })
     }
 
     /// An error for a key that its owner does not know.
     pub fn unknown_key(&self, span: &Range<usize>, key: &str, owner: &str, known: &[&str]) -> anyhow::Error {
         let hint = hint(key, known);
-        self.error(span, format!("unknown key `{key}` of {owner}\n{hint}"))
+        self.error(span, format!("unknown key `{}` of {owner}\n{hint}", short(key)))
     }
 
     /// An error for a value of another type than expected.
@@ -169,6 +171,15 @@ impl<'a> Source<'a> {
             ),
             DeValue::Datetime(_) => return Err(bad("a string, number, boolean or list")),
         })
+    }
+}
+
+/// A value as people write it, in a message or a label: `1e300`, and not its 300 zeros.
+pub fn written(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Float(number) => format!("{number:?}"),
+        toml::Value::Array(list) => format!("[{}]", list.iter().map(written).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
     }
 }
 

@@ -12,6 +12,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use crate::reach;
+
 /// What is known of a file that was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
@@ -45,12 +47,9 @@ struct Record {
 pub fn check(folder: &Path, record: &str, command: &str, names: &[&str]) -> anyhow::Result<Tables> {
     let path = folder.join(record);
     let again = format!("hint: make it again with `trajpress {command}`");
-    let bytes = match fs::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            anyhow::bail!("{} is missing, which vouches for the tables beside it\n{again}", path.display())
-        }
-        other => other.with_context(|| format!("cannot read {}", path.display()))?,
-    };
+    let bytes = reach::read(&path)?.with_context(|| {
+        format!("{} is missing, which vouches for the tables beside it\n{again}", path.display())
+    })?;
     let known: Record = serde_json::from_slice(&bytes)
         .map_err(|error| anyhow::anyhow!("{} is damaged: {error}\n{again}", path.display()))?;
     let known = known.tables.unwrap_or_default();

@@ -38,7 +38,8 @@ pub struct Args {
     /// Unpacked bytes that are read of a file at most, such as 500MB or 2GiB; what is over it is a reject
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bytes)]
     max_file: u64,
-    /// Memory to read with, about; a document, a session or a line of more than an eighth of it is a reject
+    /// Memory to read with, about; a document, a session or a line of more than an eighth of it is a reject, and where it
+    /// is not enough for all threads (48MiB each), fewer read. The program itself needs 128MiB, whatever is said here
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = bytes)]
     max_memory: u64,
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::using::Using;
-use super::{ExitStatus, Output, catalogue, count, print};
+use super::{ExitStatus, Output, catalogue, columns, count, print};
 use crate::context::{Block, Content};
 use crate::escape;
 use crate::experiment::cell::recipe;
@@ -16,7 +16,8 @@ use crate::experiment::{Dataset, Plan};
 use crate::features::tokens::Tokenizer;
 use crate::log::Log;
 use crate::needs::Needs;
-use crate::store::UsageRow;
+use crate::reach;
+use crate::store::{TrajectoryRow, UsageRow};
 use crate::strategies::Strategy;
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
@@ -26,6 +27,7 @@ use crate::strategies::Strategy;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress inspect data 3f2a
+  trajpress inspect data ferrule__ringbuf-2
   trajpress inspect data 3f2a --timeline timeline.svg
   trajpress inspect data 3f2a --timeline timeline.json --intents-by smollm2-135m
   trajpress inspect data 3f2a --experiment experiment.toml --variant 'mask'
@@ -34,7 +36,7 @@ use crate::strategies::Strategy;
 pub struct Args {
     /// Folder of ingested and annotated data
     data: PathBuf,
-    /// Beginning of a trajectory's id, or part of the path of its log
+    /// Id of a trajectory or of its task, whole or the beginning, or part of the path of its log
     trajectory: String,
     /// Draw the turns and the firings of the triggers into this file, svg or png; as json, what it shows
     #[arg(long, value_name = "FILE", conflicts_with = "experiment")]
@@ -65,7 +67,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     anyhow::ensure!(
-        !args.data.join("_manifest.json").is_file(),
+        !reach::is_there(&args.data.join("_manifest.json"))?,
         "{} is a run, and `inspect` takes the folder of data that it was made from\nhint: trajpress inspect DATA {} --experiment FILE --variant V",
         args.data.display(),
         args.trajectory
@@ -131,23 +133,43 @@ impl Observer for Camera {
     }
 }
 
-/// The one trajectory that this name means.
+/// Trajectories that are listed where several fit.
+const LISTED: usize = 10;
+
+/// The one trajectory that this name means: the first of these kinds that fits any.
 fn find(data: &Dataset, name: &str) -> anyhow::Result<usize> {
     let all: Vec<usize> = (0..data.entries().len()).collect();
-    let by_id: Vec<usize> = all.iter().copied().filter(|&i| data.entries()[i].id.starts_with(name)).collect();
-    let found = match by_id.as_slice() {
-        [] => {
-            let rows = data.trajectory_rows(&all)?;
-            all.into_iter().zip(rows).filter(|(_, r)| r.source.contains(name)).map(|(i, _)| i).collect()
-        }
-        _ => by_id,
+    let rows = data.trajectory_rows(&all)?;
+    let task = |row: &TrajectoryRow| row.task_id.clone().unwrap_or_default();
+    // An empty name is the beginning of all.
+    let kinds: [&dyn Fn(&TrajectoryRow) -> bool; 5] = [
+        &|row| *row.trajectory == *name,
+        &|row| task(row) == name,
+        &|row| row.trajectory.starts_with(name),
+        &|row| task(row).starts_with(name),
+        &|row| row.source.contains(name),
+    ];
+    let fits = |fits: &&dyn Fn(&TrajectoryRow) -> bool| -> Vec<usize> {
+        all.iter().copied().filter(|&i| fits(&rows[i])).collect()
     };
+    let found = kinds.iter().map(fits).find(|found| !found.is_empty()).unwrap_or_default();
     match found.as_slice() {
-        [] => anyhow::bail!("no trajectory whose id begins with or whose path holds `{name}`"),
+        [] => anyhow::bail!(
+            "no trajectory whose id or task begins with, or whose path holds, `{}`\nhint: column `trajectory` of trajectories.parquet has the ids, `task_id` the tasks",
+            escape::short(name)
+        ),
         [one] => Ok(*one),
         many => {
-            let ids: Vec<&str> = many.iter().take(5).map(|&i| data.entries()[i].id.as_str()).collect();
-            anyhow::bail!("{} trajectories fit `{name}`: {} ...", many.len(), ids.join(", "))
+            let listed = many.iter().take(LISTED).map(|&i| &rows[i]);
+            let listed = listed.map(|row| vec![row.trajectory.clone(), task(row), row.source.clone()]);
+            let more = many.len().saturating_sub(LISTED);
+            let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
+            anyhow::bail!(
+                "{} trajectories fit `{}` (id, task, path):\n{}{more}hint: give more of one of these",
+                many.len(),
+                escape::short(name),
+                columns(&listed.collect::<Vec<_>>())
+            )
         }
     }
 }

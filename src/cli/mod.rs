@@ -5,6 +5,8 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
 use crate::escape;
@@ -91,23 +93,29 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            let error = shortened(error);
             // Help and version are told this way too; a broken pipe is no failure.
-            match error.use_stderr() {
-                true => tell(error.to_string().trim_end()),
-                false => drop(error.print()),
-            }
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            let printed = match error.use_stderr() {
+                true => Ok(tell(error.to_string().trim_end())),
+                false => error.print().context("cannot write to standard output"),
+            };
+            return match printed {
+                Err(error) if !is_broken_pipe(&error) => unusable(&error),
+                _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+            };
         }
     };
     log_to_stderr(cli.output.quiet);
     match cli.run() {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitStatus::Done.into(),
-        Err(error) => {
-            tell(&format!("error: {error:#}"));
-            ExitStatus::Unusable.into()
-        }
+        Err(error) => unusable(&error),
     }
+}
+
+fn unusable(error: &anyhow::Error) -> ExitCode {
+    tell(&format!("error: {error:#}"));
+    ExitStatus::Unusable.into()
 }
 
 impl Cli {
@@ -124,6 +132,25 @@ impl Cli {
             Command::ModelWorker => crate::models::llama::worker::run().map(|()| ExitStatus::Done),
         }
     }
+}
+
+/// The same error with the beginning of what was typed, where that is long.
+fn shortened(mut error: clap::Error) -> clap::Error {
+    let long: Vec<_> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(text) => Some((kind, escape::short(text))),
+            _ => None,
+        })
+        .collect();
+    for (kind, text) in long {
+        // What is suggested then repeats it whole.
+        if text.ends_with(" characters)") {
+            error.insert(ContextKind::Suggested, ContextValue::None);
+        }
+        error.insert(kind, ContextValue::String(text));
+    }
+    error
 }
 
 /// Progress and warnings, as lines without time: a log keeper adds its own.
@@ -174,8 +201,8 @@ const MOST_THREADS: usize = 1024;
 /// Writes to stdout; an error, a broken pipe among them, goes up instead of being a panic.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(escape::lines(text).as_bytes())?;
-    Ok(out.flush()?)
+    let written = out.write_all(escape::lines(text).as_bytes()).and_then(|()| out.flush());
+    written.context("cannot write to standard output")
 }
 
 /// What an experiment may name: the catalogues and the readers.
@@ -227,6 +254,17 @@ mod tests {
     #[test]
     fn arguments_are_sound() {
         <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn what_was_typed_is_shortened() {
+        let zeros = format!("1{}", "0".repeat(300));
+        for typed in [["run", "x.toml", "--list", "--threads"], ["inspect", "d", "a", "--width"]] {
+            let line = ["trajpress"].into_iter().chain(typed).chain([zeros.as_str()]);
+            let error = shortened(Cli::try_parse_from(line).unwrap_err()).to_string();
+            assert!(error.contains("100000000000000000000000000000\u{2026} (301 characters)"), "{error}");
+            assert!(!error.contains(&zeros[..40]), "{error}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::models::catalogue::{Catalogue, DEFAULT_SET, Named, Role, is_path};
 use crate::models::fetch;
 use crate::models::folder::{Folder, State};
 use crate::models::server::Server;
+use crate::reach;
 
 /// Get the local models, and check them
 ///
@@ -266,7 +267,7 @@ fn check_all(
         meter.clear();
         let state = match checked {
             Ok(model) => State::Ok(model),
-            Err(_) if !Path::new(path).exists() => State::Missing,
+            Err(_) if reach::is_there(Path::new(path)).is_ok_and(|is_there| !is_there) => State::Missing,
             Err(error) => State::Wrong(format!("{error:#}")),
         };
         rows.push(Row::new(path, state));

@@ -59,11 +59,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         names: names(),
     };
     let success = Success::read(&args.run)?;
-    if let Some(table) = success.as_ref().and_then(|success| success.damaged(&args.run)) {
-        anyhow::bail!(
-            "{} is not what the run wrote (its digest in _SUCCESS is another)\nhint: start the run again, it joins its tables anew",
-            args.run.join(table).display()
-        );
+    if let Some(success) = &success
+        && let Some(what) = success.damaged(&args.run)?
+    {
+        anyhow::bail!("{what}\nhint: start the run again, it joins its tables anew");
     }
     let written = crate::report::write(&args.run, &out, &options)?;
     if success.is_none() {

@@ -20,6 +20,7 @@ use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
 use crate::features;
 use crate::models::bench::Speed;
 use crate::models::dry::Demand;
+use crate::reach;
 use crate::store::EventRow;
 
 /// Replays a thread of a model's, as many as its context generates side by side.
@@ -29,13 +30,15 @@ const REPLAYS: usize = 8;
 ///
 /// Rows are published piece by piece into RUN/parts and joined into final tables at the end. A run
 /// that was stopped in any way goes on where it was, with the same command. Several processes may
-/// work on the same folder.
+/// work on the same folder. A folder that holds another run is refused, with what differs; `--fresh`
+/// deletes that run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress run experiment.toml --data data --list
   trajpress run experiment.toml --data data --out runs/try --limit 5
   trajpress run experiment.toml --data data --out runs/night
-  trajpress run experiment.toml --data data --out runs/night --shard 0/3")]
+  trajpress run experiment.toml --data data --out runs/night --shard 0/3
+  trajpress run experiment.toml --data data --out runs/try --fresh")]
 pub struct Args {
     /// Experiment file
     experiment: PathBuf,
@@ -62,6 +65,9 @@ pub struct Args {
     /// Compute nothing; join what the shards have done into the final tables
     #[arg(long)]
     finish: bool,
+    /// Delete the run that RUN holds, whatever it is, and begin anew; other files there stay
+    #[arg(long, conflicts_with_all = ["finish", "shard", "list"])]
+    fresh: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +110,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         limit: args.limit,
         shard: args.shard.map(|s| (s.0, s.1)),
         finish: args.finish,
+        fresh: args.fresh,
         quiet: output.quiet,
     };
     let folder =
@@ -197,10 +204,10 @@ impl AskedEvents {
 /// Computes the features of the data if they are missing. Features by another tokenizer are not
 /// touched: another run may be reading them.
 fn annotate(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::Result<()> {
-    if !folder.join("steps.parquet").is_file() {
+    if !reach::is_there(&folder.join("steps.parquet"))? {
         return Ok(());
     }
-    let note = std::fs::read(folder.join("annotate.json")).ok();
+    let note = reach::read(&folder.join("annotate.json"))?;
     let note: Option<Value> = note.and_then(|n| serde_json::from_slice(&n).ok());
     if let Some(tokenizer) = note.as_ref().and_then(|n| n["tokenizer"].as_str()) {
         anyhow::ensure!(

@@ -15,6 +15,7 @@ use super::plan::Filter;
 use super::publish;
 use crate::features::{ANNOTATED, INGESTED};
 use crate::log::Log;
+use crate::reach;
 use crate::store::{
     FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow, UsageRow,
 };
@@ -83,14 +84,14 @@ pub struct Dataset {
 impl Dataset {
     pub fn open(dir: &Path) -> anyhow::Result<Self> {
         anyhow::ensure!(
-            !dir.join("_manifest.json").is_file(),
+            !reach::is_there(&dir.join("_manifest.json"))?,
             "{} is a run, not the folder of data that it was made from",
             dir.display()
         );
         let path = |table: &str| dir.join(format!("{table}.parquet"));
         for table in [TrajectoryRow::TABLE, StepRow::TABLE] {
             anyhow::ensure!(
-                path(table).is_file(),
+                reach::is_there(&path(table))?,
                 "{} is missing\nhint: make it with `trajpress ingest LOGS --out {}`",
                 path(table).display(),
                 dir.display()
@@ -98,7 +99,7 @@ impl Dataset {
         }
         for table in [FeatureRow::TABLE, PartnerRow::TABLE, UsageRow::TABLE] {
             anyhow::ensure!(
-                path(table).is_file(),
+                reach::is_there(&path(table))?,
                 "{} is missing\nhint: make it with `trajpress annotate {}`",
                 path(table).display(),
                 dir.display()

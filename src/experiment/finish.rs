@@ -4,8 +4,8 @@
 //! that their bytes do not depend on how the run was cut, sharded or interrupted. Reads part by part.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::run::{CellPart, part};
 use super::units::Unit;
+use crate::reach;
 use crate::store::{
     CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
     TrajectoryRow, VariantRow,
@@ -49,10 +50,7 @@ impl Success {
     /// Where `_SUCCESS` is there and cannot be read: nothing it vouched for is known any more.
     pub fn read(run: &Path) -> anyhow::Result<Option<Self>> {
         let path = run.join("_SUCCESS");
-        let text = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.with_context(|| format!("cannot read {}", path.display()))?,
-        };
+        let Some(text) = reach::read(&path)? else { return Ok(None) };
         serde_json::from_slice(&text).map(Some).map_err(|error| {
             anyhow::anyhow!(
                 "{} is damaged: {error}\nhint: delete it and start the run again, which joins its tables anew",
@@ -61,19 +59,33 @@ impl Success {
         })
     }
 
-    /// The first of its files that is not what the run wrote.
-    pub fn damaged(&self, run: &Path) -> Option<&str> {
-        let is_there = |t: &&FinalTable| {
-            let path = run.join(&t.path);
-            fs::metadata(&path).is_ok_and(|m| m.len() == t.bytes)
-                && publish::sha256(&path).is_ok_and(|(digest, _)| digest == t.sha256)
+    /// What is wrong with the first of its files that is missing or not what the run wrote.
+    ///
+    /// # Errors
+    /// A file that is there and cannot be read.
+    pub fn damaged(&self, run: &Path) -> anyhow::Result<Option<String>> {
+        let is_other = |path: &Path| {
+            format!("{} is not what the run wrote (its digest in _SUCCESS is another)", path.display())
         };
         // Tables may be kept without the manifest; one that is there is that of the run.
-        let manifest = fs::read(run.join(MANIFEST)).ok();
-        if manifest.is_some_and(|text| publish::sha256_of(&text) != self.manifest) {
-            return Some(MANIFEST);
+        let path = run.join(MANIFEST);
+        if reach::read(&path)?.is_some_and(|text| publish::sha256_of(&text) != self.manifest) {
+            return Ok(Some(is_other(&path)));
         }
-        self.tables.iter().find(|table| !is_there(table)).map(|table| table.path.as_str())
+        for table in &self.tables {
+            let path = run.join(&table.path);
+            if !reach::is_there(&path)? {
+                return Ok(Some(format!("{} is missing, which the run wrote", path.display())));
+            }
+            let cannot = || format!("cannot read {}", path.display());
+            // The size is told sooner than the digest.
+            if fs::metadata(&path).with_context(cannot)?.len() != table.bytes
+                || publish::sha256(&path)?.0 != table.sha256
+            {
+                return Ok(Some(is_other(&path)));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -81,7 +93,10 @@ const MANIFEST: &str = "_manifest.json";
 
 /// Whether the run was finished before, with these very inputs, and its tables are still there.
 pub(super) fn is_complete(out: &Path, manifest: &str) -> anyhow::Result<bool> {
-    Ok(Success::read(out)?.is_some_and(|s| s.manifest == manifest && s.damaged(out).is_none()))
+    match Success::read(out)? {
+        Some(success) => Ok(success.manifest == manifest && success.damaged(out)?.is_none()),
+        None => Ok(false),
+    }
 }
 
 /// Counts scored and failed cells of a finished run.

@@ -8,6 +8,8 @@ pub mod cell;
 pub mod dataset;
 pub mod demand;
 pub mod finish;
+mod fresh;
+mod manifest;
 pub mod plan;
 pub mod publish;
 pub mod replay;

@@ -16,8 +16,9 @@ use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::escape::short;
 use crate::models::NO_MODEL;
-use crate::settings::{Source, items};
+use crate::settings::{Source, items, written};
 
 /// What compresses nothing.
 const FULL: &str = "full";
@@ -706,13 +707,16 @@ impl Reader<'_> {
         match culprit {
             Some((key, span, error)) => {
                 let value = &table[key];
-                let error = text(&error);
+                let shown = short(&written(value));
+                // Another way of writing the same number stands in what serde says.
+                let error = text(&error).replace(&value.to_string(), &shown);
+                let error = allowed(entry, key).filter(|_| !value.is_str()).unwrap_or(error);
                 let error = error.strip_suffix(&format!(" in `{key}`")).unwrap_or(&error);
                 // It was named just before.
                 let error = error.strip_prefix("parameter ").unwrap_or(error);
                 let error = error.strip_prefix(&format!("`{key}` ")).unwrap_or(error);
                 let name = entry.name;
-                self.source.error(span, format!("`{key} = {value}` of {what} `{name}`: {error}"))
+                self.source.error(span, format!("`{key} = {shown}` of {what} `{name}`: {error}"))
             }
             None => self.source.error(name_span, format!("{what} `{}`: {}", entry.name, text(error))),
         }
@@ -807,7 +811,7 @@ impl Reader<'_> {
         };
         if price < 0.0 {
             let span = value.span();
-            return Err(self.source.error(&span, format!("`{key} = {price}` is less than 0")));
+            return Err(self.source.error(&span, format!("`{key} = {price:?}` is less than 0")));
         }
         Ok(price)
     }
@@ -846,6 +850,17 @@ impl Reader<'_> {
         let hint = "hint: a list is a grid over its values; a list as value is `{ list = [] }`";
         self.source.error(&value.span(), format!("`{key}` has no value\n{hint}"))
     }
+}
+
+/// What a parameter that is one of some names may be: where any other text is refused with these.
+fn allowed(entry: &Known, key: &str) -> Option<String> {
+    let text = || toml::Value::String(String::new());
+    [text(), toml::Value::Array(vec![text()])].into_iter().find_map(|value| {
+        let error = (entry.check)(toml::Table::from_iter([(key.to_owned(), value)])).err()?;
+        let error = plain(&format!("{error:#}"));
+        let (_, allowed) = error.split_once("unknown variant ``, ")?;
+        Some(allowed.strip_suffix(&format!(" in `{key}`")).unwrap_or(allowed).to_owned())
+    })
 }
 
 /// An error in one line, but for a hint, and without names of types.
@@ -955,7 +970,7 @@ fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
                     })
                     .map(|(key, value)| match value {
                         toml::Value::String(s) => format!("{key}={s}"),
-                        other => format!("{key}={other}"),
+                        other => format!("{key}={}", written(other)),
                     })
                     .collect();
                 match shown.is_empty() {
@@ -992,6 +1007,47 @@ fn variant_id(v: &Variant) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_of_names_say_which() {
+        let told = |strategy: &str| {
+            let text = format!("name = \"x\"\n[[strategies]]\n{strategy}\n[[triggers]]\nname = \"turns\"\n");
+            Plan::parse("x.toml", &text, &Catalogue::built_in()).unwrap_err().to_string()
+        };
+        for value in ["true", "3", "0.5", "[true, false]", "{ list = [1] }"] {
+            let error = told(&format!("name = \"prune-importance\"\npair = {value}"));
+            assert!(error.ends_with("of strategy `prune-importance`: expected `least` or `most`"), "{error}");
+        }
+        let error = told("name = \"prune-importance\"\nrate = true");
+        assert!(error.ends_with(
+            "`rate = true` of strategy `prune-importance`: expected one of `auto`, `rules`, `model`"
+        ));
+        // None of all parameters of all strategies and triggers is told in words of the code.
+        let value = |of: &str, name: &str, key: &str, value: &str| {
+            let grid = format!("[[{of}]]\nname = \"{name}\"\n{key} = {value}\n");
+            let rest = if of == "triggers" {
+                "[[strategies]]\nname = \"mask\"\n"
+            } else {
+                "[[triggers]]\nname = \"turns\"\n"
+            };
+            Plan::parse("x.toml", &format!("name = \"x\"\n{grid}{rest}"), &Catalogue::built_in())
+        };
+        let built_in = Catalogue::built_in();
+        let all = built_in.strategies.iter().map(|k| ("strategies", k));
+        for (of, known) in all.chain(built_in.triggers.iter().map(|k| ("triggers", k))) {
+            for key in known.keys() {
+                for wrong in ["true", "-1", "0.5", "\"?\"", "{ list = [true] }", "1e300"] {
+                    if let Err(error) = value(of, known.name, key, wrong) {
+                        let error = error.to_string();
+                        let is_plain = ["unit variant", "string only", "u32", "f64", "0000000"]
+                            .iter()
+                            .all(|w| !error.contains(w));
+                        assert!(is_plain, "{error}");
+                    }
+                }
+            }
+        }
+    }
 
     #[derive(serde::Deserialize)]
     #[serde(default, deny_unknown_fields)]

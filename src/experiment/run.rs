@@ -26,16 +26,16 @@ use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::SEMANTICS_VERSION;
 use super::dataset::Dataset;
-use super::finish;
 use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::units::{self, Unit, UnitRows};
+use super::{finish, fresh, manifest};
 use crate::lock::Lock;
 use crate::models::Outage;
+use crate::reach;
 use crate::store::{
-    self, CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
+    CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
 };
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
@@ -58,6 +58,8 @@ pub struct Options {
     pub shard: Option<(usize, usize)>,
     /// Computes nothing and joins what the shards have done.
     pub finish: bool,
+    /// Deletes the run that is there, whatever it is, and begins anew.
+    pub fresh: bool,
     /// Shows no progress.
     pub quiet: bool,
 }
@@ -111,11 +113,14 @@ pub fn run_with(
     let selection = select(plan, data, options)?;
     let units = units::cut(plan, data, &selection)?;
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    if options.fresh {
+        fresh::clear(out)?;
+    }
     // Any number of processes may work at one run; but nothing else may write there.
     let _lock = Lock::together(out, "run")?;
     check_out(out, options)?;
     let scratch = Scratch::open(&out.join("_scratch"))?;
-    let manifest = write_manifest(plan, data, options, &selection, units.len(), out, &scratch)?;
+    let manifest = manifest::write(plan, data, options, &selection, units.len(), out, &scratch)?;
     write_units(data, &units, out, &scratch)?;
 
     let shard: Vec<&Unit> = shard(&units, options.shard);
@@ -140,7 +145,7 @@ pub fn run_with(
                 Runner::new(plan, data, out, &scratch, unit_fn, options).run(&damaged, &mut outcome)?;
             }
         }
-        outcome.missing = units.iter().filter(|u| !is_published(out, u)).map(|u| u.id.clone()).collect();
+        outcome.missing = unpublished(out, &units)?.into_iter().map(|u| u.id.clone()).collect();
         if options.finish {
             outcome.skipped = units.len() - outcome.missing.len();
         }
@@ -163,13 +168,13 @@ pub fn check_out(out: &Path, options: &Options) -> anyhow::Result<()> {
     // The final tables would take the place of the data's: one of them has the same name.
     for file in ["ingest.json", "annotate.json", "steps.parquet"] {
         anyhow::ensure!(
-            !out.join(file).exists(),
+            !reach::is_there(&out.join(file))?,
             "{} holds data ({file}), and a run would overwrite them\nhint: choose another folder for `--out`",
             out.display()
         );
     }
     anyhow::ensure!(
-        !options.finish || out.join("parts").is_dir(),
+        !options.finish || reach::is_there(&out.join("parts"))?,
         "{} holds no parts of a run, so there is nothing to finish\nhint: run the same command with `--shard I/N` for all shards first, or without `--finish`",
         out.display()
     );
@@ -200,8 +205,11 @@ pub fn overview(
 ) -> anyhow::Result<Overview> {
     let selection = select(plan, data, options)?;
     let units = units::cut(plan, data, &selection)?;
-    let left = units.iter().filter(|u| out.is_none_or(|out| !is_published(out, u)));
-    let step_variants_left = left.map(Unit::step_variants).sum();
+    let left = match out {
+        Some(out) => unpublished(out, &units)?,
+        None => units.iter().collect(),
+    };
+    let step_variants_left = left.iter().map(|unit| unit.step_variants()).sum();
     let rate = out.and_then(known_rate);
     Ok(Overview {
         n_trajectories: selection.len(),
@@ -275,24 +283,42 @@ fn tables(plan: &Plan) -> impl DoubleEndedIterator<Item = &'static str> + use<> 
 }
 
 /// A unit is published when its last table is.
-fn is_published(out: &Path, unit: &Unit) -> bool {
-    part(out, CellRow::TABLE, unit).exists()
+fn is_published(out: &Path, unit: &Unit) -> anyhow::Result<bool> {
+    reach::is_there(&part(out, CellRow::TABLE, unit))
+}
+
+/// Those that are not published.
+fn unpublished<'u>(out: &Path, units: impl IntoIterator<Item = &'u Unit>) -> anyhow::Result<Vec<&'u Unit>> {
+    let mut left = Vec::new();
+    for unit in units {
+        if !is_published(out, unit)? {
+            left.push(unit);
+        }
+    }
+    Ok(left)
 }
 
 /// Whether the parts of a published unit are what was published.
-fn is_sound(plan: &Plan, out: &Path, unit: &Unit) -> bool {
-    let known = fs::read(digests(out, unit)).ok();
+fn is_sound(plan: &Plan, out: &Path, unit: &Unit) -> anyhow::Result<bool> {
+    let known = reach::read(&digests(out, unit))?;
     let known: BTreeMap<String, String> =
         known.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-    tables(plan).all(|table| {
-        publish::sha256(&part(out, table, unit)).is_ok_and(|(digest, _)| known.get(table) == Some(&digest))
-    })
+    for table in tables(plan) {
+        let path = part(out, table, unit);
+        if !reach::is_there(&path)? || known.get(table) != Some(&publish::sha256(&path)?.0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Moves published units that are not sound out of the way, so that they are done again.
 fn set_aside<'u>(plan: &Plan, out: &Path, units: &'u [Unit]) -> anyhow::Result<Vec<&'u Unit>> {
     let mut damaged = Vec::new();
-    for unit in units.iter().filter(|unit| is_published(out, unit) && !is_sound(plan, out, unit)) {
+    for unit in units {
+        if !is_published(out, unit)? || is_sound(plan, out, unit)? {
+            continue;
+        }
         tracing::warn!(
             "DAMAGED: parts of unit {} are not what was published; they are in _quarantine now, and the unit is done again",
             unit.id
@@ -314,136 +340,9 @@ fn set_aside<'u>(plan: &Plan, out: &Path, units: &'u [Unit]) -> anyhow::Result<V
     Ok(damaged)
 }
 
-fn write_manifest(
-    plan: &Plan,
-    data: &Dataset,
-    options: &Options,
-    selection: &[usize],
-    n_units: usize,
-    out: &Path,
-    scratch: &Scratch,
-) -> anyhow::Result<String> {
-    let inputs: serde_json::Map<String, Value> = data
-        .inputs()?
-        .iter()
-        .map(|i| (i.name.clone(), json!({ "bytes": i.bytes, "sha256": i.sha256 })))
-        .collect();
-    let mut manifest = json!({
-        "format": units::FORMAT,
-        "semantics": SEMANTICS_VERSION,
-        "schema": store::SCHEMA_VERSION,
-        "inputs": inputs,
-        "limit": options.limit,
-        "n_trajectories": selection.len(),
-        "n_units": n_units,
-        "plan": plan,
-        "made_by": made_by(),
-    });
-    let path = out.join("_manifest.json");
-    let text = format!("{manifest:#}\n");
-    if scratch.create(&path, text.as_bytes())? != Published::Differs {
-        return Ok(publish::sha256_of(text.as_bytes()));
-    }
-    let there = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let digest = publish::sha256_of(there.as_bytes());
-    let mut there: Value =
-        serde_json::from_str(&there).with_context(|| format!("{} is not a manifest", path.display()))?;
-    // Another build of the same semantics may go on with a run.
-    let made_by = there.as_object_mut().and_then(|m| m.remove("made_by"));
-    let here = manifest.as_object_mut().and_then(|m| m.remove("made_by"));
-    let mut differences = Vec::new();
-    let variants = [variants(&mut there), variants(&mut manifest)];
-    differ("", &there, &manifest, &mut differences);
-    for (here, other, place) in [(0, 1, "there"), (1, 0, "here")] {
-        let other = &variants[other];
-        let mut only = variants[here].iter().filter(|(v, _)| !other.contains_key(*v));
-        if let Some((_, (label, _))) = only.next() {
-            differences.push(match only.count() {
-                0 => format!("the variant `{label}` is only {place}"),
-                n => format!("the variant `{label}` and {n} more are only {place}"),
-            });
-        }
-    }
-    if differences.is_empty() && variants[0] != variants[1] {
-        differences.push("the variants have other seeds".to_owned());
-    }
-    if differences.is_empty() {
-        let text = |v: Option<Value>| v.unwrap_or_default().to_string();
-        tracing::warn!(
-            "{} was begun by another build ({}, this is {})",
-            out.display(),
-            text(made_by),
-            text(here)
-        );
-        return Ok(digest);
-    }
-    let more = differences.len().saturating_sub(5);
-    differences.truncate(5);
-    let mut list = differences.join("\nhint: ");
-    if more > 0 {
-        let s = if more == 1 { "" } else { "s" };
-        list.push_str(&format!("\nhint: and {more} more difference{s}"));
-    }
-    anyhow::bail!(
-        "{} holds another run\nhint: choose another folder, or make the two equal:\nhint: {list}",
-        out.display()
-    )
-}
-
-/// Takes the variants out of a manifest: what they do, with label and seed. The label says how
-/// they differ from their neighbours, the id holds the seed, so neither tells whether two are one.
-fn variants(manifest: &mut Value) -> BTreeMap<String, (String, Value)> {
-    let Value::Array(variants) = manifest["plan"]["variants"].take() else {
-        return BTreeMap::new();
-    };
-    variants
-        .iter()
-        .map(|v| {
-            let what = ["strategy", "strategy_params", "trigger", "trigger_params", "model"];
-            let label = v["label"].as_str().unwrap_or_default().to_owned();
-            (what.map(|key| v[key].to_string()).join(" "), (label, v["seed"].clone()))
-        })
-        .collect()
-}
-
-pub(super) fn made_by() -> Value {
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "git": option_env!("TRAJPRESS_GIT"),
-    })
-}
-
-/// Lists where two manifests differ.
-fn differ(path: &str, there: &Value, here: &Value, list: &mut Vec<String>) {
-    let join = |key: &str| match path.is_empty() {
-        true => key.to_owned(),
-        false => format!("{path}.{key}"),
-    };
-    match (there, here) {
-        (Value::Object(a), Value::Object(b)) => {
-            for (key, a) in a {
-                differ(&join(key), a, b.get(key).unwrap_or(&Value::Null), list);
-            }
-            for (key, b) in b.iter().filter(|(key, _)| !a.contains_key(*key)) {
-                differ(&join(key), &Value::Null, b, list);
-            }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for (i, (a, b)) in a.iter().zip(b).enumerate() {
-                differ(&format!("{path}[{i}]"), a, b, list);
-            }
-        }
-        (Value::Array(a), Value::Array(b)) => {
-            list.push(format!("`{path}` has {} items there, {} here", a.len(), b.len()));
-        }
-        (a, b) if a != b => list.push(format!("`{path}` is {a} there, {b} here")),
-        _ => {}
-    }
-}
-
 fn write_units(data: &Dataset, units: &[Unit], out: &Path, scratch: &Scratch) -> anyhow::Result<()> {
     let to = out.join(format!("{}.parquet", UnitRow::TABLE));
-    if to.exists() {
+    if reach::is_there(&to)? {
         return Ok(());
     }
     let from = scratch.path("units.parquet");
@@ -517,7 +416,7 @@ impl<'a> Runner<'a> {
     }
 
     fn run(&self, shard: &[&Unit], outcome: &mut Outcome) -> anyhow::Result<()> {
-        let todo: Vec<&Unit> = shard.iter().copied().filter(|u| !is_published(self.out, u)).collect();
+        let todo = unpublished(self.out, shard.iter().copied())?;
         outcome.skipped += shard.len() - todo.len();
         if todo.is_empty() {
             return Ok(());
@@ -578,7 +477,7 @@ impl<'a> Runner<'a> {
 
     /// Does one unit; none when another process has done it meanwhile. An error is one of output.
     fn unit(&self, unit: &Unit, progress: &Progress) -> anyhow::Result<Option<Done>> {
-        if is_published(self.out, unit) {
+        if is_published(self.out, unit)? {
             progress.add(unit.step_variants());
             return Ok(None);
         }
@@ -623,7 +522,7 @@ impl<'a> Runner<'a> {
             "peak_rss_kib": peak_rss_kib(),
             "host": host(),
             "pid": std::process::id(),
-            "made_by": made_by(),
+            "made_by": manifest::made_by(),
         });
         let note = format!("{note:#}\n");
         if error.is_some() {
@@ -1041,6 +940,7 @@ mod tests {
     use super::super::dataset::tests::{vouch_for, write as write_data};
     use super::super::plan::{Catalogue, Known};
     use super::*;
+    use crate::store;
 
     fn plan(change: &str) -> Plan {
         let known = |name, params| {
@@ -1389,14 +1289,27 @@ mod tests {
         let place = Place::new();
         place.run("r", &Options::default(), &rows).unwrap();
         let read = || finish::Success::read(&place.out("r"));
-        assert_eq!(read().unwrap().unwrap().damaged(&place.out("r")), None);
+        assert_eq!(read().unwrap().unwrap().damaged(&place.out("r")).unwrap(), None);
         let manifest = place.out("r/_manifest.json");
         let good = fs::read(&manifest).unwrap();
         let mut bad = good.clone();
         bad[9] ^= 1;
         fs::write(&manifest, bad).unwrap();
-        assert_eq!(read().unwrap().unwrap().damaged(&place.out("r")), Some("_manifest.json"));
+        let damaged = || read().unwrap().unwrap().damaged(&place.out("r"));
+        let told = damaged().unwrap().unwrap();
+        assert!(told.contains("_manifest.json is not what the run wrote"), "{told}");
         fs::write(&manifest, good).unwrap();
+        let (cells, aside) = (place.out("r/cells.parquet"), place.out("r/aside"));
+        fs::rename(&cells, &aside).unwrap();
+        assert!(damaged().unwrap().unwrap().contains("cells.parquet is missing"));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("cells.parquet", &cells).unwrap();
+            let error = format!("{:#}", damaged().unwrap_err());
+            assert!(error.contains("cells.parquet: Too many levels of symbolic links"), "{error}");
+            fs::remove_file(&cells).unwrap();
+        }
+        fs::rename(&aside, &cells).unwrap();
         let path = place.out("r/_SUCCESS");
         fs::write(&path, "{\"manifest").unwrap();
         for error in [read().unwrap_err(), place.run("r", &Options::default(), &rows).unwrap_err()] {
@@ -1491,21 +1404,42 @@ mod tests {
         place.plan = plan("shadow_seeds = 9");
         let error = place.run("r", &Options::default(), &rows).unwrap_err().to_string();
         let error = error.replace(&place.out("r").display().to_string(), "RUN");
-        insta::assert_snapshot!(error, @r"
-        RUN holds another run
-        hint: choose another folder, or make the two equal:
-        hint: `plan.shadow_seeds` is 8 there, 9 here
-        ");
+        assert_eq!(
+            error,
+            "RUN holds another run: `shadow_seeds` is 8 there, 9 here\n\
+             hint: name another folder for `--out`, or delete this run and begin anew with `--fresh`"
+        );
+        let told = |place: &Place, options: &Options| {
+            let error = place.run("r", options, &rows).unwrap_err().to_string();
+            error.lines().next().unwrap().split_once("holds another run: ").unwrap().1.to_owned()
+        };
         place.plan = plan("exclude = [{ trigger.n = 2 }]");
-        let error = place.run("r", &Options::default(), &rows).unwrap_err().to_string();
-        assert!(error.ends_with("`mask(keep_last=1) @ turns(n=2) [m]` and 2 more are only there"), "{error}");
+        assert_eq!(
+            told(&place, &Options::default()),
+            "the variant `mask(keep_last=1) @ turns(n=2) [model-free]` and 2 more are only there"
+        );
         place.plan = plan("seed = 5");
-        let error = place.run("r", &Options::default(), &rows).unwrap_err().to_string();
-        assert!(error.ends_with("hint: `plan.seed` is 0 there, 5 here"), "{error}");
+        assert_eq!(told(&place, &Options::default()), "`seed` is 0 there, 5 here");
         place.plan = plan("");
         let limit = Options { limit: Some(3), ..Options::default() };
-        let error = place.run("r", &limit, &rows).unwrap_err().to_string();
-        assert!(error.contains("`limit` is null there, 3 here"), "{error}");
+        assert_eq!(told(&place, &limit), "`--limit` is not set there, 3 here");
+    }
+
+    #[test]
+    fn a_fresh_run_is_as_one_in_a_new_folder() {
+        let mut place = Place::new();
+        place.run("r", &Options::default(), &rows).unwrap();
+        fs::write(place.out("r/notes.txt"), "mine").unwrap();
+        place.plan = plan("shadow_seeds = 9");
+        let fresh = Options { fresh: true, ..Options::default() };
+        // Of a folder that holds no run nothing is deleted, and one that is not there is made.
+        for folder in ["r", "new"] {
+            let outcome = place.run(folder, &fresh, &rows).unwrap();
+            assert!(outcome.finished && outcome.skipped == 0, "{outcome:?}");
+        }
+        assert_eq!(fs::read_to_string(place.out("r/notes.txt")).unwrap(), "mine");
+        fs::remove_file(place.out("r/notes.txt")).unwrap();
+        assert!(tables(&place.out("r")) == tables(&place.out("new")));
     }
 
     #[test]

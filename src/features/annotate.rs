@@ -18,6 +18,7 @@ use super::usage::{Counted, Sessions};
 use super::{FEATURES_VERSION, atoms, rows, usage};
 use crate::escape;
 use crate::lock::Lock;
+use crate::reach;
 use crate::store::{
     self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow, UsageRow,
 };
@@ -114,9 +115,7 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
 fn ingested(data: &Path) -> anyhow::Result<Tables> {
     for name in INGESTED {
         let path = data.join(name);
-        let found = fs::metadata(&path);
-        found
-            .map_err(|e| anyhow::anyhow!("cannot read {}: {e}\nhint: `ingest` writes it", path.display()))?;
+        anyhow::ensure!(reach::is_there(&path)?, "{} is missing\nhint: `ingest` writes it", path.display());
     }
     vouch::check(data, "ingest.json", "ingest", &INGESTED)
 }
@@ -125,7 +124,7 @@ fn ingested(data: &Path) -> anyhow::Result<Tables> {
 /// speaks of is there.
 fn done(data: &Path, tokenizer: &Tokenizer) -> anyhow::Result<Option<Annotated>> {
     let ingested = ingested(data)?;
-    let Some(done) = read_done(data) else { return Ok(None) };
+    let Some(done) = read_done(data)? else { return Ok(None) };
     let is_of = |digest: &str, name: &str| ingested.get(name).is_some_and(|made| made.blake3 == digest);
     let is_same = done.tokenizer == tokenizer.name()
         && done.features_version == FEATURES_VERSION
@@ -143,8 +142,9 @@ fn done(data: &Path, tokenizer: &Tokenizer) -> anyhow::Result<Option<Annotated>>
     Ok(Some(done))
 }
 
-fn read_done(data: &Path) -> Option<Annotated> {
-    serde_json::from_str(&fs::read_to_string(data.join("annotate.json")).ok()?).ok()
+fn read_done(data: &Path) -> anyhow::Result<Option<Annotated>> {
+    // One that is damaged is made again.
+    Ok(reach::read(&data.join("annotate.json"))?.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
 trait TableFile {

@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::escape;
 use crate::formats::{self, Entry};
 use crate::lock::Lock;
+use crate::reach;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
 use crate::vouch::{Made, Tables};
 
@@ -58,6 +59,17 @@ pub struct Limits {
     /// Bytes of memory, about: a document, a session or a line may have an eighth of it, since as JSON, as steps and as
     /// a table it takes several times its own size.
     pub memory: u64,
+}
+
+/// Memory a thread: the batches in flight for it, each as lines, as JSON and as rows of the tables.
+const MEMORY_A_THREAD: u64 = 48 << 20;
+
+impl Limits {
+    /// So many threads as the memory is enough for, of those that are asked for; one at least.
+    pub fn threads(&self, asked: usize) -> usize {
+        let most = usize::try_from(self.memory / MEMORY_A_THREAD).unwrap_or(usize::MAX);
+        asked.min(most).max(1)
+    }
 }
 
 impl Default for Limits {
@@ -233,7 +245,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
 
 fn check_out(out: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
-        !out.join("_manifest.json").exists(),
+        !reach::is_there(&out.join("_manifest.json"))?,
         "{} holds a run, not a dataset\nhint: give another folder to --out, or remove the run first",
         out.display()
     );
@@ -246,7 +258,7 @@ pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
     let forced = options.format.as_deref().map(formats::find).transpose()?;
     let inputs = input::find(&options.inputs)?;
     let (mut n_bytes, mut n_trajectories) = (0, 0);
-    jobs::for_each_part(&inputs, forced, options.threads.max(1), options.limits, |part| {
+    jobs::for_each_part(&inputs, forced, options.limits.threads(options.threads), options.limits, |part| {
         n_bytes += part.n_bytes;
         n_trajectories += part.runs.len() as u64;
         Ok(())
@@ -266,7 +278,7 @@ fn run(
         bytes: inputs.iter().map(|i| i.n_bytes).sum(),
         ..Progress::default()
     };
-    jobs::for_each_part(inputs, forced, options.threads.max(1), options.limits, |part| {
+    jobs::for_each_part(inputs, forced, options.limits.threads(options.threads), options.limits, |part| {
         if part.is_last {
             progress.files_done += 1;
             progress.bytes_done += inputs[part.input].n_bytes;

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, bail, ensure};
 use sha2::{Digest as _, Sha256};
 
+use crate::reach;
+
 use super::catalogue::{Converter, Entry, Origin, Part};
 use super::folder::{Folder, Resolved, State, hex, resolved};
 use super::requantise;
@@ -87,7 +89,8 @@ pub fn fetch(
     }
     let path = folder.path(entry);
     let mut refused = Vec::new();
-    if path.exists()
+    // One that cannot be reached is refused, too, with the reason.
+    if reach::is_there(&path).unwrap_or(true)
         && let Err(error) = folder.verify(&path, entry)
     {
         refuse(&mut refused, entry, format!("{error:#}"));

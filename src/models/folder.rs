@@ -14,6 +14,8 @@ use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::reach;
+
 use super::catalogue::{Catalogue, Entry, Role, Running, is_path};
 use super::gguf;
 
@@ -142,9 +144,9 @@ impl Folder {
         for path in std::iter::once(self.path(entry)).chain(places) {
             match self.verify_by(&path, entry, step, trust) {
                 Ok(resolved) => return State::Ok(resolved),
-                Err(_) if !path.exists() => {}
                 Err(error) => {
-                    if state == State::Missing {
+                    let is_missing = reach::is_there(&path).is_ok_and(|is_there| !is_there);
+                    if !is_missing && state == State::Missing {
                         state = State::Wrong(format!("{error:#}"));
                     }
                 }

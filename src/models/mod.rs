@@ -22,6 +22,7 @@ mod http;
 pub mod labels;
 #[cfg(feature = "llama")]
 pub mod llama;
+pub mod loops;
 pub mod open;
 pub mod prompt;
 mod requantise;

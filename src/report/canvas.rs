@@ -144,13 +144,21 @@ impl Canvas {
 
     /// Writes the drawing into a file, as its ending says: svg, png, or json with what it shows.
     pub(super) fn write(&self, shown: &impl serde::Serialize, path: &Path) -> anyhow::Result<()> {
-        let text = match path.extension().and_then(|e| e.to_str()) {
-            Some("png") => return self.png(path),
-            Some("svg") => self.svg()?,
-            Some("json") => escape::json(shown)?,
+        let cannot = || format!("cannot write {}", path.display());
+        let write = |to: &Path| match path.extension().and_then(|e| e.to_str()) {
+            Some("png") => self.png(to).with_context(cannot),
+            Some("svg") => std::fs::write(to, self.svg()?).with_context(cannot),
+            Some("json") => std::fs::write(to, escape::json(shown)?).with_context(cannot),
             _ => anyhow::bail!("{} ends in none of .svg, .png and .json", path.display()),
         };
-        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+        // Under another name until it is whole: what was there stays until then. Its ending tells the format.
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let whole = path.with_file_name(format!(".unfinished.{}.{name}", std::process::id()));
+        let written = write(&whole).and_then(|()| std::fs::rename(&whole, path).with_context(cannot));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&whole);
+        }
+        written
     }
 
     fn pixels(&self, unit: f64) -> (u32, u32) {

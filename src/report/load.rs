@@ -7,8 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use polars::prelude::*;
 
+use crate::reach;
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
 
 /// Rows of scores held in memory at once.
@@ -136,7 +138,7 @@ impl Run {
         let path = file::<VariantRow>(folder);
         let (shown, table) = (folder.display(), format!("{}.parquet", VariantRow::TABLE));
         anyhow::ensure!(
-            path.exists(),
+            reach::is_there(&path)?,
             "{shown} is not the folder of a finished run: no {table} there\n{HINT}"
         );
         let mut variants =
@@ -149,7 +151,7 @@ impl Run {
         let Clustered { trajectories, strata, n_without_repository } = trajectories(folder, population)?;
         let (cells, n_ok_everywhere) = cells(folder, &index)?;
         let events = events(folder, &index, &trajectories)?;
-        let prices = prices(folder);
+        let prices = prices(folder)?;
         Ok(Run {
             folder: folder.to_owned(),
             variants,
@@ -344,10 +346,13 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
 }
 
 /// The price table of the run's manifest; without a manifest the rows still stand.
-fn prices(folder: &Path) -> Option<Prices> {
-    let manifest = std::fs::read(folder.join("_manifest.json")).ok()?;
-    let mut manifest: serde_json::Value = serde_json::from_slice(&manifest).ok()?;
-    serde_json::from_value(manifest.pointer_mut("/plan/prices")?.take()).ok()
+fn prices(folder: &Path) -> anyhow::Result<Option<Prices>> {
+    let path = folder.join("_manifest.json");
+    let Some(manifest) = reach::read(&path)? else { return Ok(None) };
+    let damaged = || format!("{} is damaged", path.display());
+    let mut manifest: serde_json::Value = serde_json::from_slice(&manifest).with_context(damaged)?;
+    let prices = manifest.pointer_mut("/plan/prices").map(serde_json::Value::take);
+    prices.map(serde_json::from_value).transpose().with_context(damaged)
 }
 
 fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Cells>, usize)> {

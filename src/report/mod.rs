@@ -36,8 +36,8 @@ mod truth;
 mod validity;
 mod verdicts;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::Context as _;
 
@@ -103,9 +103,15 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     text("summary.md", &summary.markdown(&tables, &pages))?;
     let figure = figure::retention_savings(&summary.points(), summary.tail(), options.population.name());
     text("retention_savings.svg", &figure.svg()?)?;
-    for page in pages.into_iter().filter_map(|(_, page)| page.ok()) {
-        text(&format!("{}.md", page.table.name), &page.markdown())?;
-        tables.push(page.table);
+    let mut absent = Vec::new();
+    for (name, page) in pages {
+        match page {
+            Ok(page) => {
+                text(&format!("{}.md", page.table.name), &page.markdown())?;
+                tables.push(page.table);
+            }
+            Err(_) => absent.extend(["md", "csv", "parquet"].map(|ending| format!("{name}.{ending}"))),
+        }
     }
     for table in &tables {
         text(&format!("{}.csv", table.name), &table.csv())?;
@@ -118,12 +124,12 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let name = "retention_savings.png";
     figure.png(&draft.path(name))?;
     files.push(name.to_owned());
-    let files = draft.publish(&files)?;
+    let files = draft.publish(&files, &absent)?;
     Ok(Written { files, remarks: summary.remarks })
 }
 
 /// A report in the making: a folder in that of the report, whose files get their places when all are written. So a report that
-/// fails leaves the one before it as it was.
+/// fails leaves the one before it as it was, and one that is made leaves nothing of it.
 struct Draft<'a> {
     out: &'a Path,
     folder: PathBuf,
@@ -134,6 +140,9 @@ impl<'a> Draft<'a> {
     fn create(out: &'a Path) -> anyhow::Result<Self> {
         fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
         let lock = Lock::alone(out, "report")?;
+        if lock.is_sure() {
+            remove_abandoned(out);
+        }
         let folder = out.join(format!(".report.{}.unfinished", std::process::id()));
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         Ok(Draft { out, folder, _lock: lock })
@@ -143,14 +152,53 @@ impl<'a> Draft<'a> {
         self.folder.join(name)
     }
 
-    /// Gives the files their places, and says where that is.
-    fn publish(self, names: &[String]) -> anyhow::Result<Vec<PathBuf>> {
-        let place = |name: &String| {
+    /// Gives the files their places, and says where that is. Those of an earlier report go, with its files of these
+    /// other names; if one cannot, all stay.
+    fn publish(self, names: &[String], absent: &[String]) -> anyhow::Result<Vec<PathBuf>> {
+        for path in names.iter().chain(absent).map(|name| self.out.join(name)) {
+            let is_folder = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+            anyhow::ensure!(!is_folder, "cannot write {}: a folder stands there", path.display());
+        }
+        let before = self.path("before");
+        fs::create_dir(&before).with_context(|| format!("cannot create {}", before.display()))?;
+        let mut done = Vec::new();
+        for (name, is_new) in names.iter().map(|n| (n, true)).chain(absent.iter().map(|n| (n, false))) {
             let path = self.out.join(name);
-            fs::rename(self.path(name), &path).with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(path)
-        };
-        names.iter().map(place).collect()
+            let mut moved = match fs::rename(&path, before.join(name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                other => other,
+            };
+            if moved.is_ok() {
+                done.push((name, path.clone()));
+                moved = if is_new { fs::rename(self.path(name), &path) } else { Ok(()) };
+            }
+            if let Err(error) = moved {
+                self.undo(&done);
+                return Err(error).with_context(|| format!("cannot write {}", path.display()));
+            }
+        }
+        Ok(names.iter().map(|name| self.out.join(name)).collect())
+    }
+
+    /// Puts the files of the report before back. What fails here has been told by the error that led here.
+    fn undo(&self, done: &[(&String, PathBuf)]) {
+        for (name, path) in done.iter().rev() {
+            let before = self.path("before").join(name);
+            let _ = match before.exists() {
+                true => fs::rename(before, path),
+                false => fs::remove_file(path),
+            };
+        }
+    }
+}
+
+/// Removes drafts of reports that were killed; nobody else is at work in the folder.
+fn remove_abandoned(out: &Path) {
+    for entry in fs::read_dir(out).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(".report.") && name.ends_with(".unfinished") {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -250,6 +298,37 @@ mod tests {
                 fs::copy(file, Path::new(&out).join("budgets").join(file.file_name().unwrap())).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn a_report_takes_its_place_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let read = |name: &str| fs::read_to_string(at(name)).ok();
+        let draft = |text: &str| {
+            let draft = Draft::create(dir.path()).unwrap();
+            ["a.md", "b.md"].iter().for_each(|name| fs::write(draft.path(name), text).unwrap());
+            draft
+        };
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        fs::create_dir(at(".report.99999999.unfinished")).unwrap();
+        fs::write(at("README.md"), "mine").unwrap();
+        fs::write(at("c.md"), "of an earlier report").unwrap();
+        draft("one").publish(&names(&["a.md", "b.md"]), &names(&["c.md", "d.md"])).unwrap();
+        assert_eq!(["a.md", "b.md", "c.md"].map(read), [Some("one".into()), Some("one".into()), None]);
+        // The third was not written: the first two are as before.
+        let error = draft("two").publish(&names(&["a.md", "b.md", "e.md"]), &[]).unwrap_err();
+        assert!(format!("{error:#}").contains("e.md: No such file"), "{error:#}");
+        fs::create_dir(at("f.md")).unwrap();
+        let error = draft("two").publish(&names(&["a.md", "f.md"]), &[]).unwrap_err();
+        assert!(format!("{error:#}").contains("f.md: a folder stands there"), "{error:#}");
+        assert_eq!(["a.md", "b.md", "e.md"].map(read), [Some("one".into()), Some("one".into()), None]);
+        let mut left: Vec<_> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["README.md", "a.md", "b.md", "f.md"]);
     }
 
     #[test]

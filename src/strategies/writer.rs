@@ -1,10 +1,11 @@
 //! Texts that a model writes for an event: what is no such text is told, asked for once more, and replaced.
 //!
-//! An output is *degenerate* if it is empty, loops, is longer than its source, refuses, replies to the user of the log
+//! An output is *degenerate* if it is empty, loops or ends in a circle, is longer than its source, refuses, replies to the user of the log
 //! in place of writing about them, or cannot be read as what was asked for. It is flagged, asked for once more with a seed of its own (temperature 0.7), and if that
 //! fails too the caller's fallback stands in: for a summary, the extractive one.
 
 use super::{Env, extractive};
+use crate::models::loops::ends_in_circle;
 use crate::models::{Answer, Call, CallError, Finish, Prompt, Sampling, Text};
 
 /// The name of the fallback that [`summarise`] uses.
@@ -175,7 +176,7 @@ fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<&'static str> {
         lower if REFUSALS.iter().any(|start| lower.starts_with(start)) => Some("refusal"),
         lower if REPLIES.iter().any(|start| lower.starts_with(start)) => Some("reply"),
         lower if OFFERS.iter().any(|offer| lower.contains(offer)) => Some("reply"),
-        _ if loops(text) => Some("loop"),
+        _ if loops(text) || ends_in_circle(&text.text) => Some("loop"),
         _ => None,
     }
 }
@@ -260,21 +261,27 @@ mod tests {
         assert!(!cut(&long.repeat(2), Finish::Length) && !cut(&"on and ".repeat(18), Finish::Length));
     }
 
-    fn model(answers: &'static [&'static str]) -> Arc<dyn Model> {
+    fn model(answers: &[&str]) -> Arc<dyn Model> {
+        let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
         let card = Card { name: "test".to_owned(), identity: "test".to_owned(), window: 4096 };
         Arc::new(Scripted::rule(card, move |call| {
             let Call::Generate { sampling, .. } = call else { return None };
-            let answer = answers[usize::from(sampling.is_some())];
+            let answer = &answers[usize::from(sampling.is_some())];
             Some(Ok(Answer::Text(text(answer, Finish::Stop))))
         }))
     }
 
-    fn summary(answers: &'static [&'static str]) -> (String, crate::strategies::Work) {
+    fn summary(answers: &[&str]) -> (String, crate::strategies::Work) {
+        let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
+        let source = "The build is broken because of src/a.py and nothing else at all.".to_owned();
+        summary_of(answers.try_into().unwrap(), &[source])
+    }
+
+    fn summary_of(answers: [String; 2], texts: &[String]) -> (String, crate::strategies::Work) {
         let tokenizer = Tokenizer::load("o200k").unwrap();
-        let model = model(answers);
+        let model = model(&answers.each_ref().map(String::as_str));
         let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), Some(&*model));
-        let texts = ["The build is broken because of src/a.py and nothing else at all.".to_owned()];
-        let text = summarise(&texts, 100, &mut env, || Ok(Prompt::default())).unwrap();
+        let text = summarise(texts, 100, &mut env, || Ok(Prompt::default())).unwrap();
         (text, env.work)
     }
 
@@ -289,6 +296,23 @@ mod tests {
         assert_eq!(text, "The build is broken because of src/a.py and nothing else at all.");
         assert_eq!((work.calls, work.fallback), (2, Some("extractive")));
         assert_eq!(work.degenerate, ["refusal", "empty"]);
+        // Two sentences in turn, and one in which a number changes: neither is an exact repetition.
+        let (text, work) = summary_of(
+            [
+                "The next question is how to do it. The answer is that the parser has to do it.\n".repeat(4),
+                (1..9)
+                    .map(|n| {
+                        format!(
+                            "In step {n} the agent was asked to read the report and to find errors in it. "
+                        )
+                    })
+                    .collect(),
+            ],
+            &["The build is broken because of src/a.py and nothing else at all. ".repeat(20)],
+        );
+        assert!(text.starts_with("The build is broken") && !text.contains("question"), "{text}");
+        assert_eq!((work.calls, work.fallback), (2, Some("extractive")));
+        assert_eq!(work.degenerate, ["loop", "loop"]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Fires when the prompt reaches a share of a window, less a reserve for the answer.
 //!
-//! The scope is everything but the last `keep` turns. This is how Claude Code and Codex compact.
+//! The scope is everything but the last `keep` turns. Claude Code and Codex fire like this, too, and leave no turn as it was:
+//! that is `keep = 0` (of Codex the newest words of the user stay, which is part of strategy `codex`). The default leaves
+//! three, as most libraries leave some.
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::log::Log;
@@ -29,7 +31,7 @@ struct Tokens {
     fraction: f64,
     /// Tokens kept free for the answer.
     reserve: u64,
-    /// Turns that stay uncompressed.
+    /// Turns that stay uncompressed; 0 for none, as in Claude Code and Codex.
     keep: u32,
 }
 
@@ -67,5 +69,8 @@ mod tests {
         assert_eq!(at(9, 49), None);
         assert_eq!(at(9, 50), Some(7));
         assert_eq!(at(1, 50), None);
+        rule.keep = 0;
+        let firing = rule.advance(&Moment { log: &log, turn: 9, context_tokens: 50 });
+        assert_eq!(firing.map(|f| f.scope_end), Some(9), "no turn stays as it was");
     }
 }
