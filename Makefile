@@ -46,6 +46,7 @@ soak: setup ## Attack the program at length: kills, mutants, flipped bits, two w
 	@echo "== soak: the tests of tests/robust.rs in their long form, and what needs much memory; figures as in docs/testing.md"
 	$(NATIVE) TRAJPRESS_SOAK=1 $(CARGO) test --release --locked --test robust -- --nocapture --test-threads 1
 	$(NATIVE) $(CARGO) test --release --locked --lib -- --ignored more_than_two_gibibytes
+	$(NATIVE) TRAJPRESS_SOAK=1 $(CARGO) test --release --locked --test growth -- --nocapture
 
 lint: setup ## Check formatting and lints
 	$(CARGO) fmt --check

@@ -4,6 +4,7 @@
 //! Bytes asked of the allocator are counted, no time is taken: the same on every machine. The short form has 1,000 and
 //! 4,000 messages, and each strategy with one trigger, each trigger with two strategies; the long one (TRAJPRESS_SOAK=1, part of `make soak`)
 //! 5,000 and 20,000, and each strategy with each trigger. Times stand beside it, to be read.
+//! GROWTH_ONLY=notes,staleness tries these strategies and triggers alone.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
