@@ -174,14 +174,14 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
+    #[test]
     fn long_values_are_shortened() {
         assert_eq!(short(&"a".repeat(60)), "a".repeat(60));
         assert_eq!(short(&"\u{e9}".repeat(61)), "\u{e9}".repeat(30) + "\u{2026} (61 characters)");
     }
 
-    #[test]
+    proptest! {
+        #[test]
         fn nothing_acts_in_any_medium(text in text()) {
             for out in [line(&text), drawn(&text), xml(&text), csv(&text), markdown(&text), json_line(&text).unwrap()] {
                 prop_assert!(!out.chars().any(acts), "{out:?}");
