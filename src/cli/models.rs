@@ -378,9 +378,7 @@ fn measured_here(
 
     let found = folder.resolve(catalogue, name)?;
     let mut options = Options::of(&found);
-    if args.threads > 0 {
-        options.contexts = args.threads;
-    }
+    options.contexts = super::threads(args.threads as usize) as u32;
     options.sequences = (args.sequences > 0).then_some(args.sequences);
     options.batched |= args.batched;
     let (contexts, kind) = (options.contexts, options.kind);

@@ -804,14 +804,15 @@ impl Reader<'_> {
     }
 
     fn price(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<f64> {
-        let price = match self.source.value(key, value)? {
+        let given = self.source.value(key, value)?;
+        let price = match given {
             toml::Value::Integer(i) => i as f64,
             toml::Value::Float(f) => f,
             _ => return Err(self.source.wrong_type(key, value, "a number")),
         };
         if price < 0.0 {
             let span = value.span();
-            return Err(self.source.error(&span, format!("`{key} = {price:?}` is less than 0")));
+            return Err(self.source.error(&span, format!("`{key} = {}` is less than 0", written(&given))));
         }
         Ok(price)
     }

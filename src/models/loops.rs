@@ -4,13 +4,13 @@
 //! one sentence with a word changed. Measured is the end of a text, which no model finds its way out of: of its last
 //! [`END`] runs of [`RUN`] words, how many stood before anywhere in the text.
 //!
-//! A text that only counts on (`| Task | 7 | 7.1 |`, then 8) says nothing new, either: with all numbers alike, nearly all
-//! of its end has stood before.
+//! A text that only counts on (`| Task | 7 | 7.1 |`, then 8) says nothing new, either: with each number as the step from
+//! the one before, most of its end has stood before.
 //!
 //! The limits were set on 10,348 messages and thoughts of 30 to 1,500 words that large models wrote in logged runs, and
-//! 38 texts of SmolLM2 135M. 11 of the former are over the first limit (lists of flights, a text quoted twice) and none
-//! over the second, where the most is 40; of the latter 33 are over one of them, all in circles, and of the other five one
-//! says a sentence three times in its middle.
+//! 59 texts of SmolLM2 135M. 6 of the former are over the first limit (lists of flights, texts quoted twice) and none over
+//! the second, where the most is 31; of the latter 40 are over one of them, all in circles. Of the other 19 two repeat
+//! themselves: one says a sentence three times in its middle, one is six times the same short line.
 
 use std::collections::HashSet;
 
@@ -18,9 +18,9 @@ use std::collections::HashSet;
 const RUN: usize = 5;
 /// Runs that are the end of a text.
 const END: usize = 60;
-/// Runs of the end that have stood before, at least, also where the text has fewer than [`END`]: 30 %, and 90 % where
-/// all numbers are alike.
-const SAID: [usize; 2] = [18, 54];
+/// Runs of the end that have stood before, at least, also where the text has fewer than [`END`]: a third, and three
+/// quarters where numbers are steps.
+const SAID: [usize; 2] = [20, 45];
 
 /// Whether the end of a text says again what was said before. Words are what stands between blanks, without marks and
 /// whatever their case; a text without blanks never does.
@@ -30,10 +30,22 @@ pub fn ends_in_circle(text: &str) -> bool {
     if said_at_end(&words) >= SAID[0] {
         return true;
     }
+    let mut before = 0;
     for word in words.iter_mut().filter(|word| !word.contains(char::is_alphabetic)) {
-        "0".clone_into(word);
+        let number = whole(word);
+        *word = format!("{:+}", number - before);
+        before = number;
     }
     said_at_end(&words) >= SAID[1]
+}
+
+/// The whole part of a number.
+fn whole(word: &str) -> i64 {
+    word.split(|c: char| !c.is_ascii_digit())
+        .next()
+        .and_then(|digits| digits.parse::<u32>().ok())
+        .unwrap_or(0)
+        .into()
 }
 
 /// How many of the last runs of words have stood before.

@@ -166,13 +166,18 @@ impl Summary {
         };
         let lives = match p.cache_lifetime {
             Some(seconds) => format!(
-                "for {seconds} s after its last use where the log has times, and to the end where it has none"
+                "for {} s after its last use where the log has times, and to the end where it has none",
+                amount(seconds)
             ),
             None => "to the end".to_owned(),
         };
         format!(
             "Prices `{}`: prompt {} fresh, {} written to the cache, {} read from it; output {}. A cached prompt lives {lives}.\n\n",
-            p.name, p.fresh, p.cache_write, p.cache_read, p.output
+            p.name,
+            amount(p.fresh),
+            amount(p.cache_write),
+            amount(p.cache_read),
+            amount(p.output)
         )
     }
 
@@ -258,4 +263,19 @@ fn other_tables(pages: &[(&str, Result<Page, String>)]) -> String {
     out += "- strata: every score by stratum, as .csv and .parquet; columns below\n";
     out += "- by_format: the headline by format of log, as .csv and .parquet; columns below\n";
     out
+}
+
+/// A price as people write it, without its 300 zeros where it has so many.
+fn amount(x: f64) -> String {
+    if x == 0.0 || (1e-6..1e15).contains(&x) { x.to_string() } else { format!("{x:e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_short() {
+        assert_eq!([0.0, 1.0, 0.25, 1e300, 1e-300].map(amount), ["0", "1", "0.25", "1e300", "1e-300"]);
+    }
 }
