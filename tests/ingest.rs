@@ -829,6 +829,7 @@ fn padding_and_stray_brackets_before_records_cost_nothing() {
         (format!("{{{text}"), Some(1)),
         (format!("[\n{text}"), Some(1)),
         (format!("[{{\n{text}"), Some(1)),
+        (format!("]}}{text}"), Some(1)),
     ] {
         let done = Dir::new().file("x.jsonl", &text).ingest();
         let start = &text[..text.len().min(5)];
@@ -839,6 +840,11 @@ fn padding_and_stray_brackets_before_records_cost_nothing() {
             "{start:?} {told:?}"
         );
     }
+    // A list an item a line, whose bracket is damaged: lines, each with a comma.
+    let text = format!("\"[\n{}\n]\n", lines.join(",\n"));
+    let done = Dir::new().file("x.jsonl", &text).ingest();
+    assert_eq!(names(&done), ["r0", "r1", "r2"]);
+    assert_eq!(done.losses("openai-chat")["comma or bracket of a list beside a value left out"], 2);
 }
 
 #[test]

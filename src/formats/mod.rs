@@ -215,6 +215,15 @@ pub(crate) fn read_repaired(
         return;
     }
     let mut parts = repair::values(text);
+    if let [part] = parts.as_slice()
+        && is_of_list(&text[..part.start])
+        && is_of_list(&text[part.end..])
+        && read(&text[part.clone()], sink).is_ok()
+    {
+        note(sink);
+        sink.losses.add("comma or bracket of a list beside a value left out");
+        return;
+    }
     if parts.len() < 2 {
         if read_leniently(sink, |sink| read(text, sink)).is_some() {
             return note(sink);
@@ -230,6 +239,11 @@ pub(crate) fn read_repaired(
     for part in parts {
         read_part(text, part, start, sink, &mut read);
     }
+}
+
+/// Whether nothing but the punctuation of a list stands there.
+fn is_of_list(bytes: &[u8]) -> bool {
+    bytes.iter().all(|b| b",[]".contains(b) || b.is_ascii_whitespace())
 }
 
 /// Reads one of the values that stand in one place; a torn one may have a whole one behind it.
@@ -336,6 +350,9 @@ const LINES_LOOKED_AT: usize = 20;
 /// How much of a file is looked through for the first line with a value, where it does not begin with one.
 const NOISE_LOOKED_THROUGH: usize = 4 << 20;
 
+/// So many bytes without a blank before the first bracket are damage, and more are text.
+const MAX_STRAY: usize = 16;
+
 /// Tells the format of a file by its first bytes; `whole` says that they are all of it.
 pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     if head.is_empty() {
@@ -406,6 +423,19 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     }
 }
 
+/// A log behind a few stray bytes in the same line.
+fn behind_stray(head: &[u8], whole: bool) -> Option<Detected> {
+    let line = head.split(|b| *b == b'\n').next().unwrap_or(head);
+    let at = line.iter().take(MAX_STRAY + 1).position(|b| b"{[".contains(b)).filter(|at| *at > 0)?;
+    if head[..at].iter().any(u8::is_ascii_whitespace) {
+        return None;
+    }
+    match detect(&head[at..], whole) {
+        found @ Detected::Log(..) => Some(found),
+        _ => None,
+    }
+}
+
 /// Whether the values of a file may stand in a list.
 fn may_be_items(layout: Layout, head: &[u8]) -> bool {
     let is_list = head.first() == Some(&b'[');
@@ -461,7 +491,7 @@ fn text_before_items(head: &[u8], whole: bool) -> Detected {
             let line = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
             match memchr::memmem::find(line, b"{\"").and_then(|_| by_items(line, whole)) {
                 Some(log @ Detected::Log(..)) => log,
-                _ => Detected::NoLog(what),
+                _ => behind_stray(head, whole).unwrap_or(Detected::NoLog(what)),
             }
         }
         known => known,
@@ -873,6 +903,12 @@ mod tests {
         // No value goes on like that: what tells is the other lines.
         for stray in ["{\n", "{", "[\n", "[", "[{\n", "{\"\n", "}\n", ",\n", "\"\n", "{\"a\":1,\n"] {
             assert_eq!(name(&format!("{stray}{lines}{lines}")), "openai-chat Lines", "{stray}");
+        }
+        let traj = r#"{"history":[{"role":"user","agent":"a"}]}"#;
+        for stray in ["}", "]}", "1e999", "\"\\ud800\""] {
+            assert_eq!(name(&format!("{stray}{traj}")), "sweagent Items", "{stray}");
+            let document = format!("{stray}{{\"info\":{{}},\"simulations\":[]}}");
+            assert_eq!(name(&document), "tau2-bench Document", "{stray}");
         }
         for stray in ["{", "x", ",", "\"", "[{\"cut"] {
             assert_eq!(name(&format!("{stray}{chat},{chat}]")), "openai-chat Items", "{stray}");
