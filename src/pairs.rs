@@ -29,19 +29,23 @@ impl Pairs {
         let mut open: HashMap<&str, usize> = HashMap::new();
         for (i, step) in steps.iter().enumerate() {
             let Some(id) = step.call_id.as_deref() else { continue };
-            let pair = open.get(id).copied();
+            let stands = |&other: &u32| {
+                let other = &steps[other as usize];
+                other.segment == step.segment || other.kept_to >= Some(step.segment)
+            };
+            // What stands in no prompt of this segment stands in none of a later one.
+            let pair = open.get(id).copied().filter(|&pair| found[pair].iter().rev().any(stands));
             let last = pair.and_then(|pair| found[pair].last()).map(|&last| &steps[last as usize]);
-            let stands = last.is_some_and(|l| l.segment == step.segment || l.kept_to >= Some(step.segment));
             match (step.kind, pair) {
-                (Kind::Action, Some(pair)) if stands && last.is_some_and(|l| l.kind == Kind::Action) => {
+                (Kind::Action, Some(pair)) if last.is_some_and(|l| l.kind == Kind::Action) => {
                     found[pair].push(i as u32);
                 }
                 (Kind::Action, _) => {
                     open.insert(id, found.len());
                     found.push(vec![i as u32]);
                 }
-                (Kind::Observation, Some(pair)) if stands => found[pair].push(i as u32),
-                _ => {}
+                (Kind::Observation, Some(pair)) => found[pair].push(i as u32),
+                _ => drop(open.remove(id)),
             }
         }
         let is_answered =
@@ -207,6 +211,15 @@ mod tests {
         let pairs = Pairs::of(&steps);
         assert_eq!((pairs.number(0), pairs.with(3)), (None, Some(&[2, 3][..])));
         assert!(pairs.has_late());
+    }
+
+    /// The first result stands behind the compaction no more, and the call does: the second one answers it, too.
+    #[test]
+    fn a_call_that_was_kept_is_answered_again() {
+        let mut steps = steps("Aaa");
+        steps[2].segment = 1;
+        steps[0].kept_to = Some(1);
+        assert_eq!(Pairs::of(&steps).with(2), Some(&[0, 1, 2][..]));
     }
 
     #[test]
