@@ -10,10 +10,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 
+def number(text):
+    return "%.3f" % float(text) if text else "-"
+
+
 def interval(row, name):
-    if row[name] == "":
-        return "-"
-    return "%.3f [%.2f, %.2f]" % tuple(float(row[name + end]) for end in ("", "_lo", "_hi"))
+    """A value with its interval, where it has one."""
+    ends = " [%.2f, %.2f]" % (float(row[name + "_lo"]), float(row[name + "_hi"])) if row[name + "_lo"] else ""
+    return number(row[name]) + ends
 
 
 def main(args):
@@ -25,7 +29,7 @@ def main(args):
         rows = [row for row in csv.DictReader(file) if row["trigger"] == "logged"]
     print("| variant | kept | needs kept | surface | random | oracle | atom-bag | chance | efficiency | needs |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for row in sorted(rows, key=lambda row: float(row["kept_share"])):
-        shadows = " | ".join("%.3f" % float(row[name + "_exposed"]) for name in ("surface_retention", "random", "oracle", "atom_bag", "chance"))
+        shadows = " | ".join(number(row[name + "_exposed"]) for name in ("surface_retention", "random", "oracle", "atom_bag", "chance"))
         print("| %s | %.3f | %s | %s | %s | %s |" % (row["label"].split(" @ ")[0], float(row["kept_share"]), interval(row, "need_retention_exposed"), shadows,
                                                   interval(row, "efficiency"), row["n_needs_exposed"]))
     logged = next(row["variant"] for row in rows if row["strategy"] == "logged")
