@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The table of this folder's README: `python3 reports/bridge/tables.py RUN`, for a run of experiment.toml that `trajpress report RUN` has read.
+"""The table of this folder's README: `python3 reports/bridge/tables.py RUN`, for a run of experiment.toml that `trajpress report RUN --population these` has
+read.
 
 Exposed needs alone, tail 10; columns are those of report/summary.csv, and of scores.parquet what the logged summaries say of their sources. Needs pyarrow.
 """
