@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The table of this folder's README on what masking saves: `python3 reports/claims/tables.py RUN`, for a run of experiment.toml. Needs pyarrow.
+"""The table of this folder's README on what masking saves: `python3 reports/claims/tables.py RUN`, for a run of experiment.toml, or of
+reports/controls. Needs pyarrow.
 
 A cut is 1 - tokens sent / tokens of another way to send the same prompts, over all decisions of the logs of a row: against *full* (nothing
 left out) and against *as sent* (what the logs say was sent). Pooled is by tokens, mean over the logs. n_eff: as many repositories of
@@ -11,9 +12,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-VARIANTS = ("mask @ turns(n=1,keep=0)", "mask @ turns(n=21,keep=10)", "truncate @ turns(n=21,keep=10)", "summary @ turns(n=21,keep=10)")
-LENGTHS = (("all", 0, 1 << 30), ("under 30", 0, 30), ("30-59", 30, 60), ("60 and more", 60, 1 << 30))
-FULL = "full @ never"
+VARIANTS = ("mask @ turns(n=1,keep=0)", "truncate @ turns(n=21,keep=10)", "summary @ turns(n=21,keep=10)")
+LENGTHS = (("all", 0, 1 << 30), ("60 and more", 60, 1 << 30))
 
 
 def rows(run, name, columns, filters=None):
@@ -21,10 +21,10 @@ def rows(run, name, columns, filters=None):
 
 
 def group(trajectory):
-    """Logs of one format, those apart whose agent left out older observations."""
+    """Logs of one format; SWE-agent 0.x, whose agents were sent the newest 5 observations, by itself."""
     if trajectory["format"] != "sweagent":
         return trajectory["format"]
-    return "SWE-agent, masked by itself" if trajectory["logged_policy"] else "SWE-agent, all sent"
+    return "SWE-agent 0.x" if (trajectory["logged_policy"] or "").startswith("SWE-agent 0") else "SWE-agent 1.x"
 
 
 def cuts(of):
@@ -44,7 +44,8 @@ def main(args):
         print(__doc__, file=sys.stderr)
         return 2
     run = args[0]
-    labels = {r["variant"]: r["label"] for r in rows(run, "variants", ["variant", "label"])}
+    # A label names the parameter only where a run has several values of it.
+    labels = {r["variant"]: r["label"].replace("(keep_last=10)", "") for r in rows(run, "variants", ["variant", "label"])}
     logs = {r["trajectory"]: r for r in rows(run, "trajectories", ["trajectory", "format", "repository", "n_turns", "logged_policy"])}
     full, as_sent, sent = {}, {}, {}
     # The weight of each saving is the tokens that it is against.
