@@ -51,7 +51,8 @@ def main(args):
     # The weight of each saving is the tokens that it is against.
     metrics = {"token_savings": full, "token_savings_vs_sent": as_sent}
     for r in rows(run, "scores", ["variant", "trajectory", "metric", "stratum", "value", "weight"], [("metric", "in", list(metrics))]):
-        metrics[r["metric"]][r["trajectory"]] = r["weight"]
+        if labels[r["variant"]] == "full @ never":
+            metrics[r["metric"]][r["trajectory"]] = r["weight"]
         if r["metric"] == "token_savings" and r["value"] is not None:
             sent[labels[r["variant"]], r["trajectory"]] = r["weight"] * (1 - r["value"])
     print("| logs | turns | number | n_eff | variant | cut of full, pooled | mean | cut of as sent, pooled | mean |\n| --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
