@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-VARIANTS = ("mask @ turns(n=1,keep=0)", "truncate @ turns(n=21,keep=10)", "summary @ turns(n=21,keep=10)")
+VARIANTS = ("mask @ turns(n=1,keep=0)", "truncate @ turns(n=21,keep=10)", "summary @ turns(n=21,keep=10) [model-free]")
 LENGTHS = (("all", 0, 1 << 30), ("60 and more", 60, 1 << 30))
 
 
