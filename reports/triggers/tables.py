@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The tables of this folder's README: `python3 reports/triggers/tables.py RUN`, for a run of experiment.toml or of ablation.toml that
-`trajpress report RUN` has read. Needs pyarrow.
+`trajpress report RUN --population these` has read. Needs pyarrow.
 
 Prints what fires (events of strategy `truncate`, if the run has it: per 100 decisions, with the mean size of their scopes; the turns of a scope of
 single steps are those from the first to the last of them), and for each strategy and trigger its events, the logs in which it fires, what it saves (tokens, the same against
@@ -19,7 +19,8 @@ def rows(run, name, columns):
 
 
 def trigger(label):
-    return label.split(" @ ", 1)[1]
+    name = label.split(" @ ", 1)[1].removesuffix(" [model-free]")
+    return {"turns(n=21,keep=10)": "turns N=21, M=10", "turns(n=10,keep=0)": "turns n=10"}.get(name, name)
 
 
 def main(args):
@@ -49,9 +50,9 @@ def main(args):
         if row["trigger"] != "never":
             name = "need_retention_common"
             ends = " [%.2f, %.2f]" % (float(row[name + "_lo"]), float(row[name + "_hi"])) if row[name + "_lo"] else ""
-            print("| %s | %s | %s | %d | %.3f | %.3f | %.3f | %.3f%s |" % (
+            print("| %s | %s | %s | %d | %.3f | %.3f | %.3f | %s%s |" % (
                 row["strategy"], trigger(row["label"]), format(int(row["n_events"]), ","), len(logs[row["variant"]]),
-                *(float(row[saved]) for saved in ("token_savings", "token_savings_vs_sent", "cost_savings")), float(row[name]), ends))
+                *(float(row[saved]) for saved in ("token_savings", "token_savings_vs_sent", "cost_savings")), "%.3f" % float(row[name]) if row[name] else "-", ends))
     return 0
 
 
