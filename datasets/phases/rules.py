@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the rules say of the labelled turns: `python3 datasets/phases/rules.py TRAJPRESS DATA [LABELS] [--model NAME]`.
 
-TRAJPRESS is the program, DATA a folder with the built-in runs, ingested and annotated; LABELS is labels.jsonl if not named. With a model
+TRAJPRESS is the program, DATA a folder with the built-in runs, ingested and annotated (needs pyarrow); LABELS is labels.jsonl if not named. With a model
 intents are those that it tells, in place of the rules, and how well the two agree is printed first. Prints the
 tables of agreement.py over all turns: intents by rules beside the labelled ones, and the turns before which the triggers `subtask` and `boundary`
 fire, by their defaults, beside labelled subtask ends and boundaries. A trigger fires at the next decision, so its mark is of the turn before. And
@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from agreement import HERE, INTENTS, by_class, f1, kappa, marks, matched, read  # noqa: E402
@@ -106,9 +108,12 @@ def main(args):
         return 2
     first = read(args[2] if len(args) == 3 else HERE / "labels.jsonl")
     second, by_rules = {}, {}
+    # Ids hash what was read of a log, so that another version may give others: a run is known by its source and task.
+    columns = ["source", "task_id", "trajectory"]
+    ids = {(r["source"], r["task_id"]): r["trajectory"] for r in pq.read_table(Path(args[1]) / "trajectories.parquet", columns=columns).to_pylist()}
     runs = {}
     for key, row in first.items():
-        runs.setdefault(row["trajectory"], {})[key[2]] = key
+        runs.setdefault(ids[row["source"], row["task_id"]], {})[key[2]] = key
     for run, turns in runs.items():
         drawn = timeline(args[0], args[1], run, model)
         for turn, row in told(drawn, turns, model or "rules").items():

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The table of this folder's README: `python3 reports/bridge/tables.py RUN`, for a run of experiment.toml that `trajpress report RUN` has read.
+"""The table of this folder's README: `python3 reports/bridge/tables.py RUN`, for a run of experiment.toml that `trajpress report RUN --population these` has
+read.
 
 Exposed needs alone, tail 10; columns are those of report/summary.csv, and of scores.parquet what the logged summaries say of their sources. Needs pyarrow.
 """
@@ -10,10 +11,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 
+def number(text):
+    return "%.3f" % float(text) if text else "-"
+
+
 def interval(row, name):
-    if row[name] == "":
-        return "-"
-    return "%.3f [%.2f, %.2f]" % tuple(float(row[name + end]) for end in ("", "_lo", "_hi"))
+    """A value with its interval, where it has one."""
+    ends = " [%.2f, %.2f]" % (float(row[name + "_lo"]), float(row[name + "_hi"])) if row[name + "_lo"] else ""
+    return number(row[name]) + ends
 
 
 def main(args):
@@ -25,7 +30,7 @@ def main(args):
         rows = [row for row in csv.DictReader(file) if row["trigger"] == "logged"]
     print("| variant | kept | needs kept | surface | random | oracle | atom-bag | chance | efficiency | needs |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for row in sorted(rows, key=lambda row: float(row["kept_share"])):
-        shadows = " | ".join("%.3f" % float(row[name + "_exposed"]) for name in ("surface_retention", "random", "oracle", "atom_bag", "chance"))
+        shadows = " | ".join(number(row[name + "_exposed"]) for name in ("surface_retention", "random", "oracle", "atom_bag", "chance"))
         print("| %s | %.3f | %s | %s | %s | %s |" % (row["label"].split(" @ ")[0], float(row["kept_share"]), interval(row, "need_retention_exposed"), shadows,
                                                   interval(row, "efficiency"), row["n_needs_exposed"]))
     logged = next(row["variant"] for row in rows if row["strategy"] == "logged")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The tables of this folder's README: `python3 reports/memory/tables.py RUN` for a run that `trajpress report RUN` has read
-(RUN/report/summary.csv). Needs pyarrow.
+"""The tables of this folder's README: `python3 reports/memory/tables.py RUN` for a run that `trajpress report RUN --population
+these` has read (RUN/report/summary.csv). Needs pyarrow.
 
 Needs, shadows and efficiency are the report's, with its intervals; ratios, honesty and fallbacks are pooled here by the weights of their rows.
 """
@@ -51,7 +51,8 @@ def main(run):
         of = events[v]
         both = lambda metric: "-" if score(v, metric, "level=light") is None else ", ".join(
             told(score(v, metric, "level=" + level), 2 if metric == "level_in_band" else 1) for level in ("light", "heavy"))
-        interval = lambda name: "-" if not row[name] else f"{told(row[name])} [{told(row[name + '_lo'], 2)}, {told(row[name + '_hi'], 2)}]"
+        ends = lambda name: f" [{told(row[name + '_lo'], 2)}, {told(row[name + '_hi'], 2)}]" if row[name + "_lo"] else ""
+        interval = lambda name: told(row[name]) + ends(name)
         made = score(v, "fabrication_rate")
         n_made = pooled[v, "fabrication_rate", ""][2]
         asked = [e for e in of if e["model_calls"]]
@@ -64,7 +65,7 @@ def main(run):
         print("| " + " | ".join(cells) + " |")
     one = max(summary, key=lambda row: int(row["n_events"] or 0))
     print(f"\n{one['n_cells_ok']} trajectories, {one['n_clusters']} clusters, {one['n_events']} events, "
-          f"{one['n_needs_common']} common needs, {one['n_needs_exposed']} exposed.")
+          f"{one['n_needs_common']} common needs (n_eff {told(one['n_eff_common'], 1)}), {one['n_needs_exposed']} exposed (n_eff {told(one['n_eff_exposed'], 1)}).")
 
 
 main(sys.argv[1])
