@@ -63,7 +63,7 @@ def main(run):
                  f"{told(made, 2)} ({n_made})" if made is not None else "-", f"{bad} of {len(asked)}" if asked else "-",
                  f"{sum(1 for e in of if e['fallback'])} of {len(of)}" if asked else "-")
         print("| " + " | ".join(cells) + " |")
-    one = max(summary, key=lambda row: int(row["n_events"] or 0))
+    one = max(summary, key=lambda row: int(row["n_needs_exposed"] or 0))
     print(f"\n{one['n_cells_ok']} trajectories, {one['n_clusters']} clusters, {one['n_events']} events, "
           f"{one['n_needs_common']} common needs (n_eff {told(one['n_eff_common'], 1)}), {one['n_needs_exposed']} exposed (n_eff {told(one['n_eff_exposed'], 1)}).")
 
