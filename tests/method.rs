@@ -1,5 +1,5 @@
-//! docs/method.md is enough to compute scores again: programs written from that page alone find the same atoms in the
-//! texts, and the same values from the tables.
+//! docs/method.md is enough to compute scores again: programs that follow that page, and share no code with ours, find
+//! the same atoms in the texts, and the same values from the tables.
 //!
 //! Needs a Python with pyarrow: the one that TRAJPRESS_PYTHON names, else `python3`.
 
@@ -69,8 +69,8 @@ fn python() -> Option<String> {
     None
 }
 
-/// The annotated logs: the built-in ones, and two written for this test (compaction with kept steps, late results, usage
-/// with pauses; observations that were masked when they were sent).
+/// The annotated logs: the built-in ones, and what `tests/method/fixture.py` wrote for this test (compaction with kept
+/// steps, late results, usage with pauses; masked observations; a line for each rule of the lexer).
 fn annotated(dir: &Path) -> PathBuf {
     let data = dir.join("data");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
