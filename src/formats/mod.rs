@@ -451,6 +451,11 @@ fn is_broken(head: &[u8]) -> bool {
 
 /// The format of a document that is broken before its list of runs begins, told by its keys alone.
 fn by_keys(head: &[u8]) -> Option<Detected> {
+    by_list(head).filter(|_| head[0] == b'{')
+}
+
+/// The same of a text that may lack its beginning.
+fn by_list(head: &[u8]) -> Option<Detected> {
     let is_it = |entry: &&Entry| match entry.reading {
         Reading::Document { list, first, .. } => {
             let first = format!("\"{first}\"");
@@ -458,8 +463,7 @@ fn by_keys(head: &[u8]) -> Option<Detected> {
         }
         _ => false,
     };
-    let entry = ALL.iter().find(is_it)?;
-    (head[0] == b'{').then_some(Detected::Log(entry, Layout::Document))
+    ALL.iter().find(is_it).map(|entry| Detected::Log(entry, Layout::Document))
 }
 
 /// The format of a list of values, told by the first ones; none if it is no list of runs.
@@ -484,18 +488,43 @@ fn by_items(head: &[u8], whole: bool) -> Option<Detected> {
     }
 }
 
-/// A list whose beginning is damaged: text comes before the first whole item, in the same line.
+/// A list or document whose beginning is damaged: text comes before the first whole item, in the same line, or over
+/// lines that can only be JSON.
 fn text_before_items(head: &[u8], whole: bool) -> Detected {
     match no_json(head) {
         Detected::NoLog(what) => {
+            let is_json = is_cut_json(head);
             let line = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
-            match memchr::memmem::find(line, b"{\"").and_then(|_| by_items(line, whole)) {
+            let text = if is_json { head } else { line };
+            let begins = is_json || memchr::memmem::find(text, b"{\"").is_some();
+            match begins.then(|| by_list(text).or_else(|| by_items(text, whole))).flatten() {
                 Some(log @ Detected::Log(..)) => log,
-                _ => behind_stray(head, whole).unwrap_or(Detected::NoLog(what)),
+                Some(Detected::More) if is_json && !whole => Detected::More,
+                _ => match behind_stray(head, whole) {
+                    Some(found) => found,
+                    None if is_json && whole => Detected::Bad("JSON whose beginning is missing"),
+                    None if is_json => Detected::More,
+                    None => Detected::NoLog(what),
+                },
             }
         }
         known => known,
     }
+}
+
+/// Whether of the whole lines but the first three quarters and more can only be parts of JSON that goes over several: keys with
+/// values, or brackets.
+fn is_cut_json(head: &[u8]) -> bool {
+    let is_key = |line: &[u8]| line.starts_with(b"\"") && memchr::memmem::find(line, b"\":").is_some();
+    let is_one = |line: &[u8]| is_key(line) || line.iter().all(|b| b"{}[],".contains(b));
+    let n_lines = memchr::memchr_iter(b'\n', head).count();
+    let lines = head.split(|b| *b == b'\n').take(n_lines).skip(1).map(<[u8]>::trim_ascii);
+    let (mut n, mut n_json) = (0, 0);
+    for line in lines.filter(|line| !line.is_empty()).take(LINES_LOOKED_AT) {
+        n += 1;
+        n_json += usize::from(is_one(line));
+    }
+    n > 1 && 4 * n_json >= 3 * n
 }
 
 /// How a file is cut into values, when its format is given; none if a longer head is needed to tell.
@@ -889,6 +918,28 @@ mod tests {
         let items = "  1,\n".repeat(30);
         let document = format!("{{\"simulations\": [],\n\"info\": [\n{items}{{\"a\": 1}}\n]}}\n");
         assert_eq!(name(&document), "tau2-bench Document");
+    }
+
+    /// A list or document over many lines whose first bytes are gone is one still; text and tables are none.
+    #[test]
+    fn a_document_without_its_beginning_is_told() {
+        let run = "{\n  \"task_id\": 1,\n  \"reward\": 0.0,\n  \"info\": {},\n  \"traj\": [\n  {\n  \"role\": \"user\",\n  \"content\": \"x\"\n  }\n  ]\n}";
+        let list = format!("[\n{run},\n{run},\n{run}\n]\n");
+        assert_eq!(name(&list), "tau-bench Items");
+        for cut in [6, 12, 30] {
+            assert_eq!(name(&list[cut..]), "tau-bench Items", "{cut}");
+        }
+        for before in ["null\n", "# a comment\n", "log: "] {
+            assert_eq!(name(&format!("{before}{list}")), "tau-bench Items", "{before}");
+        }
+        let document =
+            format!("{{\n\"timestamp\": \"t\",\n\"info\": {{}},\n\"simulations\": [\n{run}\n]\n}}\n");
+        assert_eq!(name(&document[2..]), "tau2-bench Document");
+        let unknown = "\"a\": 1,\n\"b\": [\n{\n\"c\": 2\n}\n]\n}\n";
+        assert_eq!(name(unknown), "bad: JSON whose beginning is missing");
+        for text in ["a, b,\n".repeat(30), "\"a\",\"b\"\n".repeat(30), "key: value\n- x\n".repeat(30)] {
+            assert!(name(&text).starts_with("no log"), "{text}");
+        }
     }
 
     #[test]
