@@ -121,7 +121,9 @@ pub fn csv(text: &str) -> String {
 pub fn markdown(text: &str) -> String {
     let told = told(text, |c| matches!(c, '\n' | '\r' | '\t'));
     let told = told.replace(['\n', '\r', '\t'], " ");
-    let escaped = told.replace('|', "\\|").replace("](", "]\\(").replace("][", "]\\[");
+    // A backslash before a pipe would undo its escape.
+    let escaped =
+        told.replace("\\|", "\\&#124;").replace('|', "\\|").replace("](", "]\\(").replace("][", "]\\[");
     without_html(&escaped)
 }
 
@@ -225,7 +227,8 @@ mod tests {
             let out = markdown(&text);
             prop_assert!(!out.contains(['\n', '\r', '\t']) && !out.contains("](") && !out.contains("<script"), "{out}");
             for (at, _) in out.match_indices('|') {
-                prop_assert!(out[..at].ends_with('\\'), "{out}");
+                let before = &out[..at];
+                prop_assert!((before.len() - before.trim_end_matches('\\').len()) % 2 == 1, "{out}");
             }
             prop_assert!(!page(&text).contains("<script"));
         }
@@ -238,6 +241,7 @@ mod tests {
         assert_eq!(json_line(&"é\u{2028}\u{e0041}\n").unwrap(), "\"é\\u2028\\udb40\\udc41\\n\"");
         assert_eq!(xml("]]>\u{fffe}&"), "]]&gt;\u{fffd}&amp;");
         assert_eq!([csv("-1+2"), csv("a,\"b\""), csv("mask")], ["'-1+2", "\"a,\"\"b\"\"\"", "mask"]);
+        assert_eq!(markdown("a\\|b"), "a\\&#124;b");
         assert_eq!(markdown("a|b <script> [x](y) p < 1"), "a\\|b &lt;script> [x]\\(y) p < 1");
         // Persian and emoji are written with joiners.
         assert_eq!(line("\u{200c}\u{200d}"), "\u{200c}\u{200d}");
