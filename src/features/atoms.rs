@@ -120,6 +120,11 @@ pub fn cue_hash(word: &str) -> Option<u32> {
     (word.len() >= MIN_CUE_BYTES && !LISTS.stop.contains(hash)).then_some(hash)
 }
 
+/// The hash of any word, without regard to ASCII case: that of [`cue_hash`], which leaves words out.
+pub(crate) fn word_hash(word: &str) -> u32 {
+    words::hash(word.as_bytes())
+}
+
 const MIN_CUE_BYTES: usize = 3;
 
 /// An atom as the lexer found it.

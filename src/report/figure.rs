@@ -125,11 +125,31 @@ struct Style {
 }
 
 /// Compresses nothing: it saves nothing and loses nothing.
-const FULL: &str = "full";
+pub(super) const FULL: &str = "full";
 
-/// Draws the figure; `tail` is the reference tail in turns. Every variant is drawn; which are named
-/// depends on how many there are.
-pub(super) fn retention_savings(points: &[Point], tail: &str, population: &str) -> Figure {
+/// How many variants are no point of the figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Undrawn {
+    /// Below the minimum for a share.
+    pub(super) below: usize,
+    /// Without any need, or any cell, that was scored.
+    pub(super) unscored: usize,
+}
+
+impl Undrawn {
+    /// What the figure says of them.
+    fn notes(self) -> impl Iterator<Item = String> {
+        let why = [(self.below, "below the minimum"), (self.unscored, "without a score")];
+        why.into_iter().filter(|(n, _)| *n > 0).map(|(n, why)| match n {
+            1 => format!("1 variant {why} is not drawn"),
+            _ => format!("{n} variants {why} are not drawn"),
+        })
+    }
+}
+
+/// Draws the figure; `tail` is the reference tail in turns. Every point is drawn, and a note counts the variants that have
+/// none; which are named depends on how many there are.
+pub(super) fn retention_savings(points: &[Point], undrawn: Undrawn, tail: &str, population: &str) -> Figure {
     let mut points = points.to_vec();
     // That nothing compressed loses nothing is no measurement.
     for full in points.iter_mut().filter(|p| p.family == FULL) {
@@ -153,6 +173,7 @@ pub(super) fn retention_savings(points: &[Point], tail: &str, population: &str) 
         styles: styles(&points),
         tail: tail.to_owned(),
         population: population.to_owned(),
+        undrawn,
         triggers: shorten_triggers(&mut points),
     };
     // The key groups families, and numbers follow the key.
@@ -179,6 +200,7 @@ struct Context {
     tail: String,
     /// Of which logs intervals speak.
     population: String,
+    undrawn: Undrawn,
     /// What the labels leave out about triggers; empty is nothing.
     triggers: String,
 }
@@ -794,6 +816,7 @@ fn notes(points: &[Point], context: &Context, n_others: usize) -> Vec<Note> {
     for line in wrapped(&context.triggers, LABEL_SIZE, WIDTH - 12.0) {
         note(line, false);
     }
+    context.undrawn.notes().for_each(|text| note(text, false));
     if n_others > 0 {
         note(format!("small marks: {n_others} more variants, named in summary.csv"), false);
     }
@@ -904,7 +927,7 @@ mod tests {
 
     #[test]
     fn few_points_carry_their_names_and_none_collide() {
-        let figure = retention_savings(&band(9, 3), "10", "other repositories");
+        let figure = retention_savings(&band(9, 3), Undrawn::default(), "10", "other repositories");
         keep(&figure, "few.png");
         is_clear(&figure);
         assert!(figure.labels.iter().any(|(text, _)| text == "full"), "added where it is missing");
@@ -913,7 +936,7 @@ mod tests {
 
     #[test]
     fn many_points_carry_numbers_and_none_collide() {
-        let figure = retention_savings(&band(38, 8), "10", "other repositories");
+        let figure = retention_savings(&band(38, 8), Undrawn::default(), "10", "other repositories");
         keep(&figure, "many.png");
         is_clear(&figure);
         assert_eq!(figure.labels.len(), 39);
@@ -922,7 +945,7 @@ mod tests {
 
     #[test]
     fn hundreds_of_points_are_drawn_and_the_frontier_is_numbered() {
-        let figure = retention_savings(&band(211, 12), "10", "other repositories");
+        let figure = retention_savings(&band(211, 12), Undrawn::default(), "10", "other repositories");
         keep(&figure, "hundreds.png");
         assert_eq!(figure.markers.len(), 212);
         assert!(figure.labels.len() >= 3 && figure.labels.len() <= MAX_NUMBERED);
@@ -931,7 +954,7 @@ mod tests {
     #[test]
     fn a_heap_of_equal_points_is_drawn_all_the_same() {
         let heap: Vec<Point> = (0..30).map(|i| point(&format!("v{i}"), "mask", 0.5, 0.5)).collect();
-        let figure = retention_savings(&heap, "10", "other repositories");
+        let figure = retention_savings(&heap, Undrawn::default(), "10", "other repositories");
         keep(&figure, "heap.png");
         assert_eq!(figure.markers.len(), 31);
     }
@@ -943,7 +966,7 @@ mod tests {
         let mut points = band(16, 4);
         points.push(point("twin", "twin-a", 0.9, 0.9));
         points.push(point("twin", "twin-b", 0.9, 0.9));
-        let figure = retention_savings(&points, "10", "other repositories");
+        let figure = retention_savings(&points, Undrawn::default(), "10", "other repositories");
         keep(&figure, "twins.png");
         is_clear(&figure);
         assert!(figure.labels.iter().any(|(text, _)| text == "18,19"), "{:?}", figure.labels);
@@ -964,7 +987,7 @@ mod tests {
     #[test]
     fn many_intervals_are_thin_and_light() {
         let colours = |n: u32| {
-            let figure = retention_savings(&band(n, 1), "10", "other repositories");
+            let figure = retention_savings(&band(n, 1), Undrawn::default(), "10", "other repositories");
             let mut widths = Vec::new();
             for mark in &figure.canvas.marks {
                 if let Mark::Line { width, colour, .. } = mark
@@ -1010,7 +1033,7 @@ mod tests {
                 points.push(point(&label, "random", 0.9 - share, 0.1 + 0.4 * share));
             }
         }
-        let figure = retention_savings(&points, "10", "other repositories");
+        let figure = retention_savings(&points, Undrawn::default(), "10", "other repositories");
         keep(&figure, "series.png");
         is_clear(&figure);
         assert!(figure.labels.iter().all(|(text, _)| !text.contains("random")));
@@ -1062,9 +1085,29 @@ mod tests {
 
     #[test]
     fn the_svg_is_in_its_size_on_paper_and_names_fonts_to_fall_back_on() {
-        let svg = retention_savings(&band(5, 2), "10", "other repositories").svg().unwrap();
+        let svg =
+            retention_savings(&band(5, 2), Undrawn::default(), "10", "other repositories").svg().unwrap();
         assert!(svg.starts_with("<svg width=\"237.6pt\" height=\""), "{}", &svg[..90]);
         assert!(svg.contains("<title>Need retention"));
         assert!(svg.contains("font-family=\"Arimo, Liberation Sans, Arial, Helvetica, sans-serif\""));
+    }
+
+    #[test]
+    fn variants_that_have_no_point_are_counted() {
+        let of = |below, unscored| {
+            let undrawn = Undrawn { below, unscored };
+            let figure = retention_savings(&[], undrawn, "10", "other repositories");
+            keep(&figure, &format!("undrawn_{below}_{unscored}.png"));
+            let svg = figure.svg().unwrap();
+            [
+                "40 variants below the minimum are not drawn",
+                "1 variant without a score is not drawn",
+                "not drawn",
+            ]
+            .map(|note| svg.matches(note).count())
+        };
+        assert_eq!(of(40, 0), [1, 0, 1]);
+        assert_eq!(of(40, 1), [1, 1, 2]);
+        assert_eq!(of(0, 0), [0, 0, 0]);
     }
 }

@@ -101,7 +101,8 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let mut tables = vec![summary.table(), summary.strata(), summary.by_format()];
     tables.iter_mut().for_each(|table| name_population(table, options.population));
     text("summary.md", &summary.markdown(&tables, &pages))?;
-    let figure = figure::retention_savings(&summary.points(), summary.tail(), options.population.name());
+    let (points, undrawn) = (summary.points(), summary.undrawn());
+    let figure = figure::retention_savings(&points, undrawn, summary.tail(), options.population.name());
     text("retention_savings.svg", &figure.svg()?)?;
     let mut absent = Vec::new();
     for (name, page) in pages {
@@ -389,7 +390,8 @@ mod tests {
         | ------------------------------ | ----: | ------------------------------------------------------: |
         | truncate(last=5) @ turns(n=10) |     1 | 00000000000000000000000000000001: step 7: no such block |
         ");
-        // Of 24 + 24 + 23 cells with shadows one, and of 4 needs a trajectory of `full`; those of the agent's own making aside.
+        // Of 24 + 24 + 23 cells with shadows one, and of 4 needs a trajectory of `full`; those of the agent's own making aside,
+        // and those that the system's text gave.
         assert!(
             text.contains(" In 0.0141 of the cells a random choice was better, and is the ceiling.\n"),
             "{text}"
@@ -413,6 +415,17 @@ mod tests {
         ("drop-all", "", "turns(n=10)", 0.7, 0.2),
         ("truncate", "last=5", "turns(n=10)", 0.7, 0.2),
     ];
+
+    #[test]
+    fn the_figure_counts_what_is_below_the_minimum() {
+        let svg = |n, repositories| {
+            let (dir, _) = report(&BRIDGED, n, repositories);
+            fs::read_to_string(dir.path().join("report/retention_savings.svg")).unwrap()
+        };
+        // Two clusters are too few for all six: nothing compressed is drawn all the same, bridge mode never.
+        assert!(svg(4, 2).contains("\n4 variants below the minimum are not drawn\n"));
+        assert!(!svg(24, 12).contains("not drawn"));
+    }
 
     #[test]
     fn bridge_mode_stands_apart() {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 use super::bootstrap::Resampling;
-use super::figure::Point;
+use super::figure::{FULL, Point, Undrawn};
 use super::inference::{Counted, Estimate, FEW};
 use super::lines::Gathered;
 use super::load::{Event, Population, Prices, Run, STRATUM_KEYS, Stratum};
@@ -727,6 +727,17 @@ impl Summary {
             .collect()
     }
 
+    /// The variants that the headline figure leaves out; nothing compressed stands there by definition.
+    pub(super) fn undrawn(&self) -> Undrawn {
+        let (x, y) = (metric("token_savings"), metric("need_retention_common"));
+        let rows = self.main_rows().filter(|r| r.strategy != FULL);
+        let is_drawn = |r: &&VariantSummary| r.estimates[x].value.is_some() && r.estimates[y].value.is_some();
+        let undrawn: Vec<_> = rows.filter(|r| !is_drawn(r)).collect();
+        // Where something was scored a value is missing for the minimum alone.
+        let below = undrawn.iter().filter(|r| r.estimates[y].n_eff.is_some()).count();
+        Undrawn { below, unscored: undrawn.len() - below }
+    }
+
     /// Reference tail of the headline.
     pub(super) fn tail(&self) -> &str {
         self.main_rows().chain(&self.rows).next().map_or("10", |r| r.tail.as_str())
@@ -747,7 +758,7 @@ impl Summary {
                 let key = |key: &str| s.stratum.get(key);
                 s.metric == "unsupported_share"
                     && key("tail") == Some(&r.tail)
-                    && key("class") != Some("authored")
+                    && matches!(key("class"), Some("observed" | "user"))
             };
             let strata: Vec<&StratumRow> = r.strata.iter().filter(of).collect();
             (!strata.is_empty()).then_some(strata)

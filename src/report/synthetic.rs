@@ -215,6 +215,7 @@ pub(super) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
             if strategy == "full" {
                 score("unsupported_share", "tail=10 class=observed", plain(0.25), 4.0, 4);
                 score("unsupported_share", "tail=10 class=authored", plain(1.0), 9.0, 9);
+                score("unsupported_share", "tail=10 class=system", plain(1.0), 2.0, 2);
             } else {
                 let won = f64::from(u8::from((v, t) == (1, 0)));
                 score("random_won_share", "level=bound", plain(won), 1.0, 1);

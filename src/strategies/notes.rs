@@ -10,7 +10,7 @@
 //! and atoms; a note that a good one links to scores at least half as much. The best `k` come back, up to
 //! `recall_tokens`, best first; with `novelty` a score counts by the share of the note's terms that neither the
 //! prompt, generated or not, nor a better note has (Carbonell and Goldstein 1998: a lexical search finds first what the prompt says
-//! already). What still stands in the prompt does not come back, nor does a line whose `key=value` a later line replaced (see `newest.rs`). The store holds `max_notes`; then the oldest go.
+//! already). What still stands in the prompt does not come back, nor does a line that later ones with another value of its `key=value` replaced (see `newest.rs`). The store holds `max_notes`; then the oldest go.
 //!
 //! Deviations: A-MEM's model also writes keywords and tags and rewrites those of the neighbours; here these are
 //! rules. Its notes are whole interactions, which for an agent are pages of output.
@@ -274,7 +274,8 @@ impl Notes {
                 note.vector = vector;
             }
             for span in steps.iter().flat_map(|&step| log.spans_of(step)) {
-                store.newest.see(&given(log.span_text(span)), (span, 0));
+                let given = given(log.span_text(span));
+                store.newest.see(&given.values, &given.words, (span, 0));
             }
             let tags = tags(log, steps);
             for (note, text) in notes.into_iter().zip(texts) {

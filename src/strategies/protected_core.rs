@@ -455,7 +455,7 @@ mod tests {
     fn a_later_value_replaces_an_earlier_one() {
         let log = Log::script(
             "user: Please mend the gateway of the shop.
-            agent: I decided to use port=8042 for the gateway, because the other one is taken by the mail.
+            agent: I decided to use port=8042 for the gateway, because yesterday the mail was moved.
             user: Good.
             agent: I decided to use port=9000 for the gateway after all, because the mail was moved away yesterday.
             user: Good.

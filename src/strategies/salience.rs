@@ -26,6 +26,7 @@ mod tasks;
 mod weights;
 
 pub(super) use candidates::fresh_steps;
+pub(super) use chinese::{pairs, set_apart};
 pub(super) use extract::{Method, Picked};
 use goals::Origin;
 use pick::{Picking, Variant};

@@ -8,7 +8,7 @@ pub(super) fn is_han(c: char) -> bool {
 }
 
 /// The text with a blank wherever Chinese meets letters or digits of another script, so that they can be told apart.
-pub(super) fn set_apart(text: &str) -> Cow<'_, str> {
+pub(in crate::strategies) fn set_apart(text: &str) -> Cow<'_, str> {
     if !text.contains(is_han) {
         return Cow::Borrowed(text);
     }
@@ -25,7 +25,7 @@ pub(super) fn set_apart(text: &str) -> Cow<'_, str> {
 }
 
 /// The pairs of neighbouring characters of a word of Chinese, which stand for its words; nothing for other words.
-pub(super) fn pairs(word: &str) -> Vec<String> {
+pub(in crate::strategies) fn pairs(word: &str) -> Vec<String> {
     let chars: Vec<char> = word.chars().collect();
     chars.windows(2).filter(|pair| pair.iter().all(|c| is_han(*c))).map(String::from_iter).collect()
 }

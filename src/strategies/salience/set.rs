@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use super::chinese;
 use super::rules::{self, ItemKind};
-use crate::strategies::newest::{self, Newest, Place};
+use crate::strategies::newest::{self, Given, Newest, Place};
 
 /// From so much of their words in common on, two constraints with other values speak of the same thing.
 const SAME_MATTER: f64 = 0.5;
@@ -77,8 +77,8 @@ pub(crate) struct Held {
     pub(crate) conflict: Option<Conflict>,
     /// When it was said last: step, and byte of its text.
     last: Place,
-    /// Keys and values that it gives; read when it comes into a set.
-    given: Vec<(String, String)>,
+    /// What it gives keys; read when it comes into a set.
+    given: Given,
     values: Vec<String>,
     /// Values of what it is about.
     about: Vec<String>,
@@ -123,7 +123,7 @@ impl Held {
         let about = verb.map_or_else(Vec::new, |(at, _)| rules::values(&text[..at]));
         Held {
             last: (step, bytes.start),
-            given: Vec::new(),
+            given: Given::default(),
             negates: rules::negates(&text),
             is_repaired: false,
             vector: None,
@@ -257,13 +257,16 @@ impl Set {
         let mut gone = Vec::new();
         for mut held in new {
             held.given = newest::given(&held.text);
-            for newest in &mut self.newest[usize::from(!held.binds())..] {
-                newest.see(&held.given, held.last);
-            }
             let twin = self.items.iter().position(|old| {
                 let is_like = |old: &Held| old.repeats(&held) || old.likeness(&held) >= threshold;
                 old.text == held.text || (old.agrees(&held) && !old.reorders(&held) && is_like(old))
             });
+            // Of two duplicates the words of the one that stays are said anew.
+            let old = twin.map(|of| &self.items[of]).filter(|old| !held.beats(old, keep_shorter));
+            let words = &old.unwrap_or(&held).given.words;
+            for newest in &mut self.newest[usize::from(!held.binds())..] {
+                newest.see(&held.given.values, words, held.last);
+            }
             if let Some(of) = twin {
                 let old = &mut self.items[of];
                 let (kind, last) = (held.kind.min(old.kind), held.last.max(old.last));
@@ -534,7 +537,7 @@ mod tests {
             ("Please move the shop to port=8042", Goal),
             ("The worker must never have retries=9", Constraint),
             ("We decided on retries=9 and timeout=30 for the worker", Decision),
-            ("The gateway was moved, it has port=9000 now", Fact),
+            ("The gateway of the shop was moved and listens on port=9000", Fact),
             ("The log of the worker shows retries=4", Fact),
             ("The gateway of the shop now listens on port=9000", Fact),
         ];
@@ -549,14 +552,34 @@ mod tests {
         let told: Vec<_> = gone.iter().map(|gone| (gone.held.text.as_str(), gone.fate, gone.of)).collect();
         assert_eq!(told[0], (said[0].0, "replaced", None));
         assert_eq!((told.len(), told[1].1), (2, "duplicate"), "{told:?}");
-        // What binds is replaced by what binds, and what is said again is the newest again.
-        for (text, left) in [("must have retries=5", vec![5]), ("must never have retries=9", vec![9])] {
-            let text = format!("The worker {text}");
-            set.merge(vec![held(&text, Constraint, left[0])], 0.85, false);
+        // What binds is replaced by what binds, but no ban by what is no ban; and what is said again is the newest again.
+        for (step, (text, left)) in (9..).zip([
+            ("must have retries=5", &["never have retries=9", "have retries=5"][..]),
+            ("must have retries=6", &["never have retries=9", "have retries=6"]),
+            ("must never have retries=9", &["never have retries=9"]),
+        ]) {
+            set.merge(vec![held(&format!("The worker {text}"), Constraint, step)], 0.85, false);
             set.replace(&mut Vec::new());
-            let bound: Vec<&str> = texts(&set).into_iter().filter(|text| text.contains("must")).collect();
-            assert_eq!(bound, [text.as_str()]);
+            let bound: Vec<&str> =
+                texts(&set).into_iter().filter_map(|text| text.split_once("must ")).map(|b| b.1).collect();
+            assert_eq!(bound, left);
         }
+    }
+
+    #[test]
+    fn what_went_as_a_duplicate_says_nothing_anew() {
+        let said = [
+            "The gateway of the shop listens on port=8042",
+            "The gateway was moved, it has port=9000 now",
+            "The gateway of the shop now listens on port=9000",
+        ];
+        let facts = (0..).zip(said).map(|(step, text)| held(text, ItemKind::Fact, step)).collect();
+        let mut set = Set::default();
+        let mut gone = set.merge(facts, 0.85, false);
+        set.replace(&mut gone);
+        // The third, which holds all of the first, is one with the second, and nothing else says `shop`.
+        assert_eq!((gone.len(), gone[0].fate, gone[0].of), (1, "duplicate", Some(1)));
+        assert_eq!(texts(&set), said[..2]);
     }
 
     #[test]
