@@ -262,7 +262,7 @@ impl Entry {
                 match words.iter().find(|words| matches!(words, Words::User(_))) {
                     Some(words) if is_command(words) => What::Command,
                     Some(_) => What::Prompt,
-                    None => What::Said,
+                    None => What::Harness,
                 }
             }
             Body::User { .. } | Body::Queued(_) => What::Said,

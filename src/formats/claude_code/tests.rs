@@ -657,3 +657,49 @@ fn hostile_trees_are_read_in_the_order_of_the_file() {
     assert_eq!(outline(&t)[..3], ["0 0 user message T", "0 0 user message U", "0 1 agent message a"]);
     assert!(outline(&t).last().unwrap().ends_with("system message poem x"));
 }
+
+#[test]
+fn texts_of_the_harness_before_a_prompt_belong_to_its_branch() {
+    let hook = |uuid: &str, parent: &str| {
+        line("user", uuid, parent, &format!(r#""isMeta":true,"message":{{"content":"hook {uuid}"}}"#))
+    };
+    let note = |uuid: &str, parent: &str| {
+        line("attachment", uuid, parent, r#""attachment":{"type":"note","text":"n"},"rendered":"note""#)
+    };
+    let start = || vec![user("1", "", "T"), reply("2", "1", "m1", &say("Which?"))];
+    let right = |rest: &[&str]| {
+        let head = ["0 0 user message T", "0 1 agent message Which?"];
+        [&head[..], rest].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let lived = ["0 2 user message lived", "0 2 agent message b"];
+    let with_hook = ["0 1 system message hook 6", lived[0], lived[1]];
+    let branch = |parent: &str| [user("4", parent, "left"), reply("5", "4", "m2", &say("a"))];
+    let last = |parent: &str| [user("7", parent, "lived"), reply("8", "7", "m3", &say("b"))];
+    let n_left = |losses: &Losses| losses.0["line of an abandoned branch left out"];
+    // A reminder before the prompt of each branch.
+    let (t, losses) =
+        run(&[start(), vec![hook("3", "2")], branch("3").into(), vec![hook("6", "2")], last("6").into()]
+            .concat());
+    assert_eq!((outline(&t), n_left(&losses)), (right(&with_hook), 3));
+    // Before one of them only; attachments and interruptions are no other.
+    let interrupted = user("3", "2", "[Request interrupted by user]");
+    for before in [hook("3", "2"), note("3", "2"), interrupted] {
+        let (t, losses) = run(&[start(), vec![before], branch("3").into(), last("2").into()].concat());
+        assert_eq!((outline(&t), n_left(&losses)), (right(&lived), 3));
+    }
+    // One that both branches hang under was lived.
+    let (t, losses) = run(&[start(), vec![hook("6", "2")], branch("6").into(), last("6").into()].concat());
+    assert_eq!((outline(&t), n_left(&losses)), (right(&with_hook), 2));
+    // Rewound to before a command, its caveat and its output.
+    let command = [
+        hook("c1", "2"),
+        user("c2", "c1", "<command-name>/cost</command-name>"),
+        user("c3", "c2", "<local-command-stdout>$1</local-command-stdout>"),
+    ];
+    let (t, losses) = run(&[start(), command.into(), branch("c3").into(), last("2").into()].concat());
+    assert_eq!((outline(&t), n_left(&losses)), (right(&lived), 5));
+    // What the harness says at the start is no branch, and two first prompts under it are two.
+    let first = [hook("0", ""), user("1", "0", "left"), reply("2", "1", "m1", &say("a"))];
+    let (t, _) = run(&[&first[..], &[user("3", "0", "lived"), reply("4", "3", "m2", &say("b"))]].concat());
+    assert_eq!(outline(&t), ["0 0 system message hook 0", "0 0 user message lived", "0 1 agent message b"]);
+}
