@@ -703,3 +703,52 @@ fn texts_of_the_harness_before_a_prompt_belong_to_its_branch() {
     let (t, _) = run(&[&first[..], &[user("3", "0", "lived"), reply("4", "3", "m2", &say("b"))]].concat());
     assert_eq!(outline(&t), ["0 0 system message hook 0", "0 0 user message lived", "0 1 agent message b"]);
 }
+
+#[test]
+fn numbers_marks_and_times_are_read_strictly() {
+    let of = |id: &str, usage: &str| {
+        let message = format!(r#""message":{{"id":"{id}","content":[{}],"usage":{usage}}}"#, say(id));
+        line("assistant", id, "", &message)
+    };
+    let failed = |uuid: &str, call: &str, is_error: &str| {
+        let block =
+            format!(r#"{{"type":"tool_result","tool_use_id":"{call}","content":"o","is_error":{is_error}}}"#);
+        line("user", uuid, "", &format!(r#""isMeta":"False","message":{{"content":[{block}]}}"#))
+    };
+    let at = |uuid: &str, time: &str| {
+        line(
+            "user",
+            uuid,
+            "",
+            &format!(r#""isSidechain":"false","timestamp":{time},"message":{{"content":"T"}}"#),
+        )
+    };
+    let lines = [
+        at("1", "1767225600000"),
+        at("2", "\"2026-01-01T00:00:00Z\""),
+        at("3", "\"0001-01-01T00:00:00Z\""),
+        reply("4", "", "m1", &[call("t1"), call("t2"), call("t3")].join(",")),
+        failed("5", "t1", "\"False\""),
+        failed("6", "t2", "\"true\""),
+        failed("7", "t3", "\"NaN\""),
+        of("a", r#"{"input_tokens":"NaN","output_tokens":"5"}"#),
+        of("b", r#"{"input_tokens":3.0,"output_tokens":2.5,"cache_read_input_tokens":null}"#),
+        of("c", r#"{"input_tokens":3,"cache_read_input_tokens":"x"}"#),
+        of("d", r#"{"input_tokens":"3","cache_read_input_tokens":97,"output_tokens":5}"#),
+    ];
+    let (t, losses) = run(&lines);
+    let times: Vec<Option<i64>> = t.steps[..3].iter().map(|s| s.time).collect();
+    assert_eq!(times, [Some(1_767_225_600_000_000), Some(1_767_225_600_000_000), None]);
+    let errors: Vec<Option<bool>> = t.steps[6..9].iter().map(|s| s.is_error).collect();
+    assert_eq!(errors, [Some(false), Some(true), None]);
+    let usages: Vec<Option<Usage>> = t.steps[9..].iter().map(|s| s.usage).collect();
+    let usage = |input, output, cache_read| Some(Usage { input, output, cache_read, cache_write: None });
+    assert_eq!(usages, [None, usage(3, None, None), None, usage(100, Some(5), Some(97))]);
+    for (what, n) in [
+        ("time that cannot be one taken as unknown", 1),
+        ("is_error that is neither true nor false taken as unknown", 1),
+        ("usage with a count that is none", 3),
+    ] {
+        assert_eq!(losses.0[what], n, "{what}");
+    }
+}
