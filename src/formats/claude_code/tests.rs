@@ -322,6 +322,7 @@ fn prompts_of_the_queue_stand_where_they_were_taken_up() {
 
 #[test]
 fn who_speaks_in_messages_of_the_user() {
+    let ask = r#"{"type":"tool_use","id":"t1","name":"AskUserQuestion","input":{}}"#.to_owned();
     let answer = r#""toolUseResult":{"answers":{"Which?":"B"}},"message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"B"}]}"#;
     let refusal =
         "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said: no";
@@ -331,9 +332,11 @@ fn who_speaks_in_messages_of_the_user() {
     let (t, losses) = run(&[
         line("user", "0", "", r#""isMeta":true,"message":{"content":"Caveat"}"#),
         user("1", "0", "<system-reminder>A</system-reminder> T"),
-        reply("2", "1", "m1", &[call("t1"), call("t2")].join(",")),
+        reply("2", "1", "m1", &[ask, call("t2"), call("t3")].join(",")),
         line("user", "3", "2", answer),
         line("user", "4", "3", &refused),
+        // Of another tool.
+        line("user", "8", "4", &answer.replace("t1", "t3")),
         user("5", "4", "[Request interrupted by user for tool use]"),
         line(
             "system",
@@ -349,15 +352,17 @@ fn who_speaks_in_messages_of_the_user() {
             "0 0 system message Caveat",
             "0 0 system message <system-reminder>A</system-reminder>",
             "0 0 user message T",
+            "0 1 agent action AskUserQuestion",
             "0 1 agent action F",
             "0 1 agent action F",
             "0 1 user observation B",
             &format!("0 1 user observation {refusal}"),
+            "0 1 tool observation B",
             "0 1 system message [Request interrupted by user for tool use]",
             "0 1 system message <local-command-stdout>x</local-command-stdout>",
         ]
     );
-    assert_eq!((t.goal.as_deref(), t.steps[5].call_id.as_deref()), (Some("T"), Some("t1")));
+    assert_eq!((t.goal.as_deref(), t.steps[6].call_id.as_deref()), (Some("T"), Some("t1")));
     assert_eq!(losses.0["message that only the user is shown left out"], 1);
 }
 

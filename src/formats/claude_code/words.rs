@@ -23,10 +23,17 @@ const NOTICES: [&str; 4] = [
 ];
 
 /// How results begin in which the user refused the call.
-const REFUSALS: [&str; 2] = [
+const REFUSALS: [&str; 3] = [
     "The user doesn't want to proceed with this tool use.",
     "The user doesn't want to take this action right now.",
+    "The agent proposed a plan that was rejected by the user.",
 ];
+
+/// How a refusal begins that is the user's only if it goes on with what the user said.
+const DENIAL: &str = "Permission for this tool use was denied.";
+
+/// What the user adds to the approval of a plan stands behind one of these, and before the plan.
+const FEEDBACK: [&str; 2] = ["feedback", "edited by user"];
 
 /// A piece of a message, and who says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,10 +110,23 @@ fn enclosed_end(text: &str) -> Option<usize> {
 
 /// Whether the result of a call is what the user said: an answer, or a refusal with or without words.
 pub(super) fn is_answer(text: &str, tool: Option<&str>, is_error: Option<bool>) -> bool {
-    let is_error = is_error == Some(true);
-    REFUSALS.iter().any(|start| text.starts_with(start))
-        || is_error && text.contains("the user said:")
-        || !is_error && tool == Some("AskUserQuestion")
+    let has_failed = is_error == Some(true);
+    let is_refusal = REFUSALS.iter().any(|start| text.starts_with(start))
+        || text.starts_with(DENIAL) && text.to_lowercase().contains("the user said:");
+    is_refusal && is_error != Some(false)
+        || !has_failed
+            && match tool {
+                Some("AskUserQuestion") => true,
+                Some("ExitPlanMode") => is_approval_with_words(text),
+                _ => false,
+            }
+}
+
+/// Whether the user not only approved a plan. The plan itself, which the result may repeat, is the model's.
+fn is_approval_with_words(text: &str) -> bool {
+    let before_plan = text.lines().take_while(|line| !line.starts_with("## Approved Plan:"));
+    let mut said = before_plan.map(str::to_lowercase);
+    text.starts_with("User has approved") && said.any(|line| FEEDBACK.iter().any(|mark| line.contains(mark)))
 }
 
 /// A prompt on its way from the queue to the model.
@@ -258,6 +278,26 @@ mod tests {
         assert_eq!(losses.0["queued prompt that no reply saw"], 1);
         // Newer versions name the one that is removed.
         let named = [ab[0], ab[1], ("remove", Some("b"))];
+    #[test]
+    fn whose_words_a_result_is() {
+        let of = |tool: &str, text: &str| is_answer(text, Some(tool), None);
+        let failed = |text: &str| is_answer(text, Some("Bash"), Some(true));
+        assert!(of("AskUserQuestion", "User has answered") && !of("mcp__so__search", "5 answers"));
+        assert!(!is_answer("Invalid input", Some("AskUserQuestion"), Some(true)));
+        let refusal = "The user doesn't want to proceed with this tool use. The user said:\nno";
+        assert!(failed(refusal) && !is_answer(refusal, Some("Bash"), Some(false)));
+        assert!(!failed("Exit code 1\nlog: the user said: hi"));
+        assert!(!failed(&format!("log: {refusal}")));
+        assert!(!failed(DENIAL) && failed(&format!("{DENIAL} The user said:\nno")));
+        let approved = "User has approved your plan. You can now start coding.";
+        let plan = "\n## Approved Plan:\nAsk for feedback";
+        assert!(!of("ExitPlanMode", approved) && !of("ExitPlanMode", &format!("{approved}{plan}")));
+        assert!(of("ExitPlanMode", &format!("{approved}\nUser feedback: port 9{plan}")));
+        assert!(of("ExitPlanMode", &format!("{approved} Plan edited by user: port 9")));
+        assert!(of("ExitPlanMode", &format!("{approved}\n## Approved Plan (edited by user):\nport 9")));
+        assert!(!of("Bash", &format!("{approved}\nUser feedback: port 9")));
+    }
+
         assert_eq!(taken(&named, &[]).0, ["b"]);
         let back = [ab[0], ab[1], ("popAll", Some("a"))];
         let (texts, losses) = taken(&back, &[]);
