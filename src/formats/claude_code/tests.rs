@@ -757,3 +757,108 @@ fn numbers_marks_and_times_are_read_strictly() {
         assert_eq!(losses.0[what], n, "{what}");
     }
 }
+
+#[test]
+fn a_result_that_a_reply_saw_stays() {
+    let lines = [
+        user("1", "", "T"),
+        reply("2", "1", "m1", &call("t1")),
+        result("3", "2", "t1", "out"),
+        reply("4", "3", "m2", &say("Done.")),
+        result("5", "4", "t1", "out, and more"),
+        // The same again is a copy, before a reply and behind it.
+        result("6", "5", "t1", "out, and more"),
+        user("7", "6", "U"),
+        reply("8", "7", "m3", &say("Well.")),
+        result("9", "8", "t1", "out, and more"),
+    ];
+    let (t, losses) = run(&lines);
+    assert_eq!(
+        outline(&t)[1..],
+        [
+            "0 1 agent action F",
+            "0 1 tool observation out",
+            "0 2 agent message Done.",
+            "0 2 tool observation out, and more",
+            "0 3 user message U",
+            "0 3 agent message Well."
+        ]
+    );
+    assert_eq!(losses.0["repeated result of one call merged"], 2);
+}
+
+#[test]
+fn a_reply_that_is_logged_again_behind_a_compaction_is_kept() {
+    let (said, called) = (say("I look."), call("t1"));
+    let lines = |again: &[String]| {
+        let mut lines = vec![
+            user("1", "", "T"),
+            reply("2", "1", "m1", &said),
+            reply("3", "2", "m1", &called),
+            result("4", "3", "t1", "a"),
+            line("system", "5", "", r#""subtype":"compact_boundary""#),
+            line("user", "6", "5", r#""isCompactSummary":true,"message":{"content":"so far"}"#),
+        ];
+        lines.extend_from_slice(again);
+        lines.push(reply("10", "9", "m2", &say("Done.")));
+        run(&lines)
+    };
+    let again = [reply("7", "6", "m1", &said), reply("8", "7", "m1", &called), result("9", "8", "t1", "a")];
+    let (t, losses) = lines(&again);
+    assert_eq!(
+        outline(&t),
+        [
+            "0 0 user message T",
+            "0 1 agent thought I look.",
+            "0 1 agent action F",
+            "0 1 tool observation a",
+            "1 2 user compaction so far",
+            "1 2 agent message Done."
+        ]
+    );
+    let kept: Vec<Option<u32>> = t.steps.iter().map(|s| s.kept_to).collect();
+    assert_eq!(kept, [None, Some(1), Some(1), Some(1), None, None]);
+    assert_eq!(losses.0["reply that is logged again behind a compaction merged"], 2);
+    // Another text under its id is another reply.
+    let (t, losses) = lines(&[reply("7", "6", "m1", &say("Else."))]);
+    assert_eq!((t.steps.len(), losses.0["reply with the id of another one"]), (7, 1));
+}
+
+#[test]
+fn a_prompt_of_the_queue_does_not_split_a_request() {
+    let queued = r#""attachment":{"type":"queued_command","prompt":"Q","commandMode":"prompt"}"#;
+    let queue = |operation: &str, text: &str| {
+        format!(r#"{{"type":"queue-operation","operation":"{operation}","sessionId":"s1"{text}}}"#)
+    };
+    let prompts = [
+        vec![line("attachment", "4", "3", queued), queue("remove", "")],
+        vec![queue("remove", ""), user("4", "3", "Q")],
+    ];
+    for prompt in prompts {
+        let mut lines = vec![
+            user("1", "", "T"),
+            reply("2", "1", "m1", &call("t1")),
+            queue("enqueue", r#","content":"Q""#),
+            result("3", "2", "t1", "a"),
+        ];
+        lines.extend(prompt);
+        lines.extend([
+            reply("5", "2", "m1", &call("t2")),
+            result("6", "5", "t2", "b"),
+            reply("7", "6", "m2", &say("Done.")),
+        ]);
+        let (t, losses) = run(&lines);
+        assert_eq!(
+            outline(&t)[1..],
+            [
+                "0 1 agent action F",
+                "0 1 agent action F",
+                "0 1 tool observation a",
+                "0 2 user message Q",
+                "0 2 tool observation b",
+                "0 2 agent message Done."
+            ]
+        );
+        assert!(!losses.0.contains_key("reply with the id of another one"));
+    }
+}

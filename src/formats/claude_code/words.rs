@@ -137,6 +137,8 @@ pub(super) struct Queued {
     pub(super) time: Option<i64>,
     /// It was taken off to be a message of its own, which then stands in the log too.
     is_own_message: bool,
+    /// It stood in the log before it was taken off the queue.
+    is_told: bool,
 }
 
 /// The prompts that were typed while the model worked. They are taken up before its next reply.
@@ -144,8 +146,6 @@ pub(super) struct Queued {
 pub(super) struct Queue {
     waiting: Vec<Queued>,
     taken: Vec<Queued>,
-    /// Those that stood in the log before they were taken off the queue.
-    told: Vec<String>,
 }
 
 impl Queue {
@@ -161,7 +161,7 @@ impl Queue {
         match operation {
             "enqueue" => {
                 let text = content.unwrap_or_default();
-                self.waiting.push(Queued { text, position, time, is_own_message: false });
+                self.waiting.push(Queued { text, position, time, is_own_message: false, is_told: false });
             }
             "remove" | "dequeue" => {
                 let same = content.and_then(|text| self.waiting.iter().position(|q| is_same(&q.text, &text)));
@@ -169,8 +169,7 @@ impl Queue {
                     return;
                 }
                 let mut prompt = self.waiting.remove(same.unwrap_or(0));
-                if let Some(i) = self.told.iter().position(|told| is_same(told, &prompt.text)) {
-                    self.told.remove(i);
+                if prompt.is_told {
                     losses.add("queued prompt that stands in the log twice");
                     return;
                 }
@@ -186,20 +185,26 @@ impl Queue {
         }
     }
 
-    /// A prompt stands in the log by itself: it does not count a second time.
-    pub(super) fn tell(&mut self, text: &str, losses: &mut Losses) {
-        if let Some(i) = self.taken.iter().position(|q| is_same(&q.text, text)) {
-            self.taken.remove(i);
-            losses.add("queued prompt that stands in the log twice");
-        } else if self.waiting.iter().any(|q| is_same(&q.text, text)) {
-            self.told.push(text.to_owned());
+    /// The prompts that stand in this text of the log, several of them joined or one, do not count a second time.
+    /// Whether there are any.
+    pub(super) fn tell(&mut self, text: &str, losses: &mut Losses) -> bool {
+        let mut lines = lines_of(text);
+        let n_lines = lines.len();
+        let n_taken = self.taken.len();
+        self.taken.retain(|q| !cut_out(&q.text, &mut lines));
+        losses.add_n("queued prompt that stands in the log twice", (n_taken - self.taken.len()) as u64);
+        for prompt in self.waiting.iter_mut().filter(|q| !q.is_told) {
+            prompt.is_told = cut_out(&prompt.text, &mut lines);
         }
+        lines.len() < n_lines
     }
 
-    /// A message of the user stands in the log: the one that was taken off the queue for it, in whatever form.
-    pub(super) fn tell_message(&mut self) {
+    /// A message of the user without a prompt of the queue stands in the log: it is the one that was taken off the
+    /// queue for it, in another form.
+    pub(super) fn tell_message(&mut self, losses: &mut Losses) {
         if let Some(i) = self.taken.iter().position(|q| q.is_own_message) {
             self.taken.remove(i);
+            losses.add("queued prompt left out for the message that it was taken for");
         }
     }
 
@@ -216,10 +221,24 @@ impl Queue {
 
     /// Those that no reply saw.
     pub(super) fn finish(self, losses: &mut Losses) {
-        let n_told = self.told.len().min(self.waiting.len());
-        let n = self.waiting.len() - n_told + self.taken.len();
+        let n = self.waiting.iter().filter(|q| !q.is_told).count() + self.taken.len();
         losses.add_n("queued prompt that no reply saw", n as u64);
     }
+}
+
+/// The lines with words in them.
+fn lines_of(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+}
+
+/// Takes the lines of a prompt out of these lines, once, if they stand there side by side.
+fn cut_out(prompt: &str, lines: &mut Vec<&str>) -> bool {
+    let prompt = lines_of(prompt);
+    if prompt.is_empty() {
+        return false;
+    }
+    let found = lines.windows(prompt.len()).position(|window| *window == prompt);
+    found.map(|at| drop(lines.drain(at..at + prompt.len()))).is_some()
 }
 
 /// Whether two texts are the same prompt.
@@ -259,25 +278,6 @@ mod tests {
         }
     }
 
-    fn taken(operations: &[(&str, Option<&str>)], told: &[&str]) -> (Vec<String>, Losses) {
-        let (mut queue, mut losses) = (Queue::default(), Losses::default());
-        for (operation, content) in operations {
-            queue.read(operation, content.map(str::to_owned), 0, None, &mut losses);
-        }
-        told.iter().for_each(|text| queue.tell(text, &mut losses));
-        let texts = queue.take(&mut losses).into_iter().map(|q| q.text).collect();
-        queue.finish(&mut losses);
-        (texts, losses)
-    }
-
-    #[test]
-    fn queued_prompts_are_taken_up_in_order() {
-        let ab = [("enqueue", Some("a")), ("enqueue", Some("b")), ("remove", None)];
-        let (texts, losses) = taken(&ab, &[]);
-        assert_eq!(texts, ["a"]);
-        assert_eq!(losses.0["queued prompt that no reply saw"], 1);
-        // Newer versions name the one that is removed.
-        let named = [ab[0], ab[1], ("remove", Some("b"))];
     #[test]
     fn whose_words_a_result_is() {
         let of = |tool: &str, text: &str| is_answer(text, Some(tool), None);
@@ -298,6 +298,29 @@ mod tests {
         assert!(!of("Bash", &format!("{approved}\nUser feedback: port 9")));
     }
 
+    fn taken(operations: &[(&str, Option<&str>)], told: &[&str]) -> (Vec<String>, Losses) {
+        let (mut queue, mut losses) = (Queue::default(), Losses::default());
+        for (operation, content) in operations {
+            queue.read(operation, content.map(str::to_owned), 0, None, &mut losses);
+        }
+        for text in told {
+            if !queue.tell(text, &mut losses) {
+                queue.tell_message(&mut losses);
+            }
+        }
+        let texts = queue.take(&mut losses).into_iter().map(|q| q.text).collect();
+        queue.finish(&mut losses);
+        (texts, losses)
+    }
+
+    #[test]
+    fn queued_prompts_are_taken_up_in_order() {
+        let ab = [("enqueue", Some("a")), ("enqueue", Some("b")), ("remove", None)];
+        let (texts, losses) = taken(&ab, &[]);
+        assert_eq!(texts, ["a"]);
+        assert_eq!(losses.0["queued prompt that no reply saw"], 1);
+        // Newer versions name the one that is removed.
+        let named = [ab[0], ab[1], ("remove", Some("b"))];
         assert_eq!(taken(&named, &[]).0, ["b"]);
         let back = [ab[0], ab[1], ("popAll", Some("a"))];
         let (texts, losses) = taken(&back, &[]);
@@ -306,12 +329,37 @@ mod tests {
     }
 
     #[test]
+    fn prompts_that_were_joined_into_one_message_count_once() {
+        let [a, b, c] = ["use tabs", "port 72,\nor 73", "use tabs"].map(|text| ("enqueue", Some(text)));
+        let three = |operation| [a, b, c, (operation, None), (operation, None), (operation, None)];
+        for operation in ["remove", "dequeue"] {
+            for joined in
+                ["use tabs\nport 72,\nor 73\n\nuse tabs", "use tabs\nuse tabs\nport 72,\nor 73\nand this"]
+            {
+                let (texts, losses) = taken(&three(operation), &[joined]);
+                assert_eq!((texts.len(), losses.0["queued prompt that stands in the log twice"]), (0, 3));
+                assert_eq!(losses.0.len(), 1);
+            }
+            // One that stands there once is told once; a part of a line is none.
+            let (texts, losses) = taken(&three(operation), &["see:\nuse tabs"]);
+            assert_eq!((texts.len(), losses.0["queued prompt that stands in the log twice"]), (2, 1));
+            assert_eq!(texts, ["port 72,\nor 73", "use tabs"]);
+        }
+        // A message in other words is the one that a prompt was taken for: this is told.
+        let (texts, losses) = taken(&[a, ("dequeue", None)], &["never use tabs"]);
+        assert_eq!(texts.len(), 0);
+        assert_eq!(losses.0["queued prompt left out for the message that it was taken for"], 1);
+        let (texts, _) = taken(&[a, ("remove", None)], &["never use tabs"]);
+        assert_eq!(texts, ["use tabs"]);
+    }
+
+    #[test]
     fn a_queued_prompt_that_stands_in_the_log_counts_once() {
         let (texts, losses) = taken(&[("enqueue", Some("a")), ("remove", None)], &["a\n"]);
         assert_eq!((texts.len(), losses.0["queued prompt that stands in the log twice"]), (0, 1));
         let (mut queue, mut losses) = (Queue::default(), Losses::default());
         queue.read("enqueue", Some("a".into()), 0, None, &mut losses);
-        queue.tell("a", &mut losses);
+        assert!(queue.tell("a", &mut losses));
         queue.read("remove", None, 1, None, &mut losses);
         assert_eq!(queue.take(&mut losses).len(), 0);
         // A command to the program is no prompt; one that was dequeued and is told by no message is.
