@@ -39,9 +39,10 @@ use line::{Compact, Line};
 use run::Run;
 use tree::{Fate, Node, Tree, What};
 
+use super::reading::Draft;
 use super::reading::draft::Losses;
 use super::reading::repair::{string_end, value_end};
-use super::reading::{Draft, time};
+use super::reading::scalar::Scalar;
 use super::{Entry as Format, Origin, Reading, Session, Sink};
 use crate::trajectory::Trajectory;
 
@@ -118,7 +119,7 @@ struct Runs {
 struct Progress {
     uuid: Option<String>,
     parent_uuid: Option<String>,
-    is_sidechain: bool,
+    is_sidechain: Option<Scalar>,
     agent_id: Option<String>,
     data: ProgressData,
 }
@@ -139,7 +140,7 @@ fn origin(head: &[u8], whole: bool) -> Origin {
         kind: String,
         uuid: String,
         #[serde(rename = "isSidechain", default)]
-        is_sidechain: bool,
+        is_sidechain: Scalar,
     }
     let has = |text: &[u8], key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
     let (lines, last) = head.split_at(memchr::memrchr(b'\n', head).map_or(0, |i| i + 1));
@@ -149,7 +150,7 @@ fn origin(head: &[u8], whole: bool) -> Origin {
             // A line may hold several values: the first one counts.
             if let Ok(said) = Said::deserialize(&mut serde_json::Deserializer::from_slice(line))
                 && is_said(&said.kind)
-                && !said.is_sidechain
+                && !line::is_true(Some(said.is_sidechain), "isSidechain", &mut Losses::default())
             {
                 return Origin::Uuid(said.uuid);
             }
@@ -218,7 +219,8 @@ impl ClaudeSession {
                 uuid: Some(uuid),
                 parent: line.parent_uuid,
                 logical_parent: None,
-                is_sidechain: line.is_sidechain || line.agent_id.is_some(),
+                is_sidechain: line::is_true(line.is_sidechain, "isSidechain", &mut self.losses)
+                    || line.agent_id.is_some(),
                 agent: line.agent_id,
                 body: Body::Link,
             });
@@ -237,7 +239,8 @@ impl ClaudeSession {
             return;
         }
         // Lines of a sub-agent name it, in files of their own too.
-        let is_sidechain = line.is_sidechain == Some(true) || line.agent_id.is_some();
+        let is_sidechain =
+            line::is_true(line.is_sidechain, "isSidechain", &mut self.losses) || line.agent_id.is_some();
         let kind = line.kind.take().unwrap_or_default();
         if is_said(&kind) {
             let of = if is_sidechain { &mut self.agents_session_id } else { &mut self.session_id };
@@ -246,7 +249,7 @@ impl ClaudeSession {
         }
         let mut entry = Entry {
             position,
-            time: line.timestamp.as_deref().and_then(time::parse_iso),
+            time: line.timestamp.unwrap_or_default().time(&mut self.losses),
             uuid: line.uuid.take(),
             parent: line.parent.take(),
             logical_parent: line.logical_parent.take(),

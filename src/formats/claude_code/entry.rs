@@ -5,6 +5,7 @@ use super::reply::Part;
 use super::tree::{Node, What};
 use super::words::{self, Words};
 use crate::formats::reading::draft::Losses;
+use crate::formats::reading::scalar::Scalar;
 use crate::trajectory::Usage;
 
 /// Attachments that are notes of the program: the model is not sent them.
@@ -96,22 +97,27 @@ pub(super) fn read(kind: &str, line: Line, losses: &mut Losses) -> Body {
 }
 
 fn read_message(line: Line, is_user: bool, losses: &mut Losses) -> Body {
+    let mut is = |mark: Option<Scalar>, name| line::is_true(mark, name, losses);
+    let is_meta = is(line.is_meta, "isMeta");
+    let is_summary = is(line.is_compact_summary, "isCompactSummary");
+    let is_transcript_only = is(line.is_transcript_only, "isVisibleInTranscriptOnly");
+    let is_api_error = is(line.is_api_error, "isApiErrorMessage");
     let Some(message) = line.message else {
         losses.add("line without a message left out");
         return Body::Link;
     };
-    if is_user && line.is_compact_summary == Some(true) {
+    if is_user && is_summary {
         return Body::Summary(text_of(message.content.unwrap_or_default(), losses));
     }
-    if line.is_transcript_only == Some(true) {
+    if is_transcript_only {
         losses.add("message that only the user is shown left out");
         return Body::Link;
     }
     if is_user {
         let is_by_user = line.tool_use_result.is_some_and(|result| result.is_by_user);
-        return read_user(message, line.is_meta == Some(true), is_by_user, losses);
+        return read_user(message, is_meta, is_by_user, losses);
     }
-    if message.model.as_deref() == Some("<synthetic>") || line.is_api_error == Some(true) {
+    if message.model.as_deref() == Some("<synthetic>") || is_api_error {
         losses.add("message not of the model left out");
         return Body::Link;
     }
@@ -171,7 +177,10 @@ fn read_reply(message: Message, request: Option<String>, losses: &mut Losses) ->
         }
         parts.push(part);
     }
-    let usage = message.usage.map(|usage| usage.total());
+    let usage = message.usage.and_then(|usage| {
+        losses.add_n("usage with a count that is none", u64::from(usage.is_odd()));
+        usage.usage()
+    });
     Body::Reply { id: message.id, request, model: message.model, parts, usage }
 }
 
@@ -262,7 +271,7 @@ impl Entry {
                 match words.iter().find(|words| matches!(words, Words::User(_))) {
                     Some(words) if is_command(words) => What::Command,
                     Some(_) => What::Prompt,
-                    None => What::Said,
+                    None => What::Harness,
                 }
             }
             Body::User { .. } | Body::Queued(_) => What::Said,

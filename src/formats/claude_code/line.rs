@@ -5,8 +5,9 @@ use serde_json::value::RawValue;
 
 use crate::formats::reading::content::Block;
 use crate::formats::reading::draft::Losses;
+use crate::formats::reading::scalar::Scalar;
+use crate::formats::reading::usage::LoggedUsage;
 use crate::formats::reading::{Content, List, record};
-use crate::trajectory::Usage;
 
 record! {
     struct Line in "claude" {
@@ -18,13 +19,13 @@ record! {
         session_id: String = "sessionId",
         request_id: String = "requestId",
         agent_id: String = "agentId",
-        timestamp: String = "timestamp",
+        timestamp: Scalar = "timestamp",
         cwd: String = "cwd",
-        is_sidechain: bool = "isSidechain",
-        is_meta: bool = "isMeta",
-        is_compact_summary: bool = "isCompactSummary",
-        is_transcript_only: bool = "isVisibleInTranscriptOnly",
-        is_api_error: bool = "isApiErrorMessage",
+        is_sidechain: Scalar = "isSidechain",
+        is_meta: Scalar = "isMeta",
+        is_compact_summary: Scalar = "isCompactSummary",
+        is_transcript_only: Scalar = "isVisibleInTranscriptOnly",
+        is_api_error: Scalar = "isApiErrorMessage",
         summary: String = "summary",
         content: Content = "content",
         operation: String = "operation",
@@ -43,13 +44,6 @@ record! {
         content: Pieces = "content",
         usage: LoggedUsage = "usage",
         context_management: ContextManagement = "context_management",
-    }
-
-    struct LoggedUsage in "claude.message.usage" {
-        input: u64 = "input_tokens",
-        output: u64 = "output_tokens",
-        cache_read: u64 = "cache_read_input_tokens",
-        cache_write: u64 = "cache_creation_input_tokens",
     }
 
     struct ContextManagement in "claude.message.context_management" {
@@ -78,19 +72,6 @@ record! {
     }
 }
 
-impl LoggedUsage {
-    /// The whole prompt is what was sent anew, read from the cache and written to it.
-    pub(super) fn total(&self) -> Usage {
-        let parts = [self.input, self.cache_read, self.cache_write];
-        Usage {
-            input: parts.iter().flatten().fold(0, |sum: u64, n| sum.saturating_add(*n)),
-            output: self.output,
-            cache_read: self.cache_read,
-            cache_write: self.cache_write,
-        }
-    }
-}
-
 /// A value as its JSON text.
 #[derive(Default)]
 pub(super) struct Json(pub(super) String);
@@ -102,7 +83,7 @@ impl<'de> Deserialize<'de> for Json {
 }
 
 /// The result of a tool as the program holds it. The model saw the one in the message, which is why only this
-/// is taken of it: whether it was the user who spoke.
+/// is taken of it: whether it was the user who refused the call.
 #[derive(Default)]
 pub(super) struct ToolUseResult {
     pub(super) is_by_user: bool,
@@ -110,17 +91,8 @@ pub(super) struct ToolUseResult {
 
 impl<'de> Deserialize<'de> for ToolUseResult {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(serde::Deserialize)]
-        struct Answers {
-            answers: Option<serde::de::IgnoredAny>,
-        }
         let raw = <&RawValue>::deserialize(deserializer)?.get();
-        let is_rejected = raw == "\"User rejected tool use\"";
-        let may_answer =
-            raw.starts_with('{') && memchr::memmem::find(raw.as_bytes(), b"\"answers\"").is_some();
-        let is_answered =
-            may_answer && serde_json::from_str::<Answers>(raw).is_ok_and(|found| found.answers.is_some());
-        Ok(ToolUseResult { is_by_user: is_rejected || is_answered })
+        Ok(ToolUseResult { is_by_user: raw == "\"User rejected tool use\"" })
     }
 }
 
@@ -191,14 +163,15 @@ impl Piece {
 
     /// The text of the result of a call, and whether it is an error.
     pub(super) fn into_result(self, losses: &mut Losses) -> (String, Option<bool>) {
+        let is_error = self.block.is_error.and_then(|is| is.truth("is_error", losses));
         let Some(raw) = self.raw else {
             let text = self.block.content.map_or(String::new(), |content| content.into_text(losses));
-            return (text, self.block.is_error);
+            return (text, is_error);
         };
         let value: serde_json::Value = serde_json::from_str(&raw).unwrap_or_default();
         let content = value.get("content").unwrap_or(&serde_json::Value::Null);
         let kind = content.get("type").and_then(serde_json::Value::as_str).unwrap_or("");
-        let is_error = kind.ends_with("_error").then_some(true).or(self.block.is_error);
+        let is_error = kind.ends_with("_error").then_some(true).or(is_error);
         (readable(content, losses), is_error)
     }
 
@@ -217,6 +190,11 @@ impl Piece {
         losses.add(&format!("block kept as text: {}", short(kind)));
         Some(format!("{kind}\n{}", readable(&value, losses)))
     }
+}
+
+/// Whether a mark of a line is set.
+pub(super) fn is_true(mark: Option<Scalar>, name: &str, losses: &mut Losses) -> bool {
+    mark.and_then(|mark| mark.truth(name, losses)) == Some(true)
 }
 
 /// A name that a log gives, cut.
@@ -288,9 +266,8 @@ mod tests {
     fn who_spoke_in_a_result() {
         let is_by_user = |json: &str| serde_json::from_str::<ToolUseResult>(json).unwrap().is_by_user;
         assert!(is_by_user(r#""User rejected tool use""#));
-        assert!(is_by_user(r#"{"questions":[],"answers":{"q":"a"}}"#));
-        assert!(!is_by_user(r#"{"file":{"answers":1}}"#));
-        assert!(!is_by_user(r#"[{"answers":1}]"#));
+        // Any tool may have a field of this name.
+        assert!(!is_by_user(r#"{"answers":[{"id":1}],"total":5}"#));
         assert!(!is_by_user("\"ok\""));
     }
 }

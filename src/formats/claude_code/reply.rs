@@ -56,6 +56,11 @@ impl Reply {
         self.parts.iter().all(|placed| placed.part.is_blank())
     }
 
+    /// Whether it has this part as it is.
+    pub(super) fn holds(&self, part: &Part) -> bool {
+        part.is_blank() || self.parts.iter().any(|placed| placed.part == *part)
+    }
+
     pub(super) fn has_call(&self) -> bool {
         self.parts.iter().any(|placed| matches!(placed.part, Part::Call { .. }))
     }

@@ -10,7 +10,7 @@ use super::reply::{Part, Placed, Reply};
 use super::words::{Queue, Words, is_answer};
 use crate::formats::reading::Draft;
 use crate::formats::reading::draft::Losses;
-use crate::trajectory::{Kind, Role};
+use crate::trajectory::{Kind, Role, Usage};
 
 /// What Claude Code sends in the place of a result that a microcompaction cleared.
 const CLEARED: &str = "[Old tool result content cleared]";
@@ -63,8 +63,12 @@ pub(super) struct Run {
     items: Vec<Placing>,
     /// Index of the newest reply, while nothing that ends it was met.
     reply: Option<usize>,
-    /// Ids of replies so far.
-    ids: HashSet<String>,
+    /// Index of the newest reply, whatever came after it.
+    newest: Option<usize>,
+    /// Index of the newest compaction.
+    compaction: Option<usize>,
+    /// The newest reply of each id so far.
+    ids: HashMap<String, usize>,
     /// For each call the reply that it stands in, its tool, and the index of its result.
     calls: HashMap<String, (usize, String, Option<usize>)>,
     boundary: Option<Boundary>,
@@ -100,17 +104,19 @@ impl Run {
                 self.queue.read(&operation, content, position, time, &mut self.losses);
             }
             Body::Queued(words) => {
-                words.iter().for_each(|words| self.queue.tell(words.text(), &mut self.losses));
-                self.say(words, position, time);
+                for words in &words {
+                    self.queue.tell(words.text(), &mut self.losses);
+                }
+                self.say(words, true, position, time);
             }
-            Body::Notice(text) => self.say(vec![Words::Harness(text)], position, time),
+            Body::Notice(text) => self.say(vec![Words::Harness(text)], true, position, time),
             Body::User { results, words, is_by_user } => {
                 for (id, text, is_error) in results {
                     self.result(id, text, is_error, is_by_user, position, time);
                 }
                 if !words.is_empty() {
-                    self.hear(&words);
-                    self.say(words, position, time);
+                    let is_queued = self.hear(&words);
+                    self.say(words, is_queued, position, time);
                 }
             }
             Body::Reply { id, request, model, parts, usage } => {
@@ -118,21 +124,54 @@ impl Run {
                 if self.model.is_none() {
                     self.model = model;
                 }
-                let parts = parts.into_iter().map(|part| Placed { part, position, time }).collect();
-                let reply = self.reply_of(id, request.clone(), position, time);
-                let index = self.items.len() - 1 - reply;
-                if let Item::Reply(reply) = &mut self.items[index].item {
-                    reply.lines.push(position);
-                    reply.request = reply.request.take().or(request);
-                    reply.add(parts, usage, &mut self.losses);
-                    for placed in &reply.parts {
-                        if let Part::Call { id: Some(id), tool, .. } = &placed.part
-                            && self.calls.get(id).is_none_or(|call| call.0 != index)
-                        {
-                            self.calls.insert(id.clone(), (index, tool.clone(), None));
-                        }
-                    }
+                if self.keep_again(id.as_deref(), request.as_deref(), &parts) {
+                    self.losses.add("reply that is logged again behind a compaction merged");
+                    return;
                 }
+                let parts = parts.into_iter().map(|part| Placed { part, position, time }).collect();
+                let index = self.reply_of(id, request.clone(), position, time);
+                self.add_to_reply(index, request, parts, usage, position);
+            }
+        }
+    }
+
+    /// A reply that is logged again behind a compaction is one that the compaction kept. Whether it is such a line.
+    fn keep_again(&mut self, id: Option<&str>, request: Option<&str>, parts: &[Part]) -> bool {
+        let earlier = id.and_then(|id| self.ids.get(id)).copied();
+        let (Some(index), Some(compaction)) = (earlier, self.compaction) else {
+            return false;
+        };
+        let is_same = match &self.items[index].item {
+            Item::Reply(reply) => reply.is(id, request) && parts.iter().all(|part| reply.holds(part)),
+            _ => false,
+        };
+        let position = self.items[index].position;
+        match &mut self.items[compaction].item {
+            Item::Compaction { kept, .. } if is_same && index < compaction => kept.push(position),
+            _ => return false,
+        }
+        true
+    }
+
+    fn add_to_reply(
+        &mut self,
+        index: usize,
+        request: Option<String>,
+        parts: Vec<Placed>,
+        usage: Option<Usage>,
+        position: usize,
+    ) {
+        let Item::Reply(reply) = &mut self.items[index].item else {
+            return;
+        };
+        reply.lines.push(position);
+        reply.request = reply.request.take().or(request);
+        reply.add(parts, usage, &mut self.losses);
+        for placed in &reply.parts {
+            if let Part::Call { id: Some(id), tool, .. } = &placed.part
+                && self.calls.get(id).is_none_or(|call| call.0 != index)
+            {
+                self.calls.insert(id.clone(), (index, tool.clone(), None));
             }
         }
     }
@@ -154,27 +193,39 @@ impl Run {
         self.losses.add_n("line of an abandoned branch left out", n as u64);
     }
 
-    /// Counts of the queue what a message of the user tells.
-    fn hear(&mut self, words: &[Words]) {
-        let users = words.iter().filter(|words| matches!(words, Words::User(_)));
-        for words in users {
-            self.queue.tell(words.text(), &mut self.losses);
-            self.queue.tell_message();
+    /// Counts of the queue what a message of the user tells; whether that is any prompt.
+    fn hear(&mut self, words: &[Words]) -> bool {
+        let mut is_any = false;
+        for words in words.iter().filter(|words| matches!(words, Words::User(_))) {
+            if self.queue.tell(words.text(), &mut self.losses) {
+                is_any = true;
+            } else {
+                self.queue.tell_message(&mut self.losses);
+            }
         }
+        is_any
     }
 
-    fn say(&mut self, all: Vec<Words>, position: usize, time: Option<i64>) {
+    /// Words end a reply; those of the queue are logged between the lines of one request, too.
+    fn say(&mut self, all: Vec<Words>, is_queued: bool, position: usize, time: Option<i64>) {
         self.end_boundary();
         for words in all {
-            if matches!(words, Words::User(_)) {
+            if matches!(words, Words::User(_)) && !(is_queued && self.has_request()) {
                 self.reply = None;
             }
             self.push(Item::Words(words), position, time);
         }
     }
 
+    /// Whether the newest reply names its request.
+    fn has_request(&self) -> bool {
+        let newest = self.reply.map(|i| &self.items[i].item);
+        matches!(newest, Some(Item::Reply(reply)) if reply.request.is_some())
+    }
+
     fn compact(&mut self, text: String, kept: Vec<usize>, position: usize, time: Option<i64>) {
         self.reply = None;
+        self.compaction = Some(self.items.len());
         self.push(Item::Compaction { text, kept }, position, time);
     }
 
@@ -188,8 +239,8 @@ impl Run {
         }
     }
 
-    /// How far behind the newest item the reply stands that a line belongs to. It is another one if another reply or
-    /// words of the user stood between, or the request is another.
+    /// The index of the reply that a line belongs to. It is another one if another reply or words of the user stood
+    /// between, or the request is another.
     fn reply_of(
         &mut self,
         id: Option<String>,
@@ -202,19 +253,20 @@ impl Run {
             _ => false,
         });
         if let Some(index) = newest {
-            return self.items.len() - 1 - index;
+            return index;
         }
         for prompt in self.queue.take(&mut self.losses) {
             for words in super::words::words(prompt.text) {
                 self.push(Item::Words(words), prompt.position, prompt.time);
             }
         }
-        if id.as_ref().is_some_and(|id| !self.ids.insert(id.clone())) {
+        let index = self.items.len();
+        if id.as_ref().is_some_and(|id| self.ids.insert(id.clone(), index).is_some()) {
             self.losses.add("reply with the id of another one");
         }
         self.push(Item::Reply(Reply { id, request, ..Reply::default() }), position, time);
-        self.reply = Some(self.items.len() - 1);
-        0
+        (self.reply, self.newest) = (Some(index), Some(index));
+        index
     }
 
     fn result(
@@ -232,13 +284,20 @@ impl Run {
         if let Some((_, _, answered)) = call {
             match answered {
                 Some(index) => {
-                    self.losses.add("repeated result of one call merged");
-                    if let Item::Result { text: old, is_error: was_error, .. } = &mut self.items[*index].item
-                        && text.len() > old.len()
-                    {
-                        (*old, *was_error) = (text, is_error);
+                    let Item::Result { text: old, is_error: was_error, .. } = &mut self.items[*index].item
+                    else {
+                        return;
+                    };
+                    // What a reply saw stays: another text behind it is another observation.
+                    let is_seen = self.newest > Some(*index);
+                    if !is_seen || *old == text {
+                        self.losses.add("repeated result of one call merged");
+                        if text.len() > old.len() {
+                            (*old, *was_error) = (text, is_error);
+                        }
+                        return;
                     }
-                    return;
+                    *index = self.items.len();
                 }
                 None => *answered = Some(self.items.len()),
             }

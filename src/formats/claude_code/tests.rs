@@ -322,6 +322,7 @@ fn prompts_of_the_queue_stand_where_they_were_taken_up() {
 
 #[test]
 fn who_speaks_in_messages_of_the_user() {
+    let ask = r#"{"type":"tool_use","id":"t1","name":"AskUserQuestion","input":{}}"#.to_owned();
     let answer = r#""toolUseResult":{"answers":{"Which?":"B"}},"message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"B"}]}"#;
     let refusal =
         "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said: no";
@@ -331,9 +332,11 @@ fn who_speaks_in_messages_of_the_user() {
     let (t, losses) = run(&[
         line("user", "0", "", r#""isMeta":true,"message":{"content":"Caveat"}"#),
         user("1", "0", "<system-reminder>A</system-reminder> T"),
-        reply("2", "1", "m1", &[call("t1"), call("t2")].join(",")),
+        reply("2", "1", "m1", &[ask, call("t2"), call("t3")].join(",")),
         line("user", "3", "2", answer),
         line("user", "4", "3", &refused),
+        // Of another tool.
+        line("user", "8", "4", &answer.replace("t1", "t3")),
         user("5", "4", "[Request interrupted by user for tool use]"),
         line(
             "system",
@@ -349,15 +352,17 @@ fn who_speaks_in_messages_of_the_user() {
             "0 0 system message Caveat",
             "0 0 system message <system-reminder>A</system-reminder>",
             "0 0 user message T",
+            "0 1 agent action AskUserQuestion",
             "0 1 agent action F",
             "0 1 agent action F",
             "0 1 user observation B",
             &format!("0 1 user observation {refusal}"),
+            "0 1 tool observation B",
             "0 1 system message [Request interrupted by user for tool use]",
             "0 1 system message <local-command-stdout>x</local-command-stdout>",
         ]
     );
-    assert_eq!((t.goal.as_deref(), t.steps[5].call_id.as_deref()), (Some("T"), Some("t1")));
+    assert_eq!((t.goal.as_deref(), t.steps[6].call_id.as_deref()), (Some("T"), Some("t1")));
     assert_eq!(losses.0["message that only the user is shown left out"], 1);
 }
 
@@ -656,4 +661,204 @@ fn hostile_trees_are_read_in_the_order_of_the_file() {
     ]);
     assert_eq!(outline(&t)[..3], ["0 0 user message T", "0 0 user message U", "0 1 agent message a"]);
     assert!(outline(&t).last().unwrap().ends_with("system message poem x"));
+}
+
+#[test]
+fn texts_of_the_harness_before_a_prompt_belong_to_its_branch() {
+    let hook = |uuid: &str, parent: &str| {
+        line("user", uuid, parent, &format!(r#""isMeta":true,"message":{{"content":"hook {uuid}"}}"#))
+    };
+    let note = |uuid: &str, parent: &str| {
+        line("attachment", uuid, parent, r#""attachment":{"type":"note","text":"n"},"rendered":"note""#)
+    };
+    let start = || vec![user("1", "", "T"), reply("2", "1", "m1", &say("Which?"))];
+    let right = |rest: &[&str]| {
+        let head = ["0 0 user message T", "0 1 agent message Which?"];
+        [&head[..], rest].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let lived = ["0 2 user message lived", "0 2 agent message b"];
+    let with_hook = ["0 1 system message hook 6", lived[0], lived[1]];
+    let branch = |parent: &str| [user("4", parent, "left"), reply("5", "4", "m2", &say("a"))];
+    let last = |parent: &str| [user("7", parent, "lived"), reply("8", "7", "m3", &say("b"))];
+    let n_left = |losses: &Losses| losses.0["line of an abandoned branch left out"];
+    // A reminder before the prompt of each branch.
+    let (t, losses) =
+        run(&[start(), vec![hook("3", "2")], branch("3").into(), vec![hook("6", "2")], last("6").into()]
+            .concat());
+    assert_eq!((outline(&t), n_left(&losses)), (right(&with_hook), 3));
+    // Before one of them only; attachments and interruptions are no other.
+    let interrupted = user("3", "2", "[Request interrupted by user]");
+    for before in [hook("3", "2"), note("3", "2"), interrupted] {
+        let (t, losses) = run(&[start(), vec![before], branch("3").into(), last("2").into()].concat());
+        assert_eq!((outline(&t), n_left(&losses)), (right(&lived), 3));
+    }
+    // One that both branches hang under was lived.
+    let (t, losses) = run(&[start(), vec![hook("6", "2")], branch("6").into(), last("6").into()].concat());
+    assert_eq!((outline(&t), n_left(&losses)), (right(&with_hook), 2));
+    // Rewound to before a command, its caveat and its output.
+    let command = [
+        hook("c1", "2"),
+        user("c2", "c1", "<command-name>/cost</command-name>"),
+        user("c3", "c2", "<local-command-stdout>$1</local-command-stdout>"),
+    ];
+    let (t, losses) = run(&[start(), command.into(), branch("c3").into(), last("2").into()].concat());
+    assert_eq!((outline(&t), n_left(&losses)), (right(&lived), 5));
+    // What the harness says at the start is no branch, and two first prompts under it are two.
+    let first = [hook("0", ""), user("1", "0", "left"), reply("2", "1", "m1", &say("a"))];
+    let (t, _) = run(&[&first[..], &[user("3", "0", "lived"), reply("4", "3", "m2", &say("b"))]].concat());
+    assert_eq!(outline(&t), ["0 0 system message hook 0", "0 0 user message lived", "0 1 agent message b"]);
+}
+
+#[test]
+fn numbers_marks_and_times_are_read_strictly() {
+    let of = |id: &str, usage: &str| {
+        let message = format!(r#""message":{{"id":"{id}","content":[{}],"usage":{usage}}}"#, say(id));
+        line("assistant", id, "", &message)
+    };
+    let failed = |uuid: &str, call: &str, is_error: &str| {
+        let block =
+            format!(r#"{{"type":"tool_result","tool_use_id":"{call}","content":"o","is_error":{is_error}}}"#);
+        line("user", uuid, "", &format!(r#""isMeta":"False","message":{{"content":[{block}]}}"#))
+    };
+    let at = |uuid: &str, time: &str| {
+        line(
+            "user",
+            uuid,
+            "",
+            &format!(r#""isSidechain":"false","timestamp":{time},"message":{{"content":"T"}}"#),
+        )
+    };
+    let lines = [
+        at("1", "1767225600000"),
+        at("2", "\"2026-01-01T00:00:00Z\""),
+        at("3", "\"0001-01-01T00:00:00Z\""),
+        reply("4", "", "m1", &[call("t1"), call("t2"), call("t3")].join(",")),
+        failed("5", "t1", "\"False\""),
+        failed("6", "t2", "\"true\""),
+        failed("7", "t3", "\"NaN\""),
+        of("a", r#"{"input_tokens":"NaN","output_tokens":"5"}"#),
+        of("b", r#"{"input_tokens":3.0,"output_tokens":2.5,"cache_read_input_tokens":null}"#),
+        of("c", r#"{"input_tokens":3,"cache_read_input_tokens":"x"}"#),
+        of("d", r#"{"input_tokens":"3","cache_read_input_tokens":97,"output_tokens":5}"#),
+    ];
+    let (t, losses) = run(&lines);
+    let times: Vec<Option<i64>> = t.steps[..3].iter().map(|s| s.time).collect();
+    assert_eq!(times, [Some(1_767_225_600_000_000), Some(1_767_225_600_000_000), None]);
+    let errors: Vec<Option<bool>> = t.steps[6..9].iter().map(|s| s.is_error).collect();
+    assert_eq!(errors, [Some(false), Some(true), None]);
+    let usages: Vec<Option<Usage>> = t.steps[9..].iter().map(|s| s.usage).collect();
+    let usage = |input, output, cache_read| Some(Usage { input, output, cache_read, cache_write: None });
+    assert_eq!(usages, [None, usage(3, None, None), None, usage(100, Some(5), Some(97))]);
+    for (what, n) in [
+        ("time that cannot be one taken as unknown", 1),
+        ("is_error that is neither true nor false taken as unknown", 1),
+        ("usage with a count that is none", 3),
+    ] {
+        assert_eq!(losses.0[what], n, "{what}");
+    }
+}
+
+#[test]
+fn a_result_that_a_reply_saw_stays() {
+    let lines = [
+        user("1", "", "T"),
+        reply("2", "1", "m1", &call("t1")),
+        result("3", "2", "t1", "out"),
+        reply("4", "3", "m2", &say("Done.")),
+        result("5", "4", "t1", "out, and more"),
+        // The same again is a copy, before a reply and behind it.
+        result("6", "5", "t1", "out, and more"),
+        user("7", "6", "U"),
+        reply("8", "7", "m3", &say("Well.")),
+        result("9", "8", "t1", "out, and more"),
+    ];
+    let (t, losses) = run(&lines);
+    assert_eq!(
+        outline(&t)[1..],
+        [
+            "0 1 agent action F",
+            "0 1 tool observation out",
+            "0 2 agent message Done.",
+            "0 2 tool observation out, and more",
+            "0 3 user message U",
+            "0 3 agent message Well."
+        ]
+    );
+    assert_eq!(losses.0["repeated result of one call merged"], 2);
+}
+
+#[test]
+fn a_reply_that_is_logged_again_behind_a_compaction_is_kept() {
+    let (said, called) = (say("I look."), call("t1"));
+    let lines = |again: &[String]| {
+        let mut lines = vec![
+            user("1", "", "T"),
+            reply("2", "1", "m1", &said),
+            reply("3", "2", "m1", &called),
+            result("4", "3", "t1", "a"),
+            line("system", "5", "", r#""subtype":"compact_boundary""#),
+            line("user", "6", "5", r#""isCompactSummary":true,"message":{"content":"so far"}"#),
+        ];
+        lines.extend_from_slice(again);
+        lines.push(reply("10", "9", "m2", &say("Done.")));
+        run(&lines)
+    };
+    let again = [reply("7", "6", "m1", &said), reply("8", "7", "m1", &called), result("9", "8", "t1", "a")];
+    let (t, losses) = lines(&again);
+    assert_eq!(
+        outline(&t),
+        [
+            "0 0 user message T",
+            "0 1 agent thought I look.",
+            "0 1 agent action F",
+            "0 1 tool observation a",
+            "1 2 user compaction so far",
+            "1 2 agent message Done."
+        ]
+    );
+    let kept: Vec<Option<u32>> = t.steps.iter().map(|s| s.kept_to).collect();
+    assert_eq!(kept, [None, Some(1), Some(1), Some(1), None, None]);
+    assert_eq!(losses.0["reply that is logged again behind a compaction merged"], 2);
+    // Another text under its id is another reply.
+    let (t, losses) = lines(&[reply("7", "6", "m1", &say("Else."))]);
+    assert_eq!((t.steps.len(), losses.0["reply with the id of another one"]), (7, 1));
+}
+
+#[test]
+fn a_prompt_of_the_queue_does_not_split_a_request() {
+    let queued = r#""attachment":{"type":"queued_command","prompt":"Q","commandMode":"prompt"}"#;
+    let queue = |operation: &str, text: &str| {
+        format!(r#"{{"type":"queue-operation","operation":"{operation}","sessionId":"s1"{text}}}"#)
+    };
+    let prompts = [
+        vec![line("attachment", "4", "3", queued), queue("remove", "")],
+        vec![queue("remove", ""), user("4", "3", "Q")],
+    ];
+    for prompt in prompts {
+        let mut lines = vec![
+            user("1", "", "T"),
+            reply("2", "1", "m1", &call("t1")),
+            queue("enqueue", r#","content":"Q""#),
+            result("3", "2", "t1", "a"),
+        ];
+        lines.extend(prompt);
+        lines.extend([
+            reply("5", "2", "m1", &call("t2")),
+            result("6", "5", "t2", "b"),
+            reply("7", "6", "m2", &say("Done.")),
+        ]);
+        let (t, losses) = run(&lines);
+        assert_eq!(
+            outline(&t)[1..],
+            [
+                "0 1 agent action F",
+                "0 1 agent action F",
+                "0 1 tool observation a",
+                "0 2 user message Q",
+                "0 2 tool observation b",
+                "0 2 agent message Done."
+            ]
+        );
+        assert!(!losses.0.contains_key("reply with the id of another one"));
+    }
 }

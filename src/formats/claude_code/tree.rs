@@ -3,7 +3,8 @@
 //!
 //! A plain walk from the last line over the parents loses much: calls in parallel, and their results, hang beside
 //! one another. So a line is held for abandoned only if it hangs under a prompt beside which, under the same
-//! parent, another prompt was lived. All else keeps the order of the file.
+//! parent, another prompt was lived. Texts of the harness before a prompt belong to its branch. All else keeps the
+//! order of the file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,6 +27,8 @@ pub(super) enum What<'a> {
     Command,
     /// A part of the reply of this id.
     Reply(Option<(&'a str, &'a str)>),
+    /// A text of the harness, which goes before the prompt under it.
+    Harness,
     /// Another line of the conversation.
     Said,
     /// A compaction, or its summary.
@@ -114,13 +117,21 @@ impl<'a> Tree<'a> {
         !self.nodes[i].is_sidechain
     }
 
-    /// The nearest line of the conversation above a line.
+    /// The nearest line of the conversation above a line that is not of the harness, or where there is none the
+    /// first one of the harness.
     fn said_above(&self, i: usize) -> Option<usize> {
+        let mut found = None;
         let mut at = self.parents[i];
-        while let Some(up) = at.filter(|up| self.nodes[*up].what == What::Link) {
+        while let Some(up) = at {
+            if self.is_said(up) {
+                found = Some(up);
+                if self.nodes[up].what != What::Harness {
+                    break;
+                }
+            }
             at = self.parents[up];
         }
-        at.filter(|up| self.is_main(*up))
+        found.filter(|up| self.is_main(*up))
     }
 
     /// Marks the branches that were left: of the prompts under one parent all but the one that was lived. Prompts
@@ -158,6 +169,22 @@ impl<'a> Tree<'a> {
             }
         }
         self.spread(fates);
+        self.climb(fates);
+        self.spread(fates);
+    }
+
+    /// Abandons what only leads to abandoned prompts: links and texts of the harness above them.
+    fn climb(&self, fates: &mut [Fate]) {
+        let (mut leads_away, mut leads_on) = (vec![false; fates.len()], vec![false; fates.len()]);
+        for i in (0..fates.len()).rev().filter(|i| self.is_main(*i)) {
+            let is_before = matches!(self.nodes[i].what, What::Link | What::Harness);
+            if is_before && leads_away[i] && !leads_on[i] {
+                fates[i] = Fate::Abandoned;
+            }
+            let Some(up) = self.parents[i] else { continue };
+            leads_away[up] |= fates[i] == Fate::Abandoned;
+            leads_on[up] |= fates[i] != Fate::Abandoned && (self.is_said(i) || leads_on[i]);
+        }
     }
 
     fn is_said(&self, i: usize) -> bool {

@@ -23,10 +23,17 @@ const NOTICES: [&str; 4] = [
 ];
 
 /// How results begin in which the user refused the call.
-const REFUSALS: [&str; 2] = [
+const REFUSALS: [&str; 3] = [
     "The user doesn't want to proceed with this tool use.",
     "The user doesn't want to take this action right now.",
+    "The agent proposed a plan that was rejected by the user.",
 ];
+
+/// How a refusal begins that is the user's only if it goes on with what the user said.
+const DENIAL: &str = "Permission for this tool use was denied.";
+
+/// What the user adds to the approval of a plan stands behind one of these, and before the plan.
+const FEEDBACK: [&str; 2] = ["feedback", "edited by user"];
 
 /// A piece of a message, and who says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,10 +110,23 @@ fn enclosed_end(text: &str) -> Option<usize> {
 
 /// Whether the result of a call is what the user said: an answer, or a refusal with or without words.
 pub(super) fn is_answer(text: &str, tool: Option<&str>, is_error: Option<bool>) -> bool {
-    let is_error = is_error == Some(true);
-    REFUSALS.iter().any(|start| text.starts_with(start))
-        || is_error && text.contains("the user said:")
-        || !is_error && tool == Some("AskUserQuestion")
+    let has_failed = is_error == Some(true);
+    let is_refusal = REFUSALS.iter().any(|start| text.starts_with(start))
+        || text.starts_with(DENIAL) && text.to_lowercase().contains("the user said:");
+    is_refusal && is_error != Some(false)
+        || !has_failed
+            && match tool {
+                Some("AskUserQuestion") => true,
+                Some("ExitPlanMode") => is_approval_with_words(text),
+                _ => false,
+            }
+}
+
+/// Whether the user not only approved a plan. The plan itself, which the result may repeat, is the model's.
+fn is_approval_with_words(text: &str) -> bool {
+    let before_plan = text.lines().take_while(|line| !line.starts_with("## Approved Plan:"));
+    let mut said = before_plan.map(str::to_lowercase);
+    text.starts_with("User has approved") && said.any(|line| FEEDBACK.iter().any(|mark| line.contains(mark)))
 }
 
 /// A prompt on its way from the queue to the model.
@@ -117,6 +137,8 @@ pub(super) struct Queued {
     pub(super) time: Option<i64>,
     /// It was taken off to be a message of its own, which then stands in the log too.
     is_own_message: bool,
+    /// It stood in the log before it was taken off the queue.
+    is_told: bool,
 }
 
 /// The prompts that were typed while the model worked. They are taken up before its next reply.
@@ -124,8 +146,6 @@ pub(super) struct Queued {
 pub(super) struct Queue {
     waiting: Vec<Queued>,
     taken: Vec<Queued>,
-    /// Those that stood in the log before they were taken off the queue.
-    told: Vec<String>,
 }
 
 impl Queue {
@@ -141,7 +161,7 @@ impl Queue {
         match operation {
             "enqueue" => {
                 let text = content.unwrap_or_default();
-                self.waiting.push(Queued { text, position, time, is_own_message: false });
+                self.waiting.push(Queued { text, position, time, is_own_message: false, is_told: false });
             }
             "remove" | "dequeue" => {
                 let same = content.and_then(|text| self.waiting.iter().position(|q| is_same(&q.text, &text)));
@@ -149,8 +169,7 @@ impl Queue {
                     return;
                 }
                 let mut prompt = self.waiting.remove(same.unwrap_or(0));
-                if let Some(i) = self.told.iter().position(|told| is_same(told, &prompt.text)) {
-                    self.told.remove(i);
+                if prompt.is_told {
                     losses.add("queued prompt that stands in the log twice");
                     return;
                 }
@@ -166,20 +185,26 @@ impl Queue {
         }
     }
 
-    /// A prompt stands in the log by itself: it does not count a second time.
-    pub(super) fn tell(&mut self, text: &str, losses: &mut Losses) {
-        if let Some(i) = self.taken.iter().position(|q| is_same(&q.text, text)) {
-            self.taken.remove(i);
-            losses.add("queued prompt that stands in the log twice");
-        } else if self.waiting.iter().any(|q| is_same(&q.text, text)) {
-            self.told.push(text.to_owned());
+    /// The prompts that stand in this text of the log, several of them joined or one, do not count a second time.
+    /// Whether there are any.
+    pub(super) fn tell(&mut self, text: &str, losses: &mut Losses) -> bool {
+        let mut lines = lines_of(text);
+        let n_lines = lines.len();
+        let n_taken = self.taken.len();
+        self.taken.retain(|q| !cut_out(&q.text, &mut lines));
+        losses.add_n("queued prompt that stands in the log twice", (n_taken - self.taken.len()) as u64);
+        for prompt in self.waiting.iter_mut().filter(|q| !q.is_told) {
+            prompt.is_told = cut_out(&prompt.text, &mut lines);
         }
+        lines.len() < n_lines
     }
 
-    /// A message of the user stands in the log: the one that was taken off the queue for it, in whatever form.
-    pub(super) fn tell_message(&mut self) {
+    /// A message of the user without a prompt of the queue stands in the log: it is the one that was taken off the
+    /// queue for it, in another form.
+    pub(super) fn tell_message(&mut self, losses: &mut Losses) {
         if let Some(i) = self.taken.iter().position(|q| q.is_own_message) {
             self.taken.remove(i);
+            losses.add("queued prompt left out for the message that it was taken for");
         }
     }
 
@@ -196,10 +221,24 @@ impl Queue {
 
     /// Those that no reply saw.
     pub(super) fn finish(self, losses: &mut Losses) {
-        let n_told = self.told.len().min(self.waiting.len());
-        let n = self.waiting.len() - n_told + self.taken.len();
+        let n = self.waiting.iter().filter(|q| !q.is_told).count() + self.taken.len();
         losses.add_n("queued prompt that no reply saw", n as u64);
     }
+}
+
+/// The lines with words in them.
+fn lines_of(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+}
+
+/// Takes the lines of a prompt out of these lines, once, if they stand there side by side.
+fn cut_out(prompt: &str, lines: &mut Vec<&str>) -> bool {
+    let prompt = lines_of(prompt);
+    if prompt.is_empty() {
+        return false;
+    }
+    let found = lines.windows(prompt.len()).position(|window| *window == prompt);
+    found.map(|at| drop(lines.drain(at..at + prompt.len()))).is_some()
 }
 
 /// Whether two texts are the same prompt.
@@ -239,12 +278,36 @@ mod tests {
         }
     }
 
+    #[test]
+    fn whose_words_a_result_is() {
+        let of = |tool: &str, text: &str| is_answer(text, Some(tool), None);
+        let failed = |text: &str| is_answer(text, Some("Bash"), Some(true));
+        assert!(of("AskUserQuestion", "User has answered") && !of("mcp__so__search", "5 answers"));
+        assert!(!is_answer("Invalid input", Some("AskUserQuestion"), Some(true)));
+        let refusal = "The user doesn't want to proceed with this tool use. The user said:\nno";
+        assert!(failed(refusal) && !is_answer(refusal, Some("Bash"), Some(false)));
+        assert!(!failed("Exit code 1\nlog: the user said: hi"));
+        assert!(!failed(&format!("log: {refusal}")));
+        assert!(!failed(DENIAL) && failed(&format!("{DENIAL} The user said:\nno")));
+        let approved = "User has approved your plan. You can now start coding.";
+        let plan = "\n## Approved Plan:\nAsk for feedback";
+        assert!(!of("ExitPlanMode", approved) && !of("ExitPlanMode", &format!("{approved}{plan}")));
+        assert!(of("ExitPlanMode", &format!("{approved}\nUser feedback: port 9{plan}")));
+        assert!(of("ExitPlanMode", &format!("{approved} Plan edited by user: port 9")));
+        assert!(of("ExitPlanMode", &format!("{approved}\n## Approved Plan (edited by user):\nport 9")));
+        assert!(!of("Bash", &format!("{approved}\nUser feedback: port 9")));
+    }
+
     fn taken(operations: &[(&str, Option<&str>)], told: &[&str]) -> (Vec<String>, Losses) {
         let (mut queue, mut losses) = (Queue::default(), Losses::default());
         for (operation, content) in operations {
             queue.read(operation, content.map(str::to_owned), 0, None, &mut losses);
         }
-        told.iter().for_each(|text| queue.tell(text, &mut losses));
+        for text in told {
+            if !queue.tell(text, &mut losses) {
+                queue.tell_message(&mut losses);
+            }
+        }
         let texts = queue.take(&mut losses).into_iter().map(|q| q.text).collect();
         queue.finish(&mut losses);
         (texts, losses)
@@ -266,12 +329,37 @@ mod tests {
     }
 
     #[test]
+    fn prompts_that_were_joined_into_one_message_count_once() {
+        let [a, b, c] = ["use tabs", "port 72,\nor 73", "use tabs"].map(|text| ("enqueue", Some(text)));
+        let three = |operation| [a, b, c, (operation, None), (operation, None), (operation, None)];
+        for operation in ["remove", "dequeue"] {
+            for joined in
+                ["use tabs\nport 72,\nor 73\n\nuse tabs", "use tabs\nuse tabs\nport 72,\nor 73\nand this"]
+            {
+                let (texts, losses) = taken(&three(operation), &[joined]);
+                assert_eq!((texts.len(), losses.0["queued prompt that stands in the log twice"]), (0, 3));
+                assert_eq!(losses.0.len(), 1);
+            }
+            // One that stands there once is told once; a part of a line is none.
+            let (texts, losses) = taken(&three(operation), &["see:\nuse tabs"]);
+            assert_eq!((texts.len(), losses.0["queued prompt that stands in the log twice"]), (2, 1));
+            assert_eq!(texts, ["port 72,\nor 73", "use tabs"]);
+        }
+        // A message in other words is the one that a prompt was taken for: this is told.
+        let (texts, losses) = taken(&[a, ("dequeue", None)], &["never use tabs"]);
+        assert_eq!(texts.len(), 0);
+        assert_eq!(losses.0["queued prompt left out for the message that it was taken for"], 1);
+        let (texts, _) = taken(&[a, ("remove", None)], &["never use tabs"]);
+        assert_eq!(texts, ["use tabs"]);
+    }
+
+    #[test]
     fn a_queued_prompt_that_stands_in_the_log_counts_once() {
         let (texts, losses) = taken(&[("enqueue", Some("a")), ("remove", None)], &["a\n"]);
         assert_eq!((texts.len(), losses.0["queued prompt that stands in the log twice"]), (0, 1));
         let (mut queue, mut losses) = (Queue::default(), Losses::default());
         queue.read("enqueue", Some("a".into()), 0, None, &mut losses);
-        queue.tell("a", &mut losses);
+        assert!(queue.tell("a", &mut losses));
         queue.read("remove", None, 1, None, &mut losses);
         assert_eq!(queue.take(&mut losses).len(), 0);
         // A command to the program is no prompt; one that was dequeued and is told by no message is.

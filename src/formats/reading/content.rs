@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::draft::Losses;
 use super::fields::{List, is_lenient, next_item, note_odd};
 use super::record;
+use super::scalar::Scalar;
 
 /// What stands under `content`.
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ record! {
         input: Arguments = "input",
         tool_use_id: String = "tool_use_id",
         content: Box<Content> = "content",
-        is_error: bool = "is_error",
+        is_error: Scalar = "is_error",
         image_url: Media = "image_url",
         source: Media = "source",
         data: Media = "data",
@@ -348,7 +349,8 @@ impl Block {
             Some(content) => content.into_text(losses),
             None => self.text.unwrap_or_else(|| self.rest.words()),
         };
-        BlockResult { id: self.tool_use_id, text, is_error: self.is_error.or(failed) }
+        let is_error = self.is_error.and_then(|is| is.truth("is_error", losses)).or(failed);
+        BlockResult { id: self.tool_use_id, text, is_error }
     }
 
     /// The text that stands for this block in a plain reading; nothing for blocks without words.

@@ -254,14 +254,21 @@ impl Draft {
         }
     }
 
-    /// Whether this is a result that is there already, or another state of it: the longer one stays.
+    /// Whether this is a result that is there already, or another state of it: the longer one stays, if no reply
+    /// saw the shorter one.
     fn is_repeated(&mut self, id: &str, text: &str) -> bool {
         let Some(&at) = self.answered.get(id) else {
             return false;
         };
-        let known = &mut self.builder.steps_mut()[at].text;
+        let next_turn = self.builder.next_turn();
+        let known = &mut self.builder.steps_mut()[at];
+        let is_seen = known.turn + 1 < next_turn;
+        let known = &mut known.text;
         let (old, new) = (known.trim(), text.trim());
         if new.starts_with(old) && new.len() > old.len() {
+            if is_seen {
+                return false;
+            }
             *known = text.to_owned();
             clean(known, &mut self.losses);
         } else if !old.starts_with(new) {

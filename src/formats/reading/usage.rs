@@ -23,7 +23,20 @@ record! {
 }
 
 impl LoggedUsage {
-    /// The usage with the whole prompt as input; none if the prompt was not counted.
+    /// Whether it holds a count that cannot be one.
+    pub(crate) fn is_odd(&self) -> bool {
+        let counts = [
+            self.prompt_tokens,
+            self.completion_tokens,
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read,
+            self.cache_write,
+        ];
+        counts.into_iter().any(is_odd)
+    }
+
+    /// The usage with the whole prompt as input; none if the prompt was not counted, or a part of it cannot be read.
     ///
     /// `prompt_tokens`, and the `input_tokens` of OpenAI, hold the cached part; those of Anthropic do not, and are told
     /// by the counts of the cache beside them.
@@ -36,6 +49,7 @@ impl LoggedUsage {
         let input = match count(&self.prompt_tokens) {
             Some(prompt) => prompt,
             None if self.input_details.is_some() => count(&self.input_tokens)?,
+            None if is_odd(self.cache_read) || is_odd(self.cache_write) => return None,
             None => {
                 count(&self.input_tokens)?
                     + count(&self.cache_read).unwrap_or(0)
@@ -46,6 +60,10 @@ impl LoggedUsage {
         let output = count(&self.completion_tokens).or(count(&self.output_tokens));
         (input > 0).then_some(Usage { input, output, cache_read, cache_write })
     }
+}
+
+fn is_odd(count: Option<Scalar>) -> bool {
+    count.is_some_and(|scalar| scalar != Scalar::Null && scalar.count().is_none())
 }
 
 #[cfg(test)]
@@ -71,5 +89,12 @@ mod tests {
         assert_eq!(read(anthropic), usage(100, 7, Some(90), Some(7)));
         assert_eq!(read(r#"{"prompt_tokens":0,"completion_tokens":7}"#), None);
         assert_eq!(read(r#"{"prompt_tokens":"NaN","completion_tokens":-7}"#), None);
+        // A prompt is not counted by the parts of it that can be read.
+        let parts = |read: &str| {
+            format!(r#"{{"input_tokens":3,"output_tokens":7,"cache_read_input_tokens":{read}}}"#)
+        };
+        assert_eq!(read(&parts("\"NaN\"")), None);
+        assert_eq!(read(&parts("null")), usage(3, 7, None, None));
+        assert_eq!(read(&parts("90.0")), usage(93, 7, Some(90), None));
     }
 }
