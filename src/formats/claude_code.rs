@@ -3,14 +3,16 @@
 //! - All lines of one `message.id` are one reply ([`reply`]): what they repeat counts once. All its parts stand where
 //!   the first one stands, with the usage of the newest line.
 //! - Words of the user are those that were typed: messages, prompts that waited in the queue while the model worked
-//!   (where they were taken up), answers to questions and refusals in results of tools (observations of the role user).
-//!   What the harness says in messages of the user (texts of skills and commands, caveats, reminders, hooks, outputs of
-//!   local commands, attachments) was seen by the model, and is kept as a message of the role system.
-//! - `parentUuid` tells what was lived ([`tree`]). Abandoned branches are left out and counted; a cleared context is a
-//!   compaction without text; a context with a prompt that no reply saw is a run of its own.
+//!   (where they were taken up), answers to questions, refusals, and words to an approved plan in results of tools
+//!   (observations of the role user). What the harness says in messages of the user (texts of skills and commands,
+//!   caveats, reminders, hooks, outputs of local commands, attachments) was seen by the model, and is kept as a message
+//!   of the role system.
+//! - `parentUuid` tells what was lived ([`tree`]). Abandoned branches are left out and counted, with the texts of the
+//!   harness that lead to them; a cleared context is a compaction without text; a context with a prompt that no reply
+//!   saw is a run of its own.
 //! - `compact_boundary` and the summary after it (`isCompactSummary`) are one step of kind compaction, which opens a
-//!   segment; messages that it preserves are kept to that segment. A microcompaction is an edit of the results (and
-//!   attachments) that it names, from the next decision on.
+//!   segment; messages that it preserves are kept to that segment, and so are replies that are logged again behind it. A
+//!   microcompaction is an edit of the results (and attachments) that it names, from the next decision on.
 //! - Side chains are runs of the sub-agents, linked to the session by `parent`. Progress lines of a sub-agent
 //!   (`agent_progress`) hold its calls and results but not its texts: no prompt can be rebuilt of them, so they are
 //!   left out and counted.
