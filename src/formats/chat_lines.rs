@@ -61,4 +61,29 @@ mod tests {
         assert_eq!(outline, ["0 0 message Q", "1 1 action f", "2 1 observation r", "3 2 message A"]);
         assert_eq!(t.task_id.as_deref(), Some("c"));
     }
+
+    #[test]
+    fn records_among_the_messages_are_no_messages() {
+        let source = Source::test("d/c.jsonl", "chat-lines");
+        let mut sink = Sink::new(&source);
+        let mut chat = Box::<Chat>::default();
+        for line in [
+            r#"{"role":"_system_prompt","content":"S"}"#,
+            r#"{"role":"_checkpoint","id":1}"#,
+            r#"{"role":"user","content":"Q"}"#,
+            r#"{"role":"_usage","token_count":{"input_tokens":12}}"#,
+            r#"{"role":"assistant","content":[{"type":"think","think":"hm"},{"type":"text","text":"A"}]}"#,
+        ] {
+            chat.value(line.as_bytes()).unwrap();
+        }
+        chat.finish(&mut sink);
+        let steps = &sink.trajectories[0].steps;
+        let outline: Vec<String> = steps.iter().map(|s| format!("{} {}", s.kind.name(), s.text)).collect();
+        assert_eq!(outline, ["system S", "message Q", "thought hm", "message A"]);
+        let losses: Vec<&str> = sink.losses.0.keys().map(String::as_str).collect();
+        assert_eq!(
+            losses,
+            ["record that is no message left out: _checkpoint", "record that is no message left out: _usage"]
+        );
+    }
 }

@@ -13,12 +13,13 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, Visitor};
 use serde_json::value::RawValue;
 
 use super::reading::chat::{self, Messages};
-use super::reading::content::ToolCalls;
+use super::reading::content::{Function, ToolCalls};
+use super::reading::reply::Reply;
 use super::reading::scalar::Scalar;
 use super::reading::usage::LoggedUsage;
 use super::reading::{Content, Draft, List, names, record};
 use super::{Entry, Reading, Sink};
-use crate::trajectory::{Kind, Trajectory};
+use crate::trajectory::Trajectory;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "mini-swe-agent",
@@ -61,11 +62,14 @@ record! {
         content: Content = "content",
         reasoning: Content = "reasoning_content",
         tool_calls: ToolCalls = "tool_calls",
+        function_call: Function = "function_call",
+        refusal: String = "refusal",
         tool_call_id: String = "tool_call_id",
         call_id: String = "call_id",
         output: Box<RawValue> = "output",
         usage: LoggedUsage = "usage",
         extra: Extra = "extra",
+        .. rest
     }
 
     struct Extra in "mini.extra" {
@@ -78,6 +82,7 @@ record! {
 
     struct Action in "mini.extra.action" {
         command: String = "command",
+        .. rest
     }
 }
 
@@ -184,19 +189,29 @@ impl Reader {
             return read_response(i, time, output, message.usage, draft);
         }
         let usage = message.usage.or(extra.response.and_then(|r| r.0));
-        let mut text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-        match message.role.as_deref().unwrap_or("") {
+        let mut said = chat::Message {
+            content: message.content,
+            reasoning: message.reasoning,
+            tool_calls: message.tool_calls,
+            function_call: message.function_call,
+            refusal: message.refusal,
+            rest: message.rest,
+            ..chat::Message::default()
+        };
+        let role = message.role.as_deref().unwrap_or("");
+        if role == "assistant" {
+            (self.is_answered, self.is_refused) = (true, false);
+            let mut reply = Reply::begin(usage.and_then(|u| u.usage()), draft);
+            self.read_assistant(said, extra.actions.unwrap_or_default().0, &mut reply, draft);
+            reply.end(draft);
+            return Ok(());
+        }
+        if role != "exit" {
+            said.add_others(&mut draft.losses);
+        }
+        let mut text = said.content.unwrap_or_default().into_text(&mut draft.losses);
+        match role {
             "system" => draft.system(text),
-            "assistant" => {
-                (self.is_answered, self.is_refused) = (true, false);
-                draft.begin_call();
-                draft.usage(usage.and_then(|u| u.usage()));
-                if let Some(reasoning) = message.reasoning {
-                    let thought = reasoning.into_text(&mut draft.losses);
-                    draft.agent(Kind::Thought, thought);
-                }
-                self.read_assistant(text, message.tool_calls, extra.actions, draft);
-            }
             "tool" => draft.result(message.tool_call_id.as_deref(), None, text, failed),
             "exit" => draft.losses.add("exit message (submission) left out"),
             // A command that the user typed is the user's, and so is why a command was refused.
@@ -241,37 +256,40 @@ impl Reader {
         Ok(())
     }
 
+    /// A reply: with calls as those of a chat, or with commands in its text.
     fn read_assistant(
         &self,
-        text: String,
-        tool_calls: Option<ToolCalls>,
-        actions: Option<List<Action>>,
+        mut message: chat::Message,
+        actions: Vec<Action>,
+        reply: &mut Reply,
         draft: &mut Draft,
     ) {
-        let calls = tool_calls.map(|c| c.0).unwrap_or_default();
-        if !calls.is_empty() {
-            draft.agent(Kind::Thought, text);
-            for call in calls {
-                let (id, name, arguments) = call.into_parts();
-                draft.action(name, arguments, id);
+        let mut commands = Vec::new();
+        for action in actions {
+            match action.command {
+                Some(command) => commands.push(command),
+                None => message.rest.0.push(("action".to_owned(), action.rest.into_raw())),
             }
-            return;
         }
-        let commands: Vec<String> =
-            actions.unwrap_or_default().0.into_iter().filter_map(|a| a.command).collect();
+        if !message.has_calls() {
+            let text = message.take_text(&mut draft.losses);
+            let (text, commands) = self.commands(text, commands);
+            message.content.get_or_insert_default().append(text);
+            commands.into_iter().for_each(|command| reply.command(command));
+        }
+        chat::read_reply(message, reply, draft);
+    }
+
+    /// The text of a reply without its commands, and these; `parsed` are those that the agent found in it.
+    fn commands(&self, text: String, parsed: Vec<String>) -> (String, Vec<String>) {
         let found = self.fences.iter().find_map(|fence| split(fence, &text));
-        let (thought, commands) = match found {
-            Some((thought, found)) if commands.is_empty() => (thought, vec![found]),
+        match found {
+            Some((thought, found)) if parsed.is_empty() => (thought, vec![found]),
             // The command is in the text as the model wrote it; the parsed one is stripped.
-            Some((thought, found)) if commands.len() == 1 && commands[0].trim() == found.trim() => {
+            Some((thought, found)) if parsed.len() == 1 && parsed[0].trim() == found.trim() => {
                 (thought, vec![found])
             }
-            _ if commands.is_empty() => return draft.agent(Kind::Message, text),
-            _ => (text, commands),
-        };
-        draft.agent(Kind::Thought, thought);
-        for command in commands {
-            draft.action_as("bash".to_owned(), command, None, None);
+            _ => (text, parsed),
         }
     }
 }
@@ -289,6 +307,7 @@ fn read_response(
         first.usage = usage;
     }
     let mut reader = Messages::default();
+    reader.begin_output(draft);
     for item in items {
         reader.read(i, item, draft);
         draft.at(i, time);
@@ -466,5 +485,52 @@ mod tests {
         assert_eq!((t.steps[6].is_error, t.steps[6].time), (Some(false), Some(3_000_000)));
         assert_eq!(t.steps[7].call_id.as_deref(), Some("c2"));
         assert_eq!(losses.0["reply of a wrong format, which the agent drops, left out"], 1);
+    }
+
+    #[test]
+    fn words_and_calls_in_other_fields() {
+        let json = r#"{"info":{},"messages":[{"role":"user","content":"T"},
+            {"role":"assistant","content":"","extra":{"actions":[{"action":"finish","tool":"submit"}]}},
+            {"role":"assistant","content":null,"function_call":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},
+            {"role":"user","content":"o","note":"of the harness"},{"role":"assistant","content":"","refusal":"no"},
+            {"role":"assistant","content":"Go\n```bash\npwd\n```","thinking_blocks":[{"type":"thinking","thinking":"deep"}],
+             "extra":{"actions":[{"command":"pwd"}]}}],
+            "trajectory_format":"mini-swe-agent-1.1","instance_id":"a__b-1"}"#;
+        let (t, losses) = run(json);
+        assert_eq!(
+            outline(&t)[1..],
+            [
+                "1 message [message] action: {\"action\":\"finish\",\"tool\":\"submit\"}",
+                "2 action bash\nls",
+                "2 observation o\n[message] note: of the harness",
+                "3 message no",
+                "4 thought deep",
+                "4 thought Go",
+                "4 action pwd"
+            ]
+        );
+        let told: Vec<&str> = losses.0.keys().map(String::as_str).collect();
+        assert_eq!(
+            told,
+            [
+                "call without a result",
+                "field without a rule kept as text: action",
+                "field without a rule kept as text: note",
+                "field without a rule kept as thought: thinking_blocks"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_call_in_two_styles_is_one_call() {
+        let json = r#"{"info":{},"messages":[{"role":"user","content":"T"},
+            {"role":"assistant","content":[{"type":"text","text":"hi"},
+               {"type":"tool_use","id":"c","name":"bash","input":{"command":"ls"}}],
+             "tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}}],
+             "extra":{"actions":[{"command":"ls","tool_call_id":"c"}]}},
+            {"role":"tool","tool_call_id":"c","content":"o"}],"trajectory_format":"mini-swe-agent-1.1"}"#;
+        let (t, losses) = run(json);
+        assert_eq!(outline(&t)[1..], ["1 thought hi", "1 action bash\nls", "1 observation o"]);
+        assert_eq!(losses.0["call given in two styles merged"], 1);
     }
 }

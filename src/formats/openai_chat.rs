@@ -93,8 +93,7 @@ pub(super) fn finish(run: Run, sink: &mut Sink<'_>) {
         // What the response counts, it counts for its own items.
         first.usage = first.usage.take().or(run.usage);
     }
-    messages.extend(output);
-    chat::read_all(messages, &mut draft);
+    chat::read_all(messages, output, &mut draft);
     let name = |n: Option<Name>| n.map(|n| n.0).filter(|n| !n.is_empty());
     let by_place = || sink.index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
     let logged = name(run.task_id).or(name(run.id));
@@ -299,10 +298,17 @@ mod tests {
                 "0 system Be kind.",
                 "0 system Be brief.",
                 "0 message [message] parts: [{\"text\":\"Where is it?\"}]",
-                "1 message [message] tool_call: {\"name\":\"find\"}"
+                "1 action find\n"
             ]
         );
-        assert_eq!(losses.0["message without a rule kept as text"], 2);
+        assert_eq!(
+            told(&losses),
+            [
+                "call without a result: 1",
+                "field without a rule kept as text: parts: 1",
+                "tool call outside of a list: 1"
+            ]
+        );
         let (t, _) = runs(&json.replace("Be kind.", "Be brief."));
         assert_eq!(outline(&t[0])[0], "0 system Be brief.");
         assert_eq!(t[0].steps.len(), 3);
@@ -341,5 +347,105 @@ mod tests {
         assert_eq!((t[0].reward, t[0].resolved, t[0].label_source.as_deref()), (None, None, None));
         assert_eq!(t[0].steps[0].time, None);
         assert_eq!(losses.0.len(), 3);
+    }
+
+    #[test]
+    fn words_beside_others_are_kept() {
+        let json = r#"{"messages":[{"role":"user","content":"see","attachments":[{"name":"a","text":"of a"}]},
+            {"role":"assistant","content":"x","thinking":"hm","reasoning":"so it is","refusal":"no",
+             "provider_specific_fields":{"reasoning":"so it is"},"finish_reason":"stop",
+             "tool_call":{"id":"k","name":"f","arguments":"{\"a\":1}"}},
+            {"role":"tool","tool_call_id":"k","content":"r","stdout":"s","output":"r","error":"e"},
+            {"role":"assistant","content":[{"type":"text","text":"y"}],
+             "reasoning_details":[{"type":"reasoning.text","text":"one"},{"type":"reasoning.encrypted","data":"zz"}]}]}"#;
+        let (t, losses) = runs(json);
+        assert_eq!(
+            outline(&t[0]),
+            [
+                "0 message see\n[message] attachments: [{\"name\":\"a\",\"text\":\"of a\"}]",
+                "1 thought hm",
+                "1 thought so it is",
+                "1 thought x",
+                "1 thought no",
+                "1 action f\n1",
+                "1 observation r\n[message] stdout: s\nerror: e",
+                "2 thought one",
+                "2 message y"
+            ]
+        );
+        assert_eq!(
+            told(&losses),
+            [
+                "field without a rule kept as text: attachments: 1",
+                "field without a rule kept as text: error: 1",
+                "field without a rule kept as text: stdout: 1",
+                "field without a rule kept as thought: reasoning_details: 1",
+                "field without a rule kept as thought: thinking: 1",
+                "tool call outside of a list: 1"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_reply_that_is_logged_again_is_one() {
+        let call = |id: &str| {
+            format!(
+                r#"{{"role":"assistant","content":"x","tool_calls":[{{"id":"{id}","function":{{"name":"f","arguments":"{{}}"}}}}]}}"#
+            )
+        };
+        let result =
+            |id: &str, text: &str| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"{text}"}}"#);
+        let state = |text: &str| format!(r#"{{"role":"assistant","id":"m1","content":"{text}"}}"#);
+        let run = |messages: &[String]| {
+            let json = format!(r#"[{{"role":"user","content":"T"}},{}]"#, messages.join(","));
+            let (t, losses) = runs(&json);
+            let told = losses.0.get("reply that is logged again merged").copied().unwrap_or(0);
+            (outline(&t[0])[1..].join("; "), told)
+        };
+        let one = "1 thought x; 1 action f; 1 observation r".to_owned();
+        let twice = [call("c"), call("c"), result("c", "r"), result("c", "r")];
+        assert_eq!(run(&twice), (one.clone(), 1));
+        let after_its_result = [call("c"), result("c", "r"), call("c"), result("c", "r")];
+        assert_eq!(run(&after_its_result), (one.clone(), 1));
+        assert_eq!(run(&after_its_result[..3]), (one.clone(), 1));
+        // An id used again: the second call has a result of its own.
+        let polled = [call("c"), result("c", "r"), call("c"), result("c", "done")];
+        assert_eq!(run(&polled), (format!("{one}; 2 thought x; 2 action f; 2 observation done"), 0));
+        let grown = [state("Hel"), state("Hello"), state("Hello")];
+        assert_eq!(run(&grown), ("1 message Hello".to_owned(), 2));
+        assert_eq!(run(&[state("a"), call("c"), state("b")]).1, 0);
+    }
+
+    #[test]
+    fn a_result_after_another_reply_is_new() {
+        let json = r#"[{"role":"user","content":"T"},
+            {"role":"assistant","content":"","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]},
+            {"role":"tool","tool_call_id":"c","content":"run"},{"role":"tool","tool_call_id":"c","content":"running"},
+            {"role":"assistant","content":"wait"},{"role":"tool","tool_call_id":"c","content":"running, done"}]"#;
+        let (t, _) = runs(json);
+        assert_eq!(
+            outline(&t[0])[1..],
+            ["1 action f", "1 observation running", "2 message wait", "2 observation running, done"]
+        );
+    }
+
+    #[test]
+    fn the_output_of_a_response_is_one_reply() {
+        let json = r#"{"input":[{"role":"user","content":"T"},{"type":"odd","text":"asked so"}],"output":[
+            {"type":"mcp_list_tools","tools":[{"name":"mt"}]},
+            {"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},
+            {"type":"odd","text":"words"},{"role":"assistant","content":"b"},
+            {"type":"function_call","call_id":"c","name":"f","arguments":"{}"}],"usage":{"input_tokens":5}}"#;
+        let (t, _) = runs(json);
+        assert_eq!(
+            outline(&t[0])[2..],
+            [
+                "1 thought [mcp_list_tools] tools: [{\"name\":\"mt\"}]",
+                "1 thought a",
+                "1 thought [odd] text: words",
+                "1 thought b",
+                "1 action f"
+            ]
+        );
     }
 }

@@ -16,8 +16,9 @@ use serde_json::value::RawValue;
 
 use super::reading::content::ToolCalls;
 use super::reading::fields::RawItems;
+use super::reading::reply::Call;
 use super::reading::scalar::Scalar;
-use super::reading::{Content, Draft, List, ToolCall, names, record};
+use super::reading::{Content, Draft, List, names, record};
 use super::{Entry, Losses, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
 
@@ -62,7 +63,7 @@ record! {
     struct Message in "traj.history" {
         role: String = "role",
         content: Content = "content",
-        is_demo: bool = "is_demo",
+        is_demo: Scalar = "is_demo",
         message_type: String = "message_type",
         thought: String = "thought",
         action: String = "action",
@@ -74,7 +75,8 @@ record! {
 
 impl Message {
     fn is_demonstration(&self) -> bool {
-        self.is_demo == Some(true) || self.message_type.as_deref() == Some("demonstration")
+        self.is_demo.and_then(|is| is.truth("is_demo", &mut Losses::default())) == Some(true)
+            || self.message_type.as_deref() == Some("demonstration")
     }
 
     fn is_agent(&self) -> bool {
@@ -239,7 +241,7 @@ fn said(bare: Content, answer: Option<Answer>, draft: &mut Draft) -> (String, (m
 }
 
 /// A reply in the history, with what came after it.
-struct Call {
+struct Replied {
     action: String,
     tool_calls: Option<ToolCalls>,
     answer: Option<Answer>,
@@ -248,7 +250,7 @@ struct Call {
 /// The replies in the history, as far as they fit the steps of the trajectory.
 struct Calls {
     /// By the number of their step.
-    fitting: VecDeque<(usize, Call)>,
+    fitting: VecDeque<(usize, Replied)>,
     has_tool_calls: bool,
 }
 
@@ -257,11 +259,11 @@ const MAX_GAP: usize = 32;
 
 impl Calls {
     fn of(body: Vec<Message>, steps: &[TrajStep]) -> Self {
-        let mut calls: Vec<Call> = Vec::new();
+        let mut calls: Vec<Replied> = Vec::new();
         for entry in body {
             if entry.is_agent() {
                 let action = entry.action.unwrap_or_default();
-                calls.push(Call { action, tool_calls: entry.tool_calls, answer: None });
+                calls.push(Replied { action, tool_calls: entry.tool_calls, answer: None });
             } else if let (Some(call), Some(content)) = (calls.last_mut(), entry.content) {
                 match &mut call.answer {
                     Some(answer) => answer.more.push(content),
@@ -274,13 +276,13 @@ impl Calls {
         }
         let has_tool_calls = calls.iter().any(|c| c.tool_calls.is_some());
         let pairs = pairs(steps, &calls);
-        let mut calls: Vec<Option<Call>> = calls.into_iter().map(Some).collect();
+        let mut calls: Vec<Option<Replied>> = calls.into_iter().map(Some).collect();
         let fitting =
             pairs.into_iter().filter_map(|(step, call)| Some((step, calls[call].take()?))).collect();
         Calls { fitting, has_tool_calls }
     }
 
-    fn of_step(&mut self, step: usize, draft: &mut Draft) -> Option<Call> {
+    fn of_step(&mut self, step: usize, draft: &mut Draft) -> Option<Replied> {
         let found = self.fitting.iter().position(|(s, _)| *s >= step).unwrap_or(self.fitting.len());
         self.fitting.drain(..found);
         if self.fitting.front().is_some_and(|(s, _)| *s == step) {
@@ -295,7 +297,7 @@ impl Calls {
 
 /// Steps and replies of the same command, in order. Where one does not fit, the nearest that do go on: so it costs
 /// only itself.
-fn pairs(steps: &[TrajStep], calls: &[Call]) -> Vec<(usize, usize)> {
+fn pairs(steps: &[TrajStep], calls: &[Replied]) -> Vec<(usize, usize)> {
     let fits = |s: usize, c: usize| {
         let (Some(step), Some(call)) = (steps.get(s), calls.get(c)) else {
             return false;
@@ -318,10 +320,17 @@ fn pairs(steps: &[TrajStep], calls: &[Call]) -> Vec<(usize, usize)> {
 
 /// Pushes the action of a step, by its tool call where that is logged; returns the logged id.
 fn push_action(action: String, tool_calls: Option<ToolCalls>, draft: &mut Draft) -> Option<String> {
-    let mut calls: Vec<ToolCall> = tool_calls.map(|c| c.0).unwrap_or_default();
+    let mut calls: Vec<Call> = Vec::new();
+    for call in tool_calls.map(|c| c.0).unwrap_or_default().into_iter().map(Call::of) {
+        if calls.iter().any(|known| known.is(&call)) {
+            draft.losses.add("repeated call merged");
+        } else {
+            calls.push(call);
+        }
+    }
     if calls.len() == 1 {
-        let (id, name, arguments) = calls.remove(0).into_parts();
-        draft.action(name, arguments, id.clone());
+        let Call { id, tool, arguments } = calls.remove(0);
+        draft.action(tool, arguments, id.clone());
         return id;
     }
     draft.losses.add_n("tool call told by its command only", calls.len() as u64);
@@ -531,5 +540,22 @@ mod tests {
         let (t, _) = run("demo.traj", json);
         assert_eq!(outline(&t)[2..], ["1 thought t", "1 action find_file\na", "1 observation found"]);
         assert_eq!(t.steps[4].tool.as_deref(), Some("find_file"));
+    }
+
+    #[test]
+    fn a_call_logged_twice_is_one_and_demonstrations_are_told_by_text_too() {
+        let json = r#"{"environment":"swe","trajectory":[{"action":"ls","observation":"o","thought":"t","response":"t"}],
+            "history":[{"role":"system","content":"S"},{"role":"user","content":"demo","is_demo":"True"},
+              {"role":"user","content":"T","is_demo":"False"},
+              {"role":"assistant","content":"t","action":"ls","tool_calls":[
+                {"id":"c","type":"function","function":{"name":"bash","arguments":"{\"command\": \"ls\"}"}},
+                {"id":"c","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}}]},
+              {"role":"tool","content":"o","tool_call_ids":["c"]}],"info":{}}"#;
+        let (t, losses) = run("x/a__b-1.traj", json);
+        assert_eq!(
+            outline(&t)[1..],
+            ["0 demonstration demo", "0 message T", "1 thought t", "1 action bash\nls", "1 observation o"]
+        );
+        assert_eq!(losses.0.into_iter().collect::<Vec<_>>(), [("repeated call merged".to_owned(), 1)]);
     }
 }

@@ -9,13 +9,14 @@ use std::collections::HashMap;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::reading::content::ToolCalls;
+use super::reading::chat::{self, Messages};
+use super::reading::content::{Arguments, Function, ToolCalls};
 use super::reading::names::Name;
 use super::reading::scalar::Scalar;
 use super::reading::usage::LoggedUsage;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Runs, Sink};
-use crate::trajectory::{Kind, Trajectory};
+use crate::trajectory::Trajectory;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "tau2-bench",
@@ -67,13 +68,23 @@ record! {
         role: String = "role",
         content: Content = "content",
         tool_calls: ToolCalls = "tool_calls",
-        reasoning: Content = "reasoning",
+        reasoning: Content = "reasoning" | "reasoning_content",
         id: String = "id",
         requestor: String = "requestor",
         error: Scalar = "error",
         timestamp: Scalar = "timestamp",
         tool_messages: List<Message> = "tool_messages",
         usage: LoggedUsage = "usage",
+        kind: String = "type",
+        call_id: String = "call_id",
+        tool_call_id: String = "tool_call_id",
+        name: String = "name",
+        arguments: Arguments = "arguments",
+        output: Content = "output",
+        function_call: Function = "function_call",
+        refusal: String = "refusal",
+        errors: List<IgnoredAny> = "errors",
+        .. rest
     }
 }
 
@@ -114,9 +125,11 @@ fn finish(simulation: Simulation, info: &Info, tickets: &HashMap<String, String>
         draft.user(ticket.clone());
     }
     let n_head = draft.n_steps();
+    let mut reader = Messages::default();
     for (i, message) in messages.into_iter().enumerate() {
-        read_message(message, i, &mut draft);
+        read_message(message, i, &mut reader, &mut draft);
     }
+    reader.end(&mut draft);
     if draft.n_steps() == n_head {
         // The policy alone is no run.
         draft.clear();
@@ -138,60 +151,56 @@ fn finish(simulation: Simulation, info: &Info, tickets: &HashMap<String, String>
     draft.finish(about, sink);
 }
 
-fn read_message(message: Message, i: usize, draft: &mut Draft) {
+/// Reads a message as one of a chat, but for what the agent did not see.
+fn read_message(message: Message, i: usize, reader: &mut Messages, draft: &mut Draft) {
     if let Some(List(several)) = message.tool_messages {
         for message in several {
-            read_message(message, i, draft);
+            read_message(message, i, reader, draft);
         }
         return;
     }
-    let time = message.timestamp.unwrap_or_default().time(&mut draft.losses);
-    draft.at(i, time);
-    let by_user = message.requestor.as_deref() == Some("user");
-    match message.role.as_deref().unwrap_or("") {
-        "tool" if by_user => draft.losses.add("tool result of the user, unseen by the agent, left out"),
-        "tool" => {
-            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-            let failed = message.error.and_then(|e| e.truth("error", &mut draft.losses));
-            draft.result(message.id.as_deref(), None, text, failed);
-        }
-        "assistant" => {
-            draft.begin_call();
-            draft.usage(message.usage.and_then(|u| u.usage()));
-            if let Some(reasoning) = message.reasoning {
-                let text = reasoning.into_text(&mut draft.losses);
-                draft.agent(Kind::Thought, text);
-            }
-            let calls = message.tool_calls.map(|c| c.0).unwrap_or_default();
-            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-            draft.agent(if calls.is_empty() { Kind::Message } else { Kind::Thought }, text);
-            for call in calls {
-                let (id, name, arguments) = call.into_parts();
-                draft.action(name, arguments, id);
-            }
-        }
-        "user" => {
-            let n_calls = message.tool_calls.map_or(0, |c| c.0.len());
-            draft.losses.add_n("tool call of the user, unseen by the agent, left out", n_calls as u64);
-            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-            if n_calls == 0 || !text.is_empty() {
-                draft.user(text);
-            }
-        }
-        "system" => {
-            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-            draft.system(text);
-        }
-        role => {
-            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-            if text.is_empty() {
-                draft.losses.add("message of unknown role left out");
-            } else {
-                draft.losses.add("message of unknown role kept as text");
-                draft.observation(format!("[{role}] {text}"), None);
-            }
+    let (is_tool, is_user) =
+        (message.role.as_deref() == Some("tool"), message.role.as_deref() == Some("user"));
+    if is_tool && message.requestor.as_deref() == Some("user") {
+        return draft.losses.add("tool result of the user, unseen by the agent, left out");
+    }
+    if message.errors.is_some_and(|errors| !errors.0.is_empty()) {
+        draft.losses.add("what the harness noted as wrong with a message left out");
+    }
+    let mut said = chat::Message {
+        role: message.role,
+        kind: message.kind,
+        content: message.content,
+        tool_calls: message.tool_calls,
+        function_call: message.function_call,
+        reasoning: message.reasoning,
+        refusal: message.refusal,
+        tool_call_id: message.tool_call_id,
+        call_id: message.call_id,
+        name: message.name,
+        arguments: message.arguments,
+        output: message.output,
+        timestamp: message.timestamp,
+        usage: message.usage,
+        rest: message.rest,
+        ..chat::Message::default()
+    };
+    match message.id {
+        // The id of a result is that of its call.
+        Some(id) if is_tool => said.tool_call_id = said.tool_call_id.or(Some(id)),
+        id => said.id = id.map(Name),
+    }
+    if is_tool {
+        said.is_error = message.error;
+    }
+    if is_user {
+        let n_calls = said.tool_calls.take().map_or(0, |c| c.0.len());
+        draft.losses.add_n("tool call of the user, unseen by the agent, left out", n_calls as u64);
+        if n_calls > 0 && said.content.as_ref().is_none_or(Content::is_empty) {
+            return reader.end(draft);
         }
     }
+    reader.read(i, said, draft);
 }
 
 #[cfg(test)]
@@ -244,5 +253,43 @@ mod tests {
         assert_eq!((t.reward, t.resolved), (Some(0.0), Some(false)));
         assert_eq!(t.repository.as_deref(), Some("tau2-bench/telecom"));
         assert_eq!(sink.losses.0.values().sum::<u64>(), 2);
+    }
+
+    #[test]
+    fn words_and_calls_in_other_fields_and_styles() {
+        let shared = open(br#"{"info":{"environment_info":{"policy":"P"}}}"#).unwrap();
+        let json = r#"{"task_id":"0","messages":[
+            {"role":"user","content":"help"},
+            {"role":"assistant","content":[{"type":"text","text":"bl"},{"type":"tool_use","id":"c1","name":"f","input":{"a":1}}],
+             "tool_calls":[{"id":"c1","name":"f","arguments":{"a":1}},{"id":"c1","name":"f","arguments":{"a":1}}],
+             "errors":["wrong form"],"raw_data":{"message":"bl and more"}},
+            {"role":"tool","id":"c1","content":"r"},{"role":"assistant","content":null,"audio_script":"spoken"},
+            {"role":"user","content":"and?"},{"type":"function_call","call_id":"c9","name":"f","arguments":"{\"z\":34}"},
+            {"role":"tool","id":"c9","content":"r9"},{"role":"assistant","content":"d","reasoning_content":"rc"}]}"#;
+        let source = Source::test("x.json", "tau2-bench");
+        let mut sink = Sink::new(&source);
+        shared.run(json.as_bytes(), &mut sink).unwrap();
+        let losses = &sink.losses;
+        let steps: Vec<String> = sink.trajectories[0]
+            .steps
+            .iter()
+            .map(|s| format!("{} {} {}", s.turn, s.kind.name(), s.text))
+            .collect();
+        assert_eq!(
+            steps[2..],
+            [
+                "1 thought bl",
+                "1 action f\n1",
+                "1 observation r",
+                "2 message [message] audio_script: spoken",
+                "3 message and?",
+                "3 action f\n34",
+                "3 observation r9",
+                "4 thought rc",
+                "4 message d"
+            ]
+        );
+        assert_eq!(losses.0["what the harness noted as wrong with a message left out"], 1);
+        assert_eq!(losses.0["field without a rule kept as text: audio_script"], 1);
     }
 }

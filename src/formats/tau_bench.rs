@@ -31,7 +31,7 @@ fn finish(run: Run, sink: &mut Sink<'_>) {
     let messages = run.traj.unwrap_or_default().0;
     let domain = domain(&messages);
     let mut draft = Draft::new();
-    chat::read_all(messages, &mut draft);
+    chat::read_all(messages, Vec::new(), &mut draft);
     let reward = run.reward.and_then(|l| l.number("reward", &mut draft.losses));
     let task = run.task_id.map_or_else(|| "unknown".to_owned(), |n| n.0);
     let about = Trajectory {

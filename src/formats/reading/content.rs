@@ -27,7 +27,7 @@ record! {
     struct Block in "block" {
         kind: String = "type",
         text: String = "text" | "input_text" | "output_text",
-        thinking: String = "thinking",
+        thinking: String = "thinking" | "think",
         refusal: String = "refusal",
         id: String = "id",
         name: String = "name",
@@ -49,7 +49,7 @@ record! {
         id: String = "id",
         function: Function = "function",
         name: String = "name",
-        arguments: Arguments = "arguments" | "args",
+        arguments: Arguments = "arguments" | "args" | "input" | "parameters",
         requestor: String = "requestor",
     }
 
@@ -331,6 +331,11 @@ impl Block {
         self.kind.as_deref().is_some_and(|k| k == "tool_use" || k.ends_with("_tool_use"))
     }
 
+    /// Whether it is reasoning.
+    pub(crate) fn is_thought(&self) -> bool {
+        matches!(self.kind.as_deref(), Some("thinking" | "reasoning" | "think" | "redacted_thinking"))
+    }
+
     /// Whether it is the result of a tool (`tool_result`, `web_search_tool_result`, ...).
     pub(crate) fn is_result(&self) -> bool {
         self.kind.as_deref().is_some_and(|k| k == "tool_result" || k.ends_with("_tool_result"))
@@ -418,6 +423,35 @@ impl Content {
             Content::Null => true,
             Content::Text(text) => text.is_empty(),
             Content::Blocks(blocks) => blocks.is_empty(),
+        }
+    }
+
+    /// Puts text behind it.
+    pub(crate) fn append(&mut self, text: String) {
+        match self {
+            Content::Text(before) if !before.is_empty() => before.extend(["\n", &text]),
+            Content::Blocks(blocks) => {
+                blocks.push(Block { kind: Some("text".to_owned()), text: Some(text), ..Block::default() });
+            }
+            _ => *self = Content::Text(text),
+        }
+    }
+
+    /// Appends what it says, as far as repeats of it are told by that.
+    pub(crate) fn say(&self, out: &mut String) {
+        match self {
+            Content::Null => {}
+            Content::Text(text) => out.extend([text, "\n"]),
+            Content::Blocks(blocks) => {
+                for block in blocks {
+                    for text in [&block.text, &block.thinking, &block.refusal].into_iter().flatten() {
+                        out.extend([text, "\n"]);
+                    }
+                    if let Some(content) = &block.content {
+                        content.say(out);
+                    }
+                }
+            }
         }
     }
 

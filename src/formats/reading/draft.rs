@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::reply::{Call, is_same_json};
 use crate::formats::Sink;
 use crate::trajectory::{Builder, Kind, LoggedEdit, Role, Step, Trajectory, Usage, action_text, step};
 
@@ -254,6 +255,37 @@ impl Draft {
         }
     }
 
+    /// Whether the newest turn holds this call, with nothing but results since.
+    pub(crate) fn newest_turn_has(&self, call: &Call) -> bool {
+        let (Some(id), turn) = (call.id.as_deref(), self.builder.turn()) else {
+            return false;
+        };
+        let is_call = |s: &&Step| {
+            let has_id = s.call_id.as_deref().is_some_and(|known| is_id_of(known, id));
+            has_id && s.kind == Kind::Action && s.tool.as_deref() == Some(&call.tool)
+        };
+        let arguments = |s: &Step| s.arguments.as_deref().is_some_and(|a| is_same_json(a, &call.arguments));
+        self.newest_turn(turn).any(|s| is_call(&s) && arguments(s))
+    }
+
+    /// Whether all lines of a text were said in the newest turn.
+    pub(crate) fn newest_turn_says(&self, text: &str) -> bool {
+        let said: Vec<&Step> = self.newest_turn(self.builder.turn()).filter(|s| s.is_agent()).collect();
+        text.lines().all(|line| said.iter().any(|s| s.text.contains(line)))
+    }
+
+    fn newest_turn(&self, turn: u32) -> impl Iterator<Item = &Step> {
+        let is_part = move |s: &&Step| s.turn == turn && (s.is_agent() || s.kind == Kind::Observation);
+        self.builder.steps().iter().rev().take_while(is_part)
+    }
+
+    /// Whether the newest result of this id is this one, or another state of it.
+    pub(crate) fn is_result_of(&self, id: &str, text: &str) -> bool {
+        let known = self.answered.get(id).and_then(|at| self.builder.steps().get(*at));
+        let new = text.trim();
+        known.map(|s| s.text.trim()).is_some_and(|old| old.starts_with(new) || new.starts_with(old))
+    }
+
     /// Whether this is a result that is there already, or another state of it: the longer one stays, if no reply
     /// saw the shorter one.
     fn is_repeated(&mut self, id: &str, text: &str) -> bool {
@@ -292,12 +324,9 @@ impl Draft {
 
     /// From the next decision on the agent was sent `text` instead of the result of this call; says whether there is one.
     pub(crate) fn edit_result(&mut self, logged_id: &str, text: &str) -> bool {
-        let is_of = |call: &str| {
-            call.strip_prefix(logged_id).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
-        };
         let from = self.builder.next_turn();
         let mut results = self.builder.steps_mut().iter_mut().rev().filter(|s| s.kind == Kind::Observation);
-        let found = results.find(|s| s.call_id.as_deref().is_some_and(is_of));
+        let found = results.find(|s| s.call_id.as_deref().is_some_and(|call| is_id_of(call, logged_id)));
         found.is_some_and(|step| edit(step, from, text))
     }
 
@@ -377,6 +406,11 @@ impl Draft {
         self.used.insert(id.clone());
         id
     }
+}
+
+/// Whether a call's id is this logged one, maybe made unique.
+fn is_id_of(id: &str, logged: &str) -> bool {
+    id.strip_prefix(logged).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
 }
 
 /// Notes an edit of a step. The first one stands: an edited text is not edited again.

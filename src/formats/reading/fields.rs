@@ -208,21 +208,25 @@ const WORDLESS: [&str; 7] =
     ["id", "type", "status", "signature", "cache_control", "index", "encrypted_content"];
 
 impl Rest {
+    /// Adds a field that has a rule elsewhere, but none where it stands.
+    pub(crate) fn add(&mut self, key: &str, text: String) {
+        if let Ok(raw) = serde_json::value::to_raw_value(&text) {
+            self.0.push((key.to_owned(), raw));
+        }
+    }
+
+    /// The fields as one object again.
+    pub(crate) fn into_raw(self) -> Box<RawValue> {
+        let fields: Vec<String> =
+            self.0.iter().map(|(key, raw)| format!("{}:{}", Value::from(key.as_str()), raw.get())).collect();
+        RawValue::from_string(format!("{{{}}}", fields.join(",")))
+            .unwrap_or_else(|_| RawValue::NULL.to_owned())
+    }
+
     /// Everything that may be words, as lines `key: value`; data is told by its size.
     pub(crate) fn words(&self) -> String {
-        self.words_where(|_| true)
-    }
-
-    /// The same of values that hold more than one word: names, times and numbers are not said by anyone.
-    pub(crate) fn sentences(&self) -> String {
-        self.words_where(|raw| raw.starts_with(['{', '[']) || raw.starts_with('"') && raw.contains(' '))
-    }
-
-    fn words_where(&self, is_meant: impl Fn(&str) -> bool) -> String {
         let mut out = String::new();
-        let fields =
-            self.0.iter().filter(|(key, raw)| !WORDLESS.contains(&key.as_str()) && is_meant(raw.get()));
-        for (key, raw) in fields {
+        for (key, raw) in self.0.iter().filter(|(key, _)| !WORDLESS.contains(&key.as_str())) {
             let value = words_of(raw.get());
             if !matches!(value.as_str(), "" | "null" | "[]" | "{}") {
                 out += &format!("{}{key}: {value}", if out.is_empty() { "" } else { "\n" });

@@ -17,7 +17,17 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    fn has_id(&self) -> bool {
+    pub(crate) fn of(call: super::ToolCall) -> Self {
+        let (id, tool, arguments) = call.into_parts();
+        Call { id, tool, arguments }
+    }
+
+    /// Whether both are one call, logged twice.
+    pub(crate) fn is(&self, other: &Call) -> bool {
+        self.has_id_of(other) && self.says_the_same(other)
+    }
+
+    pub(crate) fn has_id(&self) -> bool {
         self.id.as_deref().is_some_and(|id| !id.is_empty())
     }
 
@@ -30,7 +40,7 @@ impl Call {
     }
 }
 
-fn is_same_json(a: &str, b: &str) -> bool {
+pub(crate) fn is_same_json(a: &str, b: &str) -> bool {
     a == b
         || match (serde_json::from_str::<Value>(a), serde_json::from_str::<Value>(b)) {
             (Ok(a), Ok(b)) => a == b,
@@ -43,8 +53,12 @@ pub(crate) struct Reply {
     thoughts: Vec<(Place, String)>,
     texts: Vec<(Place, String)>,
     calls: Vec<(Place, Call)>,
+    /// Behind the calls.
+    commands: Vec<String>,
     /// The other id of a call that was given in two styles, by its place in `calls`.
     other_ids: Vec<(usize, String)>,
+    /// What comes now repeats what there is, or is a later state of it.
+    pub(crate) is_again: bool,
 }
 
 impl Reply {
@@ -52,15 +66,32 @@ impl Reply {
     pub(crate) fn begin(usage: Option<Usage>, draft: &mut Draft) -> Self {
         draft.begin_call();
         draft.usage(usage);
-        Reply { thoughts: Vec::new(), texts: Vec::new(), calls: Vec::new(), other_ids: Vec::new() }
+        Reply {
+            thoughts: Vec::new(),
+            texts: Vec::new(),
+            calls: Vec::new(),
+            commands: Vec::new(),
+            other_ids: Vec::new(),
+            is_again: false,
+        }
     }
 
     pub(crate) fn thought(&mut self, text: String, draft: &Draft) {
-        self.thoughts.push((draft.place(), text));
+        add(&mut self.thoughts, text, self.is_again, draft);
     }
 
     pub(crate) fn text(&mut self, text: String, draft: &Draft) {
-        self.texts.push((draft.place(), text));
+        add(&mut self.texts, text, self.is_again, draft);
+    }
+
+    /// A command of the shell that stood in the text.
+    pub(crate) fn command(&mut self, command: String) {
+        self.commands.push(command);
+    }
+
+    /// Whether it holds this call.
+    pub(crate) fn has(&self, call: &Call) -> bool {
+        self.calls.iter().any(|(_, known)| known.is(call))
     }
 
     /// A call; `others` are the calls of the same message in another style, of which the same one is taken out.
@@ -81,8 +112,15 @@ impl Reply {
                 _ => {}
             }
         }
-        if self.calls.iter().any(|(_, known)| known.has_id_of(&call) && known.says_the_same(&call)) {
+        let is_again = self.is_again;
+        let is_known = |known: &Call| {
+            let is_state = known.has_id_of(&call) && call.arguments.starts_with(&known.arguments);
+            (known.has_id_of(&call) || is_again && !call.has_id()) && known.says_the_same(&call)
+                || is_again && is_state
+        };
+        if let Some((_, known)) = self.calls.iter_mut().find(|(_, known)| is_known(known)) {
             draft.losses.add("repeated call merged");
+            known.arguments = call.arguments;
             return;
         }
         self.calls.push((draft.place(), call));
@@ -120,7 +158,8 @@ impl Reply {
             draft.at(message, time);
             draft.agent(Kind::Thought, thought);
         }
-        let kind = if self.calls.is_empty() { Kind::Message } else { Kind::Thought };
+        let kind =
+            if self.calls.is_empty() && self.commands.is_empty() { Kind::Message } else { Kind::Thought };
         for ((message, time), text) in self.texts.drain(..) {
             draft.at(message, time);
             draft.agent(kind, text);
@@ -131,6 +170,23 @@ impl Reply {
             draft.also_known_as(self.other_ids.iter().find(|(at, _)| *at == i).map(|(_, id)| id.clone()));
         }
         self.other_ids.clear();
+        for command in self.commands.drain(..) {
+            draft.action_as("bash".to_owned(), command, None, None);
+        }
         draft.at(place.0, place.1);
     }
+}
+
+/// Adds a text; one that is there already, or an earlier state of it, is not added again.
+fn add(texts: &mut Vec<(Place, String)>, text: String, is_again: bool, draft: &Draft) {
+    if is_again {
+        if texts.iter().any(|(_, known)| known.starts_with(&text)) {
+            return;
+        }
+        if let Some((_, known)) = texts.iter_mut().find(|(_, known)| text.starts_with(known.as_str())) {
+            *known = text;
+            return;
+        }
+    }
+    texts.push((draft.place(), text));
 }

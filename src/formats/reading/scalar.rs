@@ -29,7 +29,7 @@ impl Scalar {
         if number.is_finite() { Scalar::Number(number) } else { Scalar::Odd }
     }
 
-    fn of_text(text: &str) -> Self {
+    pub(crate) fn of_text(text: &str) -> Self {
         let text = text.trim();
         let is = |word: &str| text.eq_ignore_ascii_case(word);
         if text.is_empty() || is("null") || is("none") {
