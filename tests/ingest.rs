@@ -180,8 +180,10 @@ fn results_without_calls_and_repeated_ids() {
     let dir = Dir::new();
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
     let result = r#"{"role":"tool","tool_call_id":"c","content":"r"}"#;
+    // The same call with the same result would be one that is logged twice.
+    let other = result.replace(r#""r""#, r#""s""#);
     let line = format!(
-        r#"{{"messages":[{{"role":"user","content":"q"}},{result},{call},{result},{call},{result}]}}"#
+        r#"{{"messages":[{{"role":"user","content":"q"}},{result},{call},{result},{call},{other}]}}"#
     );
     let done = dir.file("x.jsonl", line).ingest();
     let ids: Vec<Option<&str>> = done.steps.iter().map(|s| s.call_id.as_deref()).collect();

@@ -414,6 +414,10 @@ mod tests {
         let grown = [state("Hel"), state("Hello"), state("Hello")];
         assert_eq!(run(&grown), ("1 message Hello".to_owned(), 2));
         assert_eq!(run(&[state("a"), call("c"), state("b")]).1, 0);
+        // Its calls one by one, each with the id of the message and behind the result of the one before.
+        let with_id = |id: &str| call(id).replacen('{', r#"{"id":"m1","#, 1);
+        let parts = [with_id("c"), result("c", "r"), with_id("d"), result("d", "s")];
+        assert_eq!(run(&parts), (format!("{one}; 1 action f; 1 observation s"), 1));
     }
 
     #[test]
@@ -427,6 +431,24 @@ mod tests {
             outline(&t[0])[1..],
             ["1 action f", "1 observation running", "2 message wait", "2 observation running, done"]
         );
+    }
+
+    #[test]
+    fn words_of_items_in_other_fields_are_kept() {
+        let json = r#"[{"role":"user","content":"T"},{"type":"reasoning","summary":[],"note":"an aside"},
+            {"type":"function_call","call_id":"c","name":"f","arguments":"{}","thought":"why"},
+            {"type":"function_call_output","call_id":"c","output":"r","stderr":"e"}]"#;
+        let (t, losses) = runs(json);
+        assert_eq!(
+            outline(&t[0])[1..],
+            [
+                "1 thought why",
+                "1 thought [message] note: an aside",
+                "1 action f",
+                "1 observation r\n[message] stderr: e"
+            ]
+        );
+        assert_eq!(losses.0.len(), 3);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Message {
     }
 
     /// What it says in the fields that its speaker speaks in.
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let mut out = String::new();
         for content in [&self.content, &self.reasoning].into_iter().flatten() {
             content.say(&mut out);
@@ -98,7 +98,7 @@ impl Message {
                 rest.add(key, text);
             }
         }
-        others::read(rest, || self.said(), losses)
+        others::read(&rest, || self.said(), losses)
     }
 
     /// Takes the text out of the content; thoughts among it stay.
@@ -211,7 +211,7 @@ pub(crate) struct Messages {
     goes_on: bool,
     /// All that follows is one reply, the output of a response.
     is_output: bool,
-    /// The id of the message that the reply began with.
+    /// The id of the message that the newest reply began with.
     id: Option<String>,
     /// A message that repeats a reply which was answered since, with its place: it is a reply of its own only if
     /// another answer follows.
@@ -238,6 +238,9 @@ impl Messages {
             None if message.has_calls() => return self.read_agent(message, draft),
             _ => self.end(draft),
         }
+        if message.answers().is_empty() && !matches!(who, Some(Speaker::Tool)) {
+            self.id = None;
+        }
         message.add_others(&mut draft.losses);
         match who {
             Some(Speaker::System) => {
@@ -259,7 +262,6 @@ impl Messages {
             draft.losses.add("reply that is logged again merged");
         }
         self.goes_on = false;
-        self.id = None;
     }
 
     /// All that follows is one reply.
@@ -296,13 +298,14 @@ impl Messages {
 
     fn read_item(&mut self, mut message: Message, draft: &mut Draft) {
         let (role, usage) = (message.role.take(), message.usage.take());
+        let others = items::others(&message, &mut draft.losses);
         match items::read(message, &mut draft.losses) {
             Item::Output { id, text } if self.is_output => {
-                self.reply(usage, draft).result(id.as_deref(), text, None, draft);
+                self.reply(usage, draft).result(id.as_deref(), others.behind(text), None, draft);
             }
             Item::Output { id, text } => {
                 self.end(draft);
-                draft.result(id.as_deref(), None, text, None);
+                draft.result(id.as_deref(), None, others.behind(text), None);
             }
             Item::Other(text) if self.is_output => {
                 self.reply(usage, draft).text(text.unwrap_or_default(), draft);
@@ -322,11 +325,13 @@ impl Messages {
             Item::Reasoning(thought) => {
                 let reply = self.reply(usage, draft);
                 reply.thought(thought.unwrap_or_default(), draft);
+                others.said_in(reply, draft);
                 self.goes_on = true;
             }
             Item::Call { call, output } => {
                 let reply = self.reply(usage, draft);
                 let id = call.id.clone();
+                others.said_in(reply, draft);
                 reply.call(call, &mut Vec::new(), draft);
                 if let Some(text) = output {
                     reply.result(id.as_deref(), text, None, draft);
@@ -338,9 +343,9 @@ impl Messages {
 
     fn read_agent(&mut self, message: Message, draft: &mut Draft) {
         let calls = message.calls_with_id();
+        let has_id =
+            message.id.as_ref().is_some_and(|id| !id.0.is_empty() && Some(&id.0) == self.id.as_ref());
         if let Some(reply) = &self.reply {
-            let has_id =
-                message.id.as_ref().is_some_and(|id| !id.0.is_empty() && Some(&id.0) == self.id.as_ref());
             let is_again = has_id || calls.iter().any(|call| reply.has(call));
             return self.push_agent(message, is_again, draft);
         }
@@ -350,7 +355,10 @@ impl Messages {
             self.doubtful = Some((i, time, message));
             return;
         }
-        self.push_agent(message, false, draft);
+        if has_id {
+            self.reply = Some(Reply::resume());
+        }
+        self.push_agent(message, has_id, draft);
     }
 
     /// The reply goes on with a message, repeats itself in it, or ends before it.
@@ -360,7 +368,8 @@ impl Messages {
             self.end(draft);
         }
         self.goes_on = is_typed;
-        self.id = self.id.take().or(message.id.take().map(|id| id.0));
+        let id = message.id.take().map(|id| id.0);
+        self.id = if self.reply.is_some() { self.id.take().or(id) } else { id };
         let reply = self.reply(message.usage.take(), draft);
         reply.is_again = is_again;
         if is_again {

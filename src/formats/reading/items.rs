@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::chat::Message;
 use super::content::UNKNOWN_TOOL;
 use super::draft::Losses;
+use super::others::{self, Others};
 use super::reply::Call;
 use super::{Content, fields};
 
@@ -37,6 +38,26 @@ pub(crate) fn is_item(message: &Message) -> bool {
         || kind.ends_with("_call_output")
         || kind == "reasoning"
         || message.role.is_none() && kind != "message" && !super::chat::is_role(kind)
+}
+
+/// What an item with a rule says in fields without one. The other items are read with all their fields.
+pub(crate) fn others(message: &Message, losses: &mut Losses) -> Others {
+    let kind = message.kind.as_deref().unwrap_or("");
+    let has_arguments = message.arguments.is_some() || message.input.is_some();
+    if !(kind == "reasoning" || kind.ends_with("_call_output") || kind.ends_with("_call") && has_arguments) {
+        return Others::default();
+    }
+    let said = || {
+        let mut out = message.said();
+        for content in [&message.output, &message.summary].into_iter().flatten() {
+            content.say(&mut out);
+        }
+        for arguments in [&message.arguments, &message.input].into_iter().flatten() {
+            out.push_str(&arguments.0);
+        }
+        out
+    };
+    others::read(&message.rest, said, losses)
 }
 
 /// Reads an item.

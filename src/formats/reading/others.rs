@@ -6,11 +6,12 @@
 
 use serde_json::Value;
 
-use super::ToolCall;
 use super::content::ToolCalls;
 use super::draft::Losses;
 use super::fields::{self, Rest};
+use super::reply::Reply;
 use super::scalar::Scalar;
+use super::{Draft, ToolCall};
 
 /// Keys under which nobody speaks: names, marks, counts, and the reply once more as the provider sent it.
 const WORDLESS: [&str; 24] = [
@@ -71,16 +72,32 @@ pub(crate) struct Others {
     pub(crate) calls: Vec<ToolCall>,
 }
 
+impl Others {
+    /// All of it as text behind another.
+    pub(crate) fn behind(self, text: String) -> String {
+        let more = self.thoughts.into_iter().chain([self.text]);
+        let parts: Vec<String> = [text].into_iter().chain(more).filter(|t| !t.is_empty()).collect();
+        parts.join("\n")
+    }
+
+    /// Its words, as a part of a reply.
+    pub(crate) fn said_in(self, reply: &mut Reply, draft: &Draft) {
+        self.thoughts.into_iter().for_each(|thought| reply.thought(thought, draft));
+        if !self.text.is_empty() {
+            reply.text(self.text, draft);
+        }
+    }
+}
+
 /// Reads fields without a rule; `said` is what the message says elsewhere.
-pub(crate) fn read(rest: Rest, said: impl FnOnce() -> String, losses: &mut Losses) -> Others {
+pub(crate) fn read(rest: &Rest, said: impl FnOnce() -> String, losses: &mut Losses) -> Others {
     let mut others = Others::default();
-    let fields: Vec<(String, String, Vec<String>)> = rest
+    let fields: Vec<(&str, &str, Vec<String>)> = rest
         .0
-        .into_iter()
+        .iter()
         .filter(|(key, raw)| !WORDLESS.contains(&key.as_str()) && raw.get().starts_with(['"', '{', '[']))
-        .map(|(key, raw)| (sentences(&key, raw.get()), key, raw))
-        .filter(|(sentences, key, _)| !sentences.is_empty() || key == "tool_call")
-        .map(|(sentences, key, raw)| (key, raw.get().to_owned(), sentences))
+        .map(|(key, raw)| (key.as_str(), raw.get(), sentences(key, raw.get())))
+        .filter(|(key, _, sentences)| !sentences.is_empty() || *key == "tool_call")
         .collect();
     if fields.is_empty() {
         return others;
@@ -88,7 +105,7 @@ pub(crate) fn read(rest: Rest, said: impl FnOnce() -> String, losses: &mut Losse
     let said = said();
     for (key, raw, sentences) in fields {
         let name: String = key.chars().take(40).collect();
-        if let Some(calls) = calls(&key, &raw) {
+        if let Some(calls) = calls(key, raw) {
             losses.add("tool call outside of a list");
             others.calls.extend(calls);
         } else if sentences.iter().all(|s| said.contains(s.trim())) {
@@ -99,7 +116,7 @@ pub(crate) fn read(rest: Rest, said: impl FnOnce() -> String, losses: &mut Losse
         } else {
             losses.add(&format!("field without a rule kept as text: {name}"));
             let start = if others.text.is_empty() { "[message] " } else { "\n" };
-            others.text += &format!("{start}{key}: {}", fields::words_of(&raw));
+            others.text += &format!("{start}{key}: {}", fields::words_of(raw));
         }
     }
     others
@@ -158,7 +175,7 @@ mod tests {
     fn others(json: &str, said: &str) -> (Others, Vec<String>) {
         let odd: Odd = serde_json::from_str(json).unwrap();
         let mut losses = Losses::default();
-        let others = read(odd.rest, || said.to_owned(), &mut losses);
+        let others = read(&odd.rest, || said.to_owned(), &mut losses);
         (others, losses.0.into_keys().collect())
     }
 

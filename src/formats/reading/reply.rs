@@ -49,6 +49,7 @@ pub(crate) fn is_same_json(a: &str, b: &str) -> bool {
 }
 
 /// A reply in the making.
+#[derive(Default)]
 pub(crate) struct Reply {
     thoughts: Vec<(Place, String)>,
     texts: Vec<(Place, String)>,
@@ -59,6 +60,8 @@ pub(crate) struct Reply {
     other_ids: Vec<(usize, String)>,
     /// What comes now repeats what there is, or is a later state of it.
     pub(crate) is_again: bool,
+    /// It goes on with the newest turn, behind results.
+    is_resumed: bool,
 }
 
 impl Reply {
@@ -66,22 +69,24 @@ impl Reply {
     pub(crate) fn begin(usage: Option<Usage>, draft: &mut Draft) -> Self {
         draft.begin_call();
         draft.usage(usage);
-        Reply {
-            thoughts: Vec::new(),
-            texts: Vec::new(),
-            calls: Vec::new(),
-            commands: Vec::new(),
-            other_ids: Vec::new(),
-            is_again: false,
-        }
+        Self::default()
+    }
+
+    /// Goes on with a reply that was pushed already; what stands there is not said again.
+    pub(crate) fn resume() -> Self {
+        Reply { is_resumed: true, ..Self::default() }
     }
 
     pub(crate) fn thought(&mut self, text: String, draft: &Draft) {
-        add(&mut self.thoughts, text, self.is_again, draft);
+        if !self.is_resumed || !draft.newest_turn_says(&text) {
+            add(&mut self.thoughts, text, self.is_again, draft);
+        }
     }
 
     pub(crate) fn text(&mut self, text: String, draft: &Draft) {
-        add(&mut self.texts, text, self.is_again, draft);
+        if !self.is_resumed || !draft.newest_turn_says(&text) {
+            add(&mut self.texts, text, self.is_again, draft);
+        }
     }
 
     /// A command of the shell that stood in the text.
@@ -111,6 +116,9 @@ impl Reply {
                 Some(id) if call.id.as_ref() != Some(&id) => self.other_ids.push((self.calls.len(), id)),
                 _ => {}
             }
+        }
+        if self.is_resumed && draft.newest_turn_has(&call) {
+            return draft.losses.add("repeated call merged");
         }
         let is_again = self.is_again;
         let is_known = |known: &Call| {
