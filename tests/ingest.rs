@@ -191,6 +191,24 @@ fn results_without_calls_and_repeated_ids() {
     assert_eq!(done.losses("openai-chat")["tool result without a call"], 1);
 }
 
+/// Where a log gives all calls one id, an agent that asks the same again and is told the same again did so.
+#[test]
+fn ids_that_the_log_uses_for_other_calls_tell_no_repeats() {
+    let dir = Dir::new();
+    let turn = |command: &str| {
+        let call =
+            format!(r#"{{"id":"c","type":"function","function":{{"name":"{command}","arguments":"{{}}"}}}}"#);
+        format!(
+            r#"{{"role":"assistant","content":null,"tool_calls":[{call}]}},{{"role":"tool","tool_call_id":"c","content":"busy"}}"#
+        )
+    };
+    let turns = ["ls", "poll", "poll", "poll"].map(turn).join(",");
+    let done =
+        dir.file("x.jsonl", format!(r#"{{"messages":[{{"role":"user","content":"q"}},{turns}]}}"#)).ingest();
+    let ids: Vec<&str> = done.steps.iter().skip(1).step_by(2).filter_map(|s| s.call_id.as_deref()).collect();
+    assert_eq!(ids, ["c", "c#2", "c#3", "c#4"]);
+}
+
 #[test]
 fn deep_nesting_is_a_reject_and_no_overflow() {
     let dir = Dir::new();

@@ -261,8 +261,10 @@ impl Draft {
             return false;
         };
         let is_call = |s: &&Step| {
-            let has_id = s.call_id.as_deref().is_some_and(|known| is_id_of(known, id));
-            has_id && s.kind == Kind::Action && s.tool.as_deref() == Some(&call.tool)
+            // An id that was made unique is one that the log uses for other calls, too: it tells nothing.
+            s.call_id.as_deref() == Some(id)
+                && s.kind == Kind::Action
+                && s.tool.as_deref() == Some(&call.tool)
         };
         let arguments = |s: &Step| s.arguments.as_deref().is_some_and(|a| is_same_json(a, &call.arguments));
         self.newest_turn(turn).any(|s| is_call(&s) && arguments(s))
