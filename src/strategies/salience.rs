@@ -865,10 +865,8 @@ pub(super) mod tests {
         let script =
             format!("user: Read it.\naction: cat all\nobservation: {}\nagent: I see.", line.repeat(2500));
         let log = Log::script(&script);
-        let start = std::time::Instant::now();
         let params = "keep_last = 0\nextract = \"keep\"\nmax_rated = 20";
         let events = events("salience", params, &log, "n = 1", Some(model(true)));
-        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
         let (_, work) = &events[0];
         // Twenty statements, eight anchors, and at most two tries at the background.
         assert!(work.calls <= 30, "{}", work.calls);
