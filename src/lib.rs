@@ -7,27 +7,20 @@
 
 #![forbid(unsafe_code)]
 
-pub mod annotations;
+pub mod annotate;
 pub mod cli;
 pub mod context;
-pub mod escape;
 pub mod experiment;
-pub mod features;
-pub mod formats;
-pub mod ingest;
-pub mod lock;
-pub mod log;
+pub mod files;
+pub mod logs;
 pub mod models;
-pub mod needs;
-pub mod pairs;
-pub mod reach;
+pub mod replay;
 pub mod report;
-pub mod scorers;
+pub mod scores;
 pub mod settings;
 pub mod store;
 pub mod strategies;
+pub mod text;
 pub mod trajectory;
 pub mod triggers;
-pub mod usage;
-pub mod vouch;
-pub mod watch;
+pub mod turns;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::escape::short;
+use crate::text::escape::short;
 
 /// A file's path and text, for the positions in errors.
 pub struct Source<'a> {

@@ -23,11 +23,11 @@ fn catalogue() -> String {
         writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, params(e.params)).unwrap();
     }
     text.push_str("\n## Scores\n\n| name | what it says | formula |\n| --- | --- | --- |\n");
-    for e in trajpress::scorers::ALL.iter().copied().flatten() {
+    for e in trajpress::scores::ALL.iter().copied().flatten() {
         writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, e.formula).unwrap();
     }
     text.push_str("\n## Formats\n\n| name | logs |\n| --- | --- |\n");
-    for e in trajpress::formats::ALL {
+    for e in trajpress::logs::formats::ALL {
         writeln!(text, "| `{}` | {} |", e.name, e.summary).unwrap();
     }
     text.push_str("\n## Built-in models\n\n| name | what | roles | size | context | licence | sets |\n");

@@ -10,11 +10,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use trajpress::annotate::features;
+use trajpress::context::log::Log;
 use trajpress::experiment::cell::{self, Prepared, Scene};
 use trajpress::experiment::{Catalogue, Plan};
-use trajpress::features::{self, tokens::Tokenizer};
-use trajpress::log::Log;
-use trajpress::scorers::readers::Readers;
+use trajpress::scores::readers::Readers;
+use trajpress::text::tokens::Tokenizer;
 use trajpress::trajectory::{Builder, Kind, LoggedEdit, Role, Trajectory, step};
 use trajpress::{strategies, triggers};
 

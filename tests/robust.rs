@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use trajpress::ingest::{self, Limits, Options};
+use trajpress::logs::{self, Limits, Options};
 use trajpress::store::{self, TrajectoryRow};
 
 /// How often something is tried: few times, or in the long form many.
@@ -347,7 +347,7 @@ fn mutated_logs_lose_only_what_was_touched() {
             threads: 1,
             limits: Limits::default(),
         };
-        ingest::ingest(&options, &mut |_| {}).unwrap();
+        logs::ingest(&options, &mut |_| {}).unwrap();
         longest = longest.max(start.elapsed());
         assert!(start.elapsed() < Duration::from_secs(60), "mutant {i} of {}", log.name);
         let (names, rejects) = names_and_rejects(&place.at("data"));
@@ -518,7 +518,7 @@ fn names_act_nowhere() {
         all.extend(fs::read(place.at(file)).unwrap());
     }
     let text = String::from_utf8(all).unwrap();
-    let acting: Vec<char> = text.chars().filter(|&c| trajpress::escape::acts(c) && c != '\n').collect();
+    let acting: Vec<char> = text.chars().filter(|&c| trajpress::text::escape::acts(c) && c != '\n').collect();
     assert!(acting.is_empty(), "{acting:?}");
 }
 

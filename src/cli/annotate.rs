@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{ExitStatus, Output, count, print};
-use crate::escape;
-use crate::features::{self, Counted};
+use crate::annotate::{self, Counted};
+use crate::text::{escape, tokens};
 
 /// Compute tokens, atoms, actions and partner trajectories of a dataset
 ///
@@ -19,7 +19,7 @@ pub struct Args {
     pub data: PathBuf,
 
     /// Tokenizer: o200k, cl100k, or the path of a tokenizer.json
-    #[arg(long, value_name = "NAME", default_value = features::tokens::DEFAULT)]
+    #[arg(long, value_name = "NAME", default_value = tokens::DEFAULT)]
     pub tokenizer: String,
 
     /// Use N threads; 0 is all cores
@@ -29,7 +29,7 @@ pub struct Args {
 
 /// Runs the subcommand; says on stderr what was done.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let (annotated, fresh) = features::annotate(&args.data, &args.tokenizer, super::threads(args.threads))?;
+    let (annotated, fresh) = annotate::annotate(&args.data, &args.tokenizer, super::threads(args.threads))?;
     if output.json {
         print(&(escape::json(&annotated)?))?;
     }

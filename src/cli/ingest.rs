@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::escape;
-use crate::formats;
-use crate::ingest::{self, Limits, Options, Progress, Report};
+use crate::logs::{self, Limits, Options, Progress, Report, formats};
+use crate::text::escape;
 
 use super::meter::Meter;
 use super::{ExitStatus, Output};
@@ -74,7 +73,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     };
     let start = Instant::now();
     let mut meter = Meter::new(output.quiet);
-    let report = ingest::ingest(&options, &mut |p| meter.show(|| reading(&p), p.bytes_done, p.bytes))?;
+    let report = logs::ingest(&options, &mut |p| meter.show(|| reading(&p), p.bytes_done, p.bytes))?;
     meter.clear();
     if output.json {
         super::print(&escape::json(&report)?)?;
@@ -141,7 +140,7 @@ fn told_by_name(report: &Report, path: &str) -> String {
     let mut unread: Vec<_> =
         [&report.not_read, &report.no_logs, &report.unreadable].into_iter().flatten().collect();
     unread.sort_by_key(|a| (std::cmp::Reverse(a.bytes), a.path.as_str()));
-    let sized = |a: &ingest::Aside| format!("{} ({}, {})", a.path, a.format, size(a.bytes));
+    let sized = |a: &logs::Aside| format!("{} ({}, {})", a.path, a.format, size(a.bytes));
     tell("not read, the largest first", unread.into_iter().map(sized).collect());
     tell("logs without a run", report.without_runs.iter().map(sized).collect());
     let names = report.without_turns.iter().map(|run| run.source.clone()).collect();

@@ -7,18 +7,18 @@ use serde_json::json;
 
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
+use crate::context::log::Log;
+use crate::context::needs::Needs;
 use crate::context::{Block, Content};
-use crate::escape;
 use crate::experiment::cell::recipe;
 use crate::experiment::plan::Readers;
-use crate::experiment::replay::{Event, Observer, Run, replay};
 use crate::experiment::{Dataset, Plan};
-use crate::features::tokens::Tokenizer;
-use crate::log::Log;
-use crate::needs::Needs;
-use crate::reach;
+use crate::files::reach;
+use crate::replay::{Event, Observer, Run, replay};
 use crate::store::{TrajectoryRow, UsageRow};
 use crate::strategies::Strategy;
+use crate::text::escape;
+use crate::text::tokens::Tokenizer;
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
 ///

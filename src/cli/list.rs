@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{ExitStatus, Output, columns, models, print};
-use crate::escape;
+use crate::text::escape;
 
 /// List the strategies, triggers, scorers, formats or models that this version knows
 #[derive(Debug, clap::Args)]
@@ -83,12 +83,12 @@ fn items(args: &Args) -> anyhow::Result<Vec<Item>> {
             crate::triggers::ALL.iter().map(|e| with_params(e.name, e.summary, e.params)).collect()
         }
         Catalogue::Scorers => {
-            let all = crate::scorers::ALL.iter().copied().flatten();
+            let all = crate::scores::ALL.iter().copied().flatten();
             all.map(|e| Item { formula: Some(e.formula), ..plain(e.name, e.summary) }).collect()
         }
         Catalogue::Formats => {
-            let read = crate::formats::ALL.iter().map(|e| format(e.name, e.summary, true));
-            let known = crate::formats::NOT_READ.iter().map(|&(name, s)| format(name, s, false));
+            let read = crate::logs::formats::ALL.iter().map(|e| format(e.name, e.summary, true));
+            let known = crate::logs::formats::NOT_READ.iter().map(|&(name, s)| format(name, s, false));
             read.chain(known).collect()
         }
         Catalogue::Models => {
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn scorers_are_listed_with_their_formulas() {
         let items = items(&Args { what: Catalogue::Scorers, models: None }).unwrap();
-        let known: usize = crate::scorers::ALL.iter().map(|family| family.len()).sum();
+        let known: usize = crate::scores::ALL.iter().map(|family| family.len()).sum();
         assert_eq!((items.len(), items.is_empty()), (known, false));
         assert!(items.iter().all(|i| line(i).len() == 3));
         let first = serde_json::to_value(&items[0]).unwrap();

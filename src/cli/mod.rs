@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
-use crate::escape;
+use crate::text::escape;
 
 pub mod annotate;
 pub mod ingest;
@@ -208,7 +208,7 @@ fn print(text: &str) -> anyhow::Result<()> {
 /// What an experiment may name: the catalogues and the readers.
 fn catalogue() -> crate::experiment::Catalogue<'static> {
     crate::experiment::Catalogue {
-        formats: crate::formats::ALL.iter().map(|e| e.name).collect(),
+        formats: crate::logs::formats::ALL.iter().map(|e| e.name).collect(),
         ..crate::experiment::Catalogue::built_in()
     }
 }

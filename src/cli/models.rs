@@ -8,13 +8,12 @@ use serde::Serialize;
 
 use super::meter::Meter;
 use super::{ExitStatus, Output, columns, print};
-use crate::escape;
-use crate::models::Model as _;
+use crate::files::reach;
 use crate::models::catalogue::{Catalogue, DEFAULT_SET, Named, Role, is_path};
-use crate::models::fetch;
 use crate::models::folder::{Folder, State};
 use crate::models::server::Server;
-use crate::reach;
+use crate::models::{Model as _, fetch};
+use crate::text::escape;
 
 /// Get the local models, and check them
 ///

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::experiment::finish::Success;
-use crate::report::bootstrap::Resampling;
+use crate::report::statistics::bootstrap::Resampling;
 use crate::report::{Names, Options, Population};
 
 /// Make the tables and figures of a run
@@ -92,12 +92,12 @@ fn check_threads(polars: Option<&str>) -> anyhow::Result<()> {
 /// What the catalogues hold, for claims to name.
 fn names() -> Names {
     let owned = |names: &mut dyn Iterator<Item = &'static str>| names.map(str::to_owned).collect();
-    let read = crate::formats::ALL.iter().map(|e| e.name);
+    let read = crate::logs::formats::ALL.iter().map(|e| e.name);
     Names {
         strategies: owned(&mut crate::strategies::ALL.iter().map(|e| e.name)),
         triggers: owned(&mut crate::triggers::ALL.iter().map(|e| e.name)),
-        metrics: owned(&mut crate::scorers::ALL.iter().copied().flatten().map(|e| e.name)),
-        formats: owned(&mut read.chain(crate::formats::NOT_READ.iter().map(|(name, _)| *name))),
+        metrics: owned(&mut crate::scores::ALL.iter().copied().flatten().map(|e| e.name)),
+        formats: owned(&mut read.chain(crate::logs::formats::NOT_READ.iter().map(|(name, _)| *name))),
     }
 }
 

@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
-use crate::escape;
+use crate::annotate;
 use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::demand::demand;
 use crate::experiment::run::{Overview, check_out, overview, select};
 use crate::experiment::{Dataset, Options, Outcome, Plan, run_with};
-use crate::features;
+use crate::files::reach;
 use crate::models::bench::Speed;
 use crate::models::dry::Demand;
-use crate::reach;
 use crate::store::EventRow;
+use crate::text::escape;
 
 /// Replays a thread of a model's, as many as its context generates side by side.
 const REPLAYS: usize = 8;
@@ -220,7 +220,7 @@ fn annotate(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::
             args.experiment.display()
         );
     }
-    let (annotated, fresh) = features::annotate(folder, &plan.tokenizer, threads(args))?;
+    let (annotated, fresh) = annotate::annotate(folder, &plan.tokenizer, threads(args))?;
     if fresh && !output.quiet {
         let trajectories = count(annotated.n_trajectories, "trajectory");
         super::tell(&format!("annotated {trajectories}, {}", count(annotated.n_steps, "step")));
@@ -389,7 +389,7 @@ mod tests {
                 format!("name = \"x\"\n[data]\nformats = [\"{format}\"]\n[[strategies]]\nname = \"full\"");
             Plan::parse("x.toml", &text, &catalogue())
         };
-        for reader in crate::formats::ALL {
+        for reader in crate::logs::formats::ALL {
             plan(reader.name).unwrap();
         }
         let error = plan("swe-agent").unwrap_err().to_string();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::experiment::replay::Run;
-use crate::log::Log;
+use crate::context::log::Log;
+use crate::replay::Run;
 use crate::report::{Band, Tier, TierMap};
 
 /// A piece of the log: first and last byte of a step.
@@ -81,7 +81,7 @@ fn map(log: &Log, label: &str, run: &Run) -> anyhow::Result<TierMap> {
         .as_deref()
         .unwrap_or(&t.id)
         .chars()
-        .map(|c| if crate::escape::acts(c) { ' ' } else { c })
+        .map(|c| if crate::text::escape::acts(c) { ' ' } else { c })
         .collect();
     let agent = t.agent.as_deref().unwrap_or(&t.format);
     let title = format!("{agent}, {task} ({} turns)", t.n_turns());

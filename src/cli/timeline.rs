@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::features::intents::Intent;
-use crate::features::turns::Touch;
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::models::Model;
 use crate::report::{Fired, Group, Key, Look, Row, Span, Timeline};
 use crate::triggers::{self, Firing, Moment};
+use crate::turns::Touch;
+use crate::turns::intents::Intent;
 
 /// The triggers shown, with their defaults.
 const SHOWN: [&str; 6] = ["turns", "subtask", "intent", "boundary", "staleness", "hybrid"];
@@ -53,7 +53,7 @@ fn timeline(log: &Log, model: Option<&dyn Model>) -> anyhow::Result<Timeline> {
 
 /// Text of a log without control characters.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if crate::escape::acts(c) { ' ' } else { c }).collect()
+    text.chars().map(|c| if crate::text::escape::acts(c) { ' ' } else { c }).collect()
 }
 
 fn turn(turn: usize, look: Look) -> Span {

@@ -10,22 +10,22 @@ use anyhow::Context as _;
 
 use super::dataset::Dataset;
 use super::plan::{Plan, Prices, Variant};
-use super::replay::{Decision, Recipe, Run, replay};
-use super::shadow::Caster;
 use super::units::{Unit, UnitRows};
+use crate::context::log::Log;
 use crate::context::{Block, Content};
-use crate::features::tokens::Tokenizer;
-use crate::log::Log;
 use crate::models::{Model, Outage};
-use crate::scorers::chance::{Journal, Partner};
-use crate::scorers::readers::Readers;
-use crate::scorers::retention::{Ledger, Questions, Strata};
-use crate::scorers::truth::{self, Truth};
-use crate::scorers::{CellIds, Rows, discard, honesty, likelihood, money, ratios, retention, sent};
+use crate::replay::shadow::Caster;
+use crate::replay::watch::{Watch, cue_sets};
+use crate::replay::{Decision, Recipe, Run, replay};
+use crate::scores::chance::{Journal, Partner};
+use crate::scores::readers::Readers;
+use crate::scores::retention::{self, Ledger, Questions, Strata};
+use crate::scores::truth::{self, Truth};
+use crate::scores::{CellIds, Rows, discard, honesty, likelihood, money, ratios, sent};
 use crate::store::{CellRow, ContextRow, EventRow, ItemRow, TimelineRow};
-use crate::strategies::Work;
-use crate::watch::{Watch, cue_sets};
-use crate::{strategies, triggers};
+use crate::strategies::{self, Work};
+use crate::text::tokens::Tokenizer;
+use crate::triggers;
 
 /// Bytes of prepared trajectories kept for reuse. Partners stand near in the data and units are done in
 /// the order of the data, so that those of a few hundred trajectories serve nearly always.
@@ -829,7 +829,7 @@ mod tests {
     fn counted() -> Prepared {
         let mut log = Log::script(&script());
         let n = log.turns.len() as u32;
-        log.rates = vec![crate::usage::Rate { turns: 0..n, unseen: 500, factor: 2.0 }];
+        log.rates = vec![crate::trajectory::usage::Rate { turns: 0..n, unseen: 500, factor: 2.0 }];
         for step in &mut log.trajectory.steps {
             step.time = Some(i64::from(step.turn + if step.turn >= 4 { 360 } else { 0 }) * 1_000_000);
         }
@@ -915,7 +915,7 @@ mod tests {
         log.trajectory.steps[3].call_id = Some("a".to_owned());
         assert_eq!(log.call_of(source), Some(2));
         assert_eq!(money::rework(&log, &[(source, 1), (source, 1), (source, 2)]), 2 * hard);
-        let needs = crate::needs::Needs::of(&log, 3);
+        let needs = crate::context::needs::Needs::of(&log, 3);
         assert_eq!(needs.list[0].source, Some(source));
     }
 }

@@ -13,15 +13,14 @@ use serde::Serialize;
 
 use super::plan::Filter;
 use super::publish;
-use crate::features::{ANNOTATED, INGESTED};
-use crate::log::Log;
-use crate::reach;
+use crate::annotate::{ANNOTATED, INGESTED};
+use crate::context::log::Log;
+use crate::files::{reach, vouch};
 use crate::store::{
     FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow, UsageRow,
 };
+use crate::trajectory::usage::Rate;
 use crate::trajectory::{Step, Trajectory};
-use crate::usage::Rate;
-use crate::vouch;
 
 /// A trajectory with its steps and their features.
 #[derive(Clone, Debug)]

@@ -8,14 +8,14 @@ use rayon::prelude::*;
 use super::cell::{Models, recipe};
 use super::dataset::Dataset;
 use super::plan::Plan;
-use super::replay::{Observer, replay};
-use crate::features::tokens::Tokenizer;
+use crate::context::needs::Needs;
 use crate::models::Model;
 use crate::models::dry::{Demand, Dry};
-use crate::needs::Needs;
-use crate::scorers::readers::Readers;
-use crate::scorers::truth::{self, Truth};
-use crate::scorers::{Rows, likelihood};
+use crate::replay::{Observer, replay};
+use crate::scores::readers::Readers;
+use crate::scores::truth::{self, Truth};
+use crate::scores::{Rows, likelihood};
+use crate::text::tokens::Tokenizer;
 
 /// Models that count, by name.
 struct Counters(BTreeMap<String, Arc<Dry>>);

@@ -15,7 +15,7 @@ use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::run::{CellPart, part};
 use super::units::Unit;
-use crate::reach;
+use crate::files::reach;
 use crate::store::{
     CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
     TrajectoryRow, VariantRow,

@@ -8,8 +8,8 @@ use indicatif::HumanBytes;
 use serde_json::Value;
 
 use super::manifest;
-use crate::lock::Lock;
-use crate::reach;
+use crate::files::lock::Lock;
+use crate::files::reach;
 use crate::store::{
     CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TimelineRow, TrajectoryRow, UnitRow, VariantRow,
 };

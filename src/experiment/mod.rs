@@ -12,10 +12,7 @@ mod fresh;
 mod manifest;
 pub mod plan;
 pub mod publish;
-pub mod replay;
 pub mod run;
-pub mod sent;
-pub mod shadow;
 pub mod units;
 
 pub use dataset::{Dataset, Loaded};

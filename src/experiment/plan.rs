@@ -16,9 +16,9 @@ use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::escape::short;
 use crate::models::NO_MODEL;
 use crate::settings::{Source, items, written};
+use crate::text::escape::short;
 
 /// What compresses nothing.
 const FULL: &str = "full";

@@ -31,9 +31,9 @@ use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::units::{self, Unit, UnitRows};
 use super::{finish, fresh, manifest};
-use crate::lock::Lock;
+use crate::files::lock::Lock;
+use crate::files::reach;
 use crate::models::Outage;
-use crate::reach;
 use crate::store::{
     CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
 };

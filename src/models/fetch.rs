@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, bail, ensure};
 use sha2::{Digest as _, Sha256};
 
-use crate::reach;
+use crate::files::reach;
 
 use super::catalogue::{Converter, Entry, Origin, Part};
 use super::folder::{Folder, Resolved, State, hex, resolved};

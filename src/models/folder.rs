@@ -14,7 +14,7 @@ use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::reach;
+use crate::files::reach;
 
 use super::catalogue::{Catalogue, Entry, Role, Running, is_path};
 use super::gguf;

@@ -1,6 +1,6 @@
 //! Claims as data: what somebody said, and how rows could support or contradict it, registered before a run.
 //!
-//! Reads the file of claims and checks it; [`super::verdicts`] holds the claims against the rows of a run.
+//! Reads the file of claims and checks it; [`crate::report::tables::verdicts`] holds the claims against the rows of a run.
 //! A claim says which score of which variants over which logs is meant, and in which region it would
 //! have to lie:
 //!
@@ -27,7 +27,7 @@ const SHIPPED: (&str, &str) = ("datasets/claims.toml", include_str!("../../datas
 const OF_EVENTS: [&str; 4] = ["compression_ratio", "event_kept_tokens", "event_tokens_before", PAID_BACK];
 
 /// Share of the compressions that have paid for the prompt cache they broke, `within=` so many decisions.
-pub(super) const PAID_BACK: &str = "paid_back_share";
+pub(crate) const PAID_BACK: &str = "paid_back_share";
 
 /// Keys of strata that only scores on annotated data, or claims, have.
 const MORE_STRATUM_KEYS: [&str; 6] = ["outcome", "category", "type", "within", "tier", "partners"];
@@ -42,62 +42,62 @@ pub struct Names {
 }
 
 /// A checked file of claims.
-pub(super) struct Claims {
+pub(crate) struct Claims {
     /// Name of the file, without its folder.
-    pub(super) file: String,
+    pub(crate) file: String,
     /// First digits of its hash: claims that were changed after a run have another.
-    pub(super) hash: String,
-    pub(super) claims: Vec<Claim>,
-    pub(super) questions: Vec<Question>,
+    pub(crate) hash: String,
+    pub(crate) claims: Vec<Claim>,
+    pub(crate) questions: Vec<Question>,
     /// What is planned but not built: `strategies`, `triggers` or `metrics`, and a name.
     planned: Vec<(String, String)>,
 }
 
 /// What somebody said.
-pub(super) struct Claim {
-    pub(super) id: String,
+pub(crate) struct Claim {
+    pub(crate) id: String,
     /// In their words, short.
-    pub(super) claim: String,
-    pub(super) source: String,
+    pub(crate) claim: String,
+    pub(crate) source: String,
     /// Their figure, as it was printed.
-    pub(super) figure: String,
+    pub(crate) figure: String,
     /// Claims that are adjusted together.
-    pub(super) family: String,
+    pub(crate) family: String,
     /// How it is measured here, in words.
-    pub(super) how: String,
+    pub(crate) how: String,
     /// Or why logs cannot tell.
-    pub(super) test: Result<Test, String>,
+    pub(crate) test: Result<Test, String>,
 }
 
 /// A question that claims answer together.
-pub(super) struct Question {
-    pub(super) question: String,
-    pub(super) source: String,
+pub(crate) struct Question {
+    pub(crate) question: String,
+    pub(crate) source: String,
     /// What to run for an answer.
-    pub(super) recipe: String,
+    pub(crate) recipe: String,
     /// Ids of claims.
-    pub(super) claims: Vec<String>,
+    pub(crate) claims: Vec<String>,
 }
 
 /// A claim in figures.
-pub(super) struct Test {
-    pub(super) kind: Kind,
-    pub(super) of: Side,
+pub(crate) struct Test {
+    pub(crate) kind: Kind,
+    pub(crate) of: Side,
     /// What it is compared with.
-    pub(super) than: Option<Side>,
+    pub(crate) than: Option<Side>,
     /// Compressions between the two sides of a trend.
-    pub(super) steps: f64,
-    pub(super) region: Region,
+    pub(crate) steps: f64,
+    pub(crate) region: Region,
     /// The figure is no more than a bound of what the claim speaks of.
-    pub(super) bound: Option<Bound>,
+    pub(crate) bound: Option<Bound>,
     /// The claim is that it can happen: one variant supports it, none contradicts it.
-    pub(super) possible: bool,
+    pub(crate) possible: bool,
     /// A score in which both sides may differ by no more than this.
-    pub(super) matched: Option<(Asked, f64)>,
+    pub(crate) matched: Option<(Asked, f64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Value,
     Difference,
     Ratio,
@@ -113,7 +113,7 @@ const KINDS: [(&str, Kind); 4] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bound {
+pub(crate) enum Bound {
     /// What the claim speaks of is at most our figure.
     Upper,
     /// It is at least our figure.
@@ -124,50 +124,50 @@ const BOUNDS: [(&str, Bound); 2] = [("upper", Bound::Upper), ("lower", Bound::Lo
 
 /// Where the figure has to lie.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Region {
+pub(crate) struct Region {
     /// Ends; infinite where open.
-    pub(super) low: f64,
-    pub(super) high: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
     /// As registered, in words.
-    pub(super) words: String,
+    pub(crate) words: String,
 }
 
 /// A score of some variants over some logs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Side {
-    pub(super) asked: Asked,
-    pub(super) strategy: Pick,
-    pub(super) trigger: Pick,
-    pub(super) logs: Logs,
+pub(crate) struct Side {
+    pub(crate) asked: Asked,
+    pub(crate) strategy: Pick,
+    pub(crate) trigger: Pick,
+    pub(crate) logs: Logs,
 }
 
 /// Which strategies, or which triggers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Pick {
+pub(crate) struct Pick {
     /// Any of these; empty is any at all.
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
     params: Vec<(String, toml::Value)>,
 }
 
 /// Which logs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Logs {
+pub(crate) struct Logs {
     /// Empty is all.
-    pub(super) formats: Vec<String>,
-    pub(super) min_turns: Option<u32>,
-    pub(super) max_turns: Option<u32>,
+    pub(crate) formats: Vec<String>,
+    pub(crate) min_turns: Option<u32>,
+    pub(crate) max_turns: Option<u32>,
 }
 
 /// A score by metric, stratum and column of the rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
-    pub(super) metric: String,
-    pub(super) stratum: String,
-    pub(super) field: Field,
+pub(crate) struct Asked {
+    pub(crate) metric: String,
+    pub(crate) stratum: String,
+    pub(crate) field: Field,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Field {
+pub(crate) enum Field {
     #[default]
     Value,
     Floor,
@@ -193,7 +193,7 @@ const FIELDS: [(&str, Field); 7] = [
 
 impl Claims {
     /// The claims of a file, or those shipped. Fails with line and nearest right name.
-    pub(super) fn load(path: Option<&Path>, names: &Names) -> anyhow::Result<Claims> {
+    pub(crate) fn load(path: Option<&Path>, names: &Names) -> anyhow::Result<Claims> {
         let Some(path) = path else {
             return read(&Source { path: SHIPPED.0, text: SHIPPED.1 }, names);
         };
@@ -203,7 +203,7 @@ impl Claims {
     }
 
     /// All that claims want to know of a variant.
-    pub(super) fn asked_of(&self, variant: &VariantRow) -> Vec<Asked> {
+    pub(crate) fn asked_of(&self, variant: &VariantRow) -> Vec<Asked> {
         let params = |json: &str| serde_json::from_str(json).unwrap_or_default();
         let (strategy, trigger) = (params(&variant.strategy_params), params(&variant.trigger_params));
         let mut asked = Vec::new();
@@ -224,13 +224,13 @@ impl Claims {
     }
 
     /// `list` is `strategies`, `triggers` or `metrics`.
-    pub(super) fn is_planned(&self, list: &str, name: &str) -> bool {
+    pub(crate) fn is_planned(&self, list: &str, name: &str) -> bool {
         self.planned.iter().any(|(l, n)| l == list && n == name)
     }
 }
 
 impl Pick {
-    pub(super) fn fits(&self, name: &str, params: &serde_json::Map<String, serde_json::Value>) -> bool {
+    pub(crate) fn fits(&self, name: &str, params: &serde_json::Map<String, serde_json::Value>) -> bool {
         let same = |(key, wanted): &(String, toml::Value)| {
             params.get(key).is_some_and(|found| match wanted {
                 toml::Value::Integer(i) => found.as_f64() == Some(*i as f64),
@@ -244,7 +244,7 @@ impl Pick {
     }
 
     /// `mask(keep_last=10)`, `subtask or intent`.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let params: Vec<String> = self.params.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let names = self.names.join(" or ");
         if params.is_empty() { names } else { format!("{names}({})", params.join(",")) }
@@ -252,14 +252,14 @@ impl Pick {
 }
 
 impl Logs {
-    pub(super) fn holds(&self, format: &str, n_turns: u32) -> bool {
+    pub(crate) fn holds(&self, format: &str, n_turns: u32) -> bool {
         (self.formats.is_empty() || self.formats.iter().any(|f| f == format))
             && self.min_turns.is_none_or(|min| n_turns >= min)
             && self.max_turns.is_none_or(|max| n_turns <= max)
     }
 
     /// `sweagent, 60 to 250 turns`.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let formats =
             if self.formats.is_empty() { "all formats".to_owned() } else { self.formats.join(", ") };
         match (self.min_turns, self.max_turns) {
@@ -273,16 +273,16 @@ impl Logs {
 
 impl Asked {
     /// Its name among the measures of a line.
-    pub(super) fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         format!("{self}")
     }
 
-    pub(super) fn room(&self) -> Asked {
+    pub(crate) fn room(&self) -> Asked {
         Asked { field: Field::Room, ..self.clone() }
     }
 
     /// Numerator and denominator of a trajectory's part.
-    pub(super) fn terms(&self, s: &Score) -> Option<[f64; 2]> {
+    pub(crate) fn terms(&self, s: &Score) -> Option<[f64; 2]> {
         let w = s.weight;
         let of = |x: Option<f64>| x.map(|x| [x * w, w]);
         match self.field {
@@ -297,7 +297,7 @@ impl Asked {
     }
 
     /// The same of an event, for scores that are made from events.
-    pub(super) fn terms_of(&self, e: &Event) -> Option<[f64; 2]> {
+    pub(crate) fn terms_of(&self, e: &Event) -> Option<[f64; 2]> {
         match self.metric.as_str() {
             _ if !self.stratum.is_empty() => None,
             "compression_ratio" => Some([e.removable_tokens as f64, e.kept_tokens as f64]),
@@ -307,7 +307,7 @@ impl Asked {
         }
     }
 
-    pub(super) fn is_of_events(&self) -> bool {
+    pub(crate) fn is_of_events(&self) -> bool {
         OF_EVENTS.contains(&self.metric.as_str())
     }
 }
@@ -679,17 +679,17 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// What this version of the program knows.
     pub(in super::super) fn names() -> Names {
-        let formats = crate::formats::ALL.iter().map(|e| e.name);
-        let not_read = crate::formats::NOT_READ.iter().map(|(name, _)| *name);
+        let formats = crate::logs::formats::ALL.iter().map(|e| e.name);
+        let not_read = crate::logs::formats::NOT_READ.iter().map(|(name, _)| *name);
         Names {
             strategies: crate::strategies::ALL.iter().map(|e| e.name.to_owned()).collect(),
             triggers: crate::triggers::ALL.iter().map(|e| e.name.to_owned()).collect(),
-            metrics: crate::scorers::ALL.iter().copied().flatten().map(|e| e.name.to_owned()).collect(),
+            metrics: crate::scores::ALL.iter().copied().flatten().map(|e| e.name.to_owned()).collect(),
             formats: formats.chain(not_read).map(str::to_owned).collect(),
         }
     }

@@ -7,18 +7,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bootstrap::{Resampling, percentile_estimate};
 use super::claims::{Asked, Claims};
-use super::inference::{Estimate, n_eff, too_few};
 use super::load::{Event, Run, Score, VariantScores};
-use super::pooled::{self, NEED, SURFACE, Sets};
 use super::series::{Draws, Series};
-use super::summary::natural;
+use crate::report::statistics::bootstrap::{Resampling, percentile_estimate};
+use crate::report::statistics::inference::{Estimate, n_eff, too_few};
+use crate::report::statistics::pooled::{self, NEED, SURFACE, Sets};
+use crate::report::tables::summary::natural;
 use crate::store::VariantRow;
 
 /// A score that is pooled: sum of tops / sum of bottoms over trajectories.
-pub(super) struct Measure {
-    pub(super) name: &'static str,
+pub(crate) struct Measure {
+    pub(crate) name: &'static str,
     metric: &'static str,
     set: Set,
     terms: PooledTerms,
@@ -82,7 +82,7 @@ const PARTS: [(&str, PooledTerms); 5] =
 macro_rules! placed {
     ($($name:ident = $metric:literal, $set:expr;)+) => {
         /// Scores of the annotated truth at the end of a run.
-        pub(super) mod placed {
+        pub(crate) mod placed {
             $(pub(in super::super) const $name: &str = $metric;)+
         }
 
@@ -188,7 +188,7 @@ fn measures() -> impl Iterator<Item = &'static Measure> {
 }
 
 /// Scores that all say how much was kept, each in its way. Not every run has all of them.
-pub(super) const RETENTIONS: [&str; 10] = [
+pub(crate) const RETENTIONS: [&str; 10] = [
     "need_retention",
     "surface_retention",
     "likelihood_retention",
@@ -214,10 +214,10 @@ fn is_by(name: &str, metric: &str) -> bool {
 
 /// What a trajectory adds to a measure.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Term {
-    pub(super) trajectory: u32,
-    pub(super) top: f64,
-    pub(super) bottom: f64,
+pub(crate) struct Term {
+    pub(crate) trajectory: u32,
+    pub(crate) top: f64,
+    pub(crate) bottom: f64,
     n: u32,
 }
 
@@ -289,23 +289,23 @@ impl Terms {
 }
 
 /// A variant, or all seeds of a sampled one.
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Label of the variant, without the seed.
-    pub(super) label: String,
-    pub(super) strategy: String,
-    pub(super) params: serde_json::Map<String, serde_json::Value>,
-    pub(super) model: Option<String>,
+    pub(crate) label: String,
+    pub(crate) strategy: String,
+    pub(crate) params: serde_json::Map<String, serde_json::Value>,
+    pub(crate) model: Option<String>,
     /// There to be compared with: on no frontier, and no choice.
-    pub(super) control: bool,
+    pub(crate) control: bool,
     /// The trigger with its parameters, as labels have it.
-    pub(super) trigger: String,
-    pub(super) trigger_name: String,
-    pub(super) trigger_params: serde_json::Map<String, serde_json::Value>,
+    pub(crate) trigger: String,
+    pub(crate) trigger_name: String,
+    pub(crate) trigger_params: serde_json::Map<String, serde_json::Value>,
     /// Indices into [`Run::variants`], beside `seeds`.
-    pub(super) members: Vec<usize>,
-    pub(super) seeds: Vec<u64>,
+    pub(crate) members: Vec<usize>,
+    pub(crate) seeds: Vec<u64>,
     /// Trajectories that it was scored on, under every seed.
-    pub(super) cells: Vec<bool>,
+    pub(crate) cells: Vec<bool>,
     /// Beside `seeds`.
     terms: Vec<Terms>,
     /// Of the random numbers that draw its seeds.
@@ -314,18 +314,18 @@ pub(super) struct Line {
 
 impl Line {
     /// The label without its trigger, for tables under one trigger.
-    pub(super) fn short(&self) -> String {
+    pub(crate) fn short(&self) -> String {
         let strategy = self.label.rsplit_once(" @ ").map_or(self.label.as_str(), |(strategy, _)| strategy);
         format!("{strategy}{}", by_model(&self.label))
     }
 
     /// Whether a summary that stands in the log decided what goes: no company for the others.
-    pub(super) fn is_bridge(&self) -> bool {
+    pub(crate) fn is_bridge(&self) -> bool {
         self.trigger_name == "logged"
     }
 
     /// Whether it knows the future, so that it is a reference and no strategy.
-    pub(super) fn sees_future(&self) -> bool {
+    pub(crate) fn sees_future(&self) -> bool {
         self.strategy == "oracle"
     }
 
@@ -334,7 +334,7 @@ impl Line {
     }
 
     /// Value of a measure on each trajectory that has one, mean over seeds, in order of trajectories.
-    pub(super) fn by_trajectory(&self, measure: &str) -> Vec<(u32, f64)> {
+    pub(crate) fn by_trajectory(&self, measure: &str) -> Vec<(u32, f64)> {
         let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
         for term in self.terms.iter().flat_map(|t| &t.by_measure[measure]) {
             if self.cells[term.trajectory as usize] && term.bottom != 0.0 {
@@ -348,18 +348,18 @@ impl Line {
 
 /// Collects the terms of variants while their scores are read.
 #[derive(Default)]
-pub(super) struct Gathered<'a> {
+pub(crate) struct Gathered<'a> {
     terms: BTreeMap<usize, Terms>,
     /// What they ask for is collected as well.
     claims: Option<&'a Claims>,
 }
 
 impl<'a> Gathered<'a> {
-    pub(super) fn with(claims: &'a Claims) -> Self {
+    pub(crate) fn with(claims: &'a Claims) -> Self {
         Gathered { claims: Some(claims), ..Gathered::default() }
     }
 
-    pub(super) fn take(&mut self, run: &Run, batch: &[(usize, VariantScores)]) {
+    pub(crate) fn take(&mut self, run: &Run, batch: &[(usize, VariantScores)]) {
         for (i, scores) in batch {
             let mut terms = Terms::of(scores, run.trajectories.len());
             let asked = self.claims.map_or_else(Vec::new, |c| c.asked_of(&run.variants[*i]));
@@ -370,17 +370,17 @@ impl<'a> Gathered<'a> {
 }
 
 /// All lines of a run, and the draws that they share.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     /// In order of triggers and labels.
-    pub(super) all: Vec<Line>,
-    pub(super) draws: Draws,
+    pub(crate) all: Vec<Line>,
+    pub(crate) draws: Draws,
     /// Cluster of each trajectory.
-    pub(super) clusters: Vec<u32>,
-    pub(super) resampling: Resampling,
+    pub(crate) clusters: Vec<u32>,
+    pub(crate) resampling: Resampling,
 }
 
 impl Lines {
-    pub(super) fn new(run: &Run, gathered: Gathered, resampling: Resampling) -> Self {
+    pub(crate) fn new(run: &Run, gathered: Gathered, resampling: Resampling) -> Self {
         let key = |v: &VariantRow| {
             let [strategy, params] = [&v.strategy, &v.strategy_params].map(String::clone);
             let [trigger, trigger_params] = [&v.trigger, &v.trigger_params].map(String::clone);
@@ -398,12 +398,12 @@ impl Lines {
     }
 
     /// Lines that can be compared with one another: all but those in bridge mode.
-    pub(super) fn main(&self) -> impl Iterator<Item = &Line> {
+    pub(crate) fn main(&self) -> impl Iterator<Item = &Line> {
         self.all.iter().filter(|l| !l.is_bridge())
     }
 
     /// A measure of a line, on those of its trajectories that `only` has.
-    pub(super) fn series(&self, line: &Line, measure: &str, only: Option<&[bool]>) -> Series {
+    pub(crate) fn series(&self, line: &Line, measure: &str, only: Option<&[bool]>) -> Series {
         let counts = |t: &&Term| {
             let trajectory = t.trajectory as usize;
             line.cells[trajectory] && only.is_none_or(|only| only[trajectory])
@@ -430,13 +430,13 @@ impl Lines {
     }
 
     /// The scores that several readers gave, by each.
-    pub(super) fn by_reader(&self) -> BTreeSet<String> {
+    pub(crate) fn by_reader(&self) -> BTreeSet<String> {
         let names = self.all.iter().flat_map(|line| &line.terms).flat_map(|terms| terms.by_measure.keys());
         names.filter(|name| BY_READERS.iter().any(|metric| is_by(name, metric))).cloned().collect()
     }
 
     /// The scores that say how much was kept; each reader's where there are several.
-    pub(super) fn retentions(&self) -> Vec<String> {
+    pub(crate) fn retentions(&self) -> Vec<String> {
         let by_reader = self.by_reader();
         let names = |metric: &str| -> Vec<String> {
             let each: Vec<String> = by_reader.iter().filter(|name| is_by(name, metric)).cloned().collect();
@@ -446,7 +446,7 @@ impl Lines {
     }
 
     /// The median over trajectories, with a percentile interval: leaving a cluster out says little of a median's spread.
-    pub(super) fn median(&self, line: &Line, measure: &str) -> Estimate {
+    pub(crate) fn median(&self, line: &Line, measure: &str) -> Estimate {
         let mut values: Vec<(f64, u32, usize)> = line
             .by_trajectory(measure)
             .into_iter()
@@ -472,7 +472,7 @@ impl Lines {
 
     /// What `estimate` gives for trajectories that count alike, one of these (sorted) clusters each; null where the clusters
     /// are too few.
-    pub(super) fn of_trajectories(&self, clusters: &[u32], estimate: impl FnOnce() -> Estimate) -> Estimate {
+    pub(crate) fn of_trajectories(&self, clusters: &[u32], estimate: impl FnOnce() -> Estimate) -> Estimate {
         let n_eff = n_eff(clusters.chunk_by(|a, b| a == b).map(|same| same.len() as f64));
         Estimate {
             n_trajectories: clusters.len(),
@@ -484,26 +484,26 @@ impl Lines {
     }
 
     /// A measure of one seed of a line alone.
-    pub(super) fn of_seed(&self, line: &Line, seed: usize, measure: &str) -> Option<f64> {
+    pub(crate) fn of_seed(&self, line: &Line, seed: usize, measure: &str) -> Option<f64> {
         let terms = line.terms[seed].by_measure[measure].iter().filter(|t| line.cells[t.trajectory as usize]);
         let (top, bottom) = terms.fold((0.0, 0.0), |(a, b), t| (a + t.top, b + t.bottom));
         pooled::ratio(top, bottom)
     }
 
     /// Why the efficiency of a line means nothing, if so: the rule of the summary.
-    pub(super) fn efficiency_withheld(&self, line: &Line) -> Option<String> {
+    pub(crate) fn efficiency_withheld(&self, line: &Line) -> Option<String> {
         let room: Estimate = self.series(line, "room", None).estimate();
         pooled::efficiency_withheld(&room)
     }
 
     /// The trajectories that all these lines were scored on.
-    pub(super) fn shared(&self, lines: &[&Line]) -> Vec<bool> {
+    pub(crate) fn shared(&self, lines: &[&Line]) -> Vec<bool> {
         (0..self.clusters.len()).map(|t| lines.iter().all(|l| l.cells[t])).collect()
     }
 
     /// Lines to set side by side, and the trajectories that they share. A line scored on fewer than half
     /// as many trajectories as the fullest is left out, so that one that failed does not empty the rest.
-    pub(super) fn side_by_side<'a>(&self, lines: impl Iterator<Item = &'a Line>) -> SideBySide<'a> {
+    pub(crate) fn side_by_side<'a>(&self, lines: impl Iterator<Item = &'a Line>) -> SideBySide<'a> {
         let lines: Vec<&Line> = lines.collect();
         let most = lines.iter().map(|l| l.n_cells()).max().unwrap_or(0);
         let (lines, left_out): (Vec<_>, Vec<_>) = lines.into_iter().partition(|l| 2 * l.n_cells() >= most);
@@ -527,17 +527,17 @@ fn middle(values: impl Iterator<Item = (f64, u64)> + Clone) -> Option<f64> {
     Some((low + high) / 2.0)
 }
 
-pub(super) struct SideBySide<'a> {
-    pub(super) lines: Vec<&'a Line>,
+pub(crate) struct SideBySide<'a> {
+    pub(crate) lines: Vec<&'a Line>,
     /// Which trajectories count.
-    pub(super) only: Vec<bool>,
-    pub(super) n_trajectories: usize,
-    pub(super) left_out: Vec<&'a Line>,
+    pub(crate) only: Vec<bool>,
+    pub(crate) n_trajectories: usize,
+    pub(crate) left_out: Vec<&'a Line>,
 }
 
 impl SideBySide<'_> {
     /// A sentence on what was left out, or nothing.
-    pub(super) fn remark(&self) -> String {
+    pub(crate) fn remark(&self) -> String {
         if self.left_out.is_empty() {
             return String::new();
         }
@@ -581,10 +581,10 @@ fn names(variant: &VariantRow) -> (String, String) {
 }
 
 /// What [`by_model`] gives for a strategy that could work with a model and did not.
-pub(super) const MODEL_FREE: &str = " [model-free]";
+pub(crate) const MODEL_FREE: &str = " [model-free]";
 
 /// The end of a label that says which model worked, or that none did; empty where none could.
-pub(super) fn by_model(label: &str) -> &str {
+pub(crate) fn by_model(label: &str) -> &str {
     label.rfind(" [").filter(|_| label.ends_with(']')).map_or("", |at| &label[at..])
 }
 
@@ -592,7 +592,7 @@ pub(super) fn by_model(label: &str) -> &str {
 impl Line {
     /// A line with the value and weight of measures on each trajectory, named like
     /// `strategy(key=number) @ trigger`.
-    pub(super) fn by_hand(label: &str, scores: &[(&str, &[(f64, f64)])]) -> Self {
+    pub(crate) fn by_hand(label: &str, scores: &[(&str, &[(f64, f64)])]) -> Self {
         let (name, trigger) = label.split_once(" @ ").unwrap();
         let (strategy, params) = name.trim_end_matches(')').split_once('(').unwrap_or((name, ""));
         let param = params.split_once('=').map(|(key, x)| (key.to_owned(), x.parse::<f64>().unwrap().into()));
@@ -626,7 +626,7 @@ impl Line {
     }
 
     /// The same without a trajectory.
-    pub(super) fn without(mut self, trajectory: usize) -> Self {
+    pub(crate) fn without(mut self, trajectory: usize) -> Self {
         self.cells[trajectory] = false;
         self
     }
@@ -635,7 +635,7 @@ impl Line {
 #[cfg(test)]
 impl Lines {
     /// Each trajectory is a cluster of its own.
-    pub(super) fn by_hand(all: Vec<Line>, n_trajectories: usize) -> Self {
+    pub(crate) fn by_hand(all: Vec<Line>, n_trajectories: usize) -> Self {
         let resampling = Resampling { seed: 1, resamples: 400 };
         let clusters = (0..n_trajectories as u32).collect();
         let draws = Draws::new(resampling, vec![0; n_trajectories].into());
@@ -646,8 +646,8 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::super::load::Population;
-    use super::super::synthetic::{BUDGETS, write_run};
     use super::*;
+    use crate::report::statistics::synthetic::{BUDGETS, write_run};
 
     /// Scores are kept under canonical strata: another order of the same keys would find nothing.
     #[test]

@@ -10,57 +10,57 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use polars::prelude::*;
 
-use crate::reach;
+use crate::files::reach;
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
 
 /// Rows of scores held in memory at once.
 const BATCH_ROWS: usize = 1_000_000;
 
 /// The rows of a run, scores apart.
-pub(super) struct Run {
+pub(crate) struct Run {
     folder: PathBuf,
     /// In order of their ids.
-    pub(super) variants: Vec<VariantRow>,
+    pub(crate) variants: Vec<VariantRow>,
     /// In order of their ids.
-    pub(super) trajectories: Vec<Trajectory>,
-    pub(super) population: Population,
+    pub(crate) trajectories: Vec<Trajectory>,
+    pub(crate) population: Population,
     /// Stratum of each cluster.
-    pub(super) strata: Vec<u32>,
+    pub(crate) strata: Vec<u32>,
     /// Trajectories that name no repository.
-    pub(super) n_without_repository: usize,
+    pub(crate) n_without_repository: usize,
     /// Beside `variants`.
-    pub(super) cells: Vec<Cells>,
+    pub(crate) cells: Vec<Cells>,
     /// Beside `variants`: events of ok cells.
-    pub(super) events: Vec<Vec<Event>>,
+    pub(crate) events: Vec<Vec<Event>>,
     /// Trajectories that are ok under every variant.
-    pub(super) n_ok_everywhere: usize,
+    pub(crate) n_ok_everywhere: usize,
     /// None where the run does not say.
-    pub(super) prices: Option<Prices>,
+    pub(crate) prices: Option<Prices>,
 }
 
 /// What tokens cost in a run, each.
 #[derive(Clone, Debug, serde::Deserialize)]
-pub(super) struct Prices {
-    pub(super) name: String,
-    pub(super) fresh: f64,
-    pub(super) cache_write: f64,
-    pub(super) cache_read: f64,
-    pub(super) output: f64,
+pub(crate) struct Prices {
+    pub(crate) name: String,
+    pub(crate) fresh: f64,
+    pub(crate) cache_write: f64,
+    pub(crate) cache_read: f64,
+    pub(crate) output: f64,
     /// Seconds that a cached prompt lives; none in runs that took it to live for ever.
-    pub(super) cache_lifetime: Option<f64>,
+    pub(crate) cache_lifetime: Option<f64>,
 }
 
 /// What a trajectory's rows are grouped by.
-pub(super) struct Trajectory {
-    pub(super) id: String,
-    pub(super) format: String,
-    pub(super) n_turns: u32,
+pub(crate) struct Trajectory {
+    pub(crate) id: String,
+    pub(crate) format: String,
+    pub(crate) n_turns: u32,
     /// Number of its cluster.
-    pub(super) cluster: u32,
+    pub(crate) cluster: u32,
     /// Whether the task was solved, as logged or labelled; null is unknown.
-    pub(super) resolved: Option<bool>,
+    pub(crate) resolved: Option<bool>,
     /// Reward as logged; null is unknown.
-    pub(super) reward: Option<f64>,
+    pub(crate) reward: Option<f64>,
 }
 
 /// Of which logs a report speaks. It decides what is drawn, or left out, as a whole.
@@ -73,7 +73,7 @@ pub enum Population {
 }
 
 impl Population {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Population::These => "these repositories",
             Population::Other => "other repositories",
@@ -81,7 +81,7 @@ impl Population {
     }
 
     /// What a cluster is.
-    pub(super) fn cluster(self) -> &'static str {
+    pub(crate) fn cluster(self) -> &'static str {
         match self {
             Population::These => {
                 "a task with all its runs, or a session where no task is known; a stratum is a repository"
@@ -93,47 +93,47 @@ impl Population {
 
 /// The cells of a variant.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cells {
-    pub(super) n_ok: usize,
+pub(crate) struct Cells {
+    pub(crate) n_ok: usize,
     /// Trajectory and error text of the cells that failed.
-    pub(super) errors: Vec<(String, String)>,
-    pub(super) n_violations: u64,
+    pub(crate) errors: Vec<(String, String)>,
+    pub(crate) n_violations: u64,
 }
 
 /// One compression.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// Index into [`Run::trajectories`].
-    pub(super) trajectory: u32,
-    pub(super) tokens_before: u64,
-    pub(super) break_even_turns: Option<u32>,
-    pub(super) decisions_left: u32,
-    pub(super) removable_tokens: u64,
-    pub(super) kept_tokens: u64,
-    pub(super) fallback: bool,
-    pub(super) warning: bool,
+    pub(crate) trajectory: u32,
+    pub(crate) tokens_before: u64,
+    pub(crate) break_even_turns: Option<u32>,
+    pub(crate) decisions_left: u32,
+    pub(crate) removable_tokens: u64,
+    pub(crate) kept_tokens: u64,
+    pub(crate) fallback: bool,
+    pub(crate) warning: bool,
 }
 
 /// A score of a trajectory.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Score {
+pub(crate) struct Score {
     /// Index into [`Run::trajectories`].
-    pub(super) trajectory: u32,
-    pub(super) value: Option<f64>,
-    pub(super) floor: Option<f64>,
-    pub(super) ceiling: Option<f64>,
-    pub(super) atom_bag: Option<f64>,
-    pub(super) chance: Option<f64>,
-    pub(super) weight: f64,
-    pub(super) n: u64,
+    pub(crate) trajectory: u32,
+    pub(crate) value: Option<f64>,
+    pub(crate) floor: Option<f64>,
+    pub(crate) ceiling: Option<f64>,
+    pub(crate) atom_bag: Option<f64>,
+    pub(crate) chance: Option<f64>,
+    pub(crate) weight: f64,
+    pub(crate) n: u64,
 }
 
 /// Whole-cell scores of a variant by metric and canonical stratum, in order of trajectories.
-pub(super) type VariantScores = BTreeMap<(String, String), Vec<Score>>;
+pub(crate) type VariantScores = BTreeMap<(String, String), Vec<Score>>;
 
 impl Run {
     /// Reads everything but the scores.
-    pub(super) fn open(folder: &Path, population: Population) -> anyhow::Result<Run> {
+    pub(crate) fn open(folder: &Path, population: Population) -> anyhow::Result<Run> {
         const HINT: &str = "hint: give the folder that `trajpress run --out` wrote";
         let path = file::<VariantRow>(folder);
         let (shown, table) = (folder.display(), format!("{}.parquet", VariantRow::TABLE));
@@ -167,7 +167,7 @@ impl Run {
     }
 
     /// Calls `each` with the scores of a batch of variants at a time: index of the variant, scores.
-    pub(super) fn scores(
+    pub(crate) fn scores(
         &self,
         mut each: impl FnMut(Vec<(usize, VariantScores)>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
@@ -261,14 +261,14 @@ fn group(rows: &DataFrame, first: usize, n_variants: usize) -> anyhow::Result<Ve
 
 /// A stratum in canonical order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Stratum(Vec<(usize, String, String)>);
+pub(crate) struct Stratum(Vec<(usize, String, String)>);
 
 /// Keys of strata, in the order in which they are written. Others follow by name.
-pub(super) const STRATUM_KEYS: [&str; 10] =
+pub(crate) const STRATUM_KEYS: [&str; 10] =
     ["set", "tail", "class", "kind", "horizon", "point", "body", "unsupported", "shadow", "cap"];
 
 impl Stratum {
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let rank = |key: &str| STRATUM_KEYS.iter().position(|k| *k == key).unwrap_or(usize::MAX);
         let mut parts: Vec<(usize, String, String)> = text
             .split_whitespace()
@@ -279,7 +279,7 @@ impl Stratum {
         Stratum(parts)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(_, k, _)| k == key).map(|(_, _, v)| v.as_str())
     }
 }
@@ -479,8 +479,8 @@ fn collect(frame: LazyFrame) -> anyhow::Result<DataFrame> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic;
     use super::*;
+    use crate::report::statistics::synthetic;
 
     #[test]
     fn strata_have_one_spelling() {

@@ -4,53 +4,29 @@
 //! years later. Of strategies and triggers it knows a few references and the bridge mode by name; what is a
 //! control the rows say, and the rest is only what they call it. Same rows and same seed give the same bytes.
 
-mod agreement;
-mod areas;
-pub mod bootstrap;
-mod canvas;
 mod claims;
-mod differences;
-mod distributions;
-mod effects;
-mod figure;
-mod inference;
-mod labels;
+pub mod figures;
 mod lines;
 mod load;
-mod markdown;
-mod pages;
-mod pareto;
-mod pooled;
-mod ranks;
-#[cfg(test)]
-mod reference;
-mod replicates;
 mod series;
-mod summary;
-#[cfg(test)]
-mod synthetic;
-mod tables;
-mod tiers;
-mod timeline;
-mod truth;
-mod validity;
-mod verdicts;
+pub mod statistics;
+pub mod tables;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::Context as _;
 
-use crate::lock::Lock;
-use bootstrap::Resampling;
+use crate::files::lock::Lock;
+use crate::report::statistics::bootstrap::Resampling;
+use crate::report::tables::pages::Page;
 use claims::Claims;
 use lines::{Gathered, Lines};
-use pages::Page;
 
+pub use crate::report::figures::tiers::{Band, Tier, TierMap};
+pub use crate::report::figures::timeline::{Fired, Group, Key, Look, Row, Span, Timeline};
 pub use claims::Names;
 pub use load::Population;
-pub use tiers::{Band, Tier, TierMap};
-pub use timeline::{Fired, Group, Key, Look, Row, Span, Timeline};
 
 /// How a report is made.
 #[derive(Clone, Debug)]
@@ -78,7 +54,7 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     let claims = Claims::load(options.claims.as_deref(), &options.names)?;
     let run = load::Run::open(run, options.population)?;
     let mut gathered = Gathered::with(&claims);
-    let summary = summary::summarise(&run, options.resampling, &mut gathered)?;
+    let summary = tables::summary::summarise(&run, options.resampling, &mut gathered)?;
     let lines = Lines::new(&run, gathered, options.resampling);
     if let Some(name) = &options.baseline {
         check_baseline(&lines, name)?;
@@ -102,7 +78,7 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     tables.iter_mut().for_each(|table| name_population(table, options.population));
     text("summary.md", &summary.markdown(&tables, &pages))?;
     let (points, undrawn) = (summary.points(), summary.undrawn());
-    let figure = figure::retention_savings(&points, undrawn, summary.tail(), options.population.name());
+    let figure = figures::retention_savings(&points, undrawn, summary.tail(), options.population.name());
     text("retention_savings.svg", &figure.svg()?)?;
     let mut absent = Vec::new();
     for (name, page) in pages {
@@ -228,14 +204,14 @@ fn pages(
     options: &Options,
 ) -> Vec<(&'static str, Result<Page, String>)> {
     vec![
-        ("differences", differences::page(lines, options.baseline.as_deref())),
-        ("pareto", pareto::page(lines)),
-        ("areas", areas::page(lines)),
-        ("agreement", agreement::page(lines)),
-        ("truth", truth::page(lines)),
-        ("validity", validity::page(&run.trajectories, lines)),
-        ("replicates", replicates::page(lines)),
-        ("claims", Ok(verdicts::page(claims, run, lines))),
+        ("differences", tables::differences::page(lines, options.baseline.as_deref())),
+        ("pareto", tables::pareto::page(lines)),
+        ("areas", tables::areas::page(lines)),
+        ("agreement", tables::agreement::page(lines)),
+        ("truth", tables::truth::page(lines)),
+        ("validity", tables::validity::page(&run.trajectories, lines)),
+        ("replicates", tables::replicates::page(lines)),
+        ("claims", Ok(tables::verdicts::page(claims, run, lines))),
     ]
 }
 
@@ -245,7 +221,7 @@ fn check_baseline(lines: &Lines, name: &str) -> anyhow::Result<()> {
     strategies.sort_unstable();
     strategies.dedup();
     anyhow::ensure!(
-        differences::find(&main, name).is_some(),
+        tables::differences::find(&main, name).is_some(),
         "no variant of the run is called or uses `{name}`\nhint: give a label of summary.csv, or one of {}",
         strategies.join(", ")
     );
@@ -255,7 +231,7 @@ fn check_baseline(lines: &Lines, name: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use synthetic::{BUDGETS, GRID, TINY, write_run};
+    use statistics::synthetic::{BUDGETS, GRID, TINY, write_run};
 
     const RESAMPLING: Resampling = Resampling { seed: 1, resamples: 500 };
     fn options() -> Options {
@@ -268,7 +244,11 @@ mod tests {
         }
     }
 
-    fn report(specs: &[synthetic::Spec], n: usize, repositories: usize) -> (tempfile::TempDir, Written) {
+    fn report(
+        specs: &[statistics::synthetic::Spec],
+        n: usize,
+        repositories: usize,
+    ) -> (tempfile::TempDir, Written) {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), specs, n, repositories);
         let written = write(dir.path(), &dir.path().join("report"), &options()).unwrap();
@@ -407,7 +387,7 @@ mod tests {
     }
 
     /// One under `logged`; `drop-all` and `truncate` make the same compressions.
-    const BRIDGED: [synthetic::Spec; 6] = [
+    const BRIDGED: [statistics::synthetic::Spec; 6] = [
         ("full", "", "never", 0.0, 1.0),
         ("mask", "keep_last=5", "logged", 0.9, 0.9),
         ("mask", "keep_last=10", "turns(n=10)", 0.5, 0.6),
@@ -444,7 +424,7 @@ mod tests {
             assert_eq!(line.split(',').nth(column), Some(if bridge { "true" } else { "false" }), "{line}");
         }
         let run = load::Run::open(dir.path(), Population::Other).unwrap();
-        let points = summary::summarise(&run, RESAMPLING, &mut Gathered::default()).unwrap().points();
+        let points = tables::summary::summarise(&run, RESAMPLING, &mut Gathered::default()).unwrap().points();
         assert!(points.iter().all(|p| !p.label.contains("logged")));
         assert_eq!(points.len(), 5);
     }

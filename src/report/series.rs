@@ -9,16 +9,16 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
-use super::bootstrap::{self, Drawn, Resampling};
-use super::inference::{Estimate, Kind, Resampled, strata};
-use super::pooled::ratio;
+use crate::report::statistics::bootstrap::{self, Drawn, Resampling};
+use crate::report::statistics::inference::{Estimate, Kind, Resampled, strata};
+use crate::report::statistics::pooled::ratio;
 
 /// How often each cluster is drawn in each resample.
-pub(super) struct Draws {
+pub(crate) struct Draws {
     resampling: Resampling,
-    pub(super) n_clusters: usize,
+    pub(crate) n_clusters: usize,
     /// Stratum of each cluster.
-    pub(super) strata: Arc<[u32]>,
+    pub(crate) strata: Arc<[u32]>,
     /// By cluster, then by resample, so that a cluster is added to all resamples in one sweep.
     counts: Vec<u16>,
     /// What each drawing of a cluster weighs.
@@ -26,7 +26,7 @@ pub(super) struct Draws {
 }
 
 impl Draws {
-    pub(super) fn new(resampling: Resampling, strata_of: Arc<[u32]>) -> Self {
+    pub(crate) fn new(resampling: Resampling, strata_of: Arc<[u32]>) -> Self {
         let n_clusters = strata_of.len();
         let mut counts = vec![0; resampling.resamples * n_clusters];
         let mut drawn = Drawn::new(resampling, strata(&strata_of, &vec![true; n_clusters]));
@@ -40,17 +40,17 @@ impl Draws {
         Draws { resampling, n_clusters, strata: strata_of, counts, weights }
     }
 
-    pub(super) fn n_resamples(&self) -> usize {
+    pub(crate) fn n_resamples(&self) -> usize {
         self.resampling.resamples
     }
 
     /// How often a cluster is drawn, resample by resample.
-    pub(super) fn counts(&self, cluster: usize) -> &[u16] {
+    pub(crate) fn counts(&self, cluster: usize) -> &[u16] {
         &self.counts[cluster * self.n_resamples()..][..self.n_resamples()]
     }
 
     /// What a cluster counts for in a resample.
-    pub(super) fn share(&self, cluster: usize, resample: usize) -> f64 {
+    pub(crate) fn share(&self, cluster: usize, resample: usize) -> f64 {
         f64::from(self.counts(cluster)[resample]) * self.weights[cluster]
     }
 
@@ -91,16 +91,16 @@ impl Draws {
 
 /// A pooled score: sum of tops / sum of bottoms.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
-    pub(super) pooled: Resampled,
+pub(crate) struct Series {
+    pub(crate) pooled: Resampled,
     /// Top and bottom of each cluster, mean over seeds.
-    pub(super) clusters: Vec<[f64; 2]>,
-    pub(super) n_trajectories: usize,
+    pub(crate) clusters: Vec<[f64; 2]>,
+    pub(crate) n_trajectories: usize,
 }
 
 impl Series {
     /// From the sums of each cluster, one list a seed; counts are left to the caller.
-    pub(super) fn of(draws: &Draws, measure: &str, mut seeds: Vec<Vec<[f64; 2]>>, stream: u64) -> Self {
+    pub(crate) fn of(draws: &Draws, measure: &str, mut seeds: Vec<Vec<[f64; 2]>>, stream: u64) -> Self {
         let (clusters, totals) = if seeds.len() == 1 {
             let clusters = seeds.swap_remove(0);
             let totals = draws.totals(&clusters);
@@ -120,14 +120,14 @@ impl Series {
     }
 
     /// The same with this many needs, or whatever the score counts.
-    pub(super) fn counting(mut self, n_trajectories: usize, n_items: u64) -> Self {
+    pub(crate) fn counting(mut self, n_trajectories: usize, n_items: u64) -> Self {
         self.n_trajectories = n_trajectories;
         self.pooled.n_items = n_items;
         self
     }
 
     /// Over some of the clusters; items in proportion to their part of the denominator.
-    pub(super) fn part(&self, clusters: &[usize], strata: &[u32]) -> Resampled {
+    pub(crate) fn part(&self, clusters: &[usize], strata: &[u32]) -> Resampled {
         let sums: Vec<[f64; 2]> = clusters.iter().map(|&c| self.clusters[c]).collect();
         let strata = clusters.iter().map(|&c| strata[c]).collect();
         let part = Resampled::of(self.pooled.kind, &sums, strata, |s| ratio(s[0], s[1]), |s| s[1]);
@@ -136,7 +136,7 @@ impl Series {
         Resampled { n_items: (share * self.pooled.n_items as f64).round() as u64, ..part }
     }
 
-    pub(super) fn estimate(&self) -> Estimate {
+    pub(crate) fn estimate(&self) -> Estimate {
         Estimate { n_trajectories: self.n_trajectories, ..self.pooled.estimate() }
     }
 }

@@ -17,9 +17,9 @@ use super::tool_log::failure;
 use super::writer::{check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, transcript};
 use crate::context::{Content, Edit};
-use crate::features::actions::ActionKind;
-use crate::features::atoms::AtomKind;
+use crate::text::atoms::AtomKind;
 use crate::trajectory::Kind;
+use crate::turns::actions::ActionKind;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "anchored",

@@ -41,7 +41,7 @@ impl Strategy for AsSent {
 #[cfg(test)]
 mod tests {
     use super::super::tests::run;
-    use crate::log::Log;
+    use crate::context::log::Log;
 
     const UNDER: (&str, &str) = ("logged-edits", "");
 
@@ -115,8 +115,8 @@ mod tests {
             for step in steps.iter_mut().filter(|step| step.is_agent()) {
                 step.usage = Some(crate::trajectory::Usage { input: 1, ..Default::default() });
             }
-            let tokenizer = crate::features::tokens::Tokenizer::load("o200k").unwrap();
-            let calls = crate::usage::calls(&steps, &log.tokens, |text| tokenizer.count(text));
+            let tokenizer = crate::text::tokens::Tokenizer::load("o200k").unwrap();
+            let calls = crate::trajectory::usage::calls(&steps, &log.tokens, |text| tokenizer.count(text));
             let by_usage: Vec<_> = calls.iter().map(|call| (call.turn, call.ours)).collect();
             let run = run(("as-sent", ""), UNDER, &log);
             let replayed: Vec<_> = run.decisions.iter().map(|d| (d.turn, d.tokens_sent)).collect();

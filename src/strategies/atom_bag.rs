@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use super::{Budget, Entry, Env, Scope, Strategy, put, spans_in};
 use crate::context::Edit;
-use crate::features::tokens::Tokenizer;
-use crate::log::{AtomId, Log};
+use crate::context::log::{AtomId, Log};
+use crate::text::tokens::Tokenizer;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "atom-bag",

@@ -5,8 +5,8 @@
 
 use super::notes::{Notes, Params, Store};
 use super::{Entry, Env, Held, Moment, Scope, State, Strategy, build};
+use crate::context::log::Log;
 use crate::context::{Edit, Recalled};
-use crate::log::Log;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "core-notes",
@@ -113,7 +113,7 @@ impl Strategy for CoreNotes {
 mod tests {
     use super::super::build;
     use super::super::tests::run;
-    use crate::log::Log;
+    use crate::context::log::Log;
 
     #[test]
     fn its_core_is_protected_core_by_default() {

@@ -15,10 +15,10 @@
 use std::borrow::Cow;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use crate::features::atoms;
-use crate::features::sentences::{is_numbered, statements};
-use crate::features::spans::{MAX_CHARS, span_ends};
-use crate::features::tokens::Tokenizer;
+use crate::text::atoms;
+use crate::text::sentences::{is_numbered, statements};
+use crate::text::spans::{MAX_CHARS, span_ends};
+use crate::text::tokens::Tokenizer;
 
 /// How much more than a word an atom weighs.
 const ATOM: f64 = 2.0;

@@ -10,8 +10,8 @@
 //! observation, which always stays.
 
 use super::{Entry, Env, Scope, Strategy};
+use crate::context::log::Log;
 use crate::context::{Content, Edit};
-use crate::log::Log;
 use crate::trajectory::Kind;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -95,7 +95,7 @@ fn placeholder(lines: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::tests::run;
-    use crate::log::Log;
+    use crate::context::log::Log;
 
     /// Which observations of a log with one a turn stand whole at its last decision, and how often the cut moved.
     fn kept(n: u32, params: &str) -> (String, usize) {

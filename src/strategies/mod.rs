@@ -10,11 +10,11 @@ use std::ops::Range;
 use anyhow::Context as _;
 use rand_chacha::ChaCha8Rng;
 
+use crate::context::log::Log;
+use crate::context::needs::Needs;
 use crate::context::{Content, Context, Edit, Piece, Recalled};
-use crate::features::tokens::Tokenizer;
-use crate::log::Log;
 use crate::models::{self, Answer, Call, Model, Outcome};
-use crate::needs::Needs;
+use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 
 mod anchored;
@@ -444,7 +444,7 @@ pub(crate) mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::experiment::replay::{Event, Observer, Recipe, Run, replay};
+    use crate::replay::{Event, Observer, Recipe, Run, replay};
 
     mod edge_cases;
 

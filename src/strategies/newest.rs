@@ -1,6 +1,6 @@
 //! Later values replace earlier ones of the same key: one rule for every set that a strategy keeps.
 //!
-//! What a key is, and which keys merely count, is said by [`crate::needs`]: what it takes for superseded nobody needs any
+//! What a key is, and which keys merely count, is said by [`crate::context::needs`]: what it takes for superseded nobody needs any
 //! more. Only the value is superseded, not what stands beside it: a text of a set is replaced if later texts of the set give
 //! each of its keys a value, one of them another value than it has, and if those texts hold all of its content words but for
 //! the values ("use PORT=8080, never change DB" outlives "use PORT=9191"). So what is replaced is said anew, word for word,
@@ -12,8 +12,8 @@ use std::collections::HashMap;
 
 use super::salience::rules::negates;
 use super::salience::{pairs, set_apart};
-use crate::features::atoms::{self, AtomKind, cue_hash, word_hash};
-use crate::needs;
+use crate::context::needs;
+use crate::text::atoms::{self, AtomKind, cue_hash, word_hash};
 
 /// Where a text was said last: its order among the others.
 pub(super) type Place = (u32, u32);

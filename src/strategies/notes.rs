@@ -24,8 +24,8 @@ use super::newest::{Newest, given};
 use super::salience::fresh_steps;
 use super::tiered::segment::cosine;
 use super::{Entry, Env, Held, Moment, Scope, State, Strategy, put, transcript, writer};
+use crate::context::log::Log;
 use crate::context::{Block, Content, Edit, Piece, Recalled};
-use crate::log::Log;
 use crate::models::prompt::{Data, Prompt};
 use crate::trajectory::{Kind, Role};
 
@@ -590,7 +590,7 @@ mod tests {
             let tokens: u64 = recall.blocks.iter().map(|block| u64::from(block.tokens)).sum();
             assert_eq!(run.decisions[recall.decision as usize].recalled_tokens, tokens);
         }
-        let text = |recall: &crate::experiment::replay::Recall| {
+        let text = |recall: &crate::replay::Recall| {
             recall.blocks.iter().map(|block| block.text(&log)).collect::<Vec<_>>().join("|")
         };
         run.recalls.iter().map(|recall| (recall.decision, text(recall))).collect()
@@ -773,7 +773,7 @@ mod tests {
             let model = (!embedder.is_empty()).then(sailor);
             super::super::tests::replayed(("notes", &params), ("turns", "n = 1"), &log, None, model)
         };
-        let last = |run: &crate::experiment::replay::Run| -> Vec<String> {
+        let last = |run: &crate::replay::Run| -> Vec<String> {
             let recall = run.recalls.iter().find(|recall| recall.decision == 3 && !recall.blocks.is_empty());
             recall.map_or_else(Vec::new, |r| r.blocks.iter().map(|block| block.text(&log)).collect())
         };
@@ -788,7 +788,7 @@ mod tests {
         let embedded: u32 = run.events.iter().map(|event| event.work.embeddings).sum();
         assert_eq!(embedded, 3);
         let notes = Notes::new(Params { keep_last: 0, ..Params::default() }).unwrap();
-        let links = |run: &crate::experiment::replay::Run| -> Vec<serde_json::Value> {
+        let links = |run: &crate::replay::Run| -> Vec<serde_json::Value> {
             let held = notes.held(&log, &run.left[0].2);
             held.into_iter().map(|held| held.details["links"].clone()).collect()
         };

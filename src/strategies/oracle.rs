@@ -8,9 +8,9 @@
 use std::collections::{BinaryHeap, HashSet};
 
 use super::{Budget, Entry, Env, Scope, Strategy, keep_pieces, spans_in};
+use crate::context::log::{AtomId, BOUND, Log};
 use crate::context::{Edit, Piece};
-use crate::features::tokens::Tokenizer;
-use crate::log::{AtomId, BOUND, Log};
+use crate::text::tokens::Tokenizer;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "oracle",

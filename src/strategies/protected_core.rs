@@ -19,12 +19,12 @@ use super::salience::{
 };
 use super::writer::check_tokens;
 use super::{Entry, Env, Scope, Strategy, extractive, put};
-use crate::annotations::Constraint;
 use crate::context::Edit;
-use crate::features::sentences::MAX_CHARS;
-use crate::features::tokens::Tokenizer;
-use crate::log::Log;
+use crate::context::annotations::Constraint;
+use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt};
+use crate::text::sentences::MAX_CHARS;
+use crate::text::tokens::Tokenizer;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "protected-core",

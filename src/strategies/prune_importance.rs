@@ -246,7 +246,7 @@ mod tests {
 
     use super::super::salience::tests::events;
     use super::super::tests::after_events;
-    use crate::log::Log;
+    use crate::context::log::Log;
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, CallError, Card, Scores, TokenScore};
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use rand::RngExt as _;
 
 use super::{Budget, Entry, Env, Scope, Strategy, keep_pieces, spans_in};
+use crate::context::log::Log;
 use crate::context::{Edit, Piece};
-use crate::features::tokens::Tokenizer;
-use crate::log::Log;
+use crate::text::tokens::Tokenizer;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "random",

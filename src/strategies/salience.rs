@@ -11,8 +11,8 @@
 use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
-use crate::features::sentences;
 use crate::models::prompt::{Data, Prompt};
+use crate::text::sentences;
 
 mod candidates;
 mod chinese;
@@ -412,7 +412,7 @@ fn without(summary: &str, set: &Set, similarity: f64) -> String {
 
 /// Picked passages as items, with vectors where there is a model of embeddings.
 pub(super) fn held(
-    log: &crate::log::Log,
+    log: &crate::context::log::Log,
     picked: Vec<Picked>,
     env: &mut Env<'_>,
 ) -> anyhow::Result<Vec<Held>> {
@@ -541,13 +541,13 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::experiment::replay::{Observer, Recipe, replay};
-    use crate::features::tokens::Tokenizer;
-    use crate::log::Log;
+    use crate::context::log::Log;
+    use crate::context::needs::Needs;
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, CallError, Card, Finish, Model, Scores, Text, TokenScore};
-    use crate::needs::Needs;
+    use crate::replay::{Observer, Recipe, replay};
     use crate::strategies::{Work, build};
+    use crate::text::tokens::Tokenizer;
 
     /// What stands for the scope after each event, and what the event did.
     pub(in super::super) fn events(

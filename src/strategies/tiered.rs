@@ -23,9 +23,9 @@ use super::notes::index::{self, Bag};
 use super::notes::newest_steps;
 use super::prune_importance::conversation;
 use super::{Entry, Env, Held, Moment, Scope, State, Strategy};
+use crate::context::log::Log;
 use crate::context::{Content, Edit, Recalled};
-use crate::features::tokens::Tokenizer;
-use crate::log::Log;
+use crate::text::tokens::Tokenizer;
 use crate::trajectory::{Kind, Role};
 
 mod clock;
@@ -512,10 +512,10 @@ mod tests {
     use super::super::build;
     use super::super::tests::run;
     use super::*;
-    use crate::experiment::replay::{Observer, Recipe, Run, replay};
+    use crate::context::needs::Needs;
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, Card, Finish, Text};
-    use crate::needs::Needs;
+    use crate::replay::{Observer, Recipe, Run, replay};
 
     fn tiered(params: &str, script: &str, trigger: &str) -> (Log, Run) {
         let log = Log::script(script);
@@ -730,7 +730,7 @@ mod tests {
             &format!("user: go{big}{tiny}"),
             "n = 1",
         );
-        let shown = |event: &crate::experiment::replay::Event| {
+        let shown = |event: &crate::replay::Event| {
             event.after.iter().map(|block| block.text(&log)).collect::<String>()
         };
         for event in &run.events[6..] {

@@ -17,15 +17,15 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Entry, Env, Scope, Strategy, extractive, put, texts, transcript, writer};
+use crate::context::log::Log;
 use crate::context::{Content, Edit};
-use crate::features::actions::ActionKind;
-use crate::features::atoms::AtomKind;
-use crate::features::sentences::is_numbered;
-use crate::features::turns::{self, Facts};
-use crate::log::Log;
 use crate::models::grammar;
 use crate::models::prompt::{Data, Prompt};
+use crate::text::atoms::AtomKind;
+use crate::text::sentences::is_numbered;
 use crate::trajectory::{Kind, Step};
+use crate::turns::actions::ActionKind;
+use crate::turns::{self, Facts};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "tool-log",
@@ -1018,10 +1018,10 @@ mod tests {
             (steps[at].call_id, steps[at].turn) = (Some(id.to_owned()), 1);
         }
         steps[8].turn = 2;
-        let rows = crate::features::rows(
+        let rows = crate::annotate::features::rows(
             &log.trajectory.id,
             &log.trajectory.steps,
-            &crate::features::tokens::Tokenizer::load("o200k").unwrap(),
+            &crate::text::tokens::Tokenizer::load("o200k").unwrap(),
         );
         let log = Log::new(log.trajectory, rows).unwrap();
         let params = "form = 'structured'\nresult_tokens = 20";

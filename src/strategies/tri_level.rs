@@ -249,10 +249,10 @@ fn messages(scope: &Scope<'_>, ratings: &Ratings) -> Vec<Message> {
 mod tests {
     use super::super::build;
     use super::super::salience::tests::events;
-    use crate::experiment::replay::{Event, Observer, Recipe, replay};
-    use crate::features::tokens::Tokenizer;
-    use crate::log::Log;
-    use crate::needs::Needs;
+    use crate::context::log::Log;
+    use crate::context::needs::Needs;
+    use crate::replay::{Event, Observer, Recipe, replay};
+    use crate::text::tokens::Tokenizer;
     use crate::triggers::{Detector, Firing, Moment, Trigger};
 
     const DESK: &str = "user: Hi!

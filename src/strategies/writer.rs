@@ -210,9 +210,9 @@ mod tests {
     use rand::SeedableRng as _;
 
     use super::*;
-    use crate::features::tokens::Tokenizer;
     use crate::models::scripted::Scripted;
     use crate::models::{Card, Model};
+    use crate::text::tokens::Tokenizer;
 
     fn text(text: &str, finish: Finish) -> Text {
         Text { text: text.to_owned(), finish, prompt_tokens: 10, tokens: 5, cut_tokens: 0 }

@@ -18,9 +18,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
-use crate::features::spellings::Spellings;
-use crate::features::turns::{Facts, Touch};
-use crate::log::Log;
+use crate::context::log::Log;
+use crate::text::spellings::Spellings;
+use crate::turns::{Facts, Touch};
 
 /// The seed's confidence in a boundary.
 const CONFIDENCE: f64 = 0.8;

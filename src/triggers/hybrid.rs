@@ -12,7 +12,7 @@ use super::intent::IntentShift;
 use super::staleness::Staleness;
 use super::subtask::Subtask;
 use super::{Detector, Entry, Firing, Moment, Trigger};
-use crate::log::Log;
+use crate::context::log::Log;
 
 /// The seed's confidence in the number of turns.
 const CONFIDENCE: f64 = 0.5;

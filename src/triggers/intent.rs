@@ -12,11 +12,11 @@ use std::ops::Range;
 use anyhow::Context as _;
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
-use crate::features::intents::{Intent, NAMES};
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Call, Model, NO_MODEL, Outage, labels};
 use crate::trajectory::Kind;
+use crate::turns::intents::{Intent, NAMES};
 
 /// The seed's transitions.
 const TRANSITIONS: &str = "explore-implement debug-verify implement-document implement-verify";

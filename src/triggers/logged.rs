@@ -4,7 +4,7 @@
 //! ([`Log::bridged`]), and the scope is what came since the last such place.
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
-use crate::log::Log;
+use crate::context::log::Log;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "logged",

@@ -5,7 +5,7 @@
 //! is edited in the head stays as it stands: no event reaches it.
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
-use crate::log::Log;
+use crate::context::log::Log;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "logged-edits",

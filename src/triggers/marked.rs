@@ -5,7 +5,7 @@
 //! it never fires.
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
-use crate::log::Log;
+use crate::context::log::Log;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "marked",

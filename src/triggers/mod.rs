@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::models::Model;
 
 mod boundary;

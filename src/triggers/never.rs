@@ -1,7 +1,7 @@
 //! Never fires: the trigger of the `full` baseline.
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
-use crate::log::Log;
+use crate::context::log::Log;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "never",

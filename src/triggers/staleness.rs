@@ -16,7 +16,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
-use crate::log::{AtomId, DERIVED, Log};
+use crate::context::log::{AtomId, DERIVED, Log};
 use crate::trajectory::Kind;
 
 /// The seed's confidence in staleness.

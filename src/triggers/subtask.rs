@@ -16,8 +16,8 @@
 //! high, medium and low are ours, and so is that a document, which no test checks, is checked by reading it again.
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
-use crate::features::turns::{Facts, MOST_FILES, Touch};
-use crate::log::Log;
+use crate::context::log::Log;
+use crate::turns::{Facts, MOST_FILES, Touch};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "subtask",

@@ -5,7 +5,7 @@
 //! three, as most libraries leave some.
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
-use crate::log::Log;
+use crate::context::log::Log;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "tokens",

@@ -6,7 +6,7 @@
 //! a rolling window of M=10 (`n = 1`, with `mask`'s own `keep_last`) for observation masking.
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
-use crate::log::Log;
+use crate::context::log::Log;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "turns",

@@ -2,8 +2,9 @@
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use trajpress::features::tokens::Tokenizer;
-use trajpress::features::{self, atoms};
+use trajpress::annotate::features;
+use trajpress::text::atoms;
+use trajpress::text::tokens::Tokenizer;
 use trajpress::trajectory::{Kind, Role, Step, step};
 
 fn main() {

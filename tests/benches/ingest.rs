@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use trajpress::ingest::{Limits, Options, ingest, read_only};
+use trajpress::logs::{Limits, Options, ingest, read_only};
 
 fn main() {
     divan::main();

@@ -4,17 +4,18 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
+use trajpress::annotate::features;
 use trajpress::context::Context;
+use trajpress::context::log::Log;
 use trajpress::experiment::cell::{self, Prepared, Scene};
-use trajpress::experiment::replay::{Recipe, replay};
 use trajpress::experiment::{Catalogue, Plan};
-use trajpress::features::tokens::Tokenizer;
-use trajpress::log::Log;
-use trajpress::scorers::readers::Readers;
-use trajpress::scorers::retention::{Ledger, Questions};
+use trajpress::replay::watch::Watch;
+use trajpress::replay::{Recipe, replay};
+use trajpress::scores::readers::Readers;
+use trajpress::scores::retention::{Ledger, Questions};
+use trajpress::text::tokens::Tokenizer;
 use trajpress::trajectory::{Builder, Kind, Role, Trajectory, step};
-use trajpress::watch::Watch;
-use trajpress::{features, strategies, triggers};
+use trajpress::{strategies, triggers};
 
 const STEPS: [u32; 3] = [50, 500, 5_000];
 const STRATEGIES: [&str; 7] = ["full", "drop-all", "random", "oracle", "atom-bag", "truncate", "mask"];

@@ -4,11 +4,12 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use trajpress::features::tokens::Tokenizer;
-use trajpress::log::Log;
+use trajpress::annotate::features;
+use trajpress::context::log::Log;
+use trajpress::text::tokens::Tokenizer;
 use trajpress::trajectory::{Builder, Kind, Role, Trajectory, step};
-use trajpress::triggers::Moment;
-use trajpress::{features, triggers};
+use trajpress::triggers::{self, Moment};
+use trajpress::turns;
 
 const TURNS: [u32; 3] = [50, 500, 5_000];
 const TRIGGERS: [&str; 6] = ["turns", "subtask", "intent", "boundary", "staleness", "hybrid"];
@@ -63,9 +64,7 @@ fn log(n_turns: u32) -> Log {
 #[divan::bench(args = TURNS)]
 fn facts(bencher: Bencher<'_, '_>, n_turns: u32) {
     let log = log(n_turns);
-    bencher
-        .counter(ItemsCount::new(n_turns))
-        .bench_local(|| black_box(features::turns::read(&log.trajectory.steps)));
+    bencher.counter(ItemsCount::new(n_turns)).bench_local(|| black_box(turns::read(&log.trajectory.steps)));
 }
 
 /// What the memory costs by itself: every text that the facts are read from is gone through once, and nothing is made of it.

@@ -16,8 +16,8 @@ use std::collections::{HashMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use crate::features::spans::span_ends;
 use crate::strategies::extractive::{Term, terms};
+use crate::text::spans::span_ends;
 
 const MAX_POSTINGS: usize = 64;
 const MAX_TERMS: usize = 32;

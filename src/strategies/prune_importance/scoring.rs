@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Answer, Call, Outcome, labels};
 use crate::strategies::Env;

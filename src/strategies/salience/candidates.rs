@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use crate::context::Content;
-use crate::features::sentences;
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::strategies::Scope;
+use crate::text::sentences;
 use crate::trajectory::{Kind, Role};
 
 /// Who made a statement.

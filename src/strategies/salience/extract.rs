@@ -396,9 +396,9 @@ fn read_json(answer: &str) -> Vec<(String, Option<ItemKind>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::tokens::Tokenizer;
     use crate::models::scripted::Scripted;
     use crate::models::{Card, Finish, Scores, TokenScore};
+    use crate::text::tokens::Tokenizer;
     use rand::SeedableRng as _;
 
     fn card() -> Card {

@@ -13,10 +13,10 @@ use std::sync::LazyLock;
 use super::chinese;
 use super::rules::{self, content_words};
 use super::tasks;
-use crate::annotations::Annotations;
-use crate::features::sentences;
-use crate::log::Log;
+use crate::context::annotations::Annotations;
+use crate::context::log::Log;
 use crate::strategies::Env;
+use crate::text::sentences;
 use crate::trajectory::{Kind, Role};
 
 /// A goal, and where it was said.
@@ -506,7 +506,7 @@ impl Reader {
     /// The goals that are known before step `until`, which must not be before an earlier one, and those of them that were
     /// stated from step `since` on.
     pub(crate) fn before(&mut self, log: &Log, origin: Origin, since: u32, until: u32) -> Goals {
-        let goal = |goal: &crate::annotations::Goal| {
+        let goal = |goal: &crate::context::annotations::Goal| {
             let at = log.trajectory.steps[goal.step as usize].text.find(&goal.text);
             Goal { step: goal.step, text: goal.text.clone(), start: at.map(|at| at as u32) }
         };

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::candidates::Candidate;
-use crate::features::sentences::MAX_CHARS;
+use crate::text::sentences::MAX_CHARS;
 
 /// From so much agreement on, a statement is what the quotation meant.
 const NEAR: f64 = 0.6;
@@ -174,7 +174,7 @@ fn fold(text: &str) -> Folded {
 mod tests {
     use super::super::candidates::candidates;
     use super::*;
-    use crate::log::Log;
+    use crate::context::log::Log;
 
     fn log() -> Log {
         Log::script(

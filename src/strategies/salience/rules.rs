@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 
 use super::candidates::{Candidate, Source};
 use super::chinese;
-use crate::features::atoms::{self, AtomKind};
-use crate::features::sentences::is_numbered;
+use crate::text::atoms::{self, AtomKind};
+use crate::text::sentences::is_numbered;
 
 /// What a kept statement is taken for. The order is that in which they are given up: the last first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -66,7 +66,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::log::Log;
+    use crate::context::log::Log;
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, CallError, Card, Finish, Model, Scores, Text, TokenScore};
     use crate::strategies::salience::tests::events;

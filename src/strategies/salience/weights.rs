@@ -136,7 +136,7 @@ mod tests {
     use super::super::candidates::Candidate;
     use super::super::rules::{Around, Features, features};
     use super::*;
-    use crate::features::sentences::statements;
+    use crate::text::sentences::statements;
 
     /// A statement of an annotated run: its features, and whether it is salient.
     struct Example {

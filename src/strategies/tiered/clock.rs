@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::log::Log;
+use crate::context::log::Log;
 
 /// How time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

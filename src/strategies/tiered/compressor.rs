@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::relevance::{EntityCounts, named};
 use super::segment::{Level, text_of};
 use super::segmentation::cut;
-use crate::features::atoms;
-use crate::features::tokens::Tokenizer;
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::strategies::{Compressed, Env, extractive, writer};
+use crate::text::atoms;
+use crate::text::tokens::Tokenizer;
 
 const LIGHT: &str = include_str!("light.txt");
 const HEAVY: &str = include_str!("heavy.txt");

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::compressor::{self, Ratios};
 use super::relevance::{Entity, EntityCounts, Formula, Likeness, Situation, importance, named};
 use super::segment::{Holders, Level, Meaning, Metadata, Segment, cosine, text_of};
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::strategies::extractive::Term;
 use crate::strategies::notes::index::{Bag, bag_of};
 use crate::strategies::prune_importance::scoring::Who;
@@ -298,7 +298,7 @@ mod tests {
 
     use super::super::relevance::tests::FORMULA;
     use super::*;
-    use crate::features::tokens::Tokenizer;
+    use crate::text::tokens::Tokenizer;
 
     const LIMITS: Limits =
         Limits { warm_tokens: 4000, cold_tokens: 4000, light_ratio: 4.0, heavy_ratio: 11.0 };

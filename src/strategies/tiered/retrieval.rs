@@ -14,7 +14,7 @@ use super::manager::{Memory, moved};
 use super::relevance::{Formula, Situation, importance};
 use super::segment::{Level, Segment, text_of};
 use crate::context::Recalled;
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt};
 use crate::strategies::{Env, writer};
 
@@ -199,7 +199,7 @@ mod tests {
 
     fn texts(memory: &mut Memory, recall: &Recall<'_>) -> Vec<String> {
         use rand::SeedableRng as _;
-        let tokenizer = crate::features::tokens::Tokenizer::load("o200k").unwrap();
+        let tokenizer = crate::text::tokens::Tokenizer::load("o200k").unwrap();
         let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), None);
         let situation = situation(memory, "alpha bravo");
         let found = super::recall(&Log::script("user: go"), memory, &situation, &FORMULA, recall, &mut env);
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn what_comes_back_counts_as_accessed() {
         use rand::SeedableRng as _;
-        let tokenizer = crate::features::tokens::Tokenizer::load("o200k").unwrap();
+        let tokenizer = crate::text::tokens::Tokenizer::load("o200k").unwrap();
         let mut env = Env::new(&tokenizer, rand_chacha::ChaCha8Rng::seed_from_u64(1), None);
         let log = Log::script("user: go");
         let mut memory = memory(&["alpha bravo", "charlie delta"], &[]);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::relevance::Entity;
 use crate::context::Piece;
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::strategies::Held;
 use crate::strategies::extractive::Term;
 use crate::strategies::notes::index::{Bag, heaviest, tf};

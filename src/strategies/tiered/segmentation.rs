@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::compressor::entities;
 use super::segment::{Cut, Meaning, cosine, text_of};
-use crate::log::Log;
+use crate::context::log::Log;
 use crate::strategies::Env;
 use crate::strategies::notes::index::bag_of;
 
@@ -184,9 +184,9 @@ mod tests {
     use rand::SeedableRng as _;
 
     use super::*;
-    use crate::features::tokens::Tokenizer;
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, Card, Model};
+    use crate::text::tokens::Tokenizer;
 
     fn turns(log: &Log, times: &[f64]) -> Vec<Turn> {
         let of = |(turn, &time): (usize, &f64)| {

@@ -1,0 +1,573 @@
+//! Computes the features of a dataset, once.
+
+pub mod features;
+pub mod partners;
+pub mod usage;
+
+pub use usage::Counted;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::annotate::features::rows;
+use crate::annotate::partners::{Candidate, Interner, partners};
+use crate::annotate::usage::Sessions;
+use crate::files::lock::Lock;
+use crate::files::reach;
+use crate::files::vouch::{self, Made, Tables};
+use crate::store::{
+    self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow, UsageRow,
+};
+use crate::text::tokens::Tokenizer;
+use crate::text::{atoms, escape};
+use crate::trajectory::Step;
+use crate::trajectory::usage::Call;
+use features::FEATURES_VERSION;
+
+/// What `annotate.json` says of the features beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Annotated {
+    /// Name of the tokenizer, with its hash when it comes from a file.
+    pub tokenizer: String,
+    pub features_version: u32,
+    pub schema_version: String,
+    /// BLAKE3 of the tables that it was computed from.
+    pub steps_digest: String,
+    pub trajectories_digest: String,
+    pub n_trajectories: u64,
+    pub n_steps: u64,
+    pub n_bytes: u64,
+    pub n_tokens: u64,
+    pub n_spans: u64,
+    /// Texts that the tokenizer could not encode, counted a token a character.
+    pub n_tokenizer_failures: u64,
+    /// Atoms by kind.
+    pub n_atoms: BTreeMap<String, u64>,
+    pub n_partners: u64,
+    /// The provider's counts, where logged.
+    pub usage: Counted,
+    /// What was written, for those who read it.
+    pub tables: Tables,
+}
+
+/// The tables of a dataset, as `ingest` wrote them.
+pub const INGESTED: [&str; 2] = ["steps.parquet", "trajectories.parquet"];
+/// What is written here beside them.
+pub const ANNOTATED: [&str; 3] = ["features.parquet", "partners.parquet", "usage.parquet"];
+
+/// Writes `features.parquet`, `partners.parquet`, `usage.parquet` and `annotate.json` beside the tables of a dataset,
+/// unless they are there already for the same tables and tokenizer (then the answer says `false`).
+///
+/// The row groups of `features` are those of `steps`. Memory is bounded by three row groups.
+/// `threads` 0 is all cores; the bytes written do not depend on it.
+pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<(Annotated, bool)> {
+    let tokenizer = Tokenizer::load(tokenizer)?;
+    if let Some(done) = done(data, &tokenizer)? {
+        return Ok((done, false));
+    }
+    // Another process may be at the same: then it is done once it has ended.
+    let _lock = Lock::wait(data, "annotate")?;
+    let ingested = ingested(data)?;
+    if let Some(done) = done(data, &tokenizer)? {
+        return Ok((done, false));
+    }
+    remove_abandoned(data);
+    let digest = |name: &str| ingested.get(name).map(|made| made.blake3.clone()).unwrap_or_default();
+    let (steps_digest, trajectories_digest) = (digest("steps.parquet"), digest("trajectories.parquet"));
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
+    let mut known = trajectories(&data.join("trajectories.parquet"))?;
+    let mut annotated = Annotated {
+        tokenizer: tokenizer.name().to_owned(),
+        features_version: FEATURES_VERSION,
+        schema_version: SCHEMA_VERSION.to_owned(),
+        steps_digest,
+        trajectories_digest,
+        n_trajectories: known.candidates.len() as u64,
+        n_steps: 0,
+        n_bytes: known.n_bytes,
+        n_tokens: 0,
+        n_spans: 0,
+        n_tokenizer_failures: 0,
+        n_atoms: atoms::NAMES.iter().map(|name| ((*name).to_owned(), 0)).collect(),
+        n_partners: 0,
+        usage: Counted::default(),
+        tables: Tables::new(),
+    };
+    // What an earlier run said no longer holds.
+    remove(&data.join("annotate.json"))?;
+    let sessions = pool.install(|| write_features(data, &tokenizer, &mut known, &mut annotated))?;
+    write_partners(data, &known.candidates, &mut annotated)?;
+    annotated.usage = write_usage(data, sessions)?;
+    annotated.n_tokenizer_failures = tokenizer.failures();
+    for name in ANNOTATED {
+        let made = Made::of(&data.join(name)).with_context(|| format!("cannot read {name}"))?;
+        annotated.tables.insert(name.to_owned(), made);
+    }
+    let json = escape::json(&annotated).context("annotate.json")?;
+    publish(&data.join("annotate.json"), |path| Ok(fs::write(path, &json)?))?;
+    Ok((annotated, true))
+}
+
+/// What `ingest` says of its tables, if they still are that.
+fn ingested(data: &Path) -> anyhow::Result<Tables> {
+    for name in INGESTED {
+        let path = data.join(name);
+        anyhow::ensure!(reach::is_there(&path)?, "{} is missing\nhint: `ingest` writes it", path.display());
+    }
+    vouch::check(data, "ingest.json", "ingest", &INGESTED)
+}
+
+/// What stands in `annotate.json`, if it was made of these tables with this tokenizer by this version, and what it
+/// speaks of is there.
+fn done(data: &Path, tokenizer: &Tokenizer) -> anyhow::Result<Option<Annotated>> {
+    let ingested = ingested(data)?;
+    let Some(done) = read_done(data)? else { return Ok(None) };
+    let is_of = |digest: &str, name: &str| ingested.get(name).is_some_and(|made| made.blake3 == digest);
+    let is_same = done.tokenizer == tokenizer.name()
+        && done.features_version == FEATURES_VERSION
+        && done.schema_version == SCHEMA_VERSION
+        && is_of(&done.steps_digest, "steps.parquet")
+        && is_of(&done.trajectories_digest, "trajectories.parquet");
+    if !is_same {
+        return Ok(None);
+    }
+    if let Err(error) = vouch::check(data, "annotate.json", "annotate", &ANNOTATED) {
+        let told = format!("{error:#}");
+        tracing::warn!("{}: made again", told.lines().next().unwrap_or_default());
+        return Ok(None);
+    }
+    Ok(Some(done))
+}
+
+fn read_done(data: &Path) -> anyhow::Result<Option<Annotated>> {
+    // One that is damaged is made again.
+    Ok(reach::read(&data.join("annotate.json"))?.and_then(|text| serde_json::from_slice(&text).ok()))
+}
+
+trait TableFile {
+    fn table_file() -> String;
+}
+
+impl<R: store::Row> TableFile for R {
+    fn table_file() -> String {
+        format!("{}.parquet", R::TABLE)
+    }
+}
+
+fn row_groups<R: store::Row>(path: &Path) -> anyhow::Result<usize> {
+    store::row_groups::<R>(path).map_err(|error| match format!("{error:#}") {
+        text if text.contains("\nhint: ") => error,
+        text => anyhow::anyhow!("{text}\nhint: make it again with `trajpress ingest`"),
+    })
+}
+
+fn read_row_group<R: store::Row>(path: &Path, group: usize) -> anyhow::Result<Vec<R>> {
+    store::read_row_group::<R>(path, group).map_err(|error| {
+        let path = path.display();
+        anyhow::anyhow!(
+            "cannot read row group {group} of {path}: {error:#}\nhint: make it again with `trajpress ingest`"
+        )
+    })
+}
+
+/// What the annotation needs of the trajectories: no texts.
+struct Known {
+    candidates: Vec<Candidate>,
+    /// Number of each one's model; none is unknown.
+    models: Vec<Option<u32>>,
+    places: BTreeMap<String, usize>,
+    n_bytes: u64,
+}
+
+fn trajectories(path: &Path) -> anyhow::Result<Known> {
+    let (mut formats, mut repositories, mut tasks) =
+        (Interner::default(), Interner::default(), Interner::default());
+    let mut models = Interner::default();
+    let mut known = Known { candidates: Vec::new(), models: Vec::new(), places: BTreeMap::new(), n_bytes: 0 };
+    for group in 0..row_groups::<TrajectoryRow>(path)? {
+        for row in read_row_group::<TrajectoryRow>(path, group)? {
+            // A task without a name is known by what it asks for.
+            let task = match (&row.task_id, &row.goal) {
+                (Some(task), _) => format!("task {task}"),
+                (None, Some(goal)) => format!("goal {}", blake3::hash(goal.as_bytes())),
+                (None, None) => format!("trajectory {}", row.trajectory),
+            };
+            known.n_bytes += row.n_bytes;
+            known.models.push(row.model.as_deref().map(|model| models.number(model)));
+            known.places.insert(row.trajectory.clone(), known.candidates.len());
+            known.candidates.push(Candidate {
+                format: formats.number(&row.format),
+                repository: row.repository.as_deref().map(|r| repositories.number(r)),
+                task: tasks.number(&task),
+                tokens: 0,
+                id: row.trajectory,
+            });
+        }
+    }
+    Ok(known)
+}
+
+fn write_features(
+    data: &Path,
+    tokenizer: &Tokenizer,
+    known: &mut Known,
+    annotated: &mut Annotated,
+) -> anyhow::Result<Sessions> {
+    let mut sessions = Sessions::default();
+    let steps = data.join("steps.parquet");
+    let bar = progress(known.n_bytes);
+    publish(&data.join(FeatureRow::table_file()), |path| {
+        let mut writer = TableWriter::<FeatureRow>::create(path, usize::MAX)?;
+        // The next row group is read and the last one written while one is computed: without a
+        // buffer between, so that no more than three are in memory.
+        thread::scope(|scope| {
+            let (read, groups) = mpsc::sync_channel(0);
+            let (computed, features) = mpsc::sync_channel::<Vec<Vec<FeatureRow>>>(0);
+            let reading = scope.spawn(|| read_groups(&steps, read));
+            let writing = scope.spawn(move || {
+                for group in features {
+                    for rows in group {
+                        writer.push(rows)?;
+                    }
+                    writer.end_row_group()?;
+                }
+                writer.finish()
+            });
+            for group in groups {
+                let computed_rows: Vec<(Vec<FeatureRow>, Vec<Call>)> = group
+                    .into_par_iter()
+                    .map(|(id, steps): (String, Vec<Step>)| {
+                        let rows = rows(&id, &steps, tokenizer);
+                        let calls = usage::calls(&steps, &rows, tokenizer);
+                        bar.inc(steps.iter().map(|s| s.text.len() as u64).sum());
+                        (rows, calls)
+                    })
+                    .collect();
+                let mut features = Vec::with_capacity(computed_rows.len());
+                for (rows, calls) in computed_rows {
+                    count(&rows, known, annotated);
+                    if let Some(row) = rows.first() {
+                        let place = known.places.get(&row.trajectory);
+                        sessions.add(&row.trajectory, place.and_then(|&place| known.models[place]), calls);
+                    }
+                    features.push(rows);
+                }
+                if computed.send(features).is_err() {
+                    break;
+                }
+            }
+            drop(computed);
+            let ended = |thread: thread::Result<anyhow::Result<()>>| {
+                thread.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            let written = ended(writing.join().map(|result| result.map(drop)));
+            ended(reading.join()).and(written)
+        })
+    })?;
+    bar.finish_and_clear();
+    Ok(sessions)
+}
+
+/// Sends the row groups of the steps in order, until nobody wants them.
+fn read_groups(steps: &Path, read: mpsc::SyncSender<Vec<(String, Vec<Step>)>>) -> anyhow::Result<()> {
+    for group in 0..row_groups::<StepRow>(steps)? {
+        let rows = read_row_group::<StepRow>(steps, group)?;
+        if read.send(by_trajectory(rows)?).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The steps of a row group, by trajectory: a trajectory never straddles a row group.
+fn by_trajectory(rows: Vec<StepRow>) -> anyhow::Result<Vec<(String, Vec<Step>)>> {
+    let mut trajectories: Vec<(String, Vec<Step>)> = Vec::new();
+    for mut row in rows {
+        let id = std::mem::take(&mut row.trajectory);
+        let step = Step::try_from(row).with_context(|| format!("trajectory {id}"))?;
+        match trajectories.last_mut() {
+            Some((last, steps)) if *last == id => steps.push(step),
+            _ => trajectories.push((id, vec![step])),
+        }
+    }
+    Ok(trajectories)
+}
+
+fn count(rows: &[FeatureRow], known: &mut Known, annotated: &mut Annotated) {
+    let tokens: u64 = rows.iter().map(|row| u64::from(row.tokens)).sum();
+    let place = rows.first().and_then(|row| known.places.get(&row.trajectory));
+    if let Some(&place) = place {
+        known.candidates[place].tokens = tokens;
+    }
+    annotated.n_steps += rows.len() as u64;
+    annotated.n_tokens += tokens;
+    for row in rows {
+        annotated.n_spans += row.span_end.len() as u64;
+        for &kind in &row.atom_kind {
+            if let Some(n) = atoms::NAMES.get(kind as usize).and_then(|name| annotated.n_atoms.get_mut(*name))
+            {
+                *n += 1;
+            }
+        }
+    }
+}
+
+fn write_partners(data: &Path, candidates: &[Candidate], annotated: &mut Annotated) -> anyhow::Result<()> {
+    publish(&data.join(PartnerRow::table_file()), |path| {
+        let mut writer = TableWriter::<PartnerRow>::create(path, 64 << 20)?;
+        // At most 10 rows a trajectory come together, so the writer can cut anywhere between them.
+        for rows in partners(candidates).chunk_by(|a, b| a.trajectory == b.trajectory) {
+            writer.push(rows.iter().cloned())?;
+        }
+        annotated.n_partners = writer.finish()?;
+        Ok(())
+    })
+}
+
+fn write_usage(data: &Path, sessions: Sessions) -> anyhow::Result<Counted> {
+    let (rows, counted) = sessions.rows();
+    publish(&data.join(UsageRow::table_file()), |path| {
+        let mut writer = TableWriter::<UsageRow>::create(path, 64 << 20)?;
+        for rows in rows.chunk_by(|a, b| a.trajectory == b.trajectory) {
+            writer.push(rows.iter().cloned())?;
+        }
+        writer.finish()?;
+        Ok(())
+    })?;
+    Ok(counted)
+}
+
+/// How the names end of files that are being written.
+const PARTIAL: &str = ".tmp";
+
+/// Removes what killed processes left; this one alone writes here. What cannot be removed does no harm.
+fn remove_abandoned(data: &Path) {
+    let tables = [FeatureRow::table_file(), PartnerRow::table_file(), UsageRow::table_file()];
+    let made = [&tables[..], &["annotate.json".to_owned()]].concat();
+    for entry in fs::read_dir(data).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(PARTIAL) && made.iter().any(|made| name.starts_with(&format!("{made}."))) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Writes a file under another name and renames it when it is complete.
+fn publish(path: &Path, write: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}{PARTIAL}", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let written = write(&partial).and_then(|()| Ok(fs::rename(&partial, path)?));
+    if written.is_err() {
+        // Nothing half-written is left; that it could not be written is the error to tell.
+        let _ = fs::remove_file(&partial);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn remove(path: &Path) -> anyhow::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot replace {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress(n_bytes: u64) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("annotate {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}")
+            .expect("the template is valid");
+    let bar = ProgressBar::new(n_bytes).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::step_rows;
+    use crate::trajectory::{Kind, Role, Trajectory, step};
+
+    fn dataset(dir: &Path) {
+        let mut trajectories =
+            TableWriter::<TrajectoryRow>::create(&dir.join("trajectories.parquet"), 1 << 20).unwrap();
+        let mut steps = TableWriter::<StepRow>::create(&dir.join("steps.parquet"), 600).unwrap();
+        for n in 0..12 {
+            let mut t = Trajectory { format: "toy".to_owned(), ..Trajectory::default() };
+            t.repository = Some(format!("owner/name{}", n % 3));
+            t.task_id = Some(format!("task-{n}"));
+            t.steps.push(step(
+                Role::User,
+                Kind::Message,
+                format!("Fix the broken parser in src/parse_{n}.rs, please"),
+            ));
+            t.steps.push(step(Role::Agent, Kind::Action, format!("cat src/parse_{n}.rs {}", "x ".repeat(n))));
+            t.id = t.content_id();
+            trajectories.push([TrajectoryRow::from(&t)]).unwrap();
+            steps.push(step_rows(&t.id.clone(), t.steps)).unwrap();
+        }
+        trajectories.finish().unwrap();
+        steps.finish().unwrap();
+        vouch_for(dir);
+    }
+
+    /// The record of `ingest` for what is in the folder.
+    fn vouch_for(dir: &Path) {
+        let tables: Tables =
+            INGESTED.map(|name| (name.to_owned(), Made::of(&dir.join(name)).unwrap())).into_iter().collect();
+        let record = serde_json::json!({ "tables": tables });
+        fs::write(dir.join("ingest.json"), record.to_string()).unwrap();
+    }
+
+    /// Each makes other rows where nobody looks: half a record, a table of other data, one bit.
+    #[test]
+    fn what_is_not_what_was_annotated_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        dataset(dir);
+        annotate(dir, "o200k", 1).unwrap();
+        let good = ANNOTATED.map(|name| fs::read(dir.join(name)).unwrap());
+        let foreign = {
+            let mut rows: Vec<FeatureRow> = store::read(&dir.join("features.parquet")).unwrap();
+            rows.iter_mut().for_each(|row| row.tokens += 1);
+            let path = dir.join("foreign.parquet");
+            let mut writer = TableWriter::<FeatureRow>::create(&path, 1 << 20).unwrap();
+            writer.push(rows).unwrap();
+            writer.finish().unwrap();
+            fs::read(path).unwrap()
+        };
+        for bad in [foreign, vec![], {
+            let mut bad = good[0].clone();
+            bad[60] ^= 4;
+            bad
+        }] {
+            fs::write(dir.join("features.parquet"), bad).unwrap();
+            assert!(annotate(dir, "o200k", 1).unwrap().1);
+            assert!(ANNOTATED.map(|name| fs::read(dir.join(name)).unwrap()) == good);
+        }
+        fs::remove_file(dir.join("partners.parquet")).unwrap();
+        assert!(annotate(dir, "o200k", 1).unwrap().1);
+        assert!(!annotate(dir, "o200k", 1).unwrap().1);
+        // Nothing says any more what the tables are.
+        fs::remove_file(dir.join("ingest.json")).unwrap();
+        let error = format!("{:#}", annotate(dir, "o200k", 1).unwrap_err());
+        assert!(error.contains("ingest.json is missing"), "{error}");
+    }
+
+    #[test]
+    fn a_dataset_is_annotated_once_and_with_the_same_bytes_for_any_thread_count() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let mut bytes = Vec::new();
+        for (dir, threads) in dirs.iter().zip([1, 3]) {
+            dataset(dir.path());
+            let (annotated, fresh) = annotate(dir.path(), "o200k", threads).unwrap();
+            assert!(fresh);
+            assert_eq!((annotated.n_trajectories, annotated.n_steps), (12, 24));
+            assert_eq!(annotate(dir.path(), "o200k", threads).unwrap(), (annotated, false));
+            let files = ["features.parquet", "partners.parquet", "usage.parquet", "annotate.json"];
+            bytes.push(files.map(|name| fs::read(dir.path().join(name)).unwrap()));
+        }
+        assert!(bytes[0] == bytes[1]);
+        let dir = dirs[0].path();
+        let groups = store::row_groups::<StepRow>(&dir.join("steps.parquet")).unwrap();
+        assert!(groups > 1);
+        assert_eq!(store::row_groups::<FeatureRow>(&dir.join("features.parquet")).unwrap(), groups);
+        for group in 0..groups {
+            let steps = store::read_row_group::<StepRow>(&dir.join("steps.parquet"), group).unwrap();
+            let features = store::read_row_group::<FeatureRow>(&dir.join("features.parquet"), group).unwrap();
+            let key = |t: &String, s: u32| (t.clone(), s);
+            let expected: Vec<_> = steps.iter().map(|r| key(&r.trajectory, r.step)).collect();
+            assert_eq!(features.iter().map(|r| key(&r.trajectory, r.step)).collect::<Vec<_>>(), expected);
+        }
+        let partners: Vec<PartnerRow> = store::read(&dir.join("partners.parquet")).unwrap();
+        assert_eq!(partners.iter().filter(|p| p.kind == "other_repository").count(), 12 * 5);
+        assert!(annotate(dir, "cl100k", 1).unwrap().1, "another tokenizer");
+    }
+
+    /// Nine calls of usage 500 + 2 x ours, and one of a session of the same model.
+    #[test]
+    fn usage_is_fitted_by_session_and_model() {
+        use crate::trajectory::{Builder, Usage};
+        let dir = tempfile::tempdir().unwrap();
+        let mut trajectories =
+            TableWriter::<TrajectoryRow>::create(&dir.path().join("trajectories.parquet"), 1 << 20).unwrap();
+        let mut steps = TableWriter::<StepRow>::create(&dir.path().join("steps.parquet"), 600).unwrap();
+        for (name, n, unseen) in [("short", 1, 700), ("long", 9, 500), ("silent", 0, 0)] {
+            let mut builder = Builder::new();
+            builder.push(step(Role::User, Kind::Message, "one two three"));
+            for i in 0..n.max(1) {
+                builder.begin_call();
+                let input = unseen + 2 * (3 + i);
+                let usage = (n > 0).then(|| Usage { input, ..Usage::default() });
+                builder.push(Step { usage, ..step(Role::Agent, Kind::Message, "go") });
+            }
+            let mut t =
+                Trajectory { format: "toy".to_owned(), steps: builder.finish(), ..Trajectory::default() };
+            t.model = Some("m".to_owned());
+            t.id = name.to_owned();
+            trajectories.push([TrajectoryRow::from(&t)]).unwrap();
+            steps.push(step_rows(name, t.steps)).unwrap();
+        }
+        trajectories.finish().unwrap();
+        steps.finish().unwrap();
+        vouch_for(dir.path());
+        let (annotated, _) = annotate(dir.path(), "o200k", 1).unwrap();
+        let rows: Vec<UsageRow> = store::read(&dir.path().join("usage.parquet")).unwrap();
+        let seen: Vec<_> = rows
+            .iter()
+            .map(|r| {
+                (
+                    r.trajectory.as_str(),
+                    r.first_turn..r.end_turn,
+                    r.n_calls,
+                    r.unseen,
+                    r.factor,
+                    r.factor_of.as_str(),
+                )
+            })
+            .collect();
+        assert_eq!(seen, [("short", 0..2, 1, 700, 2.0, "model"), ("long", 0..10, 9, 500, 2.0, "session")]);
+        assert_eq!((annotated.usage.n_sessions, annotated.usage.n_calls), (2, 10));
+        assert_eq!(annotated.usage.residual_p90, Some(0.0));
+        fs::remove_file(dir.path().join("usage.parquet")).unwrap();
+        assert!(annotate(dir.path(), "o200k", 1).unwrap().1, "what is missing is made again");
+    }
+
+    #[test]
+    fn a_damaged_table_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["steps.parquet", "trajectories.parquet"] {
+            dataset(dir.path());
+            let path = dir.path().join(name);
+            let good = fs::read(&path).unwrap();
+            let mut holed = good.clone();
+            holed[4..80].fill(0);
+            for bad in [&good[..good.len() / 2], &holed[..]] {
+                fs::write(&path, bad).unwrap();
+                let error = format!("{:#}", annotate(dir.path(), "o200k", 1).unwrap_err());
+                let (what, hint) = error.split_once("\nhint: ").expect(&error);
+                assert!(what.contains(&path.display().to_string()), "{error}");
+                assert!(hint.contains("trajpress ingest"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_dataset_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = annotate(dir.path(), "o200k", 1).unwrap_err();
+        assert!(format!("{error:#}").contains("hint: `ingest` writes it"), "{error:#}");
+    }
+}

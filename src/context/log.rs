@@ -1,0 +1,625 @@
+//! A trajectory prepared for replay: its steps, spans and atoms as indices, made once and shared
+//! by all variants.
+//!
+//! Atoms are interned per trajectory. A path that is a suffix of exactly one longer path seen in
+//! the same trajectory is the same atom as that path (`a.py` is `src/a.py` if nothing else ends so),
+//! which also takes care of the workspace root.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::store::FeatureRow;
+use crate::text::atoms::{self, AtomKind};
+use crate::text::spellings::Spellings;
+use crate::trajectory::pairs::Pairs;
+use crate::trajectory::usage::Rate;
+use crate::trajectory::{Kind, Role, Step, Trajectory, Usage};
+use crate::turns::{self, Turns};
+
+/// Index of an atom in [`Log::atoms`].
+pub type AtomId = u32;
+
+pub use crate::text::atoms::{BODY, BOUND, DERIVED};
+
+/// An atom of the trajectory.
+#[derive(Debug, Clone)]
+pub struct Atom {
+    /// Normal form.
+    pub text: String,
+    pub kind: AtomKind,
+}
+
+/// A line, or a piece of a long line: the unit of copying.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    pub step: u32,
+    /// Byte range in the step's text.
+    pub start: u32,
+    pub end: u32,
+    pub tokens: u32,
+}
+
+/// One mention of an atom in a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mention {
+    pub span: u32,
+    /// What it goes by in the whole log, where the spellings of a path are one atom. Scores look at it.
+    pub atom: AtomId,
+    /// What it went by when it was logged, by the spellings so far, which later turns do not change. Strategies and
+    /// triggers look at it.
+    pub so_far: AtomId,
+    pub flags: u8,
+}
+
+/// A turn, as ranges over steps.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    pub segment: u32,
+    /// All steps of the turn.
+    pub steps: Range<u32>,
+    /// The first step that the agent wrote; the decision stands before it. None: no model call.
+    pub decision: Option<u32>,
+    /// Observations in the turns of its segment before it.
+    pub n_observations: u32,
+}
+
+/// A trajectory with its features as indices.
+pub struct Log {
+    pub trajectory: Trajectory,
+    /// Tokens of each step.
+    pub tokens: Vec<u32>,
+    /// Lines of each step.
+    pub lines: Vec<u32>,
+    /// Action kind of each step.
+    pub action_kinds: Vec<Option<String>>,
+    pub spans: Vec<Span>,
+    /// Spans of step i: `span_of[i]..span_of[i + 1]`.
+    span_of: Vec<u32>,
+    pub mentions: Vec<Mention>,
+    /// Mentions of span i: `mention_of[i]..mention_of[i + 1]`.
+    mention_of: Vec<u32>,
+    pub atoms: Vec<Atom>,
+    ids: HashMap<String, AtomId>,
+    /// Turns 0..; turn 0 is the head and may be empty.
+    pub turns: Vec<Turn>,
+    pub n_segments: u32,
+    /// Of a log made by [`Log::bridged`]: the product's own summaries, by the turn whose decision came next.
+    pub summaries: BTreeMap<u32, String>,
+    /// Calls with their results.
+    pub pairs: Pairs,
+    /// Steps behind the head that stand in every prompt once they were logged, in order: see [`Log::is_pinned`].
+    pinned: Vec<u32>,
+    /// Steps that a logged compaction kept, in order.
+    kept: Vec<u32>,
+    /// Mentions in the order of their atoms, and where each atom's begin.
+    by_atom: Vec<u32>,
+    atom_start: Vec<u32>,
+    facts: OnceLock<Turns>,
+    /// What is known of the provider's count, by turns in order; empty where no usage is.
+    pub rates: Vec<Rate>,
+}
+
+impl Log {
+    /// Joins a trajectory with its features, which must be those of its steps, in order.
+    pub fn new(trajectory: Trajectory, features: Vec<FeatureRow>) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            trajectory.steps.len() == features.len(),
+            "trajectory {} has {} steps and {} feature rows\nhint: run `trajpress annotate` again",
+            trajectory.id,
+            trajectory.steps.len(),
+            features.len()
+        );
+        let mut log = Log {
+            tokens: features.iter().map(|f| f.tokens).collect(),
+            lines: trajectory.steps.iter().map(|s| s.text.lines().count() as u32).collect(),
+            action_kinds: Vec::with_capacity(features.len()),
+            spans: Vec::new(),
+            span_of: vec![0],
+            mentions: Vec::new(),
+            mention_of: vec![0],
+            atoms: Vec::new(),
+            ids: HashMap::new(),
+            turns: turns_of(&trajectory),
+            n_segments: trajectory.steps.last().map_or(1, |s| s.segment + 1),
+            summaries: BTreeMap::new(),
+            pairs: Pairs::of(&trajectory.steps),
+            pinned: pinned(&trajectory),
+            kept: kept(&trajectory),
+            by_atom: Vec::new(),
+            atom_start: Vec::new(),
+            facts: OnceLock::new(),
+            rates: Vec::new(),
+            trajectory,
+        };
+        let mut spellings = Spellings::default();
+        // What each atom went by when it first stood there.
+        let mut went_by = Vec::new();
+        for (step, row) in features.into_iter().enumerate() {
+            log.add_step(step as u32, row)?;
+            for atom in &log.atoms[went_by.len()..] {
+                let id = went_by.len() as AtomId;
+                went_by.push(if atom.kind == AtomKind::Path { spellings.file(&atom.text, id) } else { id });
+            }
+        }
+        for mention in &mut log.mentions {
+            mention.so_far = went_by[mention.atom as usize];
+        }
+        log.merge_path_suffixes();
+        log.index_by_atom();
+        Ok(log)
+    }
+
+    /// The same, as if the log's own product had never compacted: one segment, with the summaries that it logged put aside.
+    pub fn bridged(mut trajectory: Trajectory, mut features: Vec<FeatureRow>) -> anyhow::Result<Self> {
+        let mut found = Vec::new();
+        for (step, row) in trajectory.steps.iter_mut().zip(&mut features) {
+            step.segment = 0;
+            step.kept_to = None;
+            if step.kind == Kind::Compaction {
+                found.push((step.turn, std::mem::take(&mut step.text)));
+                *row = FeatureRow {
+                    trajectory: std::mem::take(&mut row.trajectory),
+                    step: row.step,
+                    ..FeatureRow::default()
+                };
+            }
+        }
+        let mut log = Log::new(trajectory, features)?;
+        for (turn, summary) in found {
+            let turn = turn as usize;
+            // It opens its turn, and is no step of it any more.
+            log.turns[turn].steps.start += 1;
+            if let Some(next) = log.turns[turn..].iter().position(|t| t.decision.is_some()) {
+                log.summaries.insert((turn + next) as u32, summary);
+            }
+        }
+        Ok(log)
+    }
+
+    /// Counting sort of the mentions by atom.
+    fn index_by_atom(&mut self) {
+        let mut start = vec![0u32; self.atoms.len() + 1];
+        for m in &self.mentions {
+            start[m.atom as usize + 1] += 1;
+        }
+        for i in 1..start.len() {
+            start[i] += start[i - 1];
+        }
+        let mut next = start.clone();
+        self.by_atom = vec![0; self.mentions.len()];
+        for (i, m) in self.mentions.iter().enumerate() {
+            self.by_atom[next[m.atom as usize] as usize] = i as u32;
+            next[m.atom as usize] += 1;
+        }
+        self.atom_start = start;
+    }
+
+    /// All mentions of an atom, in order.
+    pub fn mentions_of_atom(&self, atom: AtomId) -> impl DoubleEndedIterator<Item = &Mention> {
+        let range = self.atom_start[atom as usize] as usize..self.atom_start[atom as usize + 1] as usize;
+        self.by_atom[range].iter().map(|&i| &self.mentions[i as usize])
+    }
+
+    fn add_step(&mut self, step: u32, row: FeatureRow) -> anyhow::Result<()> {
+        let text_len = self.trajectory.steps[step as usize].text.len();
+        let sound = row.span_end.len() == row.span_tokens.len()
+            && row.span_end.last().is_none_or(|&end| end as usize == text_len)
+            && row.atom.len() == row.atom_kind.len()
+            && row.atom.len() == row.atom_span.len()
+            && row.atom.len() == row.atom_flags.len()
+            && row.atom_span.is_sorted();
+        anyhow::ensure!(
+            sound,
+            "features of trajectory {} step {step} do not fit its text\nhint: run `trajpress annotate` again",
+            self.trajectory.id
+        );
+        self.action_kinds.push(row.action_kind);
+        let mut atoms =
+            row.atom.into_iter().zip(row.atom_kind).zip(row.atom_span).zip(row.atom_flags).peekable();
+        let mut start = 0;
+        for (i, (end, tokens)) in row.span_end.into_iter().zip(row.span_tokens).enumerate() {
+            let span = self.spans.len() as u32;
+            self.spans.push(Span { step, start, end, tokens });
+            start = end;
+            while let Some((((text, kind), _), flags)) = atoms.next_if(|a| a.0.1 as usize == i) {
+                let atom = self.intern(text, kind)?;
+                self.mentions.push(Mention { span, atom, so_far: atom, flags });
+            }
+            self.mention_of.push(self.mentions.len() as u32);
+        }
+        self.span_of.push(self.spans.len() as u32);
+        Ok(())
+    }
+
+    fn intern(&mut self, text: String, kind: u8) -> anyhow::Result<AtomId> {
+        if let Some(&id) = self.ids.get(&text) {
+            return Ok(id);
+        }
+        let Some(&kind) = AtomKind::ALL.get(usize::from(kind)) else {
+            anyhow::bail!("unknown atom kind {kind}\nhint: run `trajpress annotate` again");
+        };
+        let id = self.atoms.len() as AtomId;
+        self.atoms.push(Atom { text: text.clone(), kind });
+        self.ids.insert(text, id);
+        Ok(id)
+    }
+
+    fn merge_path_suffixes(&mut self) {
+        let mut paths: Vec<AtomId> = (0..self.atoms.len() as AtomId)
+            .filter(|&a| self.atoms[a as usize].kind == AtomKind::Path)
+            .collect();
+        let depth = |text: &str| components(text).count();
+        paths.sort_by_key(|&a| (std::cmp::Reverse(depth(&self.atoms[a as usize].text)), a));
+        // Suffix -> the one path that ends so, or None when several do.
+        let mut holders: HashMap<&str, Option<AtomId>> = HashMap::new();
+        // Spelling without slashes at its ends -> the atom that it goes by.
+        let mut known: HashMap<&str, AtomId> = HashMap::new();
+        let mut root: BTreeMap<AtomId, AtomId> = BTreeMap::new();
+        for &path in &paths {
+            let text = self.atoms[path as usize].text.trim_matches('/');
+            let same = known.get(text).copied().or_else(|| holders.get(text).copied().flatten());
+            if let Some(same) = same {
+                root.insert(path, same);
+                continue;
+            }
+            known.insert(text, path);
+            for (at, _) in text.match_indices('/') {
+                let suffix = &text[at + 1..];
+                holders.entry(suffix).and_modify(|h| *h = None).or_insert(Some(path));
+            }
+        }
+        if root.is_empty() {
+            return;
+        }
+        for mention in &mut self.mentions {
+            if let Some(&to) = root.get(&mention.atom) {
+                mention.atom = to;
+            }
+        }
+        for id in self.ids.values_mut() {
+            if let Some(&to) = root.get(id) {
+                *id = to;
+            }
+        }
+    }
+
+    /// What happened in each turn; read when it is first asked for.
+    pub fn facts(&self) -> &Turns {
+        self.facts.get_or_init(|| turns::read(&self.trajectory.steps))
+    }
+
+    pub fn id(&self) -> &str {
+        &self.trajectory.id
+    }
+
+    pub fn n_steps(&self) -> usize {
+        self.trajectory.steps.len()
+    }
+
+    /// Approximate bytes in memory.
+    pub fn bytes(&self) -> usize {
+        let text: usize = self.trajectory.steps.iter().map(|s| s.text.len() + std::mem::size_of_val(s)).sum();
+        let atoms: usize = self.atoms.iter().map(|a| 3 * a.text.len() + 96).sum();
+        text + atoms + self.spans.len() * 20 + self.mentions.len() * 16
+    }
+
+    /// Spans of a step.
+    pub fn spans_of(&self, step: u32) -> Range<u32> {
+        self.span_of[step as usize]..self.span_of[step as usize + 1]
+    }
+
+    /// Mentions in a span.
+    pub fn mentions_in(&self, span: u32) -> &[Mention] {
+        &self.mentions[self.mention_of[span as usize] as usize..self.mention_of[span as usize + 1] as usize]
+    }
+
+    /// Mentions in a step.
+    pub fn mentions_of_step(&self, step: u32) -> &[Mention] {
+        let spans = self.spans_of(step);
+        &self.mentions
+            [self.mention_of[spans.start as usize] as usize..self.mention_of[spans.end as usize] as usize]
+    }
+
+    /// How the provider counts the prompt of a turn, where known.
+    pub fn rate(&self, turn: u32) -> Option<&Rate> {
+        let at = self.rates.partition_point(|rate| rate.turns.end <= turn);
+        self.rates.get(at).filter(|rate| rate.turns.contains(&turn))
+    }
+
+    /// What was logged of the usage of a turn's reply.
+    pub fn usage(&self, turn: u32) -> Option<Usage> {
+        let steps = self.turns[turn as usize].steps.clone();
+        steps.filter_map(|step| self.trajectory.steps[step as usize].usage).next()
+    }
+
+    /// When a turn's reply was logged, in microseconds since 1970.
+    pub fn decided_at(&self, turn: u32) -> Option<i64> {
+        self.trajectory.steps[self.turns[turn as usize].decision? as usize].time
+    }
+
+    /// The text of a span.
+    pub fn span_text(&self, span: u32) -> &str {
+        let s = self.spans[span as usize];
+        &self.trajectory.steps[s.step as usize].text[s.start as usize..s.end as usize]
+    }
+
+    pub fn kind(&self, step: u32) -> Kind {
+        self.trajectory.steps[step as usize].kind
+    }
+
+    pub fn turn_of(&self, step: u32) -> u32 {
+        self.trajectory.steps[step as usize].turn
+    }
+
+    /// Whether a step stands in every prompt once it was logged, whatever a strategy does: the task (the first message of
+    /// the user), and what the system says later, where they stand behind the head.
+    pub fn is_pinned(&self, step: u32) -> bool {
+        self.pinned.binary_search(&step).is_ok()
+    }
+
+    /// Whether any step behind the head is pinned.
+    pub fn has_pinned(&self) -> bool {
+        !self.pinned.is_empty()
+    }
+
+    /// Pinned steps of the segments before this one, in order: they stand behind the head there.
+    pub fn pinned_before(&self, segment: u32) -> impl Iterator<Item = u32> {
+        let of = |step: u32| self.trajectory.steps[step as usize].segment;
+        self.pinned.iter().copied().take_while(move |&step| of(step) < segment)
+    }
+
+    /// Steps of the segments before this one that a logged compaction kept in it, in order: they stand behind the summary.
+    pub fn kept_in(&self, segment: u32) -> impl Iterator<Item = u32> {
+        self.kept.iter().copied().filter(move |&step| {
+            let kept = &self.trajectory.steps[step as usize];
+            kept.segment < segment && kept.kept_to >= Some(segment) && !self.is_pinned(step)
+        })
+    }
+
+    /// The action that an observation answers: by its call id, else the last one before it in its turn.
+    pub fn call_of(&self, observation: u32) -> Option<u32> {
+        let steps = &self.trajectory.steps;
+        let id = steps[observation as usize].call_id.as_deref();
+        let turn = &self.turns[self.turn_of(observation) as usize].steps;
+        let actions = || (turn.start..observation).rev().filter(|&s| self.kind(s) == Kind::Action);
+        let by_id = id.and_then(|id| actions().find(|&s| steps[s as usize].call_id.as_deref() == Some(id)));
+        by_id.or_else(|| actions().next())
+    }
+
+    /// Whether an observation can be had again by calling again: not that of an edit or a submission.
+    pub fn is_rerunnable(&self, observation: u32) -> bool {
+        let kind = self.call_of(observation).and_then(|call| self.action_kinds[call as usize].as_deref());
+        kind.is_some_and(|kind| !matches!(kind, "edit_file" | "submit"))
+    }
+
+    /// Tokens to get an observation again: its call and itself.
+    pub fn tokens_again(&self, observation: u32) -> u64 {
+        let call = self.call_of(observation).map_or(0, |s| u64::from(self.tokens[s as usize]));
+        call + u64::from(self.tokens[observation as usize])
+    }
+
+    /// The atom of this trajectory with this normal form.
+    pub fn find_atom(&self, text: &str) -> Option<AtomId> {
+        self.ids.get(text).copied()
+    }
+
+    /// Mentions of this trajectory's atoms in a text that is not one of its steps, each with its cues.
+    pub fn mentions_in_text(&self, text: &str) -> Vec<(AtomId, Vec<u32>)> {
+        atoms::occurrences(text)
+            .into_iter()
+            .filter_map(|o| Some((self.find_atom(&o.norm)?, o.cues)))
+            .collect()
+    }
+}
+
+fn components(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|c| !c.is_empty())
+}
+
+fn pinned(trajectory: &Trajectory) -> Vec<u32> {
+    let is_task = |step: &Step| step.kind == Kind::Message && step.role == Role::User;
+    let task = trajectory.steps.iter().position(is_task);
+    let is_fixed = |step: &Step| matches!(step.kind, Kind::System | Kind::Tools | Kind::Demonstration);
+    let steps = trajectory.steps.iter().enumerate();
+    let pinned = steps.filter(|(i, step)| step.turn > 0 && (task == Some(*i) || is_fixed(step)));
+    pinned.map(|(i, _)| i as u32).collect()
+}
+
+fn kept(trajectory: &Trajectory) -> Vec<u32> {
+    let steps = trajectory.steps.iter().enumerate();
+    let kept = steps.filter(|(_, s)| s.turn > 0 && s.kept_to > Some(s.segment) && s.kind != Kind::Compaction);
+    kept.map(|(i, _)| i as u32).collect()
+}
+
+fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    // Of the last segment that had any, observations so far.
+    let mut observed = (0, 0);
+    for (i, step) in trajectory.steps.iter().enumerate() {
+        let i = i as u32;
+        while turns.len() <= step.turn as usize {
+            let n_observations = if observed.0 == step.segment { observed.1 } else { 0 };
+            turns.push(Turn { segment: step.segment, steps: i..i, decision: None, n_observations });
+        }
+        if step.kind == Kind::Observation {
+            observed = (step.segment, if observed.0 == step.segment { observed.1 + 1 } else { 1 });
+        }
+        let turn = &mut turns[step.turn as usize];
+        turn.segment = step.segment;
+        turn.steps.end = i + 1;
+        if step.is_agent() && turn.decision.is_none() {
+            turn.decision = Some(i);
+        }
+    }
+    turns
+}
+
+#[cfg(test)]
+impl Log {
+    /// A log from lines `role: text`, with roles system, user, agent, thought, action, also (one more action of the same
+    /// call), observation, answer (an observation with words of the user), harness, summary; `~` is a new line. `#ID` after
+    /// a role gives the step a call id. `text => 3 other` is a text that was sent as `other` from turn 3 on.
+    pub(crate) fn script(script: &str) -> Log {
+        Log::kept(script, &[])
+    }
+
+    /// The same, with steps that compactions kept: (step, last segment).
+    pub(crate) fn kept(script: &str, kept: &[(usize, u32)]) -> Log {
+        use crate::trajectory::{Builder, LoggedEdit, step};
+        let mut builder = Builder::new();
+        let mut last = None;
+        for line in script.lines().map(str::trim).filter(|l| !l.is_empty()) {
+            let empty = line.strip_suffix(':').map(|role| (role, ""));
+            let (role, text) = line.split_once(": ").or(empty).expect("role: text");
+            let (role, id) = role.split_once('#').map_or((role, None), |(role, id)| (role, Some(id)));
+            let (who, kind) = match role {
+                "system" => (Role::System, Kind::System),
+                "user" => (Role::User, Kind::Message),
+                "agent" => (Role::Agent, Kind::Message),
+                "thought" => (Role::Agent, Kind::Thought),
+                "action" | "also" => (Role::Agent, Kind::Action),
+                "observation" => (Role::Tool, Kind::Observation),
+                "answer" => (Role::User, Kind::Observation),
+                "harness" => (Role::System, Kind::Message),
+                "summary" => (Role::User, Kind::Compaction),
+                other => panic!("unknown role {other}"),
+            };
+            let goes_on = role == "also" || last == Some(Kind::Thought) && kind == Kind::Action;
+            if who == Role::Agent && !goes_on {
+                builder.begin_call();
+            }
+            last = Some(kind);
+            let (text, edit) = match text.split_once(" => ") {
+                Some((text, edit)) => {
+                    let (from, text_sent) = edit.split_once(' ').unwrap_or((edit, ""));
+                    (text, Some((from.parse().expect("a turn"), text_sent.replace('~', "\n"))))
+                }
+                None => (text, None),
+            };
+            let mut s = step(who, kind, text.replace('~', "\n"));
+            s.edit = edit.map(|(from, text)| LoggedEdit { from, text });
+            s.message = builder.steps().len() as u32;
+            s.call_id = id.map(str::to_owned);
+            builder.push(s);
+        }
+        let mut steps = builder.finish();
+        kept.iter().for_each(|&(step, to)| steps[step].kept_to = Some(to));
+        let mut trajectory = Trajectory { steps, ..Trajectory::default() };
+        trajectory.id = trajectory.content_id();
+        let rows = Log::rows(&trajectory);
+        Log::new(trajectory, rows).expect("features fit")
+    }
+
+    /// The same log, its own compactions bridged.
+    pub(crate) fn script_bridged(script: &str) -> Log {
+        let trajectory = Log::script(script).trajectory;
+        let rows = Log::rows(&trajectory);
+        Log::bridged(trajectory, rows).expect("features fit")
+    }
+
+    fn rows(trajectory: &Trajectory) -> Vec<FeatureRow> {
+        let tokenizer = crate::text::tokens::Tokenizer::load("o200k").expect("o200k travels with the build");
+        crate::annotate::features::rows(&trajectory.id, &trajectory.steps, &tokenizer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_suffix_is_the_path_if_only_one_ends_so() {
+        let log = Log::script(
+            "user: look at src/db/models.py and tests/conftest.py and lib/conftest.py
+             agent: models.py and conftest.py",
+        );
+        let name = |step: u32| -> Vec<&str> {
+            log.mentions_of_step(step).iter().map(|m| log.atoms[m.atom as usize].text.as_str()).collect()
+        };
+        assert_eq!(name(1), ["src/db/models.py", "conftest.py"]);
+    }
+
+    /// What comes later makes no difference: `a.py` is `src/a.py` once that was said, and stays it.
+    #[test]
+    fn what_a_path_went_by_is_told_by_those_before() {
+        let log = Log::script("user: a.py\nagent: src/a.py\nuser: lib/a.py\nagent: a.py and src/a.py");
+        let texts = |of: fn(&Mention) -> AtomId| -> Vec<&str> {
+            log.mentions.iter().map(|m| log.atoms[of(m) as usize].text.as_str()).collect()
+        };
+        assert_eq!(texts(|m| m.so_far), ["a.py", "a.py", "lib/a.py", "a.py", "a.py"]);
+        assert_eq!(texts(|m| m.atom), ["a.py", "src/a.py", "lib/a.py", "a.py", "src/a.py"]);
+        assert_eq!(log.find_atom("models.py"), log.find_atom("src/db/models.py"));
+    }
+
+    /// Slashes at the ends say nothing, whether or not the rest is ambiguous.
+    #[test]
+    fn spellings_with_slashes_at_the_ends_are_one_path() {
+        let log = Log::script(
+            "user: see a/x/y.py and b/x/y.py and /testbed/docs/
+             agent: x/y.py
+             agent: /x/y.py and /testbed/docs and docs/",
+        );
+        assert_eq!(log.find_atom("x/y.py"), log.find_atom("/x/y.py"));
+        assert_ne!(log.find_atom("x/y.py"), log.find_atom("a/x/y.py"));
+        let docs = log.find_atom("/testbed/docs").expect("a path");
+        assert!(["/testbed/docs/", "docs/"].iter().all(|d| log.find_atom(d).is_none_or(|a| a == docs)));
+    }
+
+    #[test]
+    fn a_bridged_log_has_one_segment_and_its_summaries_apart() {
+        let script = "user: go\naction: ls\nobservation: src/a.py\nsummary: saw src/a.py and b.py\nuser: on\nagent: b.py";
+        let log = Log::script_bridged(script);
+        let turns: Vec<(u32, Range<u32>, Option<u32>)> =
+            log.turns.iter().map(|t| (t.segment, t.steps.clone(), t.decision)).collect();
+        assert_eq!(turns, [(0, 0..1, None), (0, 1..3, Some(1)), (0, 4..6, Some(5))]);
+        assert_eq!(log.summaries, BTreeMap::from([(2, "saw src/a.py and b.py".to_owned())]));
+        assert_eq!((log.n_segments, log.tokens[3]), (1, 0));
+        let b = log.find_atom("b.py").expect("the agent names it");
+        assert_eq!(log.mentions_of_atom(b).count(), 1);
+        assert!(Log::script(script).summaries.is_empty());
+    }
+
+    /// The greeting stands before the task, and the system speaks twice; the harness is no system prompt.
+    #[test]
+    fn the_task_and_what_the_system_says_are_pinned() {
+        let log = Log::script(
+            "system: be good
+             agent: Hello!
+             user: the task
+             agent: Well.
+             harness: a reminder
+             system: be better
+             user: more
+             agent: Well.
+             summary: so far
+             agent: Well.",
+        );
+        assert_eq!((0..10).filter(|&s| log.is_pinned(s)).collect::<Vec<_>>(), [2, 5]);
+        assert_eq!(log.pinned_before(0).count(), 0);
+        assert_eq!(log.pinned_before(1).collect::<Vec<_>>(), [2, 5]);
+        // In the head they stand anyway.
+        assert!(!Log::script("system: s\nuser: task\nagent: a\nuser: more\nagent: b").has_pinned());
+    }
+
+    #[test]
+    fn what_compactions_kept_is_known_by_segment() {
+        let script = "user: u\nagent: a\nagent: b\nsummary: one\nagent: c\nsummary: two\nagent: d";
+        let kept = [(0, 9), (1, 2), (2, 1), (4, 1), (6, 2)];
+        let log = Log::kept(script, &kept);
+        let of = |segment| log.kept_in(segment).collect::<Vec<_>>();
+        assert_eq!([of(0), of(1), of(2), of(3)], [vec![], vec![1, 2], vec![1], vec![]]);
+        let trajectory = log.trajectory;
+        let rows = Log::rows(&trajectory);
+        let bridged = Log::bridged(trajectory, rows).unwrap();
+        assert!((0..4).all(|segment| bridged.kept_in(segment).count() == 0));
+    }
+
+    #[test]
+    fn turns_know_their_decisions() {
+        let log = Log::script("system: s\nuser: u\nthought: t\naction: a\nobservation: o\nuser: u\nagent: r");
+        let turns: Vec<(Range<u32>, Option<u32>)> =
+            log.turns.iter().map(|t| (t.steps.clone(), t.decision)).collect();
+        assert_eq!(turns, [(0..2, None), (2..5, Some(2)), (5..7, Some(6))]);
+    }
+}

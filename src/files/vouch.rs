@@ -1,0 +1,136 @@
+//! What a command says of the files that it made, and whether they still are what it says.
+//!
+//! The record of a stage (`ingest.json`, `annotate.json`) holds the size and the digest of each table under
+//! `tables`. Who reads a table checks it first: so a flipped bit, a file of another dataset or a record that
+//! is gone is told by name, and never becomes other rows. Knows nothing of what the files hold.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use crate::files::reach;
+
+/// What is known of a file that was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    pub bytes: u64,
+    /// 64 hex digits.
+    pub blake3: String,
+}
+
+impl Made {
+    /// Reads a file, and says what it is.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let mut hash = blake3::Hasher::new();
+        hash.update_reader(File::open(path)?)?;
+        Ok(Made { bytes: hash.count(), blake3: hash.finalize().to_hex().to_string() })
+    }
+}
+
+/// Files by name.
+pub type Tables = BTreeMap<String, Made>;
+
+/// The part of a record that vouches.
+#[derive(Deserialize)]
+struct Record {
+    tables: Option<Tables>,
+}
+
+/// Holds files against the record in the same folder, which `command` wrote; gives what the record says.
+///
+/// # Errors
+/// Where the record is missing or broken or does not speak of a file, or a file is another; all name the file.
+pub fn check(folder: &Path, record: &str, command: &str, names: &[&str]) -> anyhow::Result<Tables> {
+    let path = folder.join(record);
+    let again = format!("hint: make it again with `trajpress {command}`");
+    let bytes = reach::read(&path)?.with_context(|| {
+        format!("{} is missing, which vouches for the tables beside it\n{again}", path.display())
+    })?;
+    let known: Record = serde_json::from_slice(&bytes)
+        .map_err(|error| anyhow::anyhow!("{} is damaged: {error}\n{again}", path.display()))?;
+    let known = known.tables.unwrap_or_default();
+    let is_other = |name: &str| -> anyhow::Result<bool> {
+        let file = folder.join(name);
+        let told = known.get(name).with_context(|| {
+            format!(
+                "{} does not speak of {name}: it is damaged, or of an earlier version\n{again}",
+                path.display()
+            )
+        })?;
+        let cannot = || format!("cannot read {}", file.display());
+        // The size is told sooner than the digest.
+        Ok(fs::metadata(&file).with_context(cannot)?.len() != told.bytes
+            || Made::of(&file).with_context(cannot)? != *told)
+    };
+    let is_other = |name: &&str| (name.to_string(), is_other(name));
+    let checked: Vec<_> = std::thread::scope(|s| {
+        let threads: Vec<_> = names.iter().map(|name| s.spawn(move || is_other(name))).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    });
+    anyhow::ensure!(checked.len() == names.len(), "the check of {} did not end", folder.display());
+    for (name, is_other) in checked {
+        anyhow::ensure!(
+            !is_other?,
+            "{} is not what `trajpress {command}` wrote (its digest in {record} is another)\n{again}",
+            folder.join(name).display()
+        );
+    }
+    Ok(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(table: &[u8]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.parquet"), table).unwrap();
+        let made = Made::of(&dir.path().join("a.parquet")).unwrap();
+        let record = serde_json::json!({ "tables": { "a.parquet": made } });
+        fs::write(dir.path().join("a.json"), record.to_string()).unwrap();
+        dir
+    }
+
+    #[test]
+    fn any_flipped_bit_is_told_with_the_name_of_the_file() {
+        let dir = folder(b"rows");
+        let check = || check(dir.path(), "a.json", "make", &["a.parquet"]);
+        assert_eq!(check().unwrap()["a.parquet"].bytes, 4);
+        for (name, n_told) in [("a.parquet", 0), ("a.json", 0)] {
+            let path = dir.path().join(name);
+            let good = fs::read(&path).unwrap();
+            let mut n_sound = n_told;
+            for bit in 0..8 * good.len() {
+                let mut bad = good.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                fs::write(&path, bad).unwrap();
+                match check() {
+                    // The table is what it was, and the record says so in other letters: hex digits have none.
+                    Ok(_) => n_sound += 1,
+                    Err(error) => {
+                        let error = format!("{error:#}");
+                        assert!(error.contains(&dir.path().join("a.").display().to_string()), "{error}");
+                        assert!(error.contains("hint: "), "{error}");
+                    }
+                }
+            }
+            assert_eq!(n_sound, 0, "{name}");
+            fs::write(&path, good).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let dir = folder(b"rows");
+        let error = |names: &[&str]| format!("{:#}", check(dir.path(), "a.json", "make", names).unwrap_err());
+        assert!(error(&["b.parquet"]).contains("does not speak of b.parquet"));
+        fs::remove_file(dir.path().join("a.parquet")).unwrap();
+        assert!(error(&["a.parquet"]).contains("a.parquet"));
+        fs::remove_file(dir.path().join("a.json")).unwrap();
+        assert!(error(&[]).contains("a.json is missing"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Chats with one message a line: the whole file is one run. Messages are read as those of [`super::openai_chat`].
+
+use super::reading::Draft;
+use super::reading::chat::{Message, Messages};
+use super::{Entry, Origin, Reading, Session, Sink};
+use crate::trajectory::Trajectory;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "chat-lines",
+    summary: "JSONL with one chat message a line, in the OpenAI style",
+    reading: Reading::Session { open: || Box::<Chat>::default(), origin: |_, _| Origin::None },
+};
+
+#[derive(Default)]
+struct Chat {
+    draft: Draft,
+    messages: Messages,
+    n_lines: usize,
+}
+
+impl Session for Chat {
+    fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        let message: Message = serde_json::from_slice(bytes)?;
+        self.messages.read(self.n_lines, message, &mut self.draft);
+        self.n_lines += 1;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
+        self.messages.end(&mut self.draft);
+        let task_id = Some(sink.source.stem.clone());
+        self.draft.finish(Trajectory { task_id, is_named_by_file: true, ..Trajectory::default() }, sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::formats::Source;
+
+    #[test]
+    fn the_lines_are_one_run() {
+        let source = Source::test("d/c.jsonl", "chat-lines");
+        let mut sink = Sink::new(&source);
+        let mut chat = Box::<Chat>::default();
+        for line in [
+            r#"{"role":"user","content":"Q"}"#,
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}"#,
+            r#"{"role":"tool","tool_call_id":"c","content":"r"}"#,
+            r#"{"role":"assistant","content":"A"}"#,
+        ] {
+            chat.value(line.as_bytes()).unwrap();
+        }
+        chat.finish(&mut sink);
+        let t = &sink.trajectories[0];
+        let outline: Vec<String> = t
+            .steps
+            .iter()
+            .map(|s| format!("{} {} {} {}", s.message, s.turn, s.kind.name(), s.text))
+            .collect();
+        assert_eq!(outline, ["0 0 message Q", "1 1 action f", "2 1 observation r", "3 2 message A"]);
+        assert_eq!(t.task_id.as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn records_among_the_messages_are_no_messages() {
+        let source = Source::test("d/c.jsonl", "chat-lines");
+        let mut sink = Sink::new(&source);
+        let mut chat = Box::<Chat>::default();
+        for line in [
+            r#"{"role":"_system_prompt","content":"S"}"#,
+            r#"{"role":"_checkpoint","id":1}"#,
+            r#"{"role":"user","content":"Q"}"#,
+            r#"{"role":"_usage","token_count":{"input_tokens":12}}"#,
+            r#"{"role":"assistant","content":[{"type":"think","think":"hm"},{"type":"text","text":"A"}]}"#,
+        ] {
+            chat.value(line.as_bytes()).unwrap();
+        }
+        chat.finish(&mut sink);
+        let steps = &sink.trajectories[0].steps;
+        let outline: Vec<String> = steps.iter().map(|s| format!("{} {}", s.kind.name(), s.text)).collect();
+        assert_eq!(outline, ["system S", "message Q", "thought hm", "message A"]);
+        let losses: Vec<&str> = sink.losses.0.keys().map(String::as_str).collect();
+        assert_eq!(
+            losses,
+            ["record that is no message left out: _checkpoint", "record that is no message left out: _usage"]
+        );
+    }
+}

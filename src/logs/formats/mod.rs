@@ -1,0 +1,1034 @@
+//! Readers of agent logs, one file per format, and the detection of a format by content.
+//!
+//! A reader turns logged values into trajectories through a [`reading::Draft`]; it opens no file
+//! and knows nothing of threads. A format is told by the shape of the first bytes, never by the
+//! file's name. Formats that are known by sight but have no reader yet, and files that only hold
+//! labels, are told apart, so that a folder of mixed logs is no error.
+
+use std::ops::Range;
+
+use anyhow::Context as _;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::trajectory::Trajectory;
+
+pub(crate) mod reading;
+
+mod annotated;
+mod chat_lines;
+mod claude_code;
+mod mini_swe_agent;
+mod openai_chat;
+mod sweagent;
+mod tau2_bench;
+mod tau_bench;
+
+use reading::draft::Losses;
+use reading::fields;
+use reading::list::{self, Items};
+use reading::repair;
+use reading::scan::{Scanned, scan};
+use reading::shape::Shape;
+
+/// A reader in the catalogue.
+pub struct Entry {
+    /// Name on the command line and in the tables.
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub(crate) reading: Reading,
+}
+
+/// How a log is read.
+#[derive(Clone, Copy)]
+pub(crate) enum Reading {
+    /// Each JSON value (a document, or a line) is one or several runs.
+    Values(fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>),
+    /// A document is a list of runs under the key `list`, and what they share; `first` is the key of the most of that. What
+    /// is opened is the document with an empty list.
+    Document { list: &'static str, first: &'static str, open: fn(&[u8]) -> anyhow::Result<Box<dyn Runs>> },
+    /// All values of a file are one run. Copies of a session share the origin that the head of the file has;
+    /// the second argument says that the head is all of the file.
+    Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
+}
+
+/// What a session and its copies have in common: the uuid of the first thing said.
+pub(crate) enum Origin {
+    Uuid(String),
+    None,
+    /// A longer head is needed to tell.
+    More,
+}
+
+/// Reads the runs of a document.
+pub(crate) trait Runs {
+    fn run(&self, bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()>;
+}
+
+/// Where in a document the items begin of the list under a key.
+pub(crate) fn list_start(text: &[u8], key: &str) -> Option<usize> {
+    let quoted = format!("\"{key}\"");
+    memchr::memmem::find_iter(text, quoted.as_bytes()).find_map(|at| {
+        let rest = text[at + quoted.len()..].trim_ascii_start().strip_prefix(b":")?;
+        let items = rest.trim_ascii_start().strip_prefix(b"[")?;
+        Some(text.len() - items.len())
+    })
+}
+
+/// Reads the values of one file into one run.
+pub(crate) trait Session {
+    fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()>;
+    fn finish(self: Box<Self>, sink: &mut Sink<'_>);
+}
+
+/// All readers.
+pub static ALL: &[Entry] = &[
+    annotated::ENTRY,
+    chat_lines::ENTRY,
+    claude_code::ENTRY,
+    mini_swe_agent::ENTRY,
+    openai_chat::ENTRY,
+    sweagent::ENTRY,
+    tau_bench::ENTRY,
+    tau2_bench::ENTRY,
+];
+
+/// Formats that are recognised and have no reader yet.
+pub static NOT_READ: &[(&str, &str)] = &[
+    ("abcd", "ABCD customer dialogues"),
+    ("aider", "Aider chat history in Markdown"),
+    ("atif", "Agent Trajectory Interchange Format"),
+    ("claude-stream", "Claude Code output of --output-format stream-json"),
+    ("codex", "Codex CLI rollouts"),
+    ("fireact", "FireAct results keyed by question id"),
+    ("inspect-eval", "Inspect logs in zip"),
+    ("inspect-json", "Inspect logs in JSON"),
+    ("langsmith", "LangSmith runs"),
+    ("mint", "MINT results"),
+    ("moatless", "Moatless trajectories"),
+    ("openhands-completion", "OpenHands LLM completion logs, one file a call"),
+    ("openhands-events", "OpenHands event lists and sessions"),
+    ("openhands-output", "OpenHands output.jsonl"),
+    ("openhands-resolver", "OpenHands resolver output"),
+    ("openhands-sdk", "OpenHands SDK v1 events"),
+    ("otel", "OpenTelemetry spans"),
+    ("parquet", "Parquet data sets of trajectories"),
+    ("pi", "pi and OpenClaw sessions"),
+    ("sharegpt", "ShareGPT conversations"),
+    ("taskmaster", "Taskmaster dialogues"),
+    ("toolbench", "ToolBench answer trees"),
+    ("verifiers", "verifiers rollouts with prompt and completion"),
+    ("who-and-when", "Who&When failure logs"),
+];
+
+/// Files that hold labels or other side information and no run.
+pub static LABELS: &[(&str, &str)] = &[
+    ("codex-usage", "Codex usage samples"),
+    ("entire-checkpoint", "metadata of an Entire checkpoint"),
+    ("openhands-metadata", "metadata of an OpenHands evaluation"),
+    ("swebench-eval-log", "log of a SWE-bench evaluation"),
+    ("swebench-instance-report", "SWE-bench report.json of single instances"),
+    ("swebench-predictions", "SWE-bench predictions"),
+    ("swebench-results", "SWE-bench results.json"),
+    ("swebench-run-report", "SWE-bench run report"),
+    ("swebench-summary", "counts of resolved tasks by group"),
+];
+
+/// Finds a reader by name.
+pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
+    ALL.iter().find(|e| e.name == name).with_context(|| {
+        let known: Vec<&str> = ALL.iter().map(|e| e.name).collect();
+        format!("unknown format `{name}` (known: auto, {})", known.join(", "))
+    })
+}
+
+/// What a reader is told about the file it reads from.
+pub(crate) struct Source {
+    /// Path relative to what was given on the command line.
+    pub(crate) path: String,
+    /// Name of the file without endings.
+    pub(crate) stem: String,
+    /// Name of the reader.
+    pub(crate) format: &'static str,
+}
+
+impl Source {
+    pub(crate) fn new(path: &str, format: &'static str) -> Self {
+        Source { path: path.to_owned(), stem: reading::names::stem(path), format }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn test(path: &str, format: &'static str) -> Self {
+        Self::new(path, format)
+    }
+}
+
+/// Where a reader puts what it has read.
+pub(crate) struct Sink<'a> {
+    pub(crate) source: &'a Source,
+    /// The number of the value that is read, where it is an item of a list.
+    pub(crate) index: Option<usize>,
+    pub(crate) trajectories: Vec<Trajectory>,
+    pub(crate) losses: Losses,
+    /// Parts of a value that could not be read while the rest could: offset in the value, reason.
+    pub(crate) rejects: Vec<(usize, String)>,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(source: &'a Source) -> Self {
+        Sink { source, index: None, trajectories: Vec::new(), losses: Losses::default(), rejects: Vec::new() }
+    }
+}
+
+/// Reads one value with `read`; if that fails, once more with the text repaired, and then each of
+/// the values that stand in the same place, at last without the fields that do not fit. What fails
+/// still is a reject of the sink.
+pub(crate) fn read_repaired(
+    bytes: &[u8],
+    sink: &mut Sink<'_>,
+    mut read: impl FnMut(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+) {
+    let Err(first) = read(bytes, sink) else {
+        return;
+    };
+    let start = repair::padding(bytes);
+    let has_nul = bytes[..start].contains(&0);
+    let bytes = repair::without_padding(bytes);
+    if bytes.is_empty() {
+        sink.rejects.push((0, format!("NUL bytes ({start}) and nothing else")));
+        return;
+    }
+    let repaired = repair::repair(bytes);
+    let text = repaired.as_ref().map_or(bytes, |(text, _)| text.as_slice());
+    let note = |sink: &mut Sink<'_>| {
+        if has_nul {
+            sink.losses.add("NUL bytes before a value left out");
+        }
+        if let Some((_, repairs)) = &repaired {
+            sink.losses.add_n("invalid UTF-8 replaced by U+FFFD", repairs.invalid_utf8);
+            sink.losses.add_n("lone surrogate replaced by U+FFFD", repairs.lone_surrogates);
+            sink.losses.add_n("number that is not finite replaced by null", repairs.not_finite);
+        }
+    };
+    if (repaired.is_some() || start > 0) && read(text, sink).is_ok() {
+        note(sink);
+        return;
+    }
+    let mut parts = repair::values(text);
+    if let [part] = parts.as_slice()
+        && is_of_list(&text[..part.start])
+        && is_of_list(&text[part.end..])
+        && read(&text[part.clone()], sink).is_ok()
+    {
+        note(sink);
+        sink.losses.add("comma or bracket of a list beside a value left out");
+        return;
+    }
+    if parts.len() < 2 {
+        if read_leniently(sink, |sink| read(text, sink)).is_some() {
+            return note(sink);
+        }
+        parts = repair::torn_and_whole(text);
+        if parts.len() < 2 {
+            sink.rejects.push((start, reason(&first)));
+            return;
+        }
+    }
+    note(sink);
+    sink.losses.add_n("values not separated by a line end", parts.len() as u64 - 1);
+    for part in parts {
+        read_part(text, part, start, sink, &mut read);
+    }
+}
+
+/// Whether nothing but the punctuation of a list stands there.
+fn is_of_list(bytes: &[u8]) -> bool {
+    bytes.iter().all(|b| b",[]".contains(b) || b.is_ascii_whitespace())
+}
+
+/// Reads one of the values that stand in one place; a torn one may have a whole one behind it.
+fn read_part(
+    text: &[u8],
+    part: Range<usize>,
+    offset: usize,
+    sink: &mut Sink<'_>,
+    read: &mut impl FnMut(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+) {
+    let value = &text[part.clone()];
+    let Err(error) = read(value, sink) else {
+        return;
+    };
+    if read_leniently(sink, |sink| read(value, sink)).is_some() {
+        return;
+    }
+    let inner = repair::torn_and_whole(value);
+    if inner.len() < 2 {
+        sink.rejects.push((offset + part.start, reason(&error)));
+        return;
+    }
+    sink.losses.add_n("values not separated by a line end", inner.len() as u64 - 1);
+    for inner in inner {
+        let value = &value[inner.clone()];
+        if let Err(error) = read(value, sink)
+            && read_leniently(sink, |sink| read(value, sink)).is_none()
+        {
+            sink.rejects.push((offset + part.start + inner.start, reason(&error)));
+        }
+    }
+}
+
+/// Reads without what does not fit; none if that leaves no run.
+fn read_leniently<T>(
+    sink: &mut Sink<'_>,
+    read: impl FnOnce(&mut Sink<'_>) -> anyhow::Result<T>,
+) -> Option<T> {
+    let n_empty = |sink: &Sink<'_>| sink.losses.0.get(reading::draft::EMPTY_RUN).copied().unwrap_or(0);
+    let before = (n_empty(sink), sink.trajectories.len());
+    let (result, odd) = fields::leniently(|| read(sink));
+    let value = result.ok().filter(|_| n_empty(sink) == before.0 || sink.trajectories.len() > before.1)?;
+    sink.losses.merge(&odd);
+    Some(value)
+}
+
+/// Reads an item of a list in a value; `offset` says where it stands, should it be a reject.
+pub(crate) fn read_item<T: DeserializeOwned>(
+    item: &RawValue,
+    offset: usize,
+    sink: &mut Sink<'_>,
+    finish: impl FnOnce(T, &mut Sink<'_>),
+) {
+    let error = match serde_json::from_str(item.get()) {
+        Ok(run) => return finish(run, sink),
+        Err(error) => anyhow::Error::from(error),
+    };
+    let read = |sink: &mut Sink<'_>| {
+        finish(serde_json::from_str(item.get())?, sink);
+        Ok(())
+    };
+    if read_leniently(sink, read).is_none() {
+        sink.rejects.push((offset, reason(&error)));
+    }
+}
+
+fn reason(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    if text.contains("recursion limit exceeded") {
+        return format!("nested deeper than 128 levels: {text}");
+    }
+    text
+}
+
+/// How a file is cut into values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// One value a line.
+    Lines,
+    /// A list of values.
+    Items,
+    /// One value, or several, over any number of lines.
+    Document,
+}
+
+/// What a file holds.
+pub(crate) enum Detected {
+    Log(&'static Entry, Layout),
+    /// One of [`NOT_READ`].
+    NotRead(&'static str),
+    /// One of [`LABELS`].
+    Label(&'static str),
+    /// Readable text that is no log.
+    NoLog(&'static str),
+    /// Nothing that can be read, with the reason.
+    Bad(&'static str),
+    /// A longer head is needed to tell.
+    More,
+}
+
+/// How many lines of a file are looked at.
+const LINES_LOOKED_AT: usize = 20;
+
+/// How much of a file is looked through for the first line with a value, where it does not begin with one.
+const NOISE_LOOKED_THROUGH: usize = 4 << 20;
+
+/// So many bytes without a blank before the first bracket are damage, and more are text.
+const MAX_STRAY: usize = 16;
+
+/// Tells the format of a file by its first bytes; `whole` says that they are all of it.
+pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
+    if head.is_empty() {
+        return Detected::Bad("empty file");
+    }
+    if head.starts_with(b"PAR1") {
+        return Detected::NotRead("parquet");
+    }
+    if head.starts_with(b"PK\x03\x04") {
+        let eval = memchr::memmem::find(head, b"header.json").is_some()
+            || memchr::memmem::find(head, b"_journal/").is_some()
+            || memchr::memmem::find(head, b"samples/").is_some();
+        return if eval { Detected::NotRead("inspect-eval") } else { Detected::Bad("a zip archive") };
+    }
+    if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+        return Detected::Bad("UTF-16 text\nhint: convert it to UTF-8");
+    }
+    let start = repair::padding(head);
+    if start == head.len() {
+        let has_nul = memchr::memchr(0, head).is_some();
+        return match whole {
+            false => Detected::More,
+            true if has_nul => Detected::Bad("NUL bytes and nothing else"),
+            true => Detected::Bad("nothing but white space"),
+        };
+    }
+    let head = &head[start..];
+    let lines = Beginning::of(head, whole);
+    let is_text = !is_json(head);
+    let layout = match layout(&lines, head, whole) {
+        Some(Layout::Lines) => Layout::Lines,
+        Some(_) if is_text => return text_before_items(head, whole),
+        Some(layout) => layout,
+        None if is_text => match no_json(head) {
+            Detected::NoLog(_) => return Detected::More,
+            known => return known,
+        },
+        None => return Detected::More,
+    };
+    let mut shape = Shape::default();
+    let is_sure = match layout {
+        Layout::Document | Layout::Items => {
+            shape.add(head, 0);
+            shape.complete
+        }
+        Layout::Lines => {
+            for line in lines.all().filter(|line| is_json(line)) {
+                shape.add(line, 0);
+            }
+            lines.whole.iter().any(|line| is_object(line))
+        }
+    };
+    if may_be_items(layout, head)
+        && let Some(found) = by_keys(head).or_else(|| by_items(head, whole))
+    {
+        return found;
+    }
+    match by_shape(&shape, head, layout) {
+        // A text with some JSON in it, as logs of servers have.
+        Detected::NoLog(what) if is_text && (whole || head.len() >= NOISE_LOOKED_THROUGH) => {
+            Detected::NoLog(what)
+        }
+        Detected::NoLog(_) if whole && !shape.complete => Detected::Bad("broken or cut-off JSON"),
+        Detected::NoLog(_) if !whole => Detected::More,
+        // What tells other formats from a plain chat may come after the messages.
+        Detected::Log(entry, _) if !whole && !is_sure && entry.name == "openai-chat" => Detected::More,
+        other => other,
+    }
+}
+
+/// A log behind a few stray bytes in the same line.
+fn behind_stray(head: &[u8], whole: bool) -> Option<Detected> {
+    let line = head.split(|b| *b == b'\n').next().unwrap_or(head);
+    let at = line.iter().take(MAX_STRAY + 1).position(|b| b"{[".contains(b)).filter(|at| *at > 0)?;
+    if head[..at].iter().any(u8::is_ascii_whitespace) {
+        return None;
+    }
+    match detect(&head[at..], whole) {
+        found @ Detected::Log(..) => Some(found),
+        _ => None,
+    }
+}
+
+/// Whether the values of a file may stand in a list.
+fn may_be_items(layout: Layout, head: &[u8]) -> bool {
+    let is_list = head.first() == Some(&b'[');
+    match layout {
+        Layout::Document => is_list || is_broken(head),
+        _ => is_list && is_value(head.split(|b| *b == b'\n').next().unwrap_or(head)),
+    }
+}
+
+fn is_broken(head: &[u8]) -> bool {
+    matches!(scan(head, 0), Scanned::Broken(_))
+}
+
+/// The format of a document that is broken before its list of runs begins, told by its keys alone.
+fn by_keys(head: &[u8]) -> Option<Detected> {
+    by_list(head).filter(|_| head[0] == b'{')
+}
+
+/// The same of a text that may lack its beginning.
+fn by_list(head: &[u8]) -> Option<Detected> {
+    let is_it = |entry: &&Entry| match entry.reading {
+        Reading::Document { list, first, .. } => {
+            let first = format!("\"{first}\"");
+            list_start(head, list).is_some() && memchr::memmem::find(head, first.as_bytes()).is_some()
+        }
+        _ => false,
+    };
+    ALL.iter().find(is_it).map(|entry| Detected::Log(entry, Layout::Document))
+}
+
+/// The format of a list of values, told by the first ones; none if it is no list of runs.
+fn by_items(head: &[u8], whole: bool) -> Option<Detected> {
+    let mut shape = Shape::default();
+    let items = Items::new(Box::new(std::io::Cursor::new(head.to_vec())), u64::MAX);
+    let mut is_sure = whole;
+    for piece in items.take(LINES_LOOKED_AT) {
+        if let list::Content::Item(bytes) = piece.content {
+            shape.add(&bytes, 0);
+            is_sure = true;
+        }
+    }
+    if !is_sure {
+        // The first one may be longer than the head; a list of lists is none of values.
+        let first = head.strip_prefix(b"[").map(<[u8]>::trim_ascii_start)?.first();
+        return first.is_none_or(|b| *b == b'{').then_some(Detected::More);
+    }
+    match by_shape(&shape, head, Layout::Items) {
+        Detected::Log(entry, Layout::Items) => Some(Detected::Log(entry, Layout::Items)),
+        _ => None,
+    }
+}
+
+/// A list or document whose beginning is damaged: text comes before the first whole item, in the same line, or over
+/// lines that can only be JSON.
+fn text_before_items(head: &[u8], whole: bool) -> Detected {
+    match no_json(head) {
+        Detected::NoLog(what) => {
+            let is_json = is_cut_json(head);
+            let line = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
+            let text = if is_json { head } else { line };
+            let begins = is_json || memchr::memmem::find(text, b"{\"").is_some();
+            match begins.then(|| by_list(text).or_else(|| by_items(text, whole))).flatten() {
+                Some(log @ Detected::Log(..)) => log,
+                Some(Detected::More) if is_json && !whole => Detected::More,
+                _ => match behind_stray(head, whole) {
+                    Some(found) => found,
+                    None if is_json && whole => Detected::Bad("JSON whose beginning is missing"),
+                    None if is_json => Detected::More,
+                    None => Detected::NoLog(what),
+                },
+            }
+        }
+        known => known,
+    }
+}
+
+/// Whether of the whole lines but the first three quarters and more can only be parts of JSON that goes over several: keys with
+/// values, or brackets.
+fn is_cut_json(head: &[u8]) -> bool {
+    let is_key = |line: &[u8]| line.starts_with(b"\"") && memchr::memmem::find(line, b"\":").is_some();
+    let is_one = |line: &[u8]| is_key(line) || line.iter().all(|b| b"{}[],".contains(b));
+    let n_lines = memchr::memchr_iter(b'\n', head).count();
+    let lines = head.split(|b| *b == b'\n').take(n_lines).skip(1).map(<[u8]>::trim_ascii);
+    let (mut n, mut n_json) = (0, 0);
+    for line in lines.filter(|line| !line.is_empty()).take(LINES_LOOKED_AT) {
+        n += 1;
+        n_json += usize::from(is_one(line));
+    }
+    n > 1 && 4 * n_json >= 3 * n
+}
+
+/// How a file is cut into values, when its format is given; none if a longer head is needed to tell.
+pub(crate) fn layout_of(head: &[u8], whole: bool) -> Option<Layout> {
+    let head = &head[repair::padding(head)..];
+    let layout = layout(&Beginning::of(head, whole), head, whole)?;
+    match may_be_items(layout, head).then(|| by_items(head, whole)).flatten() {
+        Some(Detected::More) => None,
+        Some(_) => Some(Layout::Items),
+        None => Some(layout),
+    }
+}
+
+fn is_json(line: &[u8]) -> bool {
+    matches!(line.first(), Some(b'{' | b'['))
+}
+
+/// Whether a line begins with a whole object or list.
+fn is_value(line: &[u8]) -> bool {
+    is_json(line) && matches!(scan(line, 0), Scanned::Ended(_))
+}
+
+/// Whether a line begins with a whole object.
+fn is_object(line: &[u8]) -> bool {
+    line.starts_with(b"{\"") && is_value(line)
+}
+
+/// Whether a line is part of a value that goes over several.
+fn is_part(line: &[u8]) -> bool {
+    matches!(line.last(), Some(b',' | b'[' | b'{' | b':'))
+        || matches!(line.first(), Some(b',' | b']' | b'}' | b'"'))
+}
+
+/// The lines by which a file is told: its first ones, and where these are all broken, or text of no known
+/// kind, those from the first object on.
+struct Beginning<'a> {
+    /// Those that end in the head.
+    whole: Vec<&'a [u8]>,
+    /// The one in which the head ends, if it is looked at.
+    cut: Option<&'a [u8]>,
+}
+
+impl<'a> Beginning<'a> {
+    fn of(head: &'a [u8], is_all: bool) -> Self {
+        let end = if is_all { head.len() } else { memchr::memrchr(b'\n', head).map_or(0, |at| at + 1) };
+        let (head, cut) = head.split_at(end);
+        // Blocks that a file system lost are lines of NULs, or stand before a line.
+        let mut rest = head.split(|b| *b == b'\n').map(repair::without_padding).filter(|l| !l.is_empty());
+        let mut whole: Vec<&[u8]> = rest.by_ref().take(LINES_LOOKED_AT + 1).collect();
+        let may_come =
+            whole.first().is_some_and(|l| is_json(l) || matches!(no_json(head), Detected::NoLog(_)));
+        if may_come && !whole.iter().any(|l| is_object(l)) {
+            whole.extend(rest.by_ref().find(|l| is_object(l)));
+            whole.extend(rest.take(LINES_LOOKED_AT));
+        }
+        let cut = repair::without_padding(cut);
+        Beginning { cut: (whole.len() <= LINES_LOOKED_AT && !cut.is_empty()).then_some(cut), whole }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.whole.iter().copied().chain(self.cut)
+    }
+}
+
+/// One value a line, if the first line is a whole value and more follows, or if the first value is broken and more
+/// lines are objects than parts of a larger value; none if a longer head is needed to tell.
+fn layout(lines: &Beginning<'_>, head: &[u8], is_all: bool) -> Option<Layout> {
+    let Some((first, others)) = lines.whole.split_first() else {
+        return match lines.cut {
+            // One line longer than the head: as a document it would be held whole, as a line too.
+            Some([b'{', ..]) => Some(Layout::Lines),
+            Some([b'[', ..]) => Some(Layout::Document),
+            Some(_) if head.len() < NOISE_LOOKED_THROUGH => None,
+            Some(_) => Some(Layout::Document),
+            None => Some(Layout::Lines),
+        };
+    };
+    if is_value(first) {
+        let ends = scan(first, 0) == Scanned::Ended(first.len());
+        let is_lines = lines.all().count() > 1 || !ends || first[0] == b'{';
+        return Some(if is_lines { Layout::Lines } else { Layout::Document });
+    }
+    let n_objects = others.iter().filter(|l| is_object(l)).count();
+    let may_come = !is_all && head.len() < NOISE_LOOKED_THROUGH;
+    if !is_json(first) {
+        return match n_objects {
+            0 if may_come => None,
+            0 => Some(Layout::Document),
+            _ => Some(Layout::Lines),
+        };
+    }
+    let n_alone = others.iter().filter(|l| is_object(l) && l.ends_with(b"}")).count();
+    let n_parts = others.iter().filter(|l| is_part(l)).count();
+    match scan(head, 0) {
+        Scanned::Ended(_) => Some(Layout::Document),
+        _ if n_alone > n_parts => Some(Layout::Lines),
+        Scanned::Open if n_parts > 0 || is_all || first[0] == b'[' => Some(Layout::Document),
+        // The value may yet turn out to be broken.
+        Scanned::Open => None,
+        Scanned::Broken(_) if n_parts == 0 && may_come => None,
+        Scanned::Broken(_) => Some(Layout::Document),
+    }
+}
+
+fn no_json(head: &[u8]) -> Detected {
+    // A multi-byte character may be cut at the end of the head.
+    let head = &head[..head.len().min(4096)];
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(e) if e.valid_up_to() + 4 > head.len() && e.valid_up_to() > 0 => {
+            std::str::from_utf8(&head[..e.valid_up_to()]).unwrap_or("")
+        }
+        Err(_) => return Detected::Bad("binary file"),
+    };
+    if text.bytes().any(|b| b < 9 || (b > 13 && b < 27)) {
+        return Detected::Bad("binary file");
+    }
+    if text.contains("# aider chat started at")
+        || (text.contains("\n> ") && text.contains("mode: fundamental"))
+    {
+        return Detected::NotRead("aider");
+    }
+    if text.contains("Starting evaluation for instance") {
+        return Detected::Label("swebench-eval-log");
+    }
+    Detected::NoLog("text without JSON")
+}
+
+fn reader(name: &str, layout: Layout) -> Detected {
+    let entry = ALL.iter().find(|e| e.name == name).expect("detection names readers of the catalogue");
+    Detected::Log(entry, layout)
+}
+
+/// The rules, the most telling first. Paths are relative to a value, for arrays to the array.
+fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
+    use Detected::{Label, NoLog, NotRead};
+    let has = |path: &str| s.has(path);
+    let starts = |prefix: &str| s.any(|p| p.starts_with(prefix));
+
+    // Lines of sessions.
+    if has("payload")
+        && s.any(|p| {
+            ["session_meta", "response_item", "event_msg", "turn_context", "compacted"]
+                .iter()
+                .any(|t| p.strip_prefix("type=") == Some(t))
+        })
+    {
+        return NotRead("codex");
+    }
+    if has("record_type=state") || s.has_all(&["type=thread.started"]) {
+        return NotRead("codex");
+    }
+    if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
+        return Label("codex-usage");
+    }
+    if has("type=session") && s.has_any(&["cwd", "timestamp"]) {
+        return NotRead("pi");
+    }
+    let claude_line = s.has_all(&["sessionId", "uuid", "type"]) && s.has_any(&["message", "data", "subtype"]);
+    let claude_meta = ["type=file-history-snapshot", "type=queue-operation"];
+    if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
+        return reader("claude-code", if layout == Layout::Items { layout } else { Layout::Lines });
+    }
+    if s.has_all(&["type=system", "session_id"]) {
+        return NotRead("claude-stream");
+    }
+    if has("dotted_order") || has("[].dotted_order") {
+        return NotRead("langsmith");
+    }
+    if has("resourceSpans") {
+        return NotRead("otel");
+    }
+    if s.any(|p| p.starts_with("kind=") && (p.ends_with("Event") || p == "kind=Condensation")) {
+        return NotRead("openhands-sdk");
+    }
+
+    // Documents and lines that hold runs.
+    if starts("schema_version=ATIF-v") {
+        return NotRead("atif");
+    }
+    if has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
+        return reader("tau2-bench", Layout::Document);
+    }
+    if s.has_all(&["traj", "reward"]) && (layout == Layout::Items || has("task_id")) {
+        return reader("tau-bench", layout);
+    }
+    if s.has_all(&["mistake_step", "history"]) || s.has_all(&["question_ID", "history"]) {
+        return NotRead("who-and-when");
+    }
+    if starts("trajectory_format=mini-swe-agent")
+        || s.has_all(&["messages", "info"])
+            && s.has_any(&["info.mini_version", "info.exit_status", "info.model_stats"])
+    {
+        return reader("mini-swe-agent", layout);
+    }
+    if s.has_all(&["trajectory[].action", "trajectory[].observation"])
+        || s.has_all(&["history[].role", "history[].agent"])
+    {
+        return reader("sweagent", layout);
+    }
+    if s.has_all(&["trajectory", "history", "info"])
+        || s.has_any(&["attempts[].trajectory", "attempts[].history"])
+    {
+        return reader("sweagent", layout);
+    }
+    if s.has_all(&["issue", "git_patch"]) {
+        return NotRead("openhands-resolver");
+    }
+    // Some evaluations call the instance `id`.
+    let openhands =
+        s.has_any(&["metadata.agent_class", "history[].source", "history[][].source", "test_result"]);
+    if s.has_all(&["instance_id", "history"])
+        || s.has_any(&["instance_id", "id"])
+            && (openhands && has("history") || s.has_all(&["test_result", "instruction"]))
+    {
+        return NotRead("openhands-output");
+    }
+    if s.has_all(&["messages", "annotations"]) {
+        return reader("annotated", layout);
+    }
+    if has("messages")
+        && (s.has_all(&["response", "kwargs"])
+            || has("fncall_messages")
+            || s.has_all(&["response", "cost", "timestamp"]))
+    {
+        return NotRead("openhands-completion");
+    }
+    if has("messages[].role") {
+        return reader("openai-chat", layout);
+    }
+    if has("object=response") || lists_items(s) {
+        return reader("openai-chat", layout);
+    }
+    if s.has_all(&["role", "content"]) && layout == Layout::Lines {
+        return reader("chat-lines", layout);
+    }
+    if s.has_all(&["[].role", "[].content"]) || s.has_all(&["role", "content"]) && layout == Layout::Document
+    {
+        let early = memchr::memmem::find(head, b"```bash\\n").is_some()
+            && memchr::memmem::find(head, b"\"tool_calls\"").is_none();
+        return reader(if early { "mini-swe-agent" } else { "openai-chat" }, layout);
+    }
+    if s.has_all(&["prompt", "completion"]) {
+        return NotRead("verifiers");
+    }
+    if s.has_any(&["conversations[].from", "[].conversations[].from"]) {
+        return NotRead("sharegpt");
+    }
+    if s.has_all(&["state", "task"]) && s.has_any(&["state.history", "state.finished"]) {
+        return NotRead("mint");
+    }
+    if s.has_all(&["eval", "status"]) || s.has_all(&["eval", "samples"]) {
+        return NotRead("inspect-json");
+    }
+    if s.has_all(&["win", "tree"]) || s.has_all(&["answer_generation"]) {
+        return NotRead("toolbench");
+    }
+    if s.has_any(&["[].convo_id", "convo_id"]) {
+        return NotRead("abcd");
+    }
+    if s.has_any(&["[].utterances", "utterances"]) {
+        return NotRead("taskmaster");
+    }
+    if has("transitions") || s.has_all(&["nodes", "metadata"]) {
+        return NotRead("moatless");
+    }
+    if s.any(|p| p.ends_with(".traj")) && s.any(|p| p.ends_with(".gt")) {
+        return NotRead("fireact");
+    }
+    let event = |at: &str| {
+        has(&format!("{at}source")) && (has(&format!("{at}action")) || has(&format!("{at}observation")))
+    };
+    if event("") || event("[].") || event("[][].") {
+        return NotRead("openhands-events");
+    }
+
+    // Labels.
+    if s.has_all(&["checkpoint_id", "session_id"]) {
+        return Label("entire-checkpoint");
+    }
+    if s.has_all(&["agent_class", "llm_config"]) {
+        return Label("openhands-metadata");
+    }
+    if has("resolved_ids") {
+        return Label("swebench-run-report");
+    }
+    if has("resolved") && s.has_any(&["no_generation", "no_logs", "generated", "with_logs", "applied"]) {
+        return Label("swebench-results");
+    }
+    if s.any(|p| p.ends_with(".patch_exists")) || s.any(|p| p.ends_with(".tests_status")) {
+        return Label("swebench-instance-report");
+    }
+    if s.any(|p| p.ends_with(".resolved")) && s.any(|p| p.ends_with(".total")) {
+        return Label("swebench-summary");
+    }
+    if s.has_any(&["model_patch", "[].model_patch"]) {
+        return Label("swebench-predictions");
+    }
+    NoLog("JSON of no known format")
+}
+
+/// Whether messages without roles, or items of the Responses API, stand in a list where a run may have them.
+fn lists_items(s: &Shape) -> bool {
+    const TYPES: [&str; 6] = ["message", "function_call", "function_call_output", "reasoning", "human", "ai"];
+    let lists = ["messages[]", "[]", "input[]", "output[]"];
+    let holds = |list: &&str| TYPES.iter().any(|t| has_type(s, list, t));
+    lists.iter().any(holds) || s.has_all(&["input[].role", "input[].content"])
+}
+
+fn has_type(s: &Shape, list: &str, kind: &str) -> bool {
+    s.has(&format!("{list}.type={kind}")) && !s.has(&format!("{list}.payload"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> String {
+        match detect(text.as_bytes(), true) {
+            Detected::Log(e, layout) => format!("{} {layout:?}", e.name),
+            Detected::NotRead(n) => format!("not read: {n}"),
+            Detected::Label(n) => format!("label: {n}"),
+            Detected::NoLog(n) => format!("no log: {n}"),
+            Detected::Bad(n) => format!("bad: {n}"),
+            Detected::More => "more".to_owned(),
+        }
+    }
+
+    #[test]
+    fn formats_are_told_by_content() {
+        let chat = r#"{"messages":[{"role":"user","content":"x"}]}"#;
+        assert_eq!(name(chat), "openai-chat Lines");
+        assert_eq!(name(&format!("{chat}\n{chat}\n")), "openai-chat Lines");
+        assert_eq!(name(&format!("[{chat}]")), "openai-chat Items");
+        assert_eq!(
+            name("{\n \"messages\": [\n  {\"role\": \"user\", \"content\": \"x\"}\n ]\n}"),
+            "openai-chat Document"
+        );
+        assert_eq!(name(&format!("\u{feff}{chat}\r\n\r\n{chat}")), "openai-chat Lines");
+        assert_eq!(name(&format!("{{\"broken\n{chat}\n")), "openai-chat Lines");
+        assert_eq!(name(r#"[{"role":"user","content":"x"}]"#), "openai-chat Document");
+        assert_eq!(
+            name(r#"[{"role":"assistant","content":"do\n```bash\nls\n```"}]"#),
+            "mini-swe-agent Document"
+        );
+        assert_eq!(name(r#"{"messages":[{"role":"user"}],"annotations":{}}"#), "annotated Lines");
+        assert_eq!(name(r#"{"schema_version":"ATIF-v1.7","steps":[]}"#), "not read: atif");
+        assert_eq!(name(r#"{"resolved_ids":[],"schema_version":2}"#), "label: swebench-run-report");
+        assert_eq!(name("{\"type\":\"summary\",\"leafUuid\":\"1\"}\n"), "claude-code Lines");
+        assert_eq!(name("{\"role\":\"user\",\"content\":\"x\"}\n"), "chat-lines Lines");
+        assert_eq!(
+            name(r#"{"messages":[{"type":"reasoning"},{"type":"function_call"}]}"#),
+            "openai-chat Lines"
+        );
+        assert_eq!(name(r#"{"input":"q","output":[{"type":"message","content":[]}]}"#), "openai-chat Lines");
+        assert_eq!(name(r#"[{"type":"function_call","call_id":"c"}]"#), "openai-chat Document");
+        assert_eq!(name(r#"{"attempts":[{"trajectory":[],"history":[]}]}"#), "sweagent Lines");
+        let event = r#"{"source":"agent","action":"run","args":{}}"#;
+        for id in ["id", "instance_id"] {
+            let line = format!(r#"{{"{id}":"a__b-1","history":[{event}],"metadata":{{"agent_class":"C"}}}}"#);
+            assert_eq!(name(&line), "not read: openhands-output");
+        }
+        assert_eq!(name(&format!("\0\0{chat}\n")), "openai-chat Lines");
+        assert_eq!(name("\0\0\n\0"), "bad: NUL bytes and nothing else");
+        assert_eq!(name("just a text\n"), "no log: text without JSON");
+        assert_eq!(name("a text\n{\"a\":1}\n[cut\n"), "no log: JSON of no known format");
+        assert_eq!(name("\u{0}\u{1}\u{2}"), "bad: binary file");
+        assert_eq!(name(" \n "), "bad: nothing but white space");
+    }
+
+    #[test]
+    fn lines_are_told_behind_any_number_of_bad_ones() {
+        let chat = r#"{"messages":[{"role":"user","content":"x"}]}"#;
+        for bad in ["hello world,\n", "{\"id\": \"x\", \"messages\": [{\"role\"\n"] {
+            let text = bad.repeat(25) + chat + "\n";
+            assert_eq!(name(&text), "openai-chat Lines", "{bad}");
+            assert_eq!(layout_of(text.as_bytes(), true), Some(Layout::Lines));
+            // They may go on behind the head.
+            let head = bad.repeat(25);
+            assert!(matches!(detect(head.as_bytes(), false), Detected::More), "{bad}");
+            assert_eq!(layout_of(head.as_bytes(), false), None);
+            assert_eq!(layout_of(head.as_bytes(), true), Some(Layout::Document));
+        }
+        let text = "hello world\n".repeat(25);
+        assert_eq!(name(&text), "no log: text without JSON");
+        let long = "hello world\n".repeat(NOISE_LOOKED_THROUGH / 12 + 1);
+        assert!(matches!(detect(long.as_bytes(), false), Detected::NoLog(_)));
+        // Kinds of text that are known, and documents over many lines, stay what they are.
+        let aider = format!("# aider chat started at 1\n{}{chat}\n", "text\n".repeat(30));
+        assert_eq!(name(&aider), "not read: aider");
+        let items = "  1,\n".repeat(30);
+        let document = format!("{{\"simulations\": [],\n\"info\": [\n{items}{{\"a\": 1}}\n]}}\n");
+        assert_eq!(name(&document), "tau2-bench Document");
+    }
+
+    /// A list or document over many lines whose first bytes are gone is one still; text and tables are none.
+    #[test]
+    fn a_document_without_its_beginning_is_told() {
+        let run = "{\n  \"task_id\": 1,\n  \"reward\": 0.0,\n  \"info\": {},\n  \"traj\": [\n  {\n  \"role\": \"user\",\n  \"content\": \"x\"\n  }\n  ]\n}";
+        let list = format!("[\n{run},\n{run},\n{run}\n]\n");
+        assert_eq!(name(&list), "tau-bench Items");
+        for cut in [6, 12, 30] {
+            assert_eq!(name(&list[cut..]), "tau-bench Items", "{cut}");
+        }
+        for before in ["null\n", "# a comment\n", "log: "] {
+            assert_eq!(name(&format!("{before}{list}")), "tau-bench Items", "{before}");
+        }
+        let document =
+            format!("{{\n\"timestamp\": \"t\",\n\"info\": {{}},\n\"simulations\": [\n{run}\n]\n}}\n");
+        assert_eq!(name(&document[2..]), "tau2-bench Document");
+        let unknown = "\"a\": 1,\n\"b\": [\n{\n\"c\": 2\n}\n]\n}\n";
+        assert_eq!(name(unknown), "bad: JSON whose beginning is missing");
+        for text in ["a, b,\n".repeat(30), "\"a\",\"b\"\n".repeat(30), "key: value\n- x\n".repeat(30)] {
+            assert!(name(&text).starts_with("no log"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_before_the_first_record_tells_nothing() {
+        let chat = r#"{"messages":[{"role":"user","content":"x"}]}"#;
+        let lines = format!("{chat}\n{chat}\n");
+        for padding in ["\n", "\r\n", " ", "\0", "\u{feff}"] {
+            let padding = padding.repeat(70_000);
+            assert!(matches!(detect(padding.as_bytes(), false), Detected::More));
+            assert_eq!(name(&format!("{padding}{lines}")), "openai-chat Lines");
+        }
+        // No value goes on like that: what tells is the other lines.
+        for stray in ["{\n", "{", "[\n", "[", "[{\n", "{\"\n", "}\n", ",\n", "\"\n", "{\"a\":1,\n"] {
+            assert_eq!(name(&format!("{stray}{lines}{lines}")), "openai-chat Lines", "{stray}");
+        }
+        let traj = r#"{"history":[{"role":"user","agent":"a"}]}"#;
+        for stray in ["}", "]}", "1e999", "\"\\ud800\""] {
+            assert_eq!(name(&format!("{stray}{traj}")), "sweagent Items", "{stray}");
+            let document = format!("{stray}{{\"info\":{{}},\"simulations\":[]}}");
+            assert_eq!(name(&document), "tau2-bench Document", "{stray}");
+        }
+        for stray in ["{", "x", ",", "\"", "[{\"cut"] {
+            assert_eq!(name(&format!("{stray}{chat},{chat}]")), "openai-chat Items", "{stray}");
+        }
+        assert_eq!(name(&format!("# Title\n```\n[{chat},{chat}]\n```\n")), "no log: text without JSON");
+    }
+
+    #[test]
+    fn a_record_that_is_cut_by_the_head_tells_nothing() {
+        // All commas: wherever the head ends, its last line seems to be part of a larger value.
+        let commas = ",".repeat(500);
+        let run = format!(r#"{{"messages":[{{"role":"user","content":"{commas}"}}],"annotations":{{}}}}"#);
+        let text = format!("{}\n{run}\n{run}\n", &run[..300]);
+        for end in 1..text.len() {
+            match detect(&text.as_bytes()[..end], false) {
+                Detected::More => assert!(end < 310 + run.len(), "{end}"),
+                Detected::Log(entry, Layout::Lines) => assert_eq!(entry.name, "annotated", "{end}"),
+                _ => panic!("{end}"),
+            }
+        }
+        let text = format!("[{run},\n{run}]");
+        for end in 1..text.len() {
+            match detect(&text.as_bytes()[..end], false) {
+                Detected::More => assert!(end < 1 + run.len(), "{end}"),
+                Detected::Log(entry, Layout::Items) => assert_eq!(entry.name, "annotated", "{end}"),
+                _ => panic!("{end}"),
+            }
+        }
+        // A document over many lines is one, also where each message has its line.
+        let text = format!(
+            "{{\"messages\": [\n{}{{\"role\":\"user\",\"content\":\"x\"}}\n]}}\n",
+            "{\"role\":\"user\",\"content\":\"x\"},\n".repeat(9)
+        );
+        assert_eq!(name(&text), "openai-chat Document");
+    }
+
+    #[test]
+    fn lists_of_runs_are_told_by_their_items() {
+        let run = |rest: &str| format!(r#"{{"messages":[{{"role":"user","content":"x"}}]{rest}}}"#);
+        for (item, told) in [
+            (run(""), "openai-chat Items"),
+            (run(r#","annotations":{}"#), "annotated Items"),
+            (run(r#","info":{"exit_status":"x"}"#), "mini-swe-agent Items"),
+            (r#"{"traj":[],"reward":1}"#.to_owned(), "tau-bench Items"),
+            (r#"{"history":[{"role":"user","agent":"a"}]}"#.to_owned(), "sweagent Items"),
+            (r#"{"sessionId":"s","uuid":"u","type":"user","message":{}}"#.to_owned(), "claude-code Items"),
+            (r#"{"role":"user","content":"x"}"#.to_owned(), "openai-chat Document"),
+            (r#"{"convo_id":1}"#.to_owned(), "not read: abcd"),
+        ] {
+            assert_eq!(name(&format!("[{item}]")), told);
+            assert_eq!(name(&format!("[\n  {item},\n  {item}\n]\n")), told);
+        }
+        let whole = run("");
+        assert_eq!(name(&format!("[{whole},{}", &whole[..20])), "openai-chat Items");
+        assert_eq!(name(&format!("[{whole}]\n[{whole}]\n")), "openai-chat Items");
+    }
+
+    #[test]
+    fn every_reader_file_is_in_the_catalogue() {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/logs/formats");
+        let mut files: Vec<String> = std::fs::read_dir(dir)
+            .unwrap()
+            .filter_map(|e| e.unwrap().file_name().to_str()?.strip_suffix(".rs").map(str::to_owned))
+            .filter(|n| n != "mod")
+            .map(|n| n.replace('_', "-"))
+            .collect();
+        files.sort();
+        let mut names: Vec<&str> = ALL.iter().map(|e| e.name).collect();
+        names.sort_unstable();
+        assert_eq!(files, names);
+    }
+}

@@ -1,0 +1,551 @@
+//! A trajectory in the making: steps in the order of the log, calls tied to their results, and
+//! what was lost on the way.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::reply::{Call, is_same_json};
+use crate::logs::formats::Sink;
+use crate::trajectory::{Builder, Kind, LoggedEdit, Role, Step, Trajectory, Usage, action_text, step};
+
+/// How much of the first user message is kept as the goal.
+const GOAL_CHARS: usize = 4000;
+
+/// What a log holds and the tables do not, by name, with counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Losses(pub(crate) BTreeMap<String, u64>);
+
+impl Losses {
+    pub(crate) fn add(&mut self, what: &str) {
+        self.add_n(what, 1);
+    }
+
+    pub(crate) fn add_n(&mut self, what: &str, n: u64) {
+        if n == 0 {
+            return;
+        }
+        match self.0.get_mut(what) {
+            Some(count) => *count += n,
+            None => {
+                self.0.insert(what.to_owned(), n);
+            }
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Losses) {
+        for (what, n) in &other.0 {
+            self.add_n(what, *n);
+        }
+    }
+}
+
+/// The loss that tells of a run in which nothing was said.
+pub(crate) const EMPTY_RUN: &str = "run without messages";
+
+/// A call that has no result yet.
+struct OpenCall {
+    logged_id: Option<String>,
+    /// What the same call is also known by.
+    other_id: Option<String>,
+    id: String,
+    tool: String,
+}
+
+impl OpenCall {
+    fn is(&self, id: &str) -> bool {
+        self.logged_id.as_deref() == Some(id) || self.other_id.as_deref() == Some(id)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Draft {
+    builder: Builder,
+    pub(crate) losses: Losses,
+    open: Vec<OpenCall>,
+    /// The newest result of each logged id, by its step.
+    answered: HashMap<String, usize>,
+    /// Usage of the call that began, until its first step.
+    usage: Option<Usage>,
+    used: HashSet<String>,
+    n_calls: usize,
+    message: u32,
+    time: Option<i64>,
+    /// For the next steps.
+    kept_to: Option<u32>,
+}
+
+impl Draft {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says which logged message, and of what time, the next steps come from.
+    pub(crate) fn at(&mut self, message: usize, time: Option<i64>) {
+        self.message = message as u32;
+        self.time = time;
+    }
+
+    /// Says up to which segment a compaction kept the next steps.
+    pub(crate) fn keep_to(&mut self, segment: Option<u32>) {
+        self.kept_to = segment;
+    }
+
+    /// Which logged message, and of what time, the next steps come from.
+    pub(crate) fn place(&self) -> (usize, Option<i64>) {
+        (self.message as usize, self.time)
+    }
+
+    /// Whether some call has no result yet.
+    pub(crate) fn has_open_call(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Number of steps so far.
+    pub(crate) fn n_steps(&self) -> usize {
+        self.builder.steps().len()
+    }
+
+    /// Forgets the steps, not the losses.
+    pub(crate) fn clear(&mut self) {
+        self.builder = Builder::new();
+        self.answered.clear();
+    }
+
+    /// A system prompt.
+    pub(crate) fn system(&mut self, text: String) {
+        self.push_text(Role::System, Kind::System, text);
+    }
+
+    /// The schemas of the tools.
+    pub(crate) fn tools(&mut self, text: String) {
+        self.push_text(Role::System, Kind::Tools, text);
+    }
+
+    /// A part of a worked example that stands in every prompt.
+    pub(crate) fn demonstration(&mut self, text: String) {
+        self.push_text(Role::System, Kind::Demonstration, text);
+    }
+
+    /// A message of the user.
+    pub(crate) fn user(&mut self, text: String) {
+        self.push_text(Role::User, Kind::Message, text);
+    }
+
+    /// Text that the harness put before the model in the name of nobody: no statement of the user.
+    pub(crate) fn notice(&mut self, text: String) {
+        self.push_text(Role::System, Kind::Message, text);
+    }
+
+    /// A new call of the agent's model begins.
+    pub(crate) fn begin_call(&mut self) {
+        self.forget_usage();
+        self.builder.begin_call();
+    }
+
+    /// What the provider counted for the call that began; it goes to the first step of the reply.
+    pub(crate) fn usage(&mut self, usage: Option<Usage>) {
+        self.usage = usage.or(self.usage);
+    }
+
+    fn forget_usage(&mut self) {
+        if self.usage.take().is_some() {
+            self.losses.add("usage of a reply without steps left out");
+        }
+    }
+
+    /// The turn of the newest step or call.
+    pub(crate) fn turn(&self) -> u32 {
+        self.builder.turn()
+    }
+
+    /// Says that from the decision of turn `from` on the agent was sent `text` in the place of a step.
+    pub(crate) fn edit(&mut self, step: usize, from: u32, text: String) {
+        self.builder.steps_mut()[step].edit = Some(LoggedEdit { from, text });
+    }
+
+    /// Text of the agent: a thought if it goes with a call, else a message.
+    pub(crate) fn agent(&mut self, kind: Kind, text: String) {
+        if !text.trim().is_empty() {
+            self.push(step(Role::Agent, kind, text));
+        }
+    }
+
+    /// A call of a tool, with its arguments as logged.
+    pub(crate) fn action(&mut self, tool: String, arguments: String, logged_id: Option<String>) {
+        let text = action_text(&tool, &arguments);
+        self.action_as(tool, text, Some(arguments), logged_id);
+    }
+
+    /// A call of a tool, with its readable form given.
+    pub(crate) fn action_as(
+        &mut self,
+        tool: String,
+        text: String,
+        arguments: Option<String>,
+        logged_id: Option<String>,
+    ) {
+        let id = self.unique_id(logged_id.as_deref());
+        self.open.push(OpenCall { logged_id, other_id: None, id: id.clone(), tool: tool.clone() });
+        let mut action = step(Role::Agent, Kind::Action, text);
+        action.tool = Some(tool);
+        action.call_id = Some(id);
+        action.arguments = arguments.map(|mut a| {
+            clean(&mut a, &mut self.losses);
+            a
+        });
+        self.push(action);
+    }
+
+    /// Another id by which results may name the newest call.
+    pub(crate) fn also_known_as(&mut self, id: Option<String>) {
+        if let Some(call) = self.open.last_mut() {
+            call.other_id = id;
+        }
+    }
+
+    /// The result of a call. With an id it goes to the nearest earlier unanswered call of that id,
+    /// without one to the first unanswered call of that name.
+    pub(crate) fn result(
+        &mut self,
+        logged_id: Option<&str>,
+        tool: Option<String>,
+        text: String,
+        is_error: Option<bool>,
+    ) {
+        self.result_by(Role::Tool, logged_id, tool, text, is_error);
+    }
+
+    /// The same for a result that somebody else than the tool said, as the user who answers a question.
+    pub(crate) fn result_by(
+        &mut self,
+        who: Role,
+        logged_id: Option<&str>,
+        tool: Option<String>,
+        text: String,
+        is_error: Option<bool>,
+    ) {
+        let found = match logged_id {
+            Some(id) => self.open.iter().rposition(|c| c.is(id)),
+            None => self.open.iter().position(|c| tool.as_ref().is_none_or(|t| *t == c.tool)),
+        };
+        if found.is_none() && logged_id.is_some_and(|id| self.is_repeated(id, &text)) {
+            return;
+        }
+        let mut observation = step(who, Kind::Observation, text);
+        match found {
+            Some(i) => {
+                let call = self.open.remove(i);
+                let ids = [call.logged_id, call.other_id].into_iter().flatten();
+                self.answered.extend(ids.map(|id| (id, self.builder.steps().len())));
+                observation.tool = Some(call.tool);
+                observation.call_id = Some(call.id);
+            }
+            None => {
+                self.losses.add("tool result without a call");
+                observation.tool = tool;
+            }
+        }
+        observation.is_error = is_error;
+        self.push(observation);
+    }
+
+    /// Says that the newest step is the user's words, though it stands as the result of a call.
+    pub(crate) fn by_user(&mut self) {
+        if let Some(step) = self.builder.steps_mut().last_mut() {
+            step.role = Role::User;
+        }
+    }
+
+    /// Whether the newest turn holds this call, with nothing but results since.
+    pub(crate) fn newest_turn_has(&self, call: &Call) -> bool {
+        let (Some(id), turn) = (call.id.as_deref(), self.builder.turn()) else {
+            return false;
+        };
+        let is_call = |s: &&Step| {
+            // An id that was made unique is one that the log uses for other calls, too: it tells nothing.
+            s.call_id.as_deref() == Some(id)
+                && s.kind == Kind::Action
+                && s.tool.as_deref() == Some(&call.tool)
+        };
+        let arguments = |s: &Step| s.arguments.as_deref().is_some_and(|a| is_same_json(a, &call.arguments));
+        self.newest_turn(turn).any(|s| is_call(&s) && arguments(s))
+    }
+
+    /// Whether all lines of a text were said in the newest turn.
+    pub(crate) fn newest_turn_says(&self, text: &str) -> bool {
+        let said: Vec<&Step> = self.newest_turn(self.builder.turn()).filter(|s| s.is_agent()).collect();
+        text.lines().all(|line| said.iter().any(|s| s.text.contains(line)))
+    }
+
+    fn newest_turn(&self, turn: u32) -> impl Iterator<Item = &Step> {
+        let is_part = move |s: &&Step| s.turn == turn && (s.is_agent() || s.kind == Kind::Observation);
+        self.builder.steps().iter().rev().take_while(is_part)
+    }
+
+    /// Whether the newest result of this id is this one, or another state of it.
+    pub(crate) fn is_result_of(&self, id: &str, text: &str) -> bool {
+        let known = self.answered.get(id).and_then(|at| self.builder.steps().get(*at));
+        let new = text.trim();
+        known.map(|s| s.text.trim()).is_some_and(|old| old.starts_with(new) || new.starts_with(old))
+    }
+
+    /// Whether this is a result that is there already, or another state of it: the longer one stays, if no reply
+    /// saw the shorter one.
+    fn is_repeated(&mut self, id: &str, text: &str) -> bool {
+        let Some(&at) = self.answered.get(id) else {
+            return false;
+        };
+        let next_turn = self.builder.next_turn();
+        let known = &mut self.builder.steps_mut()[at];
+        let is_seen = known.turn + 1 < next_turn;
+        let known = &mut known.text;
+        let (old, new) = (known.trim(), text.trim());
+        if new.starts_with(old) && new.len() > old.len() {
+            if is_seen {
+                return false;
+            }
+            *known = text.to_owned();
+            clean(known, &mut self.losses);
+        } else if !old.starts_with(new) {
+            return false;
+        }
+        self.losses.add("repeated tool result merged");
+        true
+    }
+
+    /// Output of the environment that answers no call.
+    pub(crate) fn observation(&mut self, text: String, is_error: Option<bool>) {
+        let mut observation = step(Role::Tool, Kind::Observation, text);
+        observation.is_error = is_error;
+        self.push(observation);
+    }
+
+    /// A compaction that the log contains: from here on the agent saw `text` instead of the past.
+    pub(crate) fn compaction(&mut self, text: String) {
+        self.push(step(Role::User, Kind::Compaction, text));
+    }
+
+    /// From the next decision on the agent was sent `text` instead of the result of this call; says whether there is one.
+    pub(crate) fn edit_result(&mut self, logged_id: &str, text: &str) -> bool {
+        let from = self.builder.next_turn();
+        let mut results = self.builder.steps_mut().iter_mut().rev().filter(|s| s.kind == Kind::Observation);
+        let found = results.find(|s| s.call_id.as_deref().is_some_and(|call| is_id_of(call, logged_id)));
+        found.is_some_and(|step| edit(step, from, text))
+    }
+
+    /// The same for all steps of a logged message.
+    pub(crate) fn edit_message(&mut self, message: usize, text: &str) -> bool {
+        let from = self.builder.next_turn();
+        let steps = self.builder.steps_mut().iter_mut().filter(|s| s.message as usize == message);
+        steps.fold(false, |any, step| edit(step, from, text) || any)
+    }
+
+    /// Closes the trajectory and hands it over. `about` says all that does not stand in the steps.
+    pub(crate) fn finish(mut self, mut about: Trajectory, sink: &mut Sink<'_>) {
+        self.forget_usage();
+        self.losses.add_n("call without a result", self.open.len() as u64);
+        if self.builder.is_empty() {
+            self.losses.add(EMPTY_RUN);
+            sink.losses.merge(&self.losses);
+            return;
+        }
+        sink.losses.merge(&self.losses);
+        about.steps = self.builder.finish();
+        if about.goal.is_none() {
+            let is_task =
+                |s: &&Step| s.kind == Kind::Message && s.role == Role::User && !s.text.starts_with('<');
+            let is_any = |s: &&Step| s.kind == Kind::Message && s.role == Role::User;
+            let found = about.steps.iter().find(is_task).or_else(|| about.steps.iter().find(is_any));
+            about.goal = found.map(|s| s.text.chars().take(GOAL_CHARS).collect());
+        }
+        if let Some(goal) = &mut about.goal {
+            clean(goal, &mut Losses::default());
+        }
+        if about.source.is_empty() {
+            about.source = sink.source.path.clone();
+        }
+        if about.format.is_empty() {
+            about.format = sink.source.format.to_owned();
+        }
+        about.id = about.content_id();
+        sink.trajectories.push(about);
+    }
+
+    fn push_text(&mut self, role: Role, kind: Kind, text: String) {
+        if text.is_empty() {
+            self.losses.add("empty message");
+        } else {
+            self.push(step(role, kind, text));
+        }
+    }
+
+    fn push(&mut self, mut step: Step) {
+        clean(&mut step.text, &mut self.losses);
+        step.message = self.message;
+        step.time = self.time;
+        if step.is_agent() {
+            step.usage = self.usage.take();
+        }
+        // The head stands in every prompt anyway.
+        step.kept_to = self.kept_to.filter(|_| !self.builder.is_head());
+        self.builder.push(step);
+    }
+
+    fn unique_id(&mut self, logged: Option<&str>) -> String {
+        self.n_calls += 1;
+        let base = match logged {
+            Some(id) if !id.is_empty() => id.replace('\0', "\u{fffd}"),
+            _ => format!("call-{}", self.n_calls),
+        };
+        let mut id = base.clone();
+        let mut n = 1;
+        while self.used.contains(&id) {
+            n += 1;
+            id = format!("{base}#{n}");
+        }
+        if n > 1 && logged.is_some() {
+            self.losses.add("repeated call id made unique");
+        }
+        self.used.insert(id.clone());
+        id
+    }
+}
+
+/// Whether a call's id is this logged one, maybe made unique.
+fn is_id_of(id: &str, logged: &str) -> bool {
+    id.strip_prefix(logged).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+}
+
+/// Notes an edit of a step. The first one stands: an edited text is not edited again.
+fn edit(step: &mut Step, from: u32, text: &str) -> bool {
+    if step.edit.is_none() {
+        step.edit = Some(LoggedEdit { from, text: text.to_owned() });
+    }
+    true
+}
+
+/// Replaces what must not reach the tables: NUL by U+FFFD, inline base64 data by its size.
+pub(crate) fn clean(text: &mut String, losses: &mut Losses) {
+    if memchr::memchr(0, text.as_bytes()).is_some() {
+        losses.add_n("NUL replaced by U+FFFD", memchr::memchr_iter(0, text.as_bytes()).count() as u64);
+        *text = text.replace('\0', "\u{fffd}");
+    }
+    if text.len() > MIN_DATA && memchr::memmem::find(text.as_bytes(), b";base64,").is_some() {
+        replace_base64(text, losses);
+    }
+}
+
+/// Inline data shorter than this is left as it is.
+const MIN_DATA: usize = 1024;
+
+fn replace_base64(text: &mut String, losses: &mut Losses) {
+    let is_data = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_');
+    let mut out = String::new();
+    let mut done = 0;
+    let mut at = 0;
+    while let Some(found) = memchr::memmem::find(&text.as_bytes()[at..], b";base64,") {
+        let mark = at + found;
+        let data = mark + b";base64,".len();
+        let length = text.as_bytes()[data..].iter().position(|b| !is_data(*b)).unwrap_or(text.len() - data);
+        at = data + length;
+        let scheme = text[done..mark].rfind("data:").map(|i| done + i);
+        let Some(scheme) = scheme.filter(|s| mark - s < 100 && length >= MIN_DATA) else {
+            continue;
+        };
+        let media_type = &text[scheme + 5..mark];
+        out.push_str(&text[done..scheme]);
+        let kind = if media_type.starts_with("image/") { "image" } else { "file" };
+        out.push_str(&format!("[{kind} {media_type} {} bytes]", super::content::base64_bytes(length)));
+        losses.add("media replaced by a placeholder");
+        done = at;
+    }
+    if done > 0 {
+        out.push_str(&text[done..]);
+        *text = out;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::formats::Source;
+
+    fn finished(draft: Draft) -> (Trajectory, Losses) {
+        let source = Source::test("a.json", "toy");
+        let mut sink = Sink::new(&source);
+        draft.finish(Trajectory::default(), &mut sink);
+        (sink.trajectories.remove(0), sink.losses)
+    }
+
+    #[test]
+    fn results_go_to_the_nearest_earlier_unanswered_call() {
+        let mut d = Draft::new();
+        for _ in 0..2 {
+            d.begin_call();
+            d.action("f".into(), "{}".into(), Some("call_0".into()));
+            d.result(Some("call_0"), None, "r".into(), None);
+        }
+        d.result(Some("call_0"), None, "orphan".into(), None);
+        let (t, losses) = finished(d);
+        let ids: Vec<Option<&str>> = t.steps.iter().map(|s| s.call_id.as_deref()).collect();
+        assert_eq!(ids, [Some("call_0"), Some("call_0"), Some("call_0#2"), Some("call_0#2"), None]);
+        assert_eq!(losses.0["repeated call id made unique"], 1);
+        assert_eq!(losses.0["tool result without a call"], 1);
+    }
+
+    #[test]
+    fn a_result_that_is_logged_twice_is_one() {
+        let mut d = Draft::new();
+        d.begin_call();
+        d.usage(Some(Usage { input: 9, ..Usage::default() }));
+        d.action("f".into(), "{}".into(), Some("c".into()));
+        d.also_known_as(Some("other".into()));
+        for text in ["par", "part one", "part one\n", "part"] {
+            d.result(Some("c"), None, text.into(), None);
+        }
+        d.result(Some("other"), None, "part one".into(), None);
+        d.result(Some("c"), None, "something else".into(), None);
+        let (t, losses) = finished(d);
+        let texts: Vec<&str> = t.steps.iter().map(|s| s.text.as_str()).collect();
+        assert_eq!(texts, ["f", "part one", "something else"]);
+        assert_eq!(losses.0["repeated tool result merged"], 4);
+        assert_eq!(losses.0["tool result without a call"], 1);
+        assert_eq!(t.steps[0].usage.map(|u| u.input), Some(9));
+        assert!(t.steps[1..].iter().all(|s| s.usage.is_none()));
+    }
+
+    #[test]
+    fn results_without_ids_go_to_the_first_open_call_of_the_name() {
+        let mut d = Draft::new();
+        d.begin_call();
+        d.action("f".into(), "{}".into(), None);
+        d.action("g".into(), "{}".into(), None);
+        d.result(None, Some("g".into()), "of g".into(), None);
+        d.result(None, None, "of f".into(), None);
+        let (t, losses) = finished(d);
+        let tools: Vec<Option<&str>> = t.steps.iter().map(|s| s.tool.as_deref()).collect();
+        assert_eq!(tools, [Some("f"), Some("g"), Some("g"), Some("f")]);
+        assert_eq!(t.steps[2].call_id.as_deref(), Some("call-2"));
+        assert_eq!(losses, Losses::default());
+    }
+
+    #[test]
+    fn nul_and_base64_do_not_reach_the_text() {
+        let mut losses = Losses::default();
+        let mut text = format!("a\0b <img src=\"data:image/png;base64,{}\"> c", "A".repeat(4000));
+        clean(&mut text, &mut losses);
+        assert_eq!(text, "a\u{fffd}b <img src=\"[image image/png 3000 bytes]\"> c");
+        let mut short = format!("{} data:x;base64,AAAA", "x".repeat(2000));
+        let before = short.clone();
+        clean(&mut short, &mut losses);
+        assert_eq!(short, before);
+    }
+
+    #[test]
+    fn the_goal_is_the_first_user_message_cut() {
+        let mut d = Draft::new();
+        d.user("<command-name>/x</command-name>".into());
+        d.user("é".repeat(5000));
+        let (t, _) = finished(d);
+        assert_eq!(t.goal.unwrap().chars().count(), GOAL_CHARS);
+    }
+}

@@ -1,0 +1,204 @@
+//! What a message says in fields that have no rule: kept as text with the name of the field, reasoning as a thought,
+//! a single `tool_call` as a call. Each is told as a loss.
+//!
+//! A value speaks if some string in it has more than one word, or stands under a key that always holds words. What
+//! stands elsewhere in the message already is a repeat, as providers and harnesses log their replies several times.
+
+use serde_json::Value;
+
+use super::content::ToolCalls;
+use super::draft::Losses;
+use super::fields::{self, Rest};
+use super::reply::Reply;
+use super::scalar::Scalar;
+use super::{Draft, ToolCall};
+
+/// Keys under which nobody speaks: names, marks, counts, and the reply once more as the provider sent it.
+const WORDLESS: [&str; 24] = [
+    "id",
+    "type",
+    "status",
+    "signature",
+    "thoughtSignature",
+    "format",
+    "cache_control",
+    "index",
+    "encrypted_content",
+    "model",
+    "modelInfo",
+    "agent",
+    "author",
+    "sender",
+    "recipient",
+    "metadata",
+    "meta",
+    "metrics",
+    "response_metadata",
+    "usage_metadata",
+    "logprobs",
+    "raw_data",
+    "raw_response",
+    "raw_output",
+];
+
+/// Keys under which one word is said, too.
+const TELLING: [&str; 18] = [
+    "text",
+    "thinking",
+    "thought",
+    "thoughts",
+    "reasoning",
+    "reasoning_content",
+    "refusal",
+    "transcript",
+    "audio_script",
+    "stdout",
+    "stderr",
+    "error",
+    "output",
+    "summary",
+    "input",
+    "arguments",
+    "command",
+    "action",
+];
+
+/// What the fields without a rule say.
+#[derive(Default)]
+pub(crate) struct Others {
+    pub(crate) thoughts: Vec<String>,
+    /// Lines `key: value` behind the mark of a message; empty if there are none.
+    pub(crate) text: String,
+    pub(crate) calls: Vec<ToolCall>,
+}
+
+impl Others {
+    /// All of it as text behind another.
+    pub(crate) fn behind(self, text: String) -> String {
+        let more = self.thoughts.into_iter().chain([self.text]);
+        let parts: Vec<String> = [text].into_iter().chain(more).filter(|t| !t.is_empty()).collect();
+        parts.join("\n")
+    }
+
+    /// Its words, as a part of a reply.
+    pub(crate) fn said_in(self, reply: &mut Reply, draft: &Draft) {
+        self.thoughts.into_iter().for_each(|thought| reply.thought(thought, draft));
+        if !self.text.is_empty() {
+            reply.text(self.text, draft);
+        }
+    }
+}
+
+/// Reads fields without a rule; `said` is what the message says elsewhere.
+pub(crate) fn read(rest: &Rest, said: impl FnOnce() -> String, losses: &mut Losses) -> Others {
+    let mut others = Others::default();
+    let fields: Vec<(&str, &str, Vec<String>)> = rest
+        .0
+        .iter()
+        .filter(|(key, raw)| !WORDLESS.contains(&key.as_str()) && raw.get().starts_with(['"', '{', '[']))
+        .map(|(key, raw)| (key.as_str(), raw.get(), sentences(key, raw.get())))
+        .filter(|(key, _, sentences)| !sentences.is_empty() || *key == "tool_call")
+        .collect();
+    if fields.is_empty() {
+        return others;
+    }
+    let said = said();
+    for (key, raw, sentences) in fields {
+        let name: String = key.chars().take(40).collect();
+        if let Some(calls) = calls(key, raw) {
+            losses.add("tool call outside of a list");
+            others.calls.extend(calls);
+        } else if sentences.iter().all(|s| said.contains(s.trim())) {
+            // Nothing new.
+        } else if ["think", "thought", "reasoning"].iter().any(|word| key.contains(word)) {
+            losses.add(&format!("field without a rule kept as thought: {name}"));
+            others.thoughts.push(sentences.join("\n"));
+        } else {
+            losses.add(&format!("field without a rule kept as text: {name}"));
+            let start = if others.text.is_empty() { "[message] " } else { "\n" };
+            others.text += &format!("{start}{key}: {}", fields::words_of(raw));
+        }
+    }
+    others
+}
+
+fn calls(key: &str, raw: &str) -> Option<Vec<ToolCall>> {
+    if key != "tool_call" {
+        return None;
+    }
+    let is_call = |call: &ToolCall| call.function.is_some() || call.name.is_some();
+    let one = serde_json::from_str::<ToolCall>(raw).map(|call| vec![call]);
+    let calls = one.or_else(|_| serde_json::from_str::<ToolCalls>(raw).map(|calls| calls.0)).ok()?;
+    (!calls.is_empty() && calls.iter().all(is_call)).then_some(calls)
+}
+
+/// The strings in a value that somebody said; all of it where it is too deep to be read.
+fn sentences(key: &str, raw: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    match serde_json::from_str::<Value>(raw) {
+        Ok(value) => collect(key, &value, &mut out),
+        Err(_) => out.push(raw.to_owned()),
+    }
+    out
+}
+
+fn collect(key: &str, value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let is_said = match Scalar::of_text(text) {
+                Scalar::Null | Scalar::Bool(_) => false,
+                Scalar::Odd if text.trim().contains(char::is_whitespace) => true,
+                _ => TELLING.contains(&key),
+            };
+            if is_said {
+                out.push(text.clone());
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(key, item, out)),
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(key, _)| !WORDLESS.contains(&key.as_str()))
+            .for_each(|(key, value)| collect(key, value, out)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::formats::reading::record;
+
+    record! {
+        struct Odd in "odd" { a: String = "a", .. rest }
+    }
+
+    fn others(json: &str, said: &str) -> (Others, Vec<String>) {
+        let odd: Odd = serde_json::from_str(json).unwrap();
+        let mut losses = Losses::default();
+        let others = read(&odd.rest, || said.to_owned(), &mut losses);
+        (others, losses.0.into_keys().collect())
+    }
+
+    #[test]
+    fn words_thoughts_and_calls_are_told_apart() {
+        let (o, losses) = others(
+            r#"{"thinking":"hm","reasoning_details":[{"type":"reasoning.text","text":"one","format":"some form","signature":"a b"}],
+                "stdout":"ok","note":"two words","tool_call":{"name":"f","arguments":"{}"}}"#,
+            "",
+        );
+        assert_eq!(o.thoughts, ["hm", "one"]);
+        assert_eq!(o.text, "[message] stdout: ok\nnote: two words");
+        assert_eq!(o.calls[0].name.as_deref(), Some("f"));
+        assert_eq!(losses.len(), 5);
+    }
+
+    #[test]
+    fn repeats_names_counts_and_times_are_no_words() {
+        let (o, losses) = others(
+            r#"{"provider_specific_fields":{"reasoning_content":"so it is","refusal":null},"date":"2025-01-02 03:04:05",
+                "mode":"fast","metadata":{"k":"two words"},"token_count":{"input_tokens":12},"error":"false"}"#,
+            "I think so it is.",
+        );
+        assert_eq!((o.text.as_str(), o.thoughts.len(), o.calls.len(), losses.len()), ("", 0, 0, 0));
+    }
+}

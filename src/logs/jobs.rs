@@ -1,0 +1,879 @@
+//! Reading in parallel with results in order: files are jobs, big files of lines or items are cut into jobs of
+//! some of them. A file is big by its uncompressed size, which is known only when it is read: so the worker
+//! that meets a big one opens it, and all go on with its lines. At most a fixed number of jobs is ahead of
+//! what was written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, Cursor, Read};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+
+use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
+use crate::logs::formats::reading::list::{Content, Items, Piece};
+use crate::logs::formats::reading::repair::{MARK, padding, value_end};
+use crate::logs::formats::{self, Detected, Entry, Layout, Reading, Runs, Session, Sink, Source};
+use crate::store::{StepRow, TrajectoryRow, step_rows};
+
+use super::Limits;
+use super::input::{self, Input, Measured, Room, Small};
+use super::sessions::{self, Beginning};
+
+/// How much of a file is looked at first, to tell its format.
+const HEAD_BYTES: usize = 64 << 10;
+/// Files that are stored in more than this are not read at once.
+const BIG_FILE_BYTES: u64 = 4 << 20;
+/// The same of files when uncompressed. A file of lines that is bigger is cut into batches.
+const BIG_BYTES: usize = 8 << 20;
+/// Size of a batch of lines.
+const BATCH_BYTES: usize = 4 << 20;
+/// A head is never made longer than this to tell what a file looks like that could not be read.
+const MAX_HEAD_BYTES: usize = 64 << 20;
+
+/// Something that could not be read.
+pub(super) struct Rejected {
+    pub(super) line: Option<u64>,
+    pub(super) offset: u64,
+    pub(super) reason: String,
+}
+
+/// What a file is.
+pub(super) enum Found {
+    Log(&'static str),
+    NotRead(&'static str),
+    /// Kind and content of a label file.
+    Label(&'static str, Vec<u8>),
+    NoLog(&'static str),
+    Bad,
+}
+
+/// A run as rows.
+pub(super) struct Run {
+    pub(super) row: TrajectoryRow,
+    pub(super) steps: Vec<StepRow>,
+    /// The same for the same log under any name.
+    pub(super) log_id: String,
+}
+
+/// The result of a job: a file, or some lines of one.
+pub(super) struct Part {
+    pub(super) input: usize,
+    /// Parts of the file before this one.
+    pub(super) number: u64,
+    /// The file ends here.
+    pub(super) is_last: bool,
+    pub(super) found: Found,
+    pub(super) runs: Vec<Run>,
+    /// What the session in this file shares with another one.
+    pub(super) beginning: Option<Beginning>,
+    pub(super) rejects: Vec<Rejected>,
+    pub(super) losses: Losses,
+    pub(super) fields: FieldCounts,
+    /// Uncompressed bytes that were read.
+    pub(super) n_bytes: u64,
+    /// A limit of ours ended it, so that nobody knows what it holds.
+    pub(super) is_too_large: bool,
+}
+
+enum Job {
+    File(usize),
+    Batch(Batch),
+}
+
+/// Some lines or items of a big file.
+struct Batch {
+    input: usize,
+    entry: &'static Entry,
+    number: u64,
+    records: Records,
+    offset: u64,
+    gaps: Vec<Rejected>,
+    error: Option<String>,
+    is_last: bool,
+}
+
+enum Records {
+    Lines {
+        bytes: Vec<u8>,
+        /// Number of the first one.
+        line: u64,
+        /// A line after these that is too long: its size.
+        long: Option<u64>,
+    },
+    Items {
+        pieces: Vec<Piece>,
+        shared: Option<Arc<[u8]>>,
+        /// Number of the first item.
+        index: usize,
+        n_bytes: u64,
+    },
+}
+
+/// A big file of lines or items on its way into batches.
+pub(super) struct Open {
+    input: usize,
+    entry: &'static Entry,
+    rest: Rest,
+    number: u64,
+    offset: u64,
+    /// What is damaged where it is packed.
+    gaps: Vec<Rejected>,
+}
+
+/// What a big file still holds.
+enum Rest {
+    Lines {
+        reader: Box<dyn BufRead + Send>,
+        line: u64,
+    },
+    /// `shared` is the document around the list, where there is one.
+    Items {
+        items: Items,
+        shared: Option<Arc<[u8]>>,
+        index: usize,
+    },
+}
+
+/// What a worker makes of a file.
+pub(super) enum Outcome {
+    Read(Part),
+    Big(Open),
+}
+
+#[derive(Default)]
+struct Queue {
+    next_input: usize,
+    /// Big files by input: their records come before other files.
+    open: BTreeMap<usize, Open>,
+    /// Files in reading that may turn out to be big.
+    n_reading: usize,
+    n_given: u64,
+    n_written: u64,
+    /// The part that is to be written next: its input and number.
+    turn: (usize, u64),
+    /// Large batches that are not written yet.
+    large: BTreeSet<(usize, u64)>,
+    is_stopped: bool,
+}
+
+/// Reads all inputs and hands the parts over in order of inputs and positions.
+pub(super) fn for_each_part(
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    threads: usize,
+    limits: Limits,
+    mut each: impl FnMut(Part) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let window = 2 * threads as u64 + 2;
+    let share = Room::new(limits, window, BATCH_BYTES as u64, &|| {});
+    let beginnings = sessions::beginnings(inputs, forced, threads, share)?;
+    let (queue, moved) = (Mutex::new(Queue::default()), Condvar::new());
+    // A worker that panicked has left no half state behind the lock: each field is set on its own.
+    let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let next_job = || {
+        let mut q = lock();
+        while !q.is_stopped {
+            if q.n_given < q.n_written + window && q.is_clear() {
+                if let Some(job) = q.next(inputs.len(), share) {
+                    q.n_given += 1;
+                    return Some(job);
+                }
+                if q.n_reading == 0 {
+                    return None;
+                }
+            }
+            q = moved.wait(q).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    };
+    let read = |job: Job| {
+        let batch = match job {
+            Job::Batch(batch) => batch,
+            Job::File(i) => {
+                let wait = || {
+                    let is_mine = |q: &mut Queue| q.turn == (i, 0) || q.is_stopped;
+                    drop(moved.wait_while(lock(), |q| !is_mine(q)).unwrap_or_else(PoisonError::into_inner));
+                };
+                let read = read_input(i, inputs, forced, Room { turn: &wait, ..share });
+                let mut q = lock();
+                q.n_reading -= 1;
+                moved.notify_all();
+                match read {
+                    Outcome::Read(mut part) => {
+                        part.tell_beginning(beginnings.get(&i));
+                        return part;
+                    }
+                    Outcome::Big(open) => q.cut(open, share),
+                }
+            }
+        };
+        read_batch(batch, inputs, forced)
+    };
+    let (sender, receiver) = mpsc::sync_channel::<Part>(window as usize);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (sender, next_job, read) = (sender.clone(), &next_job, &read);
+            let guard = StopAtPanic(&queue, &moved);
+            scope.spawn(move || {
+                let _guard = guard;
+                while let Some(job) = next_job() {
+                    if sender.send(read(job)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut early: BTreeMap<(usize, u64), Part> = BTreeMap::new();
+        let mut next = (0, 0);
+        let mut result = Ok(());
+        'parts: for part in &receiver {
+            early.insert((part.input, part.number), part);
+            while let Some(part) = early.remove(&next) {
+                let this = next;
+                next = if part.is_last { (next.0 + 1, 0) } else { (next.0, next.1 + 1) };
+                result = each(part);
+                let mut q = lock();
+                q.n_written += 1;
+                q.turn = next;
+                q.large.remove(&this);
+                q.is_stopped |= result.is_err();
+                drop(q);
+                moved.notify_all();
+                if result.is_err() {
+                    break 'parts;
+                }
+            }
+        }
+        drop(receiver);
+        result
+    })
+}
+
+/// Stops the queue when a worker panics: nobody waits for what it was to read.
+struct StopAtPanic<'a>(&'a Mutex<Queue>, &'a Condvar);
+
+impl Drop for StopAtPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).is_stopped = true;
+            self.1.notify_all();
+        }
+    }
+}
+
+impl Queue {
+    /// Whether what comes next stands before all large batches that are not written yet, or there are none.
+    fn is_clear(&self) -> bool {
+        let first = self.open.keys().next();
+        self.large.first().is_none_or(|(input, _)| first.is_some_and(|first| first < input))
+    }
+
+    fn next(&mut self, n_inputs: usize, share: Room<'_>) -> Option<Job> {
+        if let Some((_, open)) = self.open.pop_first() {
+            return Some(Job::Batch(self.cut(open, share)));
+        }
+        if self.next_input == n_inputs {
+            return None;
+        }
+        self.next_input += 1;
+        self.n_reading += 1;
+        Some(Job::File(self.next_input - 1))
+    }
+
+    /// Cuts the next batch of whole records off an open file.
+    fn cut(&mut self, mut open: Open, share: Room<'_>) -> Batch {
+        let (input, entry, number, offset) = (open.input, open.entry, open.number, open.offset);
+        let (records, n_bytes, is_last, error) = match &mut open.rest {
+            Rest::Lines { reader, line } => cut_lines(reader, line, share),
+            Rest::Items { items, shared, index } => cut_items(items, shared, index),
+        };
+        let gaps = std::mem::take(&mut open.gaps);
+        open.number += 1;
+        open.offset += n_bytes;
+        if !is_last {
+            self.open.insert(input, open);
+        }
+        // It has more than its share: nothing after it is begun before it is written.
+        let n_held = match &records {
+            Records::Lines { bytes, .. } => bytes.len() as u64,
+            Records::Items { n_bytes, .. } => *n_bytes,
+        };
+        if n_held > share.small {
+            self.large.insert((input, number));
+        }
+        Batch { input, entry, number, records, offset, gaps, error, is_last }
+    }
+}
+
+/// Cuts off some lines; says their bytes in all, whether they are the last, and why, if not for the end.
+fn cut_lines(
+    reader: &mut Box<dyn BufRead + Send>,
+    line: &mut u64,
+    share: Room<'_>,
+) -> (Records, u64, bool, Option<String>) {
+    let mut bytes = Vec::with_capacity(BATCH_BYTES + (64 << 10));
+    let (mut error, mut long) = (None, None);
+    let mut is_last = false;
+    match reader.by_ref().take(BATCH_BYTES as u64).read_to_end(&mut bytes) {
+        Ok(n) if n < BATCH_BYTES => is_last = true,
+        Ok(_) if bytes.last() == Some(&b'\n') => {}
+        Ok(_) => match end_line(reader, &mut bytes, share.value) {
+            Ok((ends, over)) => (is_last, long) = (!ends, over),
+            Err(e) => error = Some(e.to_string()),
+        },
+        Err(e) => error = Some(e.to_string()),
+    }
+    let first = *line;
+    *line += memchr::memchr_iter(b'\n', &bytes).count() as u64 + u64::from(long.is_some());
+    let n_bytes = bytes.len() as u64 + long.unwrap_or(0);
+    (Records::Lines { bytes, line: first, long }, n_bytes, is_last || error.is_some(), error)
+}
+
+/// The same for items. What cannot be read is one of them.
+fn cut_items(
+    items: &mut Items,
+    shared: &Option<Arc<[u8]>>,
+    index: &mut usize,
+) -> (Records, u64, bool, Option<String>) {
+    let (start, first) = (items.place(), *index);
+    let mut pieces = Vec::new();
+    let mut is_last = true;
+    while let Some(piece) = items.next() {
+        *index += usize::from(matches!(piece.content, Content::Item(_)));
+        pieces.push(piece);
+        if items.place() - start >= BATCH_BYTES as u64 {
+            is_last = false;
+            break;
+        }
+    }
+    let n_bytes = items.place() - start;
+    (Records::Items { pieces, shared: shared.clone(), index: first, n_bytes }, n_bytes, is_last, None)
+}
+
+/// Reads the last line to its end. One that gets longer than `max` is taken out again and skipped: its size. Says whether
+/// it has an end, too.
+fn end_line(reader: &mut dyn BufRead, bytes: &mut Vec<u8>, max: u64) -> std::io::Result<(bool, Option<u64>)> {
+    let start = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
+    let left = max.saturating_sub((bytes.len() - start) as u64);
+    (&mut *reader).take(left).read_until(b'\n', bytes)?;
+    let is_ended = bytes.last() == Some(&b'\n');
+    if is_ended || reader.fill_buf()?.is_empty() {
+        return Ok((is_ended, None));
+    }
+    let mut size = (bytes.len() - start) as u64;
+    bytes.truncate(start);
+    bytes.shrink_to_fit();
+    loop {
+        let more = reader.fill_buf()?;
+        let end = memchr::memchr(b'\n', more);
+        let n = end.map_or(more.len(), |at| at + 1);
+        if n == 0 {
+            return Ok((false, Some(size)));
+        }
+        reader.consume(n);
+        size += n as u64;
+        if end.is_some() {
+            return Ok((true, Some(size)));
+        }
+    }
+}
+
+/// Reads as much of a file as is needed to tell its format; says whether that was all of it.
+fn detect(
+    reader: &mut dyn BufRead,
+    head: &mut Vec<u8>,
+    forced: Option<&'static Entry>,
+    max: usize,
+    room: Room<'_>,
+) -> std::io::Result<(Detected, bool)> {
+    let mut n = HEAD_BYTES.max(head.len());
+    loop {
+        // All that one value may have is looked at before it is called too large.
+        let wanted = if (head.len() as u64) < room.value { (n as u64).min(room.value) } else { u64::MAX };
+        let is_whole = room.read(reader, head, wanted)?;
+        let found = match forced {
+            Some(entry) => as_format(entry, head, is_whole),
+            None => formats::detect(head, is_whole),
+        };
+        if !matches!(found, Detected::More) || n >= max {
+            return Ok((found, is_whole));
+        }
+        n = n.saturating_mul(8);
+    }
+}
+
+/// Reads a file, or opens it if it is a big one of lines or items.
+pub(super) fn read_input(
+    i: usize,
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Outcome {
+    take_counts();
+    let input = &inputs[i];
+    let mut part = Part::new(i, 0);
+    if let Some(problem) = &input.problem {
+        part.reject(None, 0, problem.clone());
+    } else {
+        match read_file(i, input, forced, room, &mut part) {
+            Ok(None) => {}
+            Ok(Some(open)) => return Outcome::Big(open),
+            Err(error) => {
+                part.is_too_large = error.kind() == std::io::ErrorKind::FileTooLarge;
+                part.reject(None, part.n_bytes, format!("cannot read on: {error}"));
+            }
+        }
+    }
+    part.check_format(input, forced);
+    part.fields = take_counts();
+    Outcome::Read(part)
+}
+
+fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) -> Part {
+    take_counts();
+    let input = &inputs[batch.input];
+    let mut part = Part::new(batch.input, batch.number);
+    part.is_last = batch.is_last;
+    part.found = Found::Log(batch.entry.name);
+    part.rejects = batch.gaps;
+    let source = Source::new(&input.name, batch.entry.name);
+    match batch.records {
+        Records::Lines { bytes, line, long } => {
+            part.read_lines_of(&bytes, batch.entry, &source, line, batch.offset);
+            if let Some(size) = long {
+                let line = line + memchr::memchr_iter(b'\n', &bytes).count() as u64;
+                let reason = format!(
+                    "a line of {}, too long\nhint: --max-memory allows an eighth of it to a line",
+                    input::size(size)
+                );
+                part.reject(Some(line), batch.offset + part.n_bytes, reason);
+                part.n_bytes += size;
+            }
+        }
+        Records::Items { pieces, shared, index, n_bytes } => {
+            let values = Lines::of_document(batch.entry, &source, shared.as_deref(), &mut part);
+            part.read_items(pieces.into_iter(), values, index);
+            part.n_bytes = n_bytes;
+        }
+    }
+    if let Some(error) = batch.error {
+        part.reject(None, batch.offset + part.n_bytes, format!("cannot read on: {error}"));
+    }
+    part.check_format(input, forced);
+    part.fields = take_counts();
+    part
+}
+
+/// What a file looks like, if that is not the format it was read as.
+fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
+    let mut reader = input::open(&input.path).ok()?;
+    let room = Room::new(Limits::default(), 1, BATCH_BYTES as u64, &|| {});
+    let (found, _) = detect(&mut *reader, &mut Vec::new(), None, MAX_HEAD_BYTES, room).ok()?;
+    match found {
+        Detected::Log(found, _) => (found.name != entry.name).then_some(found.name),
+        Detected::NotRead(what) | Detected::Label(what) | Detected::NoLog(what) | Detected::Bad(what) => {
+            Some(what)
+        }
+        Detected::More => Some("JSON of no known format"),
+    }
+}
+
+/// Reads a file of any kind. Small files are read at once, sessions line by line; big files of other lines
+/// or items are only opened.
+fn read_file(
+    i: usize,
+    input: &Input,
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+    part: &mut Part,
+) -> std::io::Result<Option<Open>> {
+    let is_small = input.n_bytes <= BIG_FILE_BYTES && room.file >= BIG_BYTES as u64;
+    let Small { bytes: mut head, rest, gaps } = if is_small {
+        input::read_small(&input.path, BIG_BYTES, room.file)?
+    } else {
+        input::open_checked(&input.path, room.file)?
+    };
+    for gap in gaps {
+        part.reject(None, gap.offset, gap.reason);
+    }
+    let Some(reader) = rest else {
+        let found = match forced {
+            Some(entry) => as_format(entry, &head, true),
+            None => detect_in(&head),
+        };
+        part.read_found(found, head, None, input, room)?;
+        return Ok(None);
+    };
+    let mut reader: Box<dyn BufRead + Send> =
+        Box::new(Measured::new(reader, room.file, room.file, input.n_bytes));
+    let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX, room)?;
+    match found {
+        Detected::Log(entry, layout) if !is_whole => match in_batches(entry, layout, head, reader, room) {
+            Ok(rest) => {
+                let gaps = std::mem::take(&mut part.rejects);
+                return Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps }));
+            }
+            Err((head, reader)) => part.read_found(found, head, Some(reader), input, room)?,
+        },
+        _ => part.read_found(found, head, (!is_whole).then_some(reader), input, room)?,
+    }
+    Ok(None)
+}
+
+type Reader = Box<dyn BufRead + Send>;
+
+/// A file that can be cut into batches, opened for that; else what was given.
+fn in_batches(
+    entry: &'static Entry,
+    layout: Layout,
+    mut head: Vec<u8>,
+    reader: Reader,
+    room: Room<'_>,
+) -> Result<Rest, (Vec<u8>, Reader)> {
+    match (entry.reading, layout) {
+        (Reading::Values(_), Layout::Lines) => {
+            Ok(Rest::Lines { reader: Box::new(Cursor::new(head).chain(reader)), line: 1 })
+        }
+        (Reading::Values(_), Layout::Items) => {
+            let items = Items::new(Box::new(Cursor::new(head).chain(reader)), room.value);
+            Ok(Rest::Items { items, shared: None, index: 0 })
+        }
+        (Reading::Document { list, first, .. }, _) => match shared_before(&head, list, first) {
+            Some((shared, start)) => {
+                let rest = Box::new(Cursor::new(head.split_off(start)).chain(reader));
+                let items = Items::of_field(rest, start as u64, room.value);
+                Ok(Rest::Items { items, shared: Some(shared.into()), index: 0 })
+            }
+            None => Err((head, reader)),
+        },
+        _ => Err((head, reader)),
+    }
+}
+
+/// What stands before a list in a document, as a document, if that holds what its runs share; and where its items begin.
+fn shared_before(text: &[u8], list: &str, first: &str) -> Option<(Vec<u8>, usize)> {
+    let start = formats::list_start(text, list)?;
+    let before = &text[..start];
+    memchr::memmem::find(before, format!("\"{first}\"").as_bytes())?;
+    Some(([before, b"]}"].concat(), start))
+}
+
+/// The document without its list, wherever that stands in it.
+fn shared_around(text: &[u8], list: &str, first: &str) -> Option<(Vec<u8>, usize)> {
+    let start = formats::list_start(text, list)?;
+    if let Some(end) = value_end(text, start - 1).filter(|_| shared_before(text, list, first).is_none()) {
+        return Some(([&text[..start], b"]", &text[end..]].concat(), start));
+    }
+    Some(([&text[..start], b"]}"].concat(), start))
+}
+
+/// Tells the format of a file in memory, by its head if that is enough.
+fn detect_in(bytes: &[u8]) -> Detected {
+    if bytes.len() > HEAD_BYTES {
+        let found = formats::detect(&bytes[..HEAD_BYTES], false);
+        if !matches!(found, Detected::More) {
+            return found;
+        }
+    }
+    formats::detect(bytes, true)
+}
+
+/// A file whose format is given: how it is cut into values.
+fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
+    let layout = match entry.reading {
+        Reading::Session { .. } => Some(Layout::Lines),
+        Reading::Document { .. } => Some(Layout::Document),
+        Reading::Values(_) => formats::layout_of(head, is_whole),
+    };
+    layout.map_or(Detected::More, |layout| Detected::Log(entry, layout))
+}
+
+/// A head and what comes after it.
+fn all(mut head: Vec<u8>, rest: Option<Box<dyn BufRead + Send>>, room: Room<'_>) -> std::io::Result<Vec<u8>> {
+    if let Some(mut rest) = rest {
+        room.read(&mut *rest, &mut head, u64::MAX)?;
+    }
+    Ok(head)
+}
+
+impl Part {
+    fn new(input: usize, number: u64) -> Self {
+        Part {
+            input,
+            number,
+            is_last: true,
+            found: Found::Bad,
+            runs: Vec::new(),
+            beginning: None,
+            rejects: Vec::new(),
+            losses: Losses::default(),
+            fields: FieldCounts::default(),
+            n_bytes: 0,
+            is_too_large: false,
+        }
+    }
+
+    /// A reject, if the start of a file gave nothing in the format that was given.
+    fn check_format(&mut self, input: &Input, forced: Option<&'static Entry>) {
+        if let Some(entry) =
+            forced.filter(|_| self.number == 0 && self.runs.is_empty() && self.rejects.is_empty())
+            && let Some(other) = other_format(input, entry)
+        {
+            let reason = format!(
+                "not of the format {} (looks like: {other})\nhint: without --format the format of each file is told",
+                entry.name
+            );
+            self.reject(None, 0, reason);
+        }
+    }
+
+    /// Takes what is known of the session in this file.
+    fn tell_beginning(&mut self, beginning: Option<&Beginning>) {
+        self.beginning = beginning.copied();
+        if beginning == Some(&Beginning::Shared) {
+            self.losses.add("session that begins as another session does");
+        }
+    }
+
+    /// Reads what was found: `head`, and what the reader still has.
+    fn read_found(
+        &mut self,
+        found: Detected,
+        head: Vec<u8>,
+        rest: Option<Box<dyn BufRead + Send>>,
+        input: &Input,
+        room: Room<'_>,
+    ) -> std::io::Result<()> {
+        match found {
+            Detected::Log(entry, layout) => {
+                self.found = Found::Log(entry.name);
+                let source = Source::new(&input.name, entry.name);
+                match (layout, rest) {
+                    (Layout::Lines, None) => self.read_lines_of(&head, entry, &source, 1, 0),
+                    (Layout::Lines, Some(rest)) => {
+                        let mut reader = Cursor::new(head).chain(rest);
+                        return self.read_lines(&mut reader, entry, &source, room);
+                    }
+                    (Layout::Items, rest) => {
+                        let head = Cursor::new(head);
+                        let reader: Box<dyn BufRead + Send> = match rest {
+                            Some(rest) => Box::new(head.chain(rest)),
+                            None => Box::new(head),
+                        };
+                        let mut items = Items::new(reader, room.value);
+                        self.read_items(items.by_ref(), Lines::new(entry, &source, 1, 0), 0);
+                        self.n_bytes = items.place();
+                    }
+                    (Layout::Document, rest) => self.read_document(&all(head, rest, room)?, entry, &source),
+                }
+            }
+            Detected::NotRead(name) => self.found = Found::NotRead(name),
+            Detected::Label(name) => self.found = Found::Label(name, all(head, rest, room)?),
+            // What was given by name is meant to be a log.
+            Detected::NoLog(what) if input.is_named => {
+                self.reject(None, 0, format!("{what}\nhint: --format NAME reads it as that format"));
+            }
+            Detected::NoLog(what) => self.found = Found::NoLog(what),
+            // Where all of it is damaged as it is packed, that was told.
+            Detected::Bad(_) if !self.rejects.is_empty() => {}
+            Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
+            Detected::More => self.reject(None, 0, "JSON of no known format".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, line: Option<u64>, offset: u64, reason: String) {
+        self.rejects.push(Rejected { line, offset, reason });
+    }
+
+    /// Takes over what a sink has; its rejects lie in a value that begins at `offset`.
+    fn take(&mut self, sink: &mut Sink<'_>, line: Option<u64>, offset: u64) {
+        for (at, reason) in sink.rejects.drain(..) {
+            // The parser sees one value, so its line is always 1 for a file of lines.
+            let reason = if line.is_some() { reason.replace("line 1 column", "column") } else { reason };
+            self.reject(line, offset + at as u64, reason);
+        }
+        for mut trajectory in sink.trajectories.drain(..) {
+            let row = TrajectoryRow::from(&trajectory);
+            let log_id = trajectory.log_id();
+            let steps = step_rows(&trajectory.id, std::mem::take(&mut trajectory.steps));
+            self.runs.push(Run { row, steps, log_id });
+        }
+    }
+
+    fn read_document(&mut self, bytes: &[u8], entry: &Entry, source: &Source) {
+        self.n_bytes += bytes.len() as u64;
+        let offset = padding(bytes);
+        let (text, offset) = (&bytes[offset..], offset as u64);
+        let mut sink = Sink::new(source);
+        match entry.reading {
+            Reading::Document { list, first, .. } => {
+                return self.read_runs(text, offset, entry, source, list, first);
+            }
+            Reading::Values(read) => formats::read_repaired(text, &mut sink, read),
+            Reading::Session { open, .. } => {
+                let mut session = open();
+                formats::read_repaired(text, &mut sink, |value, _| session.value(value));
+                session.finish(&mut sink);
+            }
+        }
+        self.take(&mut sink, None, offset);
+        self.losses.merge(&sink.losses);
+    }
+
+    /// Reads documents that hold lists of runs, one after the other.
+    fn read_runs(
+        &mut self,
+        mut text: &[u8],
+        mut offset: u64,
+        entry: &Entry,
+        source: &Source,
+        list: &str,
+        first: &str,
+    ) {
+        while let Some((shared, start)) = shared_around(text, list, first) {
+            let values = Lines::of_document(entry, source, Some(&shared), self);
+            let reader = Box::new(Cursor::new(text[start..].to_vec()));
+            let mut items = Items::of_field(reader, start as u64, u64::MAX);
+            let pieces = items.by_ref().map(|piece| Piece { offset: offset + piece.offset, ..piece });
+            self.read_items(pieces, values, 0);
+            let end = items.place() as usize;
+            offset += end as u64;
+            text = &text[end..];
+        }
+        if padding(text) < text.len() {
+            self.reject(None, offset, format!("broken or cut-off JSON: no list `{list}`"));
+        }
+    }
+
+    /// Reads values line by line; holds one line at a time, and what a session keeps of them.
+    fn read_lines(
+        &mut self,
+        reader: &mut dyn BufRead,
+        entry: &Entry,
+        source: &Source,
+        room: Room<'_>,
+    ) -> std::io::Result<()> {
+        let mut lines = Lines::new(entry, source, 1, 0);
+        let mut buffer = Vec::new();
+        let mut is_large = false;
+        let result = loop {
+            buffer.clear();
+            let left = (room.value + 1).saturating_sub(lines.offset);
+            match (&mut *reader).take(left).read_until(b'\n', &mut buffer) {
+                Ok(0) if left > 0 => break Ok(()),
+                Ok(_) if lines.offset + buffer.len() as u64 > room.value => break Err(room.too_large()),
+                Ok(_) => lines.read(&buffer, self),
+                Err(error) => break Err(error),
+            }
+            if lines.offset > room.small && !is_large {
+                (room.turn)();
+                is_large = true;
+            }
+        };
+        lines.finish(self);
+        result
+    }
+
+    /// Reads the pieces of a list, of which the first item has the number `index`.
+    fn read_items(&mut self, pieces: impl Iterator<Item = Piece>, mut values: Lines<'_>, mut index: usize) {
+        for piece in pieces {
+            match piece.content {
+                Content::Item(bytes) => {
+                    values.sink.index = Some(index);
+                    values.value(&bytes);
+                    self.take(&mut values.sink, None, piece.offset);
+                    index += 1;
+                }
+                Content::Damage(reason) => self.reject(None, piece.offset, reason),
+            }
+        }
+        values.finish(self);
+    }
+
+    /// The same for lines in memory.
+    fn read_lines_of(&mut self, mut bytes: &[u8], entry: &Entry, source: &Source, line: u64, offset: u64) {
+        let mut lines = Lines::new(entry, source, line, offset);
+        while !bytes.is_empty() {
+            let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |i| i + 1);
+            lines.read(&bytes[..end], self);
+            bytes = &bytes[end..];
+        }
+        lines.finish(self);
+    }
+}
+
+/// Reads lines or items of a file into a part.
+struct Lines<'a> {
+    sink: Sink<'a>,
+    reading: Reading,
+    session: Option<Box<dyn Session>>,
+    /// The document in which the values are runs.
+    document: Option<Box<dyn Runs>>,
+    line: u64,
+    offset: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
+        let session = match entry.reading {
+            Reading::Session { open, .. } => Some(open()),
+            Reading::Values(_) | Reading::Document { .. } => None,
+        };
+        Lines { sink: Sink::new(source), reading: entry.reading, session, document: None, line, offset }
+    }
+
+    /// For runs in a document; `shared` is the document without them.
+    fn of_document(entry: &Entry, source: &'a Source, shared: Option<&[u8]>, part: &mut Part) -> Self {
+        let mut lines = Lines::new(entry, source, 1, 0);
+        if let (Reading::Document { open, .. }, Some(shared)) = (entry.reading, shared) {
+            let document = &mut lines.document;
+            formats::read_repaired(shared, &mut lines.sink, |text, _| {
+                *document = Some(open(text)?);
+                Ok(())
+            });
+            part.take(&mut lines.sink, None, 0);
+            if lines.document.is_none() {
+                // What the runs share is damaged and told; they themselves are not.
+                lines.document = open(b"{}").ok();
+            }
+        }
+        lines
+    }
+
+    fn read(&mut self, raw: &[u8], part: &mut Part) {
+        let text = raw.trim_ascii();
+        // A mark may stand before each line: of tools that write it so, or of files that were joined.
+        let text = text.strip_prefix(MARK).unwrap_or(text);
+        if !text.is_empty() {
+            self.value(text);
+            let offset = text.as_ptr() as usize - raw.as_ptr() as usize;
+            part.take(&mut self.sink, Some(self.line), self.offset + offset as u64);
+        }
+        self.line += 1;
+        self.offset += raw.len() as u64;
+        part.n_bytes += raw.len() as u64;
+    }
+
+    fn value(&mut self, text: &[u8]) {
+        match (&mut self.session, self.reading) {
+            (Some(session), _) => {
+                formats::read_repaired(text, &mut self.sink, |value, _| session.value(value));
+            }
+            (None, Reading::Values(read)) => formats::read_repaired(text, &mut self.sink, read),
+            (None, _) => {
+                if let Some(document) = &self.document {
+                    formats::read_repaired(text, &mut self.sink, |value, sink| document.run(value, sink));
+                }
+            }
+        }
+    }
+
+    fn finish(mut self, part: &mut Part) {
+        if let Some(session) = self.session.take() {
+            session.finish(&mut self.sink);
+            part.take(&mut self.sink, None, 0);
+        }
+        part.losses.merge(&self.sink.losses);
+    }
+}

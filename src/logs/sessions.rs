@@ -1,0 +1,188 @@
+//! Sessions that begin alike: one that was resumed or forked begins with copies of what was said in the old
+//! one, and both files are there.
+//!
+//! A session that is wholly the beginning of another one would count its steps twice, whichever comes
+//! first; so this is found out before the reading. The heads of the files tell which sessions share their
+//! first line of conversation; only those few are read once more here, and of each step a hash is kept
+//! until its family is done.
+
+use std::collections::HashMap;
+
+use anyhow::Context as _;
+use rayon::prelude::*;
+
+use crate::logs::formats::reading::repair::padding;
+use crate::logs::formats::{self, Entry, Origin, Reading};
+use crate::store::StepRow;
+
+use super::input::{self, Input, Room};
+use super::jobs::{self, Outcome};
+
+/// The first line of conversation is looked for in so much of a file, or behind it where it begins there.
+const HEAD_BYTES: usize = 64 << 10;
+/// Lines longer than this are not read to their end.
+const MAX_HEAD_BYTES: usize = 64 << 20;
+
+/// What a session shares with another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// All of it is the beginning of the session of this input.
+    Whole(usize),
+    /// They begin alike and go on differently.
+    Shared,
+}
+
+/// What the sessions among the inputs share, by input.
+pub(super) fn beginnings(
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    threads: usize,
+    room: Room<'_>,
+) -> anyhow::Result<HashMap<usize, Beginning>> {
+    let origins: Vec<OriginOf> = formats::ALL
+        .iter()
+        .filter(|e| forced.is_none_or(|f| f.name == e.name))
+        .filter_map(|e| match e.reading {
+            Reading::Session { origin, .. } => Some(origin),
+            Reading::Values(_) | Reading::Document { .. } => None,
+        })
+        .collect();
+    if origins.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
+    let mut found: Vec<(u128, usize)> = pool.install(|| {
+        (0..inputs.len()).into_par_iter().filter_map(|i| Some((origin(&inputs[i], &origins)?, i))).collect()
+    });
+    found.sort_unstable();
+    let families: Vec<&[(u128, usize)]> =
+        found.chunk_by(|a, b| a.0 == b.0).filter(|family| family.len() > 1).collect();
+    Ok(pool.install(|| {
+        families
+            .par_iter()
+            .flat_map_iter(|family| {
+                let read = |&(_, i): &(u128, usize)| Some((i, hashes(&session(i, inputs, forced, room)?)));
+                compare(&family.iter().filter_map(read).collect::<Vec<_>>())
+            })
+            .collect()
+    }))
+}
+
+type OriginOf = fn(&[u8], bool) -> Origin;
+
+/// What the session in a file has in common with its copies, hashed.
+fn origin(input: &Input, origins: &[OriginOf]) -> Option<u128> {
+    if input.problem.is_some() {
+        return None;
+    }
+    let mut reader = input::open_for(&input.path, 8 << 10).ok()?;
+    let (mut head, mut n) = (Vec::new(), HEAD_BYTES);
+    while n <= MAX_HEAD_BYTES {
+        let is_whole = input::read_head(&mut *reader, &mut head, n).ok()?;
+        let mut is_open = false;
+        for origin in origins {
+            match origin(&head[padding(&head)..], is_whole) {
+                Origin::Uuid(uuid) => return Some(short(blake3::hash(uuid.as_bytes()))),
+                Origin::More => is_open = true,
+                Origin::None => {}
+            }
+        }
+        if !is_open {
+            return None;
+        }
+        n *= 8;
+    }
+    None
+}
+
+/// The steps of a session; none if the file holds no session after all, or nothing was said in it.
+fn session(
+    i: usize,
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Option<Vec<StepRow>> {
+    let Outcome::Read(part) = jobs::read_input(i, inputs, forced, room) else {
+        return None;
+    };
+    // Runs that the session started are no part of it.
+    let run = part.runs.into_iter().find(|run| run.row.parent.is_none())?;
+    let entry = formats::find(&run.row.format).ok()?;
+    matches!(entry.reading, Reading::Session { .. }).then_some(run.steps)
+}
+
+/// For each step the hash of the session up to it.
+fn hashes(steps: &[StepRow]) -> Vec<u128> {
+    let mut hash = blake3::Hasher::new();
+    let up_to = |step: &StepRow| {
+        for part in [step.role.as_str(), &step.kind, &step.text, step.tool.as_deref().unwrap_or("")] {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        short(hash.finalize())
+    };
+    steps.iter().map(up_to).collect()
+}
+
+fn short(hash: blake3::Hash) -> u128 {
+    let (half, _) = hash.as_bytes().split_first_chunk().expect("a hash has 32 bytes");
+    u128::from_be_bytes(*half)
+}
+
+/// Compares sessions, in the order of their inputs. Of several that begin with all of a session the longest
+/// one is told; of equal ones the first stays.
+fn compare(sessions: &[(usize, Vec<u128>)]) -> Vec<(usize, Beginning)> {
+    let holder = |(i, hashes): &(usize, Vec<u128>)| {
+        let last = hashes.last()?;
+        sessions
+            .iter()
+            .filter(|(j, other)| {
+                other.get(hashes.len() - 1) == Some(last) && (other.len() > hashes.len() || j < i)
+            })
+            .max_by_key(|(j, other)| (other.len(), std::cmp::Reverse(*j)))
+            .map(|(j, _)| *j)
+    };
+    let holders: Vec<Option<usize>> = sessions.iter().map(holder).collect();
+    let kept = |first: u128| {
+        sessions.iter().zip(&holders).filter(|(s, h)| h.is_none() && s.1.first() == Some(&first)).count()
+    };
+    sessions
+        .iter()
+        .zip(&holders)
+        .filter_map(|((i, hashes), holder)| match holder {
+            Some(j) => Some((*i, Beginning::Whole(*j))),
+            None => (kept(*hashes.first()?) > 1).then_some((*i, Beginning::Shared)),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::step_rows;
+    use crate::trajectory::{Kind, Role, step};
+
+    fn told(sessions: &[&str]) -> Vec<(usize, Beginning)> {
+        let hash = |text: &str| {
+            let steps = text.chars().map(|c| step(Role::User, Kind::Message, c)).collect();
+            hashes(&step_rows("", steps))
+        };
+        let sessions: Vec<_> = sessions.iter().enumerate().map(|(i, text)| (i, hash(text))).collect();
+        compare(&sessions)
+    }
+
+    #[test]
+    fn a_session_that_is_the_beginning_of_another_is_told() {
+        use Beginning::{Shared, Whole};
+        assert_eq!(told(&["ab", "abcd", "abc"]), [(0, Whole(1)), (2, Whole(1))]);
+        assert_eq!(told(&["abcd", "ab"]), [(1, Whole(0))]);
+        assert_eq!(told(&["ab", "ab", "ab"]), [(1, Whole(0)), (2, Whole(0))]);
+        // Two forks of one session: both stay, and what is part of either goes.
+        assert_eq!(
+            told(&["abx", "aby", "ab", "abyz"]),
+            [(0, Shared), (1, Whole(3)), (2, Whole(3)), (3, Shared)]
+        );
+        assert_eq!(told(&["ab", "xy", ""]), []);
+    }
+}

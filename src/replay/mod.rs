@@ -1,0 +1,1247 @@
+//! Replays one trajectory under one variant: decision by decision, in the order of the log.
+//!
+//! For each decision: append the steps logged since the last one; ask the trigger; if it fires, ask
+//! the strategy for edits and apply them; ask it what to recall; the context with that at its end is what would have been
+//! sent. Work is linear in the number of steps: an event touches only the turns that became its scope, and, where the
+//! strategy is recursive, what it left of those before.
+
+pub mod sent;
+pub mod shadow;
+pub mod watch;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+
+use crate::context::log::Log;
+use crate::context::needs::Needs;
+use crate::context::{Block, Content, Context};
+use crate::models::{Asked, Metered, Model};
+use crate::strategies::{self, Env, Scope, State, Strategy, Work};
+use crate::text::tokens::Tokenizer;
+use crate::trajectory::Kind;
+use crate::triggers::{Firing, Moment, Trigger};
+
+/// Violation: what was recalled would have made the prompt longer than the uncompressed one.
+pub const OVERFULL: &str = "recalled more than was taken away";
+
+/// A variant ready to run.
+pub struct Recipe {
+    pub strategy: Box<dyn Strategy>,
+    pub trigger: Box<dyn Trigger>,
+    pub seed: u64,
+    pub model: Option<Arc<dyn Model>>,
+    pub embedder: Option<Arc<dyn Model>>,
+    /// What the trigger asks.
+    pub trigger_model: Option<Arc<dyn Model>>,
+}
+
+/// What one decision was sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    pub turn: u32,
+    /// Events so far.
+    pub n_events: u32,
+    pub tokens_full: u64,
+    pub tokens_sent: u64,
+    /// Longest prefix shared with the previous prompt, in whole blocks.
+    pub cached_full: u64,
+    pub cached_sent: u64,
+    pub output_tokens: u64,
+    /// Tokens of the prompt that stand for removable blocks of compressed scopes.
+    pub kept_tokens: u64,
+    /// Tokens of the prompt that were recalled for it alone; never in a cache.
+    pub recalled_tokens: u64,
+}
+
+/// What was recalled for a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recall {
+    /// Index of the decision.
+    pub decision: u32,
+    /// The step of the decision: those before it had been logged.
+    pub until: u32,
+    /// What stands at the end of its prompt.
+    pub blocks: Vec<Block>,
+    /// Beside the blocks, what else the strategy knows of each, JSON.
+    pub details: Vec<Option<String>>,
+    /// What was asked of a model for it.
+    pub work: Work,
+}
+
+/// One compression.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub segment: u32,
+    pub turn: u32,
+    /// Index of the decision that followed.
+    pub decision: u32,
+    pub kind: &'static str,
+    pub confidence: f64,
+    /// What the trigger says of its decision, JSON.
+    pub details: String,
+    /// Turns of the scope; where it has gaps, from the first to the last of its blocks.
+    pub turns: Range<u32>,
+    /// The last of them, from this turn on, are compressed for the first time: all, unless the strategy is recursive.
+    pub fresh: u32,
+    /// The fresh steps of the scope, where it is not made of whole turns: the trigger named them, or some steps of the turns
+    /// are pinned, wait for their results, or stand in no prompt of the segment.
+    pub only: Option<Vec<u32>>,
+    /// Whether the trigger named single steps, and so cut the history nowhere.
+    pub names_steps: bool,
+    /// Whether it takes the place of all events before it in its segment: the strategy is recursive.
+    pub replaces: bool,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    /// Prefix that the prompt shared with the previous one before the event.
+    pub cached_before: u64,
+    /// Tokens of the fresh blocks of the scope before.
+    pub fresh_tokens: u64,
+    /// Fresh steps that the strategy may remove, in order.
+    pub removable: Vec<u32>,
+    /// Tokens of all blocks of the scope that it may remove.
+    pub removable_tokens: u64,
+    /// The blocks that stand for the scope after.
+    pub after: Vec<Block>,
+    /// Tokens of those of them that stand for removable blocks.
+    pub kept_tokens: u64,
+    pub generated_tokens: u64,
+    pub violations: Vec<&'static str>,
+    /// What was asked of the model.
+    pub work: Work,
+}
+
+impl Event {
+    /// Whether a block of the scope stands for removable ones.
+    pub fn is_kept(log: &Log, strategy: &dyn Strategy, block: &Block) -> bool {
+        block.kind(log).is_none_or(|kind| strategy.may_remove(kind))
+    }
+
+    /// Tokens of a span of the scope that were copied; all, some or none.
+    pub fn copied_tokens(&self, log: &Log, span: u32) -> u32 {
+        let step = log.spans[span as usize].step;
+        let turn = log.turn_of(step);
+        let start = self.after.partition_point(|b| b.turn < turn);
+        self.after[start..]
+            .iter()
+            .take_while(|b| b.turn == turn)
+            .find_map(|b| match &b.content {
+                Content::Step(s) if *s == step => Some(log.spans[span as usize].tokens),
+                Content::Excerpt { step: s, pieces } if *s == step => {
+                    pieces.binary_search_by_key(&span, |p| p.span).ok().map(|i| pieces[i].tokens)
+                }
+                _ => None,
+            })
+            .unwrap_or(0)
+    }
+}
+
+/// What a scorer sees of a replay while it runs.
+pub trait Observer {
+    /// The context begins anew.
+    fn reset(&mut self) {}
+    /// A step was appended whole.
+    fn appended(&mut self, _step: u32) {}
+    /// An event replaced `before` by what [`Event::after`] holds; `until` is the next step to come.
+    fn compressed(&mut self, _strategy: &dyn Strategy, _before: &[Block], _event: &Event, _until: u32) {}
+    /// These blocks stand at the end of the prompt of the coming decision, and of no other.
+    fn recalled(&mut self, _blocks: &[Block], _until: u32) {}
+    /// The context stands for the decision of this turn.
+    fn decided(&mut self, _decision: u32, _turn: u32) {}
+}
+
+/// The schedule of a replay: data that its shadows replay.
+#[derive(Default)]
+pub struct Run {
+    pub decisions: Vec<Decision>,
+    pub events: Vec<Event>,
+    /// Only of decisions for which something was recalled, or a model asked.
+    pub recalls: Vec<Recall>,
+    /// What the trigger asked its model.
+    pub trigger_asked: Asked,
+    /// What the strategy remembers at the end of each segment, with the number of decisions and of events until then.
+    pub left: Vec<(u32, u32, State)>,
+}
+
+impl Run {
+    /// What was recalled for a decision, if anything was.
+    pub fn recalled_for(&self, decision: u32) -> Option<&Recall> {
+        let at = self.recalls.binary_search_by_key(&decision, |recall| recall.decision).ok()?;
+        self.recalls.get(at)
+    }
+}
+
+/// Seeds a generator by what it is for, so that no draw depends on the order of work.
+pub fn rng(seed: u64, purpose: &str, trajectory: &str, event: u64, replicate: u64) -> ChaCha8Rng {
+    let mut hash = blake3::Hasher::new();
+    hash.update(purpose.as_bytes());
+    hash.update(trajectory.as_bytes());
+    for n in [seed, event, replicate] {
+        hash.update(&n.to_le_bytes());
+    }
+    ChaCha8Rng::from_seed(*hash.finalize().as_bytes())
+}
+
+/// Replays the log. `needs` is passed on to strategies that say that they see the future.
+pub fn replay(
+    log: &Log,
+    recipe: &Recipe,
+    tokenizer: &Tokenizer,
+    needs: &Needs,
+    observer: &mut dyn Observer,
+) -> anyhow::Result<Run> {
+    let no_needs = Needs::default();
+    let needs = if recipe.strategy.sees_future() { needs } else { &no_needs };
+    let mut replayer = Replayer {
+        log,
+        recipe,
+        tokenizer,
+        needs,
+        observer,
+        run: Run::default(),
+        context: Context::new(recipe.strategy.is_record()),
+    };
+    let mut turn = 1;
+    while (turn as usize) < log.turns.len() {
+        let segment = log.turns[turn as usize].segment;
+        let end = log.turns[turn as usize..].partition_point(|t| t.segment == segment) as u32 + turn;
+        replayer.segment(turn..end)?;
+        turn = end;
+    }
+    Ok(replayer.run)
+}
+
+struct Replayer<'a> {
+    log: &'a Log,
+    recipe: &'a Recipe,
+    tokenizer: &'a Tokenizer,
+    needs: &'a Needs,
+    observer: &'a mut dyn Observer,
+    run: Run,
+    context: Context,
+}
+
+/// What goes on through a segment.
+struct Carry {
+    /// First turn after the head.
+    begin: u32,
+    compressed_until: u32,
+    kept_tokens: u64,
+    previous_sent: u64,
+    /// What the strategy remembers.
+    state: State,
+    /// Whether the segment begins with turns that a logged compaction kept.
+    has_kept: bool,
+    /// Whether an event took single steps: then scopes have gaps.
+    has_gaps: bool,
+    /// Steps that the trigger named and the strategy still leaves alone: they join the next scope of single steps.
+    waiting: Vec<u32>,
+    /// Where a recursive strategy's last event left its blocks: all that are not fresh.
+    left_at: Vec<usize>,
+}
+
+/// What an event compresses.
+struct Pick {
+    turns: Range<u32>,
+    fresh: u32,
+    /// Indices of blocks, ascending.
+    blocks: Vec<usize>,
+    only: Option<Vec<u32>>,
+    names_steps: bool,
+}
+
+impl Pick {
+    /// The blocks as a range, if nothing stands between them.
+    fn range(&self) -> Option<Range<usize>> {
+        let (first, last) = (*self.blocks.first()?, *self.blocks.last()?);
+        (last - first + 1 == self.blocks.len()).then_some(first..last + 1)
+    }
+}
+
+impl<'a> Replayer<'a> {
+    /// What the strategy may use, with what it remembers of the segment.
+    fn env(&self, rng: ChaCha8Rng, carry: &mut Carry) -> Env<'a> {
+        let recipe = self.recipe;
+        Env {
+            embedder: recipe.embedder.as_deref(),
+            state: std::mem::take(&mut carry.state),
+            ..Env::new(self.tokenizer, rng, recipe.model.as_deref())
+        }
+    }
+
+    fn append(&mut self, step: u32) {
+        self.context.push_step(self.log, step);
+        self.observer.appended(step);
+        // A result that comes late may stand without its call.
+        if let Some(event) = self.run.events.last_mut() {
+            for violation in self.context.violations() {
+                if !event.violations.contains(&violation) {
+                    event.violations.push(violation);
+                }
+            }
+        }
+    }
+
+    /// Appends what stands in every prompt of a segment before its own steps; returns the tokens.
+    fn append_head(&mut self, segment: u32) -> u64 {
+        let log = self.log;
+        for step in log.turns[0].steps.clone().chain(log.pinned_before(segment)) {
+            self.append(step);
+        }
+        self.context.n_head = self.context.blocks.len();
+        self.context.tokens
+    }
+
+    /// Appends a step before the decision of its turn; returns the tokens that came with it. A logged compaction belongs
+    /// to the head, and behind it stands what it kept; one without a text (the context was cleared) leaves nothing.
+    fn append_before(&mut self, step: u32) -> u64 {
+        let (log, before) = (self.log, self.context.tokens);
+        if log.kind(step) != Kind::Compaction {
+            self.append(step);
+        } else {
+            if !log.trajectory.steps[step as usize].text.is_empty() {
+                self.append(step);
+            }
+            self.context.n_head = self.context.blocks.len();
+            log.kept_in(log.trajectory.steps[step as usize].segment).for_each(|kept| self.append(kept));
+        }
+        self.context.tokens - before
+    }
+
+    /// Replays the turns of one segment.
+    fn segment(&mut self, turns: Range<u32>) -> anyhow::Result<()> {
+        let log = self.log;
+        self.context.clear();
+        self.observer.reset();
+        let segment = log.turns[turns.start as usize].segment;
+        let mut full = self.append_head(segment);
+        let begin = log.kept_in(segment).next().map(|step| log.turn_of(step));
+        // The head of a later segment is that of the one before, and so still in the cache.
+        let cached_head = if turns.start > 1 { log.turns[0].steps.clone() } else { 0..0 };
+        let cached_head: u64 = cached_head.map(|step| u64::from(log.tokens[step as usize])).sum();
+        let mut carry = Carry {
+            begin: begin.unwrap_or(turns.start),
+            compressed_until: begin.unwrap_or(turns.start),
+            kept_tokens: 0,
+            previous_sent: cached_head,
+            state: State::default(),
+            has_kept: begin.is_some(),
+            has_gaps: false,
+            waiting: Vec::new(),
+            left_at: Vec::new(),
+        };
+        let model = self.recipe.trigger_model.as_deref().map(Metered::new);
+        let asked = model.as_ref().map(|model| model as &dyn Model);
+        let mut detector = self.recipe.trigger.open(log, turns.clone(), asked)?;
+        if let Some(model) = model {
+            self.run.trigger_asked.add(model.asked());
+        }
+        let mut previous_full = cached_head;
+        for turn in turns {
+            let steps = log.turns[turn as usize].steps.clone();
+            let decision = log.turns[turn as usize].decision.unwrap_or(steps.end);
+            for step in steps.start..decision {
+                full += self.append_before(step);
+            }
+            if decision == steps.end {
+                continue;
+            }
+            let billed = log.rate(turn).map(|rate| rate.billed(self.context.tokens) as u64);
+            let moment = Moment { log, turn, context_tokens: billed.unwrap_or(self.context.tokens) };
+            let mut cached = carry.previous_sent;
+            if let Some(firing) = detector.advance(&moment)
+                && let Some(pick) = self.pick(turn, &firing, &mut carry)
+            {
+                let prefix = self.event((turn, decision), pick, firing, cached, &mut carry)?;
+                cached = cached.min(prefix.unwrap_or(cached));
+            }
+            let has_store = carry.has_gaps || carry.compressed_until > carry.begin;
+            let recalled = if self.recipe.strategy.recalls() && has_store {
+                self.recall((turn, decision), full.saturating_sub(self.context.tokens), &mut carry)?
+            } else {
+                0
+            };
+            self.observer.decided(self.run.decisions.len() as u32, turn);
+            let output = (decision..steps.end).filter(|&s| log.trajectory.steps[s as usize].is_agent());
+            self.run.decisions.push(Decision {
+                turn,
+                n_events: self.run.events.len() as u32,
+                tokens_full: full,
+                tokens_sent: self.context.tokens + recalled,
+                cached_full: previous_full,
+                cached_sent: cached,
+                output_tokens: output.map(|s| u64::from(log.tokens[s as usize])).sum(),
+                kept_tokens: carry.kept_tokens,
+                recalled_tokens: recalled,
+            });
+            previous_full = full;
+            carry.previous_sent = self.context.tokens;
+            for step in decision..steps.end {
+                full += u64::from(log.tokens[step as usize]);
+                self.append(step);
+            }
+        }
+        self.run.left.push((self.run.decisions.len() as u32, self.run.events.len() as u32, carry.state));
+        Ok(())
+    }
+
+    /// What a firing makes the scope; none if nothing in it is new.
+    ///
+    /// Whole turns begin where the last event over whole turns ended. A recursive strategy has all in its scope that was
+    /// compressed before, too. A pair enters a scope as a whole, with its last result: a call that waits for one stays
+    /// out, and comes in with it.
+    fn pick(&self, turn: u32, firing: &Firing, carry: &mut Carry) -> Option<Pick> {
+        let newest = self.recipe.strategy.newest(self.log, turn);
+        match &firing.only {
+            Some(named) => {
+                // A trigger may name a step of the turn at hand that stands before the decision.
+                let at = &self.log.turns[newest as usize];
+                let until = if newest == turn { at.decision.unwrap_or(at.steps.end) } else { at.steps.start };
+                self.pick_named(named, until, carry)
+            }
+            None => self.pick_turns(firing.scope_end.min(newest), carry),
+        }
+    }
+
+    fn pick_named(&self, named: &[u32], until: u32, carry: &mut Carry) -> Option<Pick> {
+        let log = self.log;
+        let last = |step: u32| log.pairs.with(step).and_then(|pair| pair.last().copied()).unwrap_or(step);
+        let (steps, wait): (Vec<u32>, Vec<u32>) =
+            // What is pinned stays as it stands, like the head.
+            carry.waiting.iter().chain(named).filter(|&&s| !log.is_pinned(s)).partition(|&&s| last(s) < until);
+        carry.waiting = wait;
+        let mut only: Vec<(u32, usize)> = Vec::new();
+        for step in steps {
+            let Some(place) = self.fresh_place(step) else { continue };
+            only.push((step, place));
+            only.extend(self.rest_of_pair(step));
+        }
+        only.sort_unstable();
+        only.dedup();
+        let blocks = &self.context.blocks;
+        let fresh = only.iter().map(|(_, i)| blocks[*i].turn).min()?;
+        let mut picked: Vec<usize> = only.iter().map(|(_, i)| *i).collect();
+        picked.extend(&carry.left_at);
+        picked.sort_unstable();
+        let only = Some(only.into_iter().map(|(step, _)| step).collect());
+        carry.has_gaps = true;
+        Some(Pick { turns: self.turns(&picked), fresh, blocks: picked, only, names_steps: true })
+    }
+
+    fn pick_turns(&self, end: u32, carry: &mut Carry) -> Option<Pick> {
+        if end <= carry.compressed_until {
+            return None;
+        }
+        let recursive = self.recipe.strategy.is_recursive();
+        let mut fresh = carry.compressed_until;
+        let mut turns = if recursive { carry.begin } else { fresh }..end;
+        let range = self.context.range(turns.clone());
+        let blocks = &self.context.blocks;
+        let is_fresh = |i: usize| blocks[i].fresh;
+        let mut picked: Vec<usize> = match (carry.has_gaps, recursive) {
+            (false, _) => range.clone().collect(),
+            (true, false) => range.clone().filter(|&i| is_fresh(i)).collect(),
+            (true, true) => {
+                let left = carry.left_at.iter().copied().filter(|i| !range.contains(i));
+                let mut all: Vec<usize> = range.clone().chain(left).collect();
+                all.sort_unstable();
+                all
+            }
+        };
+        carry.compressed_until = end;
+        let n_all = picked.len();
+        if self.log.has_pinned() {
+            picked.retain(|&i| blocks[i].message().is_none_or(|step| !self.log.is_pinned(step)));
+        }
+        let mut joined: Vec<usize> = Vec::new();
+        if self.log.pairs.has_late() {
+            picked.retain(|&i| !self.waits(i, end));
+            let messages = picked.iter().filter_map(|&i| blocks[i].message());
+            let late = messages.filter(|&step| self.began_before(step, fresh));
+            joined = late.flat_map(|step| self.rest_of_pair(step)).map(|(_, i)| i).collect();
+        }
+        let is_apart = picked.len() < n_all;
+        let n = picked.len();
+        picked.extend(joined);
+        picked.sort_unstable();
+        picked.dedup();
+        let has_joined = picked.len() > n;
+        let mut new = picked.iter().filter(|&&i| is_fresh(i)).peekable();
+        let first = blocks[**new.peek()?].turn;
+        let steps = (is_apart || has_joined || carry.has_kept || carry.has_gaps)
+            .then(|| new.filter_map(|&i| blocks[i].message()).collect());
+        if has_joined {
+            (fresh, turns.start) = (fresh.min(first), turns.start.min(first));
+        }
+        Some(Pick { turns, fresh, blocks: picked, only: steps, names_steps: false })
+    }
+
+    /// Where a step stands whole, if no event has had it.
+    fn fresh_place(&self, step: u32) -> Option<usize> {
+        let (turn, blocks) = (self.log.turn_of(step), &self.context.blocks);
+        let is_it =
+            |i: &usize| blocks[*i].fresh && matches!(blocks[*i].content, Content::Step(s) if s == step);
+        self.context.range(turn..turn + 1).find(is_it)
+    }
+
+    /// The other steps of a pair, with their places, as far as no event has had them.
+    fn rest_of_pair(&self, step: u32) -> impl Iterator<Item = (u32, usize)> {
+        let pair = self.log.pairs.with(step).unwrap_or_default().iter().copied();
+        pair.filter(move |&other| other != step).filter_map(|other| Some((other, self.fresh_place(other)?)))
+    }
+
+    /// Whether a step belongs to a pair whose first call came before a turn.
+    fn began_before(&self, step: u32, turn: u32) -> bool {
+        let first = self.log.pairs.with(step).and_then(|pair| pair.first());
+        first.is_some_and(|&first| self.log.turn_of(first) < turn)
+    }
+
+    /// Whether a block belongs to a pair whose last result comes at a turn or after it.
+    fn waits(&self, block: usize, turn: u32) -> bool {
+        let pair = self.context.blocks[block].message().and_then(|step| self.log.pairs.with(step));
+        pair.and_then(|pair| pair.last()).is_some_and(|&last| self.log.turn_of(last) >= turn)
+    }
+
+    /// The turns from the first to the last of these blocks.
+    fn turns(&self, blocks: &[usize]) -> Range<u32> {
+        let turns = || blocks.iter().map(|&i| self.context.blocks[i].turn);
+        turns().min().unwrap_or(0)..turns().max().map_or(0, |last| last + 1)
+    }
+
+    /// Asks the strategy what to bring back for this decision; returns its tokens. What no longer fits `room`, and would
+    /// make the prompt longer than the uncompressed one, is left out, and that is a violation of the last event.
+    fn recall(&mut self, (turn, until): (u32, u32), room: u64, carry: &mut Carry) -> anyhow::Result<u64> {
+        let decision = self.run.decisions.len() as u32;
+        let rng = rng(self.recipe.seed, "recall", self.log.id(), u64::from(decision), 0);
+        let mut env = self.env(rng, carry);
+        let moment = strategies::Moment { log: self.log, context: &self.context, turn, until, room };
+        let recalled = self.recipe.strategy.recall(&moment, &mut env)?;
+        carry.state = env.state;
+        let (mut blocks, mut details, mut tokens) = (Vec::new(), Vec::new(), 0);
+        for (at, recalled) in recalled.into_iter().enumerate() {
+            let Some(block) = recalled.block(self.log, self.tokenizer, turn, until)? else { continue };
+            if tokens + u64::from(block.tokens) <= room {
+                tokens += u64::from(block.tokens);
+                blocks.push(block);
+                details.push(env.work.recalled.get(at).map(serde_json::Value::to_string));
+            } else if let Some(event) = self.run.events.last_mut()
+                && !event.violations.contains(&OVERFULL)
+            {
+                event.violations.push(OVERFULL);
+            }
+        }
+        if !blocks.is_empty() {
+            self.observer.recalled(&blocks, until);
+        }
+        if !blocks.is_empty() || env.work.calls + env.work.embeddings > 0 {
+            self.run.recalls.push(Recall { decision, until, blocks, details, work: env.work });
+        }
+        Ok(tokens)
+    }
+
+    /// Compresses what was picked; returns the tokens before the first change, if anything changed.
+    fn event(
+        &mut self,
+        (turn, until): (u32, u32),
+        pick: Pick,
+        firing: Firing,
+        cached_before: u64,
+        carry: &mut Carry,
+    ) -> anyhow::Result<Option<u64>> {
+        let log = self.log;
+        let strategy = &*self.recipe.strategy;
+        let number = self.run.events.len() as u64;
+        let tokens_before = self.context.tokens;
+        let rng = rng(self.recipe.seed, "strategy", log.id(), number, 0);
+        let mut env = self.env(rng, carry);
+        let (turns, fresh) = (pick.turns.clone(), pick.fresh);
+        // A scope of single steps or with gaps is shown as if nothing stood between.
+        let whole = pick.range().filter(|_| !pick.names_steps);
+        let view = whole.is_none().then(|| self.context.only(&pick.blocks));
+        let context = view.as_ref().unwrap_or(&self.context);
+        let blocks = whole.clone().unwrap_or(context.n_head..context.blocks.len());
+        let scope = Scope {
+            log,
+            context,
+            blocks,
+            prompt: &self.context,
+            turns: turns.clone(),
+            fresh,
+            turn,
+            needs: self.needs,
+        };
+        let edits = strategy.compress(&scope, &mut env)?;
+        carry.state = env.state;
+        let applied = match whole {
+            Some(range) => self.context.apply(log, self.tokenizer, range, edits)?,
+            None => self.context.apply_picked(log, self.tokenizer, &pick.blocks, edits)?,
+        };
+        if strategy.is_recursive() {
+            carry.left_at = applied.places;
+        }
+        let after = applied.after;
+        let removable = |b: &&Block| Event::is_kept(log, strategy, b);
+        let sum = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(|b| u64::from(b.tokens)).sum::<u64>();
+        let event = Event {
+            segment: log.turns[turn as usize].segment,
+            turn,
+            decision: self.run.decisions.len() as u32,
+            kind: firing.kind,
+            confidence: firing.confidence,
+            details: firing.details,
+            turns,
+            fresh,
+            only: pick.only,
+            names_steps: pick.names_steps,
+            replaces: strategy.is_recursive(),
+            tokens_before,
+            tokens_after: self.context.tokens,
+            cached_before,
+            fresh_tokens: sum(&mut applied.before.iter().filter(|b| b.fresh)),
+            removable: applied
+                .before
+                .iter()
+                .filter(|b| b.fresh && removable(b))
+                .filter_map(|b| match b.content {
+                    Content::Step(step) => Some(step),
+                    _ => None,
+                })
+                .collect(),
+            removable_tokens: sum(&mut applied.before.iter().filter(removable)),
+            kept_tokens: sum(&mut after.iter().filter(removable)),
+            generated_tokens: after.iter().map(|b| u64::from(b.generated_tokens())).sum(),
+            work: env.work,
+            after,
+            violations: applied.violations,
+        };
+        self.observer.compressed(strategy, &applied.before, &event, until);
+        carry.kept_tokens = event.kept_tokens + if strategy.is_recursive() { 0 } else { carry.kept_tokens };
+        self.run.events.push(event);
+        Ok(applied.unchanged_prefix)
+    }
+}
+
+#[cfg(test)]
+impl Event {
+    /// An event before the decision of `turn` that left nothing of these turns.
+    pub(crate) fn test(turn: u32, turns: Range<u32>) -> Self {
+        Event {
+            segment: 0,
+            turn,
+            decision: turn - 1,
+            kind: "test",
+            confidence: 1.0,
+            details: String::new(),
+            fresh: turns.start,
+            turns,
+            only: None,
+            names_steps: false,
+            replaces: false,
+            tokens_before: 0,
+            tokens_after: 0,
+            cached_before: 0,
+            fresh_tokens: 0,
+            removable: Vec::new(),
+            removable_tokens: 0,
+            after: Vec::new(),
+            kept_tokens: 0,
+            generated_tokens: 0,
+            violations: Vec::new(),
+            work: Work::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::trajectory::LoggedEdit;
+    use crate::{strategies, triggers};
+
+    fn log(n: u32) -> Log {
+        let mut script = String::from("system: be good\nuser: the task");
+        for i in 0..n {
+            script.push_str(&format!(
+                "\naction: cat file{i}\nobservation: alpha beta gamma delta~epsilon zeta eta theta~iota {i}"
+            ));
+        }
+        Log::script(&script)
+    }
+
+    fn run(log: &Log, strategy: (&str, &str), trigger: (&str, &str)) -> Run {
+        struct Nobody;
+        impl Observer for Nobody {}
+        run_seen(log, strategy, trigger, &mut Nobody)
+    }
+
+    fn run_seen(
+        log: &Log,
+        strategy: (&str, &str),
+        trigger: (&str, &str),
+        observer: &mut dyn Observer,
+    ) -> Run {
+        let recipe = Recipe {
+            strategy: strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
+            trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
+            seed: 1,
+            model: None,
+            embedder: None,
+            trigger_model: None,
+        };
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        replay(log, &recipe, &tokenizer, &Needs::of(log, 3), observer).unwrap()
+    }
+
+    /// Six known turns and those of the log are judged, seven tokens each.
+    #[test]
+    fn what_a_trigger_asks_is_counted() {
+        use crate::models::scripted::Scripted;
+        use crate::models::{Answer, Call, Card, Scores, TokenScore};
+        let log = log(4);
+        let card = Card { name: "m".to_owned(), identity: "test".to_owned(), window: 999 };
+        let model = Scripted::rule(card, |call| {
+            let Call::Score { continuations, .. } = call else { return None };
+            let continuations =
+                continuations.iter().map(|_| vec![TokenScore { end: 1, logprob: -1.0 }]).collect();
+            Some(Ok(Answer::Scores(Scores { parts: vec![], continuations, prompt_tokens: 7, cut_tokens: 0 })))
+        });
+        let recipe = Recipe {
+            strategy: strategies::build("mask", toml::Table::new()).unwrap(),
+            trigger: triggers::build("intent", toml::from_str("model = 'm'").unwrap()).unwrap(),
+            seed: 1,
+            model: None,
+            embedder: None,
+            trigger_model: Some(Arc::new(model)),
+        };
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut Auditor).unwrap();
+        assert_eq!(run.trigger_asked, Asked { calls: 6 + 4, tokens_in: 70, tokens_out: 0 });
+        assert_eq!(run.decisions.len(), 4);
+    }
+
+    #[test]
+    fn full_sends_all_and_caches_all_but_the_new() {
+        let log = log(4);
+        let run = run(&log, ("full", ""), ("never", ""));
+        let sent: Vec<u64> = run.decisions.iter().map(|d| d.tokens_sent).collect();
+        let head = u64::from(log.tokens[0] + log.tokens[1]);
+        let turn = |i: usize| u64::from(log.tokens[2 + 2 * i] + log.tokens[3 + 2 * i]);
+        assert_eq!(
+            sent,
+            [head, head + turn(0), head + turn(0) + turn(1), head + turn(0) + turn(1) + turn(2)]
+        );
+        for d in &run.decisions {
+            assert_eq!((d.tokens_sent, d.cached_sent), (d.tokens_full, d.cached_full));
+        }
+        assert_eq!(run.decisions[2].cached_full, sent[1]);
+    }
+
+    #[test]
+    fn a_rolling_mask_leaves_the_last_turns_alone() {
+        let log = log(6);
+        let run = run(&log, ("mask", "keep_last = 2"), ("turns", "n = 1"));
+        // Deciding turn 4 is the first with a turn older than the last two.
+        let turns: Vec<(u32, Range<u32>)> = run.events.iter().map(|e| (e.turn, e.turns.clone())).collect();
+        assert_eq!(turns, [(4, 1..2), (5, 2..3), (6, 3..4)]);
+        assert!(run.events.iter().all(|e| e.violations.is_empty() && e.removable.len() == 1));
+        let last = run.decisions.last().unwrap();
+        let saved: u64 = run.events.iter().map(|e| e.removable_tokens - e.kept_tokens).sum();
+        assert_eq!(last.tokens_full - last.tokens_sent, saved);
+        // The prefix ends before the newly masked observation.
+        let before_change: u64 = (0..3).map(|s| u64::from(log.tokens[s])).sum();
+        assert_eq!(run.decisions[3].cached_sent, before_change);
+    }
+
+    #[test]
+    fn n_and_m_drop_the_first_and_keep_the_last() {
+        let log = log(9);
+        let run = run(&log, ("drop-all", ""), ("turns", "n = 3\nkeep = 2"));
+        let turns: Vec<(u32, Range<u32>)> = run.events.iter().map(|e| (e.turn, e.turns.clone())).collect();
+        assert_eq!(turns, [(6, 1..4), (9, 4..7)]);
+        let head = u64::from(log.tokens[0] + log.tokens[1]);
+        let kept: u64 = (2 + 6 * 2..2 + 8 * 2).map(|s| u64::from(log.tokens[s])).sum();
+        assert_eq!(run.decisions[8].tokens_sent, head + kept);
+    }
+
+    /// Observations go stale when they are 2 turns old; the actions beside them stay.
+    #[test]
+    fn single_steps_leave_the_rest_of_their_turns() {
+        let log = log(4);
+        let rule = "recent = 1\nmax_age = 2\nthreshold = 0.9";
+        let taken = |run: &Run| -> Vec<(u32, Option<Vec<u32>>)> {
+            run.events.iter().map(|e| (e.turn, e.only.clone())).collect()
+        };
+        let dropped = run(&log, ("drop-all", ""), ("staleness", rule));
+        assert_eq!(taken(&dropped), [(3, Some(vec![3])), (4, Some(vec![5]))]);
+        assert!(dropped.events.iter().all(|e| e.violations.is_empty() && e.removable.len() == 1));
+        let gone = u64::from(log.tokens[3] + log.tokens[5]);
+        let last = dropped.decisions.last().unwrap();
+        assert_eq!(last.tokens_full - last.tokens_sent, gone);
+        // The prompt before turn 4 is the same up to the observation that goes.
+        assert_eq!(
+            last.cached_sent,
+            [0, 1, 2, 4].iter().map(|&s: &usize| u64::from(log.tokens[s])).sum::<u64>()
+        );
+        // What the strategy leaves alone waits for the next firing.
+        let kept = run(&log, ("truncate", "keep_last = 2"), ("staleness", rule));
+        assert_eq!(taken(&kept), [(4, Some(vec![3]))]);
+        // A recursive strategy takes what it left before with it.
+        let summed = run(&log, ("summary", ""), ("staleness", rule));
+        assert!(summed.events.iter().all(|e| e.replaces) && summed.events.len() == 2);
+    }
+
+    /// The texts of what stands in the prompt of each decision, without order, and whether a pair is parted there.
+    struct Prompts<'a> {
+        log: &'a Log,
+        logged: Vec<u32>,
+        blocks: Vec<Block>,
+        prompts: Vec<Vec<String>>,
+        is_parted: Vec<bool>,
+    }
+
+    impl<'a> Prompts<'a> {
+        fn new(log: &'a Log) -> Self {
+            Prompts { log, logged: vec![], blocks: vec![], prompts: vec![], is_parted: vec![] }
+        }
+
+        /// Whether of some id calls and results were logged, and only calls or only results stand as messages.
+        fn parts(&self) -> bool {
+            let mut found: HashMap<&str, [[bool; 2]; 2]> = HashMap::new();
+            let standing = self.blocks.iter().filter_map(Block::message);
+            for (set, step) in self.logged.iter().map(|&s| (0, s)).chain(standing.map(|s| (1, s))) {
+                let step = &self.log.trajectory.steps[step as usize];
+                if let Some(id) = step.call_id.as_deref() {
+                    found.entry(id).or_default()[set][usize::from(step.kind == Kind::Action)] = true;
+                }
+            }
+            found.values().any(|[logged, standing]| *logged == [true, true] && standing[0] != standing[1])
+        }
+    }
+
+    impl Observer for Prompts<'_> {
+        fn reset(&mut self) {
+            self.logged.clear();
+            self.blocks.clear();
+        }
+        fn appended(&mut self, step: u32) {
+            self.logged.push(step);
+            let (turn, tokens) = (self.log.turn_of(step), self.log.tokens[step as usize]);
+            self.blocks.push(Block { turn, tokens, content: Content::Step(step), fresh: true });
+        }
+        fn compressed(&mut self, _: &dyn strategies::Strategy, before: &[Block], event: &Event, _: u32) {
+            for gone in before {
+                let at = self.blocks.iter().position(|b| b.content == gone.content);
+                self.blocks.remove(at.expect("what an event takes stands there"));
+            }
+            self.blocks.extend(event.after.iter().cloned());
+        }
+        fn decided(&mut self, _: u32, _: u32) {
+            self.prompts.push(self.blocks.iter().map(|b| b.text(self.log)).collect());
+            self.is_parted.push(self.parts());
+        }
+    }
+
+    fn prompts(log: &Log, strategy: (&str, &str), trigger: (&str, &str)) -> (Run, Vec<Vec<String>>) {
+        let mut seen = Prompts::new(log);
+        let run = run_seen(log, strategy, trigger, &mut seen);
+        assert!(seen.is_parted.iter().all(|parted| !parted));
+        (run, seen.prompts)
+    }
+
+    /// Each observation that goes stale takes its call along, and nothing else.
+    #[test]
+    fn a_stale_result_goes_with_its_call() {
+        let turn =
+            |i: u32| format!("\nthought: so {i}\naction#c{i}: look {i}\nobservation#c{i}: seen {i} and more");
+        let log = Log::script(&format!("user: go{}", (0..4).map(turn).collect::<String>()));
+        let rule = ("staleness", "recent = 1\nmax_age = 2\nthreshold = 0.9");
+        let (run, seen) = prompts(&log, ("drop-all", ""), rule);
+        let only: Vec<Option<Vec<u32>>> = run.events.iter().map(|e| e.only.clone()).collect();
+        assert_eq!(only, [Some(vec![2, 3]), Some(vec![5, 6])]);
+        assert_eq!(seen[3], ["go", "so 0", "so 1", "so 2", "look 2", "seen 2 and more"]);
+        for strategy in ["truncate", "random", "summary", "mask", "tool-log", "codex"] {
+            let params = if strategy == "truncate" || strategy == "mask" { "keep_last = 1" } else { "" };
+            let (run, _) = prompts(&log, (strategy, params), rule);
+            let told: Vec<&str> = run.events.iter().flat_map(|e| e.violations.clone()).collect();
+            assert!(told.iter().all(|v| *v == "longer than the original"), "{strategy}: {told:?}");
+        }
+    }
+
+    /// The result of `a` comes two turns after its call: the call stays for it, and both go together.
+    #[test]
+    fn a_call_waits_for_its_result() {
+        const SCRIPT: &str = "user: go
+            thought: one
+            action#a: slow
+            thought: two
+            action#b: quick
+            observation#b: quickly done
+            thought: three
+            observation#a: slowly done
+            thought: four
+            agent: end";
+        let log = Log::script(SCRIPT);
+        let (run, seen) = prompts(&log, ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[1], ["go", "slow"]);
+        assert_eq!(seen[2], ["go", "slow"]);
+        assert_eq!(seen[3], ["go"]);
+        assert!(run.events.iter().all(|e| e.violations.is_empty()));
+        let turns: Vec<_> = run.events.iter().map(|e| (e.turns.clone(), e.fresh, e.only.clone())).collect();
+        let late = [(1..2, 1, Some(vec![1])), (2..3, 2, None), (1..4, 1, Some(vec![2, 6, 7]))];
+        assert_eq!(turns[..3], late);
+        // One that never gets a result waits for none.
+        let script = SCRIPT.replace("observation#a", "observation#c");
+        let (_, seen) = prompts(&Log::script(&script), ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[1], ["go"]);
+        // What a strategy keeps of the one it keeps of the other.
+        prompts(&log, ("truncate", "keep_last = 0\nkeep_first = 1"), ("turns", "n = 3"));
+        prompts(&log, ("summary", ""), ("turns", "n = 1"));
+    }
+
+    #[test]
+    fn the_task_and_the_system_stand_whatever_goes() {
+        let log = Log::script(
+            "system: be good
+             agent: Hello!
+             user: move booking QX7
+             agent: I look.
+             system: no refunds
+             user: and?
+             agent: Nothing.
+             summary: looked
+             agent: Well.
+             agent: End.",
+        );
+        let (run, seen) = prompts(&log, ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[2], ["be good", "move booking QX7", "no refunds", "and?"]);
+        assert_eq!(seen[3], ["be good", "move booking QX7", "no refunds", "looked"]);
+        assert_eq!(seen[4], ["be good", "move booking QX7", "no refunds", "looked"]);
+        let only: Vec<_> = run.events.iter().map(|e| (e.turns.clone(), e.only.clone())).collect();
+        assert_eq!(only, [(1..2, None), (2..3, Some(vec![3])), (4..5, None)]);
+        assert!(run.events.iter().all(|e| e.removable.iter().all(|&step| !log.is_pinned(step))));
+        let full = |steps: &[usize]| steps.iter().map(|&s| u64::from(log.tokens[s])).sum::<u64>();
+        assert_eq!(run.decisions[3].tokens_full, full(&[0, 2, 4, 7]));
+        // The summary of a recursive strategy stands once, and the task beside it.
+        let (_, seen) = prompts(&log, ("summary", ""), ("turns", "n = 1"));
+        assert!(seen.iter().skip(1).all(|prompt| prompt.contains(&"move booking QX7".to_owned())));
+    }
+
+    /// Turns 2 and 3 stand in the second segment, too, and turn 2 in the third.
+    #[test]
+    fn what_a_compaction_kept_stands_behind_its_summary() {
+        const SCRIPT: &str = "user: go
+            action#a: ls
+            observation#a: nothing
+            action#b: cat notes
+            observation#b: a b c d
+            agent: I read them.
+            summary: what was done
+            agent: Well.
+            agent: End.
+            summary: all of it
+            agent: Good.";
+        let log = Log::kept(SCRIPT, &[(3, 2), (4, 2), (5, 1)]);
+        let (run, seen) = prompts(&log, ("full", ""), ("never", ""));
+        assert_eq!(seen[3], ["go", "what was done", "cat notes", "a b c d", "I read them."]);
+        assert_eq!(seen[5], ["go", "all of it", "cat notes", "a b c d"]);
+        let tokens = |steps: &[usize]| steps.iter().map(|&s| u64::from(log.tokens[s])).sum::<u64>();
+        let d = &run.decisions[3];
+        assert_eq!((d.tokens_full, d.tokens_sent), (tokens(&[0, 6, 3, 4, 5]), tokens(&[0, 6, 3, 4, 5])));
+        assert_eq!(run.decisions[4].tokens_full, tokens(&[0, 6, 3, 4, 5, 7]));
+        // They are compressed like any turn of the segment: as its first ones.
+        let (run, seen) = prompts(&log, ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[4], ["go", "what was done"]);
+        let last = run.events.iter().rfind(|e| e.segment == 1).unwrap();
+        assert_eq!((last.turns.clone(), &last.only), (2..5, &Some(vec![3, 4, 5, 7])));
+        assert!(run.events.iter().all(|e| e.violations.is_empty()));
+    }
+
+    /// A cleared context is a segment that begins with nothing but the head.
+    #[test]
+    fn a_cleared_context_has_no_summary() {
+        let log =
+            Log::script("system: s\nuser: task\nagent: one\nsummary: \nuser: next\nagent: two\nagent: end");
+        let (run, seen) = prompts(&log, ("drop-all", ""), ("turns", "n = 1"));
+        assert_eq!(seen[1], ["s", "task", "next"]);
+        assert_eq!(run.decisions[1].tokens_full, run.decisions[1].tokens_sent);
+        assert_eq!(seen[2], ["s", "task"]);
+    }
+
+    #[test]
+    fn a_logged_compaction_begins_anew_and_a_bridge_goes_over_it() {
+        const SCRIPT: &str = "user: task\naction: ls\nobservation: a b c d e f g h i j\nsummary: short\nagent: more\nagent: end";
+        let log = Log::script(SCRIPT);
+        let plain = run(&log, ("full", ""), ("never", ""));
+        let head = u64::from(log.tokens[0]);
+        let summary = u64::from(log.tokens[3]);
+        assert_eq!(plain.decisions[1].tokens_sent, head + summary);
+        assert!(run(&log, ("drop-all", ""), ("logged", "")).events.is_empty());
+        let log = Log::script_bridged(SCRIPT);
+        let past = u64::from(log.tokens[1] + log.tokens[2]);
+        for (strategy, left) in [("drop-all", 0), ("logged", summary)] {
+            let bridged = run(&log, (strategy, ""), ("logged", ""));
+            assert_eq!(bridged.events.len(), 1);
+            assert_eq!(bridged.events[0].turns, 1..2);
+            assert_eq!(bridged.decisions[1].tokens_sent, head + left);
+            assert_eq!(bridged.decisions[1].tokens_full, head + past);
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_lines() {
+        let log = log(9);
+        let decisions = || run(&log, ("random", "kept_share = 0.3"), ("turns", "n = 3")).decisions;
+        assert_eq!(decisions(), decisions());
+    }
+
+    #[test]
+    fn what_is_recalled_stands_in_one_prompt_alone() {
+        let log = Log::script(
+            "system: be good
+             user: the task
+             action: cat a.py
+             observation: the parser of the report lives in src/parser.py beside its lexer, and so on
+             action: ls
+             observation: the parser is broken
+             action: pwd
+             observation: nothing else
+             agent: done",
+        );
+        let run = run(&log, ("notes", "keep_last = 1"), ("turns", "n = 1"));
+        let recalled: Vec<u64> = run.decisions.iter().map(|d| d.recalled_tokens).collect();
+        assert!(recalled[2] > 0 && recalled[0] == 0 && recalled[1] == 0, "{recalled:?}");
+        let blocks: u64 = run.recalls[0].blocks.iter().map(|b| u64::from(b.tokens)).sum();
+        assert_eq!((run.recalls[0].decision, blocks), (2, recalled[2]));
+        let tokens = |steps: &[usize]| steps.iter().map(|&s| u64::from(log.tokens[s])).sum::<u64>();
+        // The third prompt: head, the second turn, what is recalled of the first.
+        assert_eq!(run.decisions[2].tokens_sent, tokens(&[0, 1, 4, 5]) + recalled[2]);
+        // The fourth shares only the head: the second turn is gone; what was recalled is in no cache.
+        assert_eq!(run.decisions[3].cached_sent, tokens(&[0, 1]));
+        assert_eq!(run.decisions[3].tokens_sent, tokens(&[0, 1, 6, 7]) + recalled[3]);
+    }
+
+    /// Checks what must hold at every event, whatever the strategy.
+    struct Auditor;
+
+    impl Observer for Auditor {
+        fn recalled(&mut self, blocks: &[Block], until: u32) {
+            for block in blocks {
+                assert!(block.tokens > 0);
+                if let Content::Excerpt { step, .. } = block.content {
+                    assert!(step < until, "the future is recalled");
+                }
+            }
+        }
+
+        fn compressed(
+            &mut self,
+            strategy: &dyn crate::strategies::Strategy,
+            before: &[Block],
+            event: &Event,
+            until: u32,
+        ) {
+            let sum = |blocks: &[Block]| blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>();
+            let is_shorter = sum(&event.after) <= sum(before) && event.kept_tokens <= event.removable_tokens;
+            assert!(is_shorter || strategy.is_record(), "an event made its scope longer");
+            assert_eq!(event.tokens_before + sum(&event.after), event.tokens_after + sum(before));
+            // Single steps can be of the turn at hand.
+            assert!(event.turns.end <= event.turn + u32::from(event.only.is_some()));
+            for block in before {
+                // What was compressed before may lie behind a scope of whole turns, if single steps were taken there.
+                assert!(
+                    event.turns.contains(&block.turn) || !block.fresh,
+                    "a block of turn {} in scope {:?}",
+                    block.turn,
+                    event.turns
+                );
+                if let Content::Step(step) = block.content {
+                    assert!(step < until, "the future is in the scope");
+                }
+            }
+        }
+    }
+
+    use proptest::prelude::*;
+
+    fn any_script(with_ids: bool) -> impl Strategy_<Value = String> {
+        let text = prop_oneof![
+            6 => "[a-z]{1,6}( [a-z]{1,6}| (src/)?[a-c]{1,2}\\.py|~| timeout=[0-9]{1,2}){0,12}",
+            // What triggers look for.
+            4 => prop::sample::select(vec![
+                "cat src/a.py", "sed -i s/a/b/ src/b.py", "pytest tests/a.py", "1 passed in 0.1s", "1 failed in 0.1s",
+                "all tests pass", "now i'll fix it",
+            ])
+            .prop_map(str::to_owned),
+        ];
+        let role = prop_oneof![
+            4 => Just("action"), 4 => Just("observation"), 2 => Just("thought"), 2 => Just("agent"),
+            1 => Just("user"), 1 => Just("summary"), 1 => Just("system"), 1 => Just("answer"), 1 => Just("harness"),
+        ];
+        // Half of the logs have ids: a result answers one of the last calls, or none.
+        (prop::collection::vec((role, text, 0usize..4), 0..60), any::<bool>(), any::<bool>()).prop_map(
+            move |(lines, has_ids, greets)| {
+                let has_ids = has_ids && with_ids;
+                let mut script =
+                    format!("system: be good{}\nuser: the task", if greets { "\nagent: Hi!" } else { "" });
+                let mut n_calls = 0;
+                for (role, text, back) in lines {
+                    n_calls += usize::from(role == "action");
+                    let id = match role {
+                        "action" if has_ids => format!("#{n_calls}"),
+                        "observation" | "answer" if has_ids && back < 3 => {
+                            format!("#{}", n_calls.saturating_sub(back))
+                        }
+                        _ => String::new(),
+                    };
+                    script.push_str(&format!("\n{role}{id}: {text}"));
+                }
+                script
+            },
+        )
+    }
+
+    /// A model that answers some calls, fails at some, and loops at some.
+    fn fickle() -> Arc<dyn Model> {
+        use crate::models::scripted::Scripted;
+        use crate::models::{Answer, Call, CallError, Card, Finish, Text};
+        let card = Card { name: "fickle".to_owned(), identity: "test".to_owned(), window: 4096 };
+        Arc::new(Scripted::rule(card, |call| {
+            let Call::Generate { prompt, .. } = call else { return None };
+            let length: usize = prompt.parts.iter().map(|part| part.text.len()).sum();
+            let (text, finish) = match length % 4 {
+                0 => return Some(Err(CallError::Timeout(1))),
+                1 => ("again again again", Finish::Loop),
+                2 => (" ", Finish::Stop),
+                _ => ("It went on.", Finish::Stop),
+            };
+            let text = text.to_owned();
+            Some(Ok(Answer::Text(Text { text, finish, prompt_tokens: 9, tokens: 3, cut_tokens: 0 })))
+        }))
+    }
+
+    use proptest::strategy::Strategy as Strategy_;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// In a log that ends earlier the same is left by every event, and the same recalled, until there. (Without ids: which
+        /// calls wait for a result is told by the log.)
+        #[test]
+        fn no_strategy_sees_the_future(
+            script in any_script(false),
+            cut in 2usize..60,
+            passed in prop::collection::vec(prop_oneof![Just(1i64), Just(10), Just(1000)], 62),
+        ) {
+            let tokenizer = Tokenizer::load("o200k").unwrap();
+            let shorter = script.lines().take(cut).collect::<Vec<_>>().join("\n");
+            let (mut whole, mut part) = (Log::script(&script), Log::script(&shorter));
+            for log in [&mut whole, &mut part] {
+                let mut now = 0;
+                for (step, passed) in log.trajectory.steps.iter_mut().zip(&passed) {
+                    now += passed;
+                    step.time = Some(now);
+                }
+            }
+            // What is drawn at random is drawn by the name.
+            part.trajectory.id.clone_from(&whole.trajectory.id);
+            let recency = "hot_tokens = 0\nthreshold = 0.5\ndecay = 0.3\nw_access = 0.0\nw_semantic = 0.0\n\
+                           w_entity = 0.0\nw_uniqueness = 0.0\nw_query = 0.0";
+            for entry in strategies::ALL {
+                // So that what comes back hangs on the time alone.
+                let params = if entry.name == "tiered" { recency } else { "" };
+                let seen = |log: &Log| {
+                    let recipe = Recipe {
+                        strategy: strategies::build(entry.name, toml::from_str(params).unwrap()).unwrap(),
+                        trigger: triggers::build("turns", toml::from_str("n = 2").unwrap()).unwrap(),
+                        seed: 1,
+                        model: None,
+                        embedder: None,
+                        trigger_model: None,
+                    };
+                    if recipe.strategy.sees_future() {
+                        return (0, Vec::new());
+                    }
+                    let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Auditor).unwrap();
+                    let text = |blocks: &[Block]| blocks.iter().map(|b| b.text(log)).collect::<Vec<_>>();
+                    let left = run.events.iter().map(|e| (e.decision, "left", text(&e.after)));
+                    let recalled = run.recalls.iter().map(|r| (r.decision, "recalled", text(&r.blocks)));
+                    (run.decisions.len() as u32, left.chain(recalled).collect())
+                };
+                let (n, part) = seen(&part);
+                let (_, mut whole) = seen(&whole);
+                whole.retain(|(decision, ..)| *decision < n);
+                prop_assert_eq!(whole, part, "{}", entry.name);
+            }
+        }
+
+        /// Every strategy under every trigger, over generated histories.
+        #[test]
+        fn all_strategies_keep_the_invariants(
+            script in any_script(true),
+            kept in prop::collection::vec((0usize..60, 1u32..4), 0..5),
+        ) {
+            let n_steps = script.lines().count();
+            let kept: Vec<(usize, u32)> = kept.into_iter().filter(|(step, _)| *step < n_steps).collect();
+            let mut log = Log::kept(&script, &kept);
+            for (i, step) in log.trajectory.steps.iter_mut().enumerate().step_by(3) {
+                let text = ["", "gone", "and these words were sent in the place of it"][i % 5 % 3].to_owned();
+                step.edit = Some(LoggedEdit { from: step.turn + i as u32 % 4, text });
+            }
+            let tokenizer = Tokenizer::load("o200k").unwrap();
+            let bridged = Log::script_bridged(&script);
+            let (needs, bridged_needs) = (Needs::of(&log, 3), Needs::of(&bridged, 3));
+            let triggers = [
+                ("never", ""), ("turns", "n = 1"), ("turns", "n = 3\nkeep = 2"),
+                ("tokens", "window = 120\nkeep = 1"), ("marked", ""), ("logged", ""), ("logged-edits", ""),
+                ("subtask", "idle_turns = 2\nedits = 1"), ("intent", ""), ("boundary", "min_span = 0"),
+                ("staleness", "recent = 1\nthreshold = 0.3"), ("hybrid", "masking_window = 3"),
+            ];
+            prop_assert!(triggers::ALL.iter().all(|e| triggers.iter().any(|t| t.0 == e.name)));
+            for entry in strategies::ALL {
+                for (trigger, params) in triggers {
+                    let recipe = Recipe {
+                        strategy: strategies::build(entry.name, toml::Table::new()).unwrap(),
+                        trigger: triggers::build(trigger, toml::from_str(params).unwrap()).unwrap(),
+                        seed: 1,
+                        model: entry.takes_model.then(fickle),
+                        embedder: None,
+                        trigger_model: None,
+                    };
+                    let (log, needs) = if trigger == "logged" { (&bridged, &bridged_needs) } else { (&log, &needs) };
+                    let run = replay(log, &recipe, &tokenizer, needs, &mut Auditor).unwrap();
+                    let n = log.turns.iter().skip(1).filter(|t| t.decision.is_some()).count();
+                    prop_assert_eq!(run.decisions.len(), n);
+                    for d in &run.decisions {
+                        // What was sent may have been longer.
+                        let is_short = d.tokens_sent <= d.tokens_full || recipe.strategy.is_record();
+                        prop_assert!(is_short, "{} {}", entry.name, trigger);
+                        prop_assert!(d.cached_sent <= d.tokens_sent && d.cached_full <= d.tokens_full);
+                        prop_assert!(d.kept_tokens + d.recalled_tokens <= d.tokens_sent);
+                        prop_assert!(d.cached_sent + d.recalled_tokens <= d.tokens_sent);
+                    }
+                    if entry.name == "full" {
+                        prop_assert!(run.decisions.iter().all(|d| d.tokens_sent == d.tokens_full));
+                    }
+                    let mut seen = Prompts::new(log);
+                    let again = replay(log, &recipe, &tokenizer, needs, &mut seen).unwrap();
+                    prop_assert!(seen.is_parted.iter().all(|parted| !parted), "{} {}", entry.name, trigger);
+                    let violations = run.events.iter().flat_map(|e| &e.violations);
+                    prop_assert!(!violations.into_iter().any(|v| v.contains("without")), "{} {}", entry.name, trigger);
+                    let pinned = (0..log.n_steps() as u32).filter(|&step| log.is_pinned(step));
+                    for step in pinned {
+                        let text = &log.trajectory.steps[step as usize].text;
+                        let stand = seen.prompts.iter().zip(&run.decisions).filter(|(_, d)| {
+                            log.turns[d.turn as usize].decision.is_some_and(|decision| step < decision)
+                        });
+                        prop_assert!(stand.into_iter().all(|(prompt, _)| prompt.contains(text)));
+                    }
+                    prop_assert_eq!(run.decisions, again.decisions);
+                }
+            }
+        }
+    }
+}

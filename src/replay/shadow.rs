@@ -1,0 +1,510 @@
+//! Matched shadows: what random lines, the oracle and a bag of atoms would have kept under the
+//! schedule of a variant, with the same tokens at the same events.
+//!
+//! The variant runs first; its schedule (scopes and tokens kept at each event) is data. Shadows
+//! replay it and never ask the trigger. A *chain* shadow lives on what it kept itself; a *local*
+//! shadow starts at each event from the variant's own state.
+//!
+//! Mostly every turn is compressed once, so what is kept only grows within a segment, and a need is served if an event
+//! before it kept the atom. A recursive strategy compresses again what it kept: there each event takes the place of all
+//! before it, and a chain shadow chooses from what it still holds and the fresh turns, to the tokens that the
+//! strategy kept in all. (What a recursive strategy holds is largely its own text, from which nothing can be drawn: it has
+//! no local shadows.)
+//!
+//! All shadows choose among the same spans and may cut the last one to fit. The oracle is greedy, and greed can lose: where
+//! a random chain serves more of what the oracle is after, it stands in the oracle's place, and that is told.
+//!
+//! A strategy that recalls has *store* shadows beside these: at each decision for which it recalled something, they choose
+//! as many tokens from the same archive, which is all that the events before it could remove. Random draws lines, the
+//! oracle knows the needs of this decision, the bag takes the newest atoms. Their chain shadows know nothing
+//! of what will be recalled, so that the oracle is a reference and no limit here either. (Such a strategy has no
+//! local shadows: what an event keeps of its own is not what is compared.)
+
+use std::ops::Range;
+
+use crate::context::Piece;
+use crate::context::log::{AtomId, Log};
+use crate::replay::watch::Watch;
+use crate::replay::{Event, Run, rng};
+use crate::strategies::{Strategy, atom_bag, oracle, random};
+use crate::text::tokens::Tokenizer;
+
+const NEVER: u32 = u32::MAX;
+
+/// Which watched atoms were kept by which event of a segment.
+#[derive(Clone)]
+pub struct Kept {
+    n_before: usize,
+    /// Whether an event takes the place of those before it.
+    replaces: bool,
+    /// Per event: (watched, bound), sorted.
+    by_event: Vec<Vec<(u32, bool)>>,
+    /// Per level (surface, bound) and watched atom: the first event that kept it.
+    first: [Vec<u32>; 2],
+}
+
+impl Kept {
+    fn new(n: usize, events: &Range<usize>, replaces: bool) -> Self {
+        let first = [vec![NEVER; n], vec![NEVER; n]];
+        Kept { n_before: events.start, replaces, by_event: Vec::new(), first }
+    }
+
+    fn push(&mut self, mut kept: Vec<(u32, bool)>) {
+        kept.sort_unstable();
+        let event = (self.n_before + self.by_event.len()) as u32;
+        for &(watched, bound) in &kept {
+            for level in 0..=usize::from(bound) {
+                let first = &mut self.first[level][watched as usize];
+                *first = (*first).min(event);
+            }
+        }
+        self.by_event.push(kept);
+    }
+
+    /// Whether the atom stands in what the first `n_events` events of the run (within the segment) kept.
+    pub fn by(&self, n_events: u32, watched: u32, bound: bool) -> bool {
+        match self.replaces {
+            true => n_events.checked_sub(1).is_some_and(|last| self.at(last, watched, bound)),
+            false => self.first[usize::from(bound)][watched as usize] < n_events,
+        }
+    }
+
+    /// Whether this very event kept the atom.
+    pub fn at(&self, event: u32, watched: u32, bound: bool) -> bool {
+        (event as usize)
+            .checked_sub(self.n_before)
+            .and_then(|i| self.by_event.get(i))
+            .and_then(|kept| kept.get(kept.partition_point(|&sighting| sighting < (watched, bound))))
+            .is_some_and(|&(next, _)| next == watched)
+    }
+}
+
+/// A need that only kept text can serve.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenNeed {
+    pub watched: u32,
+    pub turn: u32,
+    /// Events of the run before it.
+    pub n_events: u32,
+    pub weight: f64,
+}
+
+/// The needs that only kept text can serve, by level (surface, bound): what the oracle is after.
+pub struct OpenNeeds {
+    /// Per watched atom: turns in descending order with the weight from there on.
+    later: [Vec<Vec<(u32, f64)>>; 2],
+    list: [Vec<OpenNeed>; 2],
+}
+
+/// What is less than this is no gain: sums of the same weights in another order differ by less.
+const NO_GAIN: f64 = 1e-9;
+
+impl OpenNeeds {
+    pub fn new(n: usize) -> Self {
+        OpenNeeds { later: [vec![Vec::new(); n], vec![Vec::new(); n]], list: [Vec::new(), Vec::new()] }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.iter().all(Vec::is_empty)
+    }
+
+    /// Adds a need; call in descending order of turns.
+    pub fn push_earlier(&mut self, bound: bool, need: OpenNeed) {
+        let later = &mut self.later[usize::from(bound)][need.watched as usize];
+        let sum = later.last().map_or(0.0, |l| l.1) + need.weight;
+        later.push((need.turn, sum));
+        self.list[usize::from(bound)].push(need);
+    }
+
+    /// Weight of the needs that a chain serves.
+    pub fn served(&self, bound: bool, kept: &Kept) -> f64 {
+        let list = self.list[usize::from(bound)].iter();
+        list.filter(|need| kept.by(need.n_events, need.watched, bound)).map(|need| need.weight).sum()
+    }
+
+    /// The chain that serves more than the oracle's; of several the best, of equal ones the first.
+    fn better<'k>(&self, bound: bool, oracle: &Kept, random: &'k [Kept]) -> Option<&'k Kept> {
+        let mut best = (self.served(bound, oracle), None);
+        for chain in random {
+            let served = self.served(bound, chain);
+            if served > best.0 + NO_GAIN {
+                best = (served, Some(chain));
+            }
+        }
+        best.1
+    }
+
+    fn from(&self, watched: u32, bound: bool, turn: u32) -> f64 {
+        let list = &self.later[usize::from(bound)][watched as usize];
+        let n = list.partition_point(|l| l.0 >= turn);
+        n.checked_sub(1).map_or(0.0, |i| list[i].1)
+    }
+}
+
+/// The variant's own keeping and its shadows', for the events of one segment.
+pub struct Shadows {
+    pub variant: Kept,
+    pub random: Vec<Kept>,
+    /// Oracles for surface and for bound retention: the best of the greedy chain and the random ones.
+    pub oracle: [Kept; 2],
+    /// Whether that is a random one.
+    pub random_won: [bool; 2],
+    /// Empty where the strategy is recursive.
+    pub oracle_local: [Kept; 2],
+    pub atom_bag: Kept,
+}
+
+/// All that the events of a segment could remove, in order: what a store can hold.
+pub struct Archive {
+    /// What each event of the segment could remove.
+    of_events: Vec<Vec<u32>>,
+    n_before: usize,
+    /// What the first so many of them could, sorted.
+    spans: Vec<u32>,
+    n_read: usize,
+}
+
+impl Archive {
+    /// What there is after the first `n_events` events of the run.
+    fn after(&mut self, n_events: u32) -> &[u32] {
+        let n = (n_events as usize).saturating_sub(self.n_before).min(self.of_events.len());
+        if n < self.n_read {
+            (self.spans, self.n_read) = (Vec::new(), 0);
+        }
+        for spans in &self.of_events[self.n_read..n] {
+            let is_sorted = self.spans.last() < spans.first();
+            self.spans.extend(spans);
+            // A trigger that names single steps comes back to old ones. Two sorted runs are merged.
+            if !is_sorted {
+                self.spans.sort();
+            }
+        }
+        self.n_read = n;
+        &self.spans
+    }
+}
+
+/// A need that a store shadow may serve: its atom, and its weight for surface and bound retention.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub atom: AtomId,
+    pub weights: [f64; 2],
+}
+
+/// What is seen in what the store shadows recall for a decision: (watched, bound).
+#[derive(Default)]
+pub struct Store {
+    pub random: Vec<Vec<(u32, bool)>>,
+    /// For surface and for bound retention: the best of the greedy choice and the random draws.
+    pub oracle: [Vec<(u32, bool)>; 2],
+    /// Whether that is a random one.
+    pub random_won: [bool; 2],
+    pub atom_bag: Vec<(u32, bool)>,
+}
+
+/// Whether an atom is among what was seen.
+pub fn holds(seen: &[(u32, bool)], watched: u32, bound: bool) -> bool {
+    seen.iter().any(|&(w, b)| w == watched && (b || !bound))
+}
+
+/// Mentions of an atom that the store's oracle chooses among: the newest.
+const MAX_MENTIONS: usize = 64;
+
+/// What the chain shadows of a recursive strategy still hold.
+struct Held {
+    random: Vec<Vec<Piece>>,
+    oracle: [Vec<Piece>; 2],
+    atom_bag: Vec<AtomId>,
+}
+
+/// What casting shadows needs to know.
+pub struct Caster<'a> {
+    pub log: &'a Log,
+    pub watch: &'a Watch<'a>,
+    pub strategy: &'a dyn Strategy,
+    pub tokenizer: &'a Tokenizer,
+    pub seed: u64,
+    pub n_random: u32,
+}
+
+impl Caster<'_> {
+    /// Casts the shadows of these events, which lie in one segment.
+    pub fn cast(&self, run: &Run, events: Range<usize>, open: &OpenNeeds) -> Shadows {
+        let recursive = self.strategy.is_recursive();
+        let new = || Kept::new(self.watch.len(), &events, recursive);
+        let mut shadows = Shadows {
+            variant: new(),
+            random: (0..self.n_random).map(|_| new()).collect(),
+            oracle: [new(), new()],
+            random_won: [false; 2],
+            oracle_local: [new(), new()],
+            atom_bag: new(),
+        };
+        let mut held = Held {
+            random: vec![Vec::new(); self.n_random as usize],
+            oracle: [Vec::new(), Vec::new()],
+            atom_bag: Vec::new(),
+        };
+        for number in events.clone() {
+            let event = &run.events[number];
+            let until = self.log.turns[event.turn as usize].decision.unwrap_or(0);
+            let budget = u32::try_from(event.kept_tokens).unwrap_or(u32::MAX);
+            for level in [false, true] {
+                let l = usize::from(level);
+                if !recursive {
+                    let served = |w| shadows.variant.by(number as u32, w, level);
+                    let pieces = self.oracle(event, &[], budget, level, &served, open);
+                    shadows.oracle_local[l].push(self.sightings(&pieces));
+                }
+                let served = |w| !recursive && shadows.oracle[l].by(number as u32, w, level);
+                let pieces = self.oracle(event, &held.oracle[l], budget, level, &served, open);
+                shadows.oracle[l].push(self.sightings(&pieces));
+                if recursive {
+                    held.oracle[l] = pieces;
+                }
+            }
+            shadows.variant.push(self.kept_by_variant(event, until));
+            // Nothing kept is nothing to draw.
+            let steps = if budget == 0 { &[][..] } else { &event.removable };
+            let spans: Vec<u32> = steps.iter().flat_map(|&s| self.log.spans_of(s)).collect();
+            let atoms = atom_bag::newest_first(self.log, &spans).chain(held.atom_bag.iter().copied());
+            let bag = atom_bag::bag(self.log, self.tokenizer, atoms, budget);
+            let mut kept = Vec::new();
+            let text = atom_bag::text(self.log, &bag);
+            self.watch.in_text(&text, until, &mut |w, b| kept.push((w, b)));
+            shadows.atom_bag.push(kept);
+            let fresh: Vec<Piece> = spans.iter().map(|&span| Piece::whole(self.log, span)).collect();
+            let mut pool = fresh.clone();
+            for (replicate, random) in shadows.random.iter_mut().enumerate() {
+                if recursive {
+                    pool.clone_from(&fresh);
+                    pool.append(&mut held.random[replicate]);
+                }
+                let held = recursive.then(|| &mut held.random[replicate]);
+                random.push(self.random(event, &mut pool, budget, replicate as u64, held));
+            }
+            if recursive {
+                held.atom_bag = bag;
+            }
+        }
+        for bound in [false, true] {
+            let l = usize::from(bound);
+            if let Some(better) = open.better(bound, &shadows.oracle[l], &shadows.random) {
+                shadows.oracle[l] = better.clone();
+                shadows.random_won[l] = true;
+            }
+        }
+        shadows
+    }
+
+    /// All that these events, which lie in one segment, could remove.
+    pub fn archive(&self, run: &Run, events: Range<usize>) -> Archive {
+        let n_before = events.start;
+        let spans = |event: &Event| event.removable.iter().flat_map(|&s| self.log.spans_of(s)).collect();
+        let of_events = run.events[events].iter().map(spans).collect();
+        Archive { of_events, n_before, spans: Vec::new(), n_read: 0 }
+    }
+
+    /// Casts the store shadows of the decision of a turn after so many events, for these needs, to a budget of tokens.
+    pub fn store(
+        &self,
+        archive: &mut Archive,
+        (turn, n_events): (u32, u32),
+        wanted: &[Wanted],
+        budget: u32,
+    ) -> Store {
+        let spans = archive.after(n_events);
+        let mut store = Store::default();
+        for replicate in 0..self.n_random {
+            let mut rng = rng(self.seed, "store", self.log.id(), u64::from(turn), u64::from(replicate));
+            let mut seen = Vec::new();
+            random::draw_from(self.log, spans, budget, &mut rng, &mut |piece, left| {
+                if !self.watch.in_span(piece.span).is_empty()
+                    && let Some(piece) = piece.cut(self.log, self.tokenizer, left)
+                {
+                    self.watch.in_pieces(&[piece], &mut |w, b| seen.push((w, b)));
+                }
+            });
+            store.random.push(seen);
+        }
+        for bound in [false, true] {
+            let level = usize::from(bound);
+            let weight = |atom: AtomId| {
+                wanted.iter().find(|want| want.atom == atom).map_or(0.0, |want| want.weights[level])
+            };
+            let mut candidates: Vec<u32> = Vec::new();
+            for want in wanted.iter().filter(|want| want.weights[level] > 0.0) {
+                let mentions = self.log.mentions_of_atom(want.atom).rev().map(|mention| mention.span);
+                let stored = mentions.filter(|span| spans.binary_search(span).is_ok());
+                candidates.extend(stored.take(MAX_MENTIONS));
+            }
+            candidates.sort_unstable();
+            candidates.dedup();
+            let whole: Vec<Piece> = candidates.iter().map(|&span| Piece::whole(self.log, span)).collect();
+            let chosen = self.aim(bound, &weight).choose(&whole, budget);
+            store.oracle[level] = self.sightings(&chosen);
+            self.best_draw(&mut store, wanted, bound);
+        }
+        let until = self.log.turns[turn as usize].decision.unwrap_or(0);
+        let bag = atom_bag::bag(self.log, self.tokenizer, atom_bag::newest_first(self.log, spans), budget);
+        let text = atom_bag::text(self.log, &bag);
+        self.watch.in_text(&text, until, &mut |w, b| store.atom_bag.push((w, b)));
+        store
+    }
+
+    /// Puts the random draw that serves most in the place of what the oracle chose, if it serves more.
+    fn best_draw(&self, store: &mut Store, wanted: &[Wanted], bound: bool) {
+        let level = usize::from(bound);
+        let served = |seen: &[(u32, bool)]| -> f64 {
+            let is_met = |want: &&Wanted| self.watch.index(want.atom).is_some_and(|w| holds(seen, w, bound));
+            wanted.iter().filter(is_met).map(|want| want.weights[level]).sum()
+        };
+        for draw in &store.random {
+            if served(draw) > served(&store.oracle[level]) + NO_GAIN {
+                store.oracle[level].clone_from(draw);
+                store.random_won[level] = true;
+            }
+        }
+    }
+
+    fn aim<'a>(&'a self, bound: bool, weight: &'a dyn Fn(AtomId) -> f64) -> oracle::Aim<'a> {
+        oracle::Aim { log: self.log, tokenizer: self.tokenizer, bound, weight }
+    }
+
+    fn kept_by_variant(&self, event: &Event, until: u32) -> Vec<(u32, bool)> {
+        let mut kept = Vec::new();
+        for block in event.after.iter().filter(|b| Event::is_kept(self.log, self.strategy, b)) {
+            self.watch.in_block(block, until, &mut |w, b| kept.push((w, b)));
+        }
+        kept
+    }
+
+    fn sightings(&self, pieces: &[Piece]) -> Vec<(u32, bool)> {
+        let mut kept = Vec::new();
+        self.watch.in_pieces(pieces, &mut |w, b| kept.push((w, b)));
+        kept
+    }
+
+    /// Draws from the pool to the budget; returns what is seen in it, and hands what was drawn to `held`.
+    fn random(
+        &self,
+        event: &Event,
+        pool: &mut [Piece],
+        budget: u32,
+        replicate: u64,
+        mut held: Option<&mut Vec<Piece>>,
+    ) -> Vec<(u32, bool)> {
+        let mut kept = Vec::new();
+        if pool.is_empty() {
+            return kept;
+        }
+        let mut rng = rng(self.seed, "shadow", self.log.id(), u64::from(event.turn), replicate);
+        random::draw(pool, budget, &mut rng, &mut |piece, left| {
+            // What nobody sees and nobody holds need not be cut exactly.
+            if held.is_none() && self.watch.in_span(piece.span).is_empty() {
+                return;
+            }
+            if let Some(piece) = piece.cut(self.log, self.tokenizer, left) {
+                self.watch.in_pieces(&[piece], &mut |w, b| kept.push((w, b)));
+                held.iter_mut().for_each(|held| held.push(piece));
+            }
+        });
+        kept
+    }
+
+    fn oracle(
+        &self,
+        event: &Event,
+        held: &[Piece],
+        budget: u32,
+        bound: bool,
+        served: &dyn Fn(u32) -> bool,
+        open: &OpenNeeds,
+    ) -> Vec<Piece> {
+        let weight = |atom: AtomId| match self.watch.index(atom) {
+            Some(w) if !served(w) => open.from(w, bound, event.turn),
+            _ => 0.0,
+        };
+        // Only spans that mention a watched atom can serve a need.
+        let steps = if budget == 0 { &[][..] } else { &event.removable };
+        let fresh = steps.iter().flat_map(|&s| self.watch.in_step(s)).filter(|s| s.bound || !bound);
+        let fresh = fresh.map(|s| Piece::whole(self.log, s.span));
+        let mut pieces: Vec<Piece> = held.iter().copied().chain(fresh).collect();
+        pieces.dedup();
+        self.aim(bound, &weight).choose(&pieces, budget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_serves_from_its_event_on() {
+        let mut kept = Kept::new(2, &(3..5), false);
+        kept.push(vec![(0, false)]);
+        kept.push(vec![(0, true)]);
+        // Events 3 and 4; a need after n events has seen those with a smaller number.
+        assert!(!kept.by(3, 0, false));
+        assert!(kept.by(4, 0, false));
+        assert!(!kept.by(4, 0, true));
+        assert!(kept.by(5, 0, true));
+        assert!(!kept.by(5, 1, false));
+        assert!(kept.at(3, 0, false) && !kept.at(3, 0, true) && kept.at(4, 0, false));
+    }
+
+    #[test]
+    fn what_a_recursive_event_leaves_out_is_gone() {
+        let mut kept = Kept::new(2, &(3..5), true);
+        kept.push(vec![(1, false), (0, true), (0, false)]);
+        kept.push(vec![(1, true)]);
+        assert!(!kept.by(0, 0, false) && !kept.by(3, 0, false));
+        assert!(kept.by(4, 0, false) && kept.by(4, 0, true) && kept.by(4, 1, false) && !kept.by(4, 1, true));
+        assert!(!kept.by(5, 0, false) && kept.by(5, 1, true) && kept.by(5, 1, false));
+    }
+
+    /// Needs of atoms 0 and 1 come after one event, a heavier one of atom 2 after two.
+    #[test]
+    fn a_random_chain_that_serves_more_is_the_oracle() {
+        let mut open = OpenNeeds::new(3);
+        for (watched, n_events, weight) in [(2, 2, 1.5), (1, 1, 1.0), (0, 1, 1.0)] {
+            open.push_earlier(false, OpenNeed { watched, turn: 9, n_events, weight });
+        }
+        let kept = |events: [&[u32]; 2]| {
+            let mut kept = Kept::new(3, &(0..2), false);
+            events.iter().for_each(|atoms| kept.push(atoms.iter().map(|&w| (w, false)).collect()));
+            kept
+        };
+        let greedy = kept([&[2], &[]]);
+        let [both, late, all] = [kept([&[0, 1], &[]]), kept([&[], &[0, 1]]), kept([&[0, 1], &[2]])];
+        let served = |kept: &Kept| open.served(false, kept);
+        assert_eq!([served(&greedy), served(&both), served(&late), served(&all)], [1.5, 2.0, 0.0, 3.5]);
+        let better = |random: &[Kept]| open.better(false, &greedy, random).map(served);
+        assert_eq!(better(&[late.clone(), both.clone()]), Some(2.0));
+        assert_eq!(better(&[both, all]), Some(3.5));
+        assert_eq!(better(&[late, greedy.clone()]), None);
+        assert!(open.better(true, &greedy, &[]).is_none());
+    }
+
+    #[test]
+    fn an_archive_is_sorted_after_each_event() {
+        let of_events = vec![vec![4, 5, 8], vec![2, 9], Vec::new(), vec![1, 3]];
+        let mut archive = Archive { of_events, n_before: 2, spans: Vec::new(), n_read: 0 };
+        assert!(archive.after(0).is_empty());
+        assert_eq!(archive.after(3), [4, 5, 8]);
+        assert_eq!(archive.after(5), [2, 4, 5, 8, 9]);
+        assert_eq!(archive.after(9), [1, 2, 3, 4, 5, 8, 9]);
+        assert_eq!(archive.after(3), [4, 5, 8]);
+    }
+
+    #[test]
+    fn open_needs_weigh_what_is_still_to_come() {
+        let mut open = OpenNeeds::new(1);
+        open.push_earlier(true, OpenNeed { watched: 0, turn: 9, n_events: 3, weight: 0.5 });
+        open.push_earlier(true, OpenNeed { watched: 0, turn: 4, n_events: 1, weight: 1.0 });
+        assert_eq!(
+            [open.from(0, true, 10), open.from(0, true, 9), open.from(0, true, 5), open.from(0, true, 4)],
+            [0.0, 0.5, 0.5, 1.5]
+        );
+    }
+}

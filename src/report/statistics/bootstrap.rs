@@ -1,0 +1,247 @@
+//! Cluster bootstrap: percentiles and BCa intervals.
+//!
+//! Whole clusters are drawn, within their strata: as many as there are, or, where there are several strata, one
+//! less of each with the weight n_h / (n_h - 1), which gives the variance of small strata its due (Rao and Wu,
+//! JASA 1988). Every statistic draws from the same stream (the same seed, started anew), so two variants with
+//! the same clusters see the same draws and an estimate does not depend on what else is computed.
+//!
+//! Used for BCa intervals (Efron, "Better Bootstrap Confidence Intervals", JASA 1987; the acceleration is the
+//! jackknife's over clusters) where clusters are many, see [`super::inference`]; for rank correlations and medians, of which
+//! leaving a cluster out says little; and for how often a variant is on the frontier. Endpoints are percentiles
+//! with linear interpolation, as in SciPy.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+
+use super::distributions::{normal_cdf, normal_quantile};
+use super::inference::Estimate;
+
+/// How many draws, and from which stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Resampling {
+    pub seed: u64,
+    pub resamples: usize,
+}
+
+/// Share of the resamples that may lack a value before the interval is withheld.
+const UNDEFINED_SHARE: f64 = 0.05;
+
+/// The stream of draws.
+pub(crate) struct Drawn {
+    rng: ChaCha8Rng,
+    strata: Vec<Vec<usize>>,
+}
+
+impl Drawn {
+    pub(crate) fn new(resampling: Resampling, strata: Vec<Vec<usize>>) -> Self {
+        Drawn { rng: ChaCha8Rng::seed_from_u64(resampling.seed), strata }
+    }
+
+    /// The next resample: the clusters drawn.
+    pub(crate) fn resample(&mut self) -> Vec<usize> {
+        let less = usize::from(self.strata.len() > 1);
+        let mut drawn = Vec::new();
+        for stratum in &self.strata {
+            let n = stratum.len();
+            // One that is alone has nothing to vary with.
+            let times = if n > 1 { n - less } else { n };
+            drawn.extend((0..times).map(|_| stratum[below(&mut self.rng, n)]));
+        }
+        drawn
+    }
+
+    /// What each drawing of a cluster weighs, by cluster.
+    pub(crate) fn weights(&self, n_clusters: usize) -> Vec<f64> {
+        let mut weights = vec![1.0; n_clusters];
+        for stratum in self.strata.iter().filter(|s| self.strata.len() > 1 && s.len() > 1) {
+            let n = stratum.len() as f64;
+            stratum.iter().for_each(|&c| weights[c] = n / (n - 1.0));
+        }
+        weights
+    }
+}
+
+/// A number under `n`. Multiply and shift: the bias is under n / 2^32.
+pub(crate) fn below(rng: &mut ChaCha8Rng, n: usize) -> usize {
+    ((u64::from(rng.next_u32()) * n as u64) >> 32) as usize
+}
+
+/// A value with its percentile interval, widened to hold the value: for rank correlations, which
+/// cannot pass 1, and of which most resamples fall short, because resampling shuffles what is near.
+pub(crate) fn percentile_estimate(value: f64, draws: &[f64]) -> Estimate {
+    match defined(draws) {
+        Err(reason) => Estimate { value: Some(value), reason: Some(reason), ..Estimate::default() },
+        Ok(draws) => {
+            let (lo, hi) = (percentile(&draws, 0.025), percentile(&draws, 0.975));
+            Estimate {
+                value: Some(value),
+                interval: Some((lo.min(value), hi.max(value))),
+                ..Estimate::default()
+            }
+        }
+    }
+}
+
+/// The BCa interval of a value; an error where too many draws are undefined.
+pub(crate) fn interval(value: f64, draws: &[f64], jackknife: &[f64]) -> Result<(f64, f64), String> {
+    Ok(bca(value, &defined(draws)?, jackknife))
+}
+
+/// The resampled values in order; an error where too many are undefined.
+pub(crate) fn defined(draws: &[f64]) -> Result<Vec<f64>, String> {
+    let mut kept: Vec<f64> = draws.iter().copied().filter(|d| d.is_finite()).collect();
+    let undefined = draws.len() - kept.len();
+    if kept.is_empty() || undefined as f64 > UNDEFINED_SHARE * draws.len() as f64 {
+        return Err(format!("undefined in {undefined} of {} resamples", draws.len()));
+    }
+    kept.sort_by(f64::total_cmp);
+    Ok(kept)
+}
+
+/// Differences of fractions nearer than this are rounding.
+const SAME: f64 = 1e-12;
+
+/// Smallest p that is told: beyond it lies nothing but the assumption of a normal tail.
+pub(crate) const MIN_P: f64 = 1e-6;
+
+/// Two-sided p-value of "the truth is 0", by inversion of the BCa interval: the level at which one of
+/// its ends is 0, so that p is under 0.05 where the 95 % interval leaves 0 out. Resampled values of 0
+/// count as on the other side, and one more is added there.
+///
+/// Where none lies on the other side, counting could not tell a distance of 4 standard errors from one of
+/// 40, and Holm's adjustment would drown both: the tail is then that of a normal distribution with their
+/// mean and standard deviation. Never under [`MIN_P`]. `None` where the interval is null.
+pub(crate) fn p_value(value: f64, draws: &[f64], jackknife: &[f64]) -> Option<f64> {
+    let snapped = |x: f64| if x.abs() <= SAME { 0.0 } else { x };
+    let draws: Vec<f64> = defined(draws).ok()?.into_iter().map(snapped).collect();
+    let n = draws.len() as f64;
+    let bias = bias(snapped(value), &draws);
+    let acceleration = acceleration(jackknife);
+    // Solves cdf(w) = cdf(bias + z / (1 - acceleration z)) for z = bias + quantile(tail).
+    let tail = |w: f64| {
+        let w = w - bias;
+        let shrink = 1.0 + acceleration * w;
+        if shrink <= 0.0 { f64::from(u8::from(w > 0.0)) } else { normal_cdf(w / shrink - bias) }
+    };
+    let counted = |n_below: usize| normal_quantile((n_below as f64 + 1.0) / (n + 2.0));
+    // 0 in standard deviations from the mean of the draws; far enough where they do not vary.
+    let mean = draws.iter().sum::<f64>() / n;
+    let deviation = (draws.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / n).sqrt();
+    let standardised = (-mean / deviation.max(SAME)).clamp(-30.0, 30.0);
+    let below = draws.partition_point(|&d| d < 0.0);
+    let not_above = draws.partition_point(|&d| d <= 0.0);
+    let low = tail(if not_above == 0 { standardised.min(counted(0)) } else { counted(not_above) });
+    let all_below = below == draws.len();
+    let high = 1.0 - tail(if all_below { standardised.max(counted(below)) } else { counted(below) });
+    Some((2.0 * low.min(high)).clamp(MIN_P, 1.0))
+}
+
+/// The BCa interval of `value` from the sorted resampled values and the jackknife's values.
+fn bca(value: f64, draws: &[f64], jackknife: &[f64]) -> (f64, f64) {
+    let bias = bias(value, draws);
+    let acceleration = acceleration(jackknife);
+    let level = |tail: f64| {
+        let z = bias + normal_quantile(tail);
+        let shrink = 1.0 - acceleration * z;
+        // Past the pole the corrected level has run off the scale.
+        if shrink <= 0.0 { f64::from(u8::from(z > 0.0)) } else { normal_cdf(bias + z / shrink) }
+    };
+    (percentile(draws, level(0.025)), percentile(draws, level(0.975)))
+}
+
+/// How far the value stands from the middle of the sorted resampled ones, as a normal quantile.
+fn bias(value: f64, draws: &[f64]) -> f64 {
+    let n = draws.len() as f64;
+    // Rounding differs between orders of summation; ties must count as ties.
+    let slack = SAME * value.abs().max(1e-300);
+    let below = draws.partition_point(|&d| d < value - slack) as f64;
+    let not_above = draws.partition_point(|&d| d <= value + slack) as f64;
+    // Kept off 0 and 1, where the correction would be infinite.
+    normal_quantile(((below + not_above) / (2.0 * n)).clamp(0.5 / n, 1.0 - 0.5 / n))
+}
+
+/// Skewness of the jackknife influences over 6; 0 where all agree. Values that are undefined are NaN
+/// and left out.
+fn acceleration(jackknife: &[f64]) -> f64 {
+    let defined = || jackknife.iter().filter(|value| value.is_finite());
+    let mean = defined().sum::<f64>() / defined().count().max(1) as f64;
+    let (mut squares, mut cubes) = (0.0, 0.0);
+    for value in defined() {
+        let d = mean - value;
+        squares += d * d;
+        cubes += d * d * d;
+    }
+    if squares > 1e-30 { cubes / (6.0 * squares.powf(1.5)) } else { 0.0 }
+}
+
+/// The quantile at `share` of sorted values, linear between neighbours.
+fn percentile(sorted: &[f64], share: f64) -> f64 {
+    let at = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
+    let low = at.floor() as usize;
+    let high = (low + 1).min(sorted.len() - 1);
+    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64, tolerance: f64) {
+        assert!((a - b).abs() <= tolerance, "{a} is not within {tolerance} of {b}");
+    }
+
+    #[test]
+    fn clusters_are_drawn_within_their_strata() {
+        let resampling = Resampling { seed: 7, resamples: 1 };
+        let mut one = Drawn::new(resampling, vec![(0..5).collect()]);
+        assert_eq!(one.weights(5), [1.0; 5]);
+        assert_eq!(one.resample().len(), 5);
+        let mut two = Drawn::new(resampling, vec![vec![0, 2, 4], vec![1, 3]]);
+        assert_eq!(two.weights(5), [1.5, 2.0, 1.5, 2.0, 1.5]);
+        for _ in 0..20 {
+            let drawn = two.resample();
+            assert_eq!(drawn.len(), 3);
+            assert!(drawn[..2].iter().all(|c| c % 2 == 0) && drawn[2] % 2 == 1, "{drawn:?}");
+        }
+    }
+
+    /// The formula on fixed inputs, against NumPy and SciPy 1.17.1: no random numbers involved.
+    #[test]
+    fn bca_on_fixed_draws_is_that_of_scipy() {
+        let mut draws: Vec<f64> =
+            (0..200).map(|i| 0.5 + 0.2 * (f64::from(i) * 0.7).sin() + 0.001 * f64::from(i)).collect();
+        draws.sort_by(f64::total_cmp);
+        let jackknife: Vec<f64> = (0..15).map(|i| 0.5 + 0.01 * f64::from((i * i) % 7)).collect();
+        close(acceleration(&jackknife), -0.015_597_044_303_207_417, 1e-12);
+        let (lo, hi) = bca(0.57, &draws, &jackknife);
+        close(lo, 0.329_398_748_102_859_85, 1e-12);
+        close(hi, 0.832_907_436_342_121_9, 1e-12);
+    }
+
+    #[test]
+    fn p_is_small_where_the_interval_leaves_zero_out() {
+        let p = |value, draws: &[f64]| p_value(value, draws, &[]).unwrap();
+        // 2 of 98 are below 0, half below the value: 2 (2 + 1) / (98 + 2).
+        let draws: Vec<f64> = (0..98).map(|i| f64::from(i) - 1.5).collect();
+        close(p(47.0, &draws), 0.06, 1e-3);
+        // The other side of it: the same p.
+        let mirrored: Vec<f64> = draws.iter().map(|d| -d).collect();
+        close(p(-47.0, &mirrored), 0.06, 1e-3);
+        // 9 and 11: 10 standard deviations off.
+        let far: Vec<f64> = (0..98).map(|i| if i < 49 { 9.0 } else { 11.0 }).collect();
+        close(p(10.0, &far), MIN_P, 1e-12);
+        // Twins differ nowhere.
+        close(p(0.0, &[0.0; 98]), 1.0, 1e-12);
+        close(p(1e-15, &[1e-16; 98]), 1.0, 1e-12);
+        assert_eq!(p_value(1.0, &[f64::NAN; 98], &[]), None);
+    }
+
+    #[test]
+    fn correlations_of_resamples_may_all_fall_short_of_the_value() {
+        let draws: Vec<f64> = (0..=100).map(|i| f64::from(i) / 200.0).collect();
+        let e = percentile_estimate(1.0, &draws);
+        assert_eq!((e.value, e.interval), (Some(1.0), Some((0.0125, 1.0))));
+        let null = percentile_estimate(1.0, &[0.1, f64::NAN]);
+        assert_eq!(null.reason.as_deref(), Some("undefined in 1 of 2 resamples"));
+    }
+}

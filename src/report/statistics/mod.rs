@@ -1,0 +1,12 @@
+//! Estimates and their intervals.
+
+pub mod bootstrap;
+pub mod distributions;
+pub mod effects;
+pub mod inference;
+pub mod pooled;
+pub mod ranks;
+#[cfg(test)]
+pub mod reference;
+#[cfg(test)]
+pub mod synthetic;

@@ -1,0 +1,410 @@
+//! Pools the scores of trajectories into estimates.
+//!
+//! Pooled value of a score = sum(value * weight) / sum(weight) over the trajectories where it is
+//! defined. All statistics are functions of such sums, see [`super::inference`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bootstrap::{Drawn, Resampling};
+use super::inference::{Estimate, Kind, Resampled, strata};
+use crate::report::load::{Score, Stratum, VariantScores};
+
+/// The strata of the headline, as they are spelled in the rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sets {
+    /// Reference tail in turns.
+    pub(crate) tail: String,
+    /// On which variants can be compared: every variant answers the same questions.
+    pub(crate) common: String,
+    /// On which efficiency is defined: needs that the trigger put at risk.
+    pub(crate) exposed: String,
+    /// The same, each trajectory's weight capped.
+    pub(crate) capped: String,
+}
+
+/// The reference tail of the headline where a run has it; else its longest.
+const HEADLINE_TAIL: &str = "10";
+
+impl Sets {
+    pub(crate) fn of(rows: &VariantScores) -> Self {
+        let tails = rows.keys().filter(|(metric, _)| metric == NEED);
+        let tails: BTreeSet<u64> =
+            tails.filter_map(|(_, stratum)| Stratum::parse(stratum).get("tail")?.parse().ok()).collect();
+        let headline = HEADLINE_TAIL.parse().expect("a number");
+        let tail = match tails.last() {
+            Some(longest) if !tails.contains(&headline) => longest.to_string(),
+            _ => HEADLINE_TAIL.to_owned(),
+        };
+        let of = |set: &str, more: &str| format!("set={set} tail={tail}{more}");
+        Sets { common: of("common", ""), exposed: of("exposed", ""), capped: of("exposed", " cap=20"), tail }
+    }
+}
+
+/// Efficiency is null where there is less room between random and oracle.
+const MIN_ROOM: f64 = 0.05;
+
+pub(crate) const NEED: &str = "need_retention";
+pub(crate) const SURFACE: &str = "surface_retention";
+
+/// The scores of a variant, or of a part of its trajectories, ready to be pooled.
+pub(crate) struct Scores<'a> {
+    pub(crate) sets: &'a Sets,
+    pub(crate) rows: &'a VariantScores,
+    /// Cluster of each trajectory.
+    pub(crate) clusters: &'a [u32],
+    /// Stratum of each cluster.
+    pub(crate) strata: &'a [u32],
+    /// Trajectories that count; all where `None`.
+    pub(crate) only: Option<&'a [bool]>,
+    pub(crate) resampling: Resampling,
+}
+
+impl Scores<'_> {
+    fn get(&self, metric: &str, stratum: &str) -> &[Score] {
+        let key = (metric.to_owned(), stratum.to_owned());
+        self.rows.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Sums by cluster of the terms of rows, with the statistic over them; `weight` is a cluster's part of the
+    /// denominator.
+    fn estimate<const K: usize>(
+        &self,
+        kind: Kind,
+        rows: &[(&Score, [f64; K])],
+        statistic: impl Fn(&[f64; K]) -> Option<f64>,
+        weight: impl Fn(&[f64; K]) -> f64,
+    ) -> Estimate {
+        let mut clusters: BTreeMap<u32, [f64; K]> = BTreeMap::new();
+        let mut trajectories = BTreeSet::new();
+        let mut n_items = 0;
+        for (score, terms) in rows {
+            trajectories.insert(score.trajectory);
+            n_items += score.n;
+            let sums = clusters.entry(self.clusters[score.trajectory as usize]).or_insert([0.0; K]);
+            for (sum, term) in sums.iter_mut().zip(terms) {
+                *sum += term;
+            }
+        }
+        let strata_of = clusters.keys().map(|&c| self.strata[c as usize]).collect();
+        let clusters: Vec<[f64; K]> = clusters.into_values().collect();
+        let mut pooled =
+            Resampled { n_items, ..Resampled::of(kind, &clusters, strata_of, &statistic, weight) };
+        if pooled.wants_draws() {
+            pooled.draws = self.draws(&pooled, &clusters, statistic);
+        }
+        Estimate { n_trajectories: trajectories.len(), ..pooled.estimate() }
+    }
+
+    fn draws<const K: usize>(
+        &self,
+        pooled: &Resampled,
+        clusters: &[[f64; K]],
+        statistic: impl Fn(&[f64; K]) -> Option<f64>,
+    ) -> Vec<f64> {
+        let mut drawn = Drawn::new(self.resampling, strata(&pooled.strata, &pooled.counts));
+        let weights = drawn.weights(clusters.len());
+        let mut draw = || {
+            let mut sums = [0.0; K];
+            for cluster in drawn.resample() {
+                for (sum, x) in sums.iter_mut().zip(clusters[cluster]) {
+                    *sum += weights[cluster] * x;
+                }
+            }
+            statistic(&sums).unwrap_or(f64::NAN)
+        };
+        (0..self.resampling.resamples).map(|_| draw()).collect()
+    }
+
+    /// Rows that count and have a weight, with the terms of their sums.
+    fn terms<'s, const K: usize>(
+        &self,
+        rows: &'s [Score],
+        terms: impl Fn(&Score) -> Option<[f64; K]>,
+    ) -> Vec<(&'s Score, [f64; K])> {
+        rows.iter()
+            .filter(|s| s.weight > 0.0)
+            .filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]))
+            .filter_map(|s| Some((s, terms(s)?)))
+            .collect()
+    }
+
+    /// The pooled field of a score.
+    pub(crate) fn pooled(&self, metric: &str, stratum: &str, field: fn(&Score) -> Option<f64>) -> Estimate {
+        let rows = self.get(metric, stratum);
+        if rows.is_empty() {
+            return Estimate::null("no rows");
+        }
+        let terms = self.terms(rows, |s| field(s).map(|x| [x * s.weight, s.weight]));
+        let kind = Kind::of(metric, terms.iter().map(|(_, terms)| terms));
+        self.estimate(kind, &terms, |s| ratio(s[0], s[1]), |s| s[1])
+    }
+
+    /// The pooled value alone, which costs no resampling.
+    pub(crate) fn value(&self, metric: &str, stratum: &str, field: fn(&Score) -> Option<f64>) -> Option<f64> {
+        let terms = self.terms(self.get(metric, stratum), |s| field(s).map(|x| [x * s.weight, s.weight]));
+        let sum = |i: usize| terms.iter().map(|(_, t): &(&Score, [f64; 2])| t[i]).sum();
+        ratio(sum(0), sum(1))
+    }
+
+    /// (x - c) / (1 - c) of the pooled value x and chance c.
+    pub(crate) fn corrected(&self, metric: &str, stratum: &str) -> Estimate {
+        let rows = self.get(metric, stratum);
+        if rows.is_empty() {
+            return Estimate::null("no rows");
+        }
+        let terms = self.terms(rows, |s| Some([s.value? * s.weight, s.chance? * s.weight, s.weight]));
+        self.estimate(Kind::Score, &terms, |s| ratio(s[0] - s[1], s[2] - s[1]), |s| s[2] - s[1])
+    }
+
+    /// Where a score stands between floor and ceiling; withheld where that would mean little.
+    pub(crate) fn efficiency(&self, metric: &str, stratum: &str) -> Estimate {
+        let rows = self.get(metric, stratum);
+        if rows.is_empty() {
+            return Estimate::null("no rows");
+        }
+        let terms = self.terms(rows, |s| {
+            let [x, floor, ceiling] = [s.value?, s.floor?, s.ceiling?].map(|x| x * s.weight);
+            Some([x - floor, ceiling - floor, s.weight])
+        });
+        let room = self.estimate(Kind::Score, &terms, |s| ratio(s[1], s[2]), |s| s[2]);
+        if let Some(reason) = efficiency_withheld(&room) {
+            return Estimate { value: None, interval: None, reason: Some(reason), ..room };
+        }
+        self.estimate(Kind::Score, &terms, |s| ratio(s[0], s[1]), |s| s[1])
+    }
+
+    pub(crate) fn efficiency_stratum(&self) -> &str {
+        if self.get(NEED, &self.sets.capped).is_empty() { &self.sets.exposed } else { &self.sets.capped }
+    }
+
+    pub(crate) fn coverage_stratum(&self) -> &str {
+        if self.get("need_coverage", &self.sets.common).is_empty() { "" } else { &self.sets.common }
+    }
+
+    pub(crate) fn discard_lift(&self) -> Estimate {
+        let removed = self.get("needed_removed_share", "");
+        let scope = self.get("needed_scope_share", "");
+        if removed.is_empty() || scope.is_empty() {
+            return Estimate::null("no rows");
+        }
+        let mut terms = self.terms(removed, |s| Some([s.value? * s.weight, s.weight, 0.0, 0.0]));
+        if terms.is_empty() {
+            return Estimate::null("nothing was removed");
+        }
+        terms.extend(self.terms(scope, |s| Some([0.0, 0.0, s.value? * s.weight, s.weight])));
+        if self.value("needed_scope_share", "", |s| s.value).is_none_or(|share| share <= 0.0) {
+            return Estimate::null("nothing in scope was needed");
+        }
+        let lift = |s: &[f64; 4]| Some(1.0 - ratio(s[0], s[1])? / ratio(s[2], s[3]).filter(|x| *x > 0.0)?);
+        self.estimate(Kind::Score, &terms, lift, |s| s[3])
+    }
+}
+
+/// Why an efficiency means nothing where oracle - random is this, if so. That the room is alike in all clusters, and so
+/// without an interval, is no reason.
+pub(crate) fn efficiency_withheld(room: &Estimate) -> Option<String> {
+    let Some(value) = room.value else {
+        return Some(room.reason.clone().unwrap_or_else(|| "no data".to_owned()));
+    };
+    if room.interval.is_some_and(|(lo, hi)| lo <= 0.0 && hi >= 0.0) {
+        return Some("the interval of oracle - random holds 0".to_owned());
+    }
+    (value < MIN_ROOM).then(|| format!("oracle - random is under {MIN_ROOM}"))
+}
+
+pub(crate) fn ratio(top: f64, bottom: f64) -> Option<f64> {
+    (bottom != 0.0).then(|| top / bottom).filter(|x| x.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMON: &str = "set=common tail=10";
+    const EXPOSED: &str = "set=exposed tail=10";
+    const EXPOSED_CAPPED: &str = "set=exposed tail=10 cap=20";
+    const RESAMPLING: Resampling = Resampling { seed: 1, resamples: 400 };
+
+    fn score(trajectory: u32, value: f64, floor: f64, ceiling: f64, weight: f64) -> Score {
+        Score {
+            trajectory,
+            value: Some(value),
+            floor: Some(floor),
+            ceiling: Some(ceiling),
+            atom_bag: None,
+            chance: Some(0.2),
+            weight,
+            n: weight as u64,
+        }
+    }
+
+    fn with<T>(rows: Vec<(&str, &str, Vec<Score>)>, read: impl FnOnce(&Scores) -> T) -> T {
+        let rows: VariantScores = rows
+            .into_iter()
+            .map(|(metric, stratum, rows)| ((metric.to_owned(), stratum.to_owned()), rows))
+            .collect();
+        let clusters: Vec<u32> = (0..40).collect();
+        read(&Scores {
+            sets: &Sets::of(&rows),
+            rows: &rows,
+            strata: &[0; 40],
+            clusters: &clusters,
+            only: None,
+            resampling: RESAMPLING,
+        })
+    }
+
+    fn close(value: Option<f64>, expected: f64) {
+        let value = value.expect("a value");
+        assert!((value - expected).abs() < 1e-12, "{value} is not {expected}");
+    }
+
+    /// Trajectories 0 to 7 in turn with two scores: 1 and 3 needs each.
+    fn uneven(times: f64) -> Vec<Score> {
+        let of = |t: u32| {
+            if t.is_multiple_of(2) { (0.5, 1.0) } else { (0.9, 3.0) }
+        };
+        (0..8).map(|t| score(t, of(t).0, 0.1, 0.9, times * of(t).1)).collect()
+    }
+
+    #[test]
+    fn pooling_is_weighted_and_skips_what_is_undefined() {
+        let undefined = Score { value: None, ..score(8, 0.0, 0.0, 0.0, 9.0) };
+        let weightless = score(9, 0.9, 0.0, 0.0, 0.0);
+        let rows = [uneven(4.0), vec![undefined, weightless]].concat();
+        with(vec![(NEED, COMMON, rows)], |s| {
+            let e = s.pooled(NEED, &s.sets.common, |r| r.value);
+            // (0.5 * 1 + 0.9 * 3) / 4
+            close(e.value, 0.8);
+            assert_eq!((e.n_trajectories, e.n_clusters, e.n_items), (8, 8, 64));
+            // (4 * 1 + 4 * 3)^2 / (4 * 1 + 4 * 9)
+            close(e.n_eff, 6.4);
+            // (0.8 - 0.2) / (1 - 0.2)
+            close(s.corrected(NEED, &s.sets.common).value, 0.75);
+            assert_eq!(s.pooled(NEED, &s.sets.exposed, |r| r.value).reason.as_deref(), Some("no rows"));
+            assert_eq!(s.pooled(NEED, &s.sets.common, |r| r.atom_bag).reason.as_deref(), Some("no data"));
+        });
+    }
+
+    /// 12.8 of 16 needs.
+    #[test]
+    fn below_the_minimum_needs_are_counted() {
+        with(vec![(NEED, COMMON, uneven(1.0))], |s| {
+            let e = s.pooled(NEED, &s.sets.common, |r| r.value);
+            assert_eq!((e.value, e.interval), (None, None));
+            assert_eq!(e.reason.as_deref(), Some("16 items, fewer than 30"));
+            let counted = e.counted.unwrap();
+            assert_eq!((counted.kept, counted.n), (13, 16));
+            assert!(s.corrected(NEED, &s.sets.common).value.is_none());
+        });
+        // 0 of 3, in 3 clusters: Wilson's interval.
+        let none = (0..3).map(|t| score(t, 0.0, 0.0, 0.0, 1.0)).collect();
+        with(vec![(NEED, COMMON, none)], |s| {
+            let counted = s.pooled(NEED, &s.sets.common, |r| r.value).counted.unwrap();
+            assert_eq!((counted.kept, counted.n, counted.interval.0), (0, 3, 0.0));
+            close(Some((counted.interval.1 * 1e4).round()), 5_615.0);
+        });
+    }
+
+    #[test]
+    fn a_part_of_the_trajectories_can_be_pooled_alone() {
+        with(vec![("token_savings", "", uneven(9.0))], |s| {
+            let mut only = vec![false; 40];
+            only[1] = true;
+            let part = Scores { only: Some(&only), ..*s };
+            // Tokens stand without an interval.
+            let e = part.pooled("token_savings", "", |r| r.value);
+            close(e.value, 0.9);
+            assert_eq!((e.n_trajectories, e.interval), (1, None));
+            assert_eq!(e.reason.as_deref(), Some("n_eff is 1.00, under 4"));
+        });
+    }
+
+    #[test]
+    fn efficiency_is_a_ratio_of_sums_and_is_not_clipped() {
+        // Needs 3 each; half the trajectories at floor .2, x .5, ceiling .8, half at .4, 1.0, .8.
+        let rows = |n: u32| -> Vec<Score> {
+            let odd = |t: u32| {
+                if t.is_multiple_of(2) { (0.5, 0.2, 0.8) } else { (1.0, 0.4, 0.8) }
+            };
+            (0..n).map(|t| score(t, odd(t).0, odd(t).1, odd(t).2, 3.0)).collect()
+        };
+        with(vec![(NEED, EXPOSED, rows(12))], |s| {
+            let e = s.efficiency(NEED, &s.sets.exposed);
+            // ((.3 + .6) * 3 * 6) / ((.6 + .4) * 3 * 6)
+            close(e.value, 0.9);
+            // (6 * .6 + 6 * .4)^2 / (6 * .36 + 6 * .16)
+            close(e.n_eff, 36.0 / 3.12);
+            assert_eq!(s.efficiency_stratum(), EXPOSED);
+        });
+        let beyond: Vec<Score> = (0..12).map(|t| score(t, 1.0, 0.5, 0.75, 3.0)).collect();
+        with(vec![(NEED, EXPOSED_CAPPED, beyond)], |s| {
+            assert_eq!(s.efficiency_stratum(), EXPOSED_CAPPED);
+            close(s.efficiency(NEED, EXPOSED_CAPPED).value, 2.0);
+        });
+    }
+
+    #[test]
+    fn efficiency_is_withheld_where_it_would_mean_nothing() {
+        let reason = |rows: Vec<Score>| {
+            with(vec![(NEED, EXPOSED, rows)], |s| {
+                let e = s.efficiency(NEED, &s.sets.exposed);
+                assert_eq!((e.value, e.interval), (None, None));
+                e.reason.unwrap()
+            })
+        };
+        let few_needs = (0..12).map(|t| score(t, 0.5, 0.2, 0.8, 2.0)).collect();
+        assert_eq!(reason(few_needs), "24 items, fewer than 30");
+        let few_clusters = (0..3).map(|t| score(t, 0.5, 0.2, 0.8, 12.0)).collect();
+        assert_eq!(reason(few_clusters), "n_eff is 3.00, under 4");
+        // Many clusters, and nearly all in one of them.
+        let one = |t: u32| score(t, 0.5, 0.2, 0.8, if t == 0 { 300.0 } else { 3.0 });
+        assert_eq!(reason((0..32).map(one).collect()), "n_eff is 1.71, under 4");
+        let no_room =
+            (0..20).map(|t| score(t, 0.5, 0.5, if t.is_multiple_of(2) { 0.8 } else { 0.2 }, 3.0)).collect();
+        assert_eq!(reason(no_room), "the interval of oracle - random holds 0");
+        let equal = (0..20).map(|t| score(t, 0.5, 0.5, 0.5, 3.0)).collect();
+        assert_eq!(reason(equal), "oracle - random is under 0.05");
+        // Sure of its sign, yet so small that the quotient is noise over nearly nothing.
+        let narrow = (0..20).map(|t| score(t, 0.4, 0.5, 0.54, 3.0)).collect();
+        assert_eq!(reason(narrow), "oracle - random is under 0.05");
+        let below_zero = (0..20).map(|t| score(t, 0.5, 0.8, 0.2, 3.0)).collect();
+        assert_eq!(reason(below_zero), "oracle - random is under 0.05");
+        // All room in few clusters, so that it is those of the ratio: 3 of 20 at .9, the rest at a hair over 0.
+        let few = |t: u32| score(t, 0.1, 0.1, 0.1 + if t < 3 { 0.9 } else { 1e-6 }, 9.0);
+        assert!(reason((0..20).map(few).collect()).starts_with("the interval of oracle - random holds 0"));
+    }
+
+    #[test]
+    fn discard_lift_compares_pooled_shares() {
+        let four = |of: fn(u32) -> f64, weight| -> Vec<Score> {
+            (0..4).map(|t| score(t, of(t), 0.0, 0.0, weight)).collect()
+        };
+        let removed = four(|t| if t.is_multiple_of(2) { 0.1 } else { 0.0 }, 100.0);
+        let scope = four(|_| 0.2, 200.0);
+        let rows = vec![("needed_removed_share", "", removed), ("needed_scope_share", "", scope.clone())];
+        // 1 - (20 / 400) / (160 / 800)
+        with(rows, |s| close(s.discard_lift().value, 0.75));
+        let nothing = vec![Score { value: None, ..score(0, 0.0, 0.0, 0.0, 0.0) }];
+        let rows = vec![("needed_removed_share", "", nothing), ("needed_scope_share", "", scope)];
+        with(rows, |s| {
+            assert_eq!(s.discard_lift().reason.as_deref(), Some("nothing was removed"));
+        });
+        let one = |value| vec![score(0, value, 0.0, 0.0, 10.0)];
+        let rows = vec![("needed_removed_share", "", one(0.0)), ("needed_scope_share", "", one(0.0))];
+        with(rows, |s| {
+            assert_eq!(s.discard_lift().reason.as_deref(), Some("nothing in scope was needed"));
+        });
+    }
+
+    #[test]
+    fn the_headline_is_at_ten_turns_or_at_the_longest_tail_there_is() {
+        let tail = |tails: &[u32]| {
+            let rows = |t: &u32| ((NEED.to_owned(), format!("set=common tail={t}")), vec![]);
+            Sets::of(&tails.iter().map(rows).collect()).tail
+        };
+        assert_eq!(tail(&[3, 10, 20]), "10");
+        assert_eq!(tail(&[3, 5]), "5");
+        assert_eq!(tail(&[]), "10");
+    }
+}

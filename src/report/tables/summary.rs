@@ -1,0 +1,906 @@
+//! One row a variant: what it saved and what it lost, with intervals, and the same by stratum and
+//! by format of log.
+//!
+//! Pooled value of a score = sum(value * weight) / sum(weight) over the trajectories where it is
+//! defined. All statistics are functions of such sums, see [`crate::report::statistics::inference`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+
+use crate::report::figures::{FULL, Point, Undrawn};
+use crate::report::lines::Gathered;
+use crate::report::load::{Event, Population, Prices, Run, STRATUM_KEYS, Stratum};
+use crate::report::statistics::bootstrap::Resampling;
+use crate::report::statistics::inference::{Counted, Estimate, FEW};
+use crate::report::statistics::pooled::{NEED, SURFACE, Scores, Sets, ratio};
+use crate::report::tables::Table;
+
+/// An estimate of the summary: the one list from which rows, columns and their docs are made.
+struct Metric {
+    name: &'static str,
+    doc: &'static str,
+    /// Tokens instead of a fraction.
+    amount: bool,
+    /// Also in `by_format`.
+    by_format: bool,
+    compute: fn(&Scores) -> Estimate,
+}
+
+const fn fraction(name: &'static str, doc: &'static str, compute: fn(&Scores) -> Estimate) -> Metric {
+    Metric { name, doc, amount: false, by_format: false, compute }
+}
+
+const fn headline(name: &'static str, doc: &'static str, compute: fn(&Scores) -> Estimate) -> Metric {
+    Metric { name, doc, amount: false, by_format: true, compute }
+}
+
+static METRICS: [Metric; 29] = [
+    headline(
+        "token_savings",
+        "1 - prompt tokens sent / prompt tokens with nothing compressed, over all decisions",
+        |s| s.pooled("token_savings", "", |r| r.value),
+    ),
+    headline(
+        "token_savings_billed",
+        "the same by the provider's count, with what the log does not show (system prompt, tools); over decisions with known usage, null where there is none",
+        |s| s.pooled("token_savings_billed", "", |r| r.value),
+    ),
+    headline(
+        "cost_savings",
+        "1 - cost / cost with nothing compressed, under the run's price table, with prompt caching; in tokens by the provider's count where known",
+        |s| s.pooled("cost_savings", "", |r| r.value),
+    ),
+    headline(
+        "net_savings",
+        "1 - (sent + compressor's tokens + rework) / full; rework re-reads what was lost and needed",
+        |s| s.pooled("net_savings", "", |r| r.value),
+    ),
+    fraction(
+        "token_savings_vs_sent",
+        "1 - prompt tokens sent / prompt tokens that the log says were sent; the same as token_savings where it records no edits",
+        |s| s.pooled("token_savings_vs_sent", "", |r| r.value),
+    ),
+    fraction("cost_savings_uncached", "the same without prompt caching", |s| {
+        s.pooled("cost_savings_uncached", "", |r| r.value)
+    }),
+    fraction("peak_savings", "1 - largest prompt sent / largest prompt with nothing compressed", |s| {
+        s.pooled("peak_savings", "", |r| r.value)
+    }),
+    Metric {
+        name: "peak_tokens",
+        doc: "tokens of the largest prompt sent, mean over trajectories",
+        amount: true,
+        by_format: false,
+        compute: |s| s.pooled("peak_tokens", "", |r| r.value),
+    },
+    headline(
+        "need_retention_common",
+        "bound need retention on the common set (needs from tool output or the user, last mentioned before the reference tail, 10 turns by default; the same questions for every variant)",
+        |s| s.pooled(NEED, &s.sets.common, |r| r.value),
+    ),
+    headline("random_common", "the same for the matched random shadow: the floor", |s| {
+        s.pooled(NEED, &s.sets.common, |r| r.floor)
+    }),
+    headline("oracle_common", "the same for the matched oracle shadow: the ceiling", |s| {
+        s.pooled(NEED, &s.sets.common, |r| r.ceiling)
+    }),
+    fraction("atom_bag_common", "the same for the matched list of atoms without prose", |s| {
+        s.pooled(NEED, &s.sets.common, |r| r.atom_bag)
+    }),
+    fraction("chance_common", "the same needs looked for in the contexts of other trajectories", |s| {
+        s.pooled(NEED, &s.sets.common, |r| r.chance)
+    }),
+    fraction("corrected_common", "(need_retention_common - c) / (1 - c), c = chance_common", |s| {
+        s.corrected(NEED, &s.sets.common)
+    }),
+    headline(
+        "need_retention_exposed",
+        "bound need retention on the exposed set: of the common set, the needs with no mention outside what the trigger gave away; differs between triggers",
+        |s| s.pooled(NEED, &s.sets.exposed, |r| r.value),
+    ),
+    headline("random_exposed", "the same for the matched random shadow: the floor", |s| {
+        s.pooled(NEED, &s.sets.exposed, |r| r.floor)
+    }),
+    headline("oracle_exposed", "the same for the matched oracle shadow: the ceiling", |s| {
+        s.pooled(NEED, &s.sets.exposed, |r| r.ceiling)
+    }),
+    fraction("atom_bag_exposed", "the same for the matched list of atoms without prose", |s| {
+        s.pooled(NEED, &s.sets.exposed, |r| r.atom_bag)
+    }),
+    fraction("chance_exposed", "the same needs looked for in the contexts of other trajectories", |s| {
+        s.pooled(NEED, &s.sets.exposed, |r| r.chance)
+    }),
+    fraction("corrected_exposed", "(need_retention_exposed - c) / (1 - c), c = chance_exposed", |s| {
+        s.corrected(NEED, &s.sets.exposed)
+    }),
+    fraction(
+        "surface_retention_common",
+        "share of the common set whose atom stands anywhere in the context; gameable by a list of atoms",
+        |s| s.pooled(SURFACE, &s.sets.common, |r| r.value),
+    ),
+    fraction("surface_retention_exposed", "the same on the exposed set", |s| {
+        s.pooled(SURFACE, &s.sets.exposed, |r| r.value)
+    }),
+    headline(
+        "efficiency",
+        "sum w (x - random) / sum w (oracle - random) over exposed needs, each trajectory capped at 20 needs' weight where such rows exist (see efficiency_rows); 0 is random, 1 the oracle, never clipped; null below the minimum (30 exposed needs, n_eff 4), and where oracle - random is under 0.05 or its interval holds 0",
+        |s| s.efficiency(NEED, s.efficiency_stratum()),
+    ),
+    fraction("efficiency_uncapped", "the same without the cap", |s| s.efficiency(NEED, &s.sets.exposed)),
+    fraction(
+        "need_coverage",
+        "share of the needs of the common set for which bound retention is defined",
+        |s| s.pooled("need_coverage", s.coverage_stratum(), |r| r.value),
+    ),
+    fraction(
+        "soft_miss_share",
+        "share of the misses on the exposed set that the agent had observed again before it used them",
+        |s| s.pooled("soft_miss_share", &s.sets.exposed, |r| r.value),
+    ),
+    headline(
+        "discard_lift",
+        "1 - needed share of removed tokens / needed share of scope tokens; 0 is no better than removing at random; needed: a need at risk for the shortest reference tail stands on them (3 turns by default)",
+        |s| s.discard_lift(),
+    ),
+    fraction(
+        "needed_scope_share",
+        "share of the tokens in scope that a later need stands on, for the shortest reference tail (3 turns by default)",
+        |s| s.pooled("needed_scope_share", "", |r| r.value),
+    ),
+    fraction(
+        RANDOM_WON,
+        "share of the cells in which a random shadow served more than the greedy oracle and is the ceiling, bound; null where no shadow was cast",
+        |s| s.pooled(RANDOM_WON, "level=bound", |r| r.value),
+    ),
+];
+
+/// How often the reference that sees the future is a random one.
+const RANDOM_WON: &str = "random_won_share";
+
+/// Place of a metric in [`METRICS`].
+pub(crate) fn metric(name: &str) -> usize {
+    known_metric(name).expect("a metric of the list")
+}
+
+/// The same for one that need not be there.
+pub(crate) fn known_metric(name: &str) -> Option<usize> {
+    METRICS.iter().position(|m| m.name == name)
+}
+
+/// All that the tables and figures of a report need.
+pub(crate) struct Summary {
+    /// In order of token savings.
+    pub(crate) rows: Vec<VariantSummary>,
+    pub(crate) formats: Vec<FormatRow>,
+    pub(crate) population: Population,
+    pub(crate) n_trajectories: usize,
+    n_without_repository: usize,
+    pub(crate) n_ok_everywhere: usize,
+    pub(crate) remarks: Vec<String>,
+    /// None where the run does not say.
+    pub(crate) prices: Option<Prices>,
+}
+
+pub(crate) struct VariantSummary {
+    pub(crate) variant: String,
+    pub(crate) label: String,
+    pub(crate) strategy: String,
+    pub(crate) trigger: String,
+    pub(crate) model: Option<String>,
+    /// There to be compared with: on no frontier.
+    pub(crate) control: bool,
+    pub(crate) n_ok: usize,
+    pub(crate) errors: Vec<(String, String)>,
+    pub(crate) n_violations: u64,
+    pub(crate) events: EventSummary,
+    pub(crate) efficiency_rows: String,
+    /// Reference tail of the headline in turns.
+    pub(crate) tail: String,
+    /// Beside [`METRICS`].
+    pub(crate) estimates: Vec<Estimate>,
+    pub(crate) strata: Vec<StratumRow>,
+}
+
+impl VariantSummary {
+    /// Whether a summary that stands in the log decided what goes, and not the variant's strategy alone:
+    /// such a variant keeps other company than those that choose on the original prompts.
+    pub(crate) fn is_bridge(&self) -> bool {
+        self.trigger == "logged"
+    }
+}
+
+/// What the events of a variant add up to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct EventSummary {
+    pub(crate) n: usize,
+    pub(crate) n_fallbacks: usize,
+    pub(crate) n_warnings: usize,
+    pub(crate) kept_share: Option<f64>,
+    pub(crate) break_even_median: Option<u32>,
+    pub(crate) break_even_censored_share: Option<f64>,
+}
+
+pub(crate) struct StratumRow {
+    metric: String,
+    stratum: Stratum,
+    value: Estimate,
+    floor: Option<f64>,
+    ceiling: Option<f64>,
+    atom_bag: Option<f64>,
+    chance: Option<f64>,
+    efficiency: Estimate,
+}
+
+pub(crate) struct FormatRow {
+    format: String,
+    variant: usize,
+    n_trajectories: usize,
+    /// Beside the metrics that are given by format.
+    estimates: Vec<Estimate>,
+}
+
+/// Reads the scores once: for the summary, and into `gathered` what the comparing tables need of them.
+pub(crate) fn summarise(
+    run: &Run,
+    resampling: Resampling,
+    gathered: &mut Gathered,
+) -> anyhow::Result<Summary> {
+    let clusters: Vec<u32> = run.trajectories.iter().map(|t| t.cluster).collect();
+    let formats = formats(run);
+    let mut rows = Vec::new();
+    run.scores(|batch| {
+        gathered.take(run, &batch);
+        rows.par_extend(batch.par_iter().map(|(i, scores)| {
+            let sets = Sets::of(scores);
+            let scores = Scores {
+                sets: &sets,
+                rows: scores,
+                clusters: &clusters,
+                strata: &run.strata,
+                only: None,
+                resampling,
+            };
+            let by_format = by_format(&scores, &formats);
+            (summarise_variant(run, *i, &scores), by_format)
+        }));
+        Ok(())
+    })?;
+    let savings = |row: &VariantSummary| row.estimates[0].value.unwrap_or(f64::INFINITY);
+    rows.sort_by(|(a, _), (b, _)| {
+        savings(a)
+            .total_cmp(&savings(b))
+            .then_with(|| a.label.cmp(&b.label))
+            .then_with(|| a.variant.cmp(&b.variant))
+    });
+    let (rows, by_variant): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let mut format_rows: Vec<FormatRow> = by_variant
+        .into_iter()
+        .enumerate()
+        .flat_map(|(variant, rows)| rows.into_iter().map(move |row| FormatRow { variant, ..row }))
+        .collect();
+    format_rows.sort_by(|a, b| (&a.format, a.variant).cmp(&(&b.format, b.variant)));
+    let mut summary = Summary {
+        rows,
+        formats: format_rows,
+        population: run.population,
+        n_trajectories: run.trajectories.len(),
+        n_without_repository: run.n_without_repository,
+        n_ok_everywhere: run.n_ok_everywhere,
+        remarks: Vec::new(),
+        prices: run.prices.clone(),
+    };
+    summary.remarks = remarks(&summary);
+    Ok(summary)
+}
+
+/// Which trajectories have each format.
+fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
+    let names: BTreeSet<&str> = run.trajectories.iter().map(|t| t.format.as_str()).collect();
+    let members = |name: &str| run.trajectories.iter().map(|t| t.format == name).collect();
+    names.into_iter().map(|name| (name.to_owned(), members(name))).collect()
+}
+
+fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
+    let (variant, cells) = (&run.variants[i], &run.cells[i]);
+    let mut strata: Vec<StratumRow> = scores
+        .rows
+        .keys()
+        .filter(|(_, stratum)| !stratum.is_empty())
+        .map(|(metric, stratum)| {
+            let value = scores.pooled(metric, stratum, |s| s.value);
+            let point = |field| scores.value(metric, stratum, field).filter(|_| value.value.is_some());
+            StratumRow {
+                metric: metric.clone(),
+                stratum: Stratum::parse(stratum),
+                floor: point(|s| s.floor),
+                ceiling: point(|s| s.ceiling),
+                atom_bag: point(|s| s.atom_bag),
+                chance: point(|s| s.chance),
+                value,
+                efficiency: if metric == NEED || metric == SURFACE {
+                    scores.efficiency(metric, stratum)
+                } else {
+                    Estimate::default()
+                },
+            }
+        })
+        .collect();
+    strata.sort_by(|a, b| {
+        a.metric.cmp(&b.metric).then_with(|| natural(&a.stratum.to_string(), &b.stratum.to_string()))
+    });
+    VariantSummary {
+        variant: variant.variant.clone(),
+        label: variant.label.clone(),
+        strategy: variant.strategy.clone(),
+        trigger: variant.trigger.clone(),
+        model: variant.model.clone(),
+        control: variant.control,
+        n_ok: cells.n_ok,
+        errors: cells.errors.clone(),
+        n_violations: cells.n_violations,
+        events: summarise_events(&run.events[i]),
+        efficiency_rows: scores.efficiency_stratum().to_owned(),
+        tail: scores.sets.tail.clone(),
+        estimates: METRICS.iter().map(|m| (m.compute)(scores)).collect(),
+        strata,
+    }
+}
+
+fn by_format(scores: &Scores, formats: &BTreeMap<String, Vec<bool>>) -> Vec<FormatRow> {
+    formats
+        .iter()
+        .map(|(format, members)| {
+            let part = Scores { only: Some(members), ..*scores };
+            let metrics = METRICS.iter().filter(|m| m.by_format);
+            let estimates: Vec<Estimate> = metrics.map(|m| (m.compute)(&part)).collect();
+            let n_trajectories = estimates.first().map_or(0, |e| e.n_trajectories);
+            FormatRow { format: format.clone(), variant: 0, n_trajectories, estimates }
+        })
+        .collect()
+}
+
+fn summarise_events(events: &[Event]) -> EventSummary {
+    let removable: u64 = events.iter().map(|e| e.removable_tokens).sum();
+    let kept: u64 = events.iter().map(|e| e.kept_tokens).sum();
+    let censored = events.iter().filter(|e| e.break_even_turns.is_none()).count();
+    let times: Vec<(u32, bool)> = events
+        .iter()
+        .map(|e| (e.break_even_turns.unwrap_or(e.decisions_left), e.break_even_turns.is_some()))
+        .collect();
+    EventSummary {
+        n: events.len(),
+        n_fallbacks: events.iter().filter(|e| e.fallback).count(),
+        n_warnings: events.iter().filter(|e| e.warning).count(),
+        kept_share: ratio(kept as f64, removable as f64),
+        break_even_median: kaplan_meier_median(times),
+        break_even_censored_share: ratio(censored as f64, events.len() as f64),
+    }
+}
+
+/// Kaplan and Meier's median of (time, whether it happened then or was censored): the first time at
+/// which at most half are expected to be without the event; `None` if that is never seen. Of equal
+/// times those censored come last.
+fn kaplan_meier_median(mut times: Vec<(u32, bool)>) -> Option<u32> {
+    times.sort_by_key(|&(time, happened)| (time, !happened));
+    let mut at_risk = times.len();
+    let mut surviving = 1.0;
+    let mut rest = times.as_slice();
+    while let Some(&(time, _)) = rest.first() {
+        let same = rest.iter().take_while(|(t, _)| *t == time).count();
+        let happened = rest[..same].iter().filter(|(_, happened)| *happened).count();
+        surviving *= 1.0 - happened as f64 / at_risk as f64;
+        // 1/2 reached by products of fractions may be off by rounding.
+        if surviving <= 0.5 + 1e-12 {
+            return Some(time);
+        }
+        at_risk -= same;
+        rest = &rest[same..];
+    }
+    None
+}
+
+/// Orders text so that `tail=3` stands before `tail=10`, and `0.02` before `0.1`.
+pub(crate) fn natural(a: &str, b: &str) -> std::cmp::Ordering {
+    /// Words, each with the number behind it.
+    fn parts(text: &str) -> Vec<(&str, f64)> {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (word, tail) = rest.split_at(rest.find(is_digit).unwrap_or(rest.len()));
+            let digits = |t: &str| t.find(|c| !is_digit(c)).unwrap_or(t.len());
+            let mut end = digits(tail);
+            if tail[end..].starts_with('.') && digits(&tail[end + 1..]) > 0 {
+                end += 1 + digits(&tail[end + 1..]);
+            }
+            parts.push((word, tail[..end].parse().unwrap_or(0.0)));
+            rest = &tail[end..];
+        }
+        parts
+    }
+    let (a_parts, b_parts) = (parts(a), parts(b));
+    let pairs = a_parts.iter().zip(&b_parts);
+    pairs
+        .map(|(a, b)| a.0.cmp(b.0).then(a.1.total_cmp(&b.1)))
+        .find(|o| o.is_ne())
+        .unwrap_or(a_parts.len().cmp(&b_parts.len()))
+        .then_with(|| a.cmp(b))
+}
+
+fn remarks(summary: &Summary) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let n_errors: usize = summary.rows.iter().map(|r| r.errors.len()).sum();
+    if n_errors > 0 {
+        remarks.push(format!(
+            "cells that failed and are left out: {n_errors}; see `Excluded cells` in summary.md"
+        ));
+    }
+    if summary.rows.iter().any(|r| r.n_ok != summary.n_ok_everywhere) {
+        remarks.push(format!(
+            "variants were scored on different trajectories: only {} of {} are ok under all of them, \
+             so compare rows with care",
+            summary.n_ok_everywhere, summary.n_trajectories
+        ));
+    }
+    remarks.extend(sample_remarks(summary));
+    let n_violations: u64 = summary.rows.iter().map(|r| r.n_violations).sum();
+    if n_violations > 0 {
+        remarks.push(format!("violated invariants: {n_violations}; see n_violations in summary.csv"));
+    }
+    for row in summary.rows.iter().filter(|r| 2 * r.events.n_warnings > r.events.n) {
+        let (n, of) = (row.events.n_warnings, row.events.n);
+        remarks.push(format!(
+            "{}: {n} of {of} events flagged as odd; see `warning` in events.parquet",
+            row.label
+        ));
+    }
+    remarks
+}
+
+/// On how many clusters the figures rest.
+fn sample_remarks(summary: &Summary) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let common = metric("need_retention_common");
+    let estimates = || summary.main_rows().map(|r| &r.estimates[common]).filter(|e| e.n_eff.is_some());
+    let n_below = estimates().filter(|e| e.value.is_none()).count();
+    let least = estimates().filter_map(|e| e.n_eff).reduce(f64::min);
+    let population = summary.population.name();
+    if n_below > 0 {
+        remarks.push(format!(
+            "need retention of {n_below} of {} variants is below the minimum for {population} (30 needs, n_eff 4): \
+             needs are counted there and no share is given",
+            estimates().count()
+        ));
+    }
+    if let Some(least) = least.filter(|n_eff| *n_eff < FEW) {
+        remarks.push(format!(
+            "few clusters: n_eff of need retention is {least:.1} at the least, so little can be said of {population}"
+        ));
+    }
+    if summary.population == Population::Other && summary.n_without_repository > 0 {
+        remarks.push(format!(
+            "{} of {} trajectories name no repository and are one cluster; `--population these` takes tasks and sessions",
+            summary.n_without_repository, summary.n_trajectories
+        ));
+    }
+    remarks
+}
+
+impl Summary {
+    /// One row a variant.
+    pub(crate) fn table(&self) -> Table {
+        let mut t = Table::new("summary");
+        let rows = &self.rows;
+        t.text("variant", "id of the variant", rows.iter().map(|r| Some(r.variant.clone())));
+        t.text("label", "its short name, unique in the run", rows.iter().map(|r| Some(r.label.clone())));
+        t.text("strategy", "how it compresses", rows.iter().map(|r| Some(r.strategy.clone())));
+        t.text("trigger", "when it compresses", rows.iter().map(|r| Some(r.trigger.clone())));
+        t.text("model", "model of the compressor; null is model-free", rows.iter().map(|r| r.model.clone()));
+        t.flag(
+            "bridge",
+            "bridge mode: selected by the logged summary (trigger `logged`), so not to be compared with other rows; out of the figure and the main table",
+            rows.iter().map(VariantSummary::is_bridge),
+        );
+        t.count("n_cells_ok", "trajectories scored", rows.iter().map(|r| Some(r.n_ok as u64)));
+        t.count(
+            "n_cells_error",
+            "trajectories that failed under this variant and are left out",
+            rows.iter().map(|r| Some(r.errors.len() as u64)),
+        );
+        t.count(
+            "n_clusters",
+            &format!("clusters behind token_savings; a cluster is {}", self.population.cluster()),
+            rows.iter().map(|r| Some(r.estimates[0].n_clusters as u64)),
+        );
+        t.count("n_events", "compressions", rows.iter().map(|r| Some(r.events.n as u64)));
+        let items = |name: &str| {
+            let at = metric(name);
+            rows.iter().map(move |r| Some(r.estimates[at].n_items))
+        };
+        t.count("n_needs_common", "needs behind need_retention_common", items("need_retention_common"));
+        t.count("n_needs_exposed", "needs behind need_retention_exposed", items("need_retention_exposed"));
+        t.fraction(
+            "kept_share",
+            "kept tokens / removable tokens over all events",
+            rows.iter().map(|r| r.events.kept_share),
+        );
+        for (i, metric) in METRICS.iter().enumerate() {
+            estimate_columns(&mut t, metric, rows.iter().map(|r| &r.estimates[i]));
+        }
+        for set in ["common", "exposed"] {
+            let at = metric(&format!("need_retention_{set}"));
+            let of = move |r: &VariantSummary| r.estimates[at].clone();
+            sample_columns(&mut t, &format!("_{set}"), rows.iter().map(of));
+        }
+        t.text(
+            "efficiency_rows",
+            "stratum behind efficiency",
+            rows.iter().map(|r| Some(r.efficiency_rows.to_owned())),
+        );
+        t.amount(
+            "break_even_median",
+            "decisions until a compression has paid for the prompt cache it broke: Kaplan-Meier median over events; null where half are never seen to",
+            rows.iter().map(|r| r.events.break_even_median.map(f64::from)),
+        );
+        t.fraction(
+            "break_even_censored_share",
+            "share of the events that had not paid off when the log ended",
+            rows.iter().map(|r| r.events.break_even_censored_share),
+        );
+        t.count("n_violations", "invariants violated", rows.iter().map(|r| Some(r.n_violations)));
+        t.count(
+            "n_fallbacks",
+            "events at which a fallback strategy stood in",
+            rows.iter().map(|r| Some(r.events.n_fallbacks as u64)),
+        );
+        t.count(
+            "n_warnings",
+            "events that the strategy flagged as odd, as `salience` does a set of more than 50 items",
+            rows.iter().map(|r| Some(r.events.n_warnings as u64)),
+        );
+        t.text("nulls", "why values or intervals are null", rows.iter().map(nulls));
+        t
+    }
+
+    /// Every retention score by stratum, one row each.
+    pub(crate) fn strata(&self) -> Table {
+        let rows: Vec<(&VariantSummary, &StratumRow)> =
+            self.rows.iter().flat_map(|r| r.strata.iter().map(move |s| (r, s))).collect();
+        let mut t = Table::new("strata");
+        t.text("variant", "id of the variant", rows.iter().map(|(r, _)| Some(r.variant.clone())));
+        t.text("label", "its short name", rows.iter().map(|(r, _)| Some(r.label.clone())));
+        t.text(
+            "metric",
+            "need_retention (bound), surface_retention, or another score that comes by stratum",
+            rows.iter().map(|(_, s)| Some(s.metric.clone())),
+        );
+        t.text("stratum", "the stratum in full", rows.iter().map(|(_, s)| Some(s.stratum.to_string())));
+        for key in STRATUM_KEYS {
+            let doc = match key {
+                "set" => {
+                    "common: the same needs for every variant; exposed: those that the trigger put at risk"
+                }
+                "tail" => "reference tail in turns: needs last mentioned longer ago",
+                "class" => "source of the need: observed, user, system, authored; null is observed and user",
+                "kind" => "kind of the atom; null is all",
+                "horizon" => "turns after the compression; null is all",
+                "point" => "number of the compression, from 1; null is all",
+                "unsupported" => {
+                    "1: needs whose atom was not in the prompt that the log says was sent; they count nowhere else"
+                }
+                "body" => "1: needs inside the body of an edit, which the headline leaves out",
+                "shadow" => {
+                    "local: shadows start from the variant's own state before each event; null is chain"
+                }
+                _ => "largest weight of one trajectory in needs; null is no cap",
+            };
+            t.text(key, doc, rows.iter().map(|(_, s)| s.stratum.get(key).map(str::to_owned)));
+        }
+        t.count(
+            "n_trajectories",
+            "trajectories behind the value",
+            rows.iter().map(|(_, s)| Some(s.value.n_trajectories as u64)),
+        );
+        t.count(
+            "n_clusters",
+            "clusters behind the value",
+            rows.iter().map(|(_, s)| Some(s.value.n_clusters as u64)),
+        );
+        t.count("n_needs", "needs behind the value", rows.iter().map(|(_, s)| Some(s.value.n_items)));
+        sample_columns(&mut t, "", rows.iter().map(|(_, s)| s.value.clone()));
+        t.fraction("value", "the score, pooled over trajectories", rows.iter().map(|(_, s)| s.value.value));
+        t.fraction("lo", "lower end of its 95 % interval", rows.iter().map(|(_, s)| s.value.lo()));
+        t.fraction("hi", "upper end of its 95 % interval", rows.iter().map(|(_, s)| s.value.hi()));
+        t.fraction(
+            "random",
+            "the same for the matched random shadow: the floor",
+            rows.iter().map(|(_, s)| s.floor),
+        );
+        t.fraction(
+            "oracle",
+            "the same for the matched oracle shadow: the ceiling",
+            rows.iter().map(|(_, s)| s.ceiling),
+        );
+        t.fraction(
+            "atom_bag",
+            "the same for the matched list of atoms",
+            rows.iter().map(|(_, s)| s.atom_bag),
+        );
+        t.fraction(
+            "chance",
+            "the same in the contexts of other trajectories",
+            rows.iter().map(|(_, s)| s.chance),
+        );
+        t.fraction(
+            "efficiency",
+            "sum w (x - random) / sum w (oracle - random); null by the rule of efficiency in summary.csv",
+            rows.iter().map(|(_, s)| s.efficiency.value),
+        );
+        t.fraction(
+            "efficiency_lo",
+            "lower end of its 95 % interval",
+            rows.iter().map(|(_, s)| s.efficiency.lo()),
+        );
+        t.fraction(
+            "efficiency_hi",
+            "upper end of its 95 % interval",
+            rows.iter().map(|(_, s)| s.efficiency.hi()),
+        );
+        t.text(
+            "nulls",
+            "why values or intervals are null",
+            rows.iter()
+                .map(|(_, s)| joined([("value", &s.value), ("efficiency", &s.efficiency)].into_iter())),
+        );
+        t
+    }
+
+    /// The headline by format of log.
+    pub(crate) fn by_format(&self) -> Table {
+        let rows = &self.formats;
+        let mut t = Table::new("by_format");
+        let variant = |r: &FormatRow| &self.rows[r.variant];
+        t.text("format", "format of the logs", rows.iter().map(|r| Some(r.format.clone())));
+        t.text("variant", "id of the variant", rows.iter().map(|r| Some(variant(r).variant.clone())));
+        t.text("label", "its short name", rows.iter().map(|r| Some(variant(r).label.clone())));
+        t.count(
+            "n_trajectories",
+            "trajectories behind token_savings",
+            rows.iter().map(|r| Some(r.n_trajectories as u64)),
+        );
+        let metrics: Vec<&Metric> = METRICS.iter().filter(|m| m.by_format).collect();
+        let at = |name: &str| metrics.iter().position(|m| m.name == name).expect("a metric of the list");
+        let clusters = at("token_savings");
+        t.count(
+            "n_clusters",
+            "clusters behind token_savings",
+            rows.iter().map(|r| Some(r.estimates[clusters].n_clusters as u64)),
+        );
+        for (name, metric) in
+            [("n_needs_common", "need_retention_common"), ("n_needs_exposed", "need_retention_exposed")]
+        {
+            let at = at(metric);
+            t.count(
+                name,
+                &format!("needs behind {metric}"),
+                rows.iter().map(|r| Some(r.estimates[at].n_items)),
+            );
+            let set = name.trim_start_matches("n_needs");
+            sample_columns(&mut t, set, rows.iter().map(|r| r.estimates[at].clone()));
+        }
+        for (i, metric) in metrics.iter().enumerate() {
+            estimate_columns(&mut t, metric, rows.iter().map(|r| &r.estimates[i]));
+        }
+        t.text(
+            "nulls",
+            "why values or intervals are null",
+            rows.iter().map(|r| joined(metrics.iter().map(|m| m.name).zip(&r.estimates))),
+        );
+        t
+    }
+
+    /// The points of the headline figure.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        let (x, y) = (metric("token_savings"), metric("need_retention_common"));
+        let (floor, ceiling) = (metric("random_common"), metric("oracle_common"));
+        // A control that is a strategy with another setting has a name of its own.
+        let family = |r: &VariantSummary| {
+            let is_setting = r.control && self.rows.iter().any(|o| !o.control && o.strategy == r.strategy);
+            let name = r.label.split_once(" @ ").map_or(r.label.as_str(), |(name, _)| name);
+            if is_setting { name.to_owned() } else { r.strategy.clone() }
+        };
+        self.main_rows()
+            .filter_map(|r| {
+                Some(Point {
+                    label: r.label.clone(),
+                    family: family(r),
+                    control: r.control,
+                    x: r.estimates[x].value?,
+                    x_interval: r.estimates[x].interval,
+                    y: r.estimates[y].value?,
+                    y_interval: r.estimates[y].interval,
+                    floor: r.estimates[floor].value,
+                    ceiling: r.estimates[ceiling].value,
+                })
+            })
+            .collect()
+    }
+
+    /// The variants that the headline figure leaves out; nothing compressed stands there by definition.
+    pub(crate) fn undrawn(&self) -> Undrawn {
+        let (x, y) = (metric("token_savings"), metric("need_retention_common"));
+        let rows = self.main_rows().filter(|r| r.strategy != FULL);
+        let is_drawn = |r: &&VariantSummary| r.estimates[x].value.is_some() && r.estimates[y].value.is_some();
+        let undrawn: Vec<_> = rows.filter(|r| !is_drawn(r)).collect();
+        // Where something was scored a value is missing for the minimum alone.
+        let below = undrawn.iter().filter(|r| r.estimates[y].n_eff.is_some()).count();
+        Undrawn { below, unscored: undrawn.len() - below }
+    }
+
+    /// Reference tail of the headline.
+    pub(crate) fn tail(&self) -> &str {
+        self.main_rows().chain(&self.rows).next().map_or("10", |r| r.tail.as_str())
+    }
+
+    /// Share of the cells in which a random shadow is the ceiling; none where no shadow was cast.
+    pub(crate) fn random_won(&self) -> Option<f64> {
+        let all: Vec<&Estimate> = self.rows.iter().map(|r| &r.estimates[metric(RANDOM_WON)]).collect();
+        let won = all.iter().filter_map(|e| e.kept()).sum();
+        ratio(won, all.iter().map(|e| e.n_items as f64).sum())
+    }
+
+    /// Of the needs from tool output or the user at risk for the headline's tail: the share that the agent met without having
+    /// been sent the atom, and how many there are.
+    pub(crate) fn unsupported(&self) -> Option<(f64, u64)> {
+        let strata = self.rows.iter().find_map(|r| {
+            let of = |s: &&StratumRow| {
+                let key = |key: &str| s.stratum.get(key);
+                s.metric == "unsupported_share"
+                    && key("tail") == Some(&r.tail)
+                    && matches!(key("class"), Some("observed" | "user"))
+            };
+            let strata: Vec<&StratumRow> = r.strata.iter().filter(of).collect();
+            (!strata.is_empty()).then_some(strata)
+        })?;
+        let n: u64 = strata.iter().map(|s| s.value.n_items).sum();
+        let not_sent = strata.iter().filter_map(|s| s.value.kept()).sum();
+        Some((ratio(not_sent, n as f64)?, n))
+    }
+
+    /// Rows that can be compared: without those in bridge mode.
+    pub(crate) fn main_rows(&self) -> impl Iterator<Item = &VariantSummary> {
+        self.rows.iter().filter(|r| !r.is_bridge())
+    }
+
+    /// Labels of variants that saved and kept exactly the same with as many events: other names for
+    /// the same compressions.
+    pub(crate) fn twins(&self) -> Vec<Vec<&str>> {
+        let (savings, retention) = (metric("token_savings"), metric("need_retention_common"));
+        let same = |a: &VariantSummary, b: &VariantSummary| {
+            let equal = |at: usize| {
+                let (a, b) = (&a.estimates[at], &b.estimates[at]);
+                (a.value, a.interval, a.n_trajectories) == (b.value, b.interval, b.n_trajectories)
+            };
+            a.estimates[savings].value.is_some()
+                && a.events.n == b.events.n
+                && equal(savings)
+                && equal(retention)
+        };
+        let mut groups: Vec<Vec<&VariantSummary>> = Vec::new();
+        for row in self.main_rows() {
+            match groups.iter_mut().find(|g| same(g[0], row)) {
+                Some(group) => group.push(row),
+                None => groups.push(vec![row]),
+            }
+        }
+        groups.retain(|g| g.len() > 1);
+        groups.into_iter().map(|g| g.into_iter().map(|r| r.label.as_str()).collect()).collect()
+    }
+}
+
+/// Clusters behind a share, and what is counted of it below the minimum.
+fn sample_columns(t: &mut Table, of: &str, estimates: impl Iterator<Item = Estimate>) {
+    let all: Vec<Estimate> = estimates.collect();
+    let counted = |of: fn(&Counted) -> f64| all.iter().map(move |e| e.counted.as_ref().map(of));
+    if !of.is_empty() {
+        let doc = "clusters behind it";
+        t.count(&format!("n_clusters{of}"), doc, all.iter().map(|e| Some(e.n_clusters as u64)));
+    }
+    let doc = "as many clusters of equal size would say as much: (sum w)^2 / sum w^2, w the cluster's weight in needs";
+    t.fraction(&format!("n_eff{of}"), doc, all.iter().map(|e| e.n_eff));
+    let doc = "needs lost, to the nearest whole; only below the minimum (30 needs, n_eff 4), where there is no share";
+    let lost = all.iter().map(|e| e.counted.as_ref().map(|c| c.n - c.kept));
+    t.count(&format!("n_lost{of}"), doc, lost);
+    let end = |which| {
+        format!("{which} end of Wilson's 95 % interval of the kept share there, needs taken as independent")
+    };
+    t.fraction(&format!("independent{of}_lo"), &end("lower"), counted(|c| c.interval.0));
+    t.fraction(&format!("independent{of}_hi"), &end("upper"), counted(|c| c.interval.1));
+}
+
+/// Value, lower and upper end as three columns.
+fn estimate_columns<'a>(t: &mut Table, metric: &Metric, cells: impl Iterator<Item = &'a Estimate> + Clone) {
+    let mut push = |suffix: &str, doc: &str, cells: &mut dyn Iterator<Item = Option<f64>>| {
+        let name = format!("{}{suffix}", metric.name);
+        if metric.amount { t.amount(&name, doc, cells) } else { t.fraction(&name, doc, cells) }
+    };
+    push("", metric.doc, &mut cells.clone().map(|e| e.value));
+    push(
+        "_lo",
+        &format!("lower end of the 95 % interval of {}", metric.name),
+        &mut cells.clone().map(Estimate::lo),
+    );
+    push("_hi", &format!("upper end of the 95 % interval of {}", metric.name), &mut cells.map(Estimate::hi));
+}
+
+fn nulls(row: &VariantSummary) -> Option<String> {
+    joined(METRICS.iter().map(|m| m.name).zip(&row.estimates))
+}
+
+/// `a, b: reason; c: other reason`, or null where nothing is null.
+fn joined<'a>(estimates: impl Iterator<Item = (&'a str, &'a Estimate)>) -> Option<String> {
+    let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, estimate) in estimates {
+        let Some(reason) = &estimate.reason else {
+            continue;
+        };
+        match by_reason.iter_mut().find(|(r, _)| r == reason) {
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((reason.clone(), vec![name])),
+        }
+    }
+    let parts: Vec<String> =
+        by_reason.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_kaplan_and_meier_counts_the_censored() {
+        // At risk 5, 4, 2: survival 4/5, 4/5 * 3/4 = 3/5, 3/5 * 1/2 = 3/10 at time 6.
+        let times = vec![(2, true), (3, true), (3, false), (6, true), (9, false)];
+        assert_eq!(kaplan_meier_median(times), Some(6));
+        // 1 - 1/4, then 2/3 of it: exactly 1/2.
+        assert_eq!(kaplan_meier_median(vec![(1, true), (2, true), (5, false), (5, false)]), Some(2));
+        assert_eq!(kaplan_meier_median(vec![(1, true), (2, false), (2, false)]), None);
+        assert_eq!(kaplan_meier_median(vec![]), None);
+    }
+
+    #[test]
+    fn events_add_up() {
+        let event = |break_even_turns, kept_tokens| Event {
+            trajectory: 0,
+            tokens_before: 0,
+            break_even_turns,
+            decisions_left: 9,
+            removable_tokens: 100,
+            kept_tokens,
+            fallback: false,
+            warning: false,
+        };
+        let e = summarise_events(&[event(Some(4), 10), event(None, 30)]);
+        assert_eq!(e.kept_share, Some(0.2));
+        assert_eq!((e.break_even_median, e.break_even_censored_share), (Some(4), Some(0.5)));
+        assert_eq!(summarise_events(&[]), EventSummary::default());
+    }
+
+    #[test]
+    fn numbers_in_names_sort_by_value() {
+        let mut labels = vec!["mask M=10", "mask M=5", "mask", "full", "mask M=5 b", "r 0.1", "r 0.02"];
+        labels.sort_by(|a, b| natural(a, b));
+        assert_eq!(labels, ["full", "mask", "mask M=5", "mask M=5 b", "mask M=10", "r 0.02", "r 0.1"]);
+    }
+
+    #[test]
+    fn reasons_are_told_once() {
+        let null = Estimate::null("no rows");
+        let some = Estimate { value: Some(1.0), ..Estimate::default() };
+        let estimates = [("a", &null), ("b", &some), ("c", &null)];
+        assert_eq!(joined(estimates.into_iter()).as_deref(), Some("a, c: no rows"));
+        assert_eq!(joined([("b", &some)].into_iter()), None);
+    }
+}

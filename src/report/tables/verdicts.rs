@@ -1,0 +1,911 @@
+//! `claims`: what a run says of each registered claim.
+//!
+//! - figure: the claim's score pooled over its logs, or the difference or ratio of two, with its interval
+//!   over clusters ([`crate::report::statistics::inference`]).
+//! - p: two-sided, of "the truth is at the end of the claimed region that is nearest to the figure"; adjusted by
+//!   Holm over all figures of a family in this run.
+//! - supported: the whole interval lies within the region, and p (Holm) is under 0.05. Contradicted: the whole
+//!   interval lies outside of it on one side, and p (Holm) is under 0.05. Undecided: else, and always below the
+//!   minimum. A figure that is only a bound can go one way alone, see [`judge`].
+//!
+//! What the run has no variant, score or log for is said to be missing and not estimated.
+
+use std::collections::BTreeMap;
+
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, p_shown, shown};
+use crate::report::claims::{Asked, Bound, Claim, Claims, Field, Kind, Logs, PAID_BACK, Region, Side, Test};
+use crate::report::lines::{Line, Lines};
+use crate::report::load::{Event, Run, Stratum, Trajectory};
+use crate::report::statistics::effects::holm;
+use crate::report::statistics::inference::{self, Estimate, Resampled, n_eff};
+use crate::report::statistics::pooled;
+use crate::report::tables::{Table, fixed};
+
+const LEVEL: f64 = 0.05;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Supported,
+    Contradicted,
+    Undecided,
+    NotRun,
+    NotTestable,
+}
+
+impl Verdict {
+    const ALL: [Verdict; 5] = [
+        Verdict::Supported,
+        Verdict::Contradicted,
+        Verdict::Undecided,
+        Verdict::NotRun,
+        Verdict::NotTestable,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Supported => "supported",
+            Verdict::Contradicted => "contradicted",
+            Verdict::Undecided => "undecided",
+            Verdict::NotRun => "not in this run",
+            Verdict::NotTestable => "not testable as stated",
+        }
+    }
+}
+
+/// A claim, held against a variant (or two) of the run.
+struct Row<'a> {
+    claim: &'a Claim,
+    /// Of which variants the figure is.
+    variants: String,
+    /// Which logs are meant, and how many there are.
+    logs: String,
+    figure: Figure,
+    p_holm: Option<f64>,
+    n_family: usize,
+    verdict: Verdict,
+    why: String,
+}
+
+/// What was measured of a claim.
+#[derive(Default)]
+struct Figure {
+    estimate: Estimate,
+    p: Option<f64>,
+    /// Why there is no verdict, whatever the figure.
+    withheld: Option<String>,
+}
+
+/// What rows a verdict rests on.
+struct Ground<'a> {
+    lines: &'a Lines,
+    trajectories: &'a [Trajectory],
+    /// Of each variant.
+    events: &'a [Vec<Event>],
+}
+
+/// The page of all claims.
+pub(crate) fn page(claims: &Claims, run: &Run, lines: &Lines) -> Page {
+    page_of(claims, &Ground { lines, trajectories: &run.trajectories, events: &run.events })
+}
+
+fn page_of(claims: &Claims, ground: &Ground) -> Page {
+    let rows = rows(claims, ground);
+    Page {
+        table: table(&rows),
+        title: "Claims",
+        gist: "what others claim of compression, registered before the run: supported, contradicted or undecided",
+        about: about(claims, &rows),
+        parts: parts(&rows),
+        notes: notes(claims, &rows),
+    }
+}
+
+fn rows<'a>(claims: &'a Claims, ground: &Ground) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row> = claims.claims.iter().flat_map(|claim| rows_of(claims, claim, ground)).collect();
+    let mut families: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.figure.p.is_some()) {
+        families.entry(&row.claim.family).or_default().push(i);
+    }
+    for family in families.into_values() {
+        let p_values: Vec<f64> = family.iter().filter_map(|&i| rows[i].figure.p).collect();
+        for (&i, adjusted) in family.iter().zip(holm(&p_values)) {
+            (rows[i].p_holm, rows[i].n_family) = (Some(adjusted), p_values.len());
+        }
+    }
+    for row in rows.iter_mut().filter(|r| r.verdict == Verdict::Undecided) {
+        if let Ok(test) = &row.claim.test {
+            (row.verdict, row.why) = judge(test, &row.figure, row.p_holm, row.n_family);
+        }
+    }
+    rows
+}
+
+/// A row for each variant, or pair of variants, that the claim is about; one row that says what is missing
+/// where there is none. Verdicts are left open.
+fn rows_of<'a>(claims: &Claims, claim: &'a Claim, ground: &Ground) -> Vec<Row<'a>> {
+    let row = |verdict, variants: String, figure, why| Row {
+        claim,
+        variants,
+        logs: claim.test.as_ref().map_or_else(|_| String::new(), |test| ground.words(test)),
+        figure,
+        p_holm: None,
+        n_family: 0,
+        verdict,
+        why,
+    };
+    let test = match &claim.test {
+        Err(why) => {
+            return vec![row(Verdict::NotTestable, String::new(), Figure::default(), why.clone())];
+        }
+        Ok(test) => test,
+    };
+    let missing = |why| vec![row(Verdict::NotRun, String::new(), Figure::default(), why)];
+    let pairs = pairs(test, ground.lines);
+    if pairs.is_empty() {
+        return missing(no_variant(claims, test, ground.lines));
+    }
+    let sides = || [Some(&test.of), test.than.as_ref()].into_iter().flatten();
+    if let Some(side) = sides().find(|side| !ground.logs(&side.logs).contains(&true)) {
+        return missing(format!("no log of this run is of the claimed kind ({})", side.logs.words()));
+    }
+    let measured: Vec<Row> = pairs
+        .into_iter()
+        .map(|(line, than)| {
+            let figure = ground.figure(test, line, than);
+            row(Verdict::Undecided, variants(test, line, than), figure, String::new())
+        })
+        .filter(|r| r.figure.estimate.n_trajectories > 0)
+        .collect();
+    if measured.is_empty() {
+        let asked = sides().map(|side| &side.asked);
+        let names: Vec<String> = asked.clone().map(|a| format!("`{a}`")).collect();
+        let unbuilt = asked.clone().find(|a| claims.is_planned("metrics", &a.metric));
+        let reason = unbuilt.map_or("these logs or variants have none".to_owned(), |a| {
+            format!("`{}` is not built yet", a.metric)
+        });
+        return missing(format!("no scores {} in this run: {reason}", names.join(" and ")));
+    }
+    measured
+}
+
+/// Variants that a test is about, each with the one that it is compared with. What the two sides of a
+/// claim do not tell apart must be the same in both.
+fn pairs<'a>(test: &Test, lines: &'a Lines) -> Vec<(&'a Line, Option<&'a Line>)> {
+    let of = lines.all.iter().filter(|l| fits(&test.of, l));
+    let Some(than) = &test.than else { return of.map(|line| (line, None)).collect() };
+    let same_strategy = test.of.strategy == than.strategy;
+    let same_trigger = test.of.trigger == than.trigger;
+    let comparable = |a: &Line, b: &Line| {
+        (!same_strategy || (&a.strategy, &a.params, &a.model) == (&b.strategy, &b.params, &b.model))
+            && (!same_trigger || a.trigger == b.trigger)
+            && (a.model == b.model || a.model.is_none() || b.model.is_none())
+    };
+    of.flat_map(|a| {
+        let others = lines.all.iter().filter(move |b| fits(than, b) && comparable(a, b));
+        others.map(move |b| (a, Some(b)))
+    })
+    .collect()
+}
+
+fn fits(side: &Side, line: &Line) -> bool {
+    side.strategy.fits(&line.strategy, &line.params)
+        && side.trigger.fits(&line.trigger_name, &line.trigger_params)
+        // What the log's own summary selected keeps other company.
+        && (!line.is_bridge() || side.trigger.names.contains(&line.trigger_name))
+}
+
+/// Which variant the run lacks.
+fn no_variant(claims: &Claims, test: &Test, lines: &Lines) -> String {
+    let sides = [Some(&test.of), test.than.as_ref()].into_iter().flatten();
+    let lacking = sides.clone().find(|side| !lines.all.iter().any(|l| fits(side, l)));
+    let Some(side) = lacking else {
+        return "no two variants of this run differ in nothing but what the claim compares".to_owned();
+    };
+    let at =
+        if side.trigger.names.is_empty() { String::new() } else { format!(" @ {}", side.trigger.words()) };
+    let asked = vec![side.asked.metric.clone()];
+    let lists =
+        [("strategies", &side.strategy.names), ("triggers", &side.trigger.names), ("metrics", &asked)];
+    let unbuilt: Vec<&str> = lists
+        .into_iter()
+        .filter(|(list, names)| !names.is_empty() && names.iter().all(|n| claims.is_planned(list, n)))
+        .flat_map(|(_, names)| names.iter().map(String::as_str))
+        .collect();
+    let unbuilt = match &unbuilt[..] {
+        [] => String::new(),
+        [one] => format!("; `{one}` is not built yet"),
+        many => format!("; not built yet: {}", many.join(", ")),
+    };
+    format!("no variant of this run is {}{at}{unbuilt}", side.strategy.words())
+}
+
+/// `mask @ turns`, or `salience @ turns minus protected-core @ turns` where two variants are compared.
+fn variants(test: &Test, line: &Line, than: Option<&Line>) -> String {
+    match than.filter(|than| than.label != line.label) {
+        None => line.label.clone(),
+        Some(than) => {
+            format!("{} {} {}", line.label, if test.kind == Kind::Ratio { "/" } else { "-" }, than.label)
+        }
+    }
+}
+
+/// `token_savings`, or `salience_recall point=3 - salience_recall point=1, a compression`.
+fn scores(test: &Test) -> String {
+    let Some(than) = test.than.as_ref().filter(|than| than.asked != test.of.asked) else {
+        return test.of.asked.to_string();
+    };
+    let sign = if test.kind == Kind::Ratio { "/" } else { "-" };
+    let each = if test.kind == Kind::Trend { ", a compression" } else { "" };
+    format!("{} {sign} {}{each}", test.of.asked, than.asked)
+}
+
+impl Ground<'_> {
+    /// Which trajectories are meant.
+    fn logs(&self, logs: &Logs) -> Vec<bool> {
+        self.trajectories.iter().map(|t| logs.holds(&t.format, t.n_turns)).collect()
+    }
+
+    /// `sweagent: 185 of 371 logs`.
+    fn words(&self, test: &Test) -> String {
+        let one = |logs: &Logs| {
+            let n = self.logs(logs).into_iter().filter(|holds| *holds).count();
+            format!("{}: {n} of {} logs", logs.words(), self.trajectories.len())
+        };
+        match &test.than {
+            Some(than) if than.logs != test.of.logs => {
+                format!("{}; {}", one(&test.of.logs), one(&than.logs))
+            }
+            _ => one(&test.of.logs),
+        }
+    }
+
+    fn figure(&self, test: &Test, line: &Line, other: Option<&Line>) -> Figure {
+        let mut only = self.logs(&test.of.logs);
+        let mut only_than = test.than.as_ref().map(|than| self.logs(&than.logs));
+        let sides = [(&test.of, Some(line)), (test.than.as_ref().unwrap_or(&test.of), other)];
+        // Two sides over the same logs: over those that have both scores.
+        if let Some(than) = only_than.as_mut().filter(|than| **than == only) {
+            for (side, line) in sides.iter().filter_map(|(side, line)| Some((side, (*line)?))) {
+                let has = has(line, &side.asked, only.len());
+                only.iter_mut().zip(&has).for_each(|(o, has)| *o &= has);
+            }
+            than.clone_from(&only);
+        }
+        let mut withheld = None;
+        for (side, line) in &sides {
+            let Some(line) = line else { continue };
+            if side.asked.field == Field::Efficiency {
+                let room = self.lines.series(line, &side.asked.room().key(), Some(&only)).estimate();
+                withheld = withheld.or(pooled::efficiency_withheld(&room));
+            }
+        }
+        let a = self.measured(line, &test.of.asked, &only);
+        let Some((than, other)) = test.than.as_ref().zip(other) else {
+            return figure(&a.pooled, a.n_trajectories, &test.region, withheld);
+        };
+        let only_than = only_than.unwrap_or_default();
+        let b = self.measured(other, &than.asked, &only_than);
+        if let Some((asked, within)) = &test.matched {
+            let value = |line, only| self.measured(line, asked, only).pooled.value;
+            let apart = value(line, &only).zip(value(other, &only_than)).map(|(a, b)| (a - b).abs());
+            if apart.is_none_or(|apart| apart > *within) {
+                let apart = apart.map_or_else(|| "an unknown amount".to_owned(), |x| fixed(x, 3));
+                withheld = withheld.or(Some(format!(
+                    "the two are {apart} apart in {asked}, more than {within}: no fair comparison"
+                )));
+            }
+        }
+        let share = 1.0 / test.steps;
+        let pooled = match test.kind {
+            Kind::Ratio => a.pooled.over(&b.pooled),
+            _ => Resampled::combine(&[(share, &a.pooled), (-share, &b.pooled)]),
+        };
+        figure(&pooled, a.n_trajectories.min(b.n_trajectories), &test.region, withheld)
+    }
+
+    fn measured(&self, line: &Line, asked: &Asked, only: &[bool]) -> Measured {
+        if asked.metric == PAID_BACK {
+            return self.paid_back(line, &asked.stratum, only);
+        }
+        let series = self.lines.series(line, &asked.key(), Some(only));
+        Measured { n_trajectories: series.n_trajectories, pooled: series.pooled }
+    }
+
+    /// Share of the compressions that have paid for the cache they broke `within` so many decisions, after
+    /// Kaplan and Meier: a log that ends before says so much, and no more.
+    fn paid_back(&self, line: &Line, stratum: &str, only: &[bool]) -> Measured {
+        let within = Stratum::parse(stratum).get("within").and_then(|w| w.parse().ok()).unwrap_or(0_usize);
+        let n_clusters = self.lines.draws.n_clusters;
+        // By cluster: paid at a time, and under way until then.
+        let mut table = vec![vec![[0.0; 2]; within + 1]; n_clusters];
+        let mut counted = vec![false; only.len()];
+        let mut n_events = 0;
+        let events = line.members.iter().flat_map(|&i| &self.events[i]);
+        for event in events.filter(|e| only[e.trajectory as usize] && line.cells[e.trajectory as usize]) {
+            let cluster = &mut table[self.lines.clusters[event.trajectory as usize] as usize];
+            let until = event.break_even_turns.unwrap_or(event.decisions_left) as usize;
+            cluster.iter_mut().take(until + 1).for_each(|at| at[1] += 1.0);
+            if event.break_even_turns.is_some() && until <= within {
+                cluster[until][0] += 1.0;
+            }
+            counted[event.trajectory as usize] = true;
+            n_events += 1;
+        }
+        let share = |sums: &[[f64; 2]]| {
+            let mut unpaid = 1.0;
+            for [paid, under_way] in sums {
+                if unpaid > 0.0 {
+                    unpaid *= 1.0 - pooled::ratio(*paid, *under_way)?;
+                }
+            }
+            Some(1.0 - unpaid)
+        };
+        let sum = |weight: &dyn Fn(usize) -> f64| {
+            let mut sums = vec![[0.0; 2]; within + 1];
+            for (cluster, table) in table.iter().enumerate().filter(|(_, t)| t[0][1] > 0.0) {
+                let weight = weight(cluster);
+                for (sum, at) in sums.iter_mut().zip(table) {
+                    *sum = [sum[0] + weight * at[0], sum[1] + weight * at[1]];
+                }
+            }
+            sums
+        };
+        let draws = &self.lines.draws;
+        let counts: Vec<bool> = table.iter().map(|t| t[0][1] > 0.0).collect();
+        let pooled = Resampled {
+            kind: inference::Kind::Share,
+            value: share(&sum(&|_| 1.0)),
+            jackknife: inference::jackknife(&draws.strata, &counts, |weights| share(&sum(&|c| weights[c]))),
+            n_eff: n_eff(table.iter().map(|t| t[0][1])),
+            counts,
+            strata: draws.strata.clone(),
+            n_items: n_events,
+            draws: (0..draws.n_resamples())
+                .map(|i| share(&sum(&|c| draws.share(c, i))).unwrap_or(f64::NAN))
+                .collect(),
+        };
+        Measured { n_trajectories: counted.iter().filter(|c| **c).count(), pooled }
+    }
+}
+
+struct Measured {
+    pooled: Resampled,
+    n_trajectories: usize,
+}
+
+/// Which of `n` trajectories have a score under a line.
+fn has(line: &Line, asked: &Asked, n: usize) -> Vec<bool> {
+    if asked.metric == PAID_BACK {
+        return vec![true; n];
+    }
+    let mut has = vec![false; n];
+    line.by_trajectory(&asked.key()).iter().for_each(|(t, _)| has[*t as usize] = true);
+    has
+}
+
+fn figure(pooled: &Resampled, n_trajectories: usize, region: &Region, withheld: Option<String>) -> Figure {
+    let estimate = Estimate { n_trajectories, ..pooled.estimate() };
+    let no_interval = || {
+        let reason = estimate.reason.as_deref().unwrap_or("no data");
+        match (estimate.value, estimate.interval) {
+            (None, _) if pooled.value.is_none() => {
+                Some("the figure is undefined here, such as 0 / 0".to_owned())
+            }
+            (None, _) => Some(format!("below the minimum: {reason}")),
+            (_, None) => Some(format!("no interval: {reason}")),
+            _ => None,
+        }
+    };
+    let withheld = withheld.or_else(no_interval);
+    let p = withheld.is_none().then(|| p_of(pooled, region)).flatten();
+    Figure { estimate, p, withheld }
+}
+
+/// Of "the truth is at the end of the region that the figure is nearest to", on either side of it.
+fn p_of(pooled: &Resampled, region: &Region) -> Option<f64> {
+    let value = pooled.value?;
+    let at = |end: f64| if end.is_finite() { pooled.p_value_of(end) } else { None };
+    if value < region.low {
+        at(region.low)
+    } else if value > region.high {
+        at(region.high)
+    } else {
+        [at(region.low), at(region.high)].into_iter().flatten().reduce(f64::max)
+    }
+}
+
+/// The verdict and one line of why.
+fn judge(test: &Test, figure: &Figure, p_holm: Option<f64>, n_family: usize) -> (Verdict, String) {
+    if let Some(reason) = &figure.withheld {
+        return (Verdict::Undecided, reason.clone());
+    }
+    let (Some((lo, hi)), Some(p_holm)) = (figure.estimate.interval, p_holm) else {
+        return (Verdict::Undecided, "no interval".to_owned());
+    };
+    let Region { low, high, .. } = test.region;
+    // What lies within, and what beyond, can be said of a bound only where the region is open on that side.
+    let (verdict, why) = match test.bound {
+        _ if lo >= low && hi <= high => {
+            let told = match test.bound {
+                None => true,
+                Some(Bound::Upper) => low == f64::NEG_INFINITY,
+                Some(Bound::Lower) => high == f64::INFINITY,
+            };
+            match told {
+                true => (Verdict::Supported, "the whole interval lies within the claimed region".to_owned()),
+                false => (
+                    Verdict::Undecided,
+                    "the figure is only a bound: it leaves the claim possible".to_owned(),
+                ),
+            }
+        }
+        Some(Bound::Lower) if hi < low => {
+            (Verdict::Undecided, "the figure is only a lower bound: what is claimed may be higher".to_owned())
+        }
+        Some(Bound::Upper) if lo > high => {
+            (Verdict::Undecided, "the figure is only an upper bound: what is claimed may be lower".to_owned())
+        }
+        _ if hi < low => (Verdict::Contradicted, format!("the whole interval lies below {}", amount(low, 3))),
+        _ if lo > high => {
+            (Verdict::Contradicted, format!("the whole interval lies above {}", amount(high, 3)))
+        }
+        _ => {
+            let end = if lo < low { low } else { high };
+            (
+                Verdict::Undecided,
+                format!("the interval holds {}, an end of the claimed region", amount(end, 3)),
+            )
+        }
+    };
+    if verdict == Verdict::Contradicted && test.possible {
+        return (Verdict::Undecided, format!("not here ({why}), but the claim is only that it can be"));
+    }
+    if verdict != Verdict::Undecided && p_holm >= LEVEL {
+        let why = format!("p is {} after Holm's adjustment over {n_family}", p_shown(Some(p_holm)));
+        return (Verdict::Undecided, why);
+    }
+    (verdict, why)
+}
+
+/// `0.412`, or `164210` where decimals mean nothing.
+fn amount(x: f64, decimals: usize) -> String {
+    fixed(x, if x.abs() >= 1000.0 { 0 } else { decimals })
+}
+
+fn ours(estimate: &Estimate) -> String {
+    match (estimate.value, estimate.interval) {
+        (Some(value), Some((lo, hi))) if value.abs() >= 1000.0 => {
+            format!("{} [{}, {}]", amount(value, 3), amount(lo, 2), amount(hi, 2))
+        }
+        (Some(value), _) if value.abs() >= 1000.0 => amount(value, 3),
+        _ => shown(estimate, true),
+    }
+}
+
+fn about(claims: &Claims, rows: &[Row]) -> String {
+    let n = |verdict: Verdict| rows.iter().filter(|r| r.verdict == verdict).count();
+    let counts: Vec<String> =
+        Verdict::ALL.into_iter().map(|verdict| format!("{} {}", n(verdict), verdict.name())).collect();
+    format!(
+        "Others claim much of how agents' contexts can be compressed. What do the logs of this run say? Claims are data, \
+         meant to be written before a run is looked at ({}, blake3 {}: changed claims have another hash): which score of \
+         which variants over which logs is meant, and in which region it would have to lie. {} claims make {} rows, one \
+         for each variant that fits: {}.\n\n\
+         **Supported**: the whole 95 % interval lies within the claimed region. **Contradicted**: all of it lies \
+         outside, on one side. **Undecided**: else, or below the minimum (30 items, n_eff 4). Both verdicts also need p \
+         under {LEVEL} after Holm's adjustment over the family of the claim. A verdict is about the logs and variants \
+         named in its row and no others. {METHOD} Logs are \
+         off-policy: no solve rate is estimated, nor anything else that only a new run of the agent could tell.",
+        claims.file,
+        claims.hash,
+        claims.claims.len(),
+        rows.len(),
+        counts.join(", "),
+    )
+}
+
+fn parts(rows: &[Row]) -> Vec<Part> {
+    let named = |r: &Row| format!("`{}`: {} ({})", r.claim.id, r.claim.claim, r.claim.source);
+    let of = |wanted: &[Verdict]| rows.iter().filter(|r| wanted.contains(&r.verdict)).collect::<Vec<_>>();
+    let tested = of(&[Verdict::Supported, Verdict::Contradicted, Verdict::Undecided]);
+    let plain = |heading: &str, column, rows: Vec<&Row>| Part {
+        heading: Some(heading.to_owned()),
+        header: vec!["claim", "theirs", column],
+        rows: rows.iter().map(|r| vec![named(r), r.claim.figure.clone(), r.why.clone()]).collect(),
+    };
+    vec![
+        Part {
+            heading: Some("Tested in this run".to_owned()),
+            header: vec!["claim", "theirs", "claimed region", "variant", "ours", "n", "verdict", "why"],
+            rows: tested
+                .iter()
+                .map(|r| {
+                    vec![
+                        named(r),
+                        r.claim.figure.clone(),
+                        r.claim.test.as_ref().map_or_else(|_| String::new(), |t| t.region.words.clone()),
+                        r.variants.clone(),
+                        ours(&r.figure.estimate),
+                        counts(&r.figure.estimate),
+                        r.verdict.name().to_owned(),
+                        r.why.clone(),
+                    ]
+                })
+                .collect(),
+        },
+        plain("Not in this run", "what is missing", of(&[Verdict::NotRun])),
+        plain("Not testable as stated", "why", of(&[Verdict::NotTestable])),
+    ]
+}
+
+fn notes(claims: &Claims, rows: &[Row]) -> String {
+    let mut out = String::from(
+        "- *theirs*: the figure as its source prints it. *claimed region*: what was registered of it: the figure, and \
+         after ± (or - and +) the margin that is forgiven.\n\
+         - *ours*: the pooled figure with its 95 % interval. What it is, and over which logs, stands below under the \
+         claim's short name. *n*: trajectories / clusters / n_eff behind it, of two sides the fewer.\n",
+    );
+    if !claims.questions.is_empty() {
+        out += "\n## Research questions\n";
+    }
+    for (number, question) in (1..).zip(&claims.questions) {
+        out += &format!(
+            "\n### {number}. {}\n\n{}. Recipe: {}\n\n",
+            question.question, question.source, question.recipe
+        );
+        let of_question = |r: &&Row| question.claims.contains(&r.claim.id) && r.figure.estimate.is_told();
+        let answers: Vec<&Row> = rows.iter().filter(of_question).collect();
+        if answers.is_empty() {
+            let why = rows.iter().find(|r| question.claims.contains(&r.claim.id)).map_or("", |r| &r.why);
+            out += &format!("Answer: none from this run ({why}).\n");
+        }
+        for r in answers {
+            out += &format!(
+                "- {}: {}: {}, n {}: {} (claimed: {})\n",
+                r.variants,
+                r.claim.test.as_ref().map_or_else(|_| String::new(), scores),
+                ours(&r.figure.estimate),
+                counts(&r.figure.estimate),
+                r.verdict.name(),
+                r.claim.claim
+            );
+        }
+    }
+    out += "\n## How each claim is measured\n\n";
+    for claim in &claims.claims {
+        let Ok(test) = &claim.test else { continue };
+        let logs = rows.iter().find(|r| r.claim.id == claim.id).map_or("", |r| &r.logs);
+        out += &format!(
+            "- `{}` (family *{}*): {} Score: `{}`. Logs: {logs}.\n",
+            claim.id,
+            claim.family,
+            claim.how,
+            scores(test)
+        );
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut t = Table::new("claims");
+    let text = |s: &str| (!s.is_empty()).then(|| s.to_owned());
+    let test = |r: &Row, of: fn(&Test) -> String| r.claim.test.as_ref().ok().map(of);
+    t.text("id", "short name of the claim", rows.iter().map(|r| text(&r.claim.id)));
+    t.text("claim", "in their words, short", rows.iter().map(|r| text(&r.claim.claim)));
+    t.text("source", "who claims it", rows.iter().map(|r| text(&r.claim.source)));
+    t.text("figure", "their figure as printed", rows.iter().map(|r| text(&r.claim.figure)));
+    t.text(
+        "family",
+        "claims that Holm's adjustment takes together",
+        rows.iter().map(|r| text(&r.claim.family)),
+    );
+    t.text(
+        "region",
+        "where the figure has to lie; after ± (or - and +) the margin",
+        rows.iter().map(|r| test(r, |t| t.region.words.clone())),
+    );
+    t.text("score", "which score the figure is", rows.iter().map(|r| test(r, scores)));
+    t.text("variants", "of which variant, or which two", rows.iter().map(|r| text(&r.variants)));
+    t.text(
+        "logs",
+        "which logs are meant, and how many of the run's they are",
+        rows.iter().map(|r| text(&r.logs)),
+    );
+    estimate_columns(
+        &mut t,
+        "value",
+        "the figure in this run; null below the minimum",
+        rows.iter().map(|r| &r.figure.estimate),
+    );
+    t.probability(
+        "p",
+        "two-sided p-value of the end of the claimed region that is nearest to the figure",
+        rows.iter().map(|r| r.figure.p),
+    );
+    t.probability("p_holm", "p adjusted for the family by Holm", rows.iter().map(|r| r.p_holm));
+    t.count("n_family", "p-values in the family", rows.iter().map(|r| r.figure.p.map(|_| r.n_family as u64)));
+    let count = |n: usize| (n > 0).then_some(n as u64);
+    t.count(
+        "n_trajectories",
+        "trajectories behind the figure",
+        rows.iter().map(|r| count(r.figure.estimate.n_trajectories)),
+    );
+    t.count(
+        "n_clusters",
+        "clusters behind the figure",
+        rows.iter().map(|r| count(r.figure.estimate.n_clusters)),
+    );
+    n_eff_column(&mut t, rows.iter().map(|r| &r.figure.estimate));
+    t.count(
+        "n_items",
+        "needs, decisions, events or spans behind the figure",
+        rows.iter().map(|r| count(r.figure.estimate.n_items as usize)),
+    );
+    t.text(
+        "verdict",
+        "supported, contradicted, undecided, not in this run, not testable as stated",
+        rows.iter().map(|r| text(r.verdict.name())),
+    );
+    t.text("why", "why this verdict, in one line", rows.iter().map(|r| text(&r.why)));
+    t
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::claims::tests::{ONE, parse};
+
+    const KEY: &str = "token_savings";
+
+    fn trajectories(n: usize) -> Vec<Trajectory> {
+        (0..n)
+            .map(|t| Trajectory {
+                id: t.to_string(),
+                format: if t.is_multiple_of(2) { "sweagent" } else { "claude-code" }.to_owned(),
+                n_turns: 100,
+                cluster: t as u32,
+                resolved: None,
+                reward: None,
+            })
+            .collect()
+    }
+
+    /// Verdict and why of `text` where `mask(keep_last=10)` and `full` have these savings, one cluster each.
+    fn verdict(text: &str, mask: &[f64], full: &[f64]) -> (&'static str, String, Estimate) {
+        let claims = parse(text).unwrap();
+        let weighted = |values: &[f64]| -> Vec<(f64, f64)> { values.iter().map(|v| (*v, 2.0)).collect() };
+        let (mask, full) = (weighted(mask), weighted(full));
+        let lines = vec![
+            Line::by_hand("mask(keep_last=10) @ turns", &[(KEY, &mask)]),
+            Line::by_hand("full @ turns", &[(KEY, &full)]),
+        ];
+        let n = mask.len();
+        let lines = Lines::by_hand(lines, n);
+        let ground = Ground { lines: &lines, trajectories: &trajectories(n), events: &[] };
+        let row = rows(&claims, &ground).remove(0);
+        (row.verdict.name(), row.why, row.figure.estimate)
+    }
+
+    /// A claim on all formats, without the trigger's parameter, which lines by hand lack.
+    fn claim(direction: &str, claimed: &str, margin: &str) -> String {
+        ONE.replace("formats = [\"sweagent\"]\n", "")
+            .replace(", n = 1", "")
+            .replace("\"near\"", &format!("{direction:?}"))
+            .replace("claimed = 0.52", &format!("claimed = {claimed}"))
+            .replace("margin = 0.05", &format!("margin = {margin}"))
+    }
+
+    /// 20 clusters of 0.45 and 0.55: 0.50 with a standard error of 0.011, so that the interval is about 0.48 to 0.52.
+    fn near_half(n: usize) -> Vec<f64> {
+        (0..n).map(|t| if t.is_multiple_of(2) { 0.45 } else { 0.55 }).collect()
+    }
+
+    #[test]
+    fn verdicts_by_hand() {
+        let of = |direction, claimed, margin| {
+            let (verdict, why, e) = verdict(&claim(direction, claimed, margin), &near_half(20), &[0.0; 20]);
+            assert!((e.value.unwrap() - 0.5).abs() < 1e-12);
+            let (lo, hi) = e.interval.unwrap();
+            assert!((0.47..0.49).contains(&lo) && (0.51..0.53).contains(&hi), "{lo} {hi}");
+            (verdict, why)
+        };
+        assert_eq!(of("near", "0.52", "0.05").0, "supported");
+        assert_eq!(of("near", "[0.4, 0.6]", "0").0, "supported");
+        assert_eq!(of("at_least", "0.4", "0").0, "supported");
+        // Forgiven: 0.55 - 0.1.
+        assert_eq!(of("at_least", "0.55", "0.1").0, "supported");
+        assert_eq!(
+            of("at_most", "0.4", "0"),
+            ("contradicted", "the whole interval lies above 0.400".to_owned())
+        );
+        assert_eq!(
+            of("at_least", "0.75", "0"),
+            ("contradicted", "the whole interval lies below 0.750".to_owned())
+        );
+        let (undecided, why) = of("at_least", "0.5", "0");
+        assert_eq!(
+            (undecided, why.as_str()),
+            ("undecided", "the interval holds 0.500, an end of the claimed region")
+        );
+        assert_eq!(of("near", "0.52", "0.01").0, "undecided");
+    }
+
+    #[test]
+    fn few_clusters_decide_nothing() {
+        let (verdict, why, e) = verdict(&claim("at_least", "0.1", "0"), &near_half(3), &[0.0; 3]);
+        assert_eq!((verdict, why.as_str()), ("undecided", "no interval: n_eff is 3.00, under 4"));
+        assert!(e.value.is_some() && e.interval.is_none());
+    }
+
+    #[test]
+    fn logs_are_those_that_are_meant() {
+        let text =
+            claim("at_least", "0.1", "0").replace("margin = 0", "margin = 0\nformats = [\"sweagent\"]");
+        let values: Vec<f64> = (0..40).map(|t| [0.44, 0.55, 0.46, 0.55][t % 4]).collect();
+        let (found, _, e) = verdict(&text, &values, &[0.0; 40]);
+        // Every other one: 0.44 and 0.46 in turn.
+        assert_eq!((found, e.n_trajectories), ("supported", 20));
+        assert!((e.value.unwrap() - 0.45).abs() < 1e-12);
+        let none = text.replace("min_turns = 60", "min_turns = 600");
+        let (found, why, _) = verdict(&none, &near_half(40), &[0.0; 40]);
+        assert_eq!(found, "not in this run");
+        assert_eq!(why, "no log of this run is of the claimed kind (sweagent, 600 turns and more)");
+    }
+
+    #[test]
+    fn comparisons_are_paired() {
+        let against = |kind: &str, claimed: &str| {
+            let than = format!("kind = \"{kind}\"\nthan = {{ strategy = \"full\" }}");
+            claim("at_least", claimed, "0").replace("kind = \"value\"", &than)
+        };
+        // 0.09 or 0.11 more on each log: little spread, whatever the spread of the logs.
+        let apart = |t: usize| if t % 4 < 2 { 0.09 } else { 0.11 };
+        let more: Vec<f64> = near_half(20).iter().enumerate().map(|(t, x)| x + apart(t)).collect();
+        let (found, _, e) = verdict(&against("difference", "0.05"), &more, &near_half(20));
+        assert_eq!(found, "supported");
+        let (lo, hi) = e.interval.unwrap();
+        assert!((lo - 0.095_198).abs() < 1e-6 && (hi - 0.104_802).abs() < 1e-6, "{lo} {hi}");
+        // 0.6 / 0.5.
+        let (found, _, e) = verdict(&against("ratio", "1.25"), &more, &near_half(20));
+        assert_eq!(found, "contradicted");
+        assert!((e.value.unwrap() - 1.2).abs() < 1e-12);
+        // Savings 0.1 apart are no fair comparison.
+        let matched = against("ratio", "1.25")
+            .replace("margin = 0", "margin = 0\nmatched = { metric = \"token_savings\", within = 0.05 }");
+        let (found, why, _) = verdict(&matched, &more, &near_half(20));
+        assert_eq!(found, "undecided");
+        assert_eq!(why, "the two are 0.100 apart in token_savings, more than 0.05: no fair comparison");
+    }
+
+    #[test]
+    fn a_bound_goes_one_way() {
+        let of = |bound: &str, direction, claimed| {
+            let text = claim(direction, claimed, "0")
+                .replace("margin = 0", &format!("margin = 0\nbound = \"{bound}\""));
+            verdict(&text, &near_half(20), &[0.0; 20]).0
+        };
+        // At most 0.5: so at most 0.6, not 0.75, and perhaps 0.4 or more.
+        assert_eq!(of("upper", "at_most", "0.6"), "supported");
+        assert_eq!(of("upper", "at_least", "0.75"), "contradicted");
+        assert_eq!(of("upper", "at_least", "0.4"), "undecided");
+        assert_eq!(of("upper", "near", "[0.4, 0.6]"), "undecided");
+        assert_eq!(of("upper", "near", "[0.1, 0.2]"), "undecided");
+        assert_eq!(of("lower", "near", "[0.1, 0.2]"), "contradicted");
+        assert_eq!(of("lower", "at_least", "0.4"), "supported");
+    }
+
+    #[test]
+    fn what_can_happen_no_variant_contradicts() {
+        let text = claim("at_most", "0", "0").replace("margin = 0", "margin = 0\npossible = true");
+        let (found, why, _) = verdict(&text, &near_half(20), &[0.0; 20]);
+        assert_eq!(found, "undecided");
+        assert_eq!(
+            why,
+            "not here (the whole interval lies above 0.000), but the claim is only that it can be"
+        );
+    }
+
+    #[test]
+    fn the_page_reads_like_this() {
+        let prose = |id: &str| {
+            format!(
+                "[[claims]]\nid = \"{id}\"\nclaim = \"what is said\"\nsource = \"a paper\"\nfamily = \"savings\"\n"
+            )
+        };
+        let never = format!("{}not_testable = \"only new runs can tell\"\n", prose("never"));
+        let other = claim("at_least", "0.3", "0").replace("\"cut\"", "\"other\"").replace("10", "5");
+        let asks = "[[questions]]\nquestion = \"Does it cut?\"\nsource = \"A paper\"\nrecipe = \"run it.\"\nclaims = [\"cut\"]\n";
+        let claims = parse(&format!("{}{other}{never}{asks}", claim("near", "0.52", "0.05"))).unwrap();
+        let savings: Vec<(f64, f64)> = near_half(20).iter().map(|v| (*v, 1.0)).collect();
+        let lines = Lines::by_hand(vec![Line::by_hand("mask(keep_last=10) @ turns", &[(KEY, &savings)])], 20);
+        let ground = Ground { lines: &lines, trajectories: &trajectories(20), events: &[] };
+        let page = page_of(&claims, &ground);
+        let columns = page.table.columns.len();
+        let text = page.markdown();
+        assert_eq!(text.lines().filter(|l| l.starts_with("- `") && !l.contains("family *")).count(), columns);
+        let told = |l: &&str| {
+            l.starts_with('|') || l.starts_with('#') || l.contains("20/20/20.0:") || l.contains("family *")
+        };
+        let told: Vec<&str> = text.lines().filter(told).collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        # Claims
+        ## Tested in this run
+        | claim                         | theirs | claimed region |                    variant |               ours |          n |   verdict |                                               why |
+        | ----------------------------- | -----: | -------------: | -------------------------: | -----------------: | ---------: | --------: | ------------------------------------------------: |
+        | `cut`: masking cuts (a paper) |   52 % |    0.52 ± 0.05 | mask(keep_last=10) @ turns | 0.500 [0.48, 0.52] | 20/20/20.0 | supported | the whole interval lies within the claimed region |
+        ## Not in this run
+        | claim                           | theirs |                                     what is missing |
+        | ------------------------------- | -----: | --------------------------------------------------: |
+        | `other`: masking cuts (a paper) |   52 % | no variant of this run is mask(keep_last=5) @ turns |
+        ## Not testable as stated
+        | claim                           | theirs |                    why |
+        | ------------------------------- | -----: | ---------------------: |
+        | `never`: what is said (a paper) |      - | only new runs can tell |
+        ## Research questions
+        ### 1. Does it cut?
+        - mask(keep_last=10) @ turns: token_savings: 0.500 [0.48, 0.52], n 20/20/20.0: supported (claimed: masking cuts)
+        ## How each claim is measured
+        - `cut` (family *savings*): token savings Score: `token_savings`. Logs: all formats, 60 turns and more: 20 of 20 logs.
+        - `other` (family *savings*): token savings Score: `token_savings`. Logs: all formats, 60 turns and more: 20 of 20 logs.
+        ## Columns of claims.csv and claims.parquet
+        ");
+    }
+
+    #[test]
+    fn holm_asks_more_of_a_family() {
+        // 0.40 to 0.60 in equal steps: 0.50 with a standard error of 0.0136, so that p at 0.47 is about 0.04.
+        let values: Vec<f64> = (0..20).map(|t| 0.4 + 0.2 * f64::from(t) / 19.0).collect();
+        let one = claim("at_least", "0.47", "0");
+        let (found, _, _) = verdict(&one, &values, &[0.0; 20]);
+        assert_eq!(found, "supported");
+        let named = |id: &str| one.replace("\"cut\"", id);
+        let three = format!("{one}{}{}", named("\"b\""), named("\"c\""));
+        let (found, why, _) = verdict(&three, &values, &[0.0; 20]);
+        assert_eq!(found, "undecided");
+        assert!(why.starts_with("p is 0.1") && why.ends_with("after Holm's adjustment over 3"), "{why}");
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let of = |text: &str| {
+            let (found, why, e) = verdict(text, &near_half(20), &[0.0; 20]);
+            assert_eq!((found, e.value), ("not in this run", None));
+            why
+        };
+        let other = claim("near", "0.5", "0.1").replace("keep_last = 10", "keep_last = 5");
+        assert_eq!(of(&other), "no variant of this run is mask(keep_last=5) @ turns");
+        let future = claim("near", "0.5", "0.1").replace("\"mask\", keep_last = 10", "\"hindsight\"");
+        let future = format!("[not_yet]\nstrategies = [\"hindsight\"]\n{future}");
+        assert_eq!(of(&future), "no variant of this run is hindsight @ turns; `hindsight` is not built yet");
+        let never = "[[claims]]\nid = \"a\"\nclaim = \"b\"\nsource = \"c\"\nfamily = \"d\"\nnot_testable = \"only a new run\"";
+        let (found, why, _) = verdict(never, &near_half(20), &[0.0; 20]);
+        assert_eq!((found, why.as_str()), ("not testable as stated", "only a new run"));
+    }
+
+    /// Paid after 1, 3 and 9 decisions, and two that were cut off after 2 and 9.
+    #[test]
+    fn compressions_that_paid_are_counted_after_kaplan_and_meier() {
+        let events = [(Some(1), 9), (Some(3), 9), (Some(9), 9), (None, 2), (None, 9)];
+        let event = |(t, (break_even_turns, decisions_left)): (usize, &(Option<u32>, u32))| Event {
+            trajectory: t as u32,
+            tokens_before: 0,
+            break_even_turns: *break_even_turns,
+            decisions_left: *decisions_left,
+            removable_tokens: 0,
+            kept_tokens: 0,
+            fallback: false,
+            warning: false,
+        };
+        let events = [events.iter().enumerate().map(event).collect::<Vec<_>>()];
+        let savings = [(0.5, 1.0); 5];
+        let mut line = Line::by_hand("mask @ turns", &[(KEY, &savings)]);
+        line.members = vec![0];
+        let lines = Lines::by_hand(vec![line], 5);
+        let ground = Ground { lines: &lines, trajectories: &trajectories(5), events: &events };
+        let paid = ground.paid_back(&lines.all[0], "within=4", &[true; 5]);
+        // 1 of 5 at 1, 1 of 3 at 3: 1 - 4/5 * 2/3.
+        assert!((paid.pooled.value.unwrap() - 7.0 / 15.0).abs() < 1e-12);
+        assert_eq!((paid.n_trajectories, paid.pooled.n_clusters(), paid.pooled.n_items), (5, 5, 5));
+    }
+}

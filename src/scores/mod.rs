@@ -1,0 +1,101 @@
+//! What was lost and what was saved: one file per family of scores.
+//!
+//! A scorer turns what a replay and its shadows recorded into rows; it runs no strategy, and asks no model but the
+//! readers that the experiment names for it. Every row carries its raw value, floor and ceiling from the same run, and its weight.
+
+mod answers;
+mod boundaries;
+pub mod chance;
+pub mod constraints;
+pub mod discard;
+pub mod honesty;
+mod items;
+mod judge;
+pub mod likelihood;
+pub mod money;
+mod outcomes;
+pub mod outcomes_by_model;
+mod points;
+mod probes;
+pub mod ratios;
+pub mod readers;
+pub mod retention;
+mod salience;
+pub mod sent;
+mod similar;
+mod superseded;
+pub mod truth;
+
+use std::sync::Arc;
+
+use crate::store::ScoreRow;
+
+/// A score in the catalogue.
+pub struct Entry {
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub formula: &'static str,
+}
+
+/// All scores, by name.
+pub static ALL: &[&[Entry]] = &[
+    answers::ENTRIES,
+    boundaries::ENTRIES,
+    discard::ENTRIES,
+    honesty::ENTRIES,
+    items::ENTRIES,
+    judge::ENTRIES,
+    likelihood::ENTRIES,
+    money::ENTRIES,
+    outcomes::ENTRIES,
+    outcomes_by_model::ENTRIES,
+    probes::ENTRIES,
+    ratios::ENTRIES,
+    retention::ENTRIES,
+    salience::ENTRIES,
+    sent::ENTRIES,
+    similar::ENTRIES,
+    superseded::ENTRIES,
+];
+
+/// Ids of the variant and the trajectory of a cell.
+pub type CellIds = (Arc<str>, Arc<str>);
+
+/// Rows of one cell.
+pub struct Rows {
+    pub ids: CellIds,
+    pub rows: Vec<ScoreRow>,
+}
+
+impl Rows {
+    /// Adds a row of the whole cell without shadows; the caller fills in what it knows.
+    pub fn push(
+        &mut self,
+        metric: &'static str,
+        stratum: impl Into<Arc<str>>,
+        value: Option<f64>,
+        weight: f64,
+        n: u64,
+    ) -> &mut ScoreRow {
+        self.rows.push(ScoreRow {
+            variant: Arc::clone(&self.ids.0),
+            trajectory: Arc::clone(&self.ids.1),
+            event: None,
+            metric: metric.into(),
+            stratum: stratum.into(),
+            value,
+            floor: None,
+            ceiling: None,
+            atom_bag: None,
+            chance: None,
+            weight,
+            n,
+        });
+        self.rows.last_mut().expect("a row was just pushed")
+    }
+}
+
+/// a / b, or null where there is nothing to divide by.
+pub(crate) fn ratio(a: f64, b: f64) -> Option<f64> {
+    (b > 0.0).then(|| a / b)
+}

@@ -1,0 +1,230 @@
+//! Savings in tokens and in money, with the provider's prompt cache.
+//!
+//! A prompt's tokens are read from the cache up to the longest prefix that it shares with the
+//! previous prompt (in whole blocks), and written to it after that. A compression changes the
+//! prefix, so what stood behind the first change is paid for again: savings in money are smaller
+//! than in tokens, and can be negative (OpenHands issue 6597).
+//!
+//! Where the provider's count is known (`usage`), money counts its tokens, with what the log does not show: that is in the
+//! cache after the first call and never compressible. A cache that outlived its lifetime is gone; where no time is logged it
+//! is taken to live.
+
+use std::collections::BTreeSet;
+
+use super::{Entry, Rows, ratio};
+use crate::context::log::Log;
+use crate::experiment::plan::Prices;
+use crate::replay::{Decision, Event, Run};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "token_savings",
+        summary: "Share of prompt tokens saved over all decisions",
+        formula: "1 - tokens sent / tokens full",
+    },
+    Entry {
+        name: "token_savings_billed",
+        summary: "The same by the provider's count, with what the log does not show; null where no usage is known",
+        formula: "1 - sum (a + b x tokens sent) / sum (a + b x tokens full) over decisions with known usage; a unseen, b tokens by its count of one of ours",
+    },
+    Entry { name: "peak_tokens", summary: "Tokens of the longest prompt sent", formula: "max tokens sent" },
+    Entry {
+        name: "peak_savings",
+        summary: "Share by which the longest prompt shrinks",
+        formula: "1 - max tokens sent / max tokens full",
+    },
+    Entry {
+        name: "cost_savings",
+        summary: "Share of money saved with prompt caching",
+        formula: "1 - cost sent / cost full; cost = read x cached prefix + write x rest + output x written, in tokens by the provider's count where known; nothing is cached after the cache's lifetime",
+    },
+    Entry {
+        name: "cost_savings_uncached",
+        summary: "Share of money saved without prompt caching",
+        formula: "1 - cost sent / cost full; cost = fresh x prompt + output x written",
+    },
+    Entry {
+        name: "net_savings",
+        summary: "Share of tokens saved after the compressor's own and the rework of hard misses",
+        formula: "1 - (sent + compressor in and out + rework) / full",
+    },
+    Entry {
+        name: "break_even_turn",
+        summary: "Decisions after an event until it has paid for the lost cache (a column of events)",
+        formula: "first later decision whose cumulative cached cost is at most that of not compressing",
+    },
+];
+
+/// Scores a cell. `rework` is what getting hard misses back would cost, see [`rework`].
+pub fn score(log: &Log, run: &Run, prices: &Prices, rework: u64, rows: &mut Rows) {
+    let n = run.decisions.len() as u64;
+    let sum = |f: &dyn Fn(&Decision) -> u64| run.decisions.iter().map(f).sum::<u64>() as f64;
+    let full = sum(&|d| d.tokens_full);
+    let sent = sum(&|d| d.tokens_sent);
+    let saved = |sent: f64, full: f64| ratio(full - sent, full);
+    let row = rows.push("token_savings", "", saved(sent, full), full, n);
+    row.floor = Some(0.0).filter(|_| n > 0);
+    row.ceiling = saved(sum(&least), full);
+
+    let peak = |f: &dyn Fn(&Decision) -> u64| run.decisions.iter().map(f).max().unwrap_or(0) as f64;
+    let (peak_sent, peak_full) = (peak(&|d| d.tokens_sent), peak(&|d| d.tokens_full));
+    rows.push("peak_tokens", "", (n > 0).then_some(peak_sent), 1.0, n).ceiling = (n > 0).then_some(peak_full);
+    rows.push("peak_savings", "", saved(peak_sent, peak_full), peak_full, n);
+
+    let bills = bills(log, run, prices);
+    let total = |f: &dyn Fn(&Bill) -> f64| bills.iter().map(f).sum::<f64>();
+    let cost_full = total(&|b| cost(prices, b.full, b.cached_full) + prices.output * b.output);
+    let cost_sent = total(&|b| cost(prices, b.sent, b.cached_sent) + prices.output * b.output);
+    rows.push("cost_savings", "", saved(cost_sent, cost_full), cost_full, n);
+    let cost_full = total(&|b| prices.fresh * b.full + prices.output * b.output);
+    let cost_sent = total(&|b| prices.fresh * b.sent + prices.output * b.output);
+    rows.push("cost_savings_uncached", "", saved(cost_sent, cost_full), cost_full, n);
+    let work = run.events.iter().map(|e| &e.work).chain(run.recalls.iter().map(|r| &r.work));
+    let compressor: u64 = work.map(|work| work.tokens_in + work.tokens_out).sum();
+    let trigger = run.trigger_asked.tokens_in + run.trigger_asked.tokens_out;
+    rows.push("net_savings", "", saved(sent + (compressor + trigger + rework) as f64, full), full, n);
+    billed(log, run, rows);
+}
+
+/// Tokens of the prompt without anything that the strategy might have removed.
+fn least(d: &Decision) -> u64 {
+    d.tokens_sent.saturating_sub(d.kept_tokens + d.recalled_tokens)
+}
+
+/// Savings by the provider's count, over the decisions where that is known.
+fn billed(log: &Log, run: &Run, rows: &mut Rows) {
+    let (mut full, mut sent, mut at_least, mut n) = (0.0, 0.0, 0.0, 0);
+    for (d, rate) in run.decisions.iter().filter_map(|d| Some((d, log.rate(d.turn)?))) {
+        full += rate.billed(d.tokens_full);
+        sent += rate.billed(d.tokens_sent);
+        at_least += rate.billed(least(d));
+        n += 1;
+    }
+    let row = rows.push("token_savings_billed", "", ratio(full - sent, full), full, n);
+    row.floor = Some(0.0).filter(|_| n > 0);
+    row.ceiling = ratio(full - at_least, full);
+}
+
+/// What is paid for at a decision, in tokens by the provider's count where that is known, else in ours.
+struct Bill {
+    full: f64,
+    sent: f64,
+    /// What of them the cache serves.
+    cached_full: f64,
+    cached_sent: f64,
+    output: f64,
+}
+
+fn bills(log: &Log, run: &Run, prices: &Prices) -> Vec<Bill> {
+    let mut before = None;
+    let bill = |(i, (d, is_expired)): (usize, (&Decision, bool))| {
+        let rate = log.rate(d.turn);
+        let counted = |ours: u64| rate.map_or(ours as f64, |rate| rate.counted(ours));
+        let unseen = rate.map_or(0.0, |rate| rate.unseen as f64);
+        // Of what is unseen, that is cached which stood there before; where that is not known, all.
+        let unseen_before = before.replace(rate).flatten().map_or(unseen, |rate| rate.unseen as f64);
+        let unseen_cached = if i == 0 { 0.0 } else { unseen.min(unseen_before) };
+        let cached = |ours: u64| if is_expired { 0.0 } else { unseen_cached + counted(ours) };
+        Bill {
+            full: unseen + counted(d.tokens_full),
+            sent: unseen + counted(d.tokens_sent),
+            cached_full: cached(d.cached_full),
+            cached_sent: cached(d.cached_sent),
+            output: counted(d.output_tokens),
+        }
+    };
+    run.decisions.iter().zip(expired(log, run, prices)).enumerate().map(bill).collect()
+}
+
+/// Of each decision, whether the prompt before was sent longer ago than a cache lives. Where that is not logged it lives.
+pub fn expired(log: &Log, run: &Run, prices: &Prices) -> Vec<bool> {
+    let times: Vec<Option<i64>> = run.decisions.iter().map(|d| log.decided_at(d.turn)).collect();
+    let is_expired = |i: usize| {
+        let passed = i.checked_sub(1).and_then(|before| times[i]?.checked_sub(times[before]?));
+        passed.is_some_and(|passed| passed as f64 > 1e6 * prices.cache_lifetime)
+    };
+    (0..times.len()).map(is_expired).collect()
+}
+
+/// What a prompt costs of which the cache serves so much.
+fn cost(prices: &Prices, prompt: f64, cached: f64) -> f64 {
+    prices.cache_read * cached + prices.cache_write * (prompt - cached.min(prompt))
+}
+
+/// Tokens to get hard misses back: the call and the result of each observation that would bring
+/// some of them back, once per compression point. `misses`: (observation, events so far).
+pub fn rework(log: &Log, misses: &[(u32, u32)]) -> u64 {
+    let groups: BTreeSet<(u32, u32)> = misses.iter().copied().collect();
+    groups.into_iter().map(|(observation, _)| log.tokens_again(observation)).sum()
+}
+
+/// For each event: decisions after it until its cumulative cached cost is at most that of not
+/// compressing there, all else equal (none if that is after the last decision of the segment), and
+/// the decisions that were left.
+pub fn break_even(log: &Log, run: &Run, prices: &Prices) -> Vec<(Option<u32>, u32)> {
+    let segment = |d: &Decision| log.turns[d.turn as usize].segment;
+    let expired = expired(log, run, prices);
+    let mut all = Vec::with_capacity(run.events.len());
+    for events in run.events.chunk_by(|a, b| a.segment == b.segment) {
+        let end = run.decisions.partition_point(|d| segment(d) <= events[0].segment);
+        for e in events {
+            let at = e.decision as usize;
+            let left = end.saturating_sub(at + 1) as u32;
+            let turns = run.decisions.get(at).and_then(|d| paid_after(e, d, expired[at], prices));
+            all.push((turns.filter(|&t| t <= left), left));
+        }
+    }
+    all
+}
+
+/// Decisions until the cheaper reads of a shorter prompt have paid for writing it anew. (What is unseen is the same on
+/// both sides, and a factor between tokenizers changes no quotient.)
+fn paid_after(event: &Event, decision: &Decision, is_expired: bool, prices: &Prices) -> Option<u32> {
+    let cost =
+        |sent: u64, cached: u64| cost(prices, sent as f64, if is_expired { 0.0 } else { cached as f64 });
+    let debt =
+        cost(decision.tokens_sent, decision.cached_sent) - cost(event.tokens_before, event.cached_before);
+    if debt <= 0.0 {
+        return Some(0);
+    }
+    let gain = prices.cache_read * event.tokens_before.saturating_sub(event.tokens_after) as f64;
+    let turns = (debt / gain).ceil();
+    (turns < f64::from(u32::MAX)).then_some(turns as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10,000 cached tokens and 1,000 new ones become 4,000 of which 1,000 are a shared prefix.
+    #[test]
+    fn break_even_by_hand() {
+        let prices =
+            Prices { fresh: 3.0, cache_write: 3.75, cache_read: 0.3, output: 15.0, ..Prices::default() };
+        let event = |after| Event {
+            tokens_before: 11_000,
+            tokens_after: after,
+            cached_before: 10_000,
+            ..Event::test(9, 1..5)
+        };
+        let decision = |sent, cached| Decision {
+            turn: 9,
+            n_events: 1,
+            tokens_full: 11_000,
+            tokens_sent: sent,
+            cached_full: 10_000,
+            cached_sent: cached,
+            output_tokens: 0,
+            kept_tokens: 0,
+            recalled_tokens: 0,
+        };
+        // Sent: 0.3 x 1,000 + 3.75 x 3,000 = 11,550. Not compressed: 0.3 x 10,000 + 3.75 x 1,000 = 6,750.
+        // The debt of 4,800 is paid by 0.3 x 7,000 = 2,100 a decision: after 3.
+        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), false, &prices), Some(3));
+        // Nothing gained is never paid; a shorter prompt written whole can be cheaper at once.
+        assert_eq!(paid_after(&event(11_000), &decision(11_000, 1_000), false, &prices), None);
+        assert_eq!(paid_after(&event(500), &decision(500, 0), false, &prices), Some(0));
+        // Where the cache is gone all is written anew either way, and less of it costs less.
+        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), true, &prices), Some(0));
+    }
+}

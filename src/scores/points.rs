@@ -1,0 +1,125 @@
+//! What stood in the context after a compression, beside what would have stood there had nothing, or everything, been
+//! dropped: the ground on which annotated truth is scored.
+//!
+//! A *point* is the moment after an event, numbered from 1, or the end of the run. There every context has the same
+//! head and the same tail (the turns not compressed yet); between them stands, for the variant, what its events left
+//! of the scope, with what it recalled for the decision there; for the ceiling (`full`) the scope itself; for one floor
+//! (`drop-all`) nothing; for the other (`shuffled`) the variant's own words in random order, which mean nothing.
+
+use std::borrow::Cow;
+
+use rand::seq::SliceRandom as _;
+
+use crate::context::log::Log;
+use crate::context::{Block, Content};
+use crate::replay::{Run, rng};
+use crate::trajectory::Kind;
+
+/// Points are taken after each of so many events, then after every event whose number is a power of two: the work stays
+/// linear in the events.
+const EACH: usize = 4;
+
+/// A context after a compression.
+pub(super) struct Point<'a> {
+    /// Number of events so far; none at the end of the run.
+    pub(super) number: Option<usize>,
+    /// The decision that follows; at the end of the run the last one.
+    decision: u32,
+    /// Steps before this one had been logged.
+    pub(super) until: u32,
+    /// Steps of the scopes compressed so far.
+    pub(super) scope: Vec<u32>,
+    /// Steps outside of them: head and tail.
+    pub(super) base: Vec<u32>,
+    /// Blocks that stand for the scope.
+    pub(super) kept: Vec<&'a Block>,
+}
+
+/// The points of a run; none where the log itself was compacted, since its annotations would speak of a past that
+/// its agent had lost already.
+pub(super) fn points<'a>(log: &Log, run: &'a Run) -> Vec<Point<'a>> {
+    let mut points = Vec::new();
+    if log.n_segments > 1 {
+        return points;
+    }
+    // What the events left. One of a recursive strategy takes the place of all before it.
+    let mut kept: Vec<&[Block]> = Vec::new();
+    let mut compressed = vec![false; log.n_steps()];
+    let last = run.events.len();
+    for (number, event) in (1..).zip(&run.events) {
+        if event.replaces {
+            kept.clear();
+        }
+        kept.push(&event.after);
+        match &event.only {
+            Some(steps) => steps.iter().for_each(|&step| compressed[step as usize] = true),
+            None => {
+                let steps = event.turns.clone().flat_map(|turn| log.turns[turn as usize].steps.clone());
+                steps.for_each(|step| compressed[step as usize] = true);
+            }
+        }
+        let until = log.turns[event.turn as usize].decision.unwrap_or(0);
+        if number <= EACH || usize::is_power_of_two(number) {
+            points.push(point(log, Some(number), (event.decision, until), &compressed, &kept));
+        }
+        if number == last {
+            let decision = (run.decisions.len() as u32).saturating_sub(1);
+            points.push(point(log, None, (decision, log.n_steps() as u32), &compressed, &kept));
+        }
+    }
+    points
+}
+
+fn point<'a>(
+    log: &Log,
+    number: Option<usize>,
+    (decision, until): (u32, u32),
+    compressed: &[bool],
+    kept: &[&'a [Block]],
+) -> Point<'a> {
+    let steps = (0..until).filter(|&step| log.kind(step) != Kind::Tools);
+    let (scope, base) = steps.partition(|&step| compressed[step as usize]);
+    Point { number, decision, until, scope, base, kept: kept.iter().copied().flatten().collect() }
+}
+
+impl<'a> Point<'a> {
+    /// The point with what was recalled for its decision: that stands in its prompt, and in no other.
+    pub(super) fn recalling(mut self, run: &'a Run) -> Self {
+        self.kept.extend(run.recalled_for(self.decision).into_iter().flat_map(|recall| &recall.blocks));
+        self
+    }
+
+    /// How rows name the point.
+    pub(super) fn name(&self) -> String {
+        self.number.map_or("end".to_owned(), |number| number.to_string())
+    }
+
+    /// The texts of some steps.
+    pub(super) fn texts<'l>(log: &'l Log, steps: &'l [u32]) -> impl Iterator<Item = &'l str> {
+        steps.iter().map(|&step| log.trajectory.steps[step as usize].text.as_str())
+    }
+
+    /// The texts that stand for the scope.
+    pub(super) fn kept_texts<'l>(&self, log: &'l Log) -> Vec<Cow<'l, str>>
+    where
+        Self: 'l,
+    {
+        self.kept.iter().map(|block| Self::text(log, block)).collect()
+    }
+
+    fn text<'l>(log: &'l Log, block: &Block) -> Cow<'l, str> {
+        match block.content {
+            Content::Step(step) => Cow::Borrowed(&log.trajectory.steps[step as usize].text),
+            _ => Cow::Owned(block.text(log)),
+        }
+    }
+
+    /// All words that stand for the scope, in random order.
+    pub(super) fn shuffled(&self, log: &Log, seed: u64) -> String {
+        let texts = self.kept_texts(log);
+        let mut words: Vec<&str> = texts.iter().flat_map(|text| text.split_whitespace()).collect();
+        let number = self.number.unwrap_or(0) as u64;
+        words.shuffle(&mut rng(seed, "shuffled", log.id(), number, 0));
+        words.join(" ")
+    }
+}

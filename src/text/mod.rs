@@ -1,0 +1,11 @@
+//! Text in, byte offsets out: tokens, spans, words, sentences, atoms. Knows no agent.
+
+pub mod atoms;
+pub mod escape;
+pub mod phrases;
+pub mod runs;
+pub mod sentences;
+pub mod spans;
+pub mod spellings;
+pub mod tokens;
+pub mod words;
