@@ -11,10 +11,10 @@ use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Content};
 use crate::experiment::cell::recipe;
-use crate::experiment::plan::Readers;
 use crate::experiment::{Dataset, Plan};
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
+use crate::scores::readers::Named;
 use crate::store::{TrajectoryRow, UsageRow};
 use crate::strategies::Strategy;
 use crate::text::escape;
@@ -77,7 +77,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let log = data.log(index, false)?;
     if let Some(path) = &args.timeline {
         let model = args.intents_by.clone();
-        let readers = Readers { scorers: model.clone().into_iter().collect(), ..Readers::default() };
+        let readers = Named { scorers: model.clone().into_iter().collect(), ..Named::default() };
         let opened = args.using.open([], &readers, 1)?.models();
         let model = model.and_then(|name| opened.get(&name).cloned());
         super::timeline::write(&log, model.as_deref(), path)?;
@@ -99,7 +99,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             format!("no variant `{name}`\nhint: `trajpress run {} --list` lists them", file.display())
         })?;
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
-    let models = args.using.open([variant], &Readers::default(), 1)?.models();
+    let models = args.using.open([variant], &Named::default(), 1)?.models();
     let recipe = recipe(variant, &models)?;
     let log = if recipe.trigger.bridges() { data.log(index, true)? } else { log };
     let needs = Needs::of(&log, plan.reference_tails.iter().copied().min().unwrap_or(0));

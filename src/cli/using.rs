@@ -7,13 +7,14 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::experiment::cell::Models;
-use crate::experiment::plan::{Readers, Variant};
+use crate::experiment::plan::Variant;
 use crate::models::bench::{self, Speed};
 use crate::models::cache::{Cached, Store};
 use crate::models::catalogue::{Catalogue, Role};
 use crate::models::folder::Folder;
 use crate::models::open::{Opener, cache_path};
 use crate::models::{Call, CallError, Model};
+use crate::scores::readers::Named;
 
 /// Options of the commands that ask models.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -139,7 +140,7 @@ impl Using {
     pub(super) fn open<'a>(
         &self,
         variants: impl IntoIterator<Item = &'a Variant>,
-        readers: &'a Readers,
+        readers: &'a Named,
         contexts: usize,
     ) -> anyhow::Result<Opened> {
         let mut names: BTreeMap<&str, Vec<Call>> = BTreeMap::new();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context as _;
 
 use super::dataset::Dataset;
-use super::plan::{Plan, Prices, Variant};
+use super::plan::{Plan, Variant};
 use super::units::{Unit, UnitRows};
 use crate::context::log::Log;
 use crate::context::{Block, Content};
@@ -18,10 +18,10 @@ use crate::replay::shadow::Caster;
 use crate::replay::watch::{Watch, cue_sets};
 use crate::replay::{Decision, Recipe, Run, replay};
 use crate::scores::chance::{Journal, Partner};
+use crate::scores::money::Prices;
 use crate::scores::readers::Readers;
 use crate::scores::retention::{self, Ledger, Questions, Strata};
-use crate::scores::truth::{self, Truth};
-use crate::scores::{CellIds, Rows, discard, honesty, likelihood, money, ratios, sent};
+use crate::scores::{CellIds, Rows, discard, ground::Truth, honesty, likelihood, money, ratios, sent, truth};
 use crate::store::{CellRow, ContextRow, EventRow, ItemRow, TimelineRow};
 use crate::strategies::{self, Work};
 use crate::text::tokens::Tokenizer;
@@ -511,7 +511,7 @@ mod tests {
             seed: 1,
         };
         let plan = Plan {
-            readers: crate::experiment::plan::Readers::default(),
+            readers: crate::scores::readers::Named::default(),
             contexts: true,
             name: String::new(),
             tokenizer: "o200k".to_owned(),

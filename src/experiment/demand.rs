@@ -13,8 +13,7 @@ use crate::models::Model;
 use crate::models::dry::{Demand, Dry};
 use crate::replay::{Observer, replay};
 use crate::scores::readers::Readers;
-use crate::scores::truth::{self, Truth};
-use crate::scores::{Rows, likelihood};
+use crate::scores::{Rows, ground::Truth, likelihood, truth};
 use crate::text::tokens::Tokenizer;
 
 /// Models that count, by name.

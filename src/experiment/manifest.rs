@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::SEMANTICS_VERSION;
 use super::dataset::Dataset;
+use super::options::Options;
 use super::plan::Plan;
 use super::publish::{self, Published, Scratch};
-use super::run::Options;
 use super::units;
 use crate::store;
 

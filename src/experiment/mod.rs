@@ -10,14 +10,16 @@ pub mod demand;
 pub mod finish;
 mod fresh;
 mod manifest;
+pub mod options;
 pub mod plan;
 pub mod publish;
 pub mod run;
 pub mod units;
 
 pub use dataset::{Dataset, Loaded};
+pub use options::Options;
 pub use plan::{Catalogue, Plan, Variant};
-pub use run::{Options, Outcome, run_with};
+pub use run::{Outcome, run_with};
 pub use units::{Unit, UnitRows};
 
 /// Raised by any change of code that can change a row, so that parts of an older meaning are never

@@ -7,6 +7,8 @@
 //! value *is* a list is written `{ list = [1, 2] }`; a grid over such values is
 //! `[{ list = [1] }, { list = [1, 2] }]`.
 
+use crate::scores::money::Prices;
+use crate::scores::readers::Named;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -50,8 +52,8 @@ pub struct Plan {
     /// An atom is at risk when its last mention is older than this many turns.
     pub reference_tails: Vec<u32>,
     pub filter: Filter,
-    #[serde(skip_serializing_if = "Readers::is_empty")]
-    pub readers: Readers,
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub readers: Named,
     /// Whether the table `contexts` is written.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contexts: bool,
@@ -66,63 +68,6 @@ pub struct Plan {
     /// What the reader of the file should be told, but does not stop a run.
     #[serde(skip)]
     pub notes: Vec<String>,
-}
-
-/// Prices of one million tokens.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Prices {
-    pub name: String,
-    /// Prompt tokens that no cache serves.
-    pub fresh: f64,
-    /// Prompt tokens written into the cache.
-    pub cache_write: f64,
-    /// Prompt tokens served by the cache.
-    pub cache_read: f64,
-    /// Tokens that the agent's model writes.
-    pub output: f64,
-    /// Seconds that a cached prompt lives after it was last sent.
-    pub cache_lifetime: f64,
-}
-
-impl Default for Prices {
-    /// In units of the fresh price, with the ratios that large providers share; the lifetime is Anthropic's.
-    fn default() -> Self {
-        Prices {
-            name: "relative".to_owned(),
-            fresh: 1.0,
-            cache_write: 1.25,
-            cache_read: 0.1,
-            output: 5.0,
-            cache_lifetime: 300.0,
-        }
-    }
-}
-
-/// Models that read what is left, for the scores that need one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Readers {
-    /// Their likelihoods tell what a context is worth.
-    pub scorers: Vec<String>,
-    /// Its vectors tell what means the same.
-    pub embedder: Option<String>,
-    /// Which of the scorers are asked for which of [`ASKED`](Self::ASKED); empty: all for all.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub ask: BTreeMap<String, Vec<String>>,
-}
-
-impl Readers {
-    /// What a scorer can be asked for: what the next calls cost, annotated questions, ratings, and what became of
-    /// constraints.
-    pub const ASKED: &[&str] = &["likelihood", "probes", "judge", "outcomes"];
-
-    pub fn is_empty(&self) -> bool {
-        self.names().next().is_none()
-    }
-
-    /// The names of all of them.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.scorers.iter().chain(&self.embedder).map(String::as_str)
-    }
 }
 
 /// Which trajectories of the data are replayed; an empty list takes all.
@@ -374,7 +319,7 @@ impl Reader<'_> {
             partners: vec![PARTNER_KINDS[0].to_owned()],
             reference_tails: vec![3, 10],
             filter: Filter::default(),
-            readers: Readers::default(),
+            readers: Named::default(),
             contexts: false,
             variants: Vec::new(),
             models: BTreeMap::new(),
@@ -556,9 +501,9 @@ impl Reader<'_> {
         Ok((filter, path))
     }
 
-    fn readers(&self, table: &DeTable) -> anyhow::Result<Readers> {
+    fn readers(&self, table: &DeTable) -> anyhow::Result<Named> {
         const KEYS: &[&str] = &["scorer", "embedder", "ask"];
-        let mut readers = Readers::default();
+        let mut readers = Named::default();
         let names = |key: &str, value: &Spanned<DeValue>| {
             let named = self.one_or_more(key, value, |v| self.source.string(key, v))?;
             match named.iter().enumerate().find(|(at, name)| named[..*at].contains(name)) {
@@ -580,8 +525,8 @@ impl Reader<'_> {
                         return Err(self.source.error(&span, message));
                     }
                     for (what, span, value) in items(asked) {
-                        if !Readers::ASKED.contains(&what) {
-                            return Err(self.source.unknown_key(&span, what, "`ask`", Readers::ASKED));
+                        if !Named::ASKED.contains(&what) {
+                            return Err(self.source.unknown_key(&span, what, "`ask`", Named::ASKED));
                         }
                         readers.ask.insert(what.to_owned(), names(what, value)?);
                     }
@@ -589,7 +534,7 @@ impl Reader<'_> {
                 _ => return Err(self.source.unknown_key(&span, key, "section `scores`", KEYS)),
             }
         }
-        for name in Readers::ASKED.iter().filter_map(|what| readers.ask.get(*what)).flatten() {
+        for name in Named::ASKED.iter().filter_map(|what| readers.ask.get(*what)).flatten() {
             if !readers.scorers.contains(name) {
                 readers.scorers.push(name.clone());
             }

@@ -10,6 +10,8 @@
 //! error, so that a run comes to its end; data that changed or went away under the run makes none,
 //! since the id of a unit stands for the data that were there at the start.
 
+use super::options::Options;
+use super::units::{CellPart, part};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -46,23 +48,6 @@ pub type UnitFn<'a> =
 const PART_ROW_GROUP: usize = 8 << 20;
 /// Time between two lines of progress where there is no terminal.
 const LOG_EVERY: Duration = Duration::from_secs(10);
-
-/// How to run.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Threads; none is one a core.
-    pub threads: Option<usize>,
-    /// Only the first trajectories.
-    pub limit: Option<usize>,
-    /// Part `.0` of `.1`: computes parts and leaves the final tables to `finish`.
-    pub shard: Option<(usize, usize)>,
-    /// Computes nothing and joins what the shards have done.
-    pub finish: bool,
-    /// Deletes the run that is there, whatever it is, and begins anew.
-    pub fresh: bool,
-    /// Shows no progress.
-    pub quiet: bool,
-}
 
 /// What a run came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -255,14 +240,6 @@ fn shard(units: &[Unit], shard: Option<(usize, usize)>) -> Vec<&Unit> {
     }
 }
 
-/// Where the rows of a unit are published.
-pub(super) fn part(out: &Path, table: &str, unit: &Unit) -> PathBuf {
-    out.join("parts")
-        .join(table)
-        .join(format!("variant_group={}", unit.group))
-        .join(format!("u-{}.parquet", unit.id))
-}
-
 /// Where the digests of a unit's parts are published: JSON, by table.
 fn digests(out: &Path, unit: &Unit) -> PathBuf {
     part(out, "digests", unit).with_extension("json")
@@ -354,26 +331,6 @@ fn write_units(data: &Dataset, units: &[Unit], out: &Path, scratch: &Scratch) ->
     publish::publish(&from, &to)?;
     Ok(())
 }
-
-/// Rows that belong to a trajectory under a variant.
-pub(super) trait CellPart: Row {
-    fn trajectory(&self) -> &str;
-    fn variant(&self) -> &str;
-}
-
-macro_rules! cell_part {
-    ($($row:ty),+) => {$(
-        impl CellPart for $row {
-            fn trajectory(&self) -> &str {
-                &self.trajectory
-            }
-            fn variant(&self) -> &str {
-                &self.variant
-            }
-        }
-    )+};
-}
-cell_part!(CellRow, EventRow, ItemRow, ContextRow, TimelineRow, ScoreRow);
 
 struct Runner<'a> {
     plan: &'a Plan,

@@ -3,7 +3,9 @@
 //! The cut depends on data and plan alone, never on threads, shards or the clock, so that any
 //! process finds the same pieces under the same ids.
 
+use crate::store::Row;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SEMANTICS_VERSION;
@@ -177,6 +179,34 @@ fn unit_id(
     }
     Ok(blake3::hash(all.to_string().as_bytes()).to_hex()[..32].to_owned())
 }
+
+/// Where the rows of a unit are published.
+pub(super) fn part(out: &Path, table: &str, unit: &Unit) -> PathBuf {
+    out.join("parts")
+        .join(table)
+        .join(format!("variant_group={}", unit.group))
+        .join(format!("u-{}.parquet", unit.id))
+}
+
+/// Rows that belong to a trajectory under a variant.
+pub(super) trait CellPart: Row {
+    fn trajectory(&self) -> &str;
+    fn variant(&self) -> &str;
+}
+
+macro_rules! cell_part {
+    ($($row:ty),+) => {$(
+        impl CellPart for $row {
+            fn trajectory(&self) -> &str {
+                &self.trajectory
+            }
+            fn variant(&self) -> &str {
+                &self.variant
+            }
+        }
+    )+};
+}
+cell_part!(CellRow, EventRow, ItemRow, ContextRow, TimelineRow, ScoreRow);
 
 #[cfg(test)]
 mod tests {

@@ -5,16 +5,18 @@
 //! resampled within each cluster. Seeds are few, so this understates their spread by a factor of
 //! (seeds - 1) / seeds in variance; `replicates` shows the raw spread.
 
+use crate::report::statistics::estimate::ratio;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::claims::{Asked, Claims};
 use super::load::{Event, Run, Score, VariantScores};
 use super::series::{Draws, Series};
 use crate::report::statistics::bootstrap::{Resampling, percentile_estimate};
-use crate::report::statistics::inference::{Estimate, n_eff, too_few};
+use crate::report::statistics::estimate::Estimate;
+use crate::report::statistics::inference::{n_eff, too_few};
 use crate::report::statistics::pooled::{self, NEED, SURFACE, Sets};
-use crate::report::tables::summary::natural;
 use crate::store::VariantRow;
+use crate::text::natural::natural;
 
 /// A score that is pooled: sum of tops / sum of bottoms over trajectories.
 pub(crate) struct Measure {
@@ -487,7 +489,7 @@ impl Lines {
     pub(crate) fn of_seed(&self, line: &Line, seed: usize, measure: &str) -> Option<f64> {
         let terms = line.terms[seed].by_measure[measure].iter().filter(|t| line.cells[t.trajectory as usize]);
         let (top, bottom) = terms.fold((0.0, 0.0), |(a, b), t| (a + t.top, b + t.bottom));
-        pooled::ratio(top, bottom)
+        ratio(top, bottom)
     }
 
     /// Why the efficiency of a line means nothing, if so: the rule of the summary.

@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
 use crate::report::statistics::bootstrap::{self, Drawn, Resampling};
-use crate::report::statistics::inference::{Estimate, Kind, Resampled, strata};
-use crate::report::statistics::pooled::ratio;
+use crate::report::statistics::estimate::{Estimate, ratio};
+use crate::report::statistics::inference::{Kind, Resampled, strata};
 
 /// How often each cluster is drawn in each resample.
 pub(crate) struct Draws {

@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
+use super::ground::{Ground, Tally, Truth};
 use super::readers::{Readers, scored, strata};
-use super::truth::{Ground, Tally, Truth};
 use super::{Entry, Rows, ratio};
 use crate::context::said;
 use crate::models::prompt::{Data, Prompt};

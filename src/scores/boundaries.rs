@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use rand::RngExt as _;
 
-use super::truth::Truth;
+use super::ground::Truth;
 use super::{Entry, Rows};
 use crate::context::log::Log;
 use crate::replay::{Run, rng};

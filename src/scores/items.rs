@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::truth::{Ground, Truth};
+use super::ground::{Ground, Truth};
 use super::{Entry, Rows, ratio};
 use crate::context::log::Log;
 use crate::replay::Run;

@@ -5,8 +5,8 @@
 //! scope, nothing else. Small models are poor judges: its agreement with the annotated truth stands in the report's page
 //! `agreement`, and it is no headline. Floor: the larger of nothing at all and the same words shuffled; ceiling: the scope.
 
+use super::ground::{Ground, Truth};
 use super::readers::{Readers, scored, strata};
-use super::truth::{Ground, Truth};
 use super::{Entry, Rows};
 use crate::models::labels::{DIGITS, normalise};
 use crate::models::prompt::{Data, Prompt, Var};

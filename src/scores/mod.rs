@@ -8,6 +8,7 @@ mod boundaries;
 pub mod chance;
 pub mod constraints;
 pub mod discard;
+pub mod ground;
 pub mod honesty;
 mod items;
 mod judge;

@@ -9,12 +9,42 @@
 //! cache after the first call and never compressible. A cache that outlived its lifetime is gone; where no time is logged it
 //! is taken to live.
 
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 use super::{Entry, Rows, ratio};
 use crate::context::log::Log;
-use crate::experiment::plan::Prices;
 use crate::replay::{Decision, Event, Run};
+
+/// Prices of one million tokens.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prices {
+    pub name: String,
+    /// Prompt tokens that no cache serves.
+    pub fresh: f64,
+    /// Prompt tokens written into the cache.
+    pub cache_write: f64,
+    /// Prompt tokens served by the cache.
+    pub cache_read: f64,
+    /// Tokens that the agent's model writes.
+    pub output: f64,
+    /// Seconds that a cached prompt lives after it was last sent.
+    pub cache_lifetime: f64,
+}
+
+impl Default for Prices {
+    /// In units of the fresh price, with the ratios that large providers share; the lifetime is Anthropic's.
+    fn default() -> Self {
+        Prices {
+            name: "relative".to_owned(),
+            fresh: 1.0,
+            cache_write: 1.25,
+            cache_read: 0.1,
+            output: 5.0,
+            cache_lifetime: 300.0,
+        }
+    }
+}
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

@@ -9,11 +9,9 @@
 use std::collections::BTreeMap;
 
 use super::constraints::{self, Beside, Constraint, Outcome, Prepared};
-use super::truth::{Ground, Tally, Truth};
+use super::ground::{Ground, Known, Tally, Truth};
 use super::{Entry, Rows};
-use crate::context::log::Log;
 use crate::context::{Block, Content};
-use crate::text::runs::Runs;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -27,43 +25,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         formula: "constraints with this outcome / constraints in force that were stated in compressed scopes",
     },
 ];
-
-/// A constraint, and the steps that hold it.
-pub(super) struct Known {
-    pub(super) rules: Constraint,
-    /// With how: preserved or paraphrased.
-    steps: Vec<(u32, Outcome)>,
-}
-
-impl Known {
-    /// The constraints of a trajectory, and the words of its log; reads each step once.
-    pub(super) fn all(
-        log: &Log,
-        annotated: &[crate::context::annotations::Constraint],
-    ) -> (Vec<Known>, Runs) {
-        if annotated.is_empty() {
-            return (Vec::new(), Runs::of::<&[u64]>([]));
-        }
-        let texts: Vec<Prepared<'_>> =
-            log.trajectory.steps.iter().map(|step| Prepared::new([step.text.as_str()])).collect();
-        let known = |annotated: &crate::context::annotations::Constraint| {
-            let mut rules = Constraint::new(&annotated.text, &annotated.category);
-            if let Some(text) = texts.get(annotated.step as usize) {
-                rules.stated_in(text);
-            }
-            let steps = (0..).zip(&texts).map(|(step, text)| (step, constraints::held(&rules, text)));
-            let steps = steps.filter(|(_, outcome)| outcome.held()).collect();
-            Known { rules, steps }
-        };
-        (annotated.iter().map(known).collect(), Runs::of(texts.iter().flat_map(Prepared::words)))
-    }
-
-    /// Its outcome in copied steps, which are sorted.
-    fn in_steps(&self, steps: &[u32]) -> Outcome {
-        let held = self.steps.iter().filter(|(step, _)| steps.binary_search(step).is_ok());
-        held.map(|(_, outcome)| *outcome).min().unwrap_or(Outcome::Dropped)
-    }
-}
 
 /// The constraints that are asked for at a point: in force, and stated in a scope compressed so far.
 pub(super) fn asked<'a>(

@@ -16,10 +16,10 @@
 use std::collections::BTreeMap;
 
 use super::constraints::{self, Constraint, Outcome, Prepared};
+use super::ground::{Ground, Tally, Truth, VARIANT};
 use super::outcomes;
 use super::points::Point;
 use super::readers::{Readers, strata};
-use super::truth::{Ground, Tally, Truth, VARIANT};
 use super::{Entry, Rows, ratio};
 use crate::models::prompt::{Data, Prompt};
 use crate::models::{Call, Model, Outage, labels};

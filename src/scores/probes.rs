@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::truth::{Ground, Tally, Truth};
+use super::ground::{Ground, Tally, Truth};
 use super::{Entry, Rows};
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {

@@ -3,13 +3,40 @@
 //! They are named by the experiment (`[scores]`), not by a variant, and are the same for all of them. What `full` and
 //! `drop-all` leave is the same for all variants with the same scopes, and so is asked once: the call cache has the rest.
 
+use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use crate::experiment::plan;
 use crate::models::{self, Answer, Call, Model, Scores};
+
+/// Models that read what is left, for the scores that need one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Named {
+    /// Their likelihoods tell what a context is worth.
+    pub scorers: Vec<String>,
+    /// Its vectors tell what means the same.
+    pub embedder: Option<String>,
+    /// Which of the scorers are asked for which of [`ASKED`](Self::ASKED); empty: all for all.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ask: BTreeMap<String, Vec<String>>,
+}
+
+impl Named {
+    /// What a scorer can be asked for: what the next calls cost, annotated questions, ratings, and what became of
+    /// constraints.
+    pub const ASKED: &[&str] = &["likelihood", "probes", "judge", "outcomes"];
+
+    pub fn is_empty(&self) -> bool {
+        self.names().next().is_none()
+    }
+
+    /// The names of all of them.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.scorers.iter().chain(&self.embedder).map(String::as_str)
+    }
+}
 
 /// The models of an experiment that read.
 #[derive(Default)]
@@ -24,7 +51,7 @@ pub struct Readers {
 impl Readers {
     /// # Errors
     /// A model that was not opened.
-    pub fn open(named: &plan::Readers, models: &HashMap<String, Arc<dyn Model>>) -> anyhow::Result<Self> {
+    pub fn open(named: &Named, models: &HashMap<String, Arc<dyn Model>>) -> anyhow::Result<Self> {
         let opened = |name: &String| {
             models.get(name).cloned().with_context(|| format!("model `{name}` of `[scores]` was not opened"))
         };
@@ -38,7 +65,7 @@ impl Readers {
 
     /// The scorers that are asked for this.
     pub(super) fn asked(&self, what: &str) -> Vec<Scorer> {
-        debug_assert!(plan::Readers::ASKED.contains(&what));
+        debug_assert!(Named::ASKED.contains(&what));
         if self.ask.is_empty() {
             return self.scorers.clone();
         }

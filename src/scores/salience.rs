@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::truth::{Ground, Tally, Truth, VARIANT};
+use super::ground::{Ground, Tally, Truth, VARIANT};
 use super::{Entry, Rows};
 
 pub(super) const ENTRIES: &[Entry] = &[

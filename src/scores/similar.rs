@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
+use super::ground::{Ground, SHUFFLED, Tally, Truth, VARIANT};
 use super::readers::{Readers, embedded};
-use super::truth::{Ground, SHUFFLED, Tally, Truth, VARIANT};
 use super::{Entry, Rows};
 use crate::models::Model;
 use crate::text::runs::Runs;

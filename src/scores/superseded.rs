@@ -6,7 +6,7 @@
 //! `drop-all` holds the old value only where the head does (a goal that was changed later). What says the new value in
 //! words all of its own counts as not stating it.
 
-use super::truth::{Ground, Tally, Truth};
+use super::ground::{Ground, Tally, Truth};
 use super::{Entry, Rows};
 use crate::context::log::Log;
 use crate::text::runs::words;

@@ -5,40 +5,15 @@
 //! far: what was never compressed cannot be lost. Rows have the strata `point=1`, `point=2`, ... and `point=end`, in
 //! which every item of the run is counted once; the latter is cut by type, too.
 
-use super::outcomes::{self, Known};
-use super::points::{Point, points};
+use super::ground::{Ground, Truth};
+use super::outcomes;
+use super::points::points;
 use super::readers::Readers;
 use super::{
     Rows, answers, boundaries, items, judge, outcomes_by_model, probes, salience, similar, superseded,
 };
-use crate::context::annotations::Annotations;
 use crate::context::log::Log;
 use crate::replay::Run;
-use crate::text::runs::{Runs, words};
-
-/// The annotations of a trajectory, ready to be looked for.
-pub struct Truth {
-    pub(super) annotations: Annotations,
-    /// The words of each salient place.
-    pub(super) salient: Vec<Vec<u64>>,
-    /// The words of each place that a probe needs.
-    pub(super) needs: Vec<Vec<Vec<u64>>>,
-    pub(super) constraints: Vec<Known>,
-    /// The words of the log, as constraints are read; none where it has no constraints.
-    pub(super) said: Runs,
-}
-
-impl Truth {
-    /// None where a trajectory is not annotated.
-    pub fn of(log: &Log) -> Option<Self> {
-        let annotations = Annotations::of(log)?;
-        let of_place = |place: &crate::context::annotations::Place| words(place.text(log));
-        let salient = annotations.salient.iter().map(|s| of_place(&s.place)).collect();
-        let needs = annotations.probes.iter().map(|p| p.needs.iter().map(of_place).collect()).collect();
-        let (constraints, said) = Known::all(log, &annotations.constraints);
-        Some(Truth { annotations, salient, needs, constraints, said })
-    }
-}
 
 /// Scores a replay against the annotations.
 ///
@@ -66,90 +41,6 @@ pub fn score(
         outcomes_by_model::score(truth, &ground, readers, rows)?;
     }
     Ok(())
-}
-
-/// The contexts that are compared, in the order of [`Tally::hits`].
-pub(super) const VARIANT: usize = 0;
-const FULL: usize = 1;
-const DROP_ALL: usize = 2;
-pub(super) const SHUFFLED: usize = 3;
-
-/// The four contexts of a point.
-pub(super) struct Ground<'a> {
-    pub(super) log: &'a Log,
-    pub(super) point: Point<'a>,
-    /// Head and tail, which all contexts have.
-    pub(super) base: Runs,
-    /// What stands for the scope: in the variant, in `full`, in `drop-all`, shuffled.
-    pub(super) between: [Runs; 4],
-    pub(super) shuffled: String,
-}
-
-impl<'a> Ground<'a> {
-    fn new(log: &'a Log, point: Point<'a>, seed: u64) -> Self {
-        let shuffled = point.shuffled(log, seed);
-        let nothing: [&str; 0] = [];
-        Ground {
-            log,
-            base: Runs::new(Point::texts(log, &point.base)),
-            between: [
-                Runs::new(point.kept_texts(log)),
-                Runs::new(Point::texts(log, &point.scope)),
-                Runs::new(nothing),
-                Runs::new([&shuffled]),
-            ],
-            shuffled,
-            point,
-        }
-    }
-
-    /// Whether the step was compressed.
-    pub(super) fn in_scope(&self, step: u32) -> bool {
-        self.point.scope.binary_search(&step).is_ok()
-    }
-
-    /// Whether the words stand one after the other in each of the contexts.
-    pub(super) fn hold(&self, run: &[u64]) -> [bool; 4] {
-        let base = self.base.hold(run);
-        self.between.each_ref().map(|between| base || between.hold(run))
-    }
-
-    /// The stratum of this point, with more if it is the last.
-    pub(super) fn stratum(&self, more: Option<(&str, &str)>) -> String {
-        let point = format!("point={}", self.point.name());
-        more.map_or(point.clone(), |(key, value)| format!("{point} {key}={value}"))
-    }
-
-    pub(super) fn is_end(&self) -> bool {
-        self.point.number.is_none()
-    }
-}
-
-/// Items, and how many of them each context holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Tally {
-    pub(super) n: u64,
-    pub(super) hits: [u64; 4],
-}
-
-impl Tally {
-    pub(super) fn add(&mut self, hits: [bool; 4]) {
-        self.n += 1;
-        for (sum, hit) in self.hits.iter_mut().zip(hits) {
-            *sum += u64::from(hit);
-        }
-    }
-
-    /// A row of the share of items, with its floor and ceiling; none where there are no items.
-    pub(super) fn push(&self, metric: &'static str, stratum: String, rows: &mut Rows) {
-        if self.n == 0 {
-            return;
-        }
-        let share = |context: usize| self.hits[context] as f64 / self.n as f64;
-        let row = rows.push(metric, stratum, Some(share(VARIANT)), self.n as f64, self.n);
-        row.floor = Some(share(DROP_ALL).max(share(SHUFFLED)));
-        row.ceiling = Some(share(FULL));
-    }
 }
 
 #[cfg(test)]

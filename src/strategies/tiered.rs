@@ -30,6 +30,7 @@ use crate::trajectory::{Kind, Role};
 
 mod clock;
 mod compressor;
+mod entities;
 mod manager;
 mod relevance;
 mod retrieval;
@@ -37,8 +38,9 @@ pub(super) mod segment;
 mod segmentation;
 
 use clock::{Clock, Pace};
+use entities::{Entity, named};
 use manager::{Leaving, Limits, MAX_SEGMENTS, Memory};
-use relevance::{Entity, Formula, Situation, named};
+use relevance::{Formula, Situation};
 use retrieval::{Decompress, Recall};
 use segment::Segment;
 use segmentation::{By, Turn};
@@ -309,7 +311,7 @@ impl Remembered {
             if self.read.binary_search_by_key(&step, |read| read.step).is_err() {
                 let text = &log.trajectory.steps[step as usize].text;
                 let bag = index::bag_of(text);
-                let entities = compressor::entities(text).iter().map(|name| named(name)).collect();
+                let entities = entities::entities(text).iter().map(|name| named(name)).collect();
                 self.read.push(Read { step, bag, entities });
             }
         }

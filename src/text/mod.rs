@@ -2,6 +2,7 @@
 
 pub mod atoms;
 pub mod escape;
+pub mod natural;
 pub mod phrases;
 pub mod runs;
 pub mod sentences;

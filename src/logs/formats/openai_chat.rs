@@ -8,10 +8,11 @@ use serde_json::value::RawValue;
 
 use super::reading::chat::{self, Message};
 use super::reading::names::{self, Name};
+use super::reading::points;
 use super::reading::scalar::Scalar;
 use super::reading::usage::LoggedUsage;
 use super::reading::{Content, Draft, List, record};
-use super::{Entry, Reading, Sink, annotated};
+use super::{Entry, Reading, Sink};
 use crate::trajectory::Trajectory;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -101,7 +102,7 @@ pub(super) fn finish(run: Run, sink: &mut Sink<'_>) {
     let task = logged.unwrap_or_else(by_place);
     let reward = run.reward.and_then(|l| l.number("reward", &mut draft.losses));
     let resolved = run.resolved.and_then(|l| l.truth("resolved", &mut draft.losses));
-    let annotations = run.annotations.map(|a| annotated::with_clean_points(a.get(), &mut draft.losses));
+    let annotations = run.annotations.map(|a| points::with_clean_points(a.get(), &mut draft.losses));
     let about = Trajectory {
         repository: run.repository.or_else(|| names::swe_repository(&task)),
         task_id: Some(task),

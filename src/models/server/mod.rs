@@ -35,13 +35,27 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::tokens::Reading;
 use super::disarm::disarm;
 use super::http::{Client, Effort, Failure};
 use super::{Answer, Call, CallError, Card, Model, Outcome, Sampling};
 
 mod text;
 mod tokens;
+
+/// How llama-server reads a text.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    /// With the tokens that open a prompt.
+    opening: bool,
+    /// Control tokens spelled out in it are control tokens.
+    control: bool,
+}
+
+impl Reading {
+    pub(super) const DATA: Self = Self { opening: false, control: false };
+    pub(super) const OPENING: Self = Self { opening: true, control: false };
+    const TEMPLATE: Self = Self { opening: false, control: true };
+}
 
 /// No wait is longer: a week.
 const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);

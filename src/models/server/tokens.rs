@@ -9,22 +9,7 @@ use serde_json::{Value, json};
 use super::super::http::{Effort, Failure};
 use super::super::prompt::cuts;
 use super::super::{CallError, Finish, Prompt, Scores, Text, TokenScore};
-use super::{Server, Tokens, Wish, sampling, unsupported};
-
-/// How llama-server reads a text.
-#[derive(Clone, Copy)]
-pub(super) struct Reading {
-    /// With the tokens that open a prompt.
-    opening: bool,
-    /// Control tokens spelled out in it are control tokens.
-    control: bool,
-}
-
-impl Reading {
-    pub(super) const DATA: Self = Self { opening: false, control: false };
-    pub(super) const OPENING: Self = Self { opening: true, control: false };
-    const TEMPLATE: Self = Self { opening: false, control: true };
-}
+use super::{Reading, Server, Tokens, Wish, sampling, unsupported};
 
 /// A token, and where it ends in its text.
 #[derive(Clone, Copy)]

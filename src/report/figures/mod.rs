@@ -18,7 +18,7 @@ use crate::report::figures::canvas::{
     Anchor, CAP_EM, Canvas, Colour, DESCENT_EM, INK, Mark, XY, fitted, text_width, wrapped,
 };
 use crate::report::figures::labels::{AWKWARD, FORBIDDEN, Label, Obstacle, Placed, Rect, place};
-use crate::report::tables::summary::natural;
+use crate::text::natural::natural;
 
 /// A variant in the figure.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use super::distributions::{normal_cdf, normal_quantile};
-use super::inference::Estimate;
+use super::estimate::Estimate;
 
 /// How many draws, and from which stream.
 #[derive(Clone, Copy, Debug)]

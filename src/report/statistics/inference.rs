@@ -22,12 +22,12 @@
 //! Source: Rust and Rao, "Variance estimation for complex surveys using replication techniques" (Statistical
 //! Methods in Medical Research 1996); n_eff as in Kish, "Survey Sampling" (1965).
 
+use super::estimate::{Counted, Estimate, ratio};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::bootstrap;
 use super::distributions::{t_half_width, t_tail, wilson, wilson_p};
-use super::pooled::ratio;
 
 /// The minimum for a share, a difference or an efficiency.
 const MIN_ITEMS: u64 = 30;
@@ -62,63 +62,6 @@ impl Kind {
         let unbounded = has(&["efficiency", "room", " between", "likelihood_retention", "goal_coherence"]);
         let within = parts.all(|[top, bottom]| *top >= -SAME && top <= &(bottom + SAME * bottom.max(1.0)));
         if within && !unbounded { Kind::Share } else { Kind::Score }
-    }
-}
-
-/// A value with its interval.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Estimate {
-    /// Null where undefined or below the minimum.
-    pub(crate) value: Option<f64>,
-    /// Lower and upper end of the 95 % interval; null where it cannot be given.
-    pub(crate) interval: Option<(f64, f64)>,
-    /// Items of a share that is below the minimum.
-    pub(crate) counted: Option<Counted>,
-    /// Trajectories behind the value.
-    pub(crate) n_trajectories: usize,
-    /// Clusters behind the value.
-    pub(crate) n_clusters: usize,
-    /// How many of equal size would say as much; null without any.
-    pub(crate) n_eff: Option<f64>,
-    /// Items (needs, tokens, events) behind the value.
-    pub(crate) n_items: u64,
-    /// Why the value or the interval is null.
-    pub(crate) reason: Option<String>,
-}
-
-/// Items taken as independent: `kept` of `n`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Counted {
-    /// To the nearest whole: items may weigh less than 1.
-    pub(crate) kept: u64,
-    pub(crate) n: u64,
-    /// Wilson's, of the share.
-    pub(crate) interval: (f64, f64),
-}
-
-impl Estimate {
-    /// An estimate that is null, and why.
-    pub(crate) fn null(reason: impl Into<String>) -> Self {
-        Estimate { reason: Some(reason.into()), ..Estimate::default() }
-    }
-
-    /// How many of the items the share is of, above the minimum or below.
-    pub(crate) fn kept(&self) -> Option<f64> {
-        let share = self.value.map(|share| share * self.n_items as f64);
-        share.or_else(|| self.counted.map(|counted| counted.kept as f64))
-    }
-
-    /// Whether there is something to print.
-    pub(crate) fn is_told(&self) -> bool {
-        self.value.is_some() || self.counted.is_some()
-    }
-
-    pub(crate) fn lo(&self) -> Option<f64> {
-        self.interval.map(|i| i.0)
-    }
-
-    pub(crate) fn hi(&self) -> Option<f64> {
-        self.interval.map(|i| i.1)
     }
 }
 

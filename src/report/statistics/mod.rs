@@ -3,6 +3,7 @@
 pub mod bootstrap;
 pub mod distributions;
 pub mod effects;
+pub mod estimate;
 pub mod inference;
 pub mod pooled;
 pub mod ranks;

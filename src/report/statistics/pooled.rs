@@ -3,10 +3,12 @@
 //! Pooled value of a score = sum(value * weight) / sum(weight) over the trajectories where it is
 //! defined. All statistics are functions of such sums, see [`super::inference`].
 
+use super::estimate::ratio;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bootstrap::{Drawn, Resampling};
-use super::inference::{Estimate, Kind, Resampled, strata};
+use super::estimate::Estimate;
+use super::inference::{Kind, Resampled, strata};
 use crate::report::load::{Score, Stratum, VariantScores};
 
 /// The strata of the headline, as they are spelled in the rows.
@@ -210,10 +212,6 @@ pub(crate) fn efficiency_withheld(room: &Estimate) -> Option<String> {
         return Some("the interval of oracle - random holds 0".to_owned());
     }
     (value < MIN_ROOM).then(|| format!("oracle - random is under {MIN_ROOM}"))
-}
-
-pub(crate) fn ratio(top: f64, bottom: f64) -> Option<f64> {
-    (bottom != 0.0).then(|| top / bottom).filter(|x| x.is_finite())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::pages::{Page, Part, estimate_columns, n_eff_column, number, shown};
 use crate::report::lines::{Line, Lines};
 use crate::report::series::Series;
 use crate::report::statistics::bootstrap::percentile_estimate;
-use crate::report::statistics::inference::Estimate;
+use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::ranks::{Order, kendall_tau_b, spearman};
 use crate::report::tables::Table;
 

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
 use crate::report::lines::{Line, Lines};
-use crate::report::statistics::inference::{Estimate, Kind, Resampled};
+use crate::report::statistics::estimate::Estimate;
+use crate::report::statistics::inference::{Kind, Resampled};
 use crate::report::tables::Table;
 
 /// The parameter that is a budget.

@@ -13,8 +13,7 @@ use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, n
 use crate::report::lines::{Line, Lines};
 use crate::report::series::Series;
 use crate::report::statistics::effects::{hedges_g_z, holm};
-use crate::report::statistics::inference::Estimate;
-use crate::report::statistics::pooled::ratio;
+use crate::report::statistics::estimate::{Estimate, ratio};
 use crate::report::tables::Table;
 
 /// Higher is better in all of them.

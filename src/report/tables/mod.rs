@@ -6,11 +6,11 @@
 pub mod agreement;
 pub mod areas;
 pub mod differences;
-pub mod markdown;
 pub mod pages;
 pub mod pareto;
 pub mod replicates;
 pub mod summary;
+pub mod summary_page;
 pub mod truth;
 pub mod validity;
 pub mod verdicts;

@@ -1,6 +1,6 @@
 //! A table of its own page: csv and Parquet for programs, Markdown for a reader who has seen nothing else.
 
-use crate::report::statistics::inference::Estimate;
+use crate::report::statistics::estimate::Estimate;
 use crate::report::tables::{Table, fixed, markdown};
 use crate::text::escape;
 

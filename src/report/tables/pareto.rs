@@ -15,8 +15,7 @@ use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, n
 use crate::report::lines::{Line, Lines, SideBySide};
 use crate::report::series::Series;
 use crate::report::statistics::bootstrap;
-use crate::report::statistics::inference::Estimate;
-use crate::report::statistics::pooled::ratio;
+use crate::report::statistics::estimate::{Estimate, ratio};
 use crate::report::tables::Table;
 
 /// Savings and retention.

@@ -7,7 +7,7 @@
 
 use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
 use crate::report::lines::{Line, Lines};
-use crate::report::statistics::inference::Estimate;
+use crate::report::statistics::estimate::Estimate;
 use crate::report::tables::Table;
 
 const METRICS: [&str; 5] =

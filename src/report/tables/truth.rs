@@ -6,7 +6,7 @@
 
 use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
 use crate::report::lines::{Line, Lines, placed};
-use crate::report::statistics::inference::Estimate;
+use crate::report::statistics::estimate::Estimate;
 use crate::report::tables::Table;
 
 /// Below this difference of floor and ceiling there is nothing to be placed between.

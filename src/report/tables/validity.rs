@@ -15,7 +15,8 @@ use super::pages::{Page, Part, counts, estimate_columns, n_eff_column, shown};
 use crate::report::lines::{Line, Lines, RETENTIONS};
 use crate::report::load::Trajectory;
 use crate::report::statistics::bootstrap::percentile_estimate;
-use crate::report::statistics::inference::{Estimate, n_eff, too_few};
+use crate::report::statistics::estimate::Estimate;
+use crate::report::statistics::inference::{n_eff, too_few};
 use crate::report::statistics::ranks::{Order, rank_biserial, spearman};
 use crate::report::tables::Table;
 

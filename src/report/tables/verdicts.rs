@@ -10,6 +10,7 @@
 //!
 //! What the run has no variant, score or log for is said to be missing and not estimated.
 
+use crate::report::statistics::estimate::ratio;
 use std::collections::BTreeMap;
 
 use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, p_shown, shown};
@@ -17,7 +18,8 @@ use crate::report::claims::{Asked, Bound, Claim, Claims, Field, Kind, Logs, PAID
 use crate::report::lines::{Line, Lines};
 use crate::report::load::{Event, Run, Stratum, Trajectory};
 use crate::report::statistics::effects::holm;
-use crate::report::statistics::inference::{self, Estimate, Resampled, n_eff};
+use crate::report::statistics::estimate::Estimate;
+use crate::report::statistics::inference::{self, Resampled, n_eff};
 use crate::report::statistics::pooled;
 use crate::report::tables::{Table, fixed};
 
@@ -335,7 +337,7 @@ impl Ground<'_> {
             let mut unpaid = 1.0;
             for [paid, under_way] in sums {
                 if unpaid > 0.0 {
-                    unpaid *= 1.0 - pooled::ratio(*paid, *under_way)?;
+                    unpaid *= 1.0 - ratio(*paid, *under_way)?;
                 }
             }
             Some(1.0 - unpaid)

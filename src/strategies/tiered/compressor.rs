@@ -12,7 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::relevance::{EntityCounts, named};
+use super::entities::{entities, named};
+use super::relevance::EntityCounts;
 use super::segment::{Level, text_of};
 use super::segmentation::cut;
 use crate::context::log::Log;
@@ -26,17 +27,8 @@ const HEAVY: &str = include_str!("heavy.txt");
 
 /// Tokens of a semantic chunk, at most.
 const CHUNK_TOKENS: u32 = 200;
-/// Entities of a segment, at most: the first.
-const MAX_ENTITIES: usize = 64;
 /// Words between two entities of a relation, at most.
 const MAX_BETWEEN: usize = 8;
-
-/// The entities of a text, each once, in order.
-pub(crate) fn entities(text: &str) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let names = atoms::occurrences(text).into_iter().map(|atom| atom.norm.into_owned());
-    names.filter(|name| seen.insert(name.clone())).take(MAX_ENTITIES).collect()
-}
 
 /// Pairs of entities of a line with what stands between them: (start, end) of the text, in order.
 fn relations(text: &str) -> Vec<&str> {

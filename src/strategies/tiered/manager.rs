@@ -9,7 +9,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::compressor::{self, Ratios};
-use super::relevance::{Entity, EntityCounts, Formula, Likeness, Situation, importance, named};
+use super::entities;
+use super::entities::{Entity, named};
+use super::relevance::{EntityCounts, Formula, Likeness, Situation, importance};
 use super::segment::{Holders, Level, Meaning, Metadata, Segment, cosine, text_of};
 use crate::context::log::Log;
 use crate::strategies::extractive::Term;
@@ -102,7 +104,7 @@ impl Memory {
             }
             let mut meaning = self.meaning(&bag);
             meaning.vector = vectors.next().flatten();
-            let original_entities = compressor::entities(&content);
+            let original_entities = entities::entities(&content);
             let entities: Vec<Entity> = original_entities.iter().map(|name| named(name)).collect();
             self.counts.add(&entities);
             let id = self.n_segments - 1;
@@ -178,7 +180,7 @@ impl Memory {
         // A name that was cut in two, or that a model made up, was not retained.
         let original: FxHashSet<&str> =
             segment.metadata.original_entities.iter().map(String::as_str).collect();
-        let mut retained_entities = compressor::entities(&content);
+        let mut retained_entities = entities::entities(&content);
         retained_entities.retain(|name| original.contains(name.as_str()));
         let metadata = Metadata { compressed_tokens: tokens, retained_entities, ..segment.metadata };
         Segment { content, level, metadata, expanded: None, ..segment }

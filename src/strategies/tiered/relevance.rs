@@ -6,6 +6,7 @@
 //! segment is averaged over its entities (the seed adds up, so that long segments would win). Uniqueness, which the
 //! seed names only, is 1 less the likeness to the most alike other segment. Without a query its factor is 0.
 
+use super::entities::Entity;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::segment::Segment;
@@ -31,15 +32,6 @@ pub(crate) struct Formula {
     pub(crate) beta: f64,
     /// What an explicit marker multiplies by.
     pub(crate) marker: f64,
-}
-
-/// An entity, by the hash of its name: compared many times a decision.
-pub(crate) type Entity = u64;
-
-/// The entity of a name.
-pub(crate) fn named(name: &str) -> Entity {
-    let hash = blake3::hash(name.as_bytes());
-    u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes"))
 }
 
 /// How often each entity stood in a segment.
@@ -121,6 +113,7 @@ pub(crate) fn importance(
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::entities::named;
     use super::super::segment::{Level, Meaning, Metadata};
     use super::*;
     use crate::strategies::notes::index::bag_of;

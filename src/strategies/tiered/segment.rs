@@ -5,7 +5,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-use super::relevance::Entity;
+use super::entities::Entity;
 use crate::context::Piece;
 use crate::context::log::Log;
 use crate::strategies::Held;
@@ -247,7 +247,7 @@ mod tests {
         let log = Log::script("user: go\naction: cat src/a.py\nobservation: import os~import re\nagent: end");
         let spans: Vec<u32> = (1..4).flat_map(|step| log.spans_of(step)).collect();
         assert_eq!(text_of(&log, &spans), "cat src/a.py\nimport os\nimport re\nend");
-        assert!(super::super::compressor::entities(&text_of(&log, &spans)).contains(&"src/a.py".to_owned()));
+        assert!(super::super::entities::entities(&text_of(&log, &spans)).contains(&"src/a.py".to_owned()));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::compressor::entities;
+use super::entities::entities;
 use super::segment::{Cut, Meaning, cosine, text_of};
 use crate::context::log::Log;
 use crate::strategies::Env;

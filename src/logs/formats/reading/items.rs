@@ -7,9 +7,9 @@
 
 use serde_json::value::RawValue;
 
-use super::chat::Message;
 use super::content::UNKNOWN_TOOL;
 use super::draft::Losses;
+use super::message::{self, Message};
 use super::others::{self, Others};
 use super::reply::Call;
 use super::{Content, fields};
@@ -37,7 +37,7 @@ pub(crate) fn is_item(message: &Message) -> bool {
     kind.ends_with("_call")
         || kind.ends_with("_call_output")
         || kind == "reasoning"
-        || message.role.is_none() && kind != "message" && !super::chat::is_role(kind)
+        || message.role.is_none() && kind != "message" && !message::is_role(kind)
 }
 
 /// What an item with a rule says in fields without one. The other items are read with all their fields.

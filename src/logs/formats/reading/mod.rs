@@ -7,8 +7,11 @@ pub(crate) mod draft;
 pub(crate) mod fields;
 pub(crate) mod items;
 pub(crate) mod list;
+pub(crate) mod message;
+
 pub(crate) mod names;
 pub(crate) mod others;
+pub(crate) mod points;
 pub(crate) mod repair;
 pub(crate) mod reply;
 pub(crate) mod scalar;

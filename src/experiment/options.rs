@@ -1,0 +1,18 @@
+//! How a run is done: nothing here changes a row.
+
+/// How to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Threads; none is one a core.
+    pub threads: Option<usize>,
+    /// Only the first trajectories.
+    pub limit: Option<usize>,
+    /// Part `.0` of `.1`: computes parts and leaves the final tables to `finish`.
+    pub shard: Option<(usize, usize)>,
+    /// Computes nothing and joins what the shards have done.
+    pub finish: bool,
+    /// Deletes the run that is there, whatever it is, and begins anew.
+    pub fresh: bool,
+    /// Shows no progress.
+    pub quiet: bool,
+}

@@ -1,0 +1,184 @@
+//! One chat message in the OpenAI or the Anthropic style, or one item of the Responses API: its fields, and who speaks.
+
+use super::content::{Arguments, Function, ToolCalls};
+use super::draft::Losses;
+use super::names::Name;
+use super::others::{self, Others};
+use super::reply::Call;
+use super::scalar::Scalar;
+use super::usage::LoggedUsage;
+use super::{Content, record};
+
+record! {
+    /// One message, or one item.
+    struct Message in "chat.message" {
+        role: String = "role",
+        kind: String = "type",
+        content: Content = "content",
+        tool_calls: ToolCalls = "tool_calls",
+        function_call: Function = "function_call",
+        tool_call_id: String = "tool_call_id",
+        call_id: String = "call_id",
+        id: Name = "id",
+        name: String = "name",
+        arguments: Arguments = "arguments",
+        input: Arguments = "input",
+        output: Content = "output" | "outputs" | "results",
+        summary: Content = "summary",
+        error: Content = "error",
+        reasoning: Content = "reasoning_content" | "reasoning",
+        refusal: String = "refusal",
+        audio: Audio = "audio",
+        timestamp: Scalar = "timestamp" | "created_at",
+        is_error: Scalar = "is_error",
+        usage: LoggedUsage = "usage",
+        .. rest
+    }
+
+    /// Speech of the agent.
+    struct Audio in "chat.message.audio" {
+        transcript: String = "transcript",
+    }
+}
+
+impl Message {
+    /// Whether it holds a call, in whatever style.
+    pub(crate) fn has_calls(&self) -> bool {
+        let has_block =
+            matches!(&self.content, Some(Content::Blocks(blocks)) if blocks.iter().any(|b| b.is_call()));
+        has_block
+            || self.tool_calls.as_ref().is_some_and(|c| !c.0.is_empty())
+            || self.function_call.as_ref().is_some_and(|f| f.name.as_ref().is_some_and(|n| !n.is_empty()))
+            || self.rest.0.iter().any(|(key, raw)| key == "tool_call" && raw.get().starts_with(['{', '[']))
+    }
+
+    /// What it says in the fields that its speaker speaks in.
+    pub(crate) fn said(&self) -> String {
+        let mut out = String::new();
+        for content in [&self.content, &self.reasoning].into_iter().flatten() {
+            content.say(&mut out);
+        }
+        let audio = self.audio.as_ref().and_then(|a| a.transcript.as_ref());
+        for text in [self.refusal.as_ref(), audio].into_iter().flatten() {
+            out.extend([
+                text, "
+",
+            ]);
+        }
+        out
+    }
+
+    /// What it says in fields that have no rule, or none for who speaks.
+    pub(crate) fn others(&mut self, is_agent: bool, losses: &mut Losses) -> Others {
+        if self.content.as_ref().is_none_or(Content::is_empty) {
+            self.content = self.output.take().or(self.content.take());
+        }
+        let arguments = self.arguments.take().or(self.input.take()).map(|a| Content::Text(a.0));
+        let mut left = vec![
+            ("output", self.output.take()),
+            ("summary", self.summary.take()),
+            ("error", self.error.take()),
+            ("arguments", arguments),
+        ];
+        if !is_agent {
+            let audio = self.audio.take().and_then(|a| a.transcript);
+            left.push(("reasoning", self.reasoning.take()));
+            left.push(("refusal", self.refusal.take().map(Content::Text)));
+            left.push(("transcript", audio.map(Content::Text)));
+        }
+        let mut rest = std::mem::take(&mut self.rest);
+        for (key, content) in left {
+            let text = content.map_or(String::new(), |c| c.into_text(losses));
+            if !text.is_empty() {
+                rest.add(key, text);
+            }
+        }
+        others::read(&rest, || self.said(), losses)
+    }
+
+    /// Takes the text out of the content; thoughts among it stay.
+    pub(crate) fn take_text(&mut self, losses: &mut Losses) -> String {
+        match self.content.take().unwrap_or_default() {
+            Content::Blocks(blocks) => {
+                let (thoughts, rest) = blocks.into_iter().partition(|b| b.is_thought());
+                self.content = Some(Content::Blocks(thoughts));
+                Content::Blocks(rest).into_text(losses)
+            }
+            content => content.into_text(losses),
+        }
+    }
+
+    /// Appends to the content of somebody else than the agent what stands in other fields.
+    pub(crate) fn add_others(&mut self, losses: &mut Losses) {
+        let others = self.others(false, losses);
+        let calls = others.calls.into_iter().map(Call::of);
+        let calls = calls.map(|call| format!("[tool_call] {} {}", call.tool, call.arguments));
+        let texts = others.thoughts.into_iter().chain([others.text]).chain(calls);
+        for text in texts.filter(|t| !t.is_empty()) {
+            self.content.get_or_insert_default().append(text);
+        }
+    }
+
+    /// The calls in it that have an id.
+    pub(crate) fn calls_with_id(&self) -> Vec<Call> {
+        let mut calls = Vec::new();
+        for call in self.tool_calls.iter().flat_map(|c| &c.0) {
+            let function = call.function.as_ref();
+            let tool = function.and_then(|f| f.name.clone()).or(call.name.clone()).unwrap_or_default();
+            let arguments = function.and_then(|f| f.arguments.as_ref()).or(call.arguments.as_ref());
+            let arguments = arguments.map_or(String::new(), |a| a.0.clone());
+            calls.push(Call { id: call.id.clone(), tool, arguments });
+        }
+        if let Some(Content::Blocks(blocks)) = &self.content {
+            for block in blocks.iter().filter(|b| b.is_call()) {
+                let arguments = block.input.as_ref().map_or(String::new(), |a| a.0.clone());
+                let tool = block.name.clone().unwrap_or_default();
+                calls.push(Call { id: block.id.clone(), tool, arguments });
+            }
+        }
+        calls.retain(Call::has_id);
+        calls
+    }
+
+    /// The results in it: id and words.
+    pub(crate) fn answers(&self) -> Vec<(&str, String)> {
+        let words = |content: Option<&Content>| {
+            let mut out = String::new();
+            content.inspect(|c| c.say(&mut out));
+            out
+        };
+        let mut answers = Vec::new();
+        if let Some(id) = self.tool_call_id.as_deref().or(self.call_id.as_deref()) {
+            answers.push((id, words(self.content.as_ref().or(self.output.as_ref()))));
+        }
+        if let Some(Content::Blocks(blocks)) = &self.content {
+            for block in blocks.iter().filter(|b| b.is_result()) {
+                answers.extend(block.tool_use_id.as_deref().map(|id| (id, words(block.content.as_deref()))));
+            }
+        }
+        answers
+    }
+}
+
+/// Who speaks.
+pub(crate) enum Speaker {
+    Agent,
+    Tool,
+    System,
+    User,
+}
+
+pub(crate) fn speaker(role: &str) -> Option<Speaker> {
+    match role {
+        "assistant" | "model" | "ai" => Some(Speaker::Agent),
+        "tool" | "function" => Some(Speaker::Tool),
+        "system" | "developer" => Some(Speaker::System),
+        "user" | "human" => Some(Speaker::User),
+        _ => None,
+    }
+}
+
+/// Whether this is the name of a role: some logs write it as the type.
+pub(crate) fn is_role(name: &str) -> bool {
+    speaker(name).is_some()
+}

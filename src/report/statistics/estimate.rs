@@ -1,0 +1,62 @@
+//! A value with its interval, and why it is null.
+
+/// A value with its interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Estimate {
+    /// Null where undefined or below the minimum.
+    pub(crate) value: Option<f64>,
+    /// Lower and upper end of the 95 % interval; null where it cannot be given.
+    pub(crate) interval: Option<(f64, f64)>,
+    /// Items of a share that is below the minimum.
+    pub(crate) counted: Option<Counted>,
+    /// Trajectories behind the value.
+    pub(crate) n_trajectories: usize,
+    /// Clusters behind the value.
+    pub(crate) n_clusters: usize,
+    /// How many of equal size would say as much; null without any.
+    pub(crate) n_eff: Option<f64>,
+    /// Items (needs, tokens, events) behind the value.
+    pub(crate) n_items: u64,
+    /// Why the value or the interval is null.
+    pub(crate) reason: Option<String>,
+}
+
+/// Items taken as independent: `kept` of `n`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Counted {
+    /// To the nearest whole: items may weigh less than 1.
+    pub(crate) kept: u64,
+    pub(crate) n: u64,
+    /// Wilson's, of the share.
+    pub(crate) interval: (f64, f64),
+}
+
+impl Estimate {
+    /// An estimate that is null, and why.
+    pub(crate) fn null(reason: impl Into<String>) -> Self {
+        Estimate { reason: Some(reason.into()), ..Estimate::default() }
+    }
+
+    /// How many of the items the share is of, above the minimum or below.
+    pub(crate) fn kept(&self) -> Option<f64> {
+        let share = self.value.map(|share| share * self.n_items as f64);
+        share.or_else(|| self.counted.map(|counted| counted.kept as f64))
+    }
+
+    /// Whether there is something to print.
+    pub(crate) fn is_told(&self) -> bool {
+        self.value.is_some() || self.counted.is_some()
+    }
+
+    pub(crate) fn lo(&self) -> Option<f64> {
+        self.interval.map(|i| i.0)
+    }
+
+    pub(crate) fn hi(&self) -> Option<f64> {
+        self.interval.map(|i| i.1)
+    }
+}
+
+pub(crate) fn ratio(top: f64, bottom: f64) -> Option<f64> {
+    (bottom != 0.0).then(|| top / bottom).filter(|x| x.is_finite())
+}
