@@ -16,7 +16,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("models", vec!["files", "settings", "text"]),
         ("turns", vec!["text", "trajectory"]),
         ("annotate", vec!["files", "store", "text", "trajectory", "turns"]),
-        ("context", vec!["store", "text", "trajectory", "turns"]),
+        // (Its logs for tests are annotated.)
+        ("context", vec!["annotate", "store", "text", "trajectory", "turns"]),
         ("triggers", vec!["context", "models", "text", "trajectory", "turns"]),
         ("strategies", vec!["context", "models", "text", "trajectory", "turns"]),
         ("replay", vec!["context", "models", "strategies", "text", "trajectory", "triggers"]),
@@ -84,7 +85,11 @@ fn src() -> PathBuf {
 /// The code of a file before its unit tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
-    text.split("#[cfg(test)]").next().unwrap().to_owned()
+    let tests = text.match_indices("#[cfg(test)]\n").find(|(at, mark)| {
+        let item = text[at + mark.len()..].lines().next().unwrap_or_default();
+        item.contains("mod ") && item.ends_with('{')
+    });
+    text[..tests.map_or(text.len(), |(at, _)| at)].to_owned()
 }
 
 /// Modules named by `crate::x` or `crate::{x::.., y}` in a text.
@@ -135,6 +140,100 @@ fn data_flows_one_way() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let gone: Vec<_> = allowed.keys().filter(|m| !seen.contains(**m)).collect();
     assert!(gone.is_empty(), "modules in the table but not in src: {gone:?}");
+}
+
+/// The paths of a tree of `use`: `a::{b, c::{d}}` is `a::b` and `a::c::d`.
+fn leaves(tree: &str) -> Vec<String> {
+    let Some((prefix, rest)) = tree.split_once('{') else {
+        return vec![tree.split(" as ").next().unwrap().trim().to_owned()];
+    };
+    let (mut depth, mut from, mut found) = (0, 0, Vec::new());
+    let inner = &rest[..rest.rfind('}').unwrap_or(rest.len())];
+    for (at, c) in inner.char_indices().chain([(inner.len(), ',')]) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                let part = inner[from..at].trim();
+                if !part.is_empty() {
+                    found.extend(leaves(&format!("{prefix}{part}")));
+                }
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The module of a file: `a/b.rs` and `a/b/mod.rs` are `a::b`.
+fn module(path: &Path) -> String {
+    let relative = path.strip_prefix(src()).unwrap().with_extension("");
+    let name = relative.to_str().unwrap().replace('/', "::");
+    name.strip_suffix("::mod").map_or(name.clone(), str::to_owned)
+}
+
+/// The modules (files) that a file imports from.
+fn imports(module: &str, code: &str, all: &BTreeSet<String>) -> BTreeSet<String> {
+    let code: String =
+        code.lines().map(|line| line.split("//").next().unwrap().trim_start().to_owned() + "\n").collect();
+    let statements = code.split(';').filter_map(|text| {
+        let at = text
+            .rfind("\nuse ")
+            .or_else(|| text.rfind("\npub use "))
+            .or_else(|| text.rfind("use ").filter(|&at| at == 0))?;
+        text[at..].split_once("use ").map(|(_, tree)| tree.split_whitespace().collect::<Vec<_>>().join(" "))
+    });
+    let mut found = BTreeSet::new();
+    for path in statements.flat_map(|tree| leaves(&tree)) {
+        let mut base: Vec<&str> = module.split("::").collect();
+        let mut parts: Vec<&str> = path.split("::").collect();
+        match parts[0] {
+            "crate" => base.clear(),
+            "super" => {}
+            _ => continue,
+        }
+        while parts.first() == Some(&"super") {
+            base.pop();
+            parts.remove(0);
+        }
+        base.extend(parts.into_iter().filter(|part| !["crate", "self"].contains(part)));
+        while !base.is_empty() && !all.contains(&base.join("::")) {
+            base.pop();
+        }
+        // A folder names what it holds, and its parts what they have in common there: that is no circle.
+        let is_own = base
+            .join("::")
+            .strip_prefix(module)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+        if !base.is_empty() && !is_own {
+            found.insert(base.join("::"));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_circle_of_imports() {
+    let files = sources(&src());
+    let all: BTreeSet<String> = files.iter().map(|path| module(path)).collect();
+    let mut left: BTreeMap<String, BTreeSet<String>> =
+        files.iter().map(|path| (module(path), imports(&module(path), &code(path), &all))).collect();
+    assert!(left["experiment::cell"].contains("replay::shadow"), "imports are not read");
+    // What imports nothing that is left is on no circle, nor is what nobody that is left imports.
+    loop {
+        let wanted: BTreeSet<String> = left.values().flatten().cloned().collect();
+        let before = left.len();
+        let names: BTreeSet<String> = left.keys().cloned().collect();
+        left.retain(|name, imports| {
+            imports.retain(|import| names.contains(import));
+            !imports.is_empty() && wanted.contains(name)
+        });
+        if left.len() == before {
+            break;
+        }
+    }
+    assert!(left.is_empty(), "files that import each other, or stand between such: {left:#?}");
 }
 
 #[test]

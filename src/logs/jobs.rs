@@ -134,7 +134,7 @@ enum Rest {
 }
 
 /// What a worker makes of a file.
-pub(super) enum Outcome {
+enum Outcome {
     Read(Part),
     Big(Open),
 }
@@ -165,7 +165,7 @@ pub(super) fn for_each_part(
 ) -> anyhow::Result<()> {
     let window = 2 * threads as u64 + 2;
     let share = Room::new(limits, window, BATCH_BYTES as u64, &|| {});
-    let beginnings = sessions::beginnings(inputs, forced, threads, share)?;
+    let beginnings = sessions::beginnings(inputs, forced, threads, |i| session(i, inputs, forced, share))?;
     let (queue, moved) = (Mutex::new(Queue::default()), Condvar::new());
     // A worker that panicked has left no half state behind the lock: each field is set on its own.
     let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -403,12 +403,7 @@ fn detect(
 }
 
 /// Reads a file, or opens it if it is a big one of lines or items.
-pub(super) fn read_input(
-    i: usize,
-    inputs: &[Input],
-    forced: Option<&'static Entry>,
-    room: Room<'_>,
-) -> Outcome {
+fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Outcome {
     take_counts();
     let input = &inputs[i];
     let mut part = Part::new(i, 0);
@@ -427,6 +422,22 @@ pub(super) fn read_input(
     part.check_format(input, forced);
     part.fields = take_counts();
     Outcome::Read(part)
+}
+
+/// The steps of a session; none if the file holds no session after all, or nothing was said in it.
+fn session(
+    i: usize,
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Option<Vec<StepRow>> {
+    let Outcome::Read(part) = read_input(i, inputs, forced, room) else {
+        return None;
+    };
+    // Runs that the session started are no part of it.
+    let run = part.runs.into_iter().find(|run| run.row.parent.is_none())?;
+    let entry = formats::find(&run.row.format).ok()?;
+    matches!(entry.reading, Reading::Session { .. }).then_some(run.steps)
 }
 
 fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) -> Part {

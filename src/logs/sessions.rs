@@ -15,8 +15,7 @@ use crate::logs::formats::reading::repair::padding;
 use crate::logs::formats::{self, Entry, Origin, Reading};
 use crate::store::StepRow;
 
-use super::input::{self, Input, Room};
-use super::jobs::{self, Outcome};
+use super::input::{self, Input};
 
 /// The first line of conversation is looked for in so much of a file, or behind it where it begins there.
 const HEAD_BYTES: usize = 64 << 10;
@@ -32,12 +31,12 @@ pub(super) enum Beginning {
     Shared,
 }
 
-/// What the sessions among the inputs share, by input.
+/// What the sessions among the inputs share, by input; `steps` reads the session of one.
 pub(super) fn beginnings(
     inputs: &[Input],
     forced: Option<&'static Entry>,
     threads: usize,
-    room: Room<'_>,
+    steps: impl Fn(usize) -> Option<Vec<StepRow>> + Sync,
 ) -> anyhow::Result<HashMap<usize, Beginning>> {
     let origins: Vec<OriginOf> = formats::ALL
         .iter()
@@ -62,7 +61,7 @@ pub(super) fn beginnings(
         families
             .par_iter()
             .flat_map_iter(|family| {
-                let read = |&(_, i): &(u128, usize)| Some((i, hashes(&session(i, inputs, forced, room)?)));
+                let read = |&(_, i): &(u128, usize)| Some((i, hashes(&steps(i)?)));
                 compare(&family.iter().filter_map(read).collect::<Vec<_>>())
             })
             .collect()
@@ -94,22 +93,6 @@ fn origin(input: &Input, origins: &[OriginOf]) -> Option<u128> {
         n *= 8;
     }
     None
-}
-
-/// The steps of a session; none if the file holds no session after all, or nothing was said in it.
-fn session(
-    i: usize,
-    inputs: &[Input],
-    forced: Option<&'static Entry>,
-    room: Room<'_>,
-) -> Option<Vec<StepRow>> {
-    let Outcome::Read(part) = jobs::read_input(i, inputs, forced, room) else {
-        return None;
-    };
-    // Runs that the session started are no part of it.
-    let run = part.runs.into_iter().find(|run| run.row.parent.is_none())?;
-    let entry = formats::find(&run.row.format).ok()?;
-    matches!(entry.reading, Reading::Session { .. }).then_some(run.steps)
 }
 
 /// For each step the hash of the session up to it.
