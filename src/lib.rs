@@ -2,8 +2,8 @@
 //! strategies and triggers, and tells what each variant saved and what it lost.
 //!
 //! The data goes one way:
-//! logs -> `formats` -> `trajectory` -> `features` -> `replay` (trigger x strategy) -> edits
-//! -> context -> scorers -> rows (`store`) -> `report`.
+//! `logs` -> `trajectory` -> `annotate` -> `context` -> `replay` (trigger x strategy) -> `scores`
+//! -> rows (`store`) -> `report`.
 
 #![forbid(unsafe_code)]
 

@@ -2,7 +2,7 @@
 import pathlib, re, sys
 import pyarrow.parquet as pq
 
-LISTS = pathlib.Path(__file__).parents[2] / "src/features/data"
+LISTS = pathlib.Path(__file__).parents[2] / "src/data/lexer"
 KINDS = "path identifier number version hash url quoted error flag id".split()
 PATH, IDENTIFIER, NUMBER, VERSION, HASH, URL, QUOTED, ERROR, FLAG, ID = range(10)
 BOUND, BODY, DERIVED = 1, 2, 4
