@@ -263,3 +263,22 @@ fn files_open_with_what_they_do() {
         sources(&src()).into_iter().filter(|p| !fs::read_to_string(p).unwrap().starts_with("//!")).collect();
     assert!(silent.is_empty(), "files without a `//!` head: {silent:?}");
 }
+
+#[test]
+fn files_that_texts_name_are_there() {
+    let root = src().parent().unwrap().to_owned();
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let texts = docs.filter(|path| path.extension().is_some_and(|e| e == "md"));
+    let mut gone = Vec::new();
+    for path in texts.chain(["ARCHITECTURE.md", "README.md", "CHANGELOG.md"].map(|name| root.join(name))) {
+        let text = fs::read_to_string(&path).unwrap();
+        for (at, _) in text.match_indices("src/") {
+            let name: String =
+                text[at..].chars().take_while(|c| c.is_alphanumeric() || "_/.".contains(*c)).collect();
+            if name.ends_with(".rs") && !root.join(&name).exists() {
+                gone.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(gone.is_empty(), "{gone:#?}");
+}
