@@ -113,7 +113,7 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
         let made = Made::of(&data.join(name)).with_context(|| format!("cannot read {name}"))?;
         annotated.tables.insert(name.to_owned(), made);
     }
-    let json = escape::json(&annotated).context("annotate.json")?;
+    let json = vouch::seal(&escape::json(&annotated).context("annotate.json")?)?;
     publish(&data.join("annotate.json"), |path| Ok(fs::write(path, &json)?))?;
     Ok((annotated, true))
 }
@@ -151,7 +151,8 @@ fn done(data: &Path, tokenizer: &Tokenizer) -> anyhow::Result<Option<Annotated>>
 
 fn read_done(data: &Path) -> anyhow::Result<Option<Annotated>> {
     // One that is damaged is made again.
-    Ok(reach::read(&data.join("annotate.json"))?.and_then(|text| serde_json::from_slice(&text).ok()))
+    let text = reach::read(&data.join("annotate.json"))?;
+    Ok(text.filter(|text| vouch::sealed(text).is_ok()).and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
 trait TableFile {
@@ -428,7 +429,7 @@ mod tests {
         let tables: Tables =
             INGESTED.map(|name| (name.to_owned(), Made::of(&dir.join(name)).unwrap())).into_iter().collect();
         let record = serde_json::json!({ "tables": tables });
-        fs::write(dir.join("ingest.json"), record.to_string()).unwrap();
+        fs::write(dir.join("ingest.json"), vouch::seal(&format!("{record:#}")).unwrap()).unwrap();
     }
 
     /// Each makes other rows where nobody looks: half a record, a table of other data, one bit.

@@ -585,9 +585,9 @@ pub(super) mod tests {
             "steps_digest": ingested["steps.parquet"].blake3,
             "trajectories_digest": ingested["trajectories.parquet"].blake3,
         });
-        std::fs::write(dir.join("annotate.json"), annotated.to_string()).unwrap();
-        std::fs::write(dir.join("ingest.json"), serde_json::json!({ "tables": ingested }).to_string())
-            .unwrap();
+        std::fs::write(dir.join("annotate.json"), vouch::seal(&format!("{annotated:#}")).unwrap()).unwrap();
+        let ingested = serde_json::json!({ "tables": ingested });
+        std::fs::write(dir.join("ingest.json"), vouch::seal(&format!("{ingested:#}")).unwrap()).unwrap();
     }
 
     fn texts(loaded: &Loaded) -> Vec<&str> {

@@ -15,7 +15,7 @@ use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::units::Unit;
 use super::units::{CellPart, part};
-use crate::files::reach;
+use crate::files::{reach, vouch};
 use crate::store::{
     CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,
     TrajectoryRow, VariantRow,
@@ -51,7 +51,7 @@ impl Success {
     pub fn read(run: &Path) -> anyhow::Result<Option<Self>> {
         let path = run.join("_SUCCESS");
         let Some(text) = reach::read(&path)? else { return Ok(None) };
-        serde_json::from_slice(&text).map(Some).map_err(|error| {
+        vouch::sealed(&text).and_then(|()| Ok(Some(serde_json::from_slice(&text)?))).map_err(|error| {
             anyhow::anyhow!(
                 "{} is damaged: {error}\nhint: delete it and start the run again, which joins its tables anew",
                 path.display()
@@ -143,7 +143,7 @@ pub(super) fn finish(
         selection.chunks(256).try_for_each(|some| writer.push(data.trajectory_rows(some)?))
     })?);
     let success = Success { manifest: manifest.to_owned(), tables };
-    let text = serde_json::to_string_pretty(&success)? + "\n";
+    let text = vouch::seal(&serde_json::to_string_pretty(&success)?)?;
     let to = out.join("_SUCCESS");
     if scratch.create(&to, text.as_bytes())? == Published::Differs {
         tracing::warn!("NONDETERMINISTIC: {} was written before for tables of other bytes", to.display());

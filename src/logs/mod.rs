@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::files::lock::Lock;
 use crate::files::reach;
-use crate::files::vouch::{Made, Tables};
+use crate::files::vouch::{Made, Sealed, Tables};
 use crate::logs::formats::Entry;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
 use crate::text::escape;
@@ -611,14 +611,14 @@ fn write_report(dir: &Path, report: &Report) -> anyhow::Result<()> {
     let text = escape::json(report)?;
     let body = text.strip_suffix("\n}\n").context("a report is an object")?;
     let write = || -> std::io::Result<()> {
-        let mut out = BufWriter::new(File::create(&path)?);
+        let mut out = Sealed::new(BufWriter::new(File::create(&path)?));
         write!(out, "{body},\n  \"by_file\": [")?;
         let files = std::io::BufReader::new(File::open(unfinished(dir, "files.jsonl"))?);
         for (i, line) in std::io::BufRead::lines(files).enumerate() {
             write!(out, "{}\n    {}", if i == 0 { "" } else { "," }, line?)?;
         }
-        out.write_all(b"\n  ]\n}\n")?;
-        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
+        out.write_all(b"\n  ]")?;
+        out.seal()?.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
     };
     write().with_context(|| format!("cannot write {}", path.display()))
 }
