@@ -1085,6 +1085,22 @@ pub fn read<R: Row>(path: &Path) -> anyhow::Result<Vec<R>> {
     read_batches(builder.with_batch_size(rows))
 }
 
+/// Reads these columns of a table, many rows at a time.
+pub fn columns<R: Row>(
+    path: &Path,
+    names: &[&str],
+    mut each: impl FnMut(RecordBatch) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let builder = open(path)?;
+    let all: Vec<usize> = (0..builder.metadata().num_row_groups()).collect();
+    let rows = batch_rows(builder.metadata(), &all);
+    let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
+    for batch in builder.with_batch_size(rows).with_projection(mask).build()? {
+        each(batch.with_context(|| format!("{} ends in the middle", path.display()))?)?;
+    }
+    Ok(())
+}
+
 /// Rows that are read at a time: one, where a column of the row groups holds more text than a batch may.
 fn batch_rows(metadata: &ParquetMetaData, row_groups: &[usize]) -> usize {
     let is_large = |&group: &usize| {

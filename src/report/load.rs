@@ -1,4 +1,7 @@
-//! Reads the rows of a run: polars scans, filters and joins; what comes out is plain data.
+//! Reads the rows of a run: polars filters, sorts and joins; what comes out is plain data.
+//!
+//! Of polars only its frames are used: its own readers and planner took half of a cold build, and the tables are read
+//! by the crate that wrote them.
 //!
 //! Scores are the long table. They are read for a few variants at a time, so that memory follows
 //! the size of a batch and not of the run, and kept in file order, so that sums are the same
@@ -6,9 +9,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use polars::prelude::*;
+use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
+use arrow::datatypes::{self as types, DataType as ArrowType, Field, Schema};
+use polars::prelude::{
+    BooleanChunked, Column, DataFrame, DataFrameJoinOps as _, Float64Chunked, IntoColumn as _, JoinArgs,
+    JoinType, MaintainOrderJoin, NewChunkedArray as _, PlSmallStr, SortMultipleOptions, StringChunked,
+    UInt32Chunked, UInt64Chunked, UniqueKeepStrategy, df,
+};
 
 use crate::files::reach;
 use crate::store::{self, CellRow, EventRow, Row, ScoreRow, TrajectoryRow, VariantRow};
@@ -171,92 +181,98 @@ impl Run {
         &self,
         mut each: impl FnMut(Vec<(usize, VariantScores)>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let n_rows = collect(scan::<ScoreRow>(&self.folder)?.select([len().alias("rows")]))?;
-        let n_rows: usize =
-            n_rows.column("rows")?.cast(&DataType::UInt64)?.u64()?.get(0).unwrap_or(0) as usize;
+        const COLUMNS: [&str; 9] =
+            ["metric", "stratum", "value", "floor", "ceiling", "atom_bag", "chance", "weight", "n"];
+        let path = file::<ScoreRow>(&self.folder);
+        let n_rows: usize = store::TableReader::<ScoreRow>::open(&path)?.row_groups().iter().sum();
         let per_variant = n_rows / self.variants.len() + 1;
         let batch = (BATCH_ROWS / per_variant).max(1);
         let known: Vec<&str> = self.trajectories.iter().map(|t| t.id.as_str()).collect();
         let positions: Vec<u32> = (0..known.len() as u32).collect();
-        let trajectories = df!("trajectory" => known, "position" => positions)?.lazy();
+        let trajectories = df!("trajectory" => known, "position" => positions)?;
+        let failed = failed(&self.folder)?;
+        let in_order = |how| JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(how) };
         for (number, variants) in self.variants.chunks(batch).enumerate() {
             let first = number * batch;
             let ids: Vec<&str> = variants.iter().map(|v| v.variant.as_str()).collect();
             let numbers: Vec<u32> = (0..ids.len() as u32).collect();
-            let ids = df!("variant" => ids, "number" => numbers)?.lazy();
-            let in_order =
-                JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Inner) };
-            let rows = scan::<ScoreRow>(&self.folder)?
-                .filter(col("event").is_null())
-                .join(ids, [col("variant")], [col("variant")], in_order.clone())
-                .join(
-                    failed(&self.folder)?,
-                    [col("variant"), col("trajectory")],
-                    [col("variant"), col("trajectory")],
-                    JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Anti) },
-                )
-                .join(trajectories.clone(), [col("trajectory")], [col("trajectory")], in_order)
-                .select([
-                    col("number"),
-                    col("position"),
-                    col("metric"),
-                    col("stratum"),
-                    col("value"),
-                    col("floor"),
-                    col("ceiling"),
-                    col("atom_bag"),
-                    col("chance"),
-                    col("weight"),
-                    col("n"),
-                ]);
-            each(group(&collect(rows)?, first, variants.len())?)?;
+            let ids = df!("variant" => ids, "number" => numbers)?;
+            let mut scores = Grouped::of(first, variants.len());
+            let read = [&["variant", "trajectory", "event"], &COLUMNS[..]].concat();
+            frames::<ScoreRow>(&self.folder, &read, |rows| {
+                let rows = rows.filter(&rows.column("event")?.is_null())?;
+                let rows = rows.join(&ids, ["variant"], ["variant"], in_order(JoinType::Inner), None)?;
+                let rows = rows.join(&failed, KEYS, KEYS, in_order(JoinType::Anti), None)?;
+                let on = ["trajectory"];
+                scores.add(&rows.join(&trajectories, on, on, in_order(JoinType::Inner), None)?)
+            })?;
+            each(scores.finish())?;
         }
         Ok(())
     }
 }
 
-/// Rows to plain data, by variant, metric and stratum.
-fn group(rows: &DataFrame, first: usize, n_variants: usize) -> anyhow::Result<Vec<(usize, VariantScores)>> {
-    let mut out: Vec<(usize, VariantScores)> =
-        (first..first + n_variants).map(|i| (i, VariantScores::new())).collect();
-    let number = rows.column("number")?.u32()?;
-    let position = rows.column("position")?.u32()?;
-    let metric = rows.column("metric")?.str()?;
-    let stratum = rows.column("stratum")?.str()?;
-    let [value, floor, ceiling, atom_bag, chance, weight] =
-        ["value", "floor", "ceiling", "atom_bag", "chance", "weight"]
-            .map(|name| rows.column(name).and_then(|c| c.f64()));
-    let (value, floor, ceiling) = (value?, floor?, ceiling?);
-    let (atom_bag, chance, weight) = (atom_bag?, chance?, weight?);
-    let n = rows.column("n")?.u64()?;
-    // A value that is not finite is undefined.
-    let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
-    let mut series: BTreeMap<(u32, &str, &str), Vec<Score>> = BTreeMap::new();
-    for row in 0..rows.height() {
-        let (Some(number), Some(trajectory)) = (number.get(row), position.get(row)) else {
-            continue;
-        };
-        let key = (number, metric.get(row).unwrap_or(""), stratum.get(row).unwrap_or(""));
-        series.entry(key).or_default().push(Score {
-            trajectory,
-            value: finite(value.get(row)),
-            floor: finite(floor.get(row)),
-            ceiling: finite(ceiling.get(row)),
-            atom_bag: finite(atom_bag.get(row)),
-            chance: finite(chance.get(row)),
-            weight: finite(weight.get(row)).unwrap_or(0.0),
-            n: n.get(row).unwrap_or(0),
-        });
+/// What names a cell.
+const KEYS: [&str; 2] = ["variant", "trajectory"];
+
+/// Rows as plain data, by variant, metric and stratum.
+struct Grouped {
+    first: usize,
+    n_variants: usize,
+    series: BTreeMap<(u32, String, String), Vec<Score>>,
+}
+
+impl Grouped {
+    fn of(first: usize, n_variants: usize) -> Self {
+        Grouped { first, n_variants, series: BTreeMap::new() }
     }
-    for ((number, metric, stratum), rows) in series {
-        let key = (metric.to_owned(), Stratum::parse(stratum).to_string());
-        let scores = &mut out[number as usize].1;
-        scores.entry(key).or_default().extend(rows);
+
+    fn add(&mut self, rows: &DataFrame) -> anyhow::Result<()> {
+        let number = rows.column("number")?.u32()?;
+        let position = rows.column("position")?.u32()?;
+        let metric = rows.column("metric")?.str()?;
+        let stratum = rows.column("stratum")?.str()?;
+        let [value, floor, ceiling, atom_bag, chance, weight] =
+            ["value", "floor", "ceiling", "atom_bag", "chance", "weight"]
+                .map(|name| rows.column(name).and_then(|c| c.f64()));
+        let (value, floor, ceiling) = (value?, floor?, ceiling?);
+        let (atom_bag, chance, weight) = (atom_bag?, chance?, weight?);
+        let n = rows.column("n")?.u64()?;
+        // A value that is not finite is undefined.
+        let finite = |x: Option<f64>| x.filter(|x| x.is_finite());
+        let mut series: BTreeMap<(u32, &str, &str), Vec<Score>> = BTreeMap::new();
+        for row in 0..rows.height() {
+            let (Some(number), Some(trajectory)) = (number.get(row), position.get(row)) else {
+                continue;
+            };
+            let key = (number, metric.get(row).unwrap_or(""), stratum.get(row).unwrap_or(""));
+            series.entry(key).or_default().push(Score {
+                trajectory,
+                value: finite(value.get(row)),
+                floor: finite(floor.get(row)),
+                ceiling: finite(ceiling.get(row)),
+                atom_bag: finite(atom_bag.get(row)),
+                chance: finite(chance.get(row)),
+                weight: finite(weight.get(row)).unwrap_or(0.0),
+                n: n.get(row).unwrap_or(0),
+            });
+        }
+        for ((number, metric, stratum), rows) in series {
+            let key = (number, metric.to_owned(), Stratum::parse(stratum).to_string());
+            self.series.entry(key).or_default().extend(rows);
+        }
+        Ok(())
     }
-    for rows in out.iter_mut().flat_map(|(_, scores)| scores.values_mut()) {
-        rows.sort_by_key(|s| s.trajectory);
+
+    fn finish(self) -> Vec<(usize, VariantScores)> {
+        let all = self.first..self.first + self.n_variants;
+        let mut out: Vec<(usize, VariantScores)> = all.map(|i| (i, VariantScores::new())).collect();
+        for ((number, metric, stratum), mut rows) in self.series {
+            rows.sort_by_key(|s| s.trajectory);
+            out[number as usize].1.insert((metric, stratum), rows);
+        }
+        out
     }
-    Ok(out)
 }
 
 /// A stratum in canonical order.
@@ -303,12 +319,10 @@ struct Clustered {
 fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Clustered> {
     let columns = ["trajectory", "format", "task_id", "repository", "parent"];
     let numbers = ["n_turns", "resolved", "reward"];
-    let rows = collect(
-        scan::<TrajectoryRow>(folder)?
-            .select(columns.into_iter().chain(numbers).map(col).collect::<Vec<_>>())
-            .unique_stable(Some(by_name(["trajectory"], true, false)), UniqueKeepStrategy::First)
-            .sort(["trajectory"], SortMultipleOptions::default()),
-    )?;
+    let read: Vec<&str> = columns.into_iter().chain(numbers).collect();
+    let rows = frame::<TrajectoryRow>(folder, &read)?
+        .unique_stable(Some(&["trajectory".to_owned()]), UniqueKeepStrategy::First, None)?
+        .sort(["trajectory"], SortMultipleOptions::default())?;
     let [id, format, task, repository, parent] = columns.map(|name| rows.column(name).and_then(|c| c.str()));
     let (id, format, task, repository, parent) = (id?, format?, task?, repository?, parent?);
     let (resolved, reward) = (rows.column("resolved")?.bool()?, rows.column("reward")?.f64()?);
@@ -356,49 +370,29 @@ fn prices(folder: &Path) -> anyhow::Result<Option<Prices>> {
 }
 
 fn cells(folder: &Path, index: &BTreeMap<&str, usize>) -> anyhow::Result<(Vec<Cells>, usize)> {
-    let ok = || col("status").eq(lit("ok"));
-    let counts = collect(
-        scan::<CellRow>(folder)?
-            .group_by([col("variant")])
-            .agg([
-                ok().sum().cast(DataType::UInt64).alias("n_ok"),
-                col("n_violations").cast(DataType::UInt64).sum(),
-            ])
-            .sort(["variant"], SortMultipleOptions::default()),
-    )?;
+    let read = ["variant", "trajectory", "status", "error", "n_violations"];
+    let rows =
+        frame::<CellRow>(folder, &read)?.sort(["variant", "trajectory"], SortMultipleOptions::default())?;
+    let [variant, trajectory, status, error] =
+        [read[0], read[1], read[2], read[3]].map(|name| rows.column(name).and_then(|c| c.str()));
+    let (variant, trajectory, status, error) = (variant?, trajectory?, status?, error?);
+    let n_violations = rows.column("n_violations")?.u32()?;
     let mut cells = vec![Cells::default(); index.len()];
-    let (variant, n_ok) = (counts.column("variant")?.str()?, counts.column("n_ok")?.u64()?);
-    let n_violations = counts.column("n_violations")?.u64()?;
-    for row in 0..counts.height() {
-        if let Some(&i) = variant.get(row).and_then(|v| index.get(v)) {
-            cells[i].n_ok = n_ok.get(row).unwrap_or(0) as usize;
-            cells[i].n_violations = n_violations.get(row).unwrap_or(0);
+    let mut n_ok: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in 0..rows.height() {
+        let id = trajectory.get(row).unwrap_or("");
+        let is_ok = status.get(row) == Some("ok");
+        *n_ok.entry(id).or_default() += usize::from(is_ok);
+        let Some(&i) = variant.get(row).and_then(|v| index.get(v)) else {
+            continue;
+        };
+        cells[i].n_ok += usize::from(is_ok);
+        cells[i].n_violations += u64::from(n_violations.get(row).unwrap_or(0));
+        if !is_ok {
+            cells[i].errors.push((id.to_owned(), error.get(row).unwrap_or("").to_owned()));
         }
     }
-    let failed = collect(
-        scan::<CellRow>(folder)?
-            .filter(ok().not())
-            .select(["variant", "trajectory", "error"].map(col))
-            .sort(["variant", "trajectory"], SortMultipleOptions::default()),
-    )?;
-    let [variant, trajectory, error] =
-        ["variant", "trajectory", "error"].map(|name| failed.column(name).and_then(|c| c.str()));
-    let (variant, trajectory, error) = (variant?, trajectory?, error?);
-    for row in 0..failed.height() {
-        if let Some(&i) = variant.get(row).and_then(|v| index.get(v)) {
-            let text = |c: &StringChunked| c.get(row).unwrap_or("").to_owned();
-            cells[i].errors.push((text(trajectory), text(error)));
-        }
-    }
-    let everywhere = collect(
-        scan::<CellRow>(folder)?
-            .filter(ok())
-            .group_by([col("trajectory")])
-            .agg([len().cast(DataType::UInt64).alias("variants")])
-            .filter(col("variants").eq(lit(index.len() as u64)))
-            .select([len().cast(DataType::UInt64).alias("n")]),
-    )?;
-    let n_ok_everywhere = everywhere.column("n")?.u64()?.get(0).unwrap_or(0) as usize;
+    let n_ok_everywhere = n_ok.values().filter(|n| **n == index.len()).count();
     Ok((cells, n_ok_everywhere))
 }
 
@@ -408,25 +402,19 @@ fn events(
     trajectories: &[Trajectory],
 ) -> anyhow::Result<Vec<Vec<Event>>> {
     let position: BTreeMap<&str, u32> = trajectories.iter().map(|t| t.id.as_str()).zip(0..).collect();
-    let keys = || [col("variant"), col("trajectory")];
-    let rows = collect(
-        scan::<EventRow>(folder)?
-            .select(
-                [
-                    "variant",
-                    "trajectory",
-                    "break_even_turns",
-                    "decisions_left",
-                    "tokens_before",
-                    "removable_tokens",
-                    "kept_tokens",
-                    "fallback",
-                    "warning",
-                ]
-                .map(col),
-            )
-            .join(failed(folder)?, keys(), keys(), JoinArgs::new(JoinType::Anti)),
-    )?;
+    const COLUMNS: [&str; 9] = [
+        "variant",
+        "trajectory",
+        "break_even_turns",
+        "decisions_left",
+        "tokens_before",
+        "removable_tokens",
+        "kept_tokens",
+        "fallback",
+        "warning",
+    ];
+    let in_order = JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Anti) };
+    let rows = frame::<EventRow>(folder, &COLUMNS)?.join(&failed(folder)?, KEYS, KEYS, in_order, None)?;
     let (variant, trajectory) = (rows.column("variant")?.str()?, rows.column("trajectory")?.str()?);
     let before = rows.column("tokens_before")?.u64()?;
     let break_even = rows.column("break_even_turns")?.u32()?;
@@ -455,26 +443,69 @@ fn events(
 }
 
 /// Cells that failed: whatever rows they left do not count.
-fn failed(folder: &Path) -> anyhow::Result<LazyFrame> {
-    Ok(scan::<CellRow>(folder)?
-        .filter(col("status").neq(lit("ok")))
-        .select([col("variant"), col("trajectory")]))
+fn failed(folder: &Path) -> anyhow::Result<DataFrame> {
+    let cells = frame::<CellRow>(folder, &["variant", "trajectory", "status"])?;
+    let is_ok: BooleanChunked =
+        cells.column("status")?.str()?.iter().map(|status| status == Some("ok")).collect();
+    Ok(cells.filter(&!&is_ok)?.select(KEYS)?)
 }
 
 fn file<R: Row>(folder: &Path) -> PathBuf {
     folder.join(format!("{}.parquet", R::TABLE))
 }
 
-fn scan<R: Row>(folder: &Path) -> anyhow::Result<LazyFrame> {
-    let path = file::<R>(folder);
-    // Fails with a clear text where the file is missing or of another version.
-    store::row_groups::<R>(&path)?;
-    let path = PlRefPath::try_from_path(&path)?;
-    Ok(LazyFrame::scan_parquet(path, ScanArgsParquet { glob: false, ..Default::default() })?)
+/// These columns of a table, whole.
+fn frame<R: Row>(folder: &Path, columns: &[&str]) -> anyhow::Result<DataFrame> {
+    let mut all = DataFrame::empty();
+    frames::<R>(folder, columns, |rows| {
+        all.vstack_mut(&rows)?;
+        Ok(())
+    })?;
+    anyhow::ensure!(all.width() > 0, "{} lacks columns", file::<R>(folder).display());
+    Ok(all)
 }
 
-fn collect(frame: LazyFrame) -> anyhow::Result<DataFrame> {
-    Ok(frame.collect_with_engine(Engine::InMemory)?.unwrap_single())
+/// Calls `each` with these columns of a table, many rows at a time; once at least.
+fn frames<R: Row>(
+    folder: &Path,
+    columns: &[&str],
+    mut each: impl FnMut(DataFrame) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let path = file::<R>(folder);
+    let fields: Vec<_> = R::fields().into_iter().filter(|f| columns.contains(&f.name().as_str())).collect();
+    each(to_polars(&RecordBatch::new_empty(Arc::new(Schema::new(fields))))?)?;
+    store::columns::<R>(&path, columns, |batch| each(to_polars(&batch)?))
+}
+
+/// Rows as polars has them, column by column.
+fn to_polars(batch: &RecordBatch) -> anyhow::Result<DataFrame> {
+    let column = |(field, array): (&Arc<Field>, &ArrayRef)| -> anyhow::Result<Column> {
+        let name = PlSmallStr::from_str(field.name());
+        Ok(match array.data_type() {
+            ArrowType::Utf8 => {
+                StringChunked::from_iter_options(name, array.as_string::<i32>().iter()).into_column()
+            }
+            ArrowType::UInt32 => {
+                UInt32Chunked::from_iter_options(name, array.as_primitive::<types::UInt32Type>().iter())
+                    .into_column()
+            }
+            ArrowType::UInt64 => {
+                UInt64Chunked::from_iter_options(name, array.as_primitive::<types::UInt64Type>().iter())
+                    .into_column()
+            }
+            ArrowType::Float64 => {
+                Float64Chunked::from_iter_options(name, array.as_primitive::<types::Float64Type>().iter())
+                    .into_column()
+            }
+            ArrowType::Boolean => {
+                BooleanChunked::from_iter_options(name, array.as_boolean().iter()).into_column()
+            }
+            other => anyhow::bail!("column {} has the type {other}, which no report reads", field.name()),
+        })
+    };
+    let columns: Vec<Column> =
+        batch.schema().fields().iter().zip(batch.columns()).map(column).collect::<anyhow::Result<_>>()?;
+    Ok(DataFrame::new(batch.num_rows(), columns)?)
 }
 
 #[cfg(test)]
