@@ -2,7 +2,9 @@
 //!
 //! Data goes to stdout, everything else to stderr; nothing depends on colour.
 
+use std::ffi::OsStr;
 use std::io::{self, Write as _};
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -106,6 +108,9 @@ pub fn main() -> ExitCode {
         }
     };
     log_to_stderr(cli.output.quiet);
+    if let Err(error) = check_stack(std::env::var_os("RUST_MIN_STACK").as_deref()) {
+        return unusable(&error);
+    }
     match cli.run() {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitStatus::Done.into(),
@@ -186,6 +191,25 @@ impl io::Write for Teller {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// The stacks that a thread may get: with less it dies without a word, and more cannot be had.
+const STACKS: RangeInclusive<u64> = 1 << 20..=1 << 30;
+
+/// An error, where the environment asks for stacks that are too small, or for what is no size.
+fn check_stack(size: Option<&OsStr>) -> anyhow::Result<()> {
+    let Some(size) = size else {
+        return Ok(());
+    };
+    let text = size.to_string_lossy();
+    anyhow::ensure!(
+        text.parse::<u64>().is_ok_and(|n| STACKS.contains(&n)),
+        "RUST_MIN_STACK is `{}`, which is no size of a stack\nhint: unset it, or set it to {} to {} bytes",
+        escape::short(&text),
+        STACKS.start(),
+        STACKS.end()
+    );
+    Ok(())
 }
 
 /// How many threads `--threads` asks for: 0 is one a core, and there is an end to what a machine can start.

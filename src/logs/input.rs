@@ -108,7 +108,10 @@ pub(crate) fn open(path: &Path) -> std::io::Result<Box<dyn BufRead + Send>> {
 /// The same for who reads so much at a time: no more than that is uncompressed ahead.
 pub(crate) fn open_for(path: &Path, capacity: usize) -> std::io::Result<Box<dyn BufRead + Send>> {
     let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
-    let packing = Packing::of(file.fill_buf()?);
+    let packing = Packing::of(file.fill_buf()?).map(|(packing, start)| {
+        file.consume(start);
+        packing
+    });
     unpacked(Box::new(file), packing, capacity)
 }
 
@@ -152,16 +155,18 @@ pub(crate) fn open_checked(path: &Path, max: u64) -> std::io::Result<Small> {
 /// opened.
 pub(crate) fn read_small(path: &Path, small: usize, max: u64) -> std::io::Result<Small> {
     let stored = std::fs::read(path)?;
-    let Some(packing) = Packing::of(&stored) else {
+    let Some((packing, start)) = Packing::of(&stored) else {
         return Ok(Small { bytes: stored, rest: None, gaps: Vec::new() });
     };
     let mut bytes = Vec::new();
     if packing == Packing::Zstd {
         // The size stands in the header of most frames; it is a hint and may lie.
-        let hint = zstd::zstd_safe::get_frame_content_size(&stored).ok().flatten().unwrap_or(0);
+        let hint = zstd::zstd_safe::get_frame_content_size(&stored[start..]).ok().flatten().unwrap_or(0);
         bytes.reserve((hint as usize).min(small) + 16);
     }
-    let reader = unpacked(Box::new(Cursor::new(stored)), Some(packing), 8 << 10);
+    let mut stored = Cursor::new(stored);
+    stored.set_position(start as u64);
+    let reader = unpacked(Box::new(stored), Some(packing), 8 << 10);
     match reader.and_then(|reader| reader.take(small as u64).read_to_end(&mut bytes)) {
         Ok(n) if n < small => Ok(Small { bytes, rest: None, gaps: Vec::new() }),
         _ => open_checked(path, max),
@@ -303,6 +308,16 @@ mod tests {
         }
         assert_eq!(read("b.txt", &members), "one two");
         assert_eq!(read("c.gz", b"plain"), "plain");
+        let index = [0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, b'x', b'y'];
+        assert_eq!(read("d.zst", &[&b"\0\0\n"[..], &index, &frames, &index].concat()), "one two");
+        assert_eq!(read("e", &[&[0; 99][..], &members].concat()), "one two");
+        let small = |bytes: &[u8]| {
+            let path = dir.path().join("small");
+            std::fs::write(&path, bytes).unwrap();
+            read_small(&path, 1000, 1000).unwrap().bytes
+        };
+        assert_eq!(small(&[&index[..], &frames].concat()), b"one two");
+        assert_eq!(small(&[&[0; 99][..], &members].concat()), b"one two");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
 use crate::logs::formats::reading::list::{Content, Items, Piece};
-use crate::logs::formats::reading::repair::{MARK, padding, value_end};
+use crate::logs::formats::reading::repair::{self, padding, value_end};
+use crate::logs::formats::reading::scan::{Scanned, Scanner};
 use crate::logs::formats::{self, Detected, Entry, Layout, Reading, Runs, Session, Sink, Source};
 use crate::store::{StepRow, TrajectoryRow, step_rows};
 
@@ -360,22 +361,12 @@ fn end_line(reader: &mut dyn BufRead, bytes: &mut Vec<u8>, max: u64) -> std::io:
     if is_ended || reader.fill_buf()?.is_empty() {
         return Ok((is_ended, None));
     }
-    let mut size = (bytes.len() - start) as u64;
+    let size = (bytes.len() - start) as u64;
     bytes.truncate(start);
     bytes.shrink_to_fit();
-    loop {
-        let more = reader.fill_buf()?;
-        let end = memchr::memchr(b'\n', more);
-        let n = end.map_or(more.len(), |at| at + 1);
-        if n == 0 {
-            return Ok((false, Some(size)));
-        }
-        reader.consume(n);
-        size += n as u64;
-        if end.is_some() {
-            return Ok((true, Some(size)));
-        }
-    }
+    let size = size + skip_line(reader)?;
+    // Nobody needs to know whether it had an end if nothing comes behind it.
+    Ok((!reader.fill_buf()?.is_empty(), Some(size)))
 }
 
 /// Reads as much of a file as is needed to tell its format; says whether that was all of it.
@@ -453,11 +444,7 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) ->
             part.read_lines_of(&bytes, batch.entry, &source, line, batch.offset);
             if let Some(size) = long {
                 let line = line + memchr::memchr_iter(b'\n', &bytes).count() as u64;
-                let reason = format!(
-                    "a line of {}, too long\nhint: --max-memory allows an eighth of it to a line",
-                    input::size(size)
-                );
-                part.reject(Some(line), batch.offset + part.n_bytes, reason);
+                part.reject(Some(line), batch.offset + part.n_bytes, too_long("a line", size));
                 part.n_bytes += size;
             }
         }
@@ -517,18 +504,138 @@ fn read_file(
     };
     let mut reader: Box<dyn BufRead + Send> =
         Box::new(Measured::new(reader, room.file, room.file, input.n_bytes));
-    let (found, is_whole) = detect(&mut *reader, &mut head, forced, usize::MAX, room)?;
-    match found {
-        Detected::Log(entry, layout) if !is_whole => match in_batches(entry, layout, head, reader, room) {
-            Ok(rest) => {
-                let gaps = std::mem::take(&mut part.rejects);
-                return Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps }));
+    let mut skipped = Skipped::default();
+    let (found, is_whole) = loop {
+        match detect(&mut *reader, &mut head, forced, usize::MAX, room) {
+            Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+                if !skipped.skip(&mut *reader, &mut head, part)? {
+                    return Err(error);
+                }
             }
-            Err((head, reader)) => part.read_found(found, head, Some(reader), input, room)?,
-        },
-        _ => part.read_found(found, head, (!is_whole).then_some(reader), input, room)?,
+            told => break told?,
+        }
+    };
+    let n_told = part.rejects.len();
+    let result = match found {
+        Detected::Log(entry, layout) if !is_whole => {
+            match in_batches(entry, layout, head, reader, room, &skipped) {
+                Ok(rest) => {
+                    let gaps = std::mem::take(&mut part.rejects);
+                    let offset = skipped.n_bytes;
+                    return Ok(Some(Open { input: i, entry, rest, number: 0, offset, gaps }));
+                }
+                Err((head, reader)) => part.read_found(found, head, Some(reader), input, room),
+            }
+        }
+        _ => part.read_found(found, head, (!is_whole).then_some(reader), input, room),
+    };
+    skipped.move_behind(&mut part.rejects[n_told..]);
+    part.n_bytes += skipped.n_bytes;
+    result.map(|()| None)
+}
+
+/// Lines or items at the beginning of a file that are too long to be held. The rest tells what the file is.
+#[derive(Default)]
+struct Skipped {
+    n_bytes: u64,
+    n_lines: u64,
+}
+
+impl Skipped {
+    /// Skips the value of which only the beginning is held; says whether there is such a one, and something behind it.
+    fn skip(
+        &mut self,
+        reader: &mut dyn BufRead,
+        head: &mut Vec<u8>,
+        part: &mut Part,
+    ) -> std::io::Result<bool> {
+        let start = padding(head);
+        let is_line = head.get(start) == Some(&b'{') && memchr::memchr(b'\n', &head[start..]).is_none();
+        let list = &head[start..];
+        let item = match list.strip_prefix(b"[") {
+            Some(items) if self.n_lines == 0 => start + 1 + padding(items),
+            _ => head.len(),
+        };
+        let (n, what) = if is_line {
+            (skip_line(reader)?, "a line")
+        } else if head.get(item) == Some(&b'{') {
+            (skip_item(reader, &head[item..])?, "an item")
+        } else {
+            return Ok(false);
+        };
+        let begin = if is_line { start } else { item };
+        let size = (head.len() - begin) as u64 + n;
+        if reader.fill_buf()?.is_empty() {
+            return Ok(false);
+        }
+        let line =
+            is_line.then_some(1 + self.n_lines + memchr::memchr_iter(b'\n', &head[..start]).count() as u64);
+        part.reject(line, self.n_bytes + begin as u64, too_long(what, size));
+        self.n_lines = line.unwrap_or(0);
+        self.n_bytes += begin as u64 + size;
+        head.clear();
+        if !is_line {
+            // The rest is a list still.
+            head.push(b'[');
+            self.n_bytes -= 1;
+        }
+        Ok(true)
     }
-    Ok(None)
+
+    /// Places in what comes behind, as places in the file.
+    fn move_behind(&self, rejects: &mut [Rejected]) {
+        for reject in rejects {
+            reject.offset += self.n_bytes;
+            reject.line = reject.line.map(|line| line + self.n_lines);
+        }
+    }
+}
+
+fn too_long(what: &str, size: u64) -> String {
+    let size = input::size(size);
+    format!("{what} of {size}, too long\nhint: --max-memory allows an eighth of it to {what}")
+}
+
+/// Goes behind the end of a line; says how many bytes that were.
+fn skip_line(reader: &mut dyn BufRead) -> std::io::Result<u64> {
+    let mut size = 0;
+    loop {
+        let more = reader.fill_buf()?;
+        let end = memchr::memchr(b'\n', more);
+        let n = end.map_or(more.len(), |at| at + 1);
+        reader.consume(n);
+        size += n as u64;
+        if end.is_some() || n == 0 {
+            return Ok(size);
+        }
+    }
+}
+
+/// The same for an item of a list, and the comma behind it; of a broken one it is where that shows.
+fn skip_item(reader: &mut dyn BufRead, begin: &[u8]) -> std::io::Result<u64> {
+    let mut scanner = Scanner::default();
+    let (mut size, mut is_open) = (0, scanner.scan(begin) == Scanned::Open);
+    loop {
+        let more = reader.fill_buf()?;
+        let (n, is_end) = match is_open {
+            true => match scanner.scan(more) {
+                Scanned::Ended(n) | Scanned::Broken(n) => {
+                    is_open = false;
+                    (n, false)
+                }
+                Scanned::Open => (more.len(), more.is_empty()),
+            },
+            false => {
+                let n = more.iter().take_while(|b| **b == b',' || b.is_ascii_whitespace()).count();
+                (n, n < more.len() || more.is_empty())
+            }
+        };
+        reader.consume(n);
+        size += n as u64;
+        if is_end {
+            return Ok(size);
+        }
+    }
 }
 
 type Reader = Box<dyn BufRead + Send>;
@@ -540,23 +647,27 @@ fn in_batches(
     mut head: Vec<u8>,
     reader: Reader,
     room: Room<'_>,
+    skipped: &Skipped,
 ) -> Result<Rest, (Vec<u8>, Reader)> {
     match (entry.reading, layout) {
         (Reading::Values(_), Layout::Lines) => {
-            Ok(Rest::Lines { reader: Box::new(Cursor::new(head).chain(reader)), line: 1 })
+            Ok(Rest::Lines { reader: Box::new(Cursor::new(head).chain(reader)), line: 1 + skipped.n_lines })
         }
         (Reading::Values(_), Layout::Items) => {
-            let items = Items::new(Box::new(Cursor::new(head).chain(reader)), room.value);
+            let reader = Box::new(Cursor::new(head).chain(reader));
+            let items = Items::new(reader, room.value).behind(skipped.n_bytes);
             Ok(Rest::Items { items, shared: None, index: 0 })
         }
-        (Reading::Document { list, first, .. }, _) => match shared_before(&head, list, first) {
-            Some((shared, start)) => {
-                let rest = Box::new(Cursor::new(head.split_off(start)).chain(reader));
-                let items = Items::of_field(rest, start as u64, room.value);
-                Ok(Rest::Items { items, shared: Some(shared.into()), index: 0 })
+        (Reading::Document { list, first, .. }, _) if skipped.n_bytes == 0 => {
+            match shared_before(&head, list, first) {
+                Some((shared, start)) => {
+                    let rest = Box::new(Cursor::new(head.split_off(start)).chain(reader));
+                    let items = Items::of_field(rest, start as u64, room.value);
+                    Ok(Rest::Items { items, shared: Some(shared.into()), index: 0 })
+                }
+                None => Err((head, reader)),
             }
-            None => Err((head, reader)),
-        },
+        }
         _ => Err((head, reader)),
     }
 }
@@ -566,16 +677,31 @@ fn shared_before(text: &[u8], list: &str, first: &str) -> Option<(Vec<u8>, usize
     let start = formats::list_start(text, list)?;
     let before = &text[..start];
     memchr::memmem::find(before, format!("\"{first}\"").as_bytes())?;
-    Some(([before, b"]}"].concat(), start))
+    Some(([&before[document_start(before)..], b"]}"].concat(), start))
+}
+
+/// Where the document begins that goes on behind a text, if other values stand before it.
+fn document_start(before: &[u8]) -> usize {
+    let mut at = padding(before);
+    while let Some(end) = value_end(before, at).filter(|end| *end < before.len()) {
+        at = end + padding(&before[end..]);
+    }
+    match before.get(at) {
+        Some(b'{') => at,
+        // A bracket too many, or a few other bytes.
+        Some(_) => formats::behind_stray(before).unwrap_or(0),
+        None => 0,
+    }
 }
 
 /// The document without its list, wherever that stands in it.
 fn shared_around(text: &[u8], list: &str, first: &str) -> Option<(Vec<u8>, usize)> {
     let start = formats::list_start(text, list)?;
+    let begin = document_start(&text[..start]);
     if let Some(end) = value_end(text, start - 1).filter(|_| shared_before(text, list, first).is_none()) {
-        return Some(([&text[..start], b"]", &text[end..]].concat(), start));
+        return Some(([&text[begin..start], b"]", &text[end..]].concat(), start));
     }
-    Some(([&text[..start], b"]}"].concat(), start))
+    Some(([&text[begin..start], b"]}"].concat(), start))
 }
 
 /// Tells the format of a file in memory, by its head if that is enough.
@@ -766,18 +892,28 @@ impl Part {
         room: Room<'_>,
     ) -> std::io::Result<()> {
         let mut lines = Lines::new(entry, source, 1, 0);
-        let mut buffer = Vec::new();
+        let (mut buffer, mut n_held) = (Vec::new(), 0);
         let mut is_large = false;
         let result = loop {
             buffer.clear();
-            let left = (room.value + 1).saturating_sub(lines.offset);
-            match (&mut *reader).take(left).read_until(b'\n', &mut buffer) {
-                Ok(0) if left > 0 => break Ok(()),
-                Ok(_) if lines.offset + buffer.len() as u64 > room.value => break Err(room.too_large()),
-                Ok(_) => lines.read(&buffer, self),
+            match (&mut *reader).take(room.value + 1).read_until(b'\n', &mut buffer) {
+                Ok(0) => break Ok(()),
+                Ok(n) if n as u64 > room.value && buffer.last() != Some(&b'\n') => {
+                    let size = match skip_line(reader) {
+                        Ok(rest) => n as u64 + rest,
+                        Err(error) => break Err(error),
+                    };
+                    self.reject(Some(lines.line), lines.offset, too_long("a line", size));
+                    lines.leave_out(size, self);
+                }
+                Ok(n) if n_held + n as u64 > room.value => break Err(room.too_large()),
+                Ok(n) => {
+                    lines.read(&buffer, self);
+                    n_held += n as u64;
+                }
                 Err(error) => break Err(error),
             }
-            if lines.offset > room.small && !is_large {
+            if n_held > room.small && !is_large {
                 (room.turn)();
                 is_large = true;
             }
@@ -812,6 +948,12 @@ impl Part {
         }
         lines.finish(self);
     }
+}
+
+/// Whether a line is one of those that a stream of events has beside its data, or the mark of its end; no part of JSON is.
+fn is_of_stream(line: &[u8]) -> bool {
+    let is_field = [&b"event:"[..], b"id:", b"retry:", b":"].iter().any(|field| line.starts_with(field));
+    is_field && !line.iter().any(|b| b"\"{}[]".contains(b)) || line == b"[DONE]"
 }
 
 /// Reads lines or items of a file into a part.
@@ -853,17 +995,26 @@ impl<'a> Lines<'a> {
     }
 
     fn read(&mut self, raw: &[u8], part: &mut Part) {
-        let text = raw.trim_ascii();
-        // A mark may stand before each line: of tools that write it so, or of files that were joined.
-        let text = text.strip_prefix(MARK).unwrap_or(text);
-        if !text.is_empty() {
+        // A mark may stand before each line: of tools that write it so, or of files that were joined. Of NULs it is told.
+        let text = match raw.first() {
+            Some(0) => raw.trim_ascii(),
+            _ => repair::without_padding(raw),
+        };
+        if is_of_stream(text) {
+            self.sink.losses.add("line of an event stream without a record left out");
+        } else if !text.is_empty() {
             self.value(text);
             let offset = text.as_ptr() as usize - raw.as_ptr() as usize;
             part.take(&mut self.sink, Some(self.line), self.offset + offset as u64);
         }
+        self.leave_out(raw.len() as u64, part);
+    }
+
+    /// Goes on behind a line of so many bytes.
+    fn leave_out(&mut self, n: u64, part: &mut Part) {
         self.line += 1;
-        self.offset += raw.len() as u64;
-        part.n_bytes += raw.len() as u64;
+        self.offset += n;
+        part.n_bytes += n;
     }
 
     fn value(&mut self, text: &[u8]) {

@@ -6,9 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// First bytes of a zstd frame and of a gzip member.
-pub(super) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-pub(super) const GZIP: &[u8] = &[0x1f, 0x8b];
+use crate::formats::{GZIP, ZSTD};
 
 /// So many unpacked bytes before the place where a decoder fails may be wrong: a block of zstd.
 const IN_DOUBT: u64 = 128 << 10;
@@ -20,12 +18,15 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    pub(super) fn of(head: &[u8]) -> Option<Packing> {
-        match head {
-            _ if head.starts_with(ZSTD) => Some(Packing::Zstd),
-            _ if head.starts_with(GZIP) => Some(Packing::Gzip),
-            _ => None,
-        }
+    /// How a file is packed, and where that begins: zeros and blanks may stand before.
+    pub(super) fn of(head: &[u8]) -> Option<(Packing, usize)> {
+        let start = head.iter().take_while(|b| **b == 0 || b.is_ascii_whitespace()).count();
+        let packing = match &head[start..] {
+            packed if packed.starts_with(ZSTD) || is_skippable(packed) => Packing::Zstd,
+            packed if packed.starts_with(GZIP) => Packing::Gzip,
+            _ => return None,
+        };
+        Some((packing, start))
     }
 
     fn mark(self) -> &'static [u8] {
@@ -42,6 +43,11 @@ impl Packing {
             Packing::Gzip => Box::new(flate2::bufread::GzDecoder::new(packed)),
         })
     }
+}
+
+/// Whether a frame of zstd begins here that holds nothing of the text: of tools that keep an index or their version so.
+fn is_skippable(packed: &[u8]) -> bool {
+    matches!(packed, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
 /// A part of a packed file.
@@ -65,10 +71,10 @@ pub(super) struct Gap {
 /// with a line end at each gap, and the gaps.
 pub(super) fn check(path: &Path, max: u64) -> io::Result<Option<(Box<dyn BufRead + Send>, Vec<Gap>)>> {
     let mut file = BufReader::with_capacity(256 << 10, File::open(path)?);
-    let Some(packing) = Packing::of(file.fill_buf()?) else {
+    let Some((packing, start)) = Packing::of(file.fill_buf()?) else {
         return Ok(None);
     };
-    let frames = frames(&mut file, packing, max)?;
+    let frames = frames(&mut file, packing, start as u64, max)?;
     let mut gaps = Vec::new();
     let mut offset = 0;
     for frame in &frames {
@@ -86,10 +92,14 @@ pub(super) fn check(path: &Path, max: u64) -> io::Result<Option<(Box<dyn BufRead
 }
 
 /// The frames of a file. Behind a damaged one the next is where one can be unpacked.
-fn frames(file: &mut BufReader<File>, packing: Packing, max: u64) -> io::Result<Vec<Frame>> {
+fn frames(file: &mut BufReader<File>, packing: Packing, mut start: u64, max: u64) -> io::Result<Vec<Frame>> {
     let mut frames: Vec<Frame> = Vec::new();
-    let (mut start, mut left) = (0, max);
+    let mut left = max;
     while left > 0 {
+        if let (Packing::Zstd, Some(n)) = (packing, skippable(file, start)?) {
+            start += n;
+            continue;
+        }
         file.seek(SeekFrom::Start(start))?;
         let Some(first) = file.fill_buf()?.first().copied() else {
             break;
@@ -150,6 +160,19 @@ fn frame(file: &mut BufReader<File>, packing: Packing, start: u64, max: u64) -> 
         ),
     };
     Ok(Frame { start, n, problem: Some(reason) })
+}
+
+/// The length of the frame here, if it holds nothing of the text.
+fn skippable(file: &mut BufReader<File>, at: u64) -> io::Result<Option<u64>> {
+    file.seek(SeekFrom::Start(at))?;
+    let mut head = Vec::new();
+    file.by_ref().take(8).read_to_end(&mut head)?;
+    Ok(match head.as_slice() {
+        [.., a, b, c, d] if head.len() == 8 && is_skippable(&head) => {
+            Some(8 + u64::from(u32::from_le_bytes([*a, *b, *c, *d])))
+        }
+        _ => None,
+    })
 }
 
 fn starts_with(file: &mut BufReader<File>, at: u64, mark: &[u8]) -> io::Result<bool> {
@@ -280,5 +303,14 @@ mod tests {
         // Padding behind the last frame, and an empty one, are no damage.
         assert_eq!(read(&[gzip_member("x"), vec![0; 512]].concat()), None);
         assert_eq!(read(&[zstd_frame(""), zstd_frame("x")].concat()), None);
+        // Nor are zeros before the first one, or frames that hold nothing of the text.
+        let index = [&[0x5a, 0x2a, 0x4d, 0x18, 8, 0, 0, 0][..], ZSTD, b"\0xyz"].concat();
+        let (first, second) = (zstd_frame("x\n"), zstd_frame("y\n"));
+        assert_eq!(read(&[&index[..], &first, &index, &second].concat()), None);
+        assert_eq!(read(&[&[0; 300][..], &gzip_member("x")].concat()), None);
+        let mut bad = second.clone();
+        bad[10] ^= 4;
+        let (text, gaps) = read(&[b"\0\0 ", &index[..], &first, &bad, &index, &first].concat()).unwrap();
+        assert_eq!((text.as_str(), gaps), ("x\n\nx\n", vec![2]));
     }
 }

@@ -43,7 +43,7 @@ use tree::{Fate, Node, Tree, What};
 
 use super::reading::Draft;
 use super::reading::draft::Losses;
-use super::reading::repair::{string_end, value_end};
+use super::reading::repair::{string_end, value_end, without_padding};
 use super::reading::scalar::Scalar;
 use super::{Entry as Format, Origin, Reading, Session, Sink};
 use crate::trajectory::Trajectory;
@@ -148,7 +148,7 @@ fn origin(head: &[u8], whole: bool) -> Origin {
     let (lines, last) = head.split_at(memchr::memrchr(b'\n', head).map_or(0, |i| i + 1));
     let (lines, cut) = if whole { (head, &b""[..]) } else { (lines, last) };
     if has(lines, r#""uuid""#) {
-        for line in lines.split(|b| *b == b'\n') {
+        for line in lines.split(|b| *b == b'\n').map(without_padding) {
             // A line may hold several values: the first one counts.
             if let Ok(said) = Said::deserialize(&mut serde_json::Deserializer::from_slice(line))
                 && is_said(&said.kind)

@@ -5,8 +5,6 @@
 //! file's name. Formats that are known by sight but have no reader yet, and files that only hold
 //! labels, are told apart, so that a folder of mixed logs is no error.
 
-use std::ops::Range;
-
 use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -180,9 +178,8 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Reads one value with `read`; if that fails, once more with the text repaired, and then each of
-/// the values that stand in the same place, at last without the fields that do not fit. What fails
-/// still is a reject of the sink.
+/// Reads one value with `read`; if that fails, once more with the text repaired; then without the fields that do not fit,
+/// if it is one value, else each of the parts that stand in the same place. What fails still is a reject of the sink.
 pub(crate) fn read_repaired(
     bytes: &[u8],
     sink: &mut Sink<'_>,
@@ -193,6 +190,7 @@ pub(crate) fn read_repaired(
     };
     let start = repair::padding(bytes);
     let has_nul = bytes[..start].contains(&0);
+    let n_all = bytes.len();
     let bytes = repair::without_padding(bytes);
     if bytes.is_empty() {
         sink.rejects.push((0, format!("NUL bytes ({start}) and nothing else")));
@@ -210,35 +208,35 @@ pub(crate) fn read_repaired(
             sink.losses.add_n("number that is not finite replaced by null", repairs.not_finite);
         }
     };
-    if (repaired.is_some() || start > 0) && read(text, sink).is_ok() {
+    if (repaired.is_some() || text.len() < n_all) && read(text, sink).is_ok() {
         note(sink);
         return;
     }
-    let mut parts = repair::values(text);
-    if let [part] = parts.as_slice()
-        && is_of_list(&text[..part.start])
-        && is_of_list(&text[part.end..])
-        && read(&text[part.clone()], sink).is_ok()
-    {
-        note(sink);
-        sink.losses.add("comma or bracket of a list beside a value left out");
+    if repair::is_json(text) {
+        match read_leniently(sink, |sink| read(text, sink)) {
+            Some(()) => note(sink),
+            None => sink.rejects.push((start, reason(&first))),
+        }
         return;
     }
-    if parts.len() < 2 {
-        if read_leniently(sink, |sink| read(text, sink)).is_some() {
-            return note(sink);
-        }
-        parts = repair::torn_and_whole(text);
-        if parts.len() < 2 {
-            sink.rejects.push((start, reason(&first)));
-            return;
-        }
+    let format = sink.source.format;
+    let is_record = |value: &[u8]| matches!(detect(value, true), Detected::Log(e, _) if e.name == format);
+    let parts = repair::parts(text, is_record);
+    if !parts.iter().any(|part| part.is_whole) {
+        sink.rejects.push((start, reason(&first)));
+        return;
     }
     note(sink);
-    sink.losses.add_n("values not separated by a line end", parts.len() as u64 - 1);
+    let mut n_values = 0;
     for part in parts {
-        read_part(text, part, start, sink, &mut read);
+        if !part.is_whole && is_of_list(&text[part.range.clone()]) {
+            sink.losses.add("comma or bracket of a list beside a value left out");
+            continue;
+        }
+        n_values += 1;
+        read_part(&text[part.range.clone()], start + part.range.start, sink, &mut read);
     }
+    sink.losses.add_n("values not separated by a line end", n_values - 1);
 }
 
 /// Whether nothing but the punctuation of a list stands there.
@@ -246,34 +244,17 @@ fn is_of_list(bytes: &[u8]) -> bool {
     bytes.iter().all(|b| b",[]".contains(b) || b.is_ascii_whitespace())
 }
 
-/// Reads one of the values that stand in one place; a torn one may have a whole one behind it.
+/// Reads one of the values that stand in one place.
 fn read_part(
-    text: &[u8],
-    part: Range<usize>,
+    value: &[u8],
     offset: usize,
     sink: &mut Sink<'_>,
     read: &mut impl FnMut(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
 ) {
-    let value = &text[part.clone()];
-    let Err(error) = read(value, sink) else {
-        return;
-    };
-    if read_leniently(sink, |sink| read(value, sink)).is_some() {
-        return;
-    }
-    let inner = repair::torn_and_whole(value);
-    if inner.len() < 2 {
-        sink.rejects.push((offset + part.start, reason(&error)));
-        return;
-    }
-    sink.losses.add_n("values not separated by a line end", inner.len() as u64 - 1);
-    for inner in inner {
-        let value = &value[inner.clone()];
-        if let Err(error) = read(value, sink)
-            && read_leniently(sink, |sink| read(value, sink)).is_none()
-        {
-            sink.rejects.push((offset + part.start + inner.start, reason(&error)));
-        }
+    if let Err(error) = read(value, sink)
+        && read_leniently(sink, |sink| read(value, sink)).is_none()
+    {
+        sink.rejects.push((offset, reason(&error)));
     }
 }
 
@@ -353,6 +334,10 @@ const NOISE_LOOKED_THROUGH: usize = 4 << 20;
 /// So many bytes without a blank before the first bracket are damage, and more are text.
 const MAX_STRAY: usize = 16;
 
+/// First bytes of a gzip member and of a zstd frame.
+pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
+pub(crate) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
 /// Tells the format of a file by its first bytes; `whole` says that they are all of it.
 pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     if head.is_empty() {
@@ -370,6 +355,11 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Detected::Bad("UTF-16 text\nhint: convert it to UTF-8");
     }
+    if [GZIP, ZSTD].iter().any(|mark| head.starts_with(mark)) {
+        return Detected::Bad(
+            "packed twice: gzip or zstd inside of gzip or zstd\nhint: unpack the file once",
+        );
+    }
     let start = repair::padding(head);
     if start == head.len() {
         let has_nul = memchr::memchr(0, head).is_some();
@@ -380,6 +370,63 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
         };
     }
     let head = &head[start..];
+    // What holds no record tells nothing; yet where nothing else is known, it is what is told.
+    let n_empty = repair::empty_values(head);
+    let found = (n_empty > 0).then(|| detect_at(&head[n_empty..], whole));
+    match found.filter(|found| matches!(found, Detected::Log(..) | Detected::More)) {
+        Some(found) => found,
+        None => match detect_at(head, whole) {
+            found @ (Detected::Log(..) | Detected::More) => found,
+            other => behind_values(head, whole).or_else(|| behind_brackets(head, whole)).unwrap_or(other),
+        },
+    }
+}
+
+/// A document or list behind whole values that are no log.
+fn behind_values(head: &[u8], whole: bool) -> Option<Detected> {
+    let mut rest = head;
+    for _ in 0..LINES_LOOKED_AT {
+        let Scanned::Ended(end) = scan(rest, 0) else {
+            return None;
+        };
+        rest = &rest[end..];
+        rest = &rest[repair::padding(rest)..];
+        if !is_json(rest) {
+            return None;
+        }
+        if let found @ Detected::Log(..) = detect_at(rest, whole) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// A document or list behind a bracket too many.
+fn behind_brackets(head: &[u8], whole: bool) -> Option<Detected> {
+    let at = behind_stray(head).filter(|_| is_json(head) && is_broken(head))?;
+    match detect_at(&head[at..], whole) {
+        found @ Detected::Log(..) => Some(found),
+        _ => None,
+    }
+}
+
+/// Where behind a few stray bytes without a quote a bracket stands, the last one of several before a key or an item.
+pub(crate) fn behind_stray(head: &[u8]) -> Option<usize> {
+    let stray = &head[..head.len().min(MAX_STRAY)];
+    let n = memchr::memchr(b'"', stray).unwrap_or(stray.len());
+    let is_begin = |at: &usize| {
+        let next = head[at + 1..].trim_ascii_start();
+        match stray[*at] {
+            b'{' => next.starts_with(b"\""),
+            b'[' => next.starts_with(b"{") && next[1..].trim_ascii_start().starts_with(b"\""),
+            _ => false,
+        }
+    };
+    (1..n).find(is_begin)
+}
+
+/// Tells the format of what begins here.
+fn detect_at(head: &[u8], whole: bool) -> Detected {
     let lines = Beginning::of(head, whole);
     let is_text = !is_json(head);
     let layout = match layout(&lines, head, whole) {
@@ -424,7 +471,7 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
 }
 
 /// A log behind a few stray bytes in the same line.
-fn behind_stray(head: &[u8], whole: bool) -> Option<Detected> {
+fn log_behind_stray(head: &[u8], whole: bool) -> Option<Detected> {
     let line = head.split(|b| *b == b'\n').next().unwrap_or(head);
     let at = line.iter().take(MAX_STRAY + 1).position(|b| b"{[".contains(b)).filter(|at| *at > 0)?;
     if head[..at].iter().any(u8::is_ascii_whitespace) {
@@ -471,7 +518,10 @@ fn by_items(head: &[u8], whole: bool) -> Option<Detected> {
     let mut shape = Shape::default();
     let items = Items::new(Box::new(std::io::Cursor::new(head.to_vec())), u64::MAX);
     let mut is_sure = whole;
-    for piece in items.take(LINES_LOOKED_AT) {
+    // What stands in an item that goes on behind the head is no item.
+    let first = memchr::memchr(b'{', head).filter(|_| !whole);
+    let n_items = if first.is_some_and(|at| scan(head, at) == Scanned::Open) { 0 } else { LINES_LOOKED_AT };
+    for piece in items.take(n_items) {
         if let list::Content::Item(bytes) = piece.content {
             shape.add(&bytes, 0);
             is_sure = true;
@@ -500,7 +550,7 @@ fn text_before_items(head: &[u8], whole: bool) -> Detected {
             match begins.then(|| by_list(text).or_else(|| by_items(text, whole))).flatten() {
                 Some(log @ Detected::Log(..)) => log,
                 Some(Detected::More) if is_json && !whole => Detected::More,
-                _ => match behind_stray(head, whole) {
+                _ => match log_behind_stray(head, whole) {
                     Some(found) => found,
                     None if is_json && whole => Detected::Bad("JSON whose beginning is missing"),
                     None if is_json => Detected::More,
@@ -957,7 +1007,9 @@ mod tests {
         }
         let traj = r#"{"history":[{"role":"user","agent":"a"}]}"#;
         for stray in ["}", "]}", "1e999", "\"\\ud800\""] {
-            assert_eq!(name(&format!("{stray}{traj}")), "sweagent Items", "{stray}");
+            // The last two are values: what comes behind them is told alone.
+            let told = if stray.ends_with('}') { "sweagent Items" } else { "sweagent Lines" };
+            assert_eq!(name(&format!("{stray}{traj}")), told, "{stray}");
             let document = format!("{stray}{{\"info\":{{}},\"simulations\":[]}}");
             assert_eq!(name(&document), "tau2-bench Document", "{stray}");
         }

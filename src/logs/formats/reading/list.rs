@@ -6,7 +6,7 @@
 
 use std::io::BufRead;
 
-use super::repair::padding;
+use super::repair::{LONGEST_PADDING, padding};
 use super::scan::{Scanned, Scanner, keys, scan};
 
 /// So much is read at a time.
@@ -15,8 +15,9 @@ const CHUNK: usize = 256 << 10;
 const ITEMS_REMEMBERED: usize = 20;
 /// So much is looked at where the first item is damaged.
 const LOOKED_AHEAD: usize = 8 << 20;
-/// So many bytes are looked through in vain for items behind damage, and as many more as there are good ones.
-const MAX_LOOKED_THROUGH: usize = 256 << 20;
+/// In a whole file so many bytes are looked through in vain for items behind damage, and so many more for each byte read.
+const LEAST_LOOKED_THROUGH: usize = 1 << 20;
+const LOOKED_THROUGH_A_BYTE: usize = 8;
 
 /// A piece of the list.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,6 +55,10 @@ pub(crate) struct Items {
     keys: Vec<Vec<u8>>,
     n_remembered: usize,
     budget: usize,
+    /// Nothing but blanks came since the last item.
+    is_behind_item: bool,
+    #[cfg(test)]
+    n_scanned: usize,
 }
 
 impl Items {
@@ -71,7 +76,10 @@ impl Items {
             error: None,
             keys: Vec::new(),
             n_remembered: 0,
-            budget: MAX_LOOKED_THROUGH,
+            budget: LEAST_LOOKED_THROUGH,
+            is_behind_item: false,
+            #[cfg(test)]
+            n_scanned: 0,
         }
     }
 
@@ -79,6 +87,11 @@ impl Items {
     /// It ends where the document ends.
     pub(crate) fn of_field(reader: Box<dyn BufRead + Send>, offset: u64, max: u64) -> Self {
         Items { offset, is_inside: true, is_field: true, ..Items::new(reader, max) }
+    }
+
+    /// The same where the reader begins so far behind the beginning of the file.
+    pub(crate) fn behind(self, n: u64) -> Self {
+        Items { offset: self.offset + n, ..self }
     }
 
     /// How far it is in the file.
@@ -104,7 +117,9 @@ impl Items {
                 }
             }
         }
-        self.buffer.len() > before
+        let n = self.buffer.len() - before;
+        self.budget = self.budget.saturating_add(n.saturating_mul(LOOKED_THROUGH_A_BYTE));
+        n > 0
     }
 
     fn forget(&mut self, n: usize) {
@@ -117,8 +132,8 @@ impl Items {
     fn peek(&mut self, mut at: usize) -> Option<(usize, u8)> {
         loop {
             at += padding(&self.buffer[at..]);
-            // A mark of three bytes may be cut.
-            if self.buffer.len() - at < 3 && self.fill() {
+            // A mark of several bytes may be cut.
+            if self.buffer.len() - at < LONGEST_PADDING && self.fill() {
                 continue;
             }
             return self.buffer.get(at).map(|byte| (at, *byte));
@@ -133,7 +148,15 @@ impl Items {
     fn follow(&mut self, mut scanner: Scanner, start: usize) -> Object {
         let mut at = start;
         loop {
-            match scanner.scan(&self.buffer[at..]) {
+            let scanned = scanner.scan(&self.buffer[at..]);
+            #[cfg(test)]
+            {
+                self.n_scanned += match scanned {
+                    Scanned::Ended(n) | Scanned::Broken(n) => n,
+                    Scanned::Open => self.buffer.len() - at,
+                };
+            }
+            match scanned {
                 Scanned::Ended(n) => return Object::Whole(at + n),
                 Scanned::Broken(n) => return Object::Broken(at + n),
                 Scanned::Open => at = self.buffer.len(),
@@ -163,7 +186,6 @@ impl Items {
             Object::Whole(end) => {
                 let bytes = self.buffer[start..end].to_vec();
                 self.remember(&bytes);
-                self.budget = (self.budget + bytes.len()).min(MAX_LOOKED_THROUGH);
                 self.at = end;
                 Piece { offset: self.offset + start as u64, content: Content::Item(bytes) }
             }
@@ -173,9 +195,10 @@ impl Items {
     }
 
     fn remember(&mut self, item: &[u8]) {
-        if self.n_remembered < ITEMS_REMEMBERED {
+        let keys = keys(item);
+        if self.n_remembered < ITEMS_REMEMBERED && !keys.is_empty() {
             self.n_remembered += 1;
-            for key in keys(item) {
+            for key in keys {
                 if !self.keys.iter().any(|known| known == key) {
                     self.keys.push(key.to_owned());
                 }
@@ -282,7 +305,12 @@ impl Items {
         let keys = keys(&self.buffer[at..end]);
         let n_known = keys.iter().filter(|key| self.keys.iter().any(|known| known == *key)).count();
         let is_alike = n_known > 0 && 2 * n_known >= keys.len();
-        is_alike && self.peek(end).is_none_or(|(_, byte)| matches!(byte, b',' | b']' | b'{' | b'['))
+        let is_item =
+            is_alike && self.peek(end).is_none_or(|(_, byte)| matches!(byte, b',' | b']' | b'{' | b'['));
+        is_item || {
+            self.spend(end - at);
+            false
+        }
     }
 }
 
@@ -322,12 +350,20 @@ impl Iterator for Items {
                 return Some(Piece { offset: self.place(), content: Content::Damage(reason) });
             };
             self.at = at;
+            let is_behind_item = std::mem::take(&mut self.is_behind_item);
             match byte {
                 b'{' => {
                     self.is_inside = true;
-                    return Some(self.item());
+                    let piece = self.item();
+                    self.is_behind_item = matches!(piece.content, Content::Item(_));
+                    return Some(piece);
                 }
                 b'[' if !self.is_inside => self.is_inside = true,
+                // A list behind other values: what stands in it may be unlike them.
+                b'[' if is_behind_item => {
+                    self.keys.clear();
+                    self.n_remembered = 0;
+                }
                 b']' if self.is_field && self.ends_document(at + 1) => return None,
                 b']' => self.is_inside = false,
                 b',' => {}
@@ -371,6 +407,7 @@ mod tests {
             assert_eq!(cut(&text, 1000), [A, B, C], "{text}");
         }
         assert_eq!(cut("[]", 10), [""; 0]);
+        assert_eq!(cut(&format!("{{}}{{\"a\":1}}\n[{A},{B}]"), 1000), ["{}", "{\"a\":1}", A, B]);
         assert_eq!(cut(" ", 10), [""; 0]);
     }
 
@@ -415,6 +452,23 @@ mod tests {
         let whole: Vec<&String> = found.iter().filter(|piece| piece.starts_with('{')).collect();
         assert_eq!(whole, items.iter().step_by(2).collect::<Vec<_>>());
         assert_eq!(found.len(), 400);
+    }
+
+    /// Whatever a list of n bytes holds, what is looked through is a multiple of n.
+    #[test]
+    fn looking_through_damage_is_linear() {
+        for n in [1_000, 100_000] {
+            for text in [
+                "[".to_owned() + &r#"{"a":"#.repeat(n),
+                "[".to_owned() + &r#"{"a":{"b":"#.repeat(n),
+                format!("[{{\"x\":1}},{{\"y\":{}1{},}},{{}}", r#"{"a":"#.repeat(n), "}".repeat(n)),
+            ] {
+                let most = LEAST_LOOKED_THROUGH + (LOOKED_THROUGH_A_BYTE + 4) * text.len();
+                let mut items = Items::new(Box::new(std::io::Cursor::new(text)), 1 << 30);
+                assert!(items.by_ref().count() <= 4);
+                assert!(items.n_scanned <= most, "{} of {most}", items.n_scanned);
+            }
+        }
     }
 
     #[test]

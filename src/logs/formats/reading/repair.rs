@@ -144,85 +144,170 @@ pub(crate) fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The objects and arrays that stand one after the other in `bytes`; a cut last one runs to the end.
-pub(crate) fn values(bytes: &[u8]) -> Vec<Range<usize>> {
-    let mut out = Vec::new();
-    let mut at = 0;
-    while let Some(found) = memchr::memchr2(b'{', b'[', bytes.get(at..).unwrap_or_default()) {
-        let start = at + found;
-        let end = value_end(bytes, start).unwrap_or(bytes.len());
-        out.push(start..end);
-        at = end;
-    }
-    out
-}
+/// The name of the field in which a stream of events has its data.
+const DATA: &[u8] = b"data:";
+/// A piece of padding is not longer.
+pub(crate) const LONGEST_PADDING: usize = DATA.len();
+/// A record separator of JSON text sequences (RFC 7464).
+const SEPARATOR: u8 = 0x1e;
 
-/// A byte order mark.
-pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// How many bytes at the beginning say nothing: white space, byte order marks (also those of files that were joined), and
-/// NULs of blocks that were never written.
+/// How many bytes at the beginning say nothing: white space of any alphabet, byte order marks (also those of files that
+/// were joined), NULs of blocks that were never written, and what marks a record in sequences and streams.
 pub(crate) fn padding(bytes: &[u8]) -> usize {
     let mut at = 0;
     loop {
-        match bytes.get(at) {
-            Some(b) if *b == 0 || b.is_ascii_whitespace() => at += 1,
-            Some(_) if bytes[at..].starts_with(MARK) => at += MARK.len(),
-            _ => return at,
+        match blank(&bytes[at..]) {
+            0 if bytes[at..].starts_with(DATA) => at += DATA.len(),
+            0 => return at,
+            n => at += n,
         }
     }
+}
+
+/// The length of the blank character at the beginning; 0 if there is none.
+fn blank(bytes: &[u8]) -> usize {
+    let n = match bytes.first() {
+        Some(0 | 0x0b | &SEPARATOR) => return 1,
+        Some(b) if b.is_ascii_whitespace() => return 1,
+        Some(0xc2) => 2,
+        Some(0xe1..=0xe3 | 0xef) => 3,
+        _ => return 0,
+    };
+    let char = bytes.get(..n).and_then(|char| std::str::from_utf8(char).ok()).and_then(|s| s.chars().next());
+    // White space, white space without width, and the byte order mark.
+    let is_blank = |c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}');
+    if char.is_some_and(is_blank) { n } else { 0 }
 }
 
 /// The bytes without padding at their beginning and end.
 pub(crate) fn without_padding(bytes: &[u8]) -> &[u8] {
     let mut bytes = &bytes[padding(bytes)..];
-    loop {
-        match bytes.last() {
-            Some(b) if *b == 0 || b.is_ascii_whitespace() => bytes = &bytes[..bytes.len() - 1],
-            Some(_) if bytes.ends_with(MARK) => bytes = &bytes[..bytes.len() - MARK.len()],
-            _ => return bytes,
-        }
+    while let Some(n) = (1..=bytes.len().min(3)).find(|n| blank(&bytes[bytes.len() - n..]) == *n) {
+        bytes = &bytes[..bytes.len() - n];
     }
+    bytes
 }
 
-/// So many bytes are looked through for whole values behind a torn one, or so many times their own length.
-const MAX_LOOKED_THROUGH: usize = 256 << 20;
+/// How many bytes at the beginning hold values without any content: `{}`, `[]`, `null`, numbers and texts, one behind the
+/// other. None of the last value, if nothing comes behind it.
+pub(crate) fn empty_values(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(end) = empty_value(bytes, at) {
+        let next = end + padding(&bytes[end..]);
+        // Keys and items go on like that.
+        if bytes.get(next).is_none_or(|b| b":,]}".contains(b)) {
+            break;
+        }
+        at = next;
+    }
+    at
+}
 
-/// Torn and whole objects that stand one after the other, from the first whole one on; all of it as one part where
-/// there is none. A whole object inside of the torn one is not meant: something other than an object follows it, or it
-/// stands where a value may stand and begins with another key.
-pub(crate) fn torn_and_whole(bytes: &[u8]) -> Vec<Range<usize>> {
+fn empty_value(bytes: &[u8], start: usize) -> Option<usize> {
+    let end = match bytes.get(start)? {
+        b'{' | b'[' => {
+            let brackets = bytes[start..].iter().take_while(|b| b"{}[], \t\r\n".contains(b)).count();
+            value_end(&bytes[..start + brackets], start)?
+        }
+        _ => value_end(bytes, start)?,
+    };
+    is_json(&bytes[start..end]).then_some(end)
+}
+
+/// For whole values behind a torn one so many bytes are looked through, and so many more for each byte of the text.
+const LEAST_LOOKED_THROUGH: usize = 1 << 20;
+const LOOKED_THROUGH_A_BYTE: usize = 16;
+
+/// A piece of a text in which not one value stands alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) range: Range<usize>,
+    /// It is an object or a list; else what stands before, between or behind those: text, or a torn value.
+    pub(crate) is_whole: bool,
+}
+
+/// So many bytes before a value may be stray ones, without more to say for it.
+const MAX_STRAY: usize = 16;
+
+/// Cuts a text into whole objects and lists and what else stands there, padding aside. `is_record` tells by an object alone
+/// whether it is a record of the log.
+pub(crate) fn parts(text: &[u8], is_record: impl Fn(&[u8]) -> bool) -> Vec<Part> {
     let mut parts = Vec::new();
-    let (mut torn, mut at) = (0, 1);
-    let mut budget = MAX_LOOKED_THROUGH.max(bytes.len().saturating_mul(4));
-    while let Some(found) = memchr::memmem::find(bytes.get(at..).unwrap_or_default(), b"{\"") {
+    let (mut torn, mut at) = (0, 0);
+    let mut behind = behind_empty(text, 0);
+    let mut budget = LEAST_LOOKED_THROUGH.saturating_add(text.len().saturating_mul(LOOKED_THROUGH_A_BYTE));
+    while let Some(found) = memchr::memchr2(b'{', b'[', text.get(at..).unwrap_or_default()) {
         let start = at + found;
         at = start + 1;
-        let end = value_end(bytes, start);
-        budget = match budget.checked_sub(end.unwrap_or(bytes.len()) - start) {
+        let between = &text[torn..start];
+        let is_alone = behind >= start || is_separator(between);
+        // Behind a few stray bytes, without a quote that may be open, a list is looked at too.
+        let is_near = between.len() <= MAX_STRAY && memchr::memchr(b'"', between).is_none();
+        if !is_alone && !is_near && !begins_with_key(&text[start..]) {
+            continue;
+        }
+        let end = value_end(text, start);
+        budget = match budget.checked_sub(end.unwrap_or(text.len()) - start) {
             Some(budget) => budget,
             None => break,
         };
-        let Some(end) = end.filter(|end| without_padding(&bytes[*end..]).first().is_none_or(|b| *b == b'{'))
-        else {
+        let Some(end) = end else {
             continue;
         };
-        let is_inner = bytes[..start].trim_ascii_end().last().is_some_and(|b| b"[,:".contains(b));
-        if is_inner && first_key(&bytes[torn..]) != first_key(&bytes[start..]) {
-            continue;
-        }
-        if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes[start..end]).is_ok() {
-            if !is_blank(&bytes[torn..start]) {
-                parts.push(torn..start);
-            }
-            parts.push(start..end);
-            (torn, at) = (end, end);
+        if (is_alone || stands_behind_torn(text, torn, start..end, &is_record)) && is_json(&text[start..end])
+        {
+            parts.push(Part { range: torn..start, is_whole: false });
+            parts.push(Part { range: start..end, is_whole: true });
+            (torn, at, behind) = (end, end, behind_empty(text, end));
         }
     }
-    if !is_blank(&bytes[torn..]) {
-        parts.push(torn..bytes.len());
-    }
+    parts.push(Part { range: torn..text.len(), is_whole: false });
+    parts.retain(|part| part.is_whole || !is_blank(&text[part.range.clone()]));
     parts
+}
+
+/// Whether a whole object that stands behind torn text, or inside of a torn value, is one of its own. One inside is
+/// followed by other things than an object, or stands where a value may stand and begins with another key.
+fn stands_behind_torn(
+    text: &[u8],
+    torn: usize,
+    object: Range<usize>,
+    is_record: impl Fn(&[u8]) -> bool,
+) -> bool {
+    let is_open = text[torn..object.start].iter().any(|b| b"{[\"".contains(b));
+    let before = text[..object.start].trim_ascii_end().last().filter(|_| is_open);
+    let behind = without_padding(&text[object.end..]).first();
+    match behind {
+        None if text[object.start] == b'[' => is_record(&text[object]),
+        _ if text[object.start] == b'[' => false,
+        None | Some(b'{') => {
+            !before.is_some_and(|b| b"[,:".contains(b))
+                || first_key(&text[torn..]) == first_key(&text[object.start..])
+                || is_record(&text[object])
+        }
+        Some(b',' | b']') => before.is_some_and(|b| b"[,".contains(b)) && is_record(&text[object]),
+        Some(_) => !before.is_some_and(|b| b"[,:".contains(b)) && is_record(&text[object]),
+    }
+}
+
+/// Whether this is one whole value.
+pub(crate) fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// Whether nothing but what may stand between two values stands there.
+fn is_separator(text: &[u8]) -> bool {
+    text.iter().all(|b| b",]".contains(b) || b.is_ascii_whitespace() || *b == 0) || is_blank(text)
+}
+
+/// Where values without content end that stand here.
+fn behind_empty(text: &[u8], at: usize) -> usize {
+    let at = at + padding(&text[at..]);
+    at + empty_values(&text[at..])
+}
+
+fn begins_with_key(text: &[u8]) -> bool {
+    text[0] == b'{' && text[1..].trim_ascii_start().first() == Some(&b'"')
 }
 
 fn is_blank(bytes: &[u8]) -> bool {
@@ -264,30 +349,75 @@ mod tests {
         assert_eq!(repairs.invalid_utf8, 2);
     }
 
+    /// The parts of a text, torn ones in round brackets. Records have the key `r`.
+    fn cut(text: &str) -> Vec<String> {
+        let is_record = |object: &[u8]| object.starts_with(b"{\"r\"");
+        let told = |part: Part| {
+            let text = text[part.range].to_owned();
+            if part.is_whole { text } else { format!("({text})") }
+        };
+        parts(text.as_bytes(), is_record).into_iter().map(told).collect()
+    }
+
     #[test]
     fn values_on_one_line_are_told_apart() {
-        let text = br#"{"a":"}{"}[1,{"b":2}] {"cut":"#;
-        let parts: Vec<&[u8]> = values(text).into_iter().map(|r| &text[r]).collect();
-        assert_eq!(parts, [&br#"{"a":"}{"}"#[..], br#"[1,{"b":2}]"#, br#"{"cut":"#]);
+        assert_eq!(
+            cut(r#"{"a":"}{"}[1,{"b":2}] {"cut":"#),
+            [r#"{"a":"}{"}"#, r#"[1,{"b":2}]"#, r#"( {"cut":)"#]
+        );
+        assert_eq!(cut(r#"{"a":1},{"a":2}"#), [r#"{"a":1}"#, "(,)", r#"{"a":2}"#]);
+        assert_eq!(cut(r#"log: {"r":1} 17"#), ["(log: )", r#"{"r":1}"#, "( 17)"]);
+        assert_eq!(cut(r#"null [{"a":1}]"#), ["(null )", r#"[{"a":1}]"#]);
+        let is_record = |value: &[u8]| value.starts_with(b"[{");
+        for stray in ["x", "{", "[", "}\n", "# c\n"] {
+            let list = [stray, r#"[{"a":1},{"b":2}]"#].concat();
+            let parts = parts(list.as_bytes(), is_record);
+            assert_eq!(parts.last().unwrap().range, stray.len()..list.len(), "{stray}");
+        }
+        assert_eq!(cut(r#"[{"r":1},"#), ["([)", r#"{"r":1}"#, "(,)"]);
+        // Of a record without its beginning no part is a record.
+        let text = r#"e":"x"},{"a":1},{"a":2}],"b":1}"#;
+        assert_eq!(cut(text), [format!("({text})")]);
         assert_eq!(value_end(b"[[[[", 0), None);
         assert_eq!(value_end(b"true, 1", 0), Some(4));
     }
 
     #[test]
     fn a_whole_value_behind_a_torn_one_is_told() {
-        let parts = |text: &'static str| -> Vec<&str> {
-            torn_and_whole(text.as_bytes()).into_iter().map(|r| &text[r]).collect()
-        };
         // The torn text ends inside of a string, so that all quotes behind it seem to be the other way round.
         let torn = r#"{"a":{"x":[{"t":"q"},{"t":"cut { "#;
         let whole = r#"{"a":{"x":[{"t":"}{"}]},"b":1}"#;
-        let both: &'static str = Box::leak(format!("{torn}{whole}").into_boxed_str());
-        assert_eq!(parts(both), [torn, whole]);
-        let three: &'static str = Box::leak(format!("{torn}{whole}\0{whole}{torn}").into_boxed_str());
-        assert_eq!(parts(three), [torn, whole, whole, torn]);
-        assert_eq!(parts(r#"{"a":{"b":1},"c"#), [r#"{"a":{"b":1},"c"#]);
-        assert_eq!(parts(r#"{"a":[{"b":1}"#), [r#"{"a":[{"b":1}"#]);
-        assert_eq!(parts(r#"{"a":[{"a":1}"#), [r#"{"a":["#, r#"{"a":1}"#]);
+        let open = |text: &str| format!("({text})");
+        assert_eq!(cut(&format!("{torn}{whole}")), [open(torn), whole.to_owned()]);
+        assert_eq!(cut(&format!("{torn}{whole}\0{whole}{torn}")), [&open(torn), whole, whole, &open(torn)]);
+        assert_eq!(cut(&format!("{whole}{torn}{whole}")), [whole, &open(torn), whole]);
+        for one in [r#"{"a":{"b":1},"c"#, r#"{"a":[{"b":1}"#, r#"{"a":[{"b":1},{"#] {
+            assert_eq!(cut(one), [open(one)]);
+        }
+        assert_eq!(cut(r#"{"a":[{"a":1}"#), [r#"({"a":[)"#, r#"{"a":1}"#]);
+        // Wherever the torn one ends: a record is told by what it is.
+        let (first, second) =
+            (r#"{"a":{"m":[{"t":"q \"{"},[17,null]],"k":"v"},"z":{}}"#, r#"{"r":[{"t":"}{"}]}"#);
+        for end in 1..first.len() {
+            assert_eq!(cut(&format!("{}{second}", &first[..end])).last().unwrap(), second, "{end}");
+        }
+    }
+
+    #[test]
+    fn values_without_content_are_told() {
+        for (text, n) in [
+            ("{} [[],{}]null 17\n\"text\"\n{\"a\":1}", 25),
+            ("{\"a\":1}", 0),
+            ("[{\"a\":1}]", 0),
+            ("\"key\": 1,\n{}", 0),
+            ("{},{\"a\":1}", 0),
+            ("null", 0),
+            ("null\n[]", 5),
+            ("log: {}", 0),
+            ("[", 0),
+        ] {
+            assert_eq!(empty_values(text.as_bytes()), n, "{text}");
+        }
     }
 
     #[test]
@@ -298,5 +428,9 @@ mod tests {
         assert_eq!(told("\u{feff}\0\r\n\u{feff}{\0}\u{feff}\n"), (9, &b"{\0}"[..]));
         assert_eq!(told("\0\0"), (2, &b""[..]));
         assert_eq!(padding(b"\xef\xbb{"), 0);
+        assert_eq!(told("\u{1e}{}\n"), (1, &b"{}"[..]));
+        assert_eq!(told("data: {} \u{2028}"), (6, &b"{}"[..]));
+        assert_eq!(told("\u{a0}\u{3000}\u{b}{}\u{a0}"), (6, &b"{}"[..]));
+        assert_eq!(told("\u{e4}"), (0, "\u{e4}".as_bytes()));
     }
 }
