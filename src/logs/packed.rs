@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::formats::{GZIP, ZSTD};
+use crate::logs::formats::{GZIP, ZSTD};
 
 /// So many unpacked bytes before the place where a decoder fails may be wrong: a block of zstd.
 const IN_DOUBT: u64 = 128 << 10;
