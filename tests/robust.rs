@@ -375,6 +375,143 @@ fn mutated_logs_lose_only_what_was_touched() {
     assert!(lost.is_empty(), "{lost:?}");
 }
 
+/// What is in a dataset of one log: the names, and whether something is told as rejected.
+fn read_log(place: &Place, bytes: &[u8]) -> (BTreeSet<String>, bool) {
+    let input = place.at("log");
+    fs::write(&input, bytes).unwrap();
+    let options = Options {
+        inputs: vec![input],
+        out: place.at("data"),
+        format: None,
+        threads: 1,
+        limits: Limits::default(),
+    };
+    ingest::ingest(&options, &mut |_| {}).unwrap();
+    let (names, rejects) = names_and_rejects(&place.at("data"));
+    (names.into_iter().map(|name| name.trim_start_matches("task-").to_owned()).collect(), !rejects.is_empty())
+}
+
+/// A writer dies in a line and the next one goes on in it; a file loses its beginning; tools put marks before lines, and
+/// other values around a log. What is whole is read, and what is not is told.
+#[test]
+fn records_beside_torn_and_stray_ones_are_read() {
+    let place = Place::new();
+    let mut rng = ChaCha8Rng::seed_from_u64(78);
+    let (mut n_read, mut lost, mut silent) = (0, Vec::new(), Vec::new());
+    let mut check = |bytes: &[u8], records: &[(Range<usize>, String)], is_torn: bool, what: String| {
+        let (names, is_told) = read_log(&place, bytes);
+        n_read += records.len();
+        lost.extend(
+            records.iter().filter(|(_, name)| !names.contains(name)).map(|(_, n)| format!("{n}: {what}")),
+        );
+        if is_torn && !is_told {
+            silent.push(what);
+        }
+    };
+    for log in logs_of_all_kinds().iter().filter(|log| !log.records.is_empty()) {
+        let (name, records) = (&log.name, &log.records);
+        let strays = [
+            "{}\n",
+            "[]\n",
+            "null\n",
+            "\"text\"\n",
+            "17 ",
+            "{}",
+            " \n\t\n",
+            "{\"a\":1}\n",
+            "\u{1e}",
+            "\u{a0}",
+        ];
+        for stray in strays {
+            let before = [stray.as_bytes(), &log.bytes].concat();
+            check(&before, records, false, format!("{stray:?} before {name}"));
+            let after = [&log.bytes, stray.as_bytes()].concat();
+            check(&after, records, false, format!("{stray:?} after {name}"));
+        }
+        if !name.ends_with(".jsonl") {
+            continue;
+        }
+        let line = |i: usize| &log.bytes[records[i].0.clone()];
+        for mark in ["\u{1e}", "data: ", "\u{a0}", "\u{2028}", "\u{feff}", "event: e\ndata:"] {
+            let lines = (0..records.len()).map(|i| [mark.as_bytes(), line(i), b"\n"].concat());
+            check(&lines.collect::<Vec<_>>().concat(), records, false, format!("{mark:?} in {name}"));
+        }
+        for _ in 0..times(20, 2000) {
+            let i = rng.random_range(0..records.len() - 1);
+            let at = rng.random_range(1..line(i).len());
+            // What is left of a cut line, alone and with the next line behind it.
+            for (end, cut) in [("tail", &line(i)[..at]), ("head", &line(i)[at..])] {
+                for glue in [&b"\n"[..], b""] {
+                    let torn =
+                        [&log.bytes[..records[i].0.start], cut, glue, &log.bytes[records[i].0.end + 1..]];
+                    let rest = [&records[..i], &records[i + 1..]].concat();
+                    check(
+                        &torn.concat(),
+                        &rest,
+                        true,
+                        format!("{i} of {name}, its {end} cut at {at}, {glue:?}"),
+                    );
+                }
+            }
+        }
+    }
+    println!(
+        "records beside torn and stray ones: {n_read}, lost {}, torn in silence {}",
+        lost.len(),
+        silent.len()
+    );
+    assert!(lost.is_empty() && silent.is_empty(), "lost: {lost:?}, silent: {silent:?}");
+}
+
+/// The first line, or item, is too long: the rest tells what the file is.
+#[test]
+fn a_first_record_that_is_too_long_costs_itself_alone() {
+    let place = Place::new();
+    let logs = place.at("logs");
+    fs::create_dir(&logs).unwrap();
+    let long = chat(&"x".repeat(20 << 20));
+    let rest: Vec<String> = (0..5).map(|i| chat(&format!("q{i}"))).collect();
+    for (text, n, line) in [
+        (format!("{long}\n{}\n", rest.join("\n")), 1, Some(1)),
+        (format!("\n{long}\n{long}\n{}", rest.join("\n")), 2, Some(2)),
+        (format!("[{long},\n{}]", rest.join(",\n")), 1, None),
+    ] {
+        let place_of_long = text.find('{').unwrap() as u64;
+        fs::write(logs.join("a.jsonl"), text).unwrap();
+        let mut command = program();
+        command.arg("ingest").arg(&logs).arg("--out").arg(place.at("data"));
+        // An eighth of it is 8 MB.
+        let output = command.args(["--max-memory", &(64 << 20).to_string()]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let rows: Vec<TrajectoryRow> = store::read(&place.at("data/trajectories.parquet")).unwrap();
+        assert_eq!(rows.len(), 5);
+        let rejects = fs::read_to_string(place.at("data/rejects.jsonl")).unwrap();
+        let rejects: Vec<serde_json::Value> =
+            rejects.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(rejects.len(), n);
+        assert_eq!(
+            (rejects[0]["line"].as_u64(), rejects[0]["byte_offset"].as_u64()),
+            (line, Some(place_of_long))
+        );
+        assert!(rejects[0]["reason"].as_str().unwrap().contains(" of 20.00 MiB, too long"), "{}", rejects[0]);
+    }
+}
+
+/// A stack that is too small for any thread.
+#[test]
+fn a_stack_that_is_no_size_is_told() {
+    let place = Place::new();
+    for size in ["0", "1", "abc", "-1", "99999999999999999999"] {
+        let mut ingest = place.ingest("data");
+        let output = ingest.env("RUST_MIN_STACK", size).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{size}");
+        assert!(stderr(&output).contains(&format!("RUST_MIN_STACK is `{size}`")), "{}", stderr(&output));
+    }
+    let mut ingest = place.ingest("data");
+    ingest.env("RUST_MIN_STACK", "4194304");
+    done(ingest);
+}
+
 /// What this process had of memory at most, in MB.
 fn own_peak() -> f64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -17,7 +17,7 @@ const ITEMS_REMEMBERED: usize = 20;
 const LOOKED_AHEAD: usize = 8 << 20;
 /// In a whole file so many bytes are looked through in vain for items behind damage, and so many more for each byte read.
 const LEAST_LOOKED_THROUGH: usize = 1 << 20;
-const LOOKED_THROUGH_A_BYTE: usize = 8;
+const LOOKED_THROUGH_A_BYTE: usize = 4;
 
 /// A piece of the list.
 #[derive(Debug, PartialEq, Eq)]

@@ -216,7 +216,7 @@ fn empty_value(bytes: &[u8], start: usize) -> Option<usize> {
 
 /// For whole values behind a torn one so many bytes are looked through, and so many more for each byte of the text.
 const LEAST_LOOKED_THROUGH: usize = 1 << 20;
-const LOOKED_THROUGH_A_BYTE: usize = 16;
+const LOOKED_THROUGH_A_BYTE: usize = 8;
 
 /// A piece of a text in which not one value stands alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
