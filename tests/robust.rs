@@ -386,7 +386,7 @@ fn read_log(place: &Place, bytes: &[u8]) -> (BTreeSet<String>, bool) {
         threads: 1,
         limits: Limits::default(),
     };
-    ingest::ingest(&options, &mut |_| {}).unwrap();
+    logs::ingest(&options, &mut |_| {}).unwrap();
     let (names, rejects) = names_and_rejects(&place.at("data"));
     (names.into_iter().map(|name| name.trim_start_matches("task-").to_owned()).collect(), !rejects.is_empty())
 }
