@@ -8,6 +8,7 @@ pub(crate) mod fields;
 pub(crate) mod items;
 pub(crate) mod list;
 pub(crate) mod names;
+mod open_calls;
 pub(crate) mod others;
 pub(crate) mod repair;
 pub(crate) mod reply;
