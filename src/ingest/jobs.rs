@@ -11,6 +11,7 @@ use crate::formats::reading::draft::Losses;
 use crate::formats::reading::fields::{FieldCounts, take_counts};
 use crate::formats::reading::list::{Content, Items, Piece};
 use crate::formats::reading::repair::{MARK, padding, value_end};
+use crate::formats::reading::scan::count_objects;
 use crate::formats::{self, Detected, Entry, Layout, Reading, Runs, Session, Sink, Source};
 use crate::store::{StepRow, TrajectoryRow, step_rows};
 
@@ -206,7 +207,7 @@ pub(super) fn for_each_part(
                 }
             }
         };
-        read_batch(batch, inputs, forced)
+        read_batch(batch, inputs, forced, share)
     };
     let (sender, receiver) = mpsc::sync_channel::<Part>(window as usize);
     std::thread::scope(|scope| {
@@ -429,14 +430,14 @@ pub(super) fn read_input(
     Outcome::Read(part)
 }
 
-fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) -> Part {
+fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Part {
     take_counts();
     let input = &inputs[batch.input];
     let mut part = Part::new(batch.input, batch.number);
     part.is_last = batch.is_last;
     part.found = Found::Log(batch.entry.name);
     part.rejects = batch.gaps;
-    let source = Source::new(&input.name, batch.entry.name);
+    let source = room.source(&input.name, batch.entry.name);
     match batch.records {
         Records::Lines { bytes, line, long } => {
             part.read_lines_of(&bytes, batch.entry, &source, line, batch.offset);
@@ -647,7 +648,7 @@ impl Part {
         match found {
             Detected::Log(entry, layout) => {
                 self.found = Found::Log(entry.name);
-                let source = Source::new(&input.name, entry.name);
+                let source = room.source(&input.name, entry.name);
                 match (layout, rest) {
                     (Layout::Lines, None) => self.read_lines_of(&head, entry, &source, 1, 0),
                     (Layout::Lines, Some(rest)) => {
@@ -756,7 +757,7 @@ impl Part {
     ) -> std::io::Result<()> {
         let mut lines = Lines::new(entry, source, 1, 0);
         let mut buffer = Vec::new();
-        let mut is_large = false;
+        let (mut n_objects, mut is_large) = (0, false);
         let result = loop {
             buffer.clear();
             let left = (room.value + 1).saturating_sub(lines.offset);
@@ -765,6 +766,10 @@ impl Part {
                 Ok(_) if lines.offset + buffer.len() as u64 > room.value => break Err(room.too_large()),
                 Ok(_) => lines.read(&buffer, self),
                 Err(error) => break Err(error),
+            }
+            n_objects += count_objects(&buffer);
+            if n_objects > room.objects() {
+                break Err(room.too_many(room.objects()));
             }
             if lines.offset > room.small && !is_large {
                 (room.turn)();
