@@ -773,6 +773,34 @@ fn what_is_too_large_is_a_reject_and_the_rest_is_read() {
     println!("the line of {} MB is read: {peak:.0} MB", 40 * mb >> 20);
 }
 
+/// Memory goes by messages, too: a record of many small ones is a reject with its size, and the rest is read.
+#[cfg(target_os = "linux")]
+#[test]
+fn many_small_messages_are_a_reject_and_the_rest_is_read() {
+    let place = Place::new();
+    let logs = place.at("logs");
+    fs::create_dir(&logs).unwrap();
+    // Few bytes for an eighth of the memory, but more than an object per kB of it.
+    let (n, memory) = (200_000, 128 << 20);
+    let messages = vec![r#"{"role":"user","content":"x"}"#; n].join(",");
+    let many = format!(r#"{{"messages":[{messages}]}}"#);
+    fs::write(logs.join("a.jsonl"), format!("{}\n{many}\n{}\n", chat("first"), chat("last"))).unwrap();
+    fs::write(logs.join("b.json"), chat("b")).unwrap();
+    let mut command = program();
+    command.arg("ingest").arg(&logs).arg("--out").arg(place.at("data")).args(["--threads", "2"]);
+    command.args(["--max-memory", &memory.to_string()]);
+    let (output, peak) = with_peak(command);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let rejects = fs::read_to_string(place.at("data/rejects.jsonl")).unwrap();
+    let told = format!("{} bytes with {} objects in one document", many.len(), n + 1);
+    assert!(rejects.lines().count() == 1 && rejects.contains(&told), "{rejects}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(place.at("data/ingest.json")).unwrap()).unwrap();
+    assert_eq!(report["trajectories"], 3);
+    println!("{n} small messages in one record: {peak:.0} MB of {} allowed", memory >> 20);
+    assert!(peak < (memory >> 20) as f64, "{peak} MB");
+}
+
 /// Many large lines and threads: they are read one after the other, and come out in their order.
 #[cfg(target_os = "linux")]
 #[test]

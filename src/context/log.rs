@@ -86,6 +86,8 @@ pub struct Log {
     pub n_segments: u32,
     /// Of a log made by [`Log::bridged`]: the product's own summaries, by the turn whose decision came next.
     pub summaries: BTreeMap<u32, String>,
+    /// The action that each step answers, if it is a result: see [`Log::call_of`].
+    calls: Vec<u32>,
     /// Calls with their results.
     pub pairs: Pairs,
     /// Steps behind the head that stand in every prompt once they were logged, in order: see [`Log::is_pinned`].
@@ -123,6 +125,7 @@ impl Log {
             turns: turns_of(&trajectory),
             n_segments: trajectory.steps.last().map_or(1, |s| s.segment + 1),
             summaries: BTreeMap::new(),
+            calls: calls_of(&trajectory.steps),
             pairs: Pairs::of(&trajectory.steps),
             pinned: pinned(&trajectory),
             kept: kept(&trajectory),
@@ -379,12 +382,7 @@ impl Log {
 
     /// The action that an observation answers: by its call id, else the last one before it in its turn.
     pub fn call_of(&self, observation: u32) -> Option<u32> {
-        let steps = &self.trajectory.steps;
-        let id = steps[observation as usize].call_id.as_deref();
-        let turn = &self.turns[self.turn_of(observation) as usize].steps;
-        let actions = || (turn.start..observation).rev().filter(|&s| self.kind(s) == Kind::Action);
-        let by_id = id.and_then(|id| actions().find(|&s| steps[s as usize].call_id.as_deref() == Some(id)));
-        by_id.or_else(|| actions().next())
+        Some(self.calls[observation as usize]).filter(|&call| call != NO_CALL)
     }
 
     /// Whether an observation can be had again by calling again: not that of an edit or a submission.
@@ -415,6 +413,29 @@ impl Log {
 
 fn components(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|c| !c.is_empty())
+}
+
+/// In [`Log::calls`]: no action stands before it in its turn.
+const NO_CALL: u32 = u32::MAX;
+
+/// For each step the newest action before it in its turn with its call id, else the newest action there.
+fn calls_of(steps: &[Step]) -> Vec<u32> {
+    let mut calls = Vec::with_capacity(steps.len());
+    let mut by_id: HashMap<&str, u32> = HashMap::new();
+    let (mut newest, mut turn) = (NO_CALL, None);
+    for (at, step) in (0..).zip(steps) {
+        if turn.replace(step.turn) != Some(step.turn) {
+            by_id.clear();
+            newest = NO_CALL;
+        }
+        let id = step.call_id.as_deref();
+        calls.push(id.and_then(|id| by_id.get(id)).copied().unwrap_or(newest));
+        if step.kind == Kind::Action {
+            newest = at;
+            id.map(|id| by_id.insert(id, at));
+        }
+    }
+    calls
 }
 
 fn pinned(trajectory: &Trajectory) -> Vec<u32> {

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use super::Limits;
 use super::packed::{self, Gap, Packing};
+use crate::formats::{MANY, Source};
 
 /// A file to be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -209,6 +210,21 @@ impl<'a> Room<'a> {
             true => Err(self.too_large()),
             false => Ok(is_whole),
         }
+    }
+
+    /// Objects that one document or session may hold: about 1 kB of memory each, as messages, steps and rows.
+    pub(crate) fn objects(&self) -> u64 {
+        self.value / 128
+    }
+
+    /// The source of a file with that limit.
+    pub(crate) fn source(&self, path: &str, format: &'static str) -> Source {
+        Source { most_objects: self.objects(), ..Source::new(path, format) }
+    }
+
+    pub(crate) fn too_many(&self, n_objects: u64) -> std::io::Error {
+        let what = format!("more than {n_objects} objects in one document or session{MANY}");
+        std::io::Error::new(ErrorKind::FileTooLarge, what)
     }
 
     pub(crate) fn too_large(&self) -> std::io::Error {

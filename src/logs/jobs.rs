@@ -11,7 +11,7 @@ use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
 use crate::logs::formats::reading::list::{Content, Items, Piece};
 use crate::logs::formats::reading::repair::{self, padding, value_end};
-use crate::logs::formats::reading::scan::{Scanned, Scanner};
+use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
 use crate::logs::formats::{self, Detected, Entry, Layout, Reading, Runs, Session, Sink, Source};
 use crate::store::{StepRow, TrajectoryRow, step_rows};
 
@@ -207,7 +207,7 @@ pub(super) fn for_each_part(
                 }
             }
         };
-        read_batch(batch, inputs, forced)
+        read_batch(batch, inputs, forced, share)
     };
     let (sender, receiver) = mpsc::sync_channel::<Part>(window as usize);
     std::thread::scope(|scope| {
@@ -431,14 +431,14 @@ fn session(
     matches!(entry.reading, Reading::Session { .. }).then_some(run.steps)
 }
 
-fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>) -> Part {
+fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Part {
     take_counts();
     let input = &inputs[batch.input];
     let mut part = Part::new(batch.input, batch.number);
     part.is_last = batch.is_last;
     part.found = Found::Log(batch.entry.name);
     part.rejects = batch.gaps;
-    let source = Source::new(&input.name, batch.entry.name);
+    let source = room.source(&input.name, batch.entry.name);
     match batch.records {
         Records::Lines { bytes, line, long } => {
             part.read_lines_of(&bytes, batch.entry, &source, line, batch.offset);
@@ -784,7 +784,7 @@ impl Part {
         match found {
             Detected::Log(entry, layout) => {
                 self.found = Found::Log(entry.name);
-                let source = Source::new(&input.name, entry.name);
+                let source = room.source(&input.name, entry.name);
                 match (layout, rest) {
                     (Layout::Lines, None) => self.read_lines_of(&head, entry, &source, 1, 0),
                     (Layout::Lines, Some(rest)) => {
@@ -893,7 +893,7 @@ impl Part {
     ) -> std::io::Result<()> {
         let mut lines = Lines::new(entry, source, 1, 0);
         let (mut buffer, mut n_held) = (Vec::new(), 0);
-        let mut is_large = false;
+        let (mut n_objects, mut is_large) = (0, false);
         let result = loop {
             buffer.clear();
             match (&mut *reader).take(room.value + 1).read_until(b'\n', &mut buffer) {
@@ -912,6 +912,10 @@ impl Part {
                     n_held += n as u64;
                 }
                 Err(error) => break Err(error),
+            }
+            n_objects += count_objects(&buffer);
+            if n_objects > room.objects() {
+                break Err(room.too_many(room.objects()));
             }
             if n_held > room.small && !is_large {
                 (room.turn)();

@@ -11,7 +11,7 @@
 //! something besides; of a reading whether its result is the reader's own error; of anything else how its result begins.
 //! What a result shows of a file tells nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -96,10 +96,11 @@ fn whole_steps(scope: &Scope<'_>) -> Vec<(usize, u32)> {
 impl ToolLog {
     /// A line for each call of these steps of a turn.
     fn timeline(&self, scope: &Scope<'_>, steps: &[(usize, u32)], env: &Env<'_>, log: &mut String) {
+        let answers = answers(scope, steps);
         for &(_, call) in steps.iter().filter(|s| scope.log.kind(s.1) == Kind::Action) {
             let turn = scope.log.turn_of(call);
             *log += &format!("turn {turn}: {}", self.input(scope, call));
-            for result in results(scope, steps, call) {
+            for result in results(&answers, call) {
                 let said = self.result(scope, result, env);
                 *log += &format!(
                     " -> {}{}{said}",
@@ -140,6 +141,7 @@ impl ToolLog {
         let calls: Vec<u32> =
             steps.iter().map(|s| s.1).filter(|&s| scope.log.kind(s) == Kind::Action).collect();
         let Some(&first) = calls.first() else { return Ok(()) };
+        let answers = answers(scope, steps);
         let mut kinds: Vec<&str> = Vec::new();
         for &call in &calls {
             let kind = kind_of(scope.log, call).map_or("other", ActionKind::name);
@@ -164,14 +166,14 @@ impl ToolLog {
             title: calls.iter().map(|&call| self.input(scope, call)).collect::<Vec<_>>().join("; "),
             facts: calls
                 .iter()
-                .flat_map(|&call| results(scope, steps, call))
+                .flat_map(|&call| results(&answers, call))
                 .map(|result| self.result(scope, result, env))
                 .filter(|fact| !fact.is_empty())
                 .collect(),
         });
         let failed = calls
             .iter()
-            .any(|&call| results(scope, steps, call).any(|result| !went_well(scope.log, call, result)));
+            .any(|&call| results(&answers, call).any(|result| !went_well(scope.log, call, result)));
         *log += &format!(
             "turn {} [{}{}] {}\n",
             scope.log.turn_of(first),
@@ -193,10 +195,19 @@ impl ToolLog {
     }
 }
 
-/// The results among these steps that answer a call.
-fn results<'a>(scope: &'a Scope<'_>, steps: &'a [(usize, u32)], call: u32) -> impl Iterator<Item = u32> + 'a {
-    let results = steps.iter().map(|s| s.1).filter(|&s| scope.log.kind(s) == Kind::Observation);
-    results.filter(move |&result| scope.log.call_of(result) == Some(call))
+/// The results among these steps, by the call that they answer.
+fn answers(scope: &Scope<'_>, steps: &[(usize, u32)]) -> HashMap<u32, Vec<u32>> {
+    let mut answers: HashMap<u32, Vec<u32>> = HashMap::new();
+    for result in steps.iter().map(|s| s.1).filter(|&s| scope.log.kind(s) == Kind::Observation) {
+        if let Some(call) = scope.log.call_of(result) {
+            answers.entry(call).or_default().push(result);
+        }
+    }
+    answers
+}
+
+fn results(answers: &HashMap<u32, Vec<u32>>, call: u32) -> impl Iterator<Item = u32> {
+    answers.get(&call).into_iter().flatten().copied()
 }
 
 fn success(scope: &Scope<'_>, call: u32, result: u32) -> &'static str {

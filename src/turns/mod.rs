@@ -153,6 +153,8 @@ impl Reader {
         let mut facts = Facts::default();
         let mut evidence = Evidence::default();
         let mut deeds: Vec<Deed<'_>> = Vec::new();
+        // The first deed of each call id.
+        let mut by_id: HashMap<&str, usize> = HashMap::new();
         for step in steps {
             match step.kind {
                 Kind::Message | Kind::Thought if step.is_agent() => {
@@ -161,12 +163,13 @@ impl Reader {
                 Kind::Action => {
                     let action = actions::analyse(step, &mut self.editor);
                     let files = self.files(step, &action);
+                    if let Some(id) = step.call_id.as_deref() {
+                        by_id.entry(id).or_insert(deeds.len());
+                    }
                     deeds.push(Deed { step, action, files, result: None });
                 }
                 Kind::Observation => {
-                    let answers =
-                        |deed: &Deed<'_>| deed.step.call_id.is_some() && deed.step.call_id == step.call_id;
-                    let at = deeds.iter().position(answers);
+                    let at = step.call_id.as_deref().and_then(|id| by_id.get(id)).copied();
                     if let Some(deed) = at.or(deeds.len().checked_sub(1)).map(|at| &mut deeds[at]) {
                         deed.result = Some(step);
                     }

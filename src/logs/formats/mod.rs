@@ -148,11 +148,13 @@ pub(crate) struct Source {
     pub(crate) stem: String,
     /// Name of the reader.
     pub(crate) format: &'static str,
+    /// Objects that one value may hold: each takes memory, however short it is.
+    pub(crate) most_objects: u64,
 }
 
 impl Source {
     pub(crate) fn new(path: &str, format: &'static str) -> Self {
-        Source { path: path.to_owned(), stem: reading::names::stem(path), format }
+        Source { path: path.to_owned(), stem: reading::names::stem(path), format, most_objects: u64::MAX }
     }
 
     #[cfg(test)]
@@ -178,6 +180,9 @@ impl<'a> Sink<'a> {
     }
 }
 
+/// Why so many are not read.
+pub(crate) const MANY: &str = "\nhint: --max-memory allows an object per kB of it to one";
+
 /// Reads one value with `read`; if that fails, once more with the text repaired; then without the fields that do not fit,
 /// if it is one value, else each of the parts that stand in the same place. What fails still is a reject of the sink.
 pub(crate) fn read_repaired(
@@ -185,6 +190,13 @@ pub(crate) fn read_repaired(
     sink: &mut Sink<'_>,
     mut read: impl FnMut(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
 ) {
+    let n_objects = reading::scan::count_objects(bytes);
+    if n_objects > sink.source.most_objects {
+        let size = bytes.len();
+        sink.rejects
+            .push((0, format!("{size} bytes with {n_objects} objects in one document or session{MANY}")));
+        return;
+    }
     let Err(first) = read(bytes, sink) else {
         return;
     };

@@ -1,8 +1,9 @@
 //! A trajectory in the making: steps in the order of the log, calls tied to their results, and
 //! what was lost on the way.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
+use super::open_calls::{OpenCall, OpenCalls};
 use super::reply::{Call, is_same_json};
 use crate::logs::formats::Sink;
 use crate::trajectory::{Builder, Kind, LoggedEdit, Role, Step, Trajectory, Usage, action_text, step};
@@ -41,31 +42,19 @@ impl Losses {
 /// The loss that tells of a run in which nothing was said.
 pub(crate) const EMPTY_RUN: &str = "run without messages";
 
-/// A call that has no result yet.
-struct OpenCall {
-    logged_id: Option<String>,
-    /// What the same call is also known by.
-    other_id: Option<String>,
-    id: String,
-    tool: String,
-}
-
-impl OpenCall {
-    fn is(&self, id: &str) -> bool {
-        self.logged_id.as_deref() == Some(id) || self.other_id.as_deref() == Some(id)
-    }
-}
-
 #[derive(Default)]
 pub(crate) struct Draft {
     builder: Builder,
     pub(crate) losses: Losses,
-    open: Vec<OpenCall>,
+    open: OpenCalls,
     /// The newest result of each logged id, by its step.
     answered: HashMap<String, usize>,
     /// Usage of the call that began, until its first step.
     usage: Option<Usage>,
-    used: HashSet<String>,
+    /// Ids of calls, each with the number from which on it may be made unique.
+    used: HashMap<String, usize>,
+    /// Where results and messages stand that the log edits later.
+    places: Places,
     n_calls: usize,
     message: u32,
     time: Option<i64>,
@@ -96,7 +85,7 @@ impl Draft {
 
     /// Whether some call has no result yet.
     pub(crate) fn has_open_call(&self) -> bool {
-        !self.open.is_empty()
+        self.open.len() > 0
     }
 
     /// Number of steps so far.
@@ -108,6 +97,7 @@ impl Draft {
     pub(crate) fn clear(&mut self) {
         self.builder = Builder::new();
         self.answered.clear();
+        self.places = Places::default();
     }
 
     /// A system prompt.
@@ -197,9 +187,7 @@ impl Draft {
 
     /// Another id by which results may name the newest call.
     pub(crate) fn also_known_as(&mut self, id: Option<String>) {
-        if let Some(call) = self.open.last_mut() {
-            call.other_id = id;
-        }
+        self.open.also_known_as(id);
     }
 
     /// The result of a call. With an id it goes to the nearest earlier unanswered call of that id,
@@ -224,16 +212,15 @@ impl Draft {
         is_error: Option<bool>,
     ) {
         let found = match logged_id {
-            Some(id) => self.open.iter().rposition(|c| c.is(id)),
-            None => self.open.iter().position(|c| tool.as_ref().is_none_or(|t| *t == c.tool)),
+            Some(id) => self.open.take_id(id),
+            None => self.open.take_first(tool.as_deref()),
         };
         if found.is_none() && logged_id.is_some_and(|id| self.is_repeated(id, &text)) {
             return;
         }
         let mut observation = step(who, Kind::Observation, text);
         match found {
-            Some(i) => {
-                let call = self.open.remove(i);
+            Some(call) => {
                 let ids = [call.logged_id, call.other_id].into_iter().flatten();
                 self.answered.extend(ids.map(|id| (id, self.builder.steps().len())));
                 observation.tool = Some(call.tool);
@@ -327,16 +314,18 @@ impl Draft {
     /// From the next decision on the agent was sent `text` instead of the result of this call; says whether there is one.
     pub(crate) fn edit_result(&mut self, logged_id: &str, text: &str) -> bool {
         let from = self.builder.next_turn();
-        let mut results = self.builder.steps_mut().iter_mut().rev().filter(|s| s.kind == Kind::Observation);
-        let found = results.find(|s| s.call_id.as_deref().is_some_and(|call| is_id_of(call, logged_id)));
-        found.is_some_and(|step| edit(step, from, text))
+        self.places.find(self.builder.steps());
+        let found = self.places.results.get(logged_id);
+        found.is_some_and(|&at| edit(&mut self.builder.steps_mut()[at], from, text))
     }
 
     /// The same for all steps of a logged message.
     pub(crate) fn edit_message(&mut self, message: usize, text: &str) -> bool {
         let from = self.builder.next_turn();
-        let steps = self.builder.steps_mut().iter_mut().filter(|s| s.message as usize == message);
-        steps.fold(false, |any, step| edit(step, from, text) || any)
+        self.places.find(self.builder.steps());
+        let steps = u32::try_from(message).ok().and_then(|message| self.places.messages.get(&message));
+        let edit_one = |&at: &usize| edit(&mut self.builder.steps_mut()[at], from, text);
+        steps.is_some_and(|steps| steps.iter().map(edit_one).fold(false, |any, is_done| any || is_done))
     }
 
     /// Closes the trajectory and hands it over. `about` says all that does not stand in the steps.
@@ -396,23 +385,49 @@ impl Draft {
             Some(id) if !id.is_empty() => id.replace('\0', "\u{fffd}"),
             _ => format!("call-{}", self.n_calls),
         };
-        let mut id = base.clone();
-        let mut n = 1;
-        while self.used.contains(&id) {
-            n += 1;
-            id = format!("{base}#{n}");
-        }
-        if n > 1 && logged.is_some() {
+        let Some(next) = self.used.get(&base) else {
+            self.used.insert(base.clone(), 2);
+            return base;
+        };
+        // Those below were taken before.
+        let free = (*next..).find(|n| !self.used.contains_key(&format!("{base}#{n}")));
+        let n = free.unwrap_or(*next);
+        let id = format!("{base}#{n}");
+        self.used.insert(base, n + 1);
+        self.used.insert(id.clone(), 2);
+        if logged.is_some() {
             self.losses.add("repeated call id made unique");
         }
-        self.used.insert(id.clone());
         id
     }
 }
 
-/// Whether a call's id is this logged one, maybe made unique.
-fn is_id_of(id: &str, logged: &str) -> bool {
-    id.strip_prefix(logged).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+/// Where steps stand that may be edited, as far as steps were looked through.
+#[derive(Default)]
+struct Places {
+    n_steps: usize,
+    /// The newest result of each logged id.
+    results: HashMap<String, usize>,
+    /// The steps of each message.
+    messages: HashMap<u32, Vec<usize>>,
+}
+
+impl Places {
+    /// Looks through the steps that came since.
+    fn find(&mut self, steps: &[Step]) {
+        for (at, step) in steps.iter().enumerate().skip(self.n_steps) {
+            self.messages.entry(step.message).or_default().push(at);
+            let Some(id) = step.call_id.as_deref().filter(|_| step.kind == Kind::Observation) else {
+                continue;
+            };
+            // A call's id is a logged one, maybe made unique.
+            let logged = id.match_indices('#').map(|(end, _)| &id[..end]);
+            for logged in logged.chain([id]) {
+                self.results.insert(logged.to_owned(), at);
+            }
+        }
+        self.n_steps = steps.len();
+    }
 }
 
 /// Notes an edit of a step. The first one stands: an edited text is not edited again.
@@ -526,6 +541,56 @@ mod tests {
         assert_eq!(tools, [Some("f"), Some("g"), Some("g"), Some("f")]);
         assert_eq!(t.steps[2].call_id.as_deref(), Some("call-2"));
         assert_eq!(losses, Losses::default());
+    }
+
+    /// So many calls are open at once that a search of all for each would take minutes.
+    #[test]
+    fn many_calls_at_once_each_get_their_result() {
+        let n = 300_000;
+        let mut d = Draft::new();
+        d.begin_call();
+        for i in 0..n {
+            d.action(format!("f{}", i % 2), "{}".into(), (i % 3 > 0).then(|| format!("c{i}")));
+        }
+        for i in (0..n).filter(|i| i % 3 > 0) {
+            d.result(Some(&format!("c{i}")), None, i.to_string(), None);
+        }
+        // Those without an id, by name: of `f1` the calls 3, 9, 15 ..., of `f0` 0, 6, 12 ...
+        for (name, at) in (0..n).step_by(6).flat_map(|i| [("f1", i + 3), ("f0", i)]) {
+            d.result(None, Some(name.into()), at.to_string(), None);
+        }
+        assert!(!d.has_open_call());
+        let (t, losses) = finished(d);
+        assert_eq!(losses, Losses::default());
+        let (calls, results) = t.steps.split_at(n);
+        for result in results {
+            let call = &calls[result.text.parse::<usize>().unwrap()];
+            assert_eq!((&call.call_id, &call.tool), (&result.call_id, &result.tool));
+        }
+    }
+
+    #[test]
+    fn one_id_of_many_calls_at_once_and_edits_of_all_results() {
+        let n = 100_000;
+        let mut d = Draft::new();
+        d.begin_call();
+        for _ in 0..n {
+            d.action("f".into(), "{}".into(), Some("c".into()));
+        }
+        for i in 0..n {
+            d.at(i, None);
+            d.result(Some("c"), None, "r".into(), None);
+        }
+        for i in 0..n {
+            assert!(d.edit_message(i, "gone"));
+        }
+        assert!(d.edit_result("c", "late") && d.edit_result("c#7", "late") && !d.edit_result("d", "late"));
+        let (t, losses) = finished(d);
+        assert_eq!(losses.0["repeated call id made unique"], n as u64 - 1);
+        // The nearest earlier call is answered first.
+        let ids = [n - 1, n, 2 * n - 1].map(|at| t.steps[at].call_id.as_deref().unwrap());
+        assert_eq!(ids, ["c#100000", "c#100000", "c"]);
+        assert!(t.steps[n..].iter().all(|s| s.edit.as_ref().is_some_and(|e| e.text == "gone")));
     }
 
     #[test]

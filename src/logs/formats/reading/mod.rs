@@ -10,6 +10,7 @@ pub(crate) mod list;
 pub(crate) mod message;
 
 pub(crate) mod names;
+mod open_calls;
 pub(crate) mod others;
 pub(crate) mod points;
 pub(crate) mod repair;

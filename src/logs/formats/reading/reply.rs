@@ -1,6 +1,8 @@
 //! One reply of the agent's model: thoughts, words and calls, collected until it is known whether the words go
 //! with a call. A call that is given in two styles (`tool_calls` and a content block) is one call.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::Draft;
@@ -54,6 +56,8 @@ pub(crate) struct Reply {
     thoughts: Vec<(Place, String)>,
     texts: Vec<(Place, String)>,
     calls: Vec<(Place, Call)>,
+    /// Which of the calls have an id.
+    by_id: HashMap<String, Vec<usize>>,
     /// Behind the calls.
     commands: Vec<String>,
     /// The other id of a call that was given in two styles, by its place in `calls`.
@@ -96,7 +100,20 @@ impl Reply {
 
     /// Whether it holds this call.
     pub(crate) fn has(&self, call: &Call) -> bool {
-        self.calls.iter().any(|(_, known)| known.is(call))
+        self.of_id(call).iter().any(|&at| self.calls[at].1.is(call))
+    }
+
+    /// Which calls have the id of this one.
+    fn of_id(&self, call: &Call) -> &[usize] {
+        let id = call.id.as_deref().filter(|_| call.has_id());
+        id.and_then(|id| self.by_id.get(id)).map_or(&[], Vec::as_slice)
+    }
+
+    fn add_call(&mut self, call: Call, draft: &Draft) {
+        if let Some(id) = call.id.as_ref().filter(|_| call.has_id()) {
+            self.by_id.entry(id.clone()).or_default().push(self.calls.len());
+        }
+        self.calls.push((draft.place(), call));
     }
 
     /// A call; `others` are the calls of the same message in another style, of which the same one is taken out.
@@ -126,12 +143,18 @@ impl Reply {
             (known.has_id_of(&call) || is_again && !call.has_id()) && known.says_the_same(&call)
                 || is_again && is_state
         };
-        if let Some((_, known)) = self.calls.iter_mut().find(|(_, known)| is_known(known)) {
-            draft.losses.add("repeated call merged");
-            known.arguments = call.arguments;
-            return;
+        let at = match call.has_id() {
+            true => self.of_id(&call).iter().copied().find(|&at| is_known(&self.calls[at].1)),
+            false if is_again => self.calls.iter().position(|(_, known)| is_known(known)),
+            false => None,
+        };
+        match at {
+            Some(at) => {
+                draft.losses.add("repeated call merged");
+                self.calls[at].1.arguments = call.arguments;
+            }
+            None => self.add_call(call, draft),
         }
-        self.calls.push((draft.place(), call));
     }
 
     /// A call in the form without ids, which repeats one of the others or stands alone.
@@ -139,7 +162,7 @@ impl Reply {
         if self.calls.iter().any(|(_, known)| known.says_the_same(&call)) {
             draft.losses.add("call given in two styles merged");
         } else {
-            self.calls.push((draft.place(), call));
+            self.add_call(call, draft);
         }
     }
 
@@ -175,9 +198,11 @@ impl Reply {
         for (i, ((message, time), call)) in self.calls.drain(..).enumerate() {
             draft.at(message, time);
             draft.action(call.tool, call.arguments, call.id);
-            draft.also_known_as(self.other_ids.iter().find(|(at, _)| *at == i).map(|(_, id)| id.clone()));
+            let other = self.other_ids.get(self.other_ids.partition_point(|(at, _)| *at < i));
+            draft.also_known_as(other.filter(|(at, _)| *at == i).map(|(_, id)| id.clone()));
         }
         self.other_ids.clear();
+        self.by_id.clear();
         for command in self.commands.drain(..) {
             draft.action_as("bash".to_owned(), command, None, None);
         }

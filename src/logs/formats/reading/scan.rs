@@ -191,6 +191,13 @@ pub(crate) fn keys(bytes: &[u8]) -> Vec<&[u8]> {
     keys
 }
 
+/// Objects in JSON, nearly: braces with a name behind them. Within a string the quote of a name is escaped, so that code
+/// counts for nothing but where it ends in a brace.
+pub(crate) fn count_objects(text: &[u8]) -> u64 {
+    let is_object = |&at: &usize| text[at + 1..].trim_ascii_start().first() == Some(&b'"');
+    memchr::memchr_iter(b'{', text).filter(is_object).count() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,5 +246,12 @@ mod tests {
         assert_eq!(told(r#"{"a":{"b":["c"]}, "d" : "e","f"#), ["\"a\"", "\"d\"", "\"f"]);
         assert_eq!(told(r#"{"a":1{"b":2}"#), ["\"a\""]);
         assert_eq!(told("{"), [""; 0]);
+    }
+
+    #[test]
+    fn objects_are_counted_outside_of_strings() {
+        let text = br#"{"a": [{"b": "if x {\n {\"c\": 1}"}, { "d": {} }]}"#;
+        // The outer one, those of `b` and `d`; an empty one holds nothing.
+        assert_eq!(count_objects(text), 3);
     }
 }
