@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use super::Limits;
 use super::packed::{self, Gap, Packing};
-use crate::formats::{MANY, Source};
+use crate::logs::formats::{MANY, Source};
 
 /// A file to be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
