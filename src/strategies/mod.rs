@@ -14,6 +14,7 @@ use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Content, Context, Edit, Piece, Recalled};
 use crate::models::{self, Answer, Call, Model, Outcome};
+use crate::params::{Param, params};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 
@@ -312,8 +313,7 @@ pub trait Strategy: Send + Sync {
 pub struct Entry {
     pub name: &'static str,
     pub summary: &'static str,
-    /// Names of the parameters, with their defaults.
-    pub params: &'static [(&'static str, &'static str)],
+    pub params: &'static [Param],
     /// Whether it works with a model; it does without one, too.
     pub takes_model: bool,
     pub build: fn(toml::Table) -> anyhow::Result<Box<dyn Strategy>>,
@@ -358,32 +358,16 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Strategy
     (entry.build)(params)
 }
 
-/// Parameter of the controls: the share of the scope's tokens that they keep.
-#[derive(Clone, Copy, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Budget {
-    /// Share of the scope's tokens to keep, 0 to 1.
-    kept_share: f64,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Budget { kept_share: 0.1 }
+params! {
+    /// Parameter of the controls.
+    #[derive(Clone, Copy)]
+    struct Budget {
+        /// Share of the scope's tokens to keep.
+        kept_share: f64 = 0.1 (from 0 to 1),
     }
 }
 
 impl Budget {
-    const PARAMS: &'static [(&'static str, &'static str)] = &[("kept_share", "0.1")];
-
-    fn of(params: toml::Table) -> anyhow::Result<Self> {
-        let budget: Budget = params.try_into()?;
-        anyhow::ensure!(
-            (0.0..=1.0).contains(&budget.kept_share),
-            "parameter `kept_share` must be between 0 and 1"
-        );
-        Ok(budget)
-    }
-
     /// Tokens to keep of this scope.
     fn tokens(&self, scope: &Scope<'_>) -> u32 {
         let all: u64 = scope.context.blocks[scope.blocks.clone()].iter().map(|b| u64::from(b.tokens)).sum();

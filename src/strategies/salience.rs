@@ -12,6 +12,7 @@ use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
 use crate::models::prompt::{Data, Prompt};
+use crate::params::params;
 use crate::text::sentences;
 
 mod candidates;
@@ -36,26 +37,10 @@ use set::{Conflict, Gone, Held, Set};
 pub(super) const ENTRY: Entry = Entry {
     name: "salience",
     summary: "Keep what matters verbatim in a cumulative set, summarise the rest.",
-    params: &[
-        ("extract", "\"auto\""),
-        ("variant", "\"standard\""),
-        ("threshold", "(of the method)"),
-        ("k", "10"),
-        ("min_rating", "6.0"),
-        ("max_rated", "96"),
-        ("prior", "1.0"),
-        ("similarity", "0.85"),
-        ("keep_shorter", "false"),
-        ("cap_tokens", "5000"),
-        ("background", "\"auto\""),
-        ("background_tokens", "100"),
-        ("goals", "\"extracted\""),
-        ("keep_last", "3"),
-        ("embedder", "\"\""),
-    ],
+    params: Salience::PARAMS,
     takes_model: true,
     build: |params| {
-        let salience: Salience = params.try_into()?;
+        let salience = Salience::of(params)?;
         salience.check()?;
         salience.check_effects()?;
         Ok(Box::new(salience))
@@ -81,53 +66,39 @@ pub(super) enum Background {
     None,
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Salience {
-    extract: Method,
-    variant: Variant,
-    /// From which probability on a statement is kept, in place of the method's own.
-    threshold: Option<f64>,
-    /// How many variant `top-k` keeps of an event.
-    k: usize,
-    /// From which rating, 1 to 10, variant `ranked` keeps.
-    min_rating: f64,
-    /// Statements of an event that a model is asked about, at most.
-    max_rated: usize,
-    /// How much the rules count beside a method that judges; 0: it judges alone.
-    prior: f64,
-    /// From so alike on, two items are one.
-    similarity: f64,
-    /// Of two that are one, the shorter stays, as the seed has it; else the one with more values.
-    keep_shorter: bool,
-    /// Tokens of the set, at most; 0: no limit.
-    cap_tokens: u32,
-    background: Background,
-    background_tokens: u32,
-    goals: Origin,
-    keep_last: u32,
-    embedder: String,
-}
-
-impl Default for Salience {
-    fn default() -> Self {
-        Salience {
-            extract: Method::Auto,
-            variant: Variant::Standard,
-            threshold: None,
-            k: 10,
-            min_rating: 6.0,
-            max_rated: 96,
-            prior: 1.0,
-            similarity: 0.85,
-            keep_shorter: false,
-            cap_tokens: 5000,
-            background: Background::Auto,
-            background_tokens: 100,
-            goals: Origin::Extracted,
-            keep_last: 3,
-            embedder: String::new(),
-        }
+params! {
+    #[derive(Clone, Debug)]
+    struct Salience {
+        /// How statements are picked.
+        extract: Method = "auto",
+        /// How much is kept.
+        variant: Variant = "standard",
+        /// From which probability on a statement is kept, in place of the method's own.
+        threshold: Option<f64> = (of the method) (from 0 to 1),
+        /// How many variant `top-k` keeps of an event.
+        k: usize = 10 (at least 1),
+        /// From which rating, 1 to 10, variant `ranked` keeps.
+        min_rating: f64 = 6.0 (from 1 to 10),
+        /// Statements of an event that a model is asked about, at most.
+        max_rated: usize = 96 (at least 1),
+        /// How much the rules count beside a method that judges; 0: it judges alone.
+        prior: f64 = 1.0 (at least 0),
+        /// From so alike on, two items are one.
+        similarity: f64 = 0.85 (from 0 to 1),
+        /// Of two that are one, the shorter stays, as the seed has it; else the one with more values.
+        keep_shorter: bool = false,
+        /// Tokens of the set, at most; 0: no limit.
+        cap_tokens: u32 = 5000,
+        /// What else stands for the scope: a summary by the model or extracted, or nothing.
+        background: Background = "auto",
+        /// Tokens of that summary, at most.
+        background_tokens: u32 = 100,
+        /// Where goals and constraints come from.
+        goals: Origin = "extracted",
+        /// How many of the newest turns are left alone.
+        keep_last: u32 = 3,
+        /// The model of embeddings, by name; empty: none.
+        embedder: String = "",
     }
 }
 
@@ -145,20 +116,6 @@ struct Memory {
 
 impl Salience {
     fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            (0.0..=1.0).contains(&self.similarity),
-            "parameter `similarity` must be between 0 and 1"
-        );
-        let fits = self.threshold.is_none_or(|threshold| (0.0..=1.0).contains(&threshold));
-        anyhow::ensure!(fits, "parameter `threshold` must be between 0 and 1");
-        anyhow::ensure!(self.prior >= 0.0, "parameter `prior` must not be negative");
-        for (name, value) in [("k", self.k), ("max_rated", self.max_rated)] {
-            anyhow::ensure!(value > 0, "parameter `{name}` must be at least 1");
-        }
-        anyhow::ensure!(
-            (1.0..=10.0).contains(&self.min_rating),
-            "parameter `min_rating` must be between 1 and 10"
-        );
         anyhow::ensure!(
             self.extract != Method::Prototype || !self.embedder.is_empty(),
             "`extract = \"prototype\"` needs vectors\nhint: add `embedder = \"NAME\"` to it"

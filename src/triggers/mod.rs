@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use crate::context::log::Log;
 use crate::models::Model;
+use crate::params::Param;
 
 mod boundary;
 mod hybrid;
@@ -111,8 +112,7 @@ impl<R: Rule> Detector for Each<R> {
 pub struct Entry {
     pub name: &'static str,
     pub summary: &'static str,
-    /// Names of the parameters, with their defaults.
-    pub params: &'static [(&'static str, &'static str)],
+    pub params: &'static [Param],
     pub build: fn(toml::Table) -> anyhow::Result<Box<dyn Trigger>>,
 }
 
@@ -140,11 +140,12 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Trigger>
     (entry.build)(params)
 }
 
-/// Refuses switches that are all off.
-fn one_of(switches: &[(bool, &str)]) -> anyhow::Result<()> {
-    let names: Vec<String> = switches.iter().map(|(_, name)| format!("`{name}`")).collect();
-    let is_on = switches.iter().any(|(on, _)| *on);
-    anyhow::ensure!(is_on, "it never fires: one of {} must be true", names.join(", "));
+/// Refuses parameters under which a trigger never fires: all switches are off.
+fn fires(params: &[Param], set: &toml::Table) -> anyhow::Result<()> {
+    let switches: Vec<&str> = params.iter().filter(|p| p.default == "true").map(|p| p.name).collect();
+    let is_off = |name: &&str| set.get(*name) == Some(&toml::Value::Boolean(false));
+    let names = switches.join("`, `");
+    anyhow::ensure!(!switches.iter().all(is_off), "it never fires: one of `{names}` must be true");
     Ok(())
 }
 
