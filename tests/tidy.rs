@@ -255,7 +255,7 @@ fn every_algorithm_is_in_its_catalogue() {
     let triggers: BTreeSet<String> = trajpress::triggers::ALL.iter().map(|e| e.name.to_owned()).collect();
     assert_eq!(names("triggers", &[]), triggers);
     let formats: BTreeSet<String> = trajpress::logs::formats::ALL.iter().map(|e| e.name.to_owned()).collect();
-    for reader in names("formats", &["reading"]) {
+    for reader in names("logs/formats", &["reading"]) {
         let known = formats.iter().any(|f| f.contains(&reader) || reader.contains(f.as_str()));
         assert!(known, "reader `{reader}` is not in formats::ALL: {formats:?}");
     }

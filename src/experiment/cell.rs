@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context as _;
 
 use super::dataset::Dataset;
-use super::plan::{Plan, Variant};
+use super::plan::{FULL, Plan, Variant};
 use super::units::{Unit, UnitRows};
 use crate::context::log::Log;
 use crate::context::{Block, Content};
@@ -263,7 +263,7 @@ impl<'a> Scene<'a> {
             truth::score(truth, log, &run, self.readers, plan.seed, &mut rows)?;
         }
         likelihood::score(log, &run, self.readers, plan.seed, &mut rows)?;
-        if variant.strategy == "full" {
+        if variant.strategy == FULL {
             retention::census(questions, &mut rows);
         }
         Ok(UnitRows {

@@ -24,7 +24,7 @@ use crate::settings::{Source, items, written};
 use crate::text::escape::short;
 
 /// What compresses nothing.
-const FULL: &str = "full";
+pub(super) const FULL: &str = "full";
 /// What was sent by the log's own account: beside [`FULL`] in every table of logs that record edits.
 const AS_SENT: &str = "as-sent";
 /// A grid beyond this is a slip of the pen: nobody reads so many rows of a table.
