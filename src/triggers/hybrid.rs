@@ -25,13 +25,22 @@ pub(super) const ENTRY: Entry = Entry {
     build: |params| {
         super::fires(Hybrid::PARAMS, &params)?;
         let hybrid = Hybrid::of(params)?;
-        let shift = IntentShift::seed()?;
-        Ok(Box::new(Parts { rule: hybrid, shift }))
+        let mut staleness = Staleness::default();
+        staleness.threshold = hybrid.staleness_threshold;
+        let parts: [(bool, Box<dyn Trigger>); 4] = [
+            (hybrid.subtask, Box::new(Subtask::default())),
+            (hybrid.intent, Box::new(IntentShift::seed()?)),
+            (hybrid.boundary, Box::new(Boundary::default())),
+            (hybrid.staleness, Box::new(staleness)),
+        ];
+        Ok(Box::new(Parts {
+            on: parts.into_iter().filter(|(on, _)| *on).map(|(_, part)| part).collect(),
+            window: hybrid.turns.then_some(hybrid.masking_window),
+        }))
     },
 };
 
 params! {
-    #[derive(Clone, Copy)]
     struct Hybrid {
         /// Whether trigger `subtask` is asked.
         subtask: bool = true,
@@ -51,24 +60,15 @@ params! {
 }
 
 struct Parts {
-    rule: Hybrid,
-    shift: IntentShift,
+    on: Vec<Box<dyn Trigger>>,
+    window: Option<u32>,
 }
 
 impl Trigger for Parts {
     fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector> {
-        let mut staleness = Staleness::default();
-        staleness.threshold = self.rule.staleness_threshold;
-        let parts: [(bool, &dyn Trigger); 4] = [
-            (self.rule.subtask, &Subtask::default()),
-            (self.rule.intent, &self.shift),
-            (self.rule.boundary, &Boundary::default()),
-            (self.rule.staleness, &staleness),
-        ];
-        let on = parts.into_iter().filter(|(on, _)| *on);
         Box::new(First {
-            parts: on.map(|(_, part)| part.detector(log, first_turn)).collect(),
-            window: self.rule.turns.then_some(self.rule.masking_window),
+            parts: self.on.iter().map(|part| part.detector(log, first_turn)).collect(),
+            window: self.window,
             uncompressed_from: first_turn,
         })
     }

@@ -35,8 +35,8 @@ params! {
         transitions: String = "explore-implement debug-verify implement-document implement-verify",
         /// Turns that a phase must have had.
         min_turns: u32 = 1,
-        /// A turn whose intent is less sure than this (0 to 1) goes on with the last.
-        min_confidence: f64 = 0.0,
+        /// A turn whose intent is less sure than this goes on with the last.
+        min_confidence: f64 = 0.0 (from 0 to 1),
         /// The model that tells intents; `none`: rules do.
         model: String = "none",
     }
@@ -52,10 +52,6 @@ pub(super) struct IntentShift {
 
 impl IntentShift {
     fn new(params: Params) -> anyhow::Result<Self> {
-        anyhow::ensure!(
-            (0.0..=1.0).contains(&params.min_confidence),
-            "parameter `min_confidence` must be between 0 and 1"
-        );
         anyhow::ensure!(
             !params.transitions.trim().is_empty(),
             "it never fires: parameter `transitions` must name one at least, as in \"explore-implement\""
