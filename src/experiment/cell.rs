@@ -375,7 +375,7 @@ fn item_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<ItemRow> {
             start: item.source.as_ref().map(|s| s.1.start),
             end: item.source.as_ref().map(|s| s.1.end),
             score: item.score,
-            fate: item.fate.into(),
+            fate: item.fate.name().into(),
             of: item.of,
         })
         .collect()
@@ -429,7 +429,7 @@ fn context_rows(
             rows.push(ContextRow {
                 block: number,
                 turn: held.turn,
-                form: held.form.into(),
+                form: held.form.name().into(),
                 step: Some(held.step),
                 tokens: tokenizer.count(&held.text),
                 text: Some(held.text),

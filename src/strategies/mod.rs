@@ -145,8 +145,7 @@ pub struct Compressed {
 /// What a strategy holds beside the context when a segment ends: a row of table `contexts`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// What it is: warm, cold, note.
-    pub form: &'static str,
+    pub form: HeldForm,
     /// The last turn that it stands for.
     pub turn: u32,
     /// The first step that it stands for.
@@ -155,6 +154,24 @@ pub struct Held {
     pub text: String,
     /// What else is known of it, a JSON object.
     pub details: serde_json::Value,
+}
+
+/// What a strategy holds: a segment of a tier of memory, or a note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldForm {
+    Warm,
+    Cold,
+    Note,
+}
+
+impl HeldForm {
+    pub fn name(self) -> &'static str {
+        match self {
+            HeldForm::Warm => "warm",
+            HeldForm::Cold => "cold",
+            HeldForm::Note => "note",
+        }
+    }
 }
 
 /// A passage that a strategy picked out of the scope: a row of table `items`.
@@ -166,12 +183,57 @@ pub struct Item {
     /// Where it stands, if it was found: step, and bytes of its text.
     pub source: Option<(u32, Range<u32>)>,
     pub score: Option<f64>,
-    /// What became of it: kept, repaired, duplicate, replaced (by later values of its keys), not_found, capped; dropped: it
-    /// was picked to go; warm, cold, evicted: the tier of memory that it went to; recalled: it came back (of recalls
-    /// alone, which have no rows in `items`).
-    pub fate: &'static str,
+    pub fate: Fate,
     /// The item of the event that it repeats, by its number.
     pub of: Option<u32>,
+}
+
+/// What became of a passage that was picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Kept,
+    Repaired,
+    Duplicate,
+    /// By later values of its keys.
+    Replaced,
+    NotFound,
+    Capped,
+    /// It was picked to go.
+    Dropped,
+    /// It went to this tier of memory, or out of memory.
+    Warm,
+    Cold,
+    Evicted,
+    /// It came back: of recalls alone, which have no rows in `items`.
+    Recalled,
+}
+
+impl Fate {
+    pub fn name(self) -> &'static str {
+        match self {
+            Fate::Kept => "kept",
+            Fate::Repaired => "repaired",
+            Fate::Duplicate => "duplicate",
+            Fate::Replaced => "replaced",
+            Fate::NotFound => "not_found",
+            Fate::Capped => "capped",
+            Fate::Dropped => "dropped",
+            Fate::Warm => "warm",
+            Fate::Cold => "cold",
+            Fate::Evicted => "evicted",
+            Fate::Recalled => "recalled",
+        }
+    }
+
+    /// Whether the passage stands in the prompt.
+    pub fn is_kept(self) -> bool {
+        matches!(self, Fate::Kept | Fate::Repaired)
+    }
+
+    /// Whether the passage was picked to stay.
+    pub fn is_of_picked(self) -> bool {
+        !matches!(self, Fate::Dropped | Fate::Warm | Fate::Cold | Fate::Evicted | Fate::Recalled)
+    }
 }
 
 impl State {

@@ -23,7 +23,7 @@ use super::extractive::{Term, named_terms};
 use super::newest::{Newest, given};
 use super::salience::fresh_steps;
 use super::tiered::segment::cosine;
-use super::{Entry, Env, Held, Moment, Scope, State, Strategy, put, transcript, writer};
+use super::{Entry, Env, Held, HeldForm, Moment, Scope, State, Strategy, put, transcript, writer};
 use crate::context::log::Log;
 use crate::context::{Block, Content, Edit, Piece, Recalled};
 use crate::models::prompt::{Data, Prompt};
@@ -190,7 +190,7 @@ impl Store {
         let note = |(number, note): (u32, &Note)| {
             let steps: Vec<u32> = note.steps(log).collect();
             Held {
-                form: "note",
+                form: HeldForm::Note,
                 turn: steps.last().map_or(0, |&step| log.turn_of(step)),
                 step: steps.first().copied().unwrap_or(0),
                 text: note.text(log),

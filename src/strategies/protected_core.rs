@@ -350,6 +350,7 @@ fn is_cut(log: &Log, goal: &Goal) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Fate;
     use super::super::salience::tests::events;
     use super::*;
 
@@ -418,7 +419,7 @@ mod tests {
         assert_eq!(last(tokens(bound)).0, text(bound, &[], 4));
         let (told, work) = last(tokens(&bound[2..]));
         assert_eq!(told, text(&bound[2..], &[], 6));
-        assert!(work.items.iter().any(|item| item.fate == "capped"), "{:?}", work.items);
+        assert!(work.items.iter().any(|item| item.fate == Fate::Capped), "{:?}", work.items);
     }
 
     #[test]
@@ -434,7 +435,7 @@ mod tests {
         let params = "keep_last = 0\nbackground = \"none\"";
         let (text, work) = events("protected-core", params, &log, "n = 1", None).pop().unwrap();
         assert!(text.contains("port=9000") && !text.contains("port=8042"), "{text}");
-        let replaced = work.items.iter().find(|item| item.fate == "replaced").unwrap();
+        let replaced = work.items.iter().find(|item| item.fate == Fate::Replaced).unwrap();
         assert!(replaced.text.contains("port=8042") && replaced.of.is_none());
     }
 
@@ -467,7 +468,7 @@ mod tests {
             "{last}"
         );
         assert!(last.contains("DECISIONS\n- “Decision: we keep") && last.contains("M-250"), "{last}");
-        assert!(work.items.iter().all(|item| item.fate == "kept"), "{:?}", work.items);
+        assert!(work.items.iter().all(|item| item.fate == Fate::Kept), "{:?}", work.items);
     }
 
     #[test]
@@ -622,7 +623,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
                 Some(serde_json::json!({"goal": "a poster", "constraints": all}).to_string());
             let params = "keep_last = 0\nbackground = \"none\"\nsource = \"given\"";
             let (text, work) = events("protected-core", params, &log, "n = 1", None).pop().unwrap();
-            assert!(work.items.iter().all(|item| item.fate == "kept"), "{:?}", work.items);
+            assert!(work.items.iter().all(|item| item.fate == Fate::Kept), "{:?}", work.items);
             text.split_once("CONSTRAINTS\n").unwrap().1.to_owned()
         };
         let told = |text: &str, mark: &str| format!("- “{text}” ({mark})\n");

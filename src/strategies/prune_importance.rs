@@ -15,7 +15,7 @@
 //! are fixed. Each message is rated once; an event sorts what is left.
 
 use super::salience::fresh_steps;
-use super::{Entry, Env, Item, Scope, Strategy};
+use super::{Entry, Env, Fate, Item, Scope, Strategy};
 use crate::context::{Block, Content, Edit};
 use crate::params::params;
 
@@ -173,7 +173,7 @@ pub(super) fn dropped(scope: &Scope<'_>, step: u32, score: f64) -> Item {
         kind: Who::of(scope.log, step).name(),
         source: Some((step, 0..end as u32)),
         score: Some(score),
-        fate: "dropped",
+        fate: Fate::Dropped,
         of: None,
     }
 }

@@ -9,7 +9,7 @@
 //! decisions by rules) stands in, flagged.
 
 use super::writer::{check_tokens, summarise};
-use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
+use super::{Entry, Env, Fate, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
 use crate::models::prompt::{Data, Prompt};
 use crate::params::params;
@@ -408,7 +408,7 @@ fn quoted(held: &Held) -> (&str, &'static str) {
 
 /// The rows of an event: the set, then what went.
 pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
-    let row = |held: &Held, fate: &'static str, of: Option<u32>| Item {
+    let row = |held: &Held, fate: Fate, of: Option<u32>| Item {
         text: quoted(held).0.to_owned(),
         kind: held.kind.name(),
         source: (!held.bytes.is_empty()).then(|| (held.step, held.bytes.clone())),
@@ -420,9 +420,9 @@ pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
         .zip(&set.items)
         .map(|(at, held)| {
             let fate = match (over.binary_search(&at), held.is_repaired) {
-                (Ok(_), _) => "capped",
-                (Err(_), true) => "repaired",
-                (Err(_), false) => "kept",
+                (Ok(_), _) => Fate::Capped,
+                (Err(_), true) => Fate::Repaired,
+                (Err(_), false) => Fate::Kept,
             };
             row(held, fate, None)
         })
@@ -545,7 +545,7 @@ pub(super) mod tests {
     }
 
     fn fates(work: &Work) -> Vec<(&str, &str)> {
-        work.items.iter().map(|item| (item.fate, item.text.as_str())).collect()
+        work.items.iter().map(|item| (item.fate.name(), item.text.as_str())).collect()
     }
 
     const FLAT: &str = "system: be good
@@ -631,7 +631,7 @@ pub(super) mod tests {
         let (text, work) = &events_of(BARE)[1];
         assert!(work.warning == Some("more than 50 items") && text.contains("$5950"), "{text}");
         let (text, work) = &events_of(&format!("{BARE}\ncap_tokens = 100"))[1];
-        let capped = work.items.iter().filter(|item| item.fate == "capped").count();
+        let capped = work.items.iter().filter(|item| item.fate == Fate::Capped).count();
         assert!(capped > 40 && text.contains("$5950") && !text.contains("$1150"), "{capped} {text}");
         assert!(text.contains(&format!("\n({capped} more left out for their length)\n")), "{capped} {text}");
         let quoted: String =
@@ -827,7 +827,7 @@ pub(super) mod tests {
         let (_, work) = &events[0];
         // Twenty statements, eight anchors, and at most two tries at the background.
         assert!(work.calls <= 30, "{}", work.calls);
-        let kept = work.items.iter().filter(|item| item.fate == "kept").count();
+        let kept = work.items.iter().filter(|item| item.fate == Fate::Kept).count();
         assert!(kept <= 2, "{kept}");
     }
 
@@ -837,7 +837,7 @@ pub(super) mod tests {
             let k = if variant == "top-k" { "k = 3" } else { "" };
             let params = format!("{BARE}\nvariant = \"{variant}\"\n{k}");
             let events = events("salience", &params, &Log::script(FLAT), "n = 4", None);
-            events[0].1.items.iter().filter(|item| item.fate == "kept").count()
+            events[0].1.items.iter().filter(|item| item.fate == Fate::Kept).count()
         };
         // One of the best is said twice, and counts once.
         assert_eq!(kept("top-k"), 3);

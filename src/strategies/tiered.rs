@@ -22,7 +22,7 @@ use rustc_hash::FxHashSet;
 use super::notes::index::{self, Bag};
 use super::notes::newest_steps;
 use super::prune_importance::conversation;
-use super::{Entry, Env, Held, Moment, Scope, State, Strategy};
+use super::{Entry, Env, Held, HeldForm, Moment, Scope, State, Strategy};
 use crate::context::log::Log;
 use crate::context::{Content, Edit, Recalled};
 use crate::params::params;
@@ -420,7 +420,9 @@ impl Strategy for Tiered {
 
     fn held(&self, log: &Log, state: &State) -> Vec<Held> {
         let memory = state.get::<Remembered>().map(|remembered| &remembered.memory);
-        let tiers = memory.into_iter().flat_map(|memory| [("warm", &memory.warm), ("cold", &memory.cold)]);
+        let tiers = memory
+            .into_iter()
+            .flat_map(|memory| [(HeldForm::Warm, &memory.warm), (HeldForm::Cold, &memory.cold)]);
         tiers.flat_map(|(form, tier)| tier.iter().map(move |segment| segment.held(log, form))).collect()
     }
 
