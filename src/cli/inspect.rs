@@ -264,7 +264,7 @@ fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::
                     "violations": e.violations,
                     "fallback": e.work.fallback,
                     "warning": e.work.warning,
-                    "degenerate": e.work.degenerate,
+                    "degenerate": e.work.degenerate.iter().map(|flaw| flaw.name()).collect::<Vec<_>>(),
                 })
             })
             .collect();
@@ -356,7 +356,7 @@ fn show_event(
 fn flags(event: &Event) -> Vec<String> {
     let work = &event.work;
     let violations = event.violations.iter().map(|flag| (*flag).to_owned());
-    let degenerate = work.degenerate.iter().map(|flag| format!("unusable answer: {flag}"));
+    let degenerate = work.degenerate.iter().map(|flaw| format!("unusable answer: {}", flaw.name()));
     let fallback = work.fallback.iter().map(|name| format!("fallback: {name}"));
     let warning = work.warning.iter().map(|flag| format!("warning: {flag}"));
     violations.chain(degenerate).chain(fallback).chain(warning).collect()

@@ -349,7 +349,7 @@ fn event_rows(
             model_tokens_out: e.work.tokens_out,
             model_tokens_cut: e.work.tokens_cut,
             fallback: e.work.fallback.map(str::to_owned),
-            degenerate: e.work.degenerate.iter().map(|flag| (*flag).to_owned()).collect(),
+            degenerate: e.work.degenerate.iter().map(|flaw| flaw.name().to_owned()).collect(),
             warning: e.work.warning.map(str::to_owned),
             violations: e.violations.iter().map(|v| format!("{strategy}: {v}")).collect(),
             break_even_turns,

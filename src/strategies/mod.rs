@@ -116,8 +116,8 @@ pub struct Work {
     pub tokens_cut: u64,
     /// What stood in for the model, if it had to.
     pub fallback: Option<&'static str>,
-    /// One word for each answer that could not be used.
-    pub degenerate: Vec<&'static str>,
+    /// Of each answer that could not be used, why.
+    pub degenerate: Vec<Flaw>,
     /// What looks wrong and need not be.
     pub warning: Option<&'static str>,
     /// The text is the logged product's: no call of ours, and judged like a model's all the same.
@@ -128,6 +128,34 @@ pub struct Work {
     pub ratios: BTreeMap<&'static str, Compressed>,
     /// Of what was recalled, in its order, what else is known: JSON objects, or none at all.
     pub recalled: Vec<serde_json::Value>,
+}
+
+/// Why an answer of a model cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    NoAnswer,
+    Empty,
+    Loop,
+    /// Than the input.
+    Longer,
+    Refusal,
+    /// To the user of the log.
+    Reply,
+    NotInForm,
+}
+
+impl Flaw {
+    pub fn name(self) -> &'static str {
+        match self {
+            Flaw::NoAnswer => "no answer",
+            Flaw::Empty => "empty",
+            Flaw::Loop => "loop",
+            Flaw::Longer => "longer than the input",
+            Flaw::Refusal => "refusal",
+            Flaw::Reply => "reply",
+            Flaw::NotInForm => "not in form",
+        }
+    }
 }
 
 /// What a level of compression made of some segments.

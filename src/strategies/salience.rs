@@ -503,7 +503,7 @@ pub(super) mod tests {
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, CallError, Card, Finish, Model, Scores, Text, TokenScore};
     use crate::replay::{Observer, Recipe, replay};
-    use crate::strategies::{Work, build};
+    use crate::strategies::{Flaw, Work, build};
     use crate::text::tokens::Tokenizer;
 
     /// What stands for the scope after each event, and what the event did.
@@ -811,7 +811,7 @@ pub(super) mod tests {
             let events = events("salience", &params, &Log::script(FLAT), "n = 2", Some(model(false)));
             let (text, work) = &events[0];
             assert_eq!(work.fallback, Some("protected-core"), "{method}");
-            assert!(work.degenerate.contains(&"no answer"), "{method}");
+            assert!(work.degenerate.contains(&Flaw::NoAnswer), "{method}");
             assert!(text.contains("The rent must not exceed 900 euros"), "{method}: {text}");
         }
     }

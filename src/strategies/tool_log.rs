@@ -694,6 +694,7 @@ fn write(turn: &str, env: &mut Env<'_>) -> anyhow::Result<Option<Note>> {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::Flaw;
     use super::super::tests::{after_events, replayed, run};
     use super::{ActionKind, Log, has_failed, is_place, is_wrapper, reading_failed};
     use crate::models::scripted::Scripted;
@@ -987,12 +988,12 @@ mod tests {
         };
         let (text, work) = after([CUT, WHOLE]);
         assert!(text.starts_with("turn 1 [read_file] looked\n- it splits\n- files read"), "{text}");
-        assert_eq!((work.calls, work.fallback, &work.degenerate[..]), (2, None, &["not in form"][..]));
+        assert_eq!((work.calls, work.fallback, &work.degenerate[..]), (2, None, &[Flaw::NotInForm][..]));
         let (text, work) = after([CUT, CUT]);
         assert!(text.starts_with("turn 1 [read_file] cat src/parser.py\n"), "{text}");
         assert_eq!(
             (work.calls, work.fallback, &work.degenerate[..]),
-            (2, Some("rules"), &["not in form"; 2][..])
+            (2, Some("rules"), &[Flaw::NotInForm; 2][..])
         );
     }
 

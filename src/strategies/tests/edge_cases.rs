@@ -767,7 +767,7 @@ fn nothing_extracted_is_flagged() {
         }
         if asked == Asked::Wordy && way == ("summary", "") {
             let work = &last.event.work;
-            assert_eq!(work.degenerate, ["longer than the input"; 2], "{told}");
+            assert_eq!(work.degenerate, [Flaw::Longer; 2], "{told}");
             assert_eq!((work.calls, work.fallback), (2, Some("extractive")), "{told}");
         }
     });
