@@ -14,6 +14,7 @@ pub mod experiment;
 pub mod files;
 pub mod logs;
 pub mod models;
+pub mod params;
 pub mod replay;
 pub mod report;
 pub mod scores;

@@ -4,24 +4,52 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use trajpress::params::Param;
+
 const BEGIN: &str =
     "<!-- catalogue: made from the program by `UPDATE_DOCS=1 cargo test --release --test docs` -->\n";
 const END: &str = "<!-- end of catalogue -->";
 
+fn defaults(params: &[Param]) -> String {
+    let all: Vec<String> = params.iter().map(|p| format!("`{} = {}`", p.name, p.default)).collect();
+    all.join(", ")
+}
+
+/// A row for each meaning, with all that have such a parameter.
+fn meanings<'a>(what: &str, all: impl Iterator<Item = (&'a str, &'a [Param])>) -> String {
+    let mut rows: Vec<(&Param, Vec<String>)> = Vec::new();
+    for (name, param) in all.flat_map(|(name, params)| params.iter().map(move |p| (name, p))) {
+        let same =
+            |p: &Param| (p.name, p.about(), p.allowed()) == (param.name, param.about(), param.allowed());
+        match rows.iter_mut().find(|row| same(row.0)) {
+            Some(row) => row.1.push(format!("`{name}`")),
+            None => rows.push((param, vec![format!("`{name}`")])),
+        }
+    }
+    rows.sort_by_key(|row| row.0.name);
+    let mut text = format!("\n| parameter | what it is | allowed | {what} |\n| --- | --- | --- | --- |\n");
+    for (param, names) in rows {
+        let allowed = param.allowed().unwrap_or_default();
+        writeln!(text, "| `{}` | {} | {allowed} | {} |", param.name, param.about(), names.join(", "))
+            .unwrap();
+    }
+    text
+}
+
 fn catalogue() -> String {
     let mut text =
         String::from("\n## Strategies\n\n| name | what it does | parameters |\n| --- | --- | --- |\n");
-    let params = |params: &[(&str, &str)]| {
-        let all: Vec<String> = params.iter().map(|(name, default)| format!("`{name} = {default}`")).collect();
-        all.join(", ")
-    };
     for e in trajpress::strategies::ALL {
-        writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, params(e.params)).unwrap();
+        writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, defaults(e.params)).unwrap();
     }
+    text.push_str("\n### Their parameters\n");
+    text.push_str(&meanings("strategy", trajpress::strategies::ALL.iter().map(|e| (e.name, e.params))));
     text.push_str("\n## Triggers\n\n| name | when it compresses | parameters |\n| --- | --- | --- |\n");
     for e in trajpress::triggers::ALL {
-        writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, params(e.params)).unwrap();
+        writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, defaults(e.params)).unwrap();
     }
+    text.push_str("\n### Their parameters\n");
+    text.push_str(&meanings("trigger", trajpress::triggers::ALL.iter().map(|e| (e.name, e.params))));
     text.push_str("\n## Scores\n\n| name | what it says | formula |\n| --- | --- | --- |\n");
     for e in trajpress::scores::ALL.iter().copied().flatten() {
         writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, e.formula).unwrap();

@@ -16,7 +16,7 @@ use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
 use crate::scores::readers::Named;
 use crate::store::{TrajectoryRow, UsageRow};
-use crate::strategies::Strategy;
+use crate::strategies::{Fate, Strategy};
 use crate::text::escape;
 use crate::text::tokens::Tokenizer;
 
@@ -264,7 +264,7 @@ fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::
                     "violations": e.violations,
                     "fallback": e.work.fallback,
                     "warning": e.work.warning,
-                    "degenerate": e.work.degenerate,
+                    "degenerate": e.work.degenerate.iter().map(|flaw| flaw.name()).collect::<Vec<_>>(),
                 })
             })
             .collect();
@@ -287,7 +287,7 @@ fn show_events(label: &str, run: &Run, width: usize, output: Output) -> anyhow::
             flags(e).join(", ")
         ));
         // What a strategy of turns drops, in its order: the row of an event says only how much.
-        for item in e.work.items.iter().filter(|item| item.fate == "dropped") {
+        for item in e.work.items.iter().filter(|item| item.fate == Fate::Dropped) {
             let score = item.score.map_or(String::new(), |score| format!("{score:.1}"));
             text.push_str(&format!(
                 "       dropped {score:>5}  {:<6}{}\n",
@@ -338,8 +338,8 @@ fn show_event(
     }
     for (at, item) in event.work.items.iter().enumerate() {
         let fate = match item.of {
-            Some(of) => format!("{} of {of}", item.fate),
-            None => item.fate.to_owned(),
+            Some(of) => format!("{} of {of}", item.fate.name()),
+            None => item.fate.name().to_owned(),
         };
         let score = item.score.map_or(String::new(), |score| format!("{score:.2}"));
         text.push_str(&format!(
@@ -356,14 +356,14 @@ fn show_event(
 fn flags(event: &Event) -> Vec<String> {
     let work = &event.work;
     let violations = event.violations.iter().map(|flag| (*flag).to_owned());
-    let degenerate = work.degenerate.iter().map(|flag| format!("unusable answer: {flag}"));
+    let degenerate = work.degenerate.iter().map(|flaw| format!("unusable answer: {}", flaw.name()));
     let fallback = work.fallback.iter().map(|name| format!("fallback: {name}"));
     let warning = work.warning.iter().map(|flag| format!("warning: {flag}"));
     violations.chain(degenerate).chain(fallback).chain(warning).collect()
 }
 
 fn item(item: &crate::strategies::Item) -> serde_json::Value {
-    json!({"text": item.text, "kind": item.kind, "fate": item.fate, "of": item.of, "score": item.score,
+    json!({"text": item.text, "kind": item.kind, "fate": item.fate.name(), "of": item.of, "score": item.score,
            "step": item.source.as_ref().map(|(step, _)| step)})
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::context::log::Log;
 use crate::replay::Run;
 use crate::report::{Band, Tier, TierMap};
+use crate::strategies::Fate;
 
 /// A piece of the log: first and last byte of a step.
 type Place = (u32, u32, u32);
@@ -18,11 +19,11 @@ pub(super) fn write(log: &Log, label: &str, run: &Run, path: &Path) -> anyhow::R
     map(log, label, run).and_then(|figure| figure.write(path))
 }
 
-fn tier(fate: &str) -> Option<Tier> {
+fn tier(fate: Fate) -> Option<Tier> {
     match fate {
-        "warm" => Some(Tier::Warm),
-        "cold" => Some(Tier::Cold),
-        "evicted" => Some(Tier::Evicted),
+        Fate::Warm => Some(Tier::Warm),
+        Fate::Cold => Some(Tier::Cold),
+        Fate::Evicted => Some(Tier::Evicted),
         _ => None,
     }
 }
@@ -68,7 +69,7 @@ fn map(log: &Log, label: &str, run: &Run) -> anyhow::Result<TierMap> {
     }
     for recall in &run.recalls {
         let turn = log.turn_of(recall.until);
-        let items = recall.work.items.iter().filter(|item| item.fate == "recalled");
+        let items = recall.work.items.iter().filter(|item| item.fate == Fate::Recalled);
         let places = items.filter_map(|item| item.source.as_ref());
         bands.extend(places.map(|(step, bytes)| Band {
             of: within(log, (*step, bytes.start, bytes.end)),

@@ -9,7 +9,7 @@ use crate::triggers::{self, Firing, Moment};
 use crate::turns::Touch;
 use crate::turns::intents::Intent;
 
-/// The triggers shown, with their defaults.
+/// The triggers shown, with their defaults: the others want a window, annotations, or what the log itself compacted.
 const SHOWN: [&str; 6] = ["turns", "subtask", "intent", "boundary", "staleness", "hybrid"];
 /// What looks say.
 const FILES: [(Look, &str); 3] = [(Look::Light, "read"), (Look::Middle, "run"), (Look::Dark, "edited")];

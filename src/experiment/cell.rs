@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context as _;
 
 use super::dataset::Dataset;
-use super::plan::{Plan, Variant};
+use super::plan::{FULL, Plan, Variant};
 use super::units::{Unit, UnitRows};
 use crate::context::log::Log;
 use crate::context::{Block, Content};
@@ -263,7 +263,7 @@ impl<'a> Scene<'a> {
             truth::score(truth, log, &run, self.readers, plan.seed, &mut rows)?;
         }
         likelihood::score(log, &run, self.readers, plan.seed, &mut rows)?;
-        if variant.strategy == "full" {
+        if variant.strategy == FULL {
             retention::census(questions, &mut rows);
         }
         Ok(UnitRows {
@@ -349,7 +349,7 @@ fn event_rows(
             model_tokens_out: e.work.tokens_out,
             model_tokens_cut: e.work.tokens_cut,
             fallback: e.work.fallback.map(str::to_owned),
-            degenerate: e.work.degenerate.iter().map(|flag| (*flag).to_owned()).collect(),
+            degenerate: e.work.degenerate.iter().map(|flaw| flaw.name().to_owned()).collect(),
             warning: e.work.warning.map(str::to_owned),
             violations: e.violations.iter().map(|v| format!("{strategy}: {v}")).collect(),
             break_even_turns,
@@ -375,7 +375,7 @@ fn item_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<ItemRow> {
             start: item.source.as_ref().map(|s| s.1.start),
             end: item.source.as_ref().map(|s| s.1.end),
             score: item.score,
-            fate: item.fate.into(),
+            fate: item.fate.name().into(),
             of: item.of,
         })
         .collect()
@@ -429,7 +429,7 @@ fn context_rows(
             rows.push(ContextRow {
                 block: number,
                 turn: held.turn,
-                form: held.form.into(),
+                form: held.form.name().into(),
                 step: Some(held.step),
                 tokens: tokenizer.count(&held.text),
                 text: Some(held.text),

@@ -19,11 +19,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::models::NO_MODEL;
+use crate::params::{self, Param};
 use crate::settings::{Source, items, written};
 use crate::text::escape::short;
 
 /// What compresses nothing.
-const FULL: &str = "full";
+pub(super) const FULL: &str = "full";
 /// What was sent by the log's own account: beside [`FULL`] in every table of logs that record edits.
 const AS_SENT: &str = "as-sent";
 /// A grid beyond this is a slip of the pen: nobody reads so many rows of a table.
@@ -137,9 +138,7 @@ impl Variant {
 /// What the plan needs to know of one strategy or trigger.
 pub struct Known<'a> {
     pub name: &'a str,
-    /// Names of the parameters with their defaults as TOML. A default that is no TOML value stands
-    /// for none: then the parameter is absent unless it is set.
-    pub params: &'a [(&'a str, &'a str)],
+    pub params: &'a [Param],
     /// Whether it works with a model; it does without one, too.
     pub takes_model: bool,
     /// Whether these parameters make a working one, and if so, whether it needs a model.
@@ -156,29 +155,11 @@ pub struct Catalogue<'a> {
 
 impl Known<'_> {
     fn keys(&self) -> Vec<&str> {
-        self.params.iter().map(|p| p.0).collect()
+        self.params.iter().map(|p| p.name).collect()
     }
 
-    fn default(&self, key: &str) -> Option<toml::Value> {
-        let (_, text) = self.params.iter().find(|p| p.0 == key)?;
-        format!("value = {text}").parse::<toml::Table>().ok()?.remove("value")
-    }
-
-    /// The parameters with their defaults.
-    fn complete(&self, set: &toml::Table) -> toml::Table {
-        let mut all = toml::Table::new();
-        for (key, _) in self.params {
-            let value = match (set.get(*key), self.default(key)) {
-                // One meaning, one form: `1` for a fraction is `1.0`.
-                (Some(toml::Value::Integer(i)), Some(toml::Value::Float(_))) => {
-                    Some(toml::Value::Float(*i as f64))
-                }
-                (Some(value), _) => Some(value.clone()),
-                (None, default) => default,
-            };
-            all.extend(value.map(|v| ((*key).to_owned(), v)));
-        }
-        all
+    fn param(&self, key: &str) -> Option<&Param> {
+        self.params.iter().find(|p| p.name == key)
     }
 }
 
@@ -572,7 +553,7 @@ impl Reader<'_> {
                     "seed" if strategy => {
                         seeds = self.one_or_more(key, value, |v| self.source.whole(key, v))?;
                     }
-                    _ if entry.params.iter().any(|p| p.0 == key) => {
+                    _ if entry.param(key).is_some() => {
                         params.push((key, span, self.values(key, value)?));
                     }
                     _ => {
@@ -609,7 +590,7 @@ impl Reader<'_> {
                     .collect();
             }
             for table in &mut tables {
-                let complete = entry.complete(table);
+                let complete = params::complete(entry.params, table.clone());
                 match (entry.check)(complete.clone()) {
                     Ok(true) if models.iter().any(Option::is_none) => {
                         let message = format!("{what} `{name}` with these parameters needs a model");
@@ -655,7 +636,8 @@ impl Reader<'_> {
                 let shown = short(&written(value));
                 // Another way of writing the same number stands in what serde says.
                 let error = text(&error).replace(&value.to_string(), &shown);
-                let error = allowed(entry, key).filter(|_| !value.is_str()).unwrap_or(error);
+                let names = entry.param(key).filter(|_| !value.is_str()).and_then(|p| (p.names)());
+                let error = names.map_or(error, |names| format!("expected {names}"));
                 let error = error.strip_suffix(&format!(" in `{key}`")).unwrap_or(&error);
                 // It was named just before.
                 let error = error.strip_prefix("parameter ").unwrap_or(error);
@@ -798,17 +780,6 @@ impl Reader<'_> {
     }
 }
 
-/// What a parameter that is one of some names may be: where any other text is refused with these.
-fn allowed(entry: &Known, key: &str) -> Option<String> {
-    let text = || toml::Value::String(String::new());
-    [text(), toml::Value::Array(vec![text()])].into_iter().find_map(|value| {
-        let error = (entry.check)(toml::Table::from_iter([(key.to_owned(), value)])).err()?;
-        let error = plain(&format!("{error:#}"));
-        let (_, allowed) = error.split_once("unknown variant ``, ")?;
-        Some(allowed.strip_suffix(&format!(" in `{key}`")).unwrap_or(allowed).to_owned())
-    })
-}
-
 /// An error in one line, but for a hint, and without names of types.
 fn plain(error: &str) -> String {
     let text = error.trim().replace('\n', " ").replace(" hint: ", "\nhint: ");
@@ -909,14 +880,13 @@ fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
                 let shown: Vec<String> = known
                     .iter()
                     .flat_map(|k| k.params)
-                    .filter_map(|(key, _)| Some((*key, params.get(*key)?)))
-                    .filter(|(key, value)| {
-                        let default = known.and_then(|k| k.default(key));
-                        default.as_ref() != Some(value) || varies(name, key, value)
+                    .filter_map(|param| Some((param, params.get(param.name)?)))
+                    .filter(|(param, value)| {
+                        param.value().as_ref() != Some(value) || varies(name, param.name, value)
                     })
-                    .map(|(key, value)| match value {
-                        toml::Value::String(s) => format!("{key}={s}"),
-                        other => format!("{key}={}", written(other)),
+                    .map(|(param, value)| match value {
+                        toml::Value::String(s) => format!("{}={s}", param.name),
+                        other => format!("{}={}", param.name, written(other)),
                     })
                     .collect();
                 match shown.is_empty() {
@@ -995,16 +965,15 @@ mod tests {
         }
     }
 
-    #[derive(serde::Deserialize)]
-    #[serde(default, deny_unknown_fields)]
-    struct Mask {
-        keep_last: u32,
-        share: f64,
-        weights: Vec<u32>,
-    }
-    impl Default for Mask {
-        fn default() -> Self {
-            Mask { keep_last: 10, share: 0.5, weights: Vec::new() }
+    params::params! {
+        #[expect(dead_code, reason = "it is read, and no more")]
+        struct Mask {
+            /// Turns that stay.
+            keep_last: u32 = 10,
+            /// A share.
+            share: f64 = 0.5 (from 0 to 1),
+            /// A list.
+            weights: Vec<u32> = [],
         }
     }
 
@@ -1016,21 +985,16 @@ mod tests {
                 Known {
                     takes_model: false,
                     name: "mask",
-                    params: &[("keep_last", "10"), ("share", "0.5"), ("weights", "[]")],
-                    check: Box::new(|table| {
-                        let mask: Mask = table.try_into()?;
-                        anyhow::ensure!(mask.share <= 1.0, "`share` must be at most 1");
-                        let _ = (mask.keep_last, mask.weights);
-                        Ok(false)
-                    }),
+                    params: Mask::PARAMS,
+                    check: Box::new(|table| Mask::of(table).map(|_| false)),
                 },
-                plain("truncate", &[("keep_last", "3")]),
+                plain("truncate", const { &[Param::any("keep_last", "3")] }),
                 Known { takes_model: true, ..plain("summary", &[]) },
             ],
             triggers: vec![
                 plain("never", &[]),
-                plain("turns", &[("n", "21"), ("keep", "0")]),
-                plain("tokens", &[("window", "32000")]),
+                plain("turns", const { &[Param::any("n", "21"), Param::any("keep", "0")] }),
+                plain("tokens", const { &[Param::any("window", "32000")] }),
             ],
             formats: vec!["swe-agent", "openai-chat"],
         }
@@ -1478,7 +1442,7 @@ mod tests {
 
         experiment.toml:5: `keep_last = "x"` of strategy `mask`: invalid type: string "x", expected a whole number of 0 or more
 
-        experiment.toml:4: `share = 2` of strategy `mask`: must be at most 1
+        experiment.toml:4: `share = 2` of strategy `mask`: must be between 0 and 1
 
         experiment.toml:4: `keep_last` has no value
         hint: a list is a grid over its values; a list as value is `{ list = [] }`
@@ -1537,7 +1501,7 @@ mod tests {
     fn built_in_defaults_are_accepted() {
         let catalogue = Catalogue::built_in();
         for known in catalogue.strategies.iter().chain(&catalogue.triggers) {
-            (known.check)(known.complete(&toml::Table::new())).unwrap();
+            (known.check)(toml::Table::new()).unwrap();
         }
     }
 }

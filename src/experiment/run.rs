@@ -897,6 +897,7 @@ mod tests {
     use super::super::dataset::tests::{vouch_for, write as write_data};
     use super::super::plan::{Catalogue, Known};
     use super::*;
+    use crate::params::Param;
     use crate::store;
 
     fn plan(change: &str) -> Plan {
@@ -905,8 +906,8 @@ mod tests {
             Known { name, params, takes_model, check: Box::new(|_| Ok(false)) }
         };
         let catalogue = Catalogue {
-            strategies: vec![known("full", &[]), known("mask", &[("keep_last", "1")])],
-            triggers: vec![known("turns", &[("n", "1")])],
+            strategies: vec![known("full", &[]), known("mask", const { &[Param::any("keep_last", "1")] })],
+            triggers: vec![known("turns", const { &[Param::any("n", "1")] })],
             formats: Vec::new(),
         };
         let text = format!(

@@ -162,6 +162,7 @@ fn quotes(text: &str) -> Vec<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::strategies::Flaw;
 
     #[test]
     fn quotations_have_three_words_and_end_in_their_line() {
@@ -182,7 +183,7 @@ mod tests {
              agent: done
              agent: now src/c.py",
         );
-        let event = |text: &str, turn: u32, calls: u32, degenerate: &[&'static str]| {
+        let event = |text: &str, turn: u32, calls: u32, degenerate: &[Flaw]| {
             let mut event = Event::test(turn, turn - 1..turn);
             event.after = vec![Block {
                 turn: turn - 1,
@@ -196,7 +197,12 @@ mod tests {
         };
         let run = Run {
             events: vec![
-                event("Mended src/a.py and src/b.py, since \"the test fails in line two\".", 2, 1, &["loop"]),
+                event(
+                    "Mended src/a.py and src/b.py, since \"the test fails in line two\".",
+                    2,
+                    1,
+                    &[Flaw::Loop],
+                ),
                 event("Then src/c.py, \"done and all well\".", 3, 1, &[]),
                 event("(1 turn of src/z.py is left out)", 3, 0, &[]),
             ],

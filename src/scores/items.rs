@@ -11,7 +11,7 @@ use super::ground::{Ground, Truth};
 use super::{Entry, Rows, ratio};
 use crate::context::log::Log;
 use crate::replay::Run;
-use crate::strategies::Item;
+use crate::strategies::{Fate, Item};
 use crate::text::runs::words;
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -39,11 +39,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 /// Whether a row is that of a passage picked to stay.
 fn is_picked(item: &Item) -> bool {
-    matches!(item.fate, "kept" | "repaired" | "duplicate" | "replaced" | "not_found" | "capped")
-}
-
-fn is_kept(fate: &str) -> bool {
-    matches!(fate, "kept" | "repaired")
+    item.fate.is_of_picked()
 }
 
 /// Scores the items of the event at this point.
@@ -54,7 +50,7 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, run: &Run, rows: &mut Ro
     };
     let Some(event) = event.filter(|event| event.work.items.iter().any(is_picked)) else { return };
     let items: Vec<Vec<u64>> =
-        event.work.items.iter().filter(|item| is_kept(item.fate)).map(|item| words(&item.text)).collect();
+        event.work.items.iter().filter(|item| item.fate.is_kept()).map(|item| words(&item.text)).collect();
     let mut free: Vec<bool> = vec![true; items.len()];
     let (mut n, mut matched) = (0u64, 0u64);
     let mut by_type: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -102,7 +98,7 @@ pub(super) fn fidelity(log: &Log, run: &Run, rows: &mut Rows) {
         return;
     }
     let (mut n, mut faithful) = (0u64, 0u64);
-    for item in items().filter(|item| is_kept(item.fate)) {
+    for item in items().filter(|item| item.fate.is_kept()) {
         // What annotations give in words of their own stands nowhere, and says so.
         let Some((step, bytes)) = &item.source else { continue };
         let text = log.trajectory.steps.get(*step as usize).map(|step| step.text.as_str());
@@ -111,7 +107,7 @@ pub(super) fn fidelity(log: &Log, run: &Run, rows: &mut Rows) {
         faithful += u64::from(there == Some(item.text.as_str()));
     }
     rows.push("item_fidelity", "", ratio(faithful as f64, n as f64), n as f64, n);
-    let found = items().filter(|item| !matches!(item.fate, "repaired" | "not_found")).count();
+    let found = items().filter(|item| !matches!(item.fate, Fate::Repaired | Fate::NotFound)).count();
     rows.push("item_found", "", ratio(found as f64, n_picked as f64), n_picked as f64, n_picked);
 }
 
@@ -128,8 +124,8 @@ mod tests {
         assert!(!of("900", "the rent is 900") && !of("rent 900", "rent is 900") && !of("", ""));
     }
 
-    fn item(text: &str, place: (u32, u32), fate: &'static str) -> Item {
-        let source = (fate != "not_found").then(|| (place.0, place.1..place.1 + text.len() as u32));
+    fn item(text: &str, place: (u32, u32), fate: Fate) -> Item {
+        let source = (fate != Fate::NotFound).then(|| (place.0, place.1..place.1 + text.len() as u32));
         Item { text: text.to_owned(), kind: "fact", source, score: None, fate, of: None }
     }
 
@@ -151,11 +147,11 @@ mod tests {
         );
         let mut event = Event::test(3, 1..3);
         event.work.items = vec![
-            item("The rent is 900.", (2, 0), "kept"),
-            item("The rent is 900", (2, 0), "kept"),
-            item("Where?", (1, 0), "repaired"),
-            item("My cat comes along.", (2, 17), "capped"),
-            item("nobody said so", (0, 0), "not_found"),
+            item("The rent is 900.", (2, 0), Fate::Kept),
+            item("The rent is 900", (2, 0), Fate::Kept),
+            item("Where?", (1, 0), Fate::Repaired),
+            item("My cat comes along.", (2, 17), Fate::Capped),
+            item("nobody said so", (0, 0), Fate::NotFound),
         ];
         let run = Run { events: vec![event], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };

@@ -17,6 +17,7 @@ use super::tool_log::failure;
 use super::writer::{check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, transcript};
 use crate::context::{Content, Edit};
+use crate::params::params;
 use crate::text::atoms::AtomKind;
 use crate::trajectory::Kind;
 use crate::turns::actions::ActionKind;
@@ -24,10 +25,10 @@ use crate::turns::actions::ActionKind;
 pub(super) const ENTRY: Entry = Entry {
     name: "anchored",
     summary: "Merge a summary of the fresh turns into a running one, by sections.",
-    params: &[("max_tokens", "150"), ("sentences", "\"2 to 4\""), ("progress_tokens", "2000")],
+    params: Anchored::PARAMS,
     takes_model: true,
     build: |params| {
-        let anchored: Anchored = params.try_into()?;
+        let anchored = Anchored::of(params)?;
         check_tokens("max_tokens", anchored.max_tokens)?;
         check_sentences(&anchored.sentences)?;
         Ok(Box::new(anchored))
@@ -45,20 +46,14 @@ const HEADS: [&str; 4] = ["Progress", "Files", "Errors", "Next"];
 /// What ends a line, for one reader or another.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Anchored {
-    /// Tokens of the summary of an event's fresh turns, at most.
-    max_tokens: u32,
-    /// How many sentences the prompt asks for.
-    sentences: String,
-    /// Tokens of section *Progress*, at most.
-    progress_tokens: u32,
-}
-
-impl Default for Anchored {
-    fn default() -> Self {
-        Anchored { max_tokens: 150, sentences: "2 to 4".to_owned(), progress_tokens: 2000 }
+params! {
+    struct Anchored {
+        /// Tokens of the summary of an event's fresh turns, at most.
+        max_tokens: u32 = 150,
+        /// How many sentences the prompt asks for.
+        sentences: String = "2 to 4",
+        /// Tokens of section *Progress*, at most.
+        progress_tokens: u32 = 2000,
     }
 }
 

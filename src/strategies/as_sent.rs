@@ -6,18 +6,17 @@
 
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::{Content, Edit};
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "as-sent",
     summary: "Send what the log says was sent (with trigger `logged-edits` alone).",
-    params: &[],
+    params: AsSent::PARAMS,
     takes_model: false,
-    build: |params| Ok(Box::new(params.try_into::<AsSent>()?)),
+    build: |params| Ok(Box::new(AsSent::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AsSent {}
+params! { struct AsSent {} }
 
 impl Strategy for AsSent {
     fn compress(&self, scope: &Scope<'_>, _: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {

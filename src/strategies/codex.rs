@@ -8,15 +8,16 @@ use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, texts, transcript};
 use crate::context::{Content, Edit, Piece};
 use crate::models::prompt::{Data, Prompt};
+use crate::params::params;
 use crate::trajectory::{Kind, Role};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "codex",
     summary: "Keep the newest user messages and put a hand-off summary after them.",
-    params: &[("max_tokens", "400"), ("user_tokens", "20000")],
+    params: Codex::PARAMS,
     takes_model: true,
     build: |params| {
-        let codex: Codex = params.try_into()?;
+        let codex = Codex::of(params)?;
         check_tokens("max_tokens", codex.max_tokens)?;
         Ok(Box::new(codex))
     },
@@ -29,18 +30,12 @@ const HANDOFF: &str = "Another language model started to solve this problem and 
                        build on the work that has already been done and avoid duplicating work. Here is the summary produced \
                        by the other language model, use the information in this summary to assist with your own analysis:\n";
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Codex {
-    /// Tokens of the summary at most.
-    max_tokens: u32,
-    /// Tokens of user messages that are kept.
-    user_tokens: u32,
-}
-
-impl Default for Codex {
-    fn default() -> Self {
-        Codex { max_tokens: 400, user_tokens: 20_000 }
+params! {
+    struct Codex {
+        /// Tokens of the summary at most.
+        max_tokens: u32 = 400,
+        /// Tokens of user messages that are kept.
+        user_tokens: u32 = 20000,
     }
 }
 

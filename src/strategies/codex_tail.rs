@@ -6,31 +6,26 @@ use super::codex::handoff;
 use super::writer::check_tokens;
 use super::{Entry, Env, Scope, Strategy, put};
 use crate::context::Edit;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "codex-tail",
     summary: "Put a hand-off summary in the place of all but the last turns.",
-    params: &[("max_tokens", "400"), ("keep_last", "3")],
+    params: CodexTail::PARAMS,
     takes_model: true,
     build: |params| {
-        let codex: CodexTail = params.try_into()?;
+        let codex = CodexTail::of(params)?;
         check_tokens("max_tokens", codex.max_tokens)?;
         Ok(Box::new(codex))
     },
 };
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct CodexTail {
-    /// Tokens of the summary at most.
-    max_tokens: u32,
-    /// How many of the newest turns stay.
-    keep_last: u32,
-}
-
-impl Default for CodexTail {
-    fn default() -> Self {
-        CodexTail { max_tokens: 400, keep_last: 3 }
+params! {
+    struct CodexTail {
+        /// Tokens of the summary at most.
+        max_tokens: u32 = 400,
+        /// How many of the newest turns stay.
+        keep_last: u32 = 3,
     }
 }
 

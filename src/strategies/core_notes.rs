@@ -4,39 +4,23 @@
 //! out as notes and recalls them. Parameters are those of both, and mean what they mean there.
 
 use super::notes::{Notes, Params, Store};
+use super::protected_core::ProtectedCore;
 use super::{Entry, Env, Held, Moment, Scope, State, Strategy, build};
 use crate::context::log::Log;
 use crate::context::{Edit, Recalled};
+use crate::params::joined;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "core-notes",
     summary: "Keep goals, constraints and decisions, and recall the rest as notes.",
-    params: &[
-        ("source", "\"extracted\""),
-        ("extract", "\"auto\""),
-        ("threshold", "0.3"),
-        ("max_rated", "96"),
-        ("similarity", "0.85"),
-        ("cap_tokens", "5000"),
-        ("background", "\"auto\""),
-        ("background_tokens", "200"),
-        ("k", "10"),
-        ("note_tokens", "100"),
-        ("recall_tokens", "600"),
-        ("query_turns", "1"),
-        ("links", "3"),
-        ("novelty", "true"),
-        ("max_notes", "2000"),
-        ("keep_last", "3"),
-        ("embedder", "\"\""),
-    ],
+    params: &joined::<{ ProtectedCore::PARAMS.len() + Params::PARAMS.len() - OF_BOTH.len() }>(
+        ProtectedCore::PARAMS,
+        Params::PARAMS,
+    ),
     takes_model: true,
     build: |params| Ok(Box::new(CoreNotes::new(params)?)),
 };
 
-/// Parameters of notes that `protected-core` does not have.
-const OF_NOTES: [&str; 7] =
-    ["k", "note_tokens", "recall_tokens", "query_turns", "links", "novelty", "max_notes"];
 /// Parameters of both.
 const OF_BOTH: [&str; 2] = ["keep_last", "embedder"];
 
@@ -55,13 +39,13 @@ struct Memory {
 impl CoreNotes {
     fn new(mut params: toml::Table) -> anyhow::Result<Self> {
         let mut of_notes = toml::Table::new();
-        for key in OF_NOTES {
-            of_notes.extend(params.remove(key).map(|value| (key.to_owned(), value)));
+        for name in Params::PARAMS.iter().map(|p| p.name) {
+            of_notes.extend(params.get(name).map(|value| (name.to_owned(), value.clone())));
+            if !OF_BOTH.contains(&name) {
+                params.remove(name);
+            }
         }
-        for key in OF_BOTH {
-            of_notes.extend(params.get(key).map(|value| (key.to_owned(), value.clone())));
-        }
-        let notes = Notes::new(of_notes.try_into::<Params>()?)?;
+        let notes = Notes::new(Params::of(of_notes)?);
         Ok(CoreNotes { core: build("protected-core", params)?, notes })
     }
 }
@@ -111,16 +95,20 @@ impl Strategy for CoreNotes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::build;
+    use std::collections::BTreeSet;
+
     use super::super::tests::run;
-    use crate::context::log::Log;
+    use super::*;
+    use crate::params::Param;
 
     #[test]
-    fn its_core_is_protected_core_by_default() {
-        let params = |name: &str| super::super::ALL.iter().find(|e| e.name == name).unwrap().params;
-        for default in params("protected-core") {
-            assert!(params("core-notes").contains(default), "{default:?}");
-        }
+    fn its_parameters_are_those_of_both_once() {
+        let names = |of: &[Param]| of.iter().map(|p| p.name).collect::<BTreeSet<_>>();
+        let own = super::ENTRY.params;
+        let both = [ProtectedCore::PARAMS, Params::PARAMS].concat();
+        assert_eq!((names(own), own.len()), (names(&both), names(&both).len()));
+        let defaults = |p: &Param| (p.name, p.default);
+        assert!(both.iter().all(|p| own.iter().any(|o| defaults(o) == defaults(p))));
     }
 
     #[test]

@@ -2,18 +2,17 @@
 
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::Edit;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "drop-all",
     summary: "Drop the whole scope: the floor of retention.",
-    params: &[],
+    params: DropAll::PARAMS,
     takes_model: false,
-    build: |params| Ok(Box::new(params.try_into::<DropAll>()?)),
+    build: |params| Ok(Box::new(DropAll::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DropAll {}
+params! { struct DropAll {} }
 
 impl Strategy for DropAll {
     fn is_control(&self) -> bool {

@@ -3,18 +3,17 @@
 
 use super::{Entry, Env, Scope, Strategy, put, texts};
 use crate::context::Edit;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "echo",
     summary: "Repeat the whole scope as if it were a summary: a control that saves nothing.",
-    params: &[],
+    params: Echo::PARAMS,
     takes_model: false,
-    build: |params| Ok(Box::new(params.try_into::<Echo>()?)),
+    build: |params| Ok(Box::new(Echo::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Echo {}
+params! { struct Echo {} }
 
 impl Strategy for Echo {
     fn is_control(&self) -> bool {

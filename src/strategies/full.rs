@@ -2,18 +2,17 @@
 
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::Edit;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "full",
     summary: "Compress nothing: the baseline of every table.",
-    params: &[],
+    params: Full::PARAMS,
     takes_model: false,
-    build: |params| Ok(Box::new(params.try_into::<Full>()?)),
+    build: |params| Ok(Box::new(Full::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Full {}
+params! { struct Full {} }
 
 impl Strategy for Full {
     fn is_control(&self) -> bool {

@@ -8,17 +8,15 @@ use super::summary::generic;
 use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, transcript};
 use crate::context::Edit;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "hierarchical",
     summary: "Summarise chunks of turns, then the summaries.",
-    params: &[("chunk_turns", "5"), ("fan_in", "5"), ("depth", "2"), ("max_tokens", "150")],
+    params: Hierarchical::PARAMS,
     takes_model: true,
     build: |params| {
-        let hierarchical: Hierarchical = params.try_into()?;
-        anyhow::ensure!(hierarchical.chunk_turns > 0, "parameter `chunk_turns` must be at least 1");
-        anyhow::ensure!(hierarchical.fan_in > 1, "parameter `fan_in` must be at least 2");
-        anyhow::ensure!(hierarchical.depth > 0, "parameter `depth` must be at least 1");
+        let hierarchical = Hierarchical::of(params)?;
         check_tokens("max_tokens", hierarchical.max_tokens)?;
         Ok(Box::new(hierarchical))
     },
@@ -27,22 +25,16 @@ pub(super) const ENTRY: Entry = Entry {
 /// How many sentences each summary is to have.
 const SENTENCES: &str = "2 to 3";
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Hierarchical {
-    /// Turns of a chunk.
-    chunk_turns: u32,
-    /// Summaries that become one on the next level.
-    fan_in: usize,
-    /// Levels at most; 1 keeps the summaries of the chunks.
-    depth: u32,
-    /// Tokens of each summary at most.
-    max_tokens: u32,
-}
-
-impl Default for Hierarchical {
-    fn default() -> Self {
-        Hierarchical { chunk_turns: 5, fan_in: 5, depth: 2, max_tokens: 150 }
+params! {
+    struct Hierarchical {
+        /// Turns of a chunk.
+        chunk_turns: u32 = 5 (at least 1),
+        /// Summaries that become one on the next level.
+        fan_in: usize = 5 (at least 2),
+        /// Levels at most; 1 keeps the summaries of the chunks.
+        depth: u32 = 2 (at least 1),
+        /// Tokens of each summary at most.
+        max_tokens: u32 = 150,
     }
 }
 

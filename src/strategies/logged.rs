@@ -8,18 +8,17 @@
 
 use super::{Entry, Env, Scope, Strategy, put};
 use crate::context::Edit;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "logged",
     summary: "Put the summary that the log's own product wrote there (with trigger `logged` alone).",
-    params: &[],
+    params: Logged::PARAMS,
     takes_model: false,
-    build: |params| Ok(Box::new(params.try_into::<Logged>()?)),
+    build: |params| Ok(Box::new(Logged::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Logged {}
+params! { struct Logged {} }
 
 impl Strategy for Logged {
     fn is_control(&self) -> bool {

@@ -12,32 +12,23 @@
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::log::Log;
 use crate::context::{Content, Edit};
+use crate::params::params;
 use crate::trajectory::Kind;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "mask",
     summary: "Keep the last turns' observations and mask the older ones.",
-    params: &[("keep_last", "10"), ("polling", "1")],
+    params: Mask::PARAMS,
     takes_model: false,
-    build: |params| {
-        let mask: Mask = params.try_into()?;
-        anyhow::ensure!(mask.polling > 0, "parameter `polling` must be at least 1");
-        Ok(Box::new(mask))
-    },
+    build: |params| Ok(Box::new(Mask::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Mask {
-    /// How many of the newest turns keep their observations.
-    keep_last: u32,
-    /// How many observations come before the cut moves.
-    polling: u32,
-}
-
-impl Default for Mask {
-    fn default() -> Self {
-        Mask { keep_last: 10, polling: 1 }
+params! {
+    struct Mask {
+        /// How many of the newest turns keep their observations.
+        keep_last: u32 = 10,
+        /// How many observations come before the cut moves.
+        polling: u32 = 1 (at least 1),
     }
 }
 

@@ -9,41 +9,31 @@ use super::summary::generic;
 use super::writer::{check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, transcript};
 use crate::context::{Content, Edit};
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "mask-summary",
     summary: "Mask older observations, and summarise what was masked when enough has gathered.",
-    params: &[
-        ("keep_last", "10"),
-        ("summarise_after", "43"),
-        ("max_tokens", "400"),
-        ("sentences", "\"6 to 8\""),
-    ],
+    params: MaskSummary::PARAMS,
     takes_model: true,
     build: |params| {
-        let mask: MaskSummary = params.try_into()?;
+        let mask = MaskSummary::of(params)?;
         check_tokens("max_tokens", mask.max_tokens)?;
         check_sentences(&mask.sentences)?;
         Ok(Box::new(mask))
     },
 };
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct MaskSummary {
-    /// How many of the newest turns keep their observations (M).
-    keep_last: u32,
-    /// Masked turns that make a summary (N).
-    summarise_after: u32,
-    /// Tokens of a summary at most.
-    max_tokens: u32,
-    /// How many sentences the prompt asks for.
-    sentences: String,
-}
-
-impl Default for MaskSummary {
-    fn default() -> Self {
-        MaskSummary { keep_last: 10, summarise_after: 43, max_tokens: 400, sentences: "6 to 8".to_owned() }
+params! {
+    struct MaskSummary {
+        /// How many of the newest turns keep their observations (M).
+        keep_last: u32 = 10,
+        /// Masked turns that make a summary (N).
+        summarise_after: u32 = 43,
+        /// Tokens of a summary at most.
+        max_tokens: u32 = 400,
+        /// How many sentences the prompt asks for.
+        sentences: String = "6 to 8",
     }
 }
 

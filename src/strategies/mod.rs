@@ -14,6 +14,7 @@ use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Content, Context, Edit, Piece, Recalled};
 use crate::models::{self, Answer, Call, Model, Outcome};
+use crate::params::{Param, params};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 
@@ -115,8 +116,8 @@ pub struct Work {
     pub tokens_cut: u64,
     /// What stood in for the model, if it had to.
     pub fallback: Option<&'static str>,
-    /// One word for each answer that could not be used.
-    pub degenerate: Vec<&'static str>,
+    /// Of each answer that could not be used, why.
+    pub degenerate: Vec<Flaw>,
     /// What looks wrong and need not be.
     pub warning: Option<&'static str>,
     /// The text is the logged product's: no call of ours, and judged like a model's all the same.
@@ -127,6 +128,34 @@ pub struct Work {
     pub ratios: BTreeMap<&'static str, Compressed>,
     /// Of what was recalled, in its order, what else is known: JSON objects, or none at all.
     pub recalled: Vec<serde_json::Value>,
+}
+
+/// Why an answer of a model cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    NoAnswer,
+    Empty,
+    Loop,
+    /// Than the input.
+    Longer,
+    Refusal,
+    /// To the user of the log.
+    Reply,
+    NotInForm,
+}
+
+impl Flaw {
+    pub fn name(self) -> &'static str {
+        match self {
+            Flaw::NoAnswer => "no answer",
+            Flaw::Empty => "empty",
+            Flaw::Loop => "loop",
+            Flaw::Longer => "longer than the input",
+            Flaw::Refusal => "refusal",
+            Flaw::Reply => "reply",
+            Flaw::NotInForm => "not in form",
+        }
+    }
 }
 
 /// What a level of compression made of some segments.
@@ -144,8 +173,7 @@ pub struct Compressed {
 /// What a strategy holds beside the context when a segment ends: a row of table `contexts`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// What it is: warm, cold, note.
-    pub form: &'static str,
+    pub form: HeldForm,
     /// The last turn that it stands for.
     pub turn: u32,
     /// The first step that it stands for.
@@ -154,6 +182,24 @@ pub struct Held {
     pub text: String,
     /// What else is known of it, a JSON object.
     pub details: serde_json::Value,
+}
+
+/// What a strategy holds: a segment of a tier of memory, or a note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldForm {
+    Warm,
+    Cold,
+    Note,
+}
+
+impl HeldForm {
+    pub fn name(self) -> &'static str {
+        match self {
+            HeldForm::Warm => "warm",
+            HeldForm::Cold => "cold",
+            HeldForm::Note => "note",
+        }
+    }
 }
 
 /// A passage that a strategy picked out of the scope: a row of table `items`.
@@ -165,12 +211,57 @@ pub struct Item {
     /// Where it stands, if it was found: step, and bytes of its text.
     pub source: Option<(u32, Range<u32>)>,
     pub score: Option<f64>,
-    /// What became of it: kept, repaired, duplicate, replaced (by later values of its keys), not_found, capped; dropped: it
-    /// was picked to go; warm, cold, evicted: the tier of memory that it went to; recalled: it came back (of recalls
-    /// alone, which have no rows in `items`).
-    pub fate: &'static str,
+    pub fate: Fate,
     /// The item of the event that it repeats, by its number.
     pub of: Option<u32>,
+}
+
+/// What became of a passage that was picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Kept,
+    Repaired,
+    Duplicate,
+    /// By later values of its keys.
+    Replaced,
+    NotFound,
+    Capped,
+    /// It was picked to go.
+    Dropped,
+    /// It went to this tier of memory, or out of memory.
+    Warm,
+    Cold,
+    Evicted,
+    /// It came back: of recalls alone, which have no rows in `items`.
+    Recalled,
+}
+
+impl Fate {
+    pub fn name(self) -> &'static str {
+        match self {
+            Fate::Kept => "kept",
+            Fate::Repaired => "repaired",
+            Fate::Duplicate => "duplicate",
+            Fate::Replaced => "replaced",
+            Fate::NotFound => "not_found",
+            Fate::Capped => "capped",
+            Fate::Dropped => "dropped",
+            Fate::Warm => "warm",
+            Fate::Cold => "cold",
+            Fate::Evicted => "evicted",
+            Fate::Recalled => "recalled",
+        }
+    }
+
+    /// Whether the passage stands in the prompt.
+    pub fn is_kept(self) -> bool {
+        matches!(self, Fate::Kept | Fate::Repaired)
+    }
+
+    /// Whether the passage was picked to stay.
+    pub fn is_of_picked(self) -> bool {
+        !matches!(self, Fate::Dropped | Fate::Warm | Fate::Cold | Fate::Evicted | Fate::Recalled)
+    }
 }
 
 impl State {
@@ -312,8 +403,7 @@ pub trait Strategy: Send + Sync {
 pub struct Entry {
     pub name: &'static str,
     pub summary: &'static str,
-    /// Names of the parameters, with their defaults.
-    pub params: &'static [(&'static str, &'static str)],
+    pub params: &'static [Param],
     /// Whether it works with a model; it does without one, too.
     pub takes_model: bool,
     pub build: fn(toml::Table) -> anyhow::Result<Box<dyn Strategy>>,
@@ -358,32 +448,16 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Strategy
     (entry.build)(params)
 }
 
-/// Parameter of the controls: the share of the scope's tokens that they keep.
-#[derive(Clone, Copy, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Budget {
-    /// Share of the scope's tokens to keep, 0 to 1.
-    kept_share: f64,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Budget { kept_share: 0.1 }
+params! {
+    /// Parameter of the controls.
+    #[derive(Clone, Copy)]
+    struct Budget {
+        /// Share of the scope's tokens to keep.
+        kept_share: f64 = 0.1 (from 0 to 1),
     }
 }
 
 impl Budget {
-    const PARAMS: &'static [(&'static str, &'static str)] = &[("kept_share", "0.1")];
-
-    fn of(params: toml::Table) -> anyhow::Result<Self> {
-        let budget: Budget = params.try_into()?;
-        anyhow::ensure!(
-            (0.0..=1.0).contains(&budget.kept_share),
-            "parameter `kept_share` must be between 0 and 1"
-        );
-        Ok(budget)
-    }
-
     /// Tokens to keep of this scope.
     fn tokens(&self, scope: &Scope<'_>) -> u32 {
         let all: u64 = scope.context.blocks[scope.blocks.clone()].iter().map(|b| u64::from(b.tokens)).sum();

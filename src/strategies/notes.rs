@@ -23,10 +23,11 @@ use super::extractive::{Term, named_terms};
 use super::newest::{Newest, given};
 use super::salience::fresh_steps;
 use super::tiered::segment::cosine;
-use super::{Entry, Env, Held, Moment, Scope, State, Strategy, put, transcript, writer};
+use super::{Entry, Env, Held, HeldForm, Moment, Scope, State, Strategy, put, transcript, writer};
 use crate::context::log::Log;
 use crate::context::{Block, Content, Edit, Piece, Recalled};
 use crate::models::prompt::{Data, Prompt};
+use crate::params::params;
 use crate::trajectory::{Kind, Role};
 
 pub(super) mod index;
@@ -36,22 +37,10 @@ use index::{Bag, Index};
 pub(super) const ENTRY: Entry = Entry {
     name: "notes",
     summary: "Take the scope out as linked notes, and recall those that fit the newest turn.",
-    params: PARAMS,
+    params: Params::PARAMS,
     takes_model: true,
-    build: |params| Ok(Box::new(Notes::new(params.try_into()?)?)),
+    build: |params| Ok(Box::new(Notes::new(Params::of(params)?))),
 };
-
-const PARAMS: &[(&str, &str)] = &[
-    ("k", "10"),
-    ("note_tokens", "100"),
-    ("recall_tokens", "600"),
-    ("query_turns", "1"),
-    ("links", "3"),
-    ("novelty", "true"),
-    ("max_notes", "2000"),
-    ("keep_last", "3"),
-    ("embedder", "\"\""),
-];
 
 const TEMPLATE: &str = include_str!("notes/note.txt");
 /// Tokens of a sentence on a turn, at most.
@@ -68,40 +57,27 @@ const MAX_LINKS: usize = 6;
 /// Keywords of a new note that its neighbours are found by.
 const PASSED_ON: usize = 2;
 
-#[derive(Clone, Debug, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Params {
-    /// Notes that are recalled, at most.
-    pub(super) k: usize,
-    /// Tokens of a note, at most; a line that is longer is one note.
-    pub(super) note_tokens: u32,
-    /// Tokens that are recalled for a decision, at most.
-    pub(super) recall_tokens: u32,
-    /// Turns before the decision that are its query, as far as they stand in the prompt.
-    pub(super) query_turns: u32,
-    /// Older notes that a new one is linked to, at most; 0: none, and nothing evolves.
-    pub(super) links: usize,
-    /// Whether a score counts by what is new in a note.
-    pub(super) novelty: bool,
-    /// Notes of the store, at most.
-    pub(super) max_notes: usize,
-    pub(super) keep_last: u32,
-    pub(super) embedder: String,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            k: 10,
-            note_tokens: 100,
-            recall_tokens: 600,
-            query_turns: 1,
-            links: 3,
-            novelty: true,
-            max_notes: 2000,
-            keep_last: 3,
-            embedder: String::new(),
-        }
+params! {
+    #[derive(Clone, Debug)]
+    pub(super) struct Params {
+        /// Notes that are recalled, at most.
+        pub(super) k: usize = 10,
+        /// Tokens of a note, at most; a line that is longer is one note.
+        pub(super) note_tokens: u32 = 100 (at least 1),
+        /// Tokens that are recalled for a decision, at most.
+        pub(super) recall_tokens: u32 = 600,
+        /// Turns before the decision that are its query, as far as they stand in the prompt.
+        pub(super) query_turns: u32 = 1 (at least 1),
+        /// Older notes that a new one is linked to, at most; 0: none, and nothing evolves.
+        pub(super) links: usize = 3,
+        /// Whether a score counts by what is new in a note.
+        pub(super) novelty: bool = true,
+        /// Notes of the store, at most.
+        pub(super) max_notes: usize = 2000 (at least 1),
+        /// How many of the newest turns are left alone.
+        pub(super) keep_last: u32 = 3,
+        /// The model of embeddings that likens notes by meaning; empty: words alone tell.
+        pub(super) embedder: String = "",
     }
 }
 
@@ -214,7 +190,7 @@ impl Store {
         let note = |(number, note): (u32, &Note)| {
             let steps: Vec<u32> = note.steps(log).collect();
             Held {
-                form: "note",
+                form: HeldForm::Note,
                 turn: steps.last().map_or(0, |&step| log.turn_of(step)),
                 step: steps.first().copied().unwrap_or(0),
                 text: note.text(log),
@@ -249,11 +225,8 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn new(params: Params) -> anyhow::Result<Self> {
-        anyhow::ensure!(params.note_tokens > 0, "parameter `note_tokens` must be at least 1");
-        anyhow::ensure!(params.query_turns > 0, "parameter `query_turns` must be at least 1");
-        anyhow::ensure!(params.max_notes > 0, "parameter `max_notes` must be at least 1");
-        Ok(Notes { params })
+    pub(super) fn new(params: Params) -> Self {
+        Notes { params }
     }
 
     /// Takes notes of the fresh turns of a scope.
@@ -706,7 +679,7 @@ mod tests {
     fn what_a_note_is_known_by_can_be_read() {
         let log = Log::script(SHOP);
         let run = run(("notes", "keep_last = 1"), ("turns", "n = 1"), &log);
-        let notes = Notes::new(Params::default()).unwrap();
+        let notes = Notes::new(Params::default());
         let held = notes.held(&log, &run.left[0].2);
         let login = held.iter().find(|held| held.text.contains("ldap")).unwrap();
         assert_eq!(login.details["tags"], json!(["read_file"]));
@@ -787,7 +760,7 @@ mod tests {
         // A text a note; questions are asked apart.
         let embedded: u32 = run.events.iter().map(|event| event.work.embeddings).sum();
         assert_eq!(embedded, 3);
-        let notes = Notes::new(Params { keep_last: 0, ..Params::default() }).unwrap();
+        let notes = Notes::new(Params { keep_last: 0, ..Params::default() });
         let links = |run: &crate::replay::Run| -> Vec<serde_json::Value> {
             let held = notes.held(&log, &run.left[0].2);
             held.into_iter().map(|held| held.details["links"].clone()).collect()

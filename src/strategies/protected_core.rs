@@ -23,36 +23,17 @@ use crate::context::Edit;
 use crate::context::annotations::Constraint;
 use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt};
+use crate::params::params;
 use crate::text::sentences::MAX_CHARS;
 use crate::text::tokens::Tokenizer;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "protected-core",
     summary: "Keep goals, constraints and decisions verbatim, summarise the rest.",
-    params: &[
-        ("source", "\"extracted\""),
-        ("extract", "\"auto\""),
-        ("threshold", "0.3"),
-        ("max_rated", "96"),
-        ("similarity", "0.85"),
-        ("cap_tokens", "5000"),
-        ("background", "\"auto\""),
-        ("background_tokens", "200"),
-        ("keep_last", "3"),
-        ("embedder", "\"\""),
-    ],
+    params: ProtectedCore::PARAMS,
     takes_model: true,
     build: |params| {
-        let core: ProtectedCore = params.try_into()?;
-        anyhow::ensure!(
-            (0.0..=1.0).contains(&core.similarity),
-            "parameter `similarity` must be between 0 and 1"
-        );
-        anyhow::ensure!(
-            (0.0..=1.0).contains(&core.threshold),
-            "parameter `threshold` must be between 0 and 1"
-        );
-        anyhow::ensure!(core.max_rated > 0, "parameter `max_rated` must be at least 1");
+        let core = ProtectedCore::of(params)?;
         anyhow::ensure!(
             core.extract != Method::Prototype || !core.embedder.is_empty(),
             "`extract = \"prototype\"` needs vectors\nhint: add `embedder = \"NAME\"` to it"
@@ -64,40 +45,29 @@ pub(super) const ENTRY: Entry = Entry {
 
 const TEMPLATE: &str = include_str!("protected_core.txt");
 
-#[derive(Clone, Debug, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ProtectedCore {
-    /// Where goals and constraints come from.
-    source: Origin,
-    extract: Method,
-    /// From which probability on a statement is kept. (Measured: from 0.05 to 0.3 as many constraints are held, 0.76.)
-    threshold: f64,
-    /// Statements of an event that a model is asked about, at most.
-    max_rated: usize,
-    /// From so alike on, two items are one.
-    similarity: f64,
-    /// Tokens of what was extracted, at most; 0: no limit.
-    cap_tokens: u32,
-    background: Background,
-    background_tokens: u32,
-    keep_last: u32,
-    embedder: String,
-}
-
-impl Default for ProtectedCore {
-    fn default() -> Self {
-        ProtectedCore {
-            source: Origin::Extracted,
-            extract: Method::Auto,
-            threshold: 0.3,
-            max_rated: 96,
-            similarity: 0.85,
-            cap_tokens: 5000,
-            background: Background::Auto,
-            background_tokens: 200,
-            keep_last: 3,
-            embedder: String::new(),
-        }
+params! {
+    #[derive(Clone, Debug)]
+    pub(super) struct ProtectedCore {
+        /// Where goals and constraints come from.
+        source: Origin = "extracted",
+        /// How statements are picked.
+        extract: Method = "auto",
+        /// From which probability on a statement is kept. (Measured: from 0.05 to 0.3 as many constraints are held, 0.76.)
+        threshold: f64 = 0.3 (from 0 to 1),
+        /// Statements of an event that a model is asked about, at most.
+        max_rated: usize = 96 (at least 1),
+        /// From so alike on, two items are one.
+        similarity: f64 = 0.85 (from 0 to 1),
+        /// Tokens of what was extracted, at most; 0: no limit.
+        cap_tokens: u32 = 5000,
+        /// What else stands for the scope: a summary by the model or extracted, or nothing.
+        background: Background = "auto",
+        /// Tokens of that summary, at most.
+        background_tokens: u32 = 200,
+        /// How many of the newest turns are left alone.
+        keep_last: u32 = 3,
+        /// The model of embeddings, by name; empty: none.
+        embedder: String = "",
     }
 }
 
@@ -380,6 +350,7 @@ fn is_cut(log: &Log, goal: &Goal) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Fate;
     use super::super::salience::tests::events;
     use super::*;
 
@@ -448,7 +419,7 @@ mod tests {
         assert_eq!(last(tokens(bound)).0, text(bound, &[], 4));
         let (told, work) = last(tokens(&bound[2..]));
         assert_eq!(told, text(&bound[2..], &[], 6));
-        assert!(work.items.iter().any(|item| item.fate == "capped"), "{:?}", work.items);
+        assert!(work.items.iter().any(|item| item.fate == Fate::Capped), "{:?}", work.items);
     }
 
     #[test]
@@ -464,7 +435,7 @@ mod tests {
         let params = "keep_last = 0\nbackground = \"none\"";
         let (text, work) = events("protected-core", params, &log, "n = 1", None).pop().unwrap();
         assert!(text.contains("port=9000") && !text.contains("port=8042"), "{text}");
-        let replaced = work.items.iter().find(|item| item.fate == "replaced").unwrap();
+        let replaced = work.items.iter().find(|item| item.fate == Fate::Replaced).unwrap();
         assert!(replaced.text.contains("port=8042") && replaced.of.is_none());
     }
 
@@ -497,7 +468,7 @@ mod tests {
             "{last}"
         );
         assert!(last.contains("DECISIONS\n- “Decision: we keep") && last.contains("M-250"), "{last}");
-        assert!(work.items.iter().all(|item| item.fate == "kept"), "{:?}", work.items);
+        assert!(work.items.iter().all(|item| item.fate == Fate::Kept), "{:?}", work.items);
     }
 
     #[test]
@@ -652,7 +623,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
                 Some(serde_json::json!({"goal": "a poster", "constraints": all}).to_string());
             let params = "keep_last = 0\nbackground = \"none\"\nsource = \"given\"";
             let (text, work) = events("protected-core", params, &log, "n = 1", None).pop().unwrap();
-            assert!(work.items.iter().all(|item| item.fate == "kept"), "{:?}", work.items);
+            assert!(work.items.iter().all(|item| item.fate == Fate::Kept), "{:?}", work.items);
             text.split_once("CONSTRAINTS\n").unwrap().1.to_owned()
         };
         let told = |text: &str, mark: &str| format!("- “{text}” ({mark})\n");
@@ -746,7 +717,7 @@ Season cards were lost by 14 of the visitors, and Nora knows which ones.";
                 "{name}"
             );
             let entry = crate::strategies::ALL.iter().find(|entry| entry.name == name).unwrap();
-            assert!(entry.params.contains(&(key, "\"extracted\"")), "{name}");
+            assert!(entry.params.iter().any(|p| (p.name, p.default) == (key, "\"extracted\"")), "{name}");
             // The values of before: the second could be either of the two.
             assert!(build("annotations").is_err() && build("auto").is_err(), "{name}");
         }

@@ -15,8 +15,9 @@
 //! are fixed. Each message is rated once; an event sorts what is left.
 
 use super::salience::fresh_steps;
-use super::{Entry, Env, Item, Scope, Strategy};
+use super::{Entry, Env, Fate, Item, Scope, Strategy};
 use crate::context::{Block, Content, Edit};
+use crate::params::params;
 
 pub(super) mod scoring;
 
@@ -25,46 +26,27 @@ use scoring::{By, Pair, Ratings, Rules, Who};
 pub(super) const ENTRY: Entry = Entry {
     name: "prune-importance",
     summary: "Drop the least important turns first, to a budget; keep the rest verbatim.",
-    params: &[
-        ("rules", "\"support\""),
-        ("rate", "\"auto\""),
-        ("pair", "(of the rules)"),
-        ("max_tokens", "2000"),
-        ("counts", "\"older\""),
-        ("order", "\"room\""),
-        ("keep_last", "1"),
-    ],
+    params: Params::PARAMS,
     takes_model: true,
-    build: |params| Ok(Box::new(PruneImportance::new(params.try_into()?)?)),
+    build: |params| Ok(Box::new(PruneImportance::new(Params::of(params)?)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Params {
-    /// A list by name, or `PATH#HASH`.
-    rules: String,
-    rate: By,
-    pair: Option<Pair>,
-    /// Tokens that are left, at most.
-    max_tokens: u64,
-    counts: Counts,
-    order: Order,
-    /// How many of the newest turns never go; at least 1.
-    keep_last: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        let (counts, order) = (Counts::default(), Order::default());
-        Params {
-            rules: "support".to_owned(),
-            rate: By::Auto,
-            pair: None,
-            max_tokens: 2000,
-            counts,
-            order,
-            keep_last: 1,
-        }
+params! {
+    struct Params {
+        /// A list by name, or `PATH#HASH`.
+        rules: String = "support",
+        /// Who rates messages; `auto`: the model, if there is one.
+        rate: By = "auto",
+        /// What a turn rates: its least or its most important message.
+        pair: Option<Pair> = (of the rules),
+        /// Tokens that are left, at most.
+        max_tokens: u64 = 2000,
+        /// Whose tokens count against the budget: those older than the newest turns, or all.
+        counts: Counts = "older",
+        /// What goes first: the lowest score for its tokens, or the lowest score.
+        order: Order = "room",
+        /// How many of the newest turns never go; at least 1.
+        keep_last: u32 = 1,
     }
 }
 
@@ -191,7 +173,7 @@ pub(super) fn dropped(scope: &Scope<'_>, step: u32, score: f64) -> Item {
         kind: Who::of(scope.log, step).name(),
         source: Some((step, 0..end as u32)),
         score: Some(score),
-        fate: "dropped",
+        fate: Fate::Dropped,
         of: None,
     }
 }

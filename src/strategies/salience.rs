@@ -9,9 +9,10 @@
 //! decisions by rules) stands in, flagged.
 
 use super::writer::{check_tokens, summarise};
-use super::{Entry, Env, Item, Scope, Strategy, extractive, put};
+use super::{Entry, Env, Fate, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
 use crate::models::prompt::{Data, Prompt};
+use crate::params::params;
 use crate::text::sentences;
 
 mod candidates;
@@ -36,26 +37,10 @@ use set::{Conflict, Gone, Held, Set};
 pub(super) const ENTRY: Entry = Entry {
     name: "salience",
     summary: "Keep what matters verbatim in a cumulative set, summarise the rest.",
-    params: &[
-        ("extract", "\"auto\""),
-        ("variant", "\"standard\""),
-        ("threshold", "(of the method)"),
-        ("k", "10"),
-        ("min_rating", "6.0"),
-        ("max_rated", "96"),
-        ("prior", "1.0"),
-        ("similarity", "0.85"),
-        ("keep_shorter", "false"),
-        ("cap_tokens", "5000"),
-        ("background", "\"auto\""),
-        ("background_tokens", "100"),
-        ("goals", "\"extracted\""),
-        ("keep_last", "3"),
-        ("embedder", "\"\""),
-    ],
+    params: Salience::PARAMS,
     takes_model: true,
     build: |params| {
-        let salience: Salience = params.try_into()?;
+        let salience = Salience::of(params)?;
         salience.check()?;
         salience.check_effects()?;
         Ok(Box::new(salience))
@@ -81,53 +66,39 @@ pub(super) enum Background {
     None,
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Salience {
-    extract: Method,
-    variant: Variant,
-    /// From which probability on a statement is kept, in place of the method's own.
-    threshold: Option<f64>,
-    /// How many variant `top-k` keeps of an event.
-    k: usize,
-    /// From which rating, 1 to 10, variant `ranked` keeps.
-    min_rating: f64,
-    /// Statements of an event that a model is asked about, at most.
-    max_rated: usize,
-    /// How much the rules count beside a method that judges; 0: it judges alone.
-    prior: f64,
-    /// From so alike on, two items are one.
-    similarity: f64,
-    /// Of two that are one, the shorter stays, as the seed has it; else the one with more values.
-    keep_shorter: bool,
-    /// Tokens of the set, at most; 0: no limit.
-    cap_tokens: u32,
-    background: Background,
-    background_tokens: u32,
-    goals: Origin,
-    keep_last: u32,
-    embedder: String,
-}
-
-impl Default for Salience {
-    fn default() -> Self {
-        Salience {
-            extract: Method::Auto,
-            variant: Variant::Standard,
-            threshold: None,
-            k: 10,
-            min_rating: 6.0,
-            max_rated: 96,
-            prior: 1.0,
-            similarity: 0.85,
-            keep_shorter: false,
-            cap_tokens: 5000,
-            background: Background::Auto,
-            background_tokens: 100,
-            goals: Origin::Extracted,
-            keep_last: 3,
-            embedder: String::new(),
-        }
+params! {
+    #[derive(Clone, Debug)]
+    struct Salience {
+        /// How statements are picked.
+        extract: Method = "auto",
+        /// How much is kept.
+        variant: Variant = "standard",
+        /// From which probability on a statement is kept, in place of the method's own.
+        threshold: Option<f64> = (of the method) (from 0 to 1),
+        /// How many variant `top-k` keeps of an event.
+        k: usize = 10 (at least 1),
+        /// From which rating, 1 to 10, variant `ranked` keeps.
+        min_rating: f64 = 6.0 (from 1 to 10),
+        /// Statements of an event that a model is asked about, at most.
+        max_rated: usize = 96 (at least 1),
+        /// How much the rules count beside a method that judges; 0: it judges alone.
+        prior: f64 = 1.0 (at least 0),
+        /// From so alike on, two items are one.
+        similarity: f64 = 0.85 (from 0 to 1),
+        /// Of two that are one, the shorter stays, as the seed has it; else the one with more values.
+        keep_shorter: bool = false,
+        /// Tokens of the set, at most; 0: no limit.
+        cap_tokens: u32 = 5000,
+        /// What else stands for the scope: a summary by the model or extracted, or nothing.
+        background: Background = "auto",
+        /// Tokens of that summary, at most.
+        background_tokens: u32 = 100,
+        /// Where goals and constraints come from.
+        goals: Origin = "extracted",
+        /// How many of the newest turns are left alone.
+        keep_last: u32 = 3,
+        /// The model of embeddings, by name; empty: none.
+        embedder: String = "",
     }
 }
 
@@ -145,20 +116,6 @@ struct Memory {
 
 impl Salience {
     fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            (0.0..=1.0).contains(&self.similarity),
-            "parameter `similarity` must be between 0 and 1"
-        );
-        let fits = self.threshold.is_none_or(|threshold| (0.0..=1.0).contains(&threshold));
-        anyhow::ensure!(fits, "parameter `threshold` must be between 0 and 1");
-        anyhow::ensure!(self.prior >= 0.0, "parameter `prior` must not be negative");
-        for (name, value) in [("k", self.k), ("max_rated", self.max_rated)] {
-            anyhow::ensure!(value > 0, "parameter `{name}` must be at least 1");
-        }
-        anyhow::ensure!(
-            (1.0..=10.0).contains(&self.min_rating),
-            "parameter `min_rating` must be between 1 and 10"
-        );
         anyhow::ensure!(
             self.extract != Method::Prototype || !self.embedder.is_empty(),
             "`extract = \"prototype\"` needs vectors\nhint: add `embedder = \"NAME\"` to it"
@@ -451,7 +408,7 @@ fn quoted(held: &Held) -> (&str, &'static str) {
 
 /// The rows of an event: the set, then what went.
 pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
-    let row = |held: &Held, fate: &'static str, of: Option<u32>| Item {
+    let row = |held: &Held, fate: Fate, of: Option<u32>| Item {
         text: quoted(held).0.to_owned(),
         kind: held.kind.name(),
         source: (!held.bytes.is_empty()).then(|| (held.step, held.bytes.clone())),
@@ -463,9 +420,9 @@ pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
         .zip(&set.items)
         .map(|(at, held)| {
             let fate = match (over.binary_search(&at), held.is_repaired) {
-                (Ok(_), _) => "capped",
-                (Err(_), true) => "repaired",
-                (Err(_), false) => "kept",
+                (Ok(_), _) => Fate::Capped,
+                (Err(_), true) => Fate::Repaired,
+                (Err(_), false) => Fate::Kept,
             };
             row(held, fate, None)
         })
@@ -546,7 +503,7 @@ pub(super) mod tests {
     use crate::models::scripted::Scripted;
     use crate::models::{Answer, Call, CallError, Card, Finish, Model, Scores, Text, TokenScore};
     use crate::replay::{Observer, Recipe, replay};
-    use crate::strategies::{Work, build};
+    use crate::strategies::{Flaw, Work, build};
     use crate::text::tokens::Tokenizer;
 
     /// What stands for the scope after each event, and what the event did.
@@ -588,7 +545,7 @@ pub(super) mod tests {
     }
 
     fn fates(work: &Work) -> Vec<(&str, &str)> {
-        work.items.iter().map(|item| (item.fate, item.text.as_str())).collect()
+        work.items.iter().map(|item| (item.fate.name(), item.text.as_str())).collect()
     }
 
     const FLAT: &str = "system: be good
@@ -674,7 +631,7 @@ pub(super) mod tests {
         let (text, work) = &events_of(BARE)[1];
         assert!(work.warning == Some("more than 50 items") && text.contains("$5950"), "{text}");
         let (text, work) = &events_of(&format!("{BARE}\ncap_tokens = 100"))[1];
-        let capped = work.items.iter().filter(|item| item.fate == "capped").count();
+        let capped = work.items.iter().filter(|item| item.fate == Fate::Capped).count();
         assert!(capped > 40 && text.contains("$5950") && !text.contains("$1150"), "{capped} {text}");
         assert!(text.contains(&format!("\n({capped} more left out for their length)\n")), "{capped} {text}");
         let quoted: String =
@@ -854,7 +811,7 @@ pub(super) mod tests {
             let events = events("salience", &params, &Log::script(FLAT), "n = 2", Some(model(false)));
             let (text, work) = &events[0];
             assert_eq!(work.fallback, Some("protected-core"), "{method}");
-            assert!(work.degenerate.contains(&"no answer"), "{method}");
+            assert!(work.degenerate.contains(&Flaw::NoAnswer), "{method}");
             assert!(text.contains("The rent must not exceed 900 euros"), "{method}: {text}");
         }
     }
@@ -870,7 +827,7 @@ pub(super) mod tests {
         let (_, work) = &events[0];
         // Twenty statements, eight anchors, and at most two tries at the background.
         assert!(work.calls <= 30, "{}", work.calls);
-        let kept = work.items.iter().filter(|item| item.fate == "kept").count();
+        let kept = work.items.iter().filter(|item| item.fate == Fate::Kept).count();
         assert!(kept <= 2, "{kept}");
     }
 
@@ -880,7 +837,7 @@ pub(super) mod tests {
             let k = if variant == "top-k" { "k = 3" } else { "" };
             let params = format!("{BARE}\nvariant = \"{variant}\"\n{k}");
             let events = events("salience", &params, &Log::script(FLAT), "n = 4", None);
-            events[0].1.items.iter().filter(|item| item.fate == "kept").count()
+            events[0].1.items.iter().filter(|item| item.fate == Fate::Kept).count()
         };
         // One of the best is said twice, and counts once.
         assert_eq!(kept("top-k"), 3);

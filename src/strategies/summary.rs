@@ -7,14 +7,15 @@ use super::writer::{check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, put, texts, transcript};
 use crate::context::Edit;
 use crate::models::prompt::{Data, Prompt, Var};
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "summary",
     summary: "One generic summary in the place of all that is compressed.",
-    params: &[("max_tokens", "200"), ("sentences", "\"3 to 4\""), ("recursive", "true")],
+    params: Summary::PARAMS,
     takes_model: true,
     build: |params| {
-        let summary: Summary = params.try_into()?;
+        let summary = Summary::of(params)?;
         check_tokens("max_tokens", summary.max_tokens)?;
         check_sentences(&summary.sentences)?;
         Ok(Box::new(summary))
@@ -23,20 +24,14 @@ pub(super) const ENTRY: Entry = Entry {
 
 const TEMPLATE: &str = include_str!("summary.txt");
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Summary {
-    /// Tokens of a summary at most.
-    max_tokens: u32,
-    /// How many sentences the prompt asks for.
-    sentences: String,
-    /// Whether summaries are summarised again.
-    recursive: bool,
-}
-
-impl Default for Summary {
-    fn default() -> Self {
-        Summary { max_tokens: 200, sentences: "3 to 4".to_owned(), recursive: true }
+params! {
+    struct Summary {
+        /// Tokens of a summary at most.
+        max_tokens: u32 = 200,
+        /// How many sentences the prompt asks for.
+        sentences: String = "3 to 4",
+        /// Whether summaries are summarised again.
+        recursive: bool = true,
     }
 }
 

@@ -22,9 +22,10 @@ use rustc_hash::FxHashSet;
 use super::notes::index::{self, Bag};
 use super::notes::newest_steps;
 use super::prune_importance::conversation;
-use super::{Entry, Env, Held, Moment, Scope, State, Strategy};
+use super::{Entry, Env, Held, HeldForm, Moment, Scope, State, Strategy};
 use crate::context::log::Log;
 use crate::context::{Content, Edit, Recalled};
+use crate::params::params;
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::{Kind, Role};
 
@@ -48,40 +49,10 @@ use segmentation::{By, Turn};
 pub(super) const ENTRY: Entry = Entry {
     name: "tiered",
     summary: "Hot, warm and cold memory with eviction; what becomes relevant comes back.",
-    params: &[
-        ("hot_tokens", "2000"),
-        ("warm_tokens", "4000"),
-        ("cold_tokens", "4000"),
-        ("light_ratio", "4.0"),
-        ("heavy_ratio", "11.0"),
-        ("segment_by", "\"turns\""),
-        ("segment_tokens", "400"),
-        ("time", "\"logged\""),
-        ("threshold", "0.5"),
-        ("top_n", "3"),
-        ("recall_tokens", "1200"),
-        ("context_turns", "3"),
-        ("query_turns", "1"),
-        ("decompress", "\"stored\""),
-        ("visible", "\"hot\""),
-        ("w_recency", "1.0"),
-        ("w_access", "1.0"),
-        ("w_semantic", "1.0"),
-        ("w_entity", "1.0"),
-        ("w_uniqueness", "1.0"),
-        ("w_query", "1.0"),
-        ("decay", "0.05"),
-        ("access_decay", "0.05"),
-        ("access_factor", "0.5"),
-        ("alpha", "0.5"),
-        ("beta", "0.5"),
-        ("marker", "1.5"),
-        ("keep_last", "1"),
-        ("embedder", "\"\""),
-    ],
+    params: Params::PARAMS,
     takes_model: true,
     build: |params| {
-        let params: Params = params.try_into()?;
+        let params = Params::of(params)?;
         params.check()?;
         Ok(Box::new(Tiered { params }))
     },
@@ -96,119 +67,73 @@ enum Visible {
     All,
 }
 
-#[derive(Clone, Debug, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Params {
-    /// Tokens of the newest turns that stay as they are.
-    hot_tokens: u64,
-    /// Tokens of warm memory, at most.
-    warm_tokens: u32,
-    /// Tokens of cold memory, at most.
-    cold_tokens: u32,
-    /// Tokens before, over tokens after light compression; 3 to 5 in the seed.
-    light_ratio: f64,
-    /// The same of heavy compression; 8 to 15 in the seed.
-    heavy_ratio: f64,
-    /// What ends a segment, of the turns that leave hot memory at the same event: where they leave one by one, each is one.
-    segment_by: By,
-    /// Tokens of a segment, at most.
-    segment_tokens: u32,
-    time: Pace,
-    /// Segments above this importance come back, 0 to 1.
-    threshold: f64,
-    /// Segments that come back, at most.
-    top_n: usize,
-    /// Tokens that come back for a decision, at most.
-    recall_tokens: u32,
-    /// The newest turns that are the context which segments are compared with. (All of hot memory in the seed.)
-    context_turns: u32,
-    /// The newest turns that are, with the open user message, what is asked. (The user's input alone in the seed.)
-    query_turns: u32,
-    decompress: Decompress,
-    visible: Visible,
-    /// Weights of the factors, as parts of their sum.
-    w_recency: f64,
-    w_access: f64,
-    w_semantic: f64,
-    w_entity: f64,
-    w_uniqueness: f64,
-    w_query: f64,
-    /// Recency lost a turn.
-    decay: f64,
-    access_decay: f64,
-    access_factor: f64,
-    alpha: f64,
-    beta: f64,
-    /// What an explicit marker ("important", "remember") multiplies importance by.
-    marker: f64,
-    keep_last: u32,
-    embedder: String,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            hot_tokens: 2000,
-            warm_tokens: 4000,
-            cold_tokens: 4000,
-            light_ratio: 4.0,
-            heavy_ratio: 11.0,
-            segment_by: By::Turns,
-            segment_tokens: 400,
-            time: Pace::Logged,
-            threshold: 0.5,
-            top_n: 3,
-            recall_tokens: 1200,
-            context_turns: 3,
-            query_turns: 1,
-            decompress: Decompress::Stored,
-            visible: Visible::Hot,
-            w_recency: 1.0,
-            w_access: 1.0,
-            w_semantic: 1.0,
-            w_entity: 1.0,
-            w_uniqueness: 1.0,
-            w_query: 1.0,
-            decay: 0.05,
-            access_decay: 0.05,
-            access_factor: 0.5,
-            alpha: 0.5,
-            beta: 0.5,
-            marker: 1.5,
-            keep_last: 1,
-            embedder: String::new(),
-        }
+params! {
+    #[derive(Clone, Debug)]
+    #[expect(dead_code, reason = "the plan alone reads `embedder`")]
+    struct Params {
+        /// Tokens of the newest turns that stay as they are.
+        hot_tokens: u64 = 2000,
+        /// Tokens of warm memory, at most.
+        warm_tokens: u32 = 4000,
+        /// Tokens of cold memory, at most.
+        cold_tokens: u32 = 4000,
+        /// Tokens before, over tokens after light compression; 3 to 5 in the seed.
+        light_ratio: f64 = 4.0 (at least 1),
+        /// Tokens before, over tokens after heavy compression; 8 to 15 in the seed.
+        heavy_ratio: f64 = 11.0 (at least 1),
+        /// What ends a segment, of the turns that leave hot memory at the same event: where they leave one by one, each is one.
+        segment_by: By = "turns",
+        /// Tokens of a segment, at most.
+        segment_tokens: u32 = 400 (at least 1),
+        /// How time passes: as logged, or by turns.
+        time: Pace = "logged",
+        /// Segments above this importance come back, 0 to 1.
+        threshold: f64 = 0.5 (from 0 to 1),
+        /// Segments that come back, at most.
+        top_n: usize = 3,
+        /// Tokens that come back for a decision, at most.
+        recall_tokens: u32 = 1200,
+        /// The newest turns that are the context which segments are compared with. (All of hot memory in the seed.)
+        context_turns: u32 = 3 (at least 1),
+        /// The newest turns that are, with the open user message, what is asked. (The user's input alone in the seed.)
+        query_turns: u32 = 1 (at least 1),
+        /// What comes back of a segment: its original lines, or what a model makes of it.
+        decompress: Decompress = "stored",
+        /// The tiers that the prompt shows: hot memory, with it warm, or all.
+        visible: Visible = "hot",
+        /// Weight of recency, as part of the sum of all weights.
+        w_recency: f64 = 1.0 (from 0 to 1000000),
+        /// Weight of how lately and often a segment came back.
+        w_access: f64 = 1.0 (from 0 to 1000000),
+        /// Weight of how alike it is to the context.
+        w_semantic: f64 = 1.0 (from 0 to 1000000),
+        /// Weight of the entities that it has in common with the context.
+        w_entity: f64 = 1.0 (from 0 to 1000000),
+        /// Weight of how unlike all other segments it is.
+        w_uniqueness: f64 = 1.0 (from 0 to 1000000),
+        /// Weight of how alike it is to what is asked.
+        w_query: f64 = 1.0 (from 0 to 1000000),
+        /// Recency lost a turn.
+        decay: f64 = 0.05 (from 0 to 1000000),
+        /// Recency of access lost a turn.
+        access_decay: f64 = 0.05 (from 0 to 1000000),
+        /// How fast accesses add up.
+        access_factor: f64 = 0.5 (from 0 to 1000000),
+        /// Share of recency in the access score.
+        alpha: f64 = 0.5 (from 0 to 1),
+        /// Share of overlap in the entity score.
+        beta: f64 = 0.5 (from 0 to 1),
+        /// What an explicit marker ("important", "remember") multiplies importance by.
+        marker: f64 = 1.5 (from 1 to 1000000),
+        /// How many of the newest turns are left alone.
+        keep_last: u32 = 1,
+        /// The model of embeddings, by name; empty: none.
+        embedder: String = "",
     }
 }
 
 impl Params {
     fn check(&self) -> anyhow::Result<()> {
-        for (name, ratio) in [("light_ratio", self.light_ratio), ("heavy_ratio", self.heavy_ratio)] {
-            anyhow::ensure!(ratio >= 1.0, "parameter `{name}` must be at least 1");
-        }
-        anyhow::ensure!(self.segment_tokens > 0, "parameter `segment_tokens` must be at least 1");
-        let fractions = [("threshold", self.threshold), ("alpha", self.alpha), ("beta", self.beta)];
-        for (name, value) in fractions {
-            anyhow::ensure!((0.0..=1.0).contains(&value), "parameter `{name}` must be between 0 and 1");
-        }
-        let positive = [
-            ("w_recency", self.w_recency),
-            ("w_access", self.w_access),
-            ("w_semantic", self.w_semantic),
-            ("w_entity", self.w_entity),
-            ("w_uniqueness", self.w_uniqueness),
-            ("w_query", self.w_query),
-            ("decay", self.decay),
-            ("access_decay", self.access_decay),
-            ("access_factor", self.access_factor),
-            ("marker", self.marker),
-        ];
-        for (name, value) in positive {
-            anyhow::ensure!(
-                (0.0..=1e6).contains(&value),
-                "parameter `{name}` must not be negative, nor above 1,000,000"
-            );
-        }
         anyhow::ensure!(
             self.weights().iter().sum::<f64>() > 0.0,
             "one of the weights `w_recency` to `w_query` must be above 0"
@@ -217,14 +142,11 @@ impl Params {
             self.heavy_ratio >= self.light_ratio,
             "parameter `heavy_ratio` must be at least `light_ratio`"
         );
-        anyhow::ensure!(self.marker >= 1.0, "parameter `marker` must be at least 1");
         let recalls = self.top_n > 0 && self.recall_tokens > 0;
         anyhow::ensure!(
             !recalls || self.decompress == Decompress::Generated || self.segment_tokens <= self.recall_tokens,
             "parameter `segment_tokens` must be at most `recall_tokens`: a longer segment could not come back"
         );
-        anyhow::ensure!(self.context_turns >= 1, "parameter `context_turns` must be at least 1");
-        anyhow::ensure!(self.query_turns >= 1, "parameter `query_turns` must be at least 1");
         Ok(())
     }
 
@@ -498,7 +420,9 @@ impl Strategy for Tiered {
 
     fn held(&self, log: &Log, state: &State) -> Vec<Held> {
         let memory = state.get::<Remembered>().map(|remembered| &remembered.memory);
-        let tiers = memory.into_iter().flat_map(|memory| [("warm", &memory.warm), ("cold", &memory.cold)]);
+        let tiers = memory
+            .into_iter()
+            .flat_map(|memory| [(HeldForm::Warm, &memory.warm), (HeldForm::Cold, &memory.cold)]);
         tiers.flat_map(|(form, tier)| tier.iter().map(move |segment| segment.held(log, form))).collect()
     }
 
@@ -783,17 +707,5 @@ mod tests {
             .map(|factor| format!("w_{factor} = 0.0"));
         assert!(error(&none.join("\n")).contains("w_recency"));
         assert!(build("tiered", toml::from_str("segment_tokens = 5000\ntop_n = 0").unwrap()).is_ok());
-        // The defaults of the catalogue are those of the code.
-        let listed: toml::Table = ENTRY
-            .params
-            .iter()
-            .map(|(name, value)| {
-                (
-                    (*name).to_owned(),
-                    toml::from_str::<toml::Table>(&format!("v = {value}")).unwrap()["v"].clone(),
-                )
-            })
-            .collect();
-        assert_eq!(format!("{:?}", listed.try_into::<Params>().unwrap()), format!("{:?}", Params::default()));
     }
 }

@@ -21,6 +21,7 @@ use crate::context::log::Log;
 use crate::context::{Content, Edit};
 use crate::models::grammar;
 use crate::models::prompt::{Data, Prompt};
+use crate::params::params;
 use crate::text::atoms::AtomKind;
 use crate::text::sentences::is_numbered;
 use crate::trajectory::{Kind, Step};
@@ -30,9 +31,9 @@ use crate::turns::{self, Facts};
 pub(super) const ENTRY: Entry = Entry {
     name: "tool-log",
     summary: "Keep a log of the tool calls, with inputs, results and success.",
-    params: &[("form", "\"timeline\""), ("input_chars", "120"), ("result_tokens", "40")],
+    params: ToolLog::PARAMS,
     takes_model: true,
-    build: |params| Ok(Box::new(params.try_into::<ToolLog>()?)),
+    build: |params| Ok(Box::new(ToolLog::of(params)?)),
 };
 
 const TEMPLATE: &str = include_str!("tool_log.txt");
@@ -41,14 +42,15 @@ const MAX_TOKENS: u32 = 160;
 /// Tokens of the summary of a scope without a call, as of `summary`.
 const SUMMARY_TOKENS: u32 = 200;
 
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ToolLog {
-    form: Form,
-    /// Characters of a call's input that are kept.
-    input_chars: usize,
-    /// Tokens of a call's result that are kept, at most.
-    result_tokens: u32,
+params! {
+    struct ToolLog {
+        /// How an entry looks: a line, or a note with fields.
+        form: Form = "timeline",
+        /// Characters of a call's input that are kept.
+        input_chars: usize = 120,
+        /// Tokens of a call's result that are kept, at most.
+        result_tokens: u32 = 40,
+    }
 }
 
 #[derive(Clone, Copy, Deserialize, PartialEq)]
@@ -56,12 +58,6 @@ struct ToolLog {
 enum Form {
     Timeline,
     Structured,
-}
-
-impl Default for ToolLog {
-    fn default() -> Self {
-        ToolLog { form: Form::Timeline, input_chars: 120, result_tokens: 40 }
-    }
 }
 
 impl Strategy for ToolLog {
@@ -709,6 +705,7 @@ fn write(turn: &str, env: &mut Env<'_>) -> anyhow::Result<Option<Note>> {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::Flaw;
     use super::super::tests::{after_events, replayed, run};
     use super::{ActionKind, Log, has_failed, is_place, is_wrapper, reading_failed};
     use crate::models::scripted::Scripted;
@@ -1002,12 +999,12 @@ mod tests {
         };
         let (text, work) = after([CUT, WHOLE]);
         assert!(text.starts_with("turn 1 [read_file] looked\n- it splits\n- files read"), "{text}");
-        assert_eq!((work.calls, work.fallback, &work.degenerate[..]), (2, None, &["not in form"][..]));
+        assert_eq!((work.calls, work.fallback, &work.degenerate[..]), (2, None, &[Flaw::NotInForm][..]));
         let (text, work) = after([CUT, CUT]);
         assert!(text.starts_with("turn 1 [read_file] cat src/parser.py\n"), "{text}");
         assert_eq!(
             (work.calls, work.fallback, &work.degenerate[..]),
-            (2, Some("rules"), &["not in form"; 2][..])
+            (2, Some("rules"), &[Flaw::NotInForm; 2][..])
         );
     }
 

@@ -20,63 +20,39 @@ use super::summary::generic;
 use super::writer::{LEAST_TOKENS, check_sentences, check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, extractive};
 use crate::context::{Content, Edit};
+use crate::params::params;
 use crate::trajectory::Kind;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "tri-level",
     summary: "Keep the important verbatim, summarise the rest, drop the unimportant when it is tight.",
-    params: &[
-        ("rules", "\"support\""),
-        ("rate", "\"auto\""),
-        ("high", "7.0"),
-        ("low", "3.0"),
-        ("summary_tokens", "200"),
-        ("sentences", "\"3 to 4\""),
-        ("max_tokens", "2000"),
-        ("counts", "\"older\""),
-        ("order", "\"room\""),
-        ("keep_last", "4"),
-    ],
+    params: Params::PARAMS,
     takes_model: true,
-    build: |params| Ok(Box::new(TriLevel::new(params.try_into()?)?)),
+    build: |params| Ok(Box::new(TriLevel::new(Params::of(params)?)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Params {
-    /// A list by name, or `PATH#HASH`.
-    rules: String,
-    rate: By,
-    /// From this rating on importance is high, 1 to 10.
-    high: f64,
-    /// Up to this rating it is low.
-    low: f64,
-    /// Tokens of the summary, at most.
-    summary_tokens: u32,
-    /// How many sentences the prompt asks for.
-    sentences: String,
-    /// Tokens that are left, at most.
-    max_tokens: u64,
-    counts: Counts,
-    order: Order,
-    /// How many of the newest turns stay whole.
-    keep_last: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            rules: "support".to_owned(),
-            rate: By::Auto,
-            high: 7.0,
-            low: 3.0,
-            summary_tokens: 200,
-            sentences: "3 to 4".to_owned(),
-            max_tokens: 2000,
-            counts: Counts::default(),
-            order: Order::default(),
-            keep_last: 4,
-        }
+params! {
+    struct Params {
+        /// A list by name, or `PATH#HASH`.
+        rules: String = "support",
+        /// Who rates messages; `auto`: the model, if there is one.
+        rate: By = "auto",
+        /// From this rating on importance is high, 1 to 10.
+        high: f64 = 7.0,
+        /// Up to this rating it is low.
+        low: f64 = 3.0,
+        /// Tokens of the summary, at most.
+        summary_tokens: u32 = 200,
+        /// How many sentences the prompt asks for.
+        sentences: String = "3 to 4",
+        /// Tokens that are left, at most.
+        max_tokens: u64 = 2000,
+        /// Whose tokens count against the budget: those older than the newest turns, or all.
+        counts: Counts = "older",
+        /// What goes first: the lowest score for its tokens, or the lowest score.
+        order: Order = "room",
+        /// How many of the newest turns stay whole.
+        keep_last: u32 = 4,
     }
 }
 

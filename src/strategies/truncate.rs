@@ -5,27 +5,22 @@
 
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::Edit;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "truncate",
     summary: "Keep the first and the last turns and drop those between.",
-    params: &[("keep_last", "10"), ("keep_first", "0")],
+    params: Truncate::PARAMS,
     takes_model: false,
-    build: |params| Ok(Box::new(params.try_into::<Truncate>()?)),
+    build: |params| Ok(Box::new(Truncate::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Truncate {
-    /// How many of the newest turns stay.
-    keep_last: u32,
-    /// How many of the oldest turns of the segment stay.
-    keep_first: u32,
-}
-
-impl Default for Truncate {
-    fn default() -> Self {
-        Truncate { keep_last: 10, keep_first: 0 }
+params! {
+    struct Truncate {
+        /// How many of the newest turns stay.
+        keep_last: u32 = 10,
+        /// How many of the oldest turns of the segment stay.
+        keep_first: u32 = 0,
     }
 }
 

@@ -4,7 +4,7 @@
 //! in place of writing about them, or cannot be read as what was asked for. It is flagged, asked for once more with a seed of its own (temperature 0.7), and if that
 //! fails too the caller's fallback stands in: for a summary, the extractive one.
 
-use super::{Env, extractive};
+use super::{Env, Flaw, extractive};
 use crate::models::loops::ends_in_circle;
 use crate::models::{Answer, Call, CallError, Finish, Prompt, Sampling, Text};
 
@@ -132,12 +132,12 @@ pub(super) fn write_as<T>(
                 let flag = degenerate(&text, env.tokenizer.count(&text.text), source_tokens);
                 match flag.map_or_else(|| read(text.text.trim()), |_| None) {
                     Some(written) => return Ok(Some(written)),
-                    None => env.work.degenerate.push(flag.unwrap_or("not in form")),
+                    None => env.work.degenerate.push(flag.unwrap_or(Flaw::NotInForm)),
                 }
             }
             Some(Err(error)) => {
                 tracing::debug!("no text: {error}");
-                env.work.degenerate.push("no answer");
+                env.work.degenerate.push(Flaw::NoAnswer);
                 // Another seed changes nothing here.
                 if matches!(
                     error,
@@ -167,16 +167,16 @@ pub(super) fn loops(text: &Text) -> bool {
 }
 
 /// Why a generated text of so many tokens says nothing about a source of so many.
-fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<&'static str> {
+fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<Flaw> {
     let lower = text.text.trim().to_lowercase().replace('\u{2019}', "'");
     match lower.as_str() {
-        "" => Some("empty"),
-        _ if text.finish == Finish::Loop => Some("loop"),
-        _ if tokens > source => Some("longer than the input"),
-        lower if REFUSALS.iter().any(|start| lower.starts_with(start)) => Some("refusal"),
-        lower if REPLIES.iter().any(|start| lower.starts_with(start)) => Some("reply"),
-        lower if OFFERS.iter().any(|offer| lower.contains(offer)) => Some("reply"),
-        _ if loops(text) || ends_in_circle(&text.text) => Some("loop"),
+        "" => Some(Flaw::Empty),
+        _ if text.finish == Finish::Loop => Some(Flaw::Loop),
+        _ if tokens > source => Some(Flaw::Longer),
+        lower if REFUSALS.iter().any(|start| lower.starts_with(start)) => Some(Flaw::Refusal),
+        lower if REPLIES.iter().any(|start| lower.starts_with(start)) => Some(Flaw::Reply),
+        lower if OFFERS.iter().any(|offer| lower.contains(offer)) => Some(Flaw::Reply),
+        _ if loops(text) || ends_in_circle(&text.text) => Some(Flaw::Loop),
         _ => None,
     }
 }
@@ -209,6 +209,7 @@ mod tests {
 
     use rand::SeedableRng as _;
 
+    use super::super::{ALL, Entry};
     use super::*;
     use crate::models::scripted::Scripted;
     use crate::models::{Card, Model};
@@ -221,15 +222,15 @@ mod tests {
     #[test]
     fn what_is_no_text_about_its_source() {
         let flag = |t: &str, finish| degenerate(&text(t, finish), 9, 10);
-        assert_eq!(flag(" \n", Finish::Stop), Some("empty"));
-        assert_eq!(flag("a a a a", Finish::Loop), Some("loop"));
-        assert_eq!(degenerate(&text("much", Finish::Length), 101, 100), Some("longer than the input"));
-        assert_eq!(flag("I’m sorry, but I can’t help.", Finish::Stop), Some("refusal"));
-        assert_eq!(flag("Thank you for the log! What next?", Finish::Stop), Some("reply"));
-        assert_eq!(flag("It passed. Let me know if you need more.", Finish::Stop), Some("reply"));
+        assert_eq!(flag(" \n", Finish::Stop), Some(Flaw::Empty));
+        assert_eq!(flag("a a a a", Finish::Loop), Some(Flaw::Loop));
+        assert_eq!(degenerate(&text("much", Finish::Length), 101, 100), Some(Flaw::Longer));
+        assert_eq!(flag("I’m sorry, but I can’t help.", Finish::Stop), Some(Flaw::Refusal));
+        assert_eq!(flag("Thank you for the log! What next?", Finish::Stop), Some(Flaw::Reply));
+        assert_eq!(flag("It passed. Let me know if you need more.", Finish::Stop), Some(Flaw::Reply));
         assert_eq!(flag("The agent fixed it.", Finish::Stop), None);
         assert_eq!(flag("The user said hello and was sorry.", Finish::Stop), None);
-        assert_eq!(flag(&"on and ".repeat(40), Finish::Length), Some("loop"));
+        assert_eq!(flag(&"on and ".repeat(40), Finish::Length), Some(Flaw::Loop));
     }
 
     #[test]
@@ -291,11 +292,11 @@ mod tests {
         assert_eq!((text.as_str(), work.calls, work.fallback), ("It broke.", 1, None));
         let (text, work) = summary(&["Sorry, no.", "It broke."]);
         assert_eq!((text.as_str(), work.calls, work.fallback), ("It broke.", 2, None));
-        assert_eq!(work.degenerate, ["refusal"]);
+        assert_eq!(work.degenerate, [Flaw::Refusal]);
         let (text, work) = summary(&["Sorry, no.", ""]);
         assert_eq!(text, "The build is broken because of src/a.py and nothing else at all.");
         assert_eq!((work.calls, work.fallback), (2, Some("extractive")));
-        assert_eq!(work.degenerate, ["refusal", "empty"]);
+        assert_eq!(work.degenerate, [Flaw::Refusal, Flaw::Empty]);
         // Two sentences in turn, and one in which a number changes: neither is an exact repetition.
         let (text, work) = summary_of(
             [
@@ -312,7 +313,7 @@ mod tests {
         );
         assert!(text.starts_with("The build is broken") && !text.contains("question"), "{text}");
         assert_eq!((work.calls, work.fallback), (2, Some("extractive")));
-        assert_eq!(work.degenerate, ["loop", "loop"]);
+        assert_eq!(work.degenerate, [Flaw::Loop, Flaw::Loop]);
     }
 
     #[test]
@@ -321,14 +322,19 @@ mod tests {
             let built = crate::strategies::build(name, toml::from_str(params).unwrap());
             built.err().map(|error| format!("{error:#}"))
         };
-        for name in ["anchored", "codex", "codex-tail", "hierarchical", "mask-summary", "summary"] {
+        let having = |param: &'static str| {
+            let has = move |e: &&Entry| e.params.iter().any(|p| p.name == param);
+            ALL.iter().filter(has).map(|e| e.name)
+        };
+        // (Of these two it is no limit of a text, but of what is left.)
+        for name in having("max_tokens").filter(|name| !["prune-importance", "tri-level"].contains(name)) {
             for tokens in [0, 1, 9] {
                 let error = error(name, &format!("max_tokens = {tokens}")).unwrap();
                 assert!(error.contains("`max_tokens` must be at least 10\nhint: "), "{name}: {error}");
             }
             assert_eq!(error(name, "max_tokens = 10"), None);
         }
-        for name in ["anchored", "mask-summary", "summary", "tri-level"] {
+        for name in having("sentences") {
             for sentences in ["", " "] {
                 let error = error(name, &format!("sentences = \"{sentences}\"")).unwrap();
                 assert!(error.contains("`sentences` must not be empty\nhint: "), "{name}: {error}");
@@ -347,7 +353,7 @@ mod tests {
             (number, env.work.calls, env.work.degenerate)
         };
         assert_eq!(number(&["12", "unused"]), (Some(12), 1, vec![]));
-        assert_eq!(number(&["1 2", " 13 "]), (Some(13), 2, vec!["not in form"]));
-        assert_eq!(number(&["1 2", ""]), (None, 2, vec!["not in form", "empty"]));
+        assert_eq!(number(&["1 2", " 13 "]), (Some(13), 2, vec![Flaw::NotInForm]));
+        assert_eq!(number(&["1 2", ""]), (None, 2, vec![Flaw::NotInForm, Flaw::Empty]));
     }
 }

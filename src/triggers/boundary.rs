@@ -19,6 +19,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
 use crate::context::log::Log;
+use crate::params::params;
 use crate::text::spellings::Spellings;
 use crate::turns::{Facts, Touch};
 
@@ -28,42 +29,28 @@ const CONFIDENCE: f64 = 0.8;
 pub(super) const ENTRY: Entry = Entry {
     name: "boundary",
     summary: "Compress when the agent leaves a file, module, test or API study for a new one.",
-    params: &[
-        ("file", "true"),
-        ("module", "true"),
-        ("test", "true"),
-        ("api", "true"),
-        ("min_span", "3"),
-        ("return_within", "10"),
-    ],
+    params: Boundary::PARAMS,
     build: |params| {
-        let boundary: Boundary = params.try_into()?;
-        super::one_of(&[
-            (boundary.file, "file"),
-            (boundary.module, "module"),
-            (boundary.test, "test"),
-            (boundary.api, "api"),
-        ])?;
-        Ok(Box::new(boundary))
+        super::fires(Boundary::PARAMS, &params)?;
+        Ok(Box::new(Boundary::of(params)?))
     },
 };
 
-#[derive(Clone, Copy, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Boundary {
-    file: bool,
-    module: bool,
-    test: bool,
-    api: bool,
-    /// A span must have more turns than this.
-    min_span: u32,
-    /// What was touched or tested within so many turns is returned to.
-    return_within: u32,
-}
-
-impl Default for Boundary {
-    fn default() -> Self {
-        Boundary { file: true, module: true, test: true, api: true, min_span: 3, return_within: 10 }
+params! {
+    #[derive(Clone, Copy)]
+    pub(super) struct Boundary {
+        /// Whether it fires when another file is touched.
+        file: bool = true,
+        /// Whether it fires when that file lies in another folder.
+        module: bool = true,
+        /// Whether it fires when other tests are run.
+        test: bool = true,
+        /// Whether it fires when an API is called after its study.
+        api: bool = true,
+        /// A span must have more turns than this.
+        min_span: u32 = 3,
+        /// What was touched or tested within so many turns is returned to.
+        return_within: u32 = 10,
     }
 }
 

@@ -13,6 +13,7 @@ use super::staleness::Staleness;
 use super::subtask::Subtask;
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
+use crate::params::params;
 
 /// The seed's confidence in the number of turns.
 const CONFIDENCE: f64 = 0.5;
@@ -20,80 +21,54 @@ const CONFIDENCE: f64 = 0.5;
 pub(super) const ENTRY: Entry = Entry {
     name: "hybrid",
     summary: "Compress at semantic points, else what is stale, else all but the last turns.",
-    params: &[
-        ("subtask", "true"),
-        ("intent", "true"),
-        ("boundary", "true"),
-        ("staleness", "true"),
-        ("turns", "true"),
-        ("staleness_threshold", "0.7"),
-        ("masking_window", "10"),
-    ],
+    params: Hybrid::PARAMS,
     build: |params| {
-        let hybrid: Hybrid = params.try_into()?;
-        anyhow::ensure!(
-            (0.0..=1.0).contains(&hybrid.staleness_threshold),
-            "parameter `staleness_threshold` must be between 0 and 1"
-        );
-        super::one_of(&[
-            (hybrid.subtask, "subtask"),
-            (hybrid.intent, "intent"),
-            (hybrid.boundary, "boundary"),
-            (hybrid.staleness, "staleness"),
-            (hybrid.turns, "turns"),
-        ])?;
-        let shift = IntentShift::seed()?;
-        Ok(Box::new(Parts { rule: hybrid, shift }))
+        super::fires(Hybrid::PARAMS, &params)?;
+        let hybrid = Hybrid::of(params)?;
+        let mut staleness = Staleness::default();
+        staleness.threshold = hybrid.staleness_threshold;
+        let parts: [(bool, Box<dyn Trigger>); 4] = [
+            (hybrid.subtask, Box::new(Subtask::default())),
+            (hybrid.intent, Box::new(IntentShift::seed()?)),
+            (hybrid.boundary, Box::new(Boundary::default())),
+            (hybrid.staleness, Box::new(staleness)),
+        ];
+        Ok(Box::new(Parts {
+            on: parts.into_iter().filter(|(on, _)| *on).map(|(_, part)| part).collect(),
+            window: hybrid.turns.then_some(hybrid.masking_window),
+        }))
     },
 };
 
-#[derive(Clone, Copy, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Hybrid {
-    subtask: bool,
-    intent: bool,
-    boundary: bool,
-    staleness: bool,
-    turns: bool,
-    /// Above this an observation is stale.
-    staleness_threshold: f64,
-    /// Turns that stay where nothing else fires.
-    masking_window: u32,
-}
-
-impl Default for Hybrid {
-    fn default() -> Self {
-        Hybrid {
-            subtask: true,
-            intent: true,
-            boundary: true,
-            staleness: true,
-            turns: true,
-            staleness_threshold: 0.7,
-            masking_window: 10,
-        }
+params! {
+    struct Hybrid {
+        /// Whether trigger `subtask` is asked.
+        subtask: bool = true,
+        /// Whether trigger `intent` is asked.
+        intent: bool = true,
+        /// Whether trigger `boundary` is asked.
+        boundary: bool = true,
+        /// Whether trigger `staleness` is asked.
+        staleness: bool = true,
+        /// Whether the number of turns counts.
+        turns: bool = true,
+        /// Above this an observation is stale.
+        staleness_threshold: f64 = 0.7 (from 0 to 1),
+        /// Turns that stay where nothing else fires.
+        masking_window: u32 = 10,
     }
 }
 
 struct Parts {
-    rule: Hybrid,
-    shift: IntentShift,
+    on: Vec<Box<dyn Trigger>>,
+    window: Option<u32>,
 }
 
 impl Trigger for Parts {
     fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector> {
-        let mut staleness = Staleness::default();
-        staleness.threshold = self.rule.staleness_threshold;
-        let parts: [(bool, &dyn Trigger); 4] = [
-            (self.rule.subtask, &Subtask::default()),
-            (self.rule.intent, &self.shift),
-            (self.rule.boundary, &Boundary::default()),
-            (self.rule.staleness, &staleness),
-        ];
-        let on = parts.into_iter().filter(|(on, _)| *on);
         Box::new(First {
-            parts: on.map(|(_, part)| part.detector(log, first_turn)).collect(),
-            window: self.rule.turns.then_some(self.rule.masking_window),
+            parts: self.on.iter().map(|part| part.detector(log, first_turn)).collect(),
+            window: self.window,
             uncompressed_from: first_turn,
         })
     }

@@ -15,43 +15,30 @@ use super::{Detector, Each, Entry, Firing, Rule, Trigger};
 use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Call, Model, NO_MODEL, Outage, labels};
+use crate::params::params;
 use crate::trajectory::Kind;
 use crate::turns::intents::{Intent, NAMES};
 
-/// The seed's transitions.
-const TRANSITIONS: &str = "explore-implement debug-verify implement-document implement-verify";
 /// The seed's confidence in a transition.
 const CONFIDENCE: f64 = 0.85;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "intent",
     summary: "Compress a phase when the agent goes on to another: from exploring to implementing, and the like.",
-    params: &[
-        ("transitions", "\"explore-implement debug-verify implement-document implement-verify\""),
-        ("min_turns", "1"),
-        ("min_confidence", "0.0"),
-        ("model", "\"none\""),
-    ],
-    build: |params| Ok(Box::new(IntentShift::new(params.try_into()?)?)),
+    params: Params::PARAMS,
+    build: |params| Ok(Box::new(IntentShift::new(Params::of(params)?)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Params {
-    /// Pairs of intents at whose change it fires, separated by blanks.
-    transitions: String,
-    /// Turns that a phase must have had.
-    min_turns: u32,
-    /// A turn whose intent is less sure than this (0 to 1) goes on with the last.
-    min_confidence: f64,
-    /// The model that tells intents; `none`: rules do.
-    model: String,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        let transitions = TRANSITIONS.to_owned();
-        Params { transitions, min_turns: 1, min_confidence: 0.0, model: NO_MODEL.to_owned() }
+params! {
+    struct Params {
+        /// Pairs of intents at whose change it fires, separated by blanks; those of the seed by default.
+        transitions: String = "explore-implement debug-verify implement-document implement-verify",
+        /// Turns that a phase must have had.
+        min_turns: u32 = 1,
+        /// A turn whose intent is less sure than this goes on with the last.
+        min_confidence: f64 = 0.0 (from 0 to 1),
+        /// The model that tells intents; `none`: rules do.
+        model: String = "none",
     }
 }
 
@@ -65,10 +52,6 @@ pub(super) struct IntentShift {
 
 impl IntentShift {
     fn new(params: Params) -> anyhow::Result<Self> {
-        anyhow::ensure!(
-            (0.0..=1.0).contains(&params.min_confidence),
-            "parameter `min_confidence` must be between 0 and 1"
-        );
         anyhow::ensure!(
             !params.transitions.trim().is_empty(),
             "it never fires: parameter `transitions` must name one at least, as in \"explore-implement\""

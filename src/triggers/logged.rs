@@ -5,17 +5,16 @@
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "logged",
     summary: "Compress where the log itself was compacted, in place of its own summary.",
-    params: &[],
-    build: |params| Ok(Box::new(params.try_into::<Logged>()?)),
+    params: Logged::PARAMS,
+    build: |params| Ok(Box::new(Logged::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Logged {}
+params! { struct Logged {} }
 
 impl Trigger for Logged {
     fn detector(&self, _: &Log, _: u32) -> Box<dyn Detector> {

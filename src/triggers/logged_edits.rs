@@ -6,17 +6,16 @@
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "logged-edits",
     summary: "Compress the steps that the log says were masked or left out, from where they were.",
-    params: &[],
-    build: |params| Ok(Box::new(params.try_into::<LoggedEdits>()?)),
+    params: LoggedEdits::PARAMS,
+    build: |params| Ok(Box::new(LoggedEdits::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LoggedEdits {}
+params! { struct LoggedEdits {} }
 
 impl Trigger for LoggedEdits {
     fn detector(&self, log: &Log, first_turn: u32) -> Box<dyn Detector> {

@@ -6,19 +6,21 @@
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "marked",
     summary: "Compress at the compression points of an annotated dataset.",
-    params: &[("keep", "0")],
-    build: |params| Ok(Box::new(params.try_into::<Marked>()?)),
+    params: Marked::PARAMS,
+    build: |params| Ok(Box::new(Marked::of(params)?)),
 };
 
-#[derive(Clone, Copy, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Marked {
-    /// Turns that stay uncompressed.
-    keep: u32,
+params! {
+    #[derive(Clone, Copy)]
+    struct Marked {
+        /// Turns that stay uncompressed.
+        keep: u32 = 0,
+    }
 }
 
 #[derive(Default, serde::Deserialize)]

@@ -2,17 +2,16 @@
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "never",
     summary: "Never compress.",
-    params: &[],
-    build: |params| Ok(Box::new(params.try_into::<Never>()?)),
+    params: Never::PARAMS,
+    build: |params| Ok(Box::new(Never::of(params)?)),
 };
 
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Never {}
+params! { struct Never {} }
 
 impl Trigger for Never {
     fn detector(&self, _: &Log, _: u32) -> Box<dyn Detector> {

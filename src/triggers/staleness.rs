@@ -17,6 +17,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
 use crate::context::log::{AtomId, DERIVED, Log};
+use crate::params::params;
 use crate::trajectory::Kind;
 
 /// The seed's confidence in staleness.
@@ -27,78 +28,43 @@ const ENDS: usize = 128;
 pub(super) const ENTRY: Entry = Entry {
     name: "staleness",
     summary: "Compress single observations that are old, no longer referred to, and far from what goes on.",
-    params: &[
-        ("age_weight", "0.3"),
-        ("refs_weight", "0.4"),
-        ("similarity_weight", "0.3"),
-        ("threshold", "0.7"),
-        ("max_age", "50"),
-        ("max_refs", "10"),
-        ("recent", "10"),
-        ("batch", "1"),
-    ],
+    params: Staleness::PARAMS,
     build: |params| {
-        let staleness: Staleness = params.try_into()?;
+        let staleness = Staleness::of(params)?;
         staleness.check()?;
         Ok(Box::new(staleness))
     },
 };
 
-#[derive(Clone, Copy, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Staleness {
-    age_weight: f64,
-    refs_weight: f64,
-    similarity_weight: f64,
-    /// Above this an observation is stale.
-    pub(super) threshold: f64,
-    /// Turns at which age counts in full.
-    max_age: u32,
-    /// References at which they count in full.
-    max_refs: u32,
-    /// How many of the newest turns count as recent.
-    recent: u32,
-    /// Fires when so many are stale.
-    batch: usize,
-}
-
-impl Default for Staleness {
-    fn default() -> Self {
-        Staleness {
-            age_weight: 0.3,
-            refs_weight: 0.4,
-            similarity_weight: 0.3,
-            threshold: 0.7,
-            max_age: 50,
-            max_refs: 10,
-            recent: 10,
-            batch: 1,
-        }
+params! {
+    #[derive(Clone, Copy)]
+    pub(super) struct Staleness {
+        /// Weight of age.
+        age_weight: f64 = 0.3 (from 0 to 1),
+        /// Weight of missing references.
+        refs_weight: f64 = 0.4 (from 0 to 1),
+        /// Weight of unlikeness to the recent turns.
+        similarity_weight: f64 = 0.3 (from 0 to 1),
+        /// Above this an observation is stale.
+        pub(super) threshold: f64 = 0.7 (from 0 to 1),
+        /// Turns at which age counts in full.
+        max_age: u32 = 50 (from 1 to 10000),
+        /// References at which they count in full.
+        max_refs: u32 = 10 (at least 1),
+        /// How many of the newest turns count as recent.
+        recent: u32 = 10,
+        /// Fires when so many are stale.
+        batch: usize = 1 (at least 1),
     }
 }
 
 impl Staleness {
     fn check(&self) -> anyhow::Result<()> {
-        let shares = [
-            ("age_weight", self.age_weight),
-            ("refs_weight", self.refs_weight),
-            ("similarity_weight", self.similarity_weight),
-            ("threshold", self.threshold),
-        ];
-        for (name, share) in shares {
-            anyhow::ensure!((0.0..=1.0).contains(&share), "parameter `{name}` must be between 0 and 1");
-        }
         let most = self.age_weight + self.refs_weight + self.similarity_weight;
         anyhow::ensure!(
             self.threshold < most,
             "it never fires: `threshold` must be below the sum of the weights ({most:.2} here)"
         );
-        anyhow::ensure!(
-            (1..=10_000).contains(&self.max_age),
-            "parameter `max_age` must be between 1 and 10000"
-        );
-        anyhow::ensure!(self.max_refs > 0, "parameter `max_refs` must be at least 1");
-        anyhow::ensure!(self.batch > 0, "parameter `batch` must be at least 1");
         anyhow::ensure!(
             self.recent <= self.max_age,
             "parameter `recent` must be at most `max_age` ({} here)",

@@ -17,64 +17,38 @@
 
 use super::{Detector, Each, Entry, Firing, Rule, Trigger};
 use crate::context::log::Log;
+use crate::params::params;
 use crate::turns::{Facts, MOST_FILES, Touch};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "subtask",
     summary: "Compress when a piece of work is done: tests pass, the agent says so, a run of edits ends.",
-    params: &[
-        ("test_success", "true"),
-        ("explicit_completion", "true"),
-        ("consecutive_edits", "true"),
-        ("semantic_marker", "true"),
-        ("tool_pattern", "true"),
-        ("inactivity", "true"),
-        ("edits", "3"),
-        ("idle_turns", "10"),
-    ],
+    params: Subtask::PARAMS,
     build: |params| {
-        let subtask: Subtask = params.try_into()?;
-        anyhow::ensure!(subtask.edits > 0, "parameter `edits` must be at least 1");
-        anyhow::ensure!(subtask.idle_turns > 0, "parameter `idle_turns` must be at least 1");
-        super::one_of(&[
-            (subtask.test_success, "test_success"),
-            (subtask.explicit_completion, "explicit_completion"),
-            (subtask.consecutive_edits, "consecutive_edits"),
-            (subtask.semantic_marker, "semantic_marker"),
-            (subtask.tool_pattern, "tool_pattern"),
-            (subtask.inactivity, "inactivity"),
-        ])?;
-        Ok(Box::new(subtask))
+        super::fires(Subtask::PARAMS, &params)?;
+        Ok(Box::new(Subtask::of(params)?))
     },
 };
 
-#[derive(Clone, Copy, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Subtask {
-    test_success: bool,
-    explicit_completion: bool,
-    consecutive_edits: bool,
-    semantic_marker: bool,
-    tool_pattern: bool,
-    inactivity: bool,
-    /// Turns with edits in a row that make a run.
-    edits: u32,
-    /// Turns without a change.
-    idle_turns: u32,
-}
-
-impl Default for Subtask {
-    fn default() -> Self {
-        Subtask {
-            test_success: true,
-            explicit_completion: true,
-            consecutive_edits: true,
-            semantic_marker: true,
-            tool_pattern: true,
-            inactivity: true,
-            edits: 3,
-            idle_turns: 10,
-        }
+params! {
+    #[derive(Clone, Copy)]
+    pub(super) struct Subtask {
+        /// Whether it fires when tests pass after an edit.
+        test_success: bool = true,
+        /// Whether it fires when the agent says that something is done.
+        explicit_completion: bool = true,
+        /// Whether it fires when a run of edits has ended.
+        consecutive_edits: bool = true,
+        /// Whether it fires when the agent says what it turns to.
+        semantic_marker: bool = true,
+        /// Whether it fires when a check succeeds after reading and editing.
+        tool_pattern: bool = true,
+        /// Whether it fires when no file was changed for a while.
+        inactivity: bool = true,
+        /// Turns with edits in a row that make a run.
+        edits: u32 = 3 (at least 1),
+        /// Turns without a change.
+        idle_turns: u32 = 10 (at least 1),
     }
 }
 

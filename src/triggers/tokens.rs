@@ -6,13 +6,14 @@
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "tokens",
     summary: "Compress all but the last turns when the prompt reaches a share of a window.",
-    params: &[("window", "32000"), ("fraction", "0.8"), ("reserve", "0"), ("keep", "3")],
+    params: Tokens::PARAMS,
     build: |params| {
-        let tokens: Tokens = params.try_into()?;
+        let tokens = Tokens::of(params)?;
         anyhow::ensure!(
             tokens.fraction > 0.0 && tokens.fraction <= 1.0,
             "parameter `fraction` must be above 0 and at most 1"
@@ -22,22 +23,17 @@ pub(super) const ENTRY: Entry = Entry {
     },
 };
 
-#[derive(Clone, Copy, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Tokens {
-    /// Tokens of the window, as the prompt's are counted: by the provider where its count is known.
-    window: u64,
-    /// Share of the window (less the reserve) at which it fires.
-    fraction: f64,
-    /// Tokens kept free for the answer.
-    reserve: u64,
-    /// Turns that stay uncompressed; 0 for none, as in Claude Code and Codex.
-    keep: u32,
-}
-
-impl Default for Tokens {
-    fn default() -> Self {
-        Tokens { window: 32_000, fraction: 0.8, reserve: 0, keep: 3 }
+params! {
+    #[derive(Clone, Copy)]
+    struct Tokens {
+        /// Tokens of the window, as the prompt's are counted: by the provider where its count is known.
+        window: u64 = 32000,
+        /// Share of the window (less the reserve) at which it fires.
+        fraction: f64 = 0.8,
+        /// Tokens kept free for the answer.
+        reserve: u64 = 0,
+        /// Turns that stay uncompressed; 0 for none, as in Claude Code and Codex.
+        keep: u32 = 3,
     }
 }
 

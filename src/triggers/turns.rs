@@ -7,30 +7,22 @@
 
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
+use crate::params::params;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "turns",
     summary: "Compress the first n turns when n + keep turns are uncompressed.",
-    params: &[("n", "21"), ("keep", "0")],
-    build: |params| {
-        let turns: Turns = params.try_into()?;
-        anyhow::ensure!(turns.n > 0, "parameter `n` must be at least 1");
-        Ok(Box::new(turns))
-    },
+    params: Turns::PARAMS,
+    build: |params| Ok(Box::new(Turns::of(params)?)),
 };
 
-#[derive(Clone, Copy, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Turns {
-    /// Turns compressed at a time.
-    n: u32,
-    /// Turns that stay uncompressed behind them.
-    keep: u32,
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Turns { n: 21, keep: 0 }
+params! {
+    #[derive(Clone, Copy)]
+    struct Turns {
+        /// Turns compressed at a time.
+        n: u32 = 21 (at least 1),
+        /// Turns that stay uncompressed behind them.
+        keep: u32 = 0,
     }
 }
 

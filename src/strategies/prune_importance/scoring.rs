@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Answer, Call, Outcome, labels};
-use crate::strategies::Env;
+use crate::strategies::{Env, Flaw};
 use crate::trajectory::{Kind, Role};
 
 /// What a message rates of which nothing is known.
@@ -258,7 +258,7 @@ fn by_model(
     }
     let ratings: Vec<Option<f64>> = env.ask(&calls)?.iter().map(expected).collect();
     if ratings.iter().any(Option::is_none) {
-        env.work.degenerate.push("no answer");
+        env.work.degenerate.push(Flaw::NoAnswer);
         env.work.fallback = Some("rating 5");
     }
     let (fixed, ratings) = ratings.split_at(fixed.len());

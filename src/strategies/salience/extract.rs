@@ -13,7 +13,7 @@ use super::quotes::Texts;
 use super::rules::{ItemKind, Rating};
 use crate::models::prompt::{Data, Prompt, TemplateError, Var};
 use crate::models::{Answer, Call, Outcome, grammar, labels};
-use crate::strategies::{Env, writer};
+use crate::strategies::{Env, Flaw, writer};
 
 /// How statements are picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -152,7 +152,7 @@ pub(crate) fn judge(
     let scores: Option<Vec<f64>> =
         outcomes.iter().map(if rates { expected_digit } else { log_odds }).collect();
     let Some(mut scores) = scores else {
-        env.work.degenerate.push("no answer");
+        env.work.degenerate.push(Flaw::NoAnswer);
         return Ok(None);
     };
     standardise(&mut scores);
@@ -278,7 +278,7 @@ pub(crate) fn quote(
             Ok(quotes) => answers.push(quotes),
             Err(flag) => {
                 env.work.degenerate.push(flag);
-                if flag != "no answer" {
+                if flag != Flaw::NoAnswer {
                     again.push(call);
                 }
             }
@@ -315,14 +315,14 @@ pub(crate) fn quote(
 }
 
 /// What an answer quotes, or why it is degenerate: one that says that nothing matters is not.
-fn usable(outcome: Outcome, json: bool) -> Result<Vec<(String, Option<ItemKind>)>, &'static str> {
-    let Ok(Answer::Text(text)) = outcome else { return Err("no answer") };
+fn usable(outcome: Outcome, json: bool) -> Result<Vec<(String, Option<ItemKind>)>, Flaw> {
+    let Ok(Answer::Text(text)) = outcome else { return Err(Flaw::NoAnswer) };
     if writer::loops(&text) {
-        return Err("loop");
+        return Err(Flaw::Loop);
     }
     let quotes = if json { read_json(&text.text) } else { read_list(&text.text) };
     match quotes.is_empty() && !(json && text.text.trim() == "[]") {
-        true => Err("empty"),
+        true => Err(Flaw::Empty),
         false => Ok(quotes),
     }
 }
@@ -527,8 +527,8 @@ mod tests {
             }))
         };
         for (second, n_picked, flags) in [
-            (answer("The limit for this is 500 euros.", Finish::Stop), 1, &["loop"][..]),
-            (answer(" \n", Finish::Stop), 0, &["loop", "empty"]),
+            (answer("The limit for this is 500 euros.", Finish::Stop), 1, &[Flaw::Loop][..]),
+            (answer(" \n", Finish::Stop), 0, &[Flaw::Loop, Flaw::Empty]),
         ] {
             let first = answer("The limit for this is 500 euros. 500 500 500", Finish::Loop);
             let model = Scripted::list(card(), [first, second]);

@@ -7,7 +7,7 @@ use super::quotes::Texts;
 use super::rules::{self, Around, ItemKind, Rating};
 use super::set::{Held, Set};
 use crate::context::Content;
-use crate::strategies::{Env, Item, Scope};
+use crate::strategies::{Env, Fate, Item, Scope};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -127,7 +127,7 @@ pub(crate) fn pick(
                     kind: kind.name(),
                     source: None,
                     score: None,
-                    fate: "not_found",
+                    fate: Fate::NotFound,
                     of: None,
                 };
                 extraction.not_found = quoted.not_found.into_iter().map(row).collect();

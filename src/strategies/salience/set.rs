@@ -15,6 +15,7 @@ use std::ops::Range;
 
 use super::chinese;
 use super::rules::{self, ItemKind};
+use crate::strategies::Fate;
 use crate::strategies::newest::{self, Given, Newest, Place};
 
 /// From so much of their words in common on, two constraints with other values speak of the same thing.
@@ -235,8 +236,8 @@ fn hash(word: &str) -> u32 {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gone {
     pub(crate) held: Held,
-    /// Why: duplicate, or replaced.
-    pub(crate) fate: &'static str,
+    /// Why.
+    pub(crate) fate: Fate,
     /// The entry that stands for it; none where it was replaced, or that one was.
     pub(crate) of: Option<usize>,
 }
@@ -275,7 +276,7 @@ impl Set {
                     std::mem::swap(old, &mut held);
                 }
                 (old.kind, old.last) = (kind, last);
-                gone.push(Gone { held, fate: "duplicate", of: Some(of) });
+                gone.push(Gone { held, fate: Fate::Duplicate, of: Some(of) });
                 self.mark(of);
             } else {
                 self.items.push(held);
@@ -303,7 +304,7 @@ impl Set {
         let all = std::mem::take(&mut self.items).into_iter().zip(&is_replaced);
         for (held, is_replaced) in all {
             match is_replaced {
-                true => gone.push(Gone { held, fate: "replaced", of: None }),
+                true => gone.push(Gone { held, fate: Fate::Replaced, of: None }),
                 false => self.items.push(held),
             }
         }
@@ -550,8 +551,8 @@ mod tests {
         // A goal is in force or not, a constraint is no fact's to lift, and of a timeout nothing newer is known.
         assert_eq!(texts(&set), [1, 2, 3, 4, 5].map(|at: usize| said[at].0));
         let told: Vec<_> = gone.iter().map(|gone| (gone.held.text.as_str(), gone.fate, gone.of)).collect();
-        assert_eq!(told[0], (said[0].0, "replaced", None));
-        assert_eq!((told.len(), told[1].1), (2, "duplicate"), "{told:?}");
+        assert_eq!(told[0], (said[0].0, Fate::Replaced, None));
+        assert_eq!((told.len(), told[1].1), (2, Fate::Duplicate), "{told:?}");
         // What binds is replaced by what binds, but no ban by what is no ban; and what is said again is the newest again.
         for (step, (text, left)) in (9..).zip([
             ("must have retries=5", &["never have retries=9", "have retries=5"][..]),
@@ -578,7 +579,7 @@ mod tests {
         let mut gone = set.merge(facts, 0.85, false);
         set.replace(&mut gone);
         // The third, which holds all of the first, is one with the second, and nothing else says `shop`.
-        assert_eq!((gone.len(), gone[0].fate, gone[0].of), (1, "duplicate", Some(1)));
+        assert_eq!((gone.len(), gone[0].fate, gone[0].of), (1, Fate::Duplicate, Some(1)));
         assert_eq!(texts(&set), said[..2]);
     }
 
@@ -601,7 +602,7 @@ mod tests {
         set.replace(&mut gone);
         assert_eq!(texts(&set), new[2..].iter().step_by(2).copied().collect::<Vec<_>>());
         let told: Vec<_> = gone.iter().map(|gone| (gone.fate, gone.of)).collect();
-        assert_eq!(told, [("duplicate", None), ("duplicate", Some(0)), ("replaced", None)]);
+        assert_eq!(told, [(Fate::Duplicate, None), (Fate::Duplicate, Some(0)), (Fate::Replaced, None)]);
     }
 
     #[test]

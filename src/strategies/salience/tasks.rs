@@ -7,7 +7,7 @@
 use super::extract::{log_odds, one_line};
 use crate::models::Call;
 use crate::models::prompt::{Data, Prompt, TemplateError};
-use crate::strategies::Env;
+use crate::strategies::{Env, Flaw};
 
 const TASKS: &str = include_str!("tasks.txt");
 
@@ -48,7 +48,7 @@ pub(super) fn judge(task: &str, messages: &[&str], env: &mut Env<'_>) -> anyhow:
         .collect::<Result<Vec<Call>, TemplateError>>()?;
     let odds: Option<Vec<f64>> = env.ask(&calls)?.iter().map(log_odds).collect();
     let Some(odds) = odds else {
-        env.work.degenerate.push("no answer");
+        env.work.degenerate.push(Flaw::NoAnswer);
         return Ok(None);
     };
     let (known, odds) = odds.split_at(ANCHORS.len());
@@ -125,7 +125,7 @@ mod tests {
             // The anchors, and what was said after the first message but for thanks.
             assert_eq!(work.calls, ANCHORS.len() as u32 + 2);
             let (_, _, work) = now("model", false);
-            assert_eq!(work.degenerate, ["no answer"]);
+            assert_eq!(work.degenerate, [Flaw::NoAnswer]);
         }
     }
 

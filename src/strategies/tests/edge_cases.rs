@@ -184,7 +184,7 @@ fn sound((name, params): Way, asked: Asked, log: &Log, after: &After) {
                 assert!(*step < decision, "{told}");
             }
             (None, fate) => {
-                assert!(fate == "not_found" && matches!(asked, Asked::Willing | Asked::Wordy), "{told}");
+                assert!(fate == Fate::NotFound && matches!(asked, Asked::Willing | Asked::Wordy), "{told}");
                 // A single word is no quotation.
                 let is_short = !item.text.contains(' ');
                 assert!(asked == Asked::Wordy || is_short || item.text == INVENTED, "{told}");
@@ -292,7 +292,7 @@ fn keeps_all(way: Way) -> bool {
 }
 
 fn n_kept(after: &After) -> usize {
-    after.event.work.items.iter().filter(|item| ["kept", "repaired"].contains(&item.fate)).count()
+    after.event.work.items.iter().filter(|item| item.fate.is_kept()).count()
 }
 
 #[test]
@@ -435,11 +435,11 @@ fn all_constraints() {
                     .work
                     .items
                     .iter()
-                    .filter(|item| item.text == limit && item.fate == "kept")
+                    .filter(|item| item.text == limit && item.fate == Fate::Kept)
                     .count();
                 assert_eq!(n, 1, "{limit} {told}");
             }
-            let is_constraint = |item: &&Item| item.fate == "kept" && item.kind == "constraint";
+            let is_constraint = |item: &&Item| item.fate == Fate::Kept && item.kind == "constraint";
             assert_eq!(last.event.work.items.iter().filter(is_constraint).count(), LIMITS.len(), "{told}");
         }
         if way.1.contains("aggressive") {
@@ -762,12 +762,12 @@ fn nothing_extracted_is_flagged() {
             assert!(last.text.contains("- “The rent must not exceed 900 euros.”\n"), "{told}");
         }
         if asked == Asked::Willing && way.1.contains("quote") {
-            let lost = last.event.work.items.iter().filter(|item| item.fate == "not_found").count();
+            let lost = last.event.work.items.iter().filter(|item| item.fate == Fate::NotFound).count();
             assert_eq!(lost, 1, "{told}");
         }
         if asked == Asked::Wordy && way == ("summary", "") {
             let work = &last.event.work;
-            assert_eq!(work.degenerate, ["longer than the input"; 2], "{told}");
+            assert_eq!(work.degenerate, [Flaw::Longer; 2], "{told}");
             assert_eq!((work.calls, work.fallback), (2, Some("extractive")), "{told}");
         }
     });

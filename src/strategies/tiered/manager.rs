@@ -17,7 +17,7 @@ use crate::context::log::Log;
 use crate::strategies::extractive::Term;
 use crate::strategies::notes::index::{Bag, bag_of};
 use crate::strategies::prune_importance::scoring::Who;
-use crate::strategies::{Env, Item};
+use crate::strategies::{Env, Fate, Item};
 
 /// Segments of a tier, at most.
 pub(crate) const MAX_SEGMENTS: usize = 256;
@@ -158,7 +158,7 @@ impl Memory {
                 expanded: None,
             };
             let segment = self.compressed(segment, content, Level::Light, env);
-            env.work.items.extend(moved(log, &segment, "warm"));
+            env.work.items.extend(moved(log, &segment, Fate::Warm));
             self.warm.push(segment);
         }
         Ok(())
@@ -220,13 +220,13 @@ impl Memory {
                 compressor::heavy(&segment.content, original, ratio, &self.counts, env.tokenizer)
             });
             let segment = self.compressed(segment, content, Level::Heavy, env);
-            env.work.items.extend(moved(log, &segment, "cold"));
+            env.work.items.extend(moved(log, &segment, Fate::Cold));
             self.cold.push(segment);
         }
         let mut cold = std::mem::take(&mut self.cold);
         let mut evicted: FxHashSet<u32> = FxHashSet::default();
         for segment in self.over(&mut cold, limits.cold_tokens, formula, situation) {
-            env.work.items.extend(moved(log, &segment, "evicted"));
+            env.work.items.extend(moved(log, &segment, Fate::Evicted));
             self.holders.remove(segment.seat, &segment.meaning);
             evicted.insert(segment.id);
         }
@@ -274,7 +274,7 @@ impl Memory {
 const SHOWN: usize = 200;
 
 /// The rows of a segment that goes to another tier, or nowhere, or comes back: one for each step that it has a part of.
-pub(crate) fn moved(log: &Log, segment: &Segment, fate: &'static str) -> Vec<Item> {
+pub(crate) fn moved(log: &Log, segment: &Segment, fate: Fate) -> Vec<Item> {
     let step = |span: u32| log.spans[span as usize].step;
     let row = |spans: &[u32]| {
         let (first, last) = (*spans.first()?, *spans.last()?);
@@ -286,7 +286,7 @@ pub(crate) fn moved(log: &Log, segment: &Segment, fate: &'static str) -> Vec<Ite
             kind: Who::of(log, step(first)).name(),
             source: Some((step(first), start..end)),
             // What becomes warm has not been judged yet.
-            score: (fate != "warm").then_some(segment.importance),
+            score: (fate != Fate::Warm).then_some(segment.importance),
             fate,
             of: None,
         })

@@ -16,7 +16,7 @@ use super::segment::{Level, Segment, text_of};
 use crate::context::Recalled;
 use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt};
-use crate::strategies::{Env, writer};
+use crate::strategies::{Env, Fate, writer};
 
 const EXPAND: &str = include_str!("expand.txt");
 const EXPAND_STRUCTURED: &str = include_str!("expand_structured.txt");
@@ -106,7 +106,7 @@ pub(crate) fn recall(
             "compression_level": segment.level as u8,
         });
         env.work.recalled.extend(parts.iter().map(|_| details.clone()));
-        env.work.items.extend(moved(log, segment, "recalled"));
+        env.work.items.extend(moved(log, segment, Fate::Recalled));
         recalled.extend(parts);
     }
     Ok(recalled)

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::entities::Entity;
 use crate::context::Piece;
 use crate::context::log::Log;
-use crate::strategies::Held;
 use crate::strategies::extractive::Term;
 use crate::strategies::notes::index::{Bag, heaviest, tf};
+use crate::strategies::{Held, HeldForm};
 
 /// How far a segment is compressed: 0, 1 and 2 of the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ pub(crate) struct Segment {
 impl Segment {
     /// What table `contexts` says of it: the fields of the seed's `MemorySegment` and of its metadata, lengths in tokens and
     /// time in turns.
-    pub(crate) fn held(&self, log: &Log, form: &'static str) -> Held {
+    pub(crate) fn held(&self, log: &Log, form: HeldForm) -> Held {
         let step = |span: Option<&u32>| span.map_or(0, |&span| log.spans[span as usize].step);
         let known = &self.metadata;
         let ratio = f64::from(known.original_tokens) / f64::from(known.compressed_tokens.max(1));
