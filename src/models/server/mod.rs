@@ -130,20 +130,16 @@ impl Options {
 }
 
 /// The servers whose own ways are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// llama.cpp's, with one model (one that routes between many is `OpenAi`).
     LlamaServer,
     /// vLLM's.
     Vllm,
     /// Any other, by what OpenAI's API says and no more.
+    #[serde(rename = "openai")]
     OpenAi,
-}
-
-impl Kind {
-    /// All kinds, with their names in files.
-    pub const ALL: [(&'static str, Kind); 3] =
-        [("llama-server", Kind::LlamaServer), ("vllm", Kind::Vllm), ("openai", Kind::OpenAi)];
 }
 
 /// A model on a server.
