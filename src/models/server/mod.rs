@@ -38,6 +38,7 @@ use serde_json::{Value, json};
 use super::disarm::disarm;
 use super::http::{Client, Effort, Failure, base, shown};
 use super::{Answer, Call, CallError, Card, Model, Outcome, Sampling};
+use text::Dialect;
 
 #[cfg(test)]
 mod tests;
@@ -157,8 +158,8 @@ pub struct Server {
     opening: Vec<u32>,
     /// llama-server: the chat template's tokens around the texts, without and with a system prompt.
     frames: Mutex<HashMap<bool, Vec<Vec<u32>>>>,
-    /// vLLM: the name of the parameter that takes a grammar is that of 0.11 and later.
-    structured_outputs: bool,
+    /// Of one that reads text.
+    dialect: &'static Dialect,
 }
 
 /// `/v1/models`.
@@ -207,7 +208,7 @@ struct Identity {
     model: String,
     about: String,
     window: Option<u32>,
-    structured_outputs: bool,
+    dialect: &'static Dialect,
 }
 
 impl Server {
@@ -230,7 +231,7 @@ impl Server {
             (Some(window), None) | (None, Some(window)) => window,
             (None, None) => return Err(fail("it does not say how many tokens it takes: set `window`")),
         };
-        let Identity { kind, model, about, structured_outputs, .. } = identity;
+        let Identity { kind, model, about, dialect, .. } = identity;
         let mut server = Self {
             card: Card {
                 name: format!("{base}#{model}"),
@@ -245,7 +246,7 @@ impl Server {
             permits: Permits::new(options.concurrency),
             opening: Vec::new(),
             frames: Mutex::default(),
-            structured_outputs,
+            dialect,
         };
         if kind == Kind::LlamaServer {
             server.opening = server.ids("", Reading::OPENING, &mut effort)?;
@@ -373,9 +374,8 @@ fn identify(client: &Client, options: &Options, effort: &mut Effort) -> Result<I
     }
     let Listed { owned_by, meta, max_model_len, root, .. } = listed.cloned().unwrap_or_default();
     let window = max_model_len.filter(|&tokens| tokens > 0);
-    let identity = |kind, about, window, structured_outputs| {
-        Ok(Identity { kind, model: model.clone(), about, window, structured_outputs })
-    };
+    let identity =
+        |kind, about, window, dialect| Ok(Identity { kind, model: model.clone(), about, window, dialect });
     let says_llama = options.kind == Some(Kind::LlamaServer);
     if says_llama || (options.kind.is_none() && owned_by == "llamacpp") {
         let props: Props = client.get("/props", effort)?;
@@ -388,7 +388,12 @@ fn identify(client: &Client, options: &Options, effort: &mut Effort) -> Result<I
                 meta,
                 &blake3::hash(props.chat_template.as_bytes()).to_hex()[..16]
             );
-            return identity(Kind::LlamaServer, about, Some(props.default_generation_settings.n_ctx), false);
+            return identity(
+                Kind::LlamaServer,
+                about,
+                Some(props.default_generation_settings.n_ctx),
+                &text::OPENAI,
+            );
         }
     }
     if options.kind == Some(Kind::Vllm) || (options.kind.is_none() && owned_by == "vllm") {
@@ -396,9 +401,10 @@ fn identify(client: &Client, options: &Options, effort: &mut Effort) -> Result<I
         let about = format!("vLLM {version}, weights {}", root.unwrap_or_default());
         let mut numbers = version.split('.').map(|n| n.parse::<u32>().unwrap_or(0));
         let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        return identity(Kind::Vllm, about, window, number >= (0, 11));
+        let dialect = if number >= (0, 11) { &text::VLLM } else { &text::OLDER_VLLM };
+        return identity(Kind::Vllm, about, window, dialect);
     }
-    identity(Kind::OpenAi, format!("of `{owned_by}`"), window, false)
+    identity(Kind::OpenAi, format!("of `{owned_by}`"), window, &text::OPENAI)
 }
 
 fn key(variable: &str) -> Result<String, String> {
