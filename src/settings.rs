@@ -119,6 +119,9 @@ impl<'a> Source<'a> {
         if let Some(missing) = message.strip_prefix("missing field ") {
             return self.error(&span, format!("{owner} lacks {missing}"));
         }
+        if message.ends_with(" number overflowed") {
+            return self.error(&span, format!("`{key} = {written}` is out of range"));
+        }
         let wrong = ["invalid type: ", "invalid value: "].iter().find_map(|kind| message.strip_prefix(kind));
         let Some((found, expected)) = wrong.and_then(|wrong| wrong.rsplit_once(", expected ")) else {
             // Our own rules. A value of several parts is not repeated.

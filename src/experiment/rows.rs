@@ -70,14 +70,7 @@ pub(super) fn error_cell(variant: &str, trajectory: &str, error: String) -> Cell
         trajectory: trajectory.into(),
         status: "error".to_owned(),
         error: Some(error),
-        n_decisions: 0,
-        n_events: 0,
-        n_violations: 0,
-        tokens_full: 0,
-        tokens_sent: 0,
-        trigger_calls: 0,
-        trigger_tokens_in: 0,
-        trigger_tokens_out: 0,
+        ..CellRow::default()
     }
 }
 

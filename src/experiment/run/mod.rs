@@ -21,6 +21,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -109,19 +110,20 @@ pub fn run_with(
         n_units: shard.len(),
         ..Outcome::default()
     };
+    let scratch = &scratch;
+    let runner = || Runner { plan, data, out, scratch, unit_fn, options, damaged: Mutex::default() };
     let complete = options.shard.is_none() && finish::is_complete(out, &manifest)?;
     if complete {
         outcome.skipped = shard.len();
     } else if !options.finish {
-        let runner = Runner::new(plan, data, out, &scratch, unit_fn, options);
-        runner.run(&shard, &mut outcome)?;
+        runner().run(&shard, &mut outcome)?;
     }
     if options.shard.is_none() {
         if !complete {
             let damaged = set_aside(plan, out, &units)?;
             if !damaged.is_empty() && !options.finish {
                 outcome.skipped = outcome.skipped.saturating_sub(damaged.len());
-                Runner::new(plan, data, out, &scratch, unit_fn, options).run(&damaged, &mut outcome)?;
+                runner().run(&damaged, &mut outcome)?;
             }
         }
         outcome.missing = unpublished(out, &units)?.into_iter().map(|u| u.id.clone()).collect();
@@ -130,7 +132,7 @@ pub fn run_with(
         }
         if !complete && outcome.missing.is_empty() {
             outcome.nondeterministic +=
-                finish::finish(plan, data, &selection, &units, out, &scratch, &manifest)?;
+                finish::finish(plan, data, &selection, &units, out, scratch, &manifest)?;
         }
         outcome.finished = outcome.missing.is_empty();
         if outcome.finished {

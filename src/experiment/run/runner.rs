@@ -25,14 +25,14 @@ use crate::models::Outage;
 
 /// Does units, each once.
 pub(super) struct Runner<'a> {
-    plan: &'a Plan,
-    data: &'a Dataset,
-    out: &'a Path,
-    scratch: &'a Scratch,
-    unit_fn: &'a UnitFn<'a>,
-    options: &'a Options,
+    pub(super) plan: &'a Plan,
+    pub(super) data: &'a Dataset,
+    pub(super) out: &'a Path,
+    pub(super) scratch: &'a Scratch,
+    pub(super) unit_fn: &'a UnitFn<'a>,
+    pub(super) options: &'a Options,
     /// By row group: whether what cannot be read there is damage, and no change during the run.
-    damaged: Mutex<HashMap<usize, bool>>,
+    pub(super) damaged: Mutex<HashMap<usize, bool>>,
 }
 
 /// What became of a unit.
@@ -53,17 +53,6 @@ enum Done {
 pub(super) const MOST_OUTAGES: usize = 3;
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(
-        plan: &'a Plan,
-        data: &'a Dataset,
-        out: &'a Path,
-        scratch: &'a Scratch,
-        unit_fn: &'a UnitFn<'a>,
-        options: &'a Options,
-    ) -> Self {
-        Runner { plan, data, out, scratch, unit_fn, options, damaged: Mutex::default() }
-    }
-
     pub(super) fn run(&self, shard: &[&Unit], outcome: &mut Outcome) -> anyhow::Result<()> {
         let todo = unpublished(self.out, shard.iter().copied())?;
         outcome.skipped += shard.len() - todo.len();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use super::super::dataset::tests::{vouch_for, write as write_data};
 use super::super::plan::{Catalogue, Known, Variant};
