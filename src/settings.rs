@@ -137,18 +137,19 @@ impl<'a> Source<'a> {
         self.mistyped(key, &span, found, expected)
     }
 
-    /// An error for a value of another type than expected, both in words of serde.
+    /// An error for a value of another type than expected, told in words of serde or of TOML.
     fn mistyped(&self, key: &str, span: &Range<usize>, found: &str, expected: &str) -> anyhow::Error {
         let is_date =
             self.text.get(span.start..).is_some_and(|s| s.starts_with(|c: char| c.is_ascii_digit()));
         let found = match found.split(' ').next().unwrap_or_default() {
             "string" => "a string",
             "integer" => "a whole number",
-            "floating" => "a fraction",
+            "float" | "floating" => "a fraction",
             "boolean" => "a boolean",
+            "datetime" => "a date",
             "map" if is_date => "a date",
-            "map" => "a table",
-            "sequence" => "a list",
+            "map" | "table" => "a table",
+            "sequence" | "array" => "a list",
             _ => found,
         };
         let expected = match expected {
@@ -166,16 +167,7 @@ impl<'a> Source<'a> {
 
     /// An error for a value of another type than expected.
     pub fn wrong_type(&self, key: &str, value: &Spanned<DeValue>, expected: &str) -> anyhow::Error {
-        let found = match value.get_ref() {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a fraction",
-            DeValue::Boolean(_) => "a boolean",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
-        };
-        self.error(&value.span(), format!("`{key}` is {found}, expected {expected}"))
+        self.mistyped(key, &value.span(), value.get_ref().type_str(), expected)
     }
 }
 
