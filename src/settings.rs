@@ -1,10 +1,12 @@
-//! TOML that people write: values with their places, so that what is wrong is told with file, line and the
-//! nearest right one. Knows nothing of what any key means.
+//! TOML that people write, read by serde: what is wrong is told with file, line, the nearest right name and what is
+//! allowed. Knows nothing of what any key means.
 
 use std::ops::Range;
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, Deserializer, ValueDeserializer};
 
 use crate::text::escape::short;
 
@@ -14,11 +16,55 @@ pub struct Source<'a> {
     pub text: &'a str,
 }
 
+/// One or a list: `"a"` is `["a"]`.
+#[derive(Deserialize, PartialEq)]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
+pub enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl OneOrMore {
+    pub fn into_vec(self) -> Vec<String> {
+        match self {
+            OneOrMore::One(one) => vec![one],
+            OneOrMore::More(more) => more,
+        }
+    }
+}
+
 impl<'a> Source<'a> {
     /// The whole file as a table. Fails with file and line if it is no TOML.
     pub fn root(&self) -> anyhow::Result<Spanned<DeTable<'a>>> {
         DeTable::parse(self.text)
             .map_err(|e| self.error(&e.span().unwrap_or(0..0), format!("not TOML: {}", e.message())))
+    }
+
+    /// The whole file as what it should be.
+    pub fn read<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+        let root = self.root()?;
+        // Without the text in it the error names the keys, and not a piece of the file.
+        T::deserialize(Deserializer::from(root.clone())).map_err(|error| {
+            let told = self.told("", &error);
+            match error.span().filter(|_| error.message().starts_with("missing field ")) {
+                Some(at) => anyhow::anyhow!("{told}\nhint: its keys are {}", keys::<T>(root, &at).join(", ")),
+                None => told,
+            }
+        })
+    }
+
+    /// The value of a key as what it should be.
+    pub fn value<T: DeserializeOwned>(&self, key: &str, value: &Spanned<DeValue<'a>>) -> anyhow::Result<T> {
+        T::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| self.told(key, &error))
+    }
+
+    /// Where a key of the table at a place stands; the table's place if it is not there.
+    pub fn place(&self, at: &Range<usize>, key: &str) -> Range<usize> {
+        let place = self.root().ok().and_then(|mut root| {
+            let table = table_at(root.get_mut(), at)?;
+            table.get_key_value(key).map(|(key, _)| key.span())
+        });
+        place.unwrap_or(at.clone())
     }
 
     /// Number of the line, from 1, that holds a byte of the text.
@@ -52,126 +98,119 @@ impl<'a> Source<'a> {
         self.error(span, format!("unknown key `{}` of {owner}\n{hint}", short(key)))
     }
 
+    /// An error of serde in our words, for what is read of the key `outer` (empty: of the file).
+    fn told(&self, outer: &str, error: &toml::de::Error) -> anyhow::Error {
+        let (span, message, text) = (error.span().unwrap_or(0..0), error.message(), error.to_string());
+        let inner = text.trim_end().rsplit_once("\nin `").map_or("", |(_, keys)| keys.trim_end_matches('`'));
+        let path: Vec<&str> = [outer, inner].into_iter().filter(|keys| !keys.is_empty()).collect();
+        let path = path.join(".");
+        let key = path.rsplit('.').next().unwrap_or_default();
+        let written = short(self.text.get(span.clone()).unwrap_or_default());
+        let owner = if path.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
+        if let Some((name, known)) = expected("unknown field", message) {
+            return self.unknown_key(&span, name, &owner, &known);
+        }
+        if let Some((name, known)) = expected("unknown variant", message) {
+            // Where keys are names of a list, too.
+            let what = if written.starts_with(['"', '\'']) { "value" } else { "key" };
+            let hint = hint(name, &known);
+            return self.error(&span, format!("unknown {what} `{}` of {owner}\n{hint}", short(name)));
+        }
+        if let Some(missing) = message.strip_prefix("missing field ") {
+            return self.error(&span, format!("{owner} lacks {missing}"));
+        }
+        if message.ends_with(" number overflowed") {
+            return self.error(&span, format!("`{key} = {written}` is out of range"));
+        }
+        let wrong = ["invalid type: ", "invalid value: "].iter().find_map(|kind| message.strip_prefix(kind));
+        let Some((found, expected)) = wrong.and_then(|wrong| wrong.rsplit_once(", expected ")) else {
+            // Our own rules. A value of several parts is not repeated.
+            let shown = if written.starts_with(['[', '{']) { String::new() } else { format!(" = {written}") };
+            return self.error(&span, format!("`{key}{shown}`: {message}"));
+        };
+        if found == "integer `0`" && expected.starts_with("a nonzero ") {
+            return self.error(&span, format!("`{key} = 0`, expected at least 1"));
+        }
+        if found.starts_with("integer") && (is_whole(expected) || expected == "any valid TOML value") {
+            return self.error(&span, format!("`{key} = {written}` is out of range"));
+        }
+        self.mistyped(key, &span, found, expected)
+    }
+
+    /// An error for a value of another type than expected, told in words of serde or of TOML.
+    fn mistyped(&self, key: &str, span: &Range<usize>, found: &str, expected: &str) -> anyhow::Error {
+        let is_date =
+            self.text.get(span.start..).is_some_and(|s| s.starts_with(|c: char| c.is_ascii_digit()));
+        let found = match found.split(' ').next().unwrap_or_default() {
+            "string" => "a string",
+            "integer" => "a whole number",
+            "float" | "floating" => "a fraction",
+            "boolean" => "a boolean",
+            "datetime" => "a date",
+            "map" if is_date => "a date",
+            "map" | "table" => "a table",
+            "sequence" | "array" => "a list",
+            _ => found,
+        };
+        let expected = match expected {
+            "a boolean" => "true or false".to_owned(),
+            "f64" => "a number".to_owned(),
+            "a sequence" if found == "a table" => format!("tables, each under `[[{key}]]`"),
+            "a sequence" => "a list".to_owned(),
+            "a map" => format!("a section `[{key}]`"),
+            _ if expected.starts_with("struct ") => format!("a section `[{key}]`"),
+            _ if is_whole(expected) => "a whole number".to_owned(),
+            _ => expected.to_owned(),
+        };
+        self.error(span, format!("`{key}` is {found}, expected {expected}"))
+    }
+
     /// An error for a value of another type than expected.
     pub fn wrong_type(&self, key: &str, value: &Spanned<DeValue>, expected: &str) -> anyhow::Error {
-        let found = match value.get_ref() {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a fraction",
-            DeValue::Boolean(_) => "a boolean",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
-        };
-        self.error(&value.span(), format!("`{key}` is {found}, expected {expected}"))
+        self.mistyped(key, &value.span(), value.get_ref().type_str(), expected)
     }
+}
 
-    /// A string. `key` is for errors, here and below.
-    pub fn string(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<String> {
-        match value.get_ref() {
-            DeValue::String(s) => Ok(s.to_string()),
-            _ => Err(self.wrong_type(key, value, "a string")),
-        }
+/// The wrong name and the right ones in an error of serde.
+fn expected<'e>(what: &str, message: &'e str) -> Option<(&'e str, Vec<&'e str>)> {
+    let (name, known) = message.strip_prefix(what)?.strip_prefix(" `")?.rsplit_once("`, expected ")?;
+    Some((name, known.split('`').skip(1).step_by(2).collect()))
+}
+
+/// The keys that the table at a place may have: those that serde expects where it finds one without a name.
+fn keys<T: DeserializeOwned>(mut root: Spanned<DeTable>, at: &Range<usize>) -> Vec<String> {
+    if let Some(table) = table_at(root.get_mut(), at) {
+        let wrong = Spanned::new(at.clone(), DeValue::Boolean(true));
+        table.insert(Spanned::new(at.clone(), "".into()), wrong);
     }
+    let error = T::deserialize(Deserializer::from(root)).err();
+    let message = error.as_ref().map_or("", |error| error.message());
+    let keys = expected("unknown field", message).map_or(Vec::new(), |(_, known)| known);
+    keys.into_iter().map(str::to_owned).collect()
+}
 
-    /// A list of strings.
-    pub fn strings(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<Vec<String>> {
-        self.array(key, value)?.iter().map(|v| self.string(key, v)).collect()
-    }
-
-    /// True or false.
-    pub fn flag(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<bool> {
-        match value.get_ref() {
-            DeValue::Boolean(flag) => Ok(*flag),
-            _ => Err(self.wrong_type(key, value, "true or false")),
-        }
-    }
-
-    /// A whole number that fits the type.
-    pub fn whole<T: TryFrom<i64>>(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<T> {
-        match self.value(key, value)? {
-            toml::Value::Integer(i) => T::try_from(i)
-                .map_err(|_| self.error(&value.span(), format!("`{key} = {i}` is out of range"))),
-            _ => Err(self.wrong_type(key, value, "a whole number")),
-        }
-    }
-
-    /// A number, whole or not.
-    pub fn number(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<f64> {
-        match self.value(key, value)? {
-            toml::Value::Integer(i) => Ok(i as f64),
-            toml::Value::Float(f) => Ok(f),
-            _ => Err(self.wrong_type(key, value, "a number")),
-        }
-    }
-
-    /// A table.
-    pub fn table<'v>(&self, key: &str, value: &'v Spanned<DeValue<'v>>) -> anyhow::Result<&'v DeTable<'v>> {
-        match value.get_ref() {
-            DeValue::Table(table) => Ok(table),
-            _ => Err(self.wrong_type(key, value, &format!("a section `[{key}]`"))),
-        }
-    }
-
-    /// A list.
-    pub fn array<'v>(
-        &self,
-        key: &str,
-        value: &'v Spanned<DeValue<'v>>,
-    ) -> anyhow::Result<&'v [Spanned<DeValue<'v>>]> {
-        match value.get_ref() {
-            DeValue::Array(array) => Ok(array.as_ref()),
-            _ => Err(self.wrong_type(key, value, "a list")),
-        }
-    }
-
-    /// A list of tables, each with its place.
-    pub fn tables<'v>(
-        &self,
-        key: &str,
-        value: &'v Spanned<DeValue<'v>>,
-    ) -> anyhow::Result<Vec<(Range<usize>, &'v DeTable<'v>)>> {
-        let expected = format!("tables, each under `[[{key}]]`");
-        let DeValue::Array(array) = value.get_ref() else {
-            return Err(self.wrong_type(key, value, &expected));
-        };
-        array
-            .iter()
-            .map(|v| match v.get_ref() {
-                DeValue::Table(table) => Ok((v.span(), table)),
-                _ => Err(self.wrong_type(key, v, &expected)),
-            })
-            .collect()
-    }
-
-    /// A plain value: strings, numbers, booleans, and lists and tables of these.
-    pub fn value(&self, key: &str, value: &Spanned<DeValue>) -> anyhow::Result<toml::Value> {
-        let bad = |expected| self.wrong_type(key, value, expected);
-        Ok(match value.get_ref() {
-            DeValue::String(s) => toml::Value::String(s.to_string()),
-            DeValue::Boolean(b) => toml::Value::Boolean(*b),
-            DeValue::Integer(i) => toml::Value::Integer(
-                i64::from_str_radix(i.as_str(), i.radix()).map_err(|_| bad("a number of 64 bits"))?,
-            ),
-            DeValue::Float(f) => toml::Value::Float(
-                f.as_str()
-                    .parse()
-                    .ok()
-                    .filter(|f: &f64| f.is_finite())
-                    .ok_or_else(|| bad("one that is finite"))?,
-            ),
-            DeValue::Array(array) => {
-                toml::Value::Array(array.iter().map(|v| self.value(key, v)).collect::<anyhow::Result<_>>()?)
+/// The table at a place, somewhere in another.
+fn table_at<'t, 'a>(table: &'t mut DeTable<'a>, at: &Range<usize>) -> Option<&'t mut DeTable<'a>> {
+    fn of<'t, 'a>(value: &'t mut Spanned<DeValue<'a>>, at: &Range<usize>) -> Option<&'t mut DeTable<'a>> {
+        let is_it = value.span() == *at;
+        match value.get_mut() {
+            DeValue::Table(table) => {
+                if is_it {
+                    Some(table)
+                } else {
+                    table_at(table, at)
+                }
             }
-            DeValue::Table(table) => toml::Value::Table(
-                items(table)
-                    .into_iter()
-                    .map(|(k, _, v)| Ok((k.to_owned(), self.value(k, v)?)))
-                    .collect::<anyhow::Result<_>>()?,
-            ),
-            DeValue::Datetime(_) => return Err(bad("a string, number, boolean or list")),
-        })
+            DeValue::Array(array) => array.iter_mut().find_map(|value| of(value, at)),
+            _ => None,
+        }
     }
+    table.iter_mut().find_map(|(_, value)| of(value, at))
+}
+
+/// Whether serde expects a whole number.
+fn is_whole(expected: &str) -> bool {
+    ["u8", "u32", "u64", "usize", "i64"].contains(&expected.trim_start_matches("a nonzero "))
 }
 
 /// A value as people write it, in a message or a label: `1e300`, and not its 300 zeros.

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::dataset::Dataset;
 use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
+use super::rows::CellPart;
 use super::units::Unit;
-use super::units::{CellPart, part};
+use super::units::part;
 use crate::files::{reach, vouch};
 use crate::store::{
     CellRow, CellStatus, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableReader, TableWriter, TimelineRow,

@@ -13,14 +13,16 @@ mod manifest;
 pub mod options;
 pub mod plan;
 pub mod publish;
+mod rows;
 pub mod run;
 pub mod units;
 
 pub use dataset::{Dataset, Loaded};
 pub use options::Options;
 pub use plan::{Catalogue, Plan, Variant};
+pub use rows::UnitRows;
 pub use run::{Outcome, run_with};
-pub use units::{Unit, UnitRows};
+pub use units::Unit;
 
 /// Raised by any change of code that can change a row, so that parts of an older meaning are never
 /// joined with new ones.

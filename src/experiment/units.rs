@@ -3,7 +3,6 @@
 //! The cut depends on data and plan alone, never on threads, shards or the clock, so that any
 //! process finds the same pieces under the same ids.
 
-use crate::store::Row;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use super::SEMANTICS_VERSION;
 use super::dataset::Dataset;
 use super::plan::{Plan, Variant};
-use crate::store::{self, CellRow, ContextRow, EventRow, ItemRow, ScoreRow, TimelineRow, UnitRow};
+use crate::store::{self, UnitRow};
 
 /// Raised when the layout of a run's folder or the make of ids changes.
 pub const FORMAT: u32 = 2;
@@ -65,19 +64,6 @@ impl Unit {
             step_variants: self.step_variants(),
         }
     }
-}
-
-/// What is computed of a unit; in any order.
-#[derive(Clone, Debug, Default)]
-pub struct UnitRows {
-    /// One row a cell: each trajectory under each variant of the unit.
-    pub cells: Vec<CellRow>,
-    pub events: Vec<EventRow>,
-    pub items: Vec<ItemRow>,
-    /// Empty unless the plan asks for them.
-    pub contexts: Vec<ContextRow>,
-    pub timeline: Vec<TimelineRow>,
-    pub scores: Vec<ScoreRow>,
 }
 
 /// Cuts a run into units: by group of variants, then in the order of the data.
@@ -187,26 +173,6 @@ pub(super) fn part(out: &Path, table: &str, unit: &Unit) -> PathBuf {
         .join(format!("variant_group={}", unit.group))
         .join(format!("u-{}.parquet", unit.id))
 }
-
-/// Rows that belong to a trajectory under a variant.
-pub(super) trait CellPart: Row {
-    fn trajectory(&self) -> &str;
-    fn variant(&self) -> &str;
-}
-
-macro_rules! cell_part {
-    ($($row:ty),+) => {$(
-        impl CellPart for $row {
-            fn trajectory(&self) -> &str {
-                &self.trajectory
-            }
-            fn variant(&self) -> &str {
-                &self.variant
-            }
-        }
-    )+};
-}
-cell_part!(CellRow, EventRow, ItemRow, ContextRow, TimelineRow, ScoreRow);
 
 #[cfg(test)]
 mod tests {

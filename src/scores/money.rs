@@ -9,7 +9,7 @@
 //! cache after the first call and never compressible. A cache that outlived its lifetime is gone; where no time is logged it
 //! is taken to live.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 use super::{Entry, Rows, ratio};
@@ -17,19 +17,36 @@ use crate::context::log::Log;
 use crate::replay::{Decision, Event, Run};
 
 /// Prices of one million tokens.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Prices {
     pub name: String,
     /// Prompt tokens that no cache serves.
+    #[serde(deserialize_with = "price")]
     pub fresh: f64,
     /// Prompt tokens written into the cache.
+    #[serde(deserialize_with = "price")]
     pub cache_write: f64,
     /// Prompt tokens served by the cache.
+    #[serde(deserialize_with = "price")]
     pub cache_read: f64,
     /// Tokens that the agent's model writes.
+    #[serde(deserialize_with = "price")]
     pub output: f64,
     /// Seconds that a cached prompt lives after it was last sent.
+    #[serde(deserialize_with = "price", default = "cache_lifetime")]
     pub cache_lifetime: f64,
+}
+
+/// None is below 0, nor without end.
+fn price<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let price = f64::deserialize(from)?;
+    let is_right = price.is_finite() && price >= 0.0;
+    is_right.then_some(price).ok_or_else(|| serde::de::Error::custom("must be at least 0"))
+}
+
+fn cache_lifetime() -> f64 {
+    Prices::default().cache_lifetime
 }
 
 impl Default for Prices {

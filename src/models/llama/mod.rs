@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::Resolved;
 use super::{Call, CallError, Card, Model, Outcome};
 
+mod choose;
 mod embedder;
 mod engine;
 mod template;

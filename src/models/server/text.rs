@@ -7,7 +7,32 @@ use super::super::disarm::{disarm, rearm};
 use super::super::http::{Effort, Failure};
 use super::super::prompt::cuts;
 use super::super::{CallError, Finish, Prompt, Scores, Text, TokenScore};
-use super::{Kind, Server, Tokens, Wish, sampling, unsupported};
+use super::{Server, Tokens, Wish, sampling, unsupported};
+
+/// What servers that read text differ in. Its fields are named as in their APIs.
+pub(super) struct Dialect {
+    /// Settings that the server would otherwise take from the model's files, switched off.
+    neutral: &'static [(&'static str, i32)],
+    /// Where a grammar goes; empty: no grammar is known to be kept to.
+    grammar: &'static [&'static str],
+    /// What lets the server continue the last message; empty: it is asked in words.
+    continues: &'static [(&'static str, bool)],
+    /// `/tokenize` and `/detokenize` are there.
+    tokenizes: bool,
+}
+
+/// What OpenAI's API says and no more.
+pub(super) const OPENAI: Dialect = Dialect { neutral: &[], grammar: &[], continues: &[], tokenizes: false };
+
+/// vLLM's from 0.11 on.
+pub(super) const VLLM: Dialect = Dialect {
+    neutral: &[("top_k", -1), ("min_p", 0), ("repetition_penalty", 1)],
+    grammar: &["structured_outputs", "grammar"],
+    continues: &[("continue_final_message", true), ("add_generation_prompt", false)],
+    tokenizes: true,
+};
+
+pub(super) const OLDER_VLLM: Dialect = Dialect { grammar: &["guided_grammar"], ..VLLM };
 
 /// A prompt whose texts hold no control tokens, and what it lost.
 struct Disarmed {
@@ -94,17 +119,15 @@ impl Server {
         if !wish.stop.is_empty() {
             body["stop"] = json!(wish.stop);
         }
-        if self.kind == Kind::Vllm {
-            // It would take them from the model's files.
-            body["top_k"] = json!(-1);
-            body["min_p"] = json!(0);
-            body["repetition_penalty"] = json!(1);
+        for (name, value) in self.dialect.neutral {
+            body[name] = json!(value);
         }
-        match (wish.grammar, self.kind, self.structured_outputs) {
-            (None, ..) => {}
-            (Some(grammar), Kind::Vllm, true) => body["structured_outputs"] = json!({"grammar": grammar}),
-            (Some(grammar), Kind::Vllm, false) => body["guided_grammar"] = json!(grammar),
-            (Some(_), ..) => return unsupported("keep to a grammar: its server is not known to"),
+        match (wish.grammar, self.dialect.grammar) {
+            (None, _) => {}
+            (Some(_), []) => return unsupported("keep to a grammar: its server is not known to"),
+            (Some(grammar), place) => {
+                *place.iter().fold(&mut body, |at, name| &mut at[*name]) = json!(grammar);
+            }
         }
         let path = if prompt.chat { "/v1/chat/completions" } else { "/v1/completions" };
         body["stream_options"] = json!({"include_usage": true});
@@ -117,7 +140,7 @@ impl Server {
             "length" => Finish::Length,
             other => return Err(CallError::Failed(format!("the server's answer ended with `{other}`"))),
         };
-        let text = match asked_in_words(self.kind, &prompt) {
+        let text = match self.asks_in_words(&prompt) {
             true => text.trim_start().strip_prefix(prompt.prefill.trim()).unwrap_or(&text),
             false => &text,
         };
@@ -128,6 +151,11 @@ impl Server {
             tokens: usage.completion_tokens,
             cut_tokens,
         })
+    }
+
+    /// Whether a chat prompt's prefill is asked for in words, because the server is not known to continue it.
+    fn asks_in_words(&self, prompt: &Prompt) -> bool {
+        self.dialect.continues.is_empty() && prompt.chat && !prompt.prefill.is_empty()
     }
 
     /// The prompt as fields of a request.
@@ -141,15 +169,16 @@ impl Server {
         if !prompt.system.is_empty() {
             messages.push(json!({"role": "system", "content": prompt.system}));
         }
-        if asked_in_words(self.kind, prompt) {
+        if self.asks_in_words(prompt) {
             user.push_str("\n\nBegin your answer with exactly this:\n");
             user.push_str(&prompt.prefill);
         }
         messages.push(json!({"role": "user", "content": user}));
-        if self.kind == Kind::Vllm && !prompt.prefill.is_empty() {
+        if !self.dialect.continues.is_empty() && !prompt.prefill.is_empty() {
             messages.push(json!({"role": "assistant", "content": prompt.prefill}));
-            body["continue_final_message"] = json!(true);
-            body["add_generation_prompt"] = json!(false);
+            for (name, value) in self.dialect.continues {
+                body[name] = json!(value);
+            }
         }
         body["messages"] = json!(messages);
         body
@@ -229,7 +258,7 @@ impl Server {
         }
         let whole: Vec<usize> = prompt.parts.iter().map(|p| p.text.len()).collect();
         let mut cut_tokens = 0;
-        if self.kind == Kind::Vllm {
+        if self.dialect.tokenizes {
             // Where the texts of a cut part meet, tokens merge anew: seldom is a second round needed.
             for _ in 0..4 {
                 let cut = self.cut_vllm(&mut prompt, reserve, effort)?;
@@ -292,11 +321,6 @@ impl Server {
         let Tokens { tokens } = self.client.post("/tokenize", &body, effort)?;
         Ok(tokens)
     }
-}
-
-/// Whether a chat prompt's prefill is asked for in words, because the server is not known to continue it.
-fn asked_in_words(kind: Kind, prompt: &Prompt) -> bool {
-    kind != Kind::Vllm && prompt.chat && !prompt.prefill.is_empty()
 }
 
 fn plain(prompt: &Prompt) -> String {

@@ -1,0 +1,201 @@
+//! Computes the rows of a unit: each of its trajectories under each of its variants.
+//!
+//! What depends on the trajectory alone (its log, its questions, what of it stands in its partners)
+//! is made once and shared by all variants.
+
+mod rows;
+mod shelf;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use super::dataset::Dataset;
+use super::plan::{FULL, Plan, Variant};
+use super::rows::{UnitRows, error_cell};
+use super::units::Unit;
+use crate::models::{Model, Outage};
+use crate::replay::shadow::Caster;
+use crate::replay::watch::{Watch, cue_sets};
+use crate::replay::{Recipe, Run, replay};
+use crate::scores::chance::{Journal, Partner};
+use crate::scores::readers::Readers;
+use crate::scores::retention::{self, Ledger, Strata};
+use crate::scores::{Rows, discard, ground::Truth, honesty, likelihood, money, ratios, sent, truth};
+use crate::strategies;
+use crate::text::tokens::Tokenizer;
+use crate::triggers;
+
+pub use shelf::{Prepared, Shelf};
+
+/// Computes the rows of a unit; tells the step-variants done since it last told.
+pub fn run_unit(
+    data: &Dataset,
+    unit: &Unit,
+    plan: &Plan,
+    shelf: &Shelf,
+    models: &Models,
+    progress: &(dyn Fn(u64) + Sync),
+) -> anyhow::Result<UnitRows> {
+    let tokenizer = Tokenizer::load(&plan.tokenizer)?;
+    let recipes: Vec<anyhow::Result<Recipe>> =
+        unit.variants.iter().map(|variant| recipe(variant, models)).collect();
+    let readers = Readers::open(&plan.readers, models)?;
+    let mut rows = UnitRows::default();
+    for &index in &unit.trajectories {
+        let own = shelf.get(data, plan, index)?;
+        // (index in plan.partners, partner), the headline's kind first.
+        let mut partners: Vec<(usize, Arc<Prepared>)> = Vec::new();
+        for (kind, name) in plan.partners.iter().enumerate() {
+            for partner in data.partners(index).filter(|p| p.kind == name.as_str()) {
+                partners.push((kind, shelf.get(data, plan, partner.index)?));
+            }
+        }
+        let scene = Scene::new(&own, &partners, plan, &readers);
+        let bridges = |recipe: &Recipe| recipe.trigger.bridges() && own.log.n_segments > 1;
+        let bridged = match recipes.iter().flatten().any(bridges) {
+            true => Some(own.bridged(data, plan, index)?),
+            false => None,
+        };
+        let over = bridged.as_ref().map(|own| Scene::new(own, &partners, plan, &readers));
+        for (variant, recipe) in unit.variants.iter().zip(&recipes) {
+            let cell = match recipe {
+                Ok(recipe) => {
+                    let over = over.as_ref().filter(|_| bridges(recipe));
+                    over.unwrap_or(&scene).cell(variant, recipe, &tokenizer)
+                }
+                Err(error) => Err(anyhow::anyhow!("{error:#}")),
+            };
+            match cell {
+                Ok(cell) => rows.append(cell),
+                Err(error) if error.is::<Outage>() => return Err(error),
+                Err(error) => rows.cells.push(error_cell(&variant.id, own.log.id(), format!("{error:#}"))),
+            }
+            progress(own.log.n_steps() as u64);
+        }
+    }
+    Ok(rows)
+}
+
+/// The models of a plan, by name.
+pub type Models = HashMap<String, Arc<dyn Model>>;
+
+/// Builds a variant's strategy and trigger, and gives it its model.
+pub fn recipe(variant: &Variant, models: &Models) -> anyhow::Result<Recipe> {
+    let opened = |name: &str| {
+        models.get(name).cloned().with_context(|| format!("model `{name}` of the variant was not opened"))
+    };
+    Ok(Recipe {
+        model: variant.model.as_deref().map(opened).transpose()?,
+        embedder: variant.embedder().map(opened).transpose()?,
+        trigger_model: variant.trigger_model().map(opened).transpose()?,
+        strategy: strategies::build(&variant.strategy, variant.strategy_params.clone())?,
+        trigger: triggers::build(&variant.trigger, variant.trigger_params.clone())?,
+        seed: variant.seed,
+    })
+}
+
+/// A trajectory among its partners, with all that no variant changes.
+pub struct Scene<'a> {
+    own: &'a Prepared,
+    watch: Watch<'a>,
+    /// Kind of the partner (index in [`Plan::partners`]), and what it mentions of ours.
+    partners: Vec<(usize, &'a Prepared, Watch<'a>)>,
+    plan: &'a Plan,
+    strata: Strata,
+    /// None where the trajectory is not annotated.
+    truth: Option<Truth>,
+    readers: &'a Readers,
+}
+
+impl<'a> Scene<'a> {
+    pub fn new(
+        own: &'a Prepared,
+        partners: &'a [(usize, Arc<Prepared>)],
+        plan: &'a Plan,
+        readers: &'a Readers,
+    ) -> Self {
+        let log = &own.log;
+        let ids = &own.questions.needs.atoms;
+        let atoms: Vec<&str> = ids.iter().map(|&a| log.atoms[a as usize].text.as_str()).collect();
+        let mut known: HashMap<usize, Vec<Vec<u32>>> = HashMap::new();
+        let mut cues = |i: usize| known.entry(i).or_insert_with(|| cue_sets(log, ids[i])).clone();
+        let partners = partners
+            .iter()
+            .map(|(kind, p)| (*kind, &**p, Watch::foreign(&p.log, &atoms, &mut cues)))
+            .collect();
+        let strata = Strata::new(&plan.reference_tails, &plan.partners);
+        Scene { own, watch: Watch::own(log, ids), partners, plan, strata, truth: Truth::of(log), readers }
+    }
+
+    /// Replays and scores the trajectory under one variant.
+    pub fn cell(
+        &self,
+        variant: &Variant,
+        recipe: &Recipe,
+        tokenizer: &Tokenizer,
+    ) -> anyhow::Result<UnitRows> {
+        let (Prepared { log, questions }, plan) = (self.own, self.plan);
+        let mut ledger = Ledger::new(log, &self.watch, questions);
+        let run = replay(log, recipe, tokenizer, &questions.needs, &mut ledger)?;
+        let partners = self.partner_runs(recipe, tokenizer)?;
+        let caster = Caster {
+            log,
+            watch: &self.watch,
+            strategy: &*recipe.strategy,
+            tokenizer,
+            seed: plan.seed,
+            n_random: plan.shadow_seeds,
+        };
+        let ids = (variant.id.as_str().into(), log.id().into());
+        let mut rows = Rows { ids, rows: Vec::new() };
+        let misses = retention::score(&caster, questions, ledger, &run, &partners, &self.strata, &mut rows);
+        discard::score(log, &run, &misses.needed, &mut rows);
+        money::score(log, &run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
+        sent::score(&run, questions.tokens_as_sent, &mut rows);
+        honesty::score(log, &run, &mut rows);
+        ratios::score(&run, &mut rows);
+        if let Some(truth) = &self.truth {
+            truth::score(truth, log, &run, self.readers, plan.seed, &mut rows)?;
+        }
+        likelihood::score(log, &run, self.readers, plan.seed, &mut rows)?;
+        if variant.strategy == FULL {
+            retention::census(questions, &mut rows);
+        }
+        Ok(UnitRows {
+            cells: vec![rows::cell_row(&rows.ids, &run)],
+            events: rows::event_rows(
+                &rows.ids,
+                &variant.strategy,
+                money::break_even(log, &run, &plan.prices),
+                &run,
+            ),
+            items: rows::item_rows(&rows.ids, &run),
+            contexts: match plan.contexts {
+                true => rows::context_rows(&rows.ids, log, recipe, tokenizer, &run),
+                false => Vec::new(),
+            },
+            timeline: rows::timeline_rows(&rows.ids, log, &run, &plan.prices),
+            scores: rows.rows,
+        })
+    }
+
+    /// Replays the partners under the variant; one that mentions none of the atoms is left out of
+    /// the work, not of the mean.
+    fn partner_runs(&self, recipe: &Recipe, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Partner<'_>>> {
+        self.partners
+            .iter()
+            .map(|(kind, partner, watch)| {
+                let mut journal = Journal::new(watch);
+                let run = match watch.is_empty() {
+                    true => Run::default(),
+                    false => replay(&partner.log, recipe, tokenizer, &partner.questions.needs, &mut journal)?,
+                };
+                Ok(Partner::new(*kind, journal, &run))
+            })
+            .collect()
+    }
+}

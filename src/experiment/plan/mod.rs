@@ -1,0 +1,165 @@
+//! The experiment file and the grid that it names.
+//!
+//! [`file`] is what is written, [`known`] what may be named, [`grid`] makes the variants of both. Runs nothing and
+//! opens no data.
+
+mod file;
+mod grid;
+mod known;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::models::NO_MODEL;
+use crate::scores::money::Prices;
+use crate::scores::readers::Named;
+use crate::settings::Source;
+
+pub(super) use grid::FULL;
+pub use known::{Catalogue, Known};
+
+/// The parameter that names a model of embeddings; empty for none.
+const EMBEDDER: &str = "embedder";
+
+/// A checked experiment: what to replay, under which variants, with which constants.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    pub name: String,
+    /// Name of the tokenizer that the features were counted with.
+    pub tokenizer: String,
+    pub prices: Prices,
+    pub seed: u64,
+    /// Number of seeds of the random shadow.
+    pub shadow_seeds: u32,
+    /// Kinds of partners that chance is measured with; the first is the headline's.
+    pub partners: Vec<String>,
+    /// An atom is at risk when its last mention is older than this many turns.
+    pub reference_tails: Vec<u32>,
+    pub filter: Filter,
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub readers: Named,
+    /// Whether the table `contexts` is written.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub contexts: bool,
+    pub variants: Vec<Variant>,
+    /// What the answers of each model depend on besides the call, by the model's name: rows are kept and found by
+    /// it. Filled in where models are opened.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, String>,
+    /// Folder of the data, where the file names one; no part of what is computed.
+    #[serde(skip)]
+    pub data: Option<PathBuf>,
+    /// What the reader of the file should be told, but does not stop a run.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+}
+
+/// Which trajectories of the data are replayed; an empty list takes all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Filter {
+    /// Names of readers.
+    pub formats: Vec<String>,
+    /// Beginnings of trajectory ids.
+    pub ids: Vec<String>,
+    /// Parts of the path of the log.
+    pub sources: Vec<String>,
+    pub min_turns: Option<u32>,
+    pub max_turns: Option<u32>,
+    /// So many of them, drawn by the plan's seed, from each format in turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u32>,
+}
+
+impl Filter {
+    /// Whether a trajectory is replayed.
+    pub fn takes(&self, id: &str, format: &str, source: &str, n_turns: u32) -> bool {
+        let any =
+            |list: &[String], test: &dyn Fn(&str) -> bool| list.is_empty() || list.iter().any(|s| test(s));
+        any(&self.formats, &|s| s == format)
+            && any(&self.ids, &|s| id.starts_with(s))
+            && any(&self.sources, &|s| source.contains(s))
+            && self.min_turns.is_none_or(|n| n_turns >= n)
+            && self.max_turns.is_none_or(|n| n_turns <= n)
+    }
+}
+
+/// One point of the grid.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Variant {
+    /// Hash of all the rest except the label, 16 hex digits.
+    pub id: String,
+    /// Short readable name, unique within the plan.
+    pub label: String,
+    pub strategy: String,
+    /// All parameters, defaults included.
+    pub strategy_params: toml::Table,
+    pub trigger: String,
+    /// All parameters, defaults included.
+    pub trigger_params: toml::Table,
+    /// Name of the compressor's model; null for model-free.
+    pub model: Option<String>,
+    pub seed: u64,
+}
+
+impl Variant {
+    /// Name of its model of embeddings.
+    pub fn embedder(&self) -> Option<&str> {
+        self.strategy_params.get(EMBEDDER)?.as_str().filter(|name| !name.is_empty())
+    }
+
+    /// Name of the model that its trigger asks.
+    pub fn trigger_model(&self) -> Option<&str> {
+        self.trigger_params.get("model")?.as_str().filter(|name| *name != NO_MODEL)
+    }
+
+    /// Names of all models that its replay asks.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        [self.model.as_deref(), self.embedder(), self.trigger_model()].into_iter().flatten()
+    }
+}
+
+impl Plan {
+    /// Reads an experiment file.
+    pub fn read(path: &Path, catalogue: &Catalogue) -> anyhow::Result<Self> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut plan = Self::parse(&path.display().to_string(), &text, catalogue)?;
+        if let (Some(data), Some(folder)) = (&plan.data, path.parent()) {
+            plan.data = Some(folder.join(data));
+        }
+        Ok(plan)
+    }
+
+    /// Reads the text of an experiment file; `path` is for errors.
+    pub fn parse(path: &str, text: &str, catalogue: &Catalogue) -> anyhow::Result<Self> {
+        let reader = file::Reader { source: &Source { path, text }, catalogue };
+        let mut plan = reader.plan()?;
+        let choices = reader.choices(plan.seed)?;
+        grid::fill(&mut plan, &choices, catalogue, path)?;
+        Ok(plan)
+    }
+
+    /// Adds what was sent to the grid, for logs that record edits of it; tells whether it was missing.
+    pub fn add_as_sent(&mut self, catalogue: &Catalogue) -> bool {
+        grid::add_as_sent(self, catalogue)
+    }
+
+    /// Groups of variants that share a model, in order of first appearance; model-free first.
+    pub fn groups(&self) -> Vec<(Option<&str>, Vec<&Variant>)> {
+        let mut groups: Vec<(Option<&str>, Vec<&Variant>)> = Vec::new();
+        for variant in &self.variants {
+            let model = variant.model.as_deref().or(variant.trigger_model());
+            match groups.iter_mut().find(|g| g.0 == model) {
+                Some(group) => group.1.push(variant),
+                None => groups.push((model, vec![variant])),
+            }
+        }
+        groups.sort_by_key(|g| g.0.is_some());
+        groups
+    }
+}

@@ -1,0 +1,237 @@
+//! Drives the units of a run on one machine: resume, threads, shards, failures, progress.
+//!
+//! What is right is decided by the files alone: a unit is done when its `cells` part is published,
+//! and any process may do any unit at any time, be killed, or do it twice. The digests of all parts of a unit are
+//! published just before `cells`; where a part is not what they say any more, the unit is set aside and done again.
+//!
+//! `RUN/_manifest.json` says what the run is and never changes; `RUN/parts/` holds the rows;
+//! `RUN/_attempts/` tells who did what when, and is never read for correctness; `RUN/_quarantine/`
+//! keeps the last error of a unit whose data cannot be read. Data that is damaged makes rows with the
+//! error, so that a run comes to its end; data that changed or went away under the run makes none,
+//! since the id of a unit stands for the data that were there at the start.
+
+mod attempts;
+mod caught;
+mod parts;
+mod progress;
+mod runner;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::dataset::Dataset;
+use super::options::Options;
+use super::plan::Plan;
+use super::publish::Scratch;
+use super::rows::UnitRows;
+use super::units::{self, Unit};
+use super::{finish, fresh, manifest};
+use crate::files::lock::Lock;
+use crate::files::reach;
+use attempts::known_rate;
+use parts::{set_aside, unpublished, write_units};
+use runner::Runner;
+
+/// Computes the rows of a unit; tells the step-variants done since it last told.
+pub type UnitFn<'a> =
+    dyn Fn(&Dataset, &Unit, &Plan, &(dyn Fn(u64) + Sync)) -> anyhow::Result<UnitRows> + Sync + 'a;
+
+/// What a run came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    pub n_trajectories: usize,
+    pub n_variants: usize,
+    /// Units of this run (or shard).
+    pub n_units: usize,
+    /// Of these, computed now.
+    pub done: usize,
+    /// Of these, done before.
+    pub skipped: usize,
+    /// Of these, done by another process at the same time.
+    pub lost_races: usize,
+    /// Parts that another process or an earlier attempt wrote with other bytes.
+    pub nondeterministic: usize,
+    /// Units left out since their data changed or went away during the run, with the error.
+    pub quarantined: Vec<(String, String)>,
+    /// Units without parts; their final tables are not written.
+    pub missing: Vec<String>,
+    /// Cells, once the run is finished; of this process' units otherwise.
+    pub cells_ok: u64,
+    pub cells_error: u64,
+    /// Step-variants computed now.
+    pub step_variants: u64,
+    pub seconds: f64,
+    /// Whether the final tables are there.
+    pub finished: bool,
+}
+
+impl Outcome {
+    /// Whether nothing failed and nothing is missing.
+    pub fn is_clean(&self) -> bool {
+        self.cells_error == 0 && self.quarantined.is_empty() && self.missing.is_empty()
+    }
+}
+
+/// Runs a plan over the data into the folder `out`, or goes on where an earlier run stopped.
+pub fn run_with(
+    plan: &Plan,
+    data: &Dataset,
+    out: &Path,
+    options: &Options,
+    unit_fn: &UnitFn,
+) -> anyhow::Result<Outcome> {
+    let start = Instant::now();
+    check_out(out, options)?;
+    let selection = select(plan, data, options)?;
+    let units = units::cut(plan, data, &selection)?;
+    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    if options.fresh {
+        fresh::clear(out)?;
+    }
+    // Any number of processes may work at one run; but nothing else may write there.
+    let _lock = Lock::together(out, "run")?;
+    check_out(out, options)?;
+    let scratch = Scratch::open(&out.join("_scratch"))?;
+    let manifest = manifest::write(plan, data, options, &selection, units.len(), out, &scratch)?;
+    write_units(data, &units, out, &scratch)?;
+
+    let shard: Vec<&Unit> = shard(&units, options.shard);
+    let mut outcome = Outcome {
+        n_trajectories: selection.len(),
+        n_variants: plan.variants.len(),
+        n_units: shard.len(),
+        ..Outcome::default()
+    };
+    let scratch = &scratch;
+    let runner = || Runner { plan, data, out, scratch, unit_fn, options, damaged: Mutex::default() };
+    let complete = options.shard.is_none() && finish::is_complete(out, &manifest)?;
+    if complete {
+        outcome.skipped = shard.len();
+    } else if !options.finish {
+        runner().run(&shard, &mut outcome)?;
+    }
+    if options.shard.is_none() {
+        if !complete {
+            let damaged = set_aside(plan, out, &units)?;
+            if !damaged.is_empty() && !options.finish {
+                outcome.skipped = outcome.skipped.saturating_sub(damaged.len());
+                runner().run(&damaged, &mut outcome)?;
+            }
+        }
+        outcome.missing = unpublished(out, &units)?.into_iter().map(|u| u.id.clone()).collect();
+        if options.finish {
+            outcome.skipped = units.len() - outcome.missing.len();
+        }
+        if !complete && outcome.missing.is_empty() {
+            outcome.nondeterministic +=
+                finish::finish(plan, data, &selection, &units, out, scratch, &manifest)?;
+        }
+        outcome.finished = outcome.missing.is_empty();
+        if outcome.finished {
+            (outcome.cells_ok, outcome.cells_error) = finish::count_cells(out)?;
+        }
+    }
+    outcome.seconds = start.elapsed().as_secs_f64();
+    Ok(outcome)
+}
+
+/// Refuses a folder that a run must not write into, or that there is nothing to finish in. Changes
+/// nothing.
+pub fn check_out(out: &Path, options: &Options) -> anyhow::Result<()> {
+    // The final tables would take the place of the data's: one of them has the same name.
+    for file in ["ingest.json", "annotate.json", "steps.parquet"] {
+        anyhow::ensure!(
+            !reach::is_there(&out.join(file))?,
+            "{} holds data ({file}), and a run would overwrite them\nhint: choose another folder for `--out`",
+            out.display()
+        );
+    }
+    anyhow::ensure!(
+        !options.finish || reach::is_there(&out.join("parts"))?,
+        "{} holds no parts of a run, so there is nothing to finish\nhint: run the same command with `--shard I/N` for all shards first, or without `--finish`",
+        out.display()
+    );
+    Ok(())
+}
+
+/// What a run would do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Overview {
+    pub n_trajectories: usize,
+    pub n_variants: usize,
+    pub n_units: usize,
+    pub step_variants: u64,
+    /// Of these, still to be computed.
+    pub step_variants_left: u64,
+    /// Step-variants a second and thread, from earlier attempts in the same folder; null is unknown.
+    pub rate: Option<f64>,
+    /// Estimate by that rate; null is unknown.
+    pub seconds_left: Option<f64>,
+}
+
+/// Sizes up a run without running it.
+pub fn overview(
+    plan: &Plan,
+    data: &Dataset,
+    out: Option<&Path>,
+    options: &Options,
+) -> anyhow::Result<Overview> {
+    let selection = select(plan, data, options)?;
+    let units = units::cut(plan, data, &selection)?;
+    let left = match out {
+        Some(out) => unpublished(out, &units)?,
+        None => units.iter().collect(),
+    };
+    let step_variants_left = left.iter().map(|unit| unit.step_variants()).sum();
+    let rate = out.and_then(known_rate);
+    Ok(Overview {
+        n_trajectories: selection.len(),
+        n_variants: plan.variants.len(),
+        n_units: units.len(),
+        step_variants: units.iter().map(Unit::step_variants).sum(),
+        step_variants_left,
+        rate,
+        seconds_left: rate.map(|r| step_variants_left as f64 / r / threads(options) as f64),
+    })
+}
+
+/// The trajectories of a run, in the order of the data.
+///
+/// # Errors
+/// There are none.
+pub fn select(plan: &Plan, data: &Dataset, options: &Options) -> anyhow::Result<Vec<usize>> {
+    let selection = data.select(&plan.filter, plan.seed, options.limit)?;
+    anyhow::ensure!(
+        !selection.is_empty(),
+        "no trajectory to replay: the data has {}, and the section `data` of the experiment takes none of them",
+        data.entries().len()
+    );
+    Ok(selection)
+}
+
+fn threads(options: &Options) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    options.threads.unwrap_or_else(cores).max(1)
+}
+
+/// Units of this process in the order of the data, in which partners stand near; but those that cost
+/// far more than others (long trajectories) come first, so that no thread is left with one at the end.
+fn shard(units: &[Unit], shard: Option<(usize, usize)>) -> Vec<&Unit> {
+    let total: u64 = units.iter().map(Unit::step_variants).sum();
+    let usual = 2 * total / units.len().max(1) as u64;
+    let mut sorted: Vec<&Unit> = units.iter().collect();
+    sorted.sort_by_key(|u| Reverse(u.step_variants().max(usual)));
+    match shard {
+        // In turn, so that every shard gets its share of the costly ones.
+        Some((i, n)) => sorted.into_iter().skip(i).step_by(n).collect(),
+        None => sorted,
+    }
+}

@@ -1,0 +1,178 @@
+//! `RUN/parts/`: the rows of units, published with their digests, and set aside where they are damaged.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use anyhow::Context as _;
+
+use super::super::dataset::Dataset;
+use super::super::plan::Plan;
+use super::super::publish::{self, Published, Scratch};
+use super::super::rows::{CellPart, UnitRows};
+use super::super::units::{Unit, part};
+use crate::files::reach;
+use crate::store::{
+    CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
+};
+
+/// In-memory bytes of a row group of a part: what joining the parts holds of each at a time.
+const PART_ROW_GROUP: usize = 8 << 20;
+
+/// Where the digests of a unit's parts are published: JSON, by table.
+fn digests(out: &Path, unit: &Unit) -> PathBuf {
+    part(out, "digests", unit).with_extension("json")
+}
+
+/// The tables of a unit; the last one publishes it.
+fn tables(plan: &Plan) -> impl DoubleEndedIterator<Item = &'static str> + use<> {
+    let all = [
+        EventRow::TABLE,
+        ItemRow::TABLE,
+        ContextRow::TABLE,
+        TimelineRow::TABLE,
+        ScoreRow::TABLE,
+        CellRow::TABLE,
+    ];
+    let contexts = plan.contexts;
+    all.into_iter().filter(move |table| contexts || *table != ContextRow::TABLE)
+}
+
+/// A unit is published when its last table is.
+pub(super) fn is_published(out: &Path, unit: &Unit) -> anyhow::Result<bool> {
+    reach::is_there(&part(out, CellRow::TABLE, unit))
+}
+
+/// Those that are not published.
+pub(super) fn unpublished<'u>(
+    out: &Path,
+    units: impl IntoIterator<Item = &'u Unit>,
+) -> anyhow::Result<Vec<&'u Unit>> {
+    let mut left = Vec::new();
+    for unit in units {
+        if !is_published(out, unit)? {
+            left.push(unit);
+        }
+    }
+    Ok(left)
+}
+
+/// Whether the parts of a published unit are what was published.
+fn is_sound(plan: &Plan, out: &Path, unit: &Unit) -> anyhow::Result<bool> {
+    let known = reach::read(&digests(out, unit))?;
+    let known: BTreeMap<String, String> =
+        known.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    for table in tables(plan) {
+        let path = part(out, table, unit);
+        if !reach::is_there(&path)? || known.get(table) != Some(&publish::sha256(&path)?.0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Moves published units that are not sound out of the way, so that they are done again.
+pub(super) fn set_aside<'u>(plan: &Plan, out: &Path, units: &'u [Unit]) -> anyhow::Result<Vec<&'u Unit>> {
+    let mut damaged = Vec::new();
+    for unit in units {
+        if !is_published(out, unit)? || is_sound(plan, out, unit)? {
+            continue;
+        }
+        tracing::warn!(
+            "DAMAGED: parts of unit {} are not what was published; they are in _quarantine now, and the unit is done again",
+            unit.id
+        );
+        let aside = out.join("_quarantine").join(format!("{}.damaged", unit.id));
+        fs::create_dir_all(&aside).with_context(|| format!("cannot make {}", aside.display()))?;
+        // `cells` first: without it the unit is not published, whatever happens now.
+        let parts = tables(plan).rev().map(|table| (table, part(out, table, unit)));
+        for (table, from) in parts.chain([("digests", digests(out, unit))]) {
+            match fs::rename(&from, aside.join(table)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("cannot move {}", from.display()));
+                }
+                _ => {}
+            }
+        }
+        damaged.push(unit);
+    }
+    Ok(damaged)
+}
+
+pub(super) fn write_units(
+    data: &Dataset,
+    units: &[Unit],
+    out: &Path,
+    scratch: &Scratch,
+) -> anyhow::Result<()> {
+    let to = out.join(format!("{}.parquet", UnitRow::TABLE));
+    if reach::is_there(&to)? {
+        return Ok(());
+    }
+    let from = scratch.path("units.parquet");
+    let mut writer = TableWriter::<UnitRow>::create(&from, PART_ROW_GROUP)?;
+    for unit in units {
+        writer.push([unit.row(data)])?;
+    }
+    writer.finish()?;
+    publish::publish(&from, &to)?;
+    Ok(())
+}
+
+/// Publishes the tables, `cells` last and the digests of all before it. Says how many were there already, and
+/// how many of these differ.
+pub(super) fn publish(
+    plan: &Plan,
+    out: &Path,
+    scratch: &Scratch,
+    unit: &Unit,
+    rows: UnitRows,
+) -> anyhow::Result<(usize, usize)> {
+    let mut written = vec![write_table(scratch, rows.events)?, write_table(scratch, rows.items)?];
+    if plan.contexts {
+        written.push(write_table(scratch, rows.contexts)?);
+    }
+    written.extend([
+        write_table(scratch, rows.timeline)?,
+        write_table(scratch, rows.scores)?,
+        write_table(scratch, rows.cells)?,
+    ]);
+    let mut known: BTreeMap<&str, String> = BTreeMap::new();
+    let mut outcomes = Vec::with_capacity(written.len());
+    for (table, from) in tables(plan).zip(&written) {
+        let to = part(out, table, unit);
+        known.insert(table, publish::sha256(from)?.0);
+        if table == CellRow::TABLE {
+            let text = serde_json::to_string_pretty(&known)? + "\n";
+            scratch.create(&digests(out, unit), text.as_bytes())?;
+        }
+        let published = publish::publish(from, &to)?;
+        if published == Published::Differs {
+            tracing::warn!(
+                "NONDETERMINISTIC: {} was written before with other bytes, which stay",
+                to.display()
+            );
+            known.insert(table, publish::sha256(&to)?.0);
+        }
+        outcomes.push(published);
+    }
+    let differing = outcomes.iter().filter(|&&o| o == Published::Differs).count();
+    Ok((outcomes.iter().filter(|&&o| o != Published::New).count(), differing))
+}
+
+fn write_table<R: CellPart>(scratch: &Scratch, rows: Vec<R>) -> anyhow::Result<PathBuf> {
+    let from = scratch.path(&format!("{}.parquet", R::TABLE));
+    let expected = rows.len() as u64;
+    let mut writer = TableWriter::create(&from, PART_ROW_GROUP)?;
+    let mut rows = rows.into_iter().peekable();
+    while let Some(first) = rows.next() {
+        let mut trajectory = vec![first];
+        while let Some(row) = rows.next_if(|r| r.trajectory() == trajectory[0].trajectory()) {
+            trajectory.push(row);
+        }
+        writer.push(trajectory)?;
+    }
+    let written = writer.finish()?;
+    anyhow::ensure!(written == expected, "wrote {written} of {expected} rows of {}", from.display());
+    Ok(from)
+}
