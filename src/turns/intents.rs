@@ -6,11 +6,15 @@
 
 use std::sync::LazyLock;
 
+use serde::Deserialize;
+
 use super::actions::ActionKind;
+use crate::text::lists;
 use crate::text::phrases::{Phrases, is_end};
 
 /// What the agent is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Intent {
     /// Understanding, reading, searching without a fix in mind.
     Explore,
@@ -149,40 +153,8 @@ impl Evidence {
 /// Words weigh at most so much for one intent: a long thought does not outweigh the deed.
 const MOST_SAID: f64 = 1.5;
 
-static PHRASES: LazyLock<Phrases<Intent>> = LazyLock::new(|| {
-    Phrases::new(&[
-        (
-            "understand|explore|look at|take a look|let me see|let's see|see how|see what|find where|locate|search for|examine|\
-             familiarize|look for|codebase|let me look|structure of|let me read|let me find|look up|let me check the",
-            Intent::Explore,
-        ),
-        (
-            "why|debug|investigate|investigating|root cause|trace|the error|error occurs|failure|fails|failing|failed|traceback|\
-             what's wrong|is wrong|the bug|the cause|diagnose|reproduce|the problem is|the issue is|exception",
-            Intent::Debug,
-        ),
-        (
-            "implement|i'll add|let me add|let's add|modify|i'll update|let me update|let's update|make the change|make the changes|\
-             apply the|i'll create|let me create the|fix the|let me fix|let's fix|edit the|replace the|update the|change the|\
-             add the|add a|write the",
-            Intent::Implement,
-        ),
-        (
-            "verify|run the test|run the tests|run tests|run all tests|run the full|test the|test it|test our|tests pass|confirm|\
-             validate|make sure|check that|check if|works correctly|works as expected|rerun|run it again|sanity check|\
-             double check|see if the issue|test suite|final check",
-            Intent::Verify,
-        ),
-        (
-            "documentation|docstring|docstrings|readme|changelog|document the|release notes|the docs|add comments|add a comment",
-            Intent::Document,
-        ),
-        (
-            "refactor|refactoring|clean up|cleanup|cleaner|simplify|restructure|rename|reorganize|dead code|deduplicate|tidy",
-            Intent::Refactor,
-        ),
-    ])
-});
+static PHRASES: LazyLock<Phrases<Intent>> =
+    LazyLock::new(|| lists::read(include_str!("../data/words/intents.en.toml")));
 
 #[cfg(test)]
 mod tests {

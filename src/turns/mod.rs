@@ -11,7 +11,10 @@ pub mod outcomes;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use serde::Deserialize;
+
 use crate::text::atoms::{self, AtomKind};
+use crate::text::lists::{self, WordSet};
 use crate::text::phrases::{Phrases, is_end, words};
 use crate::text::spellings::Spellings;
 use crate::trajectory::{Kind, Step};
@@ -516,7 +519,8 @@ fn sends(command: &str) -> bool {
     })
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Says {
     Complete,
     /// The same, if nothing follows that makes it something else.
@@ -535,7 +539,7 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
         let lower = part.to_lowercase().replace('\u{2019}', "'");
         let words = words(&lower);
         evidence.words(&words);
-        SAYS.visit(&words, |at, end, says| match says {
+        CLAIMS.says.visit(&words, |at, end, says| match says {
             Says::Complete => facts.says_complete |= is_claimed(&words[..at], &words[end - 1..]),
             // "is resolved relative to", "tests pass a list".
             Says::CompleteIf => {
@@ -543,15 +547,14 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
                 let behind = (last.as_ptr() as usize + last.len()).checked_sub(lower.as_ptr() as usize);
                 let mark = behind.and_then(|at| lower.get(at..)?.trim_start().chars().next());
                 let is_broken = mark.is_none_or(|c| !c.is_alphanumeric() && !['`', '\'', '"'].contains(&c));
-                let stops = is_broken || words.get(end).is_none_or(|next| STOPS.contains(next));
+                let stops = is_broken || words.get(end).is_none_or(|next| CLAIMS.words.stops.has(next));
                 facts.says_complete |= stops && is_claimed(&words[..at], &words[end - 1..]);
             }
             Says::Next => facts.says_next = true,
             Says::NextIf => {
-                let is_making = words.get(end).is_some_and(|verb| MAKING.contains(verb));
+                let is_making = words.get(end).is_some_and(|verb| CLAIMS.words.making.has(verb));
                 // "make sure", "start by reading".
-                let is_study =
-                    words.get(end + 1).is_some_and(|next| ["sure", "certain", "by"].contains(next));
+                let is_study = words.get(end + 1).is_some_and(|next| CLAIMS.words.study.has(next));
                 facts.says_next |= is_making && !is_study;
             }
         });
@@ -560,200 +563,33 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
 
 /// Whether what follows the one words and ends with the other is said to be so, and not asked for, doubted or denied.
 fn is_claimed(before: &[&str], from_end: &[&str]) -> bool {
-    const DOUBTS: &[&str] = &[
-        "if",
-        "once",
-        "when",
-        "whether",
-        "until",
-        "unless",
-        "after",
-        "before",
-        "not",
-        "no",
-        "never",
-        "doesn't",
-        "don't",
-        "isn't",
-        "aren't",
-        "won't",
-        "didn't",
-        "wasn't",
-        "verify",
-        "check",
-        "ensure",
-        "confirm",
-        "sure",
-        "should",
-        "will",
-        "would",
-        "could",
-        "can",
-        "may",
-        "might",
-        "see",
-        "to",
-        "want",
-        "need",
-        "hope",
-        "expect",
-        "why",
-        "how",
-        "what",
-        "almost",
-        "ensures",
-        "case",
-        "cases",
-        "assume",
-        "suggests",
-        "than",
-        "let",
-        "let's",
-        "test",
-        "testing",
-        "none",
-        "neither",
-        "nothing",
-        "nobody",
-        "nor",
-        "cannot",
-        "can't",
-        "couldn't",
-        "haven't",
-        "hasn't",
-        "hadn't",
-        "weren't",
-        "wouldn't",
-        "shouldn't",
-        "without",
-        "unclear",
-        "unlikely",
-        "doubt",
-        "only",
-        "hardly",
-        "barely",
-        "nearly",
-        "partly",
-        "partially",
-        "make",
-        "i'll",
-        "we'll",
-        "it'll",
-        "must",
-        "wonder",
-        "ask",
-        "asks",
-        "do",
-        "does",
-        "well",
-        "assuming",
-        "suppose",
-        "suspect",
-        "think",
-        "believe",
-        "guess",
-        "probably",
-        "maybe",
-        "perhaps",
-        "claims",
-        "claimed",
-        "says",
-        "goal",
-        "aim",
-        "expected",
-        "todo",
-        "soon",
-        "0",
-        "zero",
-        "some",
-    ];
+    let words = &CLAIMS.words;
     let mut sentence = before.iter().rev().take(6).take_while(|w| !is_end(w));
-    let mut rest = from_end.iter().skip_while(|w| !is_end(w) && !UNDONE.contains(w));
+    let mut rest = from_end.iter().skip_while(|w| !is_end(w) && !words.undone.has(w));
     let is_told = rest.next().is_none_or(|w| *w == ".");
     // "All tests pass. However, ..."
-    is_told && !sentence.any(|word| DOUBTS.contains(word)) && !rest.next().is_some_and(|w| UNDONE.contains(w))
+    is_told && !sentence.any(|w| words.doubts.has(w)) && !rest.next().is_some_and(|w| words.undone.has(w))
 }
 
-/// Words that may follow a claim without making it another one.
-const STOPS: [&str; 16] = [
-    "and",
-    "now",
-    "correctly",
-    "successfully",
-    "as",
-    "again",
-    "after",
-    "with",
-    "for",
-    "in",
-    "so",
-    "because",
-    "since",
-    "too",
-    "well",
-    "perfectly",
-];
+static CLAIMS: LazyLock<Claims> = LazyLock::new(|| lists::read(include_str!("../data/words/claims.en.toml")));
 
-/// Words that take back what was claimed before them.
-const UNDONE: [&str; 11] = [
-    "except", "but", "however", "although", "though", "upstream", "fail", "fails", "failed", "failing", "by",
-];
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claims {
+    says: Phrases<Says>,
+    words: ClaimWords,
+}
 
-const MAKING: [&str; 22] = [
-    "work",
-    "implement",
-    "add",
-    "update",
-    "fix",
-    "create",
-    "write",
-    "refactor",
-    "document",
-    "start",
-    "tackle",
-    "address",
-    "handle",
-    "move",
-    "proceed",
-    "modify",
-    "apply",
-    "build",
-    "make",
-    "rewrite",
-    "extend",
-    "turn",
-];
-
-static SAYS: LazyLock<Phrases<Says>> = LazyLock::new(|| {
-    Phrases::new(&[
-        (
-            "is done .|are done .|all done .|done .|everything is done|i've fixed|i have fixed|i fixed the|i fixed this|has been completed|\
-             have been completed|successfully completed|i've completed|i have completed|task completed|task complete .|has been fixed|\
-             have been fixed|successfully fixed|fix is in place|works correctly|work correctly|works as expected|working as expected|\
-             working correctly|works perfectly|working perfectly|everything passes|lint passes|build passes|\
-             successfully implemented|has been implemented|has been processed|has been cancelled|has been canceled|\
-             has been booked|has been updated successfully|has been refunded|has been exchanged|been successfully|is now active|\
-             is now working|has been restored|i've cancelled|i've canceled|i have cancelled|i have canceled|i've booked|i have booked|\
-             i've refunded|i have refunded|i've exchanged|i have exchanged|i've processed|i have processed",
-            Says::Complete,
-        ),
-        (
-            "is complete|is now complete|are complete|are now complete|is finished|is fixed|is now fixed|is resolved|is now resolved|\
-             has been resolved|fix works|fix is working|all tests pass|all tests are passing|all tests passed|tests pass|\
-             tests passed|tests now pass|tests are passing|everything works|everything is working",
-            Says::CompleteIf,
-        ),
-        (
-            "moving on to|move on to|let's move on|let me move on|next task|on to the next|next up|now work on",
-            Says::Next,
-        ),
-        (
-            "now i'll|now i will|now i'm going to|next i'll|next i will|now let me|now let's|now we'll|now we will|now we need to|\
-             now i need to|next let's|next let me|next we'll|next we need to|i'll now|let me now|let's now|next i need to",
-            Says::NextIf,
-        ),
-    ])
-});
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaimWords {
+    doubts: WordSet,
+    undone: WordSet,
+    stops: WordSet,
+    making: WordSet,
+    study: WordSet,
+}
 
 #[cfg(test)]
 mod tests {
