@@ -4,8 +4,10 @@
 //! A file of natural language ends in `.en.toml` (English) and is lower case, since lower case text is matched with it; the
 //! others hold what programs print, as they print it. No entry means anything by its place in a list.
 
+use std::collections::BTreeMap;
+
 use regex::Regex;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -19,9 +21,38 @@ pub(crate) fn read<T: DeserializeOwned>(toml: &str) -> T {
 #[serde(transparent)]
 pub(crate) struct WordSet(FxHashSet<String>);
 
+impl FromIterator<String> for WordSet {
+    fn from_iter<I: IntoIterator<Item = String>>(words: I) -> Self {
+        WordSet(words.into_iter().collect())
+    }
+}
+
 impl WordSet {
     pub(crate) fn has(&self, word: &str) -> bool {
         self.0.contains(word)
+    }
+}
+
+/// Words with a value each: a table of lists by value.
+#[derive(Deserialize)]
+#[serde(from = "BTreeMap<T, Vec<String>>", bound(deserialize = "T: Deserialize<'de> + Copy + Ord"))]
+pub(crate) struct Names<T>(FxHashMap<String, T>);
+
+impl<T: Copy> From<BTreeMap<T, Vec<String>>> for Names<T> {
+    fn from(lists: BTreeMap<T, Vec<String>>) -> Self {
+        let mut names = FxHashMap::default();
+        for (name, value) in
+            lists.into_iter().flat_map(|(value, list)| list.into_iter().map(move |name| (name, value)))
+        {
+            assert!(names.insert(name, value).is_none(), "a name has two values");
+        }
+        Names(names)
+    }
+}
+
+impl<T: Copy> Names<T> {
+    pub(crate) fn of(&self, word: &str) -> Option<T> {
+        self.0.get(word).copied()
     }
 }
 
@@ -32,13 +63,19 @@ pub(crate) struct Signs(Regex);
 
 impl From<Vec<String>> for Signs {
     fn from(signs: Vec<String>) -> Self {
-        let pattern = |sign: &String| {
-            let pattern = format!(r"\A{}\z", regex::escape(sign).replace('…', ".*"));
+        Signs::from_iter(signs)
+    }
+}
+
+impl FromIterator<String> for Signs {
+    fn from_iter<I: IntoIterator<Item = String>>(signs: I) -> Self {
+        let pattern = |sign: String| {
+            let pattern = format!(r"\A{}\z", regex::escape(&sign).replace('…', ".*"));
             // What may begin or end with anything is looked for anywhere.
             let open = pattern.strip_prefix(r"\A.*").unwrap_or(&pattern);
             open.strip_suffix(r".*\z").unwrap_or(open).to_owned()
         };
-        let all: Vec<String> = signs.iter().map(pattern).collect();
+        let all: Vec<String> = signs.into_iter().map(pattern).collect();
         Signs(Regex::new(&format!("(?s:{})", all.join("|"))).expect("signs are escaped"))
     }
 }

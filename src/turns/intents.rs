@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::actions::ActionKind;
-use crate::text::lists;
+use super::names::ACTIONS;
+use crate::text::lists::{self, WordSet};
 use crate::text::phrases::{Phrases, is_end};
 
 /// What the agent is about.
@@ -81,17 +82,14 @@ impl FileKind {
         let lower = path.to_ascii_lowercase();
         let (folder, file) = lower.rsplit_once('/').unwrap_or(("", &lower));
         let (stem, extension) = file.rsplit_once('.').unwrap_or((file, ""));
-        let within = |names: &[&str]| folder.split('/').any(|part| names.contains(&part));
-        let begins = |names: &[&str]| names.iter().any(|name| stem.starts_with(name));
-        if begins(&["test_", "repro", "debug_", "verify_", "check_", "conftest", "try_", "demo_"])
-            || ["_test", ".test", ".spec", "_spec", "_tests"].iter().any(|end| stem.ends_with(end))
-            || ["test", "tests", "debug"].contains(&stem)
-            || within(&["test", "tests", "__tests__", "spec", "testing"])
-        {
+        let within = |names: &WordSet| folder.split('/').any(|part| names.has(part));
+        let files = &ACTIONS.files;
+        let is_text = extension.is_empty() || files.text_extensions.has(extension);
+        if files.test_stems.fit(stem) || within(&files.test_folders) {
             FileKind::Test
-        } else if ["md", "rst", "adoc", "mdx"].contains(&extension)
-            || begins(&["readme", "changelog", "contributing"]) && ["", "txt"].contains(&extension)
-            || within(&["docs", "doc"]) && ["txt", "html"].contains(&extension)
+        } else if files.document_extensions.has(extension)
+            || is_text && files.document_stems.fit(stem)
+            || files.page_extensions.has(extension) && within(&files.document_folders)
         {
             FileKind::Document
         } else {

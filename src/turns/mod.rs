@@ -6,7 +6,9 @@
 
 pub mod actions;
 pub mod intents;
+mod names;
 pub mod outcomes;
+mod runners;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -20,7 +22,9 @@ use crate::text::spellings::Spellings;
 use crate::trajectory::{Kind, Step};
 use crate::turns::actions::{Action, ActionKind, Editor};
 use crate::turns::intents::{Evidence, FileKind, Intent, Past};
+use crate::turns::names::ACTIONS;
 use crate::turns::outcomes::edges;
+use crate::turns::runners::RUNNERS;
 
 /// The turns of a trajectory; turn 0, the head, is empty.
 #[derive(Debug, Default)]
@@ -364,11 +368,7 @@ fn ended_well(
         None => said_error.filter(|_| !action.hides_code).map(|error| !error),
     };
     let by_code = printed().map(|code| code == 0).or(by_code);
-    let may_have_failed = || {
-        let may =
-            outcomes::tells_failure(output) || outcomes::ran_none(output) || outcomes::tells_skips(output);
-        tests && may
-    };
+    let may_have_failed = || tests && outcomes::may_have_failed(output);
     if outcomes::in_background(output) {
         return None;
     }
@@ -382,7 +382,7 @@ fn ended_well(
 /// Whether a command writes a file with the shell itself, whatever it runs then.
 fn writes_first(command: &str) -> bool {
     let head = &command[..command.floor_char_boundary(COMMAND)];
-    ["cat >", "cat <<", "tee ", "touch "].iter().any(|sign| head.contains(sign))
+    ACTIONS.signs.writes_first.fit(head)
 }
 
 /// What a test command tests: the file, or the runner with what it is given.
@@ -391,8 +391,7 @@ fn test_target(command: &str) -> String {
     let mut words = head.split([' ', '\n', '\t']).filter(|w| !w.is_empty()).take(64);
     let mut previous = "";
     while let Some(word) = words.next() {
-        let is_runner = word.to_ascii_lowercase().contains("test")
-            || ["jest", "vitest", "mocha", "rspec", "tox", "check", "verify"].contains(&word);
+        let is_runner = RUNNERS.is_name(word);
         // Where it runs is not what it tests.
         let is_place = ["cd", "pushd", "activate", "-n", "-C"].contains(&previous)
             || !previous.is_empty()
@@ -435,33 +434,7 @@ fn api_name(tool: &str, text: &str) -> String {
 
 /// Whether a call changes nothing, by the verbs in the tool's name, or of a shell's request by its method and data.
 fn only_looks(tool: &str, text: &str) -> bool {
-    const VERBS: [&str; 19] = [
-        "get",
-        "list",
-        "search",
-        "find",
-        "read",
-        "fetch",
-        "query",
-        "lookup",
-        "look",
-        "describe",
-        "show",
-        "calculate",
-        "check",
-        "view",
-        "think",
-        "count",
-        "can",
-        "webfetch",
-        "websearch",
-    ];
-    const CHANGES: [&str; 17] = [
-        "create", "replace", "mark", "set", "update", "delete", "add", "write", "send", "cancel", "book",
-        "modify", "remove", "move", "archive", "clear", "reset",
-    ];
-    const SHELLS: [&str; 11] =
-        ["bash", "shell", "sh", "terminal", "cmd", "command", "exec", "curl", "wget", "http", "https"];
+    let calls = &ACTIONS.calls;
     // `getOrder` is `get_order`.
     let mut lower = String::with_capacity(tool.len() + 8);
     let mut was_lower = false;
@@ -474,31 +447,27 @@ fn only_looks(tool: &str, text: &str) -> bool {
         lower.push(c.to_ascii_lowercase());
     }
     let parts: Vec<&str> = lower.split(['_', '-', '.', ':', '/']).filter(|part| !part.is_empty()).collect();
-    let has = |words: &[&str]| parts.iter().any(|part| words.contains(part));
-    let is_shell = || tool.split("__").any(|part| SHELLS.contains(&part.to_ascii_lowercase().as_str()));
-    if tool.is_empty() || has(&SHELLS) || is_shell() {
+    let mut names = parts.iter().copied().chain(tool.split("__"));
+    if tool.is_empty() || names.any(|part| calls.shells.has(&part.to_ascii_lowercase())) {
         return !sends(text);
     }
     // The first verb counts: `list_add_ons` looks, `remove_from_list` changes; `book_search` has a noun before it.
     let is_noun = |at: usize| {
-        matches!(parts[at], "book" | "archive")
-            && parts.get(at + 1).is_some_and(|next| matches!(*next, "search" | "lookup" | "find"))
+        calls.nouns.has(parts[at]) && parts.get(at + 1).is_some_and(|next| calls.searches.has(next))
     };
-    let looks = parts.iter().position(|part| VERBS.contains(part));
-    let changes = (0..parts.len()).find(|&at| CHANGES.contains(&parts[at]) && !is_noun(at));
+    let looks = parts.iter().position(|part| calls.looks.has(part));
+    let changes = (0..parts.len()).find(|&at| calls.changes.has(parts[at]) && !is_noun(at));
     // `get_or_create_user`, `check_in_guest`.
     let does_more = parts.windows(2).any(|pair| {
-        matches!(pair[0], "and" | "or") && CHANGES.contains(&pair[1])
-            || pair[0] == "check" && matches!(pair[1], "in" | "out") && !parts.contains(&"stock")
+        matches!(pair[0], "and" | "or") && calls.changes.has(pair[1])
+            || pair[0] == "check" && calls.check_with.has(pair[1]) && !parts.contains(&"stock")
     });
     looks.is_some_and(|look| changes.is_none_or(|change| look < change)) && !does_more
 }
 
 /// Whether a command line asks `curl` and its like to change something: a request is a GET unless it says otherwise.
 fn sends(command: &str) -> bool {
-    const METHODS: [&str; 4] = ["POST", "PUT", "DELETE", "PATCH"];
-    const DATA: [&str; 9] =
-        ["-d", "-F", "-T", "--data", "--form", "--json", "--post-data", "--post-file", "--upload-file"];
+    let calls = &ACTIONS.calls;
     let head = command[..command.floor_char_boundary(COMMAND)].replace("\\\n", " ");
     let mut requests =
         head.split([';', '\n']).flat_map(|part| part.split(" && ")).flat_map(|part| part.split(" | "));
@@ -506,16 +475,18 @@ fn sends(command: &str) -> bool {
         let words = || request.split_whitespace();
         // `$(curl`, `/usr/bin/curl`
         let program = |word| str::rsplit(word, |c: char| !c.is_alphanumeric()).next().unwrap_or(word);
-        let is_request = words().any(|word| ["curl", "wget", "http", "https"].contains(&program(word)));
+        let is_request = words().any(|word| calls.requests.has(program(word)));
         let says = |word: &str| {
-            let is_data = DATA.iter().any(|sign| {
-                word.strip_prefix(sign)
-                    .is_some_and(|rest| rest.is_empty() || sign.len() > 2 && rest.starts_with(['=', '-']))
-            });
-            let method = ["-X", "--request=", "--method="].iter().find_map(|sign| word.strip_prefix(sign));
-            is_data || METHODS.contains(&method.unwrap_or(word).trim_matches(['"', '\'']))
+            let is_long = |option: &String| {
+                word.strip_prefix(option.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['=', '-']))
+            };
+            let method = calls.method_options.iter().find_map(|option| word.strip_prefix(option.as_str()));
+            calls.data_options.has(word)
+                || calls.long_data_options.iter().any(is_long)
+                || calls.methods.has(method.unwrap_or(word).trim_matches(['"', '\'']))
         };
-        is_request && !words().any(|word| word == "-G" || word == "--get") && words().any(says)
+        is_request && !words().any(|word| calls.queries.has(word)) && words().any(says)
     })
 }
 
