@@ -10,9 +10,13 @@
 //! group (headline, authored, system, body). Source: DESIGN section 8, ours.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use crate::context::log::{AtomId, BODY, BOUND, DERIVED, Log};
 use crate::text::atoms::AtomKind;
+use crate::text::lists::{self, WordSet};
 use crate::trajectory::{Kind, Role};
 
 /// Who wrote the mentions before the need.
@@ -105,11 +109,14 @@ pub struct Needs {
     turns: HashMap<AtomId, Vec<u32>>,
 }
 
-/// Keys that count things and so take many values: a new value does not supersede the old one.
-const ENUMERATING_KEYS: &[&str] = &[
-    "account", "chapter", "code", "column", "error", "id", "issue", "item", "line", "lines", "order", "page",
-    "pr", "row", "section", "status", "step", "test", "ticket", "turn", "version",
-];
+static KEYS: LazyLock<Keys> = LazyLock::new(|| lists::read(include_str!("../data/words/keys.en.toml")));
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    /// A new value of these does not supersede the old one.
+    enumerating: WordSet,
+}
 
 /// What is known of an atom within a segment, up to the turn at hand.
 struct Seen {
@@ -247,7 +254,7 @@ fn head_atoms(log: &Log) -> HashSet<AtomId> {
 /// that merely count.
 pub fn key_and_value(kind: AtomKind, text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once('=').filter(|_| kind == AtomKind::Number)?;
-    let enumerating = ENUMERATING_KEYS.binary_search(&key).is_ok();
+    let enumerating = KEYS.enumerating.has(key);
     (!key.is_empty() && !value.is_empty() && !enumerating).then_some((key, value))
 }
 

@@ -41,11 +41,15 @@
 //! Source: DESIGN section 8, ours.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use serde::Deserialize;
+
 use crate::text::atoms::{self, AtomKind};
+use crate::text::lists::{self, WordSet};
+use crate::text::phrases::Phrases;
 use crate::text::runs::{Runs, hash, is_unspaced};
 
 /// What became of a constraint, the worst first.
@@ -631,22 +635,22 @@ fn noun_beside(tokens: &[Token], i: usize) -> (Option<&str>, Option<&str>) {
 
 /// Not a list, and no word that cannot stand where it stands (`the must`, `of is`, a last `and`).
 fn is_prose(tokens: &[Token]) -> bool {
-    let is = |list: &[&str], t: &Token| list.contains(&t.word.as_str());
-    let is_joint = |t: &Token| [ARTICLES, MODALS, JOINTS].iter().any(|list| is(list, t));
+    let w = &ENGLISH.words;
+    let is_joint = |t: &Token| [&w.articles, &w.modals, &w.joints].iter().any(|words| is(words, t));
     let broken = |i: usize| {
         let (a, b) = (&tokens[i], &tokens[i + 1]);
-        let is_verb =
-            is(MODALS, b) || is(AUXILIARIES, b) && !(a.word == "to" && is(&["be", "do", "have"], b));
+        let is_verb = is(&w.modals, b) || is(&w.auxiliaries, b) && !(a.word == "to" && is(&w.infinitives, b));
         let bare_be = b.word == "be"
-            && !tokens[i.saturating_sub(1)..=i].iter().any(|t| is(BEFORE_BE, t) || is(MODALS, t));
-        is(ARTICLES, a) && (is_verb || is(ARTICLES, b) || is(PREPOSITIONS, b) || b.word == "not")
-            || is(PREPOSITIONS, a) && (is_verb || b.stem == CHANGE && b.role == Role::Light && a.word != "to")
-            || is(MODALS, a) && (is(MODALS, b) || is(PREPOSITIONS, b) || is(&["has", "is", "are", "was"], b))
-            || a.word == "not" && is(MODALS, b)
+            && !tokens[i.saturating_sub(1)..=i].iter().any(|t| is(&w.before_be, t) || is(&w.modals, t));
+        is(&w.articles, a) && (is_verb || is(&w.articles, b) || is(&w.prepositions, b) || b.word == "not")
+            || is(&w.prepositions, a)
+                && (is_verb || b.stem == CHANGE && b.role == Role::Light && a.word != "to")
+            || is(&w.modals, a) && (is(&w.modals, b) || is(&w.prepositions, b) || is(&w.finite, b))
+            || a.word == "not" && is(&w.modals, b)
             || bare_be && !b.opens_clause
     };
     let commas = tokens.iter().filter(|t| t.opens_clause).count();
-    let starts_with_verb = tokens.first().is_some_and(|t| is(&["is", "are", "of"], t));
+    let starts_with_verb = tokens.first().is_some_and(|t| is(&w.not_first, t));
     tokens.len() >= 3
         && 2 * commas < tokens.len()
         && !starts_with_verb
@@ -657,14 +661,14 @@ fn is_prose(tokens: &[Token]) -> bool {
 
 /// The rules read English only; a text of content words alone is not known to be.
 fn is_english(text: &str, tokens: &[Token]) -> bool {
-    let is = |list: &[&str], t: &Token| list.contains(&t.word.as_str());
+    let w = &ENGLISH.words;
     let knows = |t: &Token| {
         matches!(t.role, Role::Light | Role::Mark(_) | Role::Value(_))
-            || [ARTICLES, PREPOSITIONS, AUXILIARIES].iter().any(|list| is(list, t))
+            || [&w.articles, &w.prepositions, &w.auxiliaries].iter().any(|words| is(words, t))
     };
     text.chars().all(|c| c.is_ascii() || !c.is_alphabetic())
         && tokens.iter().any(knows)
-        && !tokens.iter().any(|t| is(FOREIGN, t))
+        && !tokens.iter().any(|t| is(&w.foreign, t))
 }
 
 // ---- force ----
@@ -706,7 +710,7 @@ impl Force {
                 mark,
                 Mark::Bound(_) | Mark::Soft | Mark::Only | Mark::Report | Mark::Vague | Mark::All
             ),
-            _ => IMPERATIVES.contains(&t.word.as_str()),
+            _ => is(&ENGLISH.words.imperatives, t),
         };
         Force {
             level,
@@ -860,14 +864,16 @@ impl Value {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Bound {
     AtMost,
     AtLeast,
     About,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Mark {
     /// Negates what follows, or the whole clause behind an auxiliary.
     Not,
@@ -884,6 +890,7 @@ enum Mark {
     All,
     Vague,
     Report,
+    #[serde(untagged)]
     Bound(Bound),
 }
 
@@ -907,7 +914,7 @@ fn sentence_end(text: &str) -> Option<usize> {
     let ends = |&(i, c): &(usize, char)| {
         let is_end = matches!(c, '.' | '?' | '!') && text[i + 1..].starts_with(char::is_whitespace);
         let word = || text[..i].rsplit([' ', '(']).next().unwrap_or("");
-        is_end && !(c == '.' && ABBREVIATIONS.contains(&word()))
+        is_end && !(c == '.' && ENGLISH.words.abbreviations.has(word()))
     };
     let end = text.char_indices().find(ends).map_or(text.len(), |(i, c)| i + c.len_utf8());
     (!text.is_empty()).then_some(end)
@@ -1030,15 +1037,7 @@ fn push_word(raw: &str, start: usize, opens_clause: bool, goes_on: bool, words: 
     };
     match text.strip_suffix("n't").or_else(|| text.strip_suffix("not").filter(|&t| t == "can")) {
         Some(verb) => {
-            push(
-                match verb {
-                    "ca" => "can",
-                    "wo" => "will",
-                    "sha" => "shall",
-                    verb => verb,
-                },
-                opens_clause,
-            );
+            push(ENGLISH.contracted.get(verb).map_or(verb, String::as_str), opens_clause);
             push("not", false);
         }
         None => push(text, opens_clause),
@@ -1068,12 +1067,12 @@ fn token(word: &Word, is_first: bool) -> Token {
     let text = word.text.as_str();
     let is_name = word.is_name || word.is_capital && !is_first;
     let opens_clause = word.opens_clause;
-    let is_light = LIGHT.contains(&text);
+    let is_light = ENGLISH.words.light.has(text);
     let role = if word.is_name {
         Role::Name
     } else if is_light {
         Role::Light
-    } else if atoms::cue_hash(text).is_none() && !CODE_WORDS.contains(&text) {
+    } else if atoms::cue_hash(text).is_none() && !ENGLISH.words.code_words.has(text) {
         Role::Function
     } else if is_name {
         Role::Name
@@ -1100,21 +1099,22 @@ fn read_value(words: &[Word], i: usize, tokens: &mut [Token]) -> usize {
 /// Dimension and amount of the value that begins at a word, where its number stands, and its length.
 fn value(words: &[Word], i: usize) -> Option<(Dim, f64, usize, usize)> {
     let text = |k: usize| words.get(k).map_or("", |w| w.text.as_str());
-    if let Some(day) = WEEKDAYS.iter().position(|d| text(i).trim_end_matches('s') == *d) {
-        return Some((Dim::Weekday, day as f64, i, 1));
+    if let Some(day) = ENGLISH.weekdays.get(text(i).trim_end_matches('s')) {
+        return Some((Dim::Weekday, *day, i, 1));
     }
     if let Some(date) = iso_date(text(i)) {
         return Some((Dim::Date, date, i, 1));
     }
     let month = |k: usize| {
         let name = words.get(k).filter(|w| w.is_capital && w.text.len() >= 3)?;
-        MONTHS.iter().position(|m| m.starts_with(&name.text)).map(|m| (m + 1) as f64 * 100.0)
+        ENGLISH.months.iter().find(|(month, _)| month.starts_with(&name.text)).map(|(_, month)| month * 100.0)
     };
     if let (Some(month), Some(day)) = (month(i), number(text(i + 1)).filter(|d| *d <= 31.0)) {
-        return Some((Dim::Date, month + day, i, 2 + usize::from(ORDINALS.contains(&text(i + 2)))));
+        return Some((Dim::Date, month + day, i, 2 + usize::from(ENGLISH.words.ordinals.has(text(i + 2)))));
     }
-    let is = |k: usize, spellings: &str| spellings.split(' ').any(|s| s == text(k));
-    let currency = |k: usize| CURRENCIES.iter().find(|(_, s)| is(k, s)).map(|(c, _)| *c);
+    let currency = |k: usize| {
+        ENGLISH.currencies.iter().find(|(_, spellings)| spellings.has(text(k))).map(|(name, _)| name.as_str())
+    };
     if let (Some(currency), Some((amount, n))) = (currency(i), scaled(words, i + 1)) {
         return Some((Dim::Money(currency), amount, i + 1, 1 + n));
     }
@@ -1125,12 +1125,15 @@ fn value(words: &[Word], i: usize) -> Option<(Dim, f64, usize, usize)> {
     }
     let (amount, n) = scaled(words, i)?;
     let unit = i + n;
-    let skip = usize::from(ORDINALS.contains(&text(unit))) + usize::from(text(unit + 1) == "of");
+    let skip = usize::from(ENGLISH.words.ordinals.has(text(unit))) + usize::from(text(unit + 1) == "of");
     if matches!(text(unit), "am" | "pm") {
         let noon = if text(unit) == "pm" { 720.0 } else { 0.0 };
         return Some((Dim::Clock, amount % 12.0 * 60.0 + noon, i, n + 1));
     }
-    if let Some((dim, factor, _)) = UNITS.iter().find(|(.., s)| is(unit, s)) {
+    let Units { percent, seconds, bytes } = &ENGLISH.units;
+    let units = [(Dim::Percent, percent), (Dim::Seconds, seconds), (Dim::Bytes, bytes)];
+    if let Some((dim, factor)) = units.iter().find_map(|(dim, factors)| Some((dim, factors.get(text(unit))?)))
+    {
         return Some((*dim, amount * factor, i, n + 1));
     }
     if let Some(currency) = currency(unit) {
@@ -1145,19 +1148,14 @@ fn value(words: &[Word], i: usize) -> Option<(Dim, f64, usize, usize)> {
 /// A number with the words that multiply it, and how many words that takes.
 fn scaled(words: &[Word], i: usize) -> Option<(f64, usize)> {
     let amount = number(&words.get(i)?.text)?;
-    let scale = words.get(i + 1).and_then(|w| match w.text.as_str() {
-        "hundred" => Some(1e2),
-        "k" | "thousand" => Some(1e3),
-        "million" => Some(1e6),
-        _ => None,
-    });
+    let scale = words.get(i + 1).and_then(|word| ENGLISH.scales.get(&word.text));
     Some(scale.map_or((amount, 1), |s| (amount * s, 2)))
 }
 
 /// A number in digits or as a word.
 fn number(text: &str) -> Option<f64> {
-    if let Some(n) = NUMBERS.iter().position(|n| *n == text) {
-        return Some(if n <= 12 { n as f64 } else { (n as f64 - 11.0) * 10.0 });
+    if let Some(n) = ENGLISH.numbers.get(text) {
+        return Some(*n);
     }
     let is_number = text.starts_with(|c: char| c.is_ascii_digit());
     let parsed = || text.replace(',', "").parse::<f64>().ok();
@@ -1192,21 +1190,17 @@ fn weekday(date: f64) -> Option<f64> {
 fn mark(tokens: &mut [Token]) {
     let mut i = 0;
     while i < tokens.len() {
-        let fits = |(words, _): &&(Vec<&str>, Mark)| {
-            let here = tokens[i..].iter().map(|t| t.word.as_str());
-            words.len() <= tokens.len() - i && here.zip(words).all(|(a, b)| a == *b)
-        };
+        let here = tokens[i..].iter().map(|token| token.word.as_str());
         let is_free = tokens[i].value().is_none();
-        let phrase = MARKS.get(tokens[i].word.as_str()).filter(|_| is_free).and_then(|p| p.iter().find(fits));
-        let Some((words, mark)) = phrase else {
+        let Some((n, mark)) = ENGLISH.marks.longest(here).filter(|_| is_free) else {
             i += 1;
             continue;
         };
-        for token in &mut tokens[i..i + words.len()] {
+        for token in &mut tokens[i..i + n] {
             token.role = Role::Function;
         }
-        tokens[i].role = Role::Mark(*mark);
-        i += words.len();
+        tokens[i].role = Role::Mark(mark);
+        i += n;
     }
 }
 
@@ -1214,9 +1208,10 @@ fn mark(tokens: &mut [Token]) {
 /// able to do.
 fn read_abilities(tokens: &mut [Token]) {
     for i in 0..tokens.len() {
-        let is = |k: usize, list: &[&str]| tokens.get(k).is_some_and(|t| list.contains(&t.word.as_str()));
-        let permits = is(i.wrapping_sub(1), &["you", "we", "i", "one", "they"]) || is(i + 1, &["be", "not"]);
-        if is(i, &["can", "could", "might"]) && !permits {
+        let is_at = |k: usize, words: &WordSet| tokens.get(k).is_some_and(|token| is(words, token));
+        let w = &ENGLISH.words;
+        let permits = is_at(i.wrapping_sub(1), &w.persons) || is_at(i + 1, &w.permitting);
+        if is(&w.abilities, &tokens[i]) && !permits {
             tokens[i].role = Role::Function;
         }
     }
@@ -1226,14 +1221,14 @@ fn read_abilities(tokens: &mut [Token]) {
 /// keep".
 fn read_changes(tokens: &mut [Token]) {
     for i in 0..tokens.len() {
-        let ahead = tokens[i + 1..].iter().take(LEAVE_ALONE).any(|t| ALONE.contains(&t.word.as_str()));
+        let ahead = tokens[i + 1..].iter().take(LEAVE_ALONE).any(|t| is(&ENGLISH.words.alone, t));
         let token = &mut tokens[i];
-        let is_kept = KEPT.contains(&token.word.as_str());
-        if is_kept || KEEPING.contains(&token.stem.as_str()) || token.stem == "leav" && ahead {
+        let is_kept = is(&ENGLISH.words.kept, token);
+        if is_kept || ENGLISH.stems.keeping.has(&token.stem) || token.stem == "leav" && ahead {
             token.is_negated = true;
             token.role = if is_kept { Role::Cue } else { Role::Light };
             token.stem = CHANGE.to_owned();
-        } else if matches!(token.role, Role::Cue) && CHANGING.contains(&token.stem.as_str()) {
+        } else if matches!(token.role, Role::Cue) && ENGLISH.stems.changing.has(&token.stem) {
             token.stem = CHANGE.to_owned();
         }
     }
@@ -1272,7 +1267,7 @@ fn bound_of(tokens: &[Token], i: usize, dim: Dim) -> Option<(usize, Bound)> {
     let before =
         (i.saturating_sub(BOUND_BEFORE)..i).rev().take_while(|&k| !is_stop(k) && !tokens[k + 1].opens_clause);
     let after = (i + 1..tokens.len().min(i + 1 + BOUND_AFTER)).take_while(|&k| !is_stop(k));
-    let trails = |k: &usize| TRAILING.contains(&tokens[*k].word.as_str());
+    let trails = |k: &usize| is(&ENGLISH.words.trailing, &tokens[*k]);
     before.filter_map(bound).next().or_else(|| after.filter(trails).filter_map(bound).next())
 }
 
@@ -1307,7 +1302,7 @@ fn negate(tokens: &mut [Token]) {
 }
 
 fn is_auxiliary(token: &Token) -> bool {
-    [MODALS, AUXILIARIES].iter().any(|list| list.contains(&token.word.as_str()))
+    is(&ENGLISH.words.modals, token) || is(&ENGLISH.words.auxiliaries, token)
 }
 
 /// Whether negation does not reach over the beginning of this word.
@@ -1343,7 +1338,7 @@ fn stem(word: &str) -> String {
     word
 }
 
-// ---- limits and word lists ----
+// ---- limits and words ----
 
 /// Longest statement in words; longer ones are cut.
 const MAX_WORDS: usize = 60;
@@ -1360,182 +1355,73 @@ const LEAVE_ALONE: usize = 5;
 const YEAR: f64 = 10_000.0;
 /// The stem of all verbs of changing.
 const CHANGE: &str = "chang";
-
+/// What opens a value or bounds it.
 const SYMBOLS: &str = "$\u{20ac}\u{a3}%<>\u{2264}\u{2265}~\u{2248}";
-const ABBREVIATIONS: &[&str] = &["e.g", "i.e", "ca", "approx", "max", "min", "vs", "incl"];
-const ORDINALS: &[&str] = &["th", "st", "nd", "rd"];
-const WEEKDAYS: &[&str] = &["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-const MONTHS: &[&str] = &[
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-const NUMBERS: &[&str] = &[
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-    "twelve", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
-];
-const CURRENCIES: &[(&str, &str)] = &[
-    ("usd", "$ usd dollar dollars bucks"),
-    ("eur", "\u{20ac} eur euro euros"),
-    ("gbp", "\u{a3} gbp pound pounds"),
-    ("chf", "chf francs"),
-];
-/// Dimension, factor and spellings. Bytes go by powers of two: 4 GB is 4096 MB.
-const UNITS: &[(Dim, f64, &str)] = &[
-    (Dim::Percent, 1.0, "% percent"),
-    (Dim::Seconds, 1e-9, "ns"),
-    (Dim::Seconds, 1e-6, "us microseconds"),
-    (Dim::Seconds, 1e-3, "ms millisecond milliseconds"),
-    (Dim::Seconds, 1.0, "s sec secs second seconds"),
-    (Dim::Seconds, 60.0, "min mins minute minutes"),
-    (Dim::Seconds, 3600.0, "h hour hours"),
-    (Dim::Seconds, 86_400.0, "day days"),
-    (Dim::Seconds, 604_800.0, "week weeks"),
-    (Dim::Bytes, 1.0, "bytes"),
-    (Dim::Bytes, 1024.0, "kb kib"),
-    (Dim::Bytes, 1_048_576.0, "mb mib"),
-    (Dim::Bytes, 1_073_741_824.0, "gb gib"),
-    (Dim::Bytes, 1_099_511_627_776.0, "tb tib"),
-];
-const ARTICLES: &[&str] = &["the", "a", "an"];
-/// No sentence ends with these, nor with an article or a modal verb.
-const JOINTS: &[&str] =
-    &["of", "by", "and", "or", "to", "at", "from", "per", "than", "no", "not", "every", "be", "with"];
-const BEFORE_BE: &[&str] = &["to", "not", "never"];
-const FOREIGN: &[&str] = &[
-    "der", "die", "das", "und", "nicht", "kein", "keine", "bitte", "auf", "mit", "nur", "bis", "ist", "muss",
-    "le", "la", "les", "une", "est", "pas", "dans", "avec", "el", "los", "las", "una", "que", "por", "para",
-    "con", "il", "che", "non", "di",
-];
-const PREPOSITIONS: &[&str] =
-    &["of", "on", "in", "at", "for", "from", "to", "with", "by", "into", "before", "after", "per"];
-const MODALS: &[&str] = &["must", "should", "shall", "may", "can", "could", "might", "will", "would"];
-const AUXILIARIES: &[&str] = &["do", "does", "did", "is", "are", "was", "were", "be", "has", "have", "had"];
-/// Said to whoever works, so that a sentence with one asks for something.
-const IMPERATIVES: &[&str] = &["use", "add", "keep", "make", "ensure", "please", "let", "constraint"];
-const LIGHT: &[&str] = &[
-    "use",
-    "uses",
-    "used",
-    "using",
-    "add",
-    "adds",
-    "added",
-    "ensure",
-    "make",
-    "makes",
-    "sure",
-    "please",
-    "user",
-    "users",
-    "want",
-    "wants",
-    "constraint",
-    "constraints",
-    "requirement",
-    "note",
-    "able",
-    "go",
-    "goes",
-    "going",
-    "put",
-    "everything",
-    "anything",
-    "something",
-    "thing",
-    "let",
-    "get",
-    "new",
-    "become",
-    "also",
-    "alone",
-];
-/// Stop words of code that mean something in a constraint.
-const CODE_WORDS: &[&str] = &[
-    "public", "private", "static", "import", "list", "string", "function", "print", "float", "class",
-    "return", "async", "last", "raise", "throw", "break", "continue", "const", "null", "pass",
-];
-const CHANGING: &[&str] = &["chang", "modifi", "edit", "alter", "touch", "break", "broken", "leav"];
-const KEEPING: &[&str] = &["keep", "kept", "stai", "remain", "preserv"];
-const KEPT: &[&str] = &["unchanged", "unmodified", "unaltered", "untouched", "unbroken", "intact", "frozen"];
-const ALONE: &[&str] = &["alone", "as", "unchanged", "untouched", "intact"];
-const TRAILING: &[&str] = &["at", "max", "maximum", "or", "tops", "minimum"];
 
-/// The words of a mark.
-type Phrase = (Vec<&'static str>, Mark);
+static ENGLISH: LazyLock<English> =
+    LazyLock::new(|| lists::read(include_str!("../data/words/constraints.en.toml")));
 
-/// Phrases by their first word, the longest first.
-static MARKS: LazyLock<HashMap<&str, Vec<Phrase>>> = LazyLock::new(|| {
-    let mut marks: HashMap<&str, Vec<Phrase>> = HashMap::new();
-    for &(mark, phrases) in PHRASES {
-        for phrase in phrases.split('|') {
-            let words: Vec<&str> = phrase.split(' ').collect();
-            marks.entry(words[0]).or_default().push((words, mark));
-        }
-    }
-    for phrases in marks.values_mut() {
-        phrases.sort_by_key(|(words, _)| std::cmp::Reverse(words.len()));
-    }
-    marks
-});
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct English {
+    marks: Phrases<Mark>,
+    words: Words,
+    stems: Stems,
+    contracted: HashMap<String, String>,
+    numbers: HashMap<String, f64>,
+    scales: HashMap<String, f64>,
+    weekdays: HashMap<String, f64>,
+    months: BTreeMap<String, f64>,
+    currencies: BTreeMap<String, WordSet>,
+    units: Units,
+}
 
-const PHRASES: &[(Mark, &str)] = &[
-    (Mark::Not, "not|never|no|without|nothing|nobody|neither|nor|instead of|rather than|refrain from"),
-    (
-        Mark::Forbidden,
-        "not allowed|not permitted|not acceptable|not ok|not okay|forbidden|prohibited|banned|disallowed|off limits|out of the question|unacceptable|none|not be allowed|not be permitted|excluded",
-    ),
-    (Mark::Avoid, "avoid|avoids|avoided|avoiding"),
-    (Mark::Rarely, "rarely|seldom|hardly ever|try not to|tries not to"),
-    (
-        Mark::Cancel,
-        "no longer need|no longer needs|no longer needed|no longer required|no longer applies|no longer apply|no longer has to|no longer have to|no longer necessary|no longer matters|not required|not necessary|not needed|not mandatory|need not|needs not|not need|not have to|no need|waived|lifted",
-    ),
-    (
-        Mark::Permit,
-        "may|can|could|might|allowed|permitted|fine|ok|okay|acceptable|optional|optionally|free to|welcome to",
-    ),
-    (
-        Mark::Soft,
-        "ideally|preferably|prefer|prefers|preferred|preference|try|tries|if possible|where possible|when possible|if feasible|where feasible|nice|nicetohave|hopefully|mostly|mainly|usually|generally|normally|typically|often|sometimes|best effort|recommended|primarily|largely",
-    ),
-    (Mark::Advice, "should|ought|advised|suggested|advisable"),
-    (
-        Mark::Must,
-        "must|shall|has to|have to|required|requires|mandatory|strictly|needs to|need to|obligatory|compulsory",
-    ),
-    (
-        Mark::Only,
-        "only|solely|exclusively|nothing but|nothing outside|nothing except|nothing other than|no other|confined to|restricted to",
-    ),
-    (Mark::All, "all|every|each|always"),
-    (
-        Mark::Vague,
-        "soon|soonish|eventually|sometime|at some point|reasonable|reasonably|quickly|fast|cheap|cheaply|low|limited|small|a few",
-    ),
-    (Mark::Report, "took|measured|was|were|found|got|reached|reported|currently|yesterday|spent"),
-    (
-        Mark::Bound(Bound::AtMost),
-        "at most|up to|less than|fewer than|lower than|shorter than|earlier than|smaller than|cheaper than|under|below|within|maximum|max|capped at|limited to|limit of|cap of|before|by|until|<|\u{2264}|or less|or fewer|or lower|tops|at the latest",
-    ),
-    (
-        Mark::Bound(Bound::AtLeast),
-        "at least|more than|greater than|higher than|longer than|larger than|bigger than|later than|over|above|exceed|exceeds|exceeding|beyond|minimum|min|after|>|\u{2265}|or more|or higher",
-    ),
-    (
-        Mark::Bound(Bound::About),
-        "about|around|roughly|approximately|approx|circa|ca|nearly|almost|~|\u{2248}",
-    ),
-];
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    abbreviations: WordSet,
+    ordinals: WordSet,
+    articles: WordSet,
+    prepositions: WordSet,
+    modals: WordSet,
+    auxiliaries: WordSet,
+    joints: WordSet,
+    infinitives: WordSet,
+    finite: WordSet,
+    before_be: WordSet,
+    not_first: WordSet,
+    foreign: WordSet,
+    imperatives: WordSet,
+    light: WordSet,
+    code_words: WordSet,
+    abilities: WordSet,
+    persons: WordSet,
+    permitting: WordSet,
+    kept: WordSet,
+    alone: WordSet,
+    trailing: WordSet,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stems {
+    changing: WordSet,
+    keeping: WordSet,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Units {
+    percent: HashMap<String, f64>,
+    seconds: HashMap<String, f64>,
+    bytes: HashMap<String, f64>,
+}
+
+/// Whether a token is one of these words.
+fn is(words: &WordSet, token: &Token) -> bool {
+    words.has(&token.word)
+}
 
 #[cfg(test)]
 mod quotations;

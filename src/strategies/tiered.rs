@@ -17,7 +17,10 @@
 //! and stay in the prompt. Work at an event follows the turns that leave the hot tier, times the segments held; at a
 //! decision, the segments held, whose number is bounded.
 
+use std::sync::LazyLock;
+
 use rustc_hash::FxHashSet;
+use serde::Deserialize;
 
 use super::notes::index::{self, Bag};
 use super::notes::newest_steps;
@@ -26,6 +29,7 @@ use super::{Entry, Env, Held, HeldForm, Moment, Scope, State, Strategy};
 use crate::context::log::Log;
 use crate::context::{Content, Edit, Recalled};
 use crate::params::params;
+use crate::text::lists::{self, WordSet};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::{Kind, Role};
 
@@ -183,17 +187,15 @@ impl Params {
     }
 }
 
-/// What the user or the agent says of what must not be lost. Lower case.
-const MARKERS: [&str; 8] = [
-    "important",
-    "remember",
-    "don't forget",
-    "do not forget",
-    "keep in mind",
-    "critical",
-    "make a note",
-    "note to self",
-];
+static WORDS: LazyLock<Words> = LazyLock::new(|| lists::read(include_str!("../data/words/markers.en.toml")));
+
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    markers: Vec<String>,
+    denials: WordSet,
+}
 
 struct Tiered {
     params: Params,
@@ -329,10 +331,10 @@ fn has_marker(text: &str) -> bool {
         let denied = before
             .split_whitespace()
             .next_back()
-            .is_some_and(|word| matches!(word, "not" | "no" | "never" | "less") || word.ends_with("n't"));
+            .is_some_and(|word| WORDS.denials.has(word) || word.ends_with("n't"));
         !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric) && !denied
     };
-    MARKERS.iter().any(|marker| text.match_indices(marker).any(is_marker))
+    WORDS.markers.iter().any(|marker| text.match_indices(marker.as_str()).any(is_marker))
 }
 
 /// Whether the user or the agent says there that something is important; what it calls tools with does not count.

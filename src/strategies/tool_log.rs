@@ -12,6 +12,7 @@
 //! What a result shows of a file tells nothing.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -23,6 +24,7 @@ use crate::models::grammar;
 use crate::models::prompt::{Data, Prompt};
 use crate::params::params;
 use crate::text::atoms::AtomKind;
+use crate::text::lists::{self, Signs, WordSet};
 use crate::text::sentences::is_numbered;
 use crate::trajectory::{Kind, Step};
 use crate::turns::actions::ActionKind;
@@ -121,7 +123,7 @@ impl ToolLog {
     /// What of a result says most, on one line.
     fn result(&self, scope: &Scope<'_>, result: u32, env: &Env<'_>) -> String {
         let text = &scope.log.trajectory.steps[result as usize].text;
-        let is_code = |line: &str| CODES.iter().any(|label| line.trim().starts_with(label));
+        let is_code = |line: &str| WORDS.codes.line.iter().any(|label| line.trim().starts_with(label));
         let own = text.split_inclusive('\n').filter(|line| !is_wrapper(line) && !is_code(line)).collect();
         extractive::summary(&[own], self.result_tokens, env.tokenizer).replace('\n', " | ")
     }
@@ -274,119 +276,82 @@ fn facts(log: &Log, call: u32, result: u32) -> Facts {
     turns::read(&[step(call), step(result)]).turns.pop().unwrap_or_default()
 }
 
-/// What editors say of an edit at the beginning of a line: how it begins, what follows in it, and whether the edit was made.
-const EDITORS: &[(&str, &str, bool)] = &[
-    ("Your proposed edit has introduced", "", false),
-    ("Your changes have NOT been applied", "", false),
-    ("No replacement was performed", "", false),
-    ("String to replace not found", "", false),
-    ("<tool_use_error>", "", false),
-    ("Usage: ", "", false),
-    ("File updated", "", true),
-    ("Text replaced", "", true),
-    ("File created successfully", "", true),
-    ("New file created", "", true),
-    ("The file ", " has been ", true),
-    // SWE-agent's shows the file as it is then.
-    ("[File: ", " total)]", true),
-];
+static WORDS: LazyLock<Words> = LazyLock::new(|| lists::read(include_str!("../data/words/results.toml")));
+
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    editors: Editors,
+    results: Results,
+    codes: Codes,
+    calls: Calls,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Editors {
+    made: Signs,
+    refused: Signs,
+    done: Signs,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Results {
+    errors: Signs,
+    environment: Signs,
+    failures: Signs,
+    reasons: Signs,
+    signals: WordSet,
+    after_place: Vec<String>,
+    wrappers: WordSet,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Codes {
+    line: Vec<String>,
+    told: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Calls {
+    editor_commands: WordSet,
+    showers: WordSet,
+    past: Signs,
+    changers: WordSet,
+    shells: WordSet,
+    before: WordSet,
+}
 
 /// Whether the edit was made: the first line that says so tells, whatever a shell or a linter put before it.
 fn editor_says(text: &str) -> Option<bool> {
-    let told = |line: &str| {
-        let says = |begin: &str, then: &str| line.strip_prefix(begin).is_some_and(|rest| rest.contains(then));
-        EDITORS.iter().find(|(begin, then, _)| says(begin, then)).map(|sign| sign.2)
-    };
+    let Editors { made, refused, .. } = &WORDS.editors;
+    let told = |line: &str| if made.fit(line) { Some(true) } else { refused.fit(line).then_some(false) };
     // A program that a script runs may tell of errors further down.
     if text.trim_start().starts_with("Error:") { Some(false) } else { text.lines().find_map(told) }
 }
 
-/// Tools that edit files themselves, by the first word of a call in lower case: all that they say is their own.
-const EDIT_TOOLS: &[&str] = &[
-    "edit",
-    "insert",
-    "append",
-    "create",
-    "write",
-    "multiedit",
-    "notebookedit",
-    "write_file",
-    "writefile",
-    "edit_file",
-    "create_file",
-    "apply_patch",
-    "str_replace",
-    "replace_in_file",
-    "write_to_file",
-    "apply_diff",
-    "search_replace",
-    "delete_file",
-    "str_replace_editor",
-    "str_replace_based_edit_tool",
-    "file_editor",
-    "text_editor",
-    "editor",
-];
-/// How an editor begins that has done what it was asked, in lower case: it may name then what it put there.
-const DONE: &[&str] = &[
-    "success", "replaced", "updated", "created", "wrote", "written", "applied", "edited", "inserted",
-    "deleted", "removed", "saved", "added", "changed", "modified", "done", "ok",
-];
-
 /// Whether a call is one of a tool that edits files itself, and no command of a shell.
 fn is_editor(call: &Step) -> bool {
     let tool = call.text.split_whitespace().next().unwrap_or("").to_lowercase();
-    EDIT_TOOLS.contains(&tool.as_str())
+    turns::actions::is_editor(&tool)
 }
 
 /// Whether an editor begins with why it could not edit: "not found".
 fn editor_refuses(text: &str) -> bool {
     let line = head(text).1;
     let lower = line.to_lowercase();
-    gives_reason(line) && !is_numbered(line) && !DONE.iter().any(|done| lower.starts_with(done))
+    gives_reason(line) && !is_numbered(line) && !WORDS.editors.done.fit(&lower)
 }
 
-/// How a line begins and ends that tells of an error where it opens a result.
-const ERRORS: &[(&str, &str)] = &[
-    ("Error:", ""),
-    ("error:", ""),
-    ("ERROR:", ""),
-    ("{\"error\"", ""),
-    ("fatal: ", ""),
-    ("Invalid ", ""),
-    ("Usage: ", ""),
-    ("usage: ", ""),
-    ("No such file", ""),
-    ("No file open", ""),
-    ("File ", " not found"),
-    ("Directory ", " not found"),
-    ("goto allows only one line number", ""),
-    ("Traceback (most recent call last)", ""),
-    ("EXECUTION FAILED", ""),
-    ("EXECUTION TIMED OUT", ""),
-    ("<tool_use_error>", ""),
-    ("<exception>", ""),
-    ("Tool call error", ""),
-    ("Permission denied", ""),
-    ("The user doesn't want to proceed", ""),
-    ("python", "No such file or directory"),
-    ("", ": No such file or directory"),
-    ("", ": Permission denied"),
-    ("", ": Is a directory"),
-    ("", ": File exists"),
-    ("", ": command not found"),
-];
-/// Tags that an environment puts around a result and its parts.
-const WRAPPERS: &[&str] =
-    &["output", "stdout", "stderr", "warning", "output_head", "output_tail", "elided_chars"];
-/// What stands before the exit code where a line of its own tells it.
-const CODES: &[&str] = &["<returncode>", "Exit code "];
-
-/// Whether a line is made of such tags alone.
+/// Whether a line is made of an environment's tags alone.
 fn is_wrapper(line: &str) -> bool {
     let is_tag = |tag: &str| {
         let name = tag.strip_prefix('<').and_then(|tag| tag.strip_suffix('>'));
-        name.is_some_and(|name| WRAPPERS.contains(&name.trim_start_matches('/')))
+        name.is_some_and(|name| WORDS.results.wrappers.has(name.trim_start_matches('/')))
     };
     let line = line.trim();
     !line.is_empty() && line.split_inclusive('>').all(is_tag)
@@ -396,82 +361,17 @@ fn is_wrapper(line: &str) -> bool {
 fn head(text: &str) -> (Option<bool>, &str) {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_wrapper(line));
     let first = lines.next().unwrap_or("");
-    match CODES.iter().find_map(|label| first.strip_prefix(label)) {
+    match WORDS.codes.line.iter().find_map(|label| first.strip_prefix(label.as_str())) {
         Some(code) => (Some(!is_bad_code(code)), lines.next().unwrap_or("")),
         None => (None, first),
     }
 }
 
-/// Whether a line tells of an error where it opens a result.
-fn is_error(opening: &str) -> bool {
-    ERRORS.iter().any(|(begin, end)| opening.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end)))
-}
-
 /// Whether a result begins with an error: its exit code is none of success, or its first line tells.
 fn begins_with_error(text: &str) -> bool {
     let (succeeded, opening) = head(text);
-    succeeded == Some(false) || is_error(opening)
+    succeeded == Some(false) || WORDS.results.errors.fit(opening)
 }
-
-/// What an environment says in place of a result, at its beginning.
-const ENVIRONMENT: &[&str] = &[
-    "EXECUTION FAILED",
-    "EXECUTION TIMED OUT",
-    "<tool_use_error>",
-    "<exception>",
-    "Tool call error",
-    "The user doesn't want to proceed",
-];
-/// Commands whose result stands between words of their own, so that no file can begin it: SWE-agent's, and editors.
-const EDITOR_COMMANDS: &[&str] = &[
-    "open",
-    "goto",
-    "scroll_up",
-    "scroll_down",
-    "find_file",
-    "search_file",
-    "search_dir",
-    "str_replace_editor",
-    "str_replace_based_edit_tool",
-    "file_editor",
-    "text_editor",
-    "editor",
-];
-/// Programs that show files as they are.
-const SHOWERS: &[&str] = &[
-    "cat", "head", "tail", "sed", "awk", "less", "more", "bat", "nl", "tac", "xxd", "od", "grep", "egrep",
-    "fgrep", "zgrep", "rg", "ag", "ack", "find", "fd", "ls", "tree", "locate", "cut", "sort", "jq", "git",
-];
-/// Commands that show what files were.
-const PAST: &[&str] = &["git show", "git log", "git diff", "git blame", "git cat-file"];
-const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh"];
-/// Programs that change files or where a command stands, and print nothing but their own errors.
-const CHANGERS: &[&str] = &[
-    "rm", "mv", "cp", "mkdir", "rmdir", "touch", "tee", "echo", "printf", "chmod", "chown", "ln", "cd",
-    "pushd", "popd", "export", "set", "true", "pwd", "sleep",
-];
-/// What stands before a command and is none.
-const BEFORE: &[&str] =
-    &["sudo", "timeout", "time", "env", "xargs", "command", "exec", "if", "then", "do", "!"];
-/// Why a tool could not do what it was asked, in lower case.
-const REASONS: &[&str] = &[
-    "no such file",
-    "not found",
-    "does not exist",
-    "doesn't exist",
-    "permission denied",
-    "is a directory",
-    "not a directory",
-    "cannot ",
-    "can't ",
-    "could not ",
-    "unable to ",
-    "invalid option",
-    "unrecognized option",
-    "unknown option",
-    "syntax error",
-    "unterminated ",
-];
 
 /// The words of a call at which a command may stand, without their folders.
 fn programs(call: &Step) -> impl Iterator<Item = &str> {
@@ -481,7 +381,7 @@ fn programs(call: &Step) -> impl Iterator<Item = &str> {
 /// The first word of a piece of a command that may be a program, without its folders.
 fn program_of(piece: &str) -> Option<&str> {
     let is_word = |word: &&str| {
-        !BEFORE.contains(word)
+        !WORDS.calls.before.has(word)
             && !word.ends_with(':')
             && !word.contains('=')
             && !word.starts_with(|c: char| c == '-' || c.is_ascii_digit())
@@ -505,9 +405,9 @@ fn runs_more(call: &Step) -> bool {
         }
         quote.is_none() && matches!(c, '\n' | '|' | '&' | ';' | '(' | '`')
     });
+    let Calls { showers, changers, shells, .. } = &WORDS.calls;
     let is_plain = |name: &str| {
-        [SHOWERS, CHANGERS, SHELLS].iter().any(|names| names.contains(&name))
-            || call.tool.as_deref() == Some(name)
+        [showers, changers, shells].iter().any(|names| names.has(name)) || call.tool.as_deref() == Some(name)
     };
     parts.filter_map(program_of).any(|name| !is_plain(name))
 }
@@ -519,9 +419,9 @@ fn is_named(call: &Step, program: &str) -> bool {
 
 /// Whether a call shows what files were, and does nothing else.
 fn shows_past(call: &Step) -> bool {
-    let shows = |name: &str| SHOWERS.contains(&name) || SHELLS.contains(&name) || name == "cd";
-    PAST.iter().any(|command| call.text.contains(command))
-        && programs(call).all(|name| shows(name) || call.tool.as_deref() == Some(name))
+    let Calls { showers, shells, past, .. } = &WORDS.calls;
+    let shows = |name: &str| showers.has(name) || shells.has(name) || name == "cd";
+    past.fit(&call.text) && programs(call).all(|name| shows(name) || call.tool.as_deref() == Some(name))
 }
 
 /// The program that a line says it comes from: `cat` of `cat: a.py: No such file`, `sh` of `/bin/sh: 1: ...`.
@@ -532,8 +432,7 @@ fn program(line: &str) -> &str {
 
 /// Whether a line tells why something could not be done.
 fn gives_reason(line: &str) -> bool {
-    let lower = line.to_lowercase();
-    REASONS.iter().any(|reason| lower.contains(reason))
+    WORDS.results.reasons.fit(&line.to_lowercase())
 }
 
 /// Whether a reading failed: its result begins with what the reader itself says of an error, not with a file that does.
@@ -541,16 +440,17 @@ fn reading_failed(call: &Step, text: &str) -> bool {
     let (succeeded, line) = head(text);
     let own = || {
         let program = program(line);
-        let speaks = SHELLS.contains(&program) || is_named(call, program);
+        let speaks = WORDS.calls.shells.has(program) || is_named(call, program);
         speaks && gives_reason(line) || line.starts_with("fatal: ") && is_named(call, "git")
     };
-    if succeeded == Some(false) || ENVIRONMENT.iter().any(|sign| line.starts_with(sign)) || own() {
+    if succeeded == Some(false) || WORDS.results.environment.fit(line) || own() {
         return true;
     }
-    let is_one_of = |names: &[&str]| programs(call).any(|name| names.contains(&name));
+    let is_one_of = |names: &WordSet| programs(call).any(|name| names.has(name));
+    let Calls { editor_commands, showers, .. } = &WORDS.calls;
     // A tool that is neither may show files as they are, too: then its own error says of what, or why.
     let says_of_what = || line.starts_with("{\"error\"") || gives_reason(line) || names_file(call, line);
-    is_error(line) && (is_one_of(EDITOR_COMMANDS) || !is_one_of(SHOWERS) && says_of_what())
+    WORDS.results.errors.fit(line) && (is_one_of(editor_commands) || !is_one_of(showers) && says_of_what())
 }
 
 /// Whether a line names a file that the call names.
@@ -559,61 +459,6 @@ fn names_file(call: &Step, line: &str) -> bool {
     words.filter(|word| word.len() > 2 && word.contains(['.', '/'])).any(|word| call.text.contains(word))
 }
 
-/// What tools print at the beginning of a line when they fail: how it begins, and what follows in it.
-const FAILURES: &[(&str, &str)] = &[
-    ("make: *** ", ""),
-    ("make[", "]: *** "),
-    ("Makefile:", ": *** "),
-    ("ninja: build stopped: ", ""),
-    ("CMake Error", ""),
-    ("error[E", "]: "),
-    ("error: could not compile", ""),
-    ("error: aborting due to", ""),
-    ("collect2: error: ", ""),
-    ("clang: error: ", ""),
-    ("gcc: error: ", ""),
-    ("g++: error: ", ""),
-    ("fatal: ", ""),
-    ("! [rejected] ", ""),
-    ("! [remote rejected] ", ""),
-    ("error: failed to push some refs", ""),
-    ("curl: (", ") "),
-    ("wget: ", ""),
-    ("npm ERR! ", ""),
-    ("npm error ", ""),
-    ("ELIFECYCLE", "ommand failed"),
-    ("error Command failed", ""),
-    ("ERROR: No matching distribution found", ""),
-    ("ERROR: Could not ", ""),
-    ("E: Unable to locate package", ""),
-    ("E: Failed to fetch", ""),
-    ("docker: Error response from daemon", ""),
-    ("Segmentation fault", ""),
-    ("bash: line ", " Killed"),
-    ("Command timed out", ""),
-    ("The command timed out", ""),
-    ("Uncaught ", "Error"),
-    ("Exception in thread ", ""),
-    ("terminate called after throwing", ""),
-    ("bash: ", "syntax error"),
-    ("bash: ", "unexpected EOF"),
-    ("sh: ", "yntax error"),
-    ("zsh: ", "parse error"),
-];
-/// What a shell says of a program that a signal ended, as a line of its own.
-const SIGNALS: &[&str] =
-    &["Killed", "Terminated", "Aborted", "Bus error", "Illegal instruction", "Floating point exception"];
-/// What stands before an exit code that an environment tells in the first or last line. Programs print it, too, but of others.
-const TOLD_CODES: &[&str] = &[
-    "Exit code: ",
-    "exit code: ",
-    "[exit code: ",
-    "Exit status: ",
-    "exit status: ",
-    "[The command completed with exit code ",
-];
-/// What compilers print after the place of an error.
-const AFTER_PLACE: &[&str] = &[": error: ", ": fatal error: ", ": error TS", " - error TS"];
 /// Lines at the end of a result in which a failure is looked for.
 const LAST: usize = 20;
 
@@ -634,7 +479,7 @@ fn last_lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a line tells an exit code that is none of success.
 fn tells_code(line: &str) -> bool {
-    TOLD_CODES.iter().any(|label| line.strip_prefix(label).is_some_and(is_bad_code))
+    WORDS.codes.told.iter().any(|label| line.strip_prefix(label.as_str()).is_some_and(is_bad_code))
 }
 
 fn is_bad_code(code: &str) -> bool {
@@ -643,9 +488,12 @@ fn is_bad_code(code: &str) -> bool {
 
 fn tells_failure(line: &str) -> bool {
     let bare = line.strip_prefix("/bin/").unwrap_or(line).trim_start_matches('-');
-    FAILURES.iter().any(|(begin, then)| bare.strip_prefix(begin).is_some_and(|rest| rest.contains(then)))
-        || SIGNALS.contains(&line.strip_suffix(" (core dumped)").unwrap_or(line))
-        || AFTER_PLACE.iter().any(|sign| line.split_once(sign).is_some_and(|(place, _)| is_place(place)))
+    let Results { failures, signals, after_place, .. } = &WORDS.results;
+    failures.fit(bare)
+        || signals.has(line.strip_suffix(" (core dumped)").unwrap_or(line))
+        || after_place
+            .iter()
+            .any(|sign| line.split_once(sign.as_str()).is_some_and(|(place, _)| is_place(place)))
 }
 
 /// Whether a text is a file with the number of a line: `src/a.c:3:5`, `a.ts(3,5)`.

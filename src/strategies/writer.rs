@@ -4,45 +4,27 @@
 //! in place of writing about them, or cannot be read as what was asked for. It is flagged, asked for once more with a seed of its own (temperature 0.7), and if that
 //! fails too the caller's fallback stands in: for a summary, the extractive one.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
 use super::{Env, Flaw, extractive};
 use crate::models::loops::ends_in_circle;
 use crate::models::{Answer, Call, CallError, Finish, Prompt, Sampling, Text};
+use crate::text::lists::{self, Signs};
 
 /// The name of the fallback that [`summarise`] uses.
 const FALLBACK: &str = "extractive";
-/// How texts begin that refuse. Lower case.
-const REFUSALS: &[&str] = &[
-    "i'm sorry",
-    "i am sorry",
-    "sorry,",
-    "i cannot",
-    "i can't",
-    "i am unable",
-    "i'm unable",
-    "i apologize",
-    "as an ai",
-];
-/// How texts begin that reply to somebody.
-const REPLIES: &[&str] = &[
-    "hello",
-    "hi ",
-    "hi,",
-    "hi!",
-    "thank you for",
-    "thanks for",
-    "you're welcome",
-    "how can i",
-    "i'd be happy to",
-    "i would be happy to",
-    "i'm glad",
-    "please provide",
-    "please share",
-    "could you please",
-    "dear ",
-];
-/// What only a reply to somebody says.
-const OFFERS: &[&str] =
-    &["let me know if you", "feel free to ask", "how can i help you", "how can i assist you"];
+static WORDS: LazyLock<Words> = LazyLock::new(|| lists::read(include_str!("../data/words/replies.en.toml")));
+
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    refusals: Signs,
+    replies: Signs,
+    offers: Signs,
+}
 
 /// Tokens of a text, at least: fewer hold no sentence.
 pub(super) const LEAST_TOKENS: u32 = 10;
@@ -173,9 +155,8 @@ fn degenerate(text: &Text, tokens: u32, source: u32) -> Option<Flaw> {
         "" => Some(Flaw::Empty),
         _ if text.finish == Finish::Loop => Some(Flaw::Loop),
         _ if tokens > source => Some(Flaw::Longer),
-        lower if REFUSALS.iter().any(|start| lower.starts_with(start)) => Some(Flaw::Refusal),
-        lower if REPLIES.iter().any(|start| lower.starts_with(start)) => Some(Flaw::Reply),
-        lower if OFFERS.iter().any(|offer| lower.contains(offer)) => Some(Flaw::Reply),
+        lower if WORDS.refusals.fit(lower) => Some(Flaw::Refusal),
+        lower if WORDS.replies.fit(lower) || WORDS.offers.fit(lower) => Some(Flaw::Reply),
         _ if loops(text) || ends_in_circle(&text.text) => Some(Flaw::Loop),
         _ => None,
     }

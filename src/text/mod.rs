@@ -2,6 +2,7 @@
 
 pub mod atoms;
 pub mod escape;
+pub mod lists;
 pub mod natural;
 pub mod phrases;
 pub mod runs;

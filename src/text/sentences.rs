@@ -6,15 +6,25 @@
 //! more than [`MAX_CHARS`] characters is cut at a space. Linear in the text.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::lists::{self, WordSet};
 
 /// Longest statement in characters; of a longer one the beginning is taken.
 pub const MAX_CHARS: usize = 600;
 
+static ABBREVIATIONS: LazyLock<Abbreviations> =
+    LazyLock::new(|| lists::read(include_str!("../data/words/abbreviations.toml")));
+
 /// Words that end with a full stop without ending a sentence.
-const ABBREVIATIONS: [&str; 19] = [
-    "e.g", "i.e", "etc", "vs", "cf", "approx", "mr", "mrs", "ms", "dr", "st", "no", "nr", "fig", "z.b",
-    "d.h", "bzw", "ca", "usw",
-];
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Abbreviations {
+    english: WordSet,
+    german: WordSet,
+}
 
 /// The statements of a text, in order, as ranges of bytes. `lists`: numbered lists are one statement with the line
 /// before (what people and agents write; in the output of a tool each line stands for itself).
@@ -205,10 +215,11 @@ fn sentences(text: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
 fn is_abbreviated(before: &str) -> bool {
     let word = before.rsplit(char::is_whitespace).next().unwrap_or("").trim_start_matches(['(', '"', '“']);
     let alone = before.trim_start().len() == word.len();
+    let is_short = |word: &str| ABBREVIATIONS.english.has(word) || ABBREVIATIONS.german.has(word);
     let single = word.chars().count() == 1 && word.chars().all(char::is_alphabetic);
     single
         || (alone && word.len() < 3 && word.bytes().all(|b| b.is_ascii_digit()))
-        || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
+        || is_short(&word.to_lowercase())
 }
 
 fn push(text: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {

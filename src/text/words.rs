@@ -87,9 +87,7 @@ impl Lists {
             not_atoms: Words::new(include_str!("../data/lexer/not_atoms.txt")),
             extensions: Words::new(&extensions[..split]),
             weak_extensions: Words::new(&extensions[split + 2..]),
-            module_extensions: Words::new(
-                "html htm json xml sql css csv sh tar properties config conf lock go mod feature snap md text lua dart pl pm sqlite sqlite3",
-            ),
+            module_extensions: Words::new(include_str!("../data/lexer/module_extensions.txt")),
             nouns: Words::new(include_str!("../data/lexer/numbered_nouns.txt")),
             folders: Words::new(include_str!("../data/lexer/folders.txt")),
             files: Words::new(include_str!("../data/lexer/files.txt")),

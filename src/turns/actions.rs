@@ -4,10 +4,13 @@
 //! informative one counts (edit, test, read, search, call, run, in this order). A simple parser: no
 //! expansion, no functions, no nested `$(...)`.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use serde_json::Value;
 
+use super::names::{ACTIONS, Program, Tool};
+use super::runners::RUNNERS;
 use crate::text::atoms::{self, AtomKind};
 use crate::trajectory::Step;
 
@@ -136,71 +139,37 @@ pub fn analyse(step: &Step, editor: &mut Editor) -> Action {
 fn tool_action(step: &Step, tool: &str, arguments: &Arguments, editor: &mut Editor) -> Action {
     let name = tool.to_ascii_lowercase();
     // A server's tool: `mcp__files__read_file`.
-    match name.rsplit("__").next().unwrap_or(&name) {
-        "bash" | "shell" | "sh" | "execute_bash" | "run_bash" | "run_terminal_cmd" | "terminal" | "cmd"
-        | "execute" | "execute_command" | "run_command" | "run_shell_command" | "local_shell" | "exec"
-        | "exec_command" | "container.exec" | "powershell" => shell_tool(step, tool, arguments, editor),
-        "str_replace_editor" | "str_replace_based_edit_tool" | "file_editor" | "editor" | "text_editor" => {
-            file_editor(arguments)
-        }
-        // SWE-agent's editor as tools: `open` and `create` name the file that the others work in.
-        "open" => editor.opens(Action::on(ActionKind::ReadFile, arguments.path())),
-        "goto" | "scroll_up" | "scroll_down" => editor.stays(Action::of(ActionKind::ReadFile)),
-        "create" => editor.opens(arguments.edit()),
-        "edit" | "insert" | "append" => editor.stays(arguments.edit()),
-        "exit_cost" | "exit_context" | "exit_format" | "exit_error" => Action::of(ActionKind::Other),
-        "read" | "read_file" | "readfile" | "open_file" | "view" | "view_file" | "notebookread" | "cat" => {
-            Action::on(ActionKind::ReadFile, arguments.path())
-        }
-        "write" | "multiedit" | "notebookedit" | "write_file" | "writefile" | "edit_file" | "create_file"
-        | "apply_patch" | "str_replace" | "replace_in_file" | "write_to_file" | "apply_diff"
-        | "search_replace" | "patch" | "delete_file" => arguments.edit(),
-        "grep" | "glob" | "ls" | "search" | "grep_search" | "file_search" | "codebase_search"
-        | "search_files" | "search_dir" | "search_file" | "find_file" | "find" | "list_dir"
-        | "list_files" | "list_directory" | "toolsearch" => Action::of(ActionKind::Search),
-        "submit" | "finish" | "attempt_completion" | "complete_task" | "task_done" | "done" => {
-            Action::of(ActionKind::Submit)
-        }
-        "think" | "todowrite" | "todoread" | "taskcreate" | "taskupdate" | "tasklist" | "taskget"
-        | "taskoutput" | "taskstop" | "task" | "agent" | "exitplanmode" | "enterplanmode"
-        | "askuserquestion" | "skill" | "bashoutput" | "killshell" | "killbash" | "update_plan"
-        | "slashcommand" => Action::of(ActionKind::Other),
-        "python" | "ipython" | "execute_ipython_cell" | "run_python" | "jupyter" => {
-            Action::of(ActionKind::RunCommand)
-        }
-        "run_test" | "run_tests" | "run_unit_tests" | "test" | "pytest" => {
-            Action { tests: Some(step.text.clone()), ..Action::of(ActionKind::RunTest) }
-        }
-        // Any other tool is a domain tool: it calls something outside.
-        _ => Action::of(ActionKind::ApiCall),
+    let Some(known) = ACTIONS.tools.of(name.rsplit("__").next().unwrap_or(&name)) else {
+        // A domain tool: it calls something outside.
+        return Action::of(ActionKind::ApiCall);
+    };
+    match known {
+        Tool::Shell => shell_tool(step, tool, arguments, editor),
+        Tool::Editor => file_editor(arguments),
+        Tool::Open => editor.opens(Action::on(ActionKind::ReadFile, arguments.path())),
+        Tool::Move => editor.stays(Action::of(ActionKind::ReadFile)),
+        Tool::Create => editor.opens(arguments.edit()),
+        Tool::EditOpen => editor.stays(arguments.edit()),
+        Tool::Read => Action::on(ActionKind::ReadFile, arguments.path()),
+        Tool::Edit => arguments.edit(),
+        Tool::Search => Action::of(ActionKind::Search),
+        Tool::Submit => Action::of(ActionKind::Submit),
+        Tool::Run => Action::of(ActionKind::RunCommand),
+        Tool::Test => Action { tests: Some(step.text.clone()), ..Action::of(ActionKind::RunTest) },
+        Tool::Other => Action::of(ActionKind::Other),
     }
+}
+
+/// Whether a tool edits files itself, by its name in lower case; `patch` may be a shell's.
+pub(crate) fn is_editor(tool: &str) -> bool {
+    let edits = [Tool::Editor, Tool::Create, Tool::EditOpen, Tool::Edit];
+    ACTIONS.tools.of(tool).is_some_and(|tool| edits.contains(&tool)) && tool != "patch"
 }
 
 /// Whether a number of an action is a parameter of the view itself: `offset=55`, `limit=70`.
 pub(crate) fn is_view_parameter(norm: &str) -> bool {
     let key = norm.split_once('=').map_or("", |(key, _)| key);
-    matches!(
-        key,
-        "offset"
-            | "limit"
-            | "line"
-            | "lines"
-            | "start"
-            | "end"
-            | "start_line"
-            | "end_line"
-            | "line_number"
-            | "insert_line"
-            | "view_range"
-            | "head_limit"
-            | "head"
-            | "tail"
-            | "max-count"
-            | "max_results"
-            | "context"
-            | "before-context"
-            | "after-context"
-    )
+    ACTIONS.keys.view.has(key)
 }
 
 fn normal_path(path: &str) -> Option<String> {
@@ -255,16 +224,14 @@ impl Arguments {
         Arguments { values, names }
     }
 
-    fn get(&self, keys: &[&str]) -> Option<&(String, Value, Range<usize>)> {
-        keys.iter().find_map(|key| self.values.iter().find(|(k, ..)| k == key))
-    }
-
-    fn string(&self, keys: &[&str]) -> Option<&str> {
-        self.get(keys)?.1.as_str()
+    /// The argument that is given of some; the lowest number counts.
+    fn get(&self, keys: &HashMap<String, u32>) -> Option<&(String, Value, Range<usize>)> {
+        let ranked = self.values.iter().filter_map(|value| Some((keys.get(&value.0)?, value)));
+        ranked.min_by_key(|(rank, _)| **rank).map(|(_, value)| value)
     }
 
     fn path(&self) -> Option<&str> {
-        self.string(&PATH_KEYS)
+        self.get(&ACTIONS.path_keys)?.1.as_str()
     }
 
     /// An edit: everything but the path and switches is its body.
@@ -276,9 +243,7 @@ impl Arguments {
                 Value::Array(_) | Value::Object(_) => "",
                 _ => continue,
             };
-            if !PATH_KEYS.contains(&key.as_str())
-                && !matches!(key.as_str(), "command" | "edit_mode" | "cell_type" | "instructions")
-            {
+            if !ACTIONS.path_keys.contains_key(key) && !ACTIONS.keys.switches.has(key) {
                 action.bodies.push(range.clone());
             }
             if action.path.is_none() {
@@ -288,18 +253,6 @@ impl Arguments {
         action
     }
 }
-
-const PATH_KEYS: [&str; 9] = [
-    "file_path",
-    "path",
-    "filename",
-    "file",
-    "target_file",
-    "notebook_path",
-    "filepath",
-    "file_name",
-    "absolute_path",
-];
 
 /// The first `*** Update File: path` or `+++ b/path` in a patch.
 fn patched_file(patch: &str) -> Option<String> {
@@ -313,14 +266,15 @@ fn patched_file(patch: &str) -> Option<String> {
 }
 
 fn file_editor(arguments: &Arguments) -> Action {
-    match arguments.string(&["command"]) {
+    let command = arguments.values.iter().find(|(key, ..)| key == "command");
+    match command.and_then(|(_, command, _)| command.as_str()) {
         Some("view") => Action::on(ActionKind::ReadFile, arguments.path()),
         _ => arguments.edit(),
     }
 }
 
 fn shell_tool(step: &Step, tool: &str, arguments: &Arguments, editor: &mut Editor) -> Action {
-    match arguments.get(&["command", "cmd", "script", "commands", "input", "code"]) {
+    match arguments.get(&ACTIONS.command_keys) {
         Some((_, Value::String(text), range)) if step.text.get(range.clone()) == Some(text) => {
             command(text, range.start, editor)
         }
@@ -463,30 +417,25 @@ fn is_program(simple: &Simple) -> bool {
     let name = program.rsplit('/').next().unwrap_or(program);
     let is = |at: usize, word: &str| arguments.get(at).is_some_and(|(w, _)| w == word);
     // A list or a dry run of a program is a run; a list of tests (`python -m pytest --co`) is none.
-    let is_quiet =
-        |word: &str| matches!(word, "--version" | "-V" | "--help" | "-h" | "--collect-only" | "--co");
-    let asks_version = arguments.iter().any(|(word, _)| is_quiet(word));
-    let installs = is(0, "-m") && (is(1, "pip") || is(1, "venv") || is(1, "py_compile"));
-    let runs = match name {
-        "java" | "make" => true,
-        "cargo" | "go" | "deno" | "bun" | "dotnet" => is(0, "run"),
-        _ => is_interpreter(name) || program.starts_with("./") || program.starts_with("../"),
-    };
+    let asks_version = arguments.iter().any(|(word, _)| ACTIONS.groups.quiet.has(word));
+    let is_installer = |(module, _): &(String, _)| ACTIONS.groups.installers.has(module);
+    let installs = is(0, "-m") && arguments.get(1).is_some_and(is_installer);
+    let runs = ACTIONS.groups.builders.has(name)
+        || ACTIONS.groups.builders_run.has(name) && is(0, "run")
+        || is_interpreter(name)
+        || program.starts_with("./")
+        || program.starts_with("../");
     runs && !asks_version && !installs
 }
 
 /// Whether a command shows what versions, other machines' runs and files hold.
 fn only_shows(simple: &Simple) -> bool {
     let mut words = unwrapped(&simple.words).iter().map(|(word, _)| word.as_str());
-    match words.next() {
-        Some("gh" | "diff" | "glab") => true,
-        Some("git") => {
-            // `git -C lib --no-pager log`
-            let shown = ["log", "diff", "show", "blame", "stash", "reflog", "range-diff", "cat-file"];
-            words.take(6).any(|word| shown.contains(&word))
-        }
-        _ => false,
-    }
+    words.next().is_some_and(|program| {
+        // `git -C lib --no-pager log`
+        ACTIONS.groups.showers.has(program)
+            || program == "git" && words.take(6).any(|word| ACTIONS.groups.git_shows.has(word))
+    })
 }
 
 /// Splits a command line at `&&`, `||`, `;`, `|`, `&` and newlines outside quotes.
@@ -626,17 +575,16 @@ fn unwrapped(words: &[(String, Range<usize>)]) -> &[(String, Range<usize>)] {
     let mut rest = words;
     while let Some(((first, _), tail)) = rest.split_first() {
         let skip = match first.as_str() {
-            "sudo" | "time" | "nohup" | "env" | "command" | "exec" | "npx" | "then" | "do" | "else"
-            | "if" | "while" | "!" | "(" | "{" => 1,
-            "timeout" | "nice" | "xargs" | "stdbuf" => {
+            word if ACTIONS.groups.wrappers.has(word) => 1,
+            word if ACTIONS.groups.wrappers_with_options.has(word) => {
                 let options = tail.iter().take_while(|(w, _)| w.starts_with('-')).count();
                 let number = tail
                     .get(options)
                     .is_some_and(|(w, _)| first == "timeout" || w.bytes().all(|b| b.is_ascii_digit()));
                 1 + options + usize::from(number)
             }
-            "poetry" | "uv" | "pipenv" | "pdm" | "hatch" | "conda"
-                if tail.first().is_some_and(|(w, _)| w == "run") =>
+            word if ACTIONS.groups.wrappers_run.has(word)
+                && tail.first().is_some_and(|(w, _)| w == "run") =>
             {
                 2
             }
@@ -676,7 +624,7 @@ fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) -> Action {
     let mut action = program_action(name, program, &plain, &files, editor);
     if simple.after == Link::Pipe
         && !by_xargs
-        && is_filter(name)
+        && ACTIONS.groups.filters.has(name)
         && target.is_none()
         && !(name == "sed" && in_place(&plain))
     {
@@ -710,36 +658,12 @@ fn simple_action(simple: &Simple, text: &str, editor: &mut Editor) -> Action {
 
 /// Programs whose redirected output is a log rather than a file that they edit.
 fn is_log(name: &str) -> bool {
-    is_interpreter(name) || matches!(name, "make" | "npm" | "cargo" | "go" | "git" | "diff" | "curl" | "wget")
+    is_interpreter(name) || ACTIONS.groups.loggers.has(name)
 }
 
 fn is_interpreter(name: &str) -> bool {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    matches!(stem, "python" | "ruby" | "node" | "perl" | "bash" | "sh" | "php")
-}
-
-fn is_filter(name: &str) -> bool {
-    matches!(
-        name,
-        "head"
-            | "tail"
-            | "grep"
-            | "egrep"
-            | "rg"
-            | "less"
-            | "more"
-            | "sort"
-            | "wc"
-            | "sed"
-            | "awk"
-            | "cut"
-            | "tr"
-            | "uniq"
-            | "cat"
-            | "nl"
-            | "jq"
-            | "column"
-    )
+    ACTIONS.groups.interpreters.has(stem)
 }
 
 fn in_place(arguments: &[&str]) -> bool {
@@ -752,27 +676,13 @@ fn in_place(arguments: &[&str]) -> bool {
 
 /// Whether a script writes a file.
 fn writes(script: &str) -> bool {
-    [
-        "'w'",
-        "\"w\"",
-        "'wb'",
-        "\"wb\"",
-        "'a'",
-        "\"a\"",
-        "write_text(",
-        ".writelines(",
-        "writeFileSync(",
-        "File.write(",
-    ]
-    .iter()
-    .any(|sign| script.contains(sign))
+    ACTIONS.signs.writes.fit(script)
 }
 
 /// The file that a script opens for writing, else the first that it opens.
 fn written_file(script: &str) -> Option<String> {
     let is_path = |o: &&atoms::Occurrence<'_>| o.kind == AtomKind::Path;
-    let lines =
-        || script.lines().filter(|l| l.contains("open(") || l.contains("Path(") || l.contains("write"));
+    let lines = || script.lines().filter(|line| ACTIONS.signs.opens.fit(line));
     let path =
         |line: &str| atoms::occurrences(line).iter().find(is_path).map(|o| o.norm.clone().into_owned());
     lines()
@@ -785,60 +695,53 @@ fn written_file(script: &str) -> Option<String> {
 fn program_action(name: &str, program: &str, plain: &[&str], files: &[&str], editor: &mut Editor) -> Action {
     use ActionKind::*;
     let first = files.first().copied();
+    if let Some(known) = ACTIONS.programs.of(name) {
+        return match known {
+            Program::Other => Action::of(Other),
+            Program::Submit => Action::of(Submit),
+            // SWE-agent's editor; `open` needs a file, as `edit` a line range.
+            Program::Open => editor.opens(Action::on(ReadFile, first)),
+            Program::Create => editor.opens(Action::on(EditFile, first)),
+            Program::Move => editor.stays(Action::of(ReadFile)),
+            Program::EditOpen => editor.stays(Action::of(EditFile)),
+            Program::Read => Action::on(ReadFile, first),
+            Program::Write => Action::on(EditFile, first),
+            Program::WriteLast => Action::on(EditFile, files.last().copied()),
+            Program::Search => Action::of(Search),
+            Program::Call => Action::of(ApiCall),
+        };
+    }
     match name {
-        "cd" | "pushd" | "popd" | "export" | "set" | "source" | "." | "true" | "sleep" | "fi" | "done"
-        | "pwd" | "which" | "wait" => Action::of(Other),
-        "submit" => Action::of(Submit),
-        // SWE-agent writes these when a limit ends the run.
-        "exit_cost" | "exit_context" | "exit_format" | "exit_error" => Action::of(Other),
-        "echo" | "printf"
-            if plain
-                .iter()
-                .any(|a| a.contains("COMPLETE_TASK") || a.contains("MICRO_SWE_AGENT_FINAL_OUTPUT")) =>
-        {
-            Action::of(Submit)
-        }
+        "echo" | "printf" if plain.iter().any(|word| ACTIONS.signs.submits.fit(word)) => Action::of(Submit),
         "echo" | "printf" => Action::of(Other),
-        // SWE-agent's editor; `open` needs a file, as `edit` a line range.
-        "open" => editor.opens(Action::on(ReadFile, first)),
-        "create" => editor.opens(Action::on(EditFile, first)),
-        "goto" | "scroll_up" | "scroll_down" => editor.stays(Action::of(ReadFile)),
-        "search_dir" | "search_file" | "find_file" => Action::of(Search),
-        "edit" | "insert" | "str_replace" | "append" => editor.stays(Action::of(EditFile)),
         "str_replace_editor" => match plain {
             ["view", path, ..] => Action::on(ReadFile, Some(path)),
             [_, path, ..] => Action::on(EditFile, Some(path)),
             _ => Action::of(EditFile),
         },
-        "cat" | "less" | "more" | "bat" | "nl" | "view" | "tac" | "xxd" | "od" => Action::on(ReadFile, first),
         "head" | "tail" => {
             Action::on(ReadFile, files.iter().copied().rfind(|f| !f.bytes().all(|b| b.is_ascii_digit())))
         }
-        "sed" if in_place(plain) => Action::on(EditFile, files.last().copied()),
+        "sed" | "perl" if in_place(plain) => Action::on(EditFile, files.last().copied()),
         "sed" => Action::on(ReadFile, if files.len() > 1 { files.last().copied() } else { None }),
         "awk" if files.len() > 1 => Action::on(ReadFile, files.last().copied()),
-        "perl" if in_place(plain) => Action::on(EditFile, files.last().copied()),
-        "tee" | "touch" | "truncate" | "dd" => Action::on(EditFile, first),
         "patch" | "apply_patch" => {
             let is_patch = |file: &&str| file.ends_with(".patch") || file.ends_with(".diff");
             Action::on(EditFile, first.filter(|file| name == "patch" && !is_patch(file)))
         }
-        "cp" | "mv" | "rm" | "ln" => Action::on(EditFile, files.last().copied()),
         "git" => Action { reverts: is_revert(files), ..git(files) },
-        "grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack" | "find" | "fd" | "ls" | "tree"
-        | "locate" => Action::of(Search),
-        "curl" | "wget" | "http" | "https" => Action::of(ApiCall),
         _ if is_test(name, program, plain, files) => Action::of(RunTest),
         _ => Action::of(RunCommand),
     }
 }
 
 fn git(files: &[&str]) -> Action {
+    let groups = &ACTIONS.groups;
     match files.first() {
-        Some(&("grep" | "ls-files")) => Action::of(ActionKind::Search),
+        Some(command) if groups.git_searches.has(command) => Action::of(ActionKind::Search),
         // What a patch changes is not told by its name.
-        Some(&("apply" | "am")) => Action::of(ActionKind::EditFile),
-        Some(&("checkout" | "restore" | "revert" | "stash" | "reset" | "rm" | "mv")) => {
+        Some(command) if groups.git_applies.has(command) => Action::of(ActionKind::EditFile),
+        Some(command) if groups.git_edits.has(command) => {
             let path = files.last().filter(|f| files.len() > 1 && (f.contains('.') || f.contains('/')));
             Action::on(ActionKind::EditFile, path.copied())
         }
@@ -850,29 +753,15 @@ fn git(files: &[&str]) -> Action {
 fn is_revert(files: &[&str]) -> bool {
     match files {
         ["stash", how, ..] => !matches!(*how, "pop" | "apply"),
-        ["stash" | "checkout" | "restore" | "revert" | "reset" | "clean", ..] => true,
-        _ => false,
+        ["stash"] => true,
+        [command, ..] => ACTIONS.groups.git_reverts.has(command),
+        [] => false,
     }
 }
 
 /// Whether a runner is told to run nothing, but to list, to build or to say who it is.
 fn runs_none(name: &str, plain: &[&str]) -> bool {
-    const LISTS: [&str; 13] = [
-        "--collect-only",
-        "--co",
-        "--version",
-        "--help",
-        "--no-run",
-        "-list",
-        "--list",
-        "--listTests",
-        "--list-tests",
-        "-DskipTests",
-        "-DskipTests=true",
-        "--dry-run",
-        "--setup-plan",
-    ];
-    plain.iter().any(|word| LISTS.contains(word)) || name == "make" && plain.contains(&"-n")
+    plain.iter().any(|word| RUNNERS.runs_none(word)) || name == "make" && plain.contains(&"-n")
 }
 
 fn is_test(name: &str, program: &str, plain: &[&str], files: &[&str]) -> bool {
@@ -880,35 +769,28 @@ fn is_test(name: &str, program: &str, plain: &[&str], files: &[&str]) -> bool {
     if runs_none(name, plain) {
         return false;
     }
-    let script = |path: &str| {
+    let is_script = |path: &str| {
         let file = path.rsplit('/').next().unwrap_or(path);
-        let stem = file.split('.').next().unwrap_or(file);
-        stem.starts_with("test_") || stem.ends_with("_test") || matches!(stem, "runtests" | "test" | "tests")
+        RUNNERS.is_script(file.split('.').next().unwrap_or(file))
     };
+    if RUNNERS.is_runner(name) {
+        return true;
+    }
+    if let Some(is_told) = RUNNERS.told_to_test(name, files) {
+        return is_told;
+    }
     match name {
-        "pytest" | "py.test" | "tox" | "nosetests" | "nose2" | "nox" | "jest" | "vitest" | "mocha"
-        | "rspec" | "ctest" | "phpunit" | "runtests.py" | "trial" | "green" | "unittest" | "stestr" => true,
-        "go" | "cargo" | "npm" | "yarn" | "pnpm" | "bun" | "deno" | "mvn" | "gradle" | "gradlew"
-        | "dotnet" | "swift" | "zig" | "mise" | "rails" | "make" | "bazel" | "just" | "mix" | "sbt" => {
-            files.iter().take(2).any(|f| {
-                matches!(*f, "test" | "check" | "tests" | "verify" | "t" | "nextest")
-                    && (*f != "check" || name == "make")
-                    || f.starts_with("test:")
-                    || f.starts_with("test-")
-            })
-        }
         _ if is_interpreter(name) => match plain {
             ["-m", module, rest @ ..] => {
-                let module_file = module.rsplit('.').next().unwrap_or(module);
-                matches!(*module, "pytest" | "unittest" | "nose" | "tox" | "doctest" | "django")
-                    && (*module != "django" || rest.contains(&"test"))
-                    || script(module_file)
+                RUNNERS.is_module(module)
+                    || *module == "django" && rest.contains(&"test")
+                    || is_script(module.rsplit('.').next().unwrap_or(module))
             }
             _ if first.ends_with("manage.py") || first.ends_with("setup.py") => files.get(1) == Some(&"test"),
-            _ => script(first) || first.ends_with("bin/test"),
+            _ => is_script(first) || first.ends_with("bin/test"),
         },
         "django-admin" | "manage.py" => first == "test",
-        _ => program.ends_with("bin/test") || (program.contains('/') && script(program)),
+        _ => program.ends_with("bin/test") || (program.contains('/') && is_script(program)),
     }
 }
 

@@ -6,11 +6,16 @@
 
 use std::sync::LazyLock;
 
+use serde::Deserialize;
+
 use super::actions::ActionKind;
+use super::names::ACTIONS;
+use crate::text::lists::{self, WordSet};
 use crate::text::phrases::{Phrases, is_end};
 
 /// What the agent is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Intent {
     /// Understanding, reading, searching without a fix in mind.
     Explore,
@@ -77,17 +82,14 @@ impl FileKind {
         let lower = path.to_ascii_lowercase();
         let (folder, file) = lower.rsplit_once('/').unwrap_or(("", &lower));
         let (stem, extension) = file.rsplit_once('.').unwrap_or((file, ""));
-        let within = |names: &[&str]| folder.split('/').any(|part| names.contains(&part));
-        let begins = |names: &[&str]| names.iter().any(|name| stem.starts_with(name));
-        if begins(&["test_", "repro", "debug_", "verify_", "check_", "conftest", "try_", "demo_"])
-            || ["_test", ".test", ".spec", "_spec", "_tests"].iter().any(|end| stem.ends_with(end))
-            || ["test", "tests", "debug"].contains(&stem)
-            || within(&["test", "tests", "__tests__", "spec", "testing"])
-        {
+        let within = |names: &WordSet| folder.split('/').any(|part| names.has(part));
+        let files = &ACTIONS.files;
+        let is_text = extension.is_empty() || files.text_extensions.has(extension);
+        if files.test_stems.fit(stem) || within(&files.test_folders) {
             FileKind::Test
-        } else if ["md", "rst", "adoc", "mdx"].contains(&extension)
-            || begins(&["readme", "changelog", "contributing"]) && ["", "txt"].contains(&extension)
-            || within(&["docs", "doc"]) && ["txt", "html"].contains(&extension)
+        } else if files.document_extensions.has(extension)
+            || is_text && files.document_stems.fit(stem)
+            || files.page_extensions.has(extension) && within(&files.document_folders)
         {
             FileKind::Document
         } else {
@@ -149,40 +151,8 @@ impl Evidence {
 /// Words weigh at most so much for one intent: a long thought does not outweigh the deed.
 const MOST_SAID: f64 = 1.5;
 
-static PHRASES: LazyLock<Phrases<Intent>> = LazyLock::new(|| {
-    Phrases::new(&[
-        (
-            "understand|explore|look at|take a look|let me see|let's see|see how|see what|find where|locate|search for|examine|\
-             familiarize|look for|codebase|let me look|structure of|let me read|let me find|look up|let me check the",
-            Intent::Explore,
-        ),
-        (
-            "why|debug|investigate|investigating|root cause|trace|the error|error occurs|failure|fails|failing|failed|traceback|\
-             what's wrong|is wrong|the bug|the cause|diagnose|reproduce|the problem is|the issue is|exception",
-            Intent::Debug,
-        ),
-        (
-            "implement|i'll add|let me add|let's add|modify|i'll update|let me update|let's update|make the change|make the changes|\
-             apply the|i'll create|let me create the|fix the|let me fix|let's fix|edit the|replace the|update the|change the|\
-             add the|add a|write the",
-            Intent::Implement,
-        ),
-        (
-            "verify|run the test|run the tests|run tests|run all tests|run the full|test the|test it|test our|tests pass|confirm|\
-             validate|make sure|check that|check if|works correctly|works as expected|rerun|run it again|sanity check|\
-             double check|see if the issue|test suite|final check",
-            Intent::Verify,
-        ),
-        (
-            "documentation|docstring|docstrings|readme|changelog|document the|release notes|the docs|add comments|add a comment",
-            Intent::Document,
-        ),
-        (
-            "refactor|refactoring|clean up|cleanup|cleaner|simplify|restructure|rename|reorganize|dead code|deduplicate|tidy",
-            Intent::Refactor,
-        ),
-    ])
-});
+static PHRASES: LazyLock<Phrases<Intent>> =
+    LazyLock::new(|| lists::read(include_str!("../data/words/intents.en.toml")));
 
 #[cfg(test)]
 mod tests {

@@ -6,18 +6,25 @@
 
 pub mod actions;
 pub mod intents;
+mod names;
 pub mod outcomes;
+mod runners;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use serde::Deserialize;
+
 use crate::text::atoms::{self, AtomKind};
+use crate::text::lists::{self, WordSet};
 use crate::text::phrases::{Phrases, is_end, words};
 use crate::text::spellings::Spellings;
 use crate::trajectory::{Kind, Step};
 use crate::turns::actions::{Action, ActionKind, Editor};
 use crate::turns::intents::{Evidence, FileKind, Intent, Past};
+use crate::turns::names::ACTIONS;
 use crate::turns::outcomes::edges;
+use crate::turns::runners::RUNNERS;
 
 /// The turns of a trajectory; turn 0, the head, is empty.
 #[derive(Debug, Default)]
@@ -364,11 +371,7 @@ fn ended_well(
         None => said_error.filter(|_| !action.hides_code).map(|error| !error),
     };
     let by_code = printed().map(|code| code == 0).or(by_code);
-    let may_have_failed = || {
-        let may =
-            outcomes::tells_failure(output) || outcomes::ran_none(output) || outcomes::tells_skips(output);
-        tests && may
-    };
+    let may_have_failed = || tests && outcomes::may_have_failed(output);
     if outcomes::in_background(output) {
         return None;
     }
@@ -382,7 +385,7 @@ fn ended_well(
 /// Whether a command writes a file with the shell itself, whatever it runs then.
 fn writes_first(command: &str) -> bool {
     let head = &command[..command.floor_char_boundary(COMMAND)];
-    ["cat >", "cat <<", "tee ", "touch "].iter().any(|sign| head.contains(sign))
+    ACTIONS.signs.writes_first.fit(head)
 }
 
 /// What a test command tests: the file, or the runner with what it is given.
@@ -391,8 +394,7 @@ fn test_target(command: &str) -> String {
     let mut words = head.split([' ', '\n', '\t']).filter(|w| !w.is_empty()).take(64);
     let mut previous = "";
     while let Some(word) = words.next() {
-        let is_runner = word.to_ascii_lowercase().contains("test")
-            || ["jest", "vitest", "mocha", "rspec", "tox", "check", "verify"].contains(&word);
+        let is_runner = RUNNERS.is_name(word);
         // Where it runs is not what it tests.
         let is_place = ["cd", "pushd", "activate", "-n", "-C"].contains(&previous)
             || !previous.is_empty()
@@ -435,33 +437,7 @@ fn api_name(tool: &str, text: &str) -> String {
 
 /// Whether a call changes nothing, by the verbs in the tool's name, or of a shell's request by its method and data.
 fn only_looks(tool: &str, text: &str) -> bool {
-    const VERBS: [&str; 19] = [
-        "get",
-        "list",
-        "search",
-        "find",
-        "read",
-        "fetch",
-        "query",
-        "lookup",
-        "look",
-        "describe",
-        "show",
-        "calculate",
-        "check",
-        "view",
-        "think",
-        "count",
-        "can",
-        "webfetch",
-        "websearch",
-    ];
-    const CHANGES: [&str; 17] = [
-        "create", "replace", "mark", "set", "update", "delete", "add", "write", "send", "cancel", "book",
-        "modify", "remove", "move", "archive", "clear", "reset",
-    ];
-    const SHELLS: [&str; 11] =
-        ["bash", "shell", "sh", "terminal", "cmd", "command", "exec", "curl", "wget", "http", "https"];
+    let calls = &ACTIONS.calls;
     // `getOrder` is `get_order`.
     let mut lower = String::with_capacity(tool.len() + 8);
     let mut was_lower = false;
@@ -474,31 +450,27 @@ fn only_looks(tool: &str, text: &str) -> bool {
         lower.push(c.to_ascii_lowercase());
     }
     let parts: Vec<&str> = lower.split(['_', '-', '.', ':', '/']).filter(|part| !part.is_empty()).collect();
-    let has = |words: &[&str]| parts.iter().any(|part| words.contains(part));
-    let is_shell = || tool.split("__").any(|part| SHELLS.contains(&part.to_ascii_lowercase().as_str()));
-    if tool.is_empty() || has(&SHELLS) || is_shell() {
+    let mut names = parts.iter().copied().chain(tool.split("__"));
+    if tool.is_empty() || names.any(|part| calls.shells.has(&part.to_ascii_lowercase())) {
         return !sends(text);
     }
     // The first verb counts: `list_add_ons` looks, `remove_from_list` changes; `book_search` has a noun before it.
     let is_noun = |at: usize| {
-        matches!(parts[at], "book" | "archive")
-            && parts.get(at + 1).is_some_and(|next| matches!(*next, "search" | "lookup" | "find"))
+        calls.nouns.has(parts[at]) && parts.get(at + 1).is_some_and(|next| calls.searches.has(next))
     };
-    let looks = parts.iter().position(|part| VERBS.contains(part));
-    let changes = (0..parts.len()).find(|&at| CHANGES.contains(&parts[at]) && !is_noun(at));
+    let looks = parts.iter().position(|part| calls.looks.has(part));
+    let changes = (0..parts.len()).find(|&at| calls.changes.has(parts[at]) && !is_noun(at));
     // `get_or_create_user`, `check_in_guest`.
     let does_more = parts.windows(2).any(|pair| {
-        matches!(pair[0], "and" | "or") && CHANGES.contains(&pair[1])
-            || pair[0] == "check" && matches!(pair[1], "in" | "out") && !parts.contains(&"stock")
+        matches!(pair[0], "and" | "or") && calls.changes.has(pair[1])
+            || pair[0] == "check" && calls.check_with.has(pair[1]) && !parts.contains(&"stock")
     });
     looks.is_some_and(|look| changes.is_none_or(|change| look < change)) && !does_more
 }
 
 /// Whether a command line asks `curl` and its like to change something: a request is a GET unless it says otherwise.
 fn sends(command: &str) -> bool {
-    const METHODS: [&str; 4] = ["POST", "PUT", "DELETE", "PATCH"];
-    const DATA: [&str; 9] =
-        ["-d", "-F", "-T", "--data", "--form", "--json", "--post-data", "--post-file", "--upload-file"];
+    let calls = &ACTIONS.calls;
     let head = command[..command.floor_char_boundary(COMMAND)].replace("\\\n", " ");
     let mut requests =
         head.split([';', '\n']).flat_map(|part| part.split(" && ")).flat_map(|part| part.split(" | "));
@@ -506,20 +478,23 @@ fn sends(command: &str) -> bool {
         let words = || request.split_whitespace();
         // `$(curl`, `/usr/bin/curl`
         let program = |word| str::rsplit(word, |c: char| !c.is_alphanumeric()).next().unwrap_or(word);
-        let is_request = words().any(|word| ["curl", "wget", "http", "https"].contains(&program(word)));
+        let is_request = words().any(|word| calls.requests.has(program(word)));
         let says = |word: &str| {
-            let is_data = DATA.iter().any(|sign| {
-                word.strip_prefix(sign)
-                    .is_some_and(|rest| rest.is_empty() || sign.len() > 2 && rest.starts_with(['=', '-']))
-            });
-            let method = ["-X", "--request=", "--method="].iter().find_map(|sign| word.strip_prefix(sign));
-            is_data || METHODS.contains(&method.unwrap_or(word).trim_matches(['"', '\'']))
+            let is_long = |option: &String| {
+                word.strip_prefix(option.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['=', '-']))
+            };
+            let method = calls.method_options.iter().find_map(|option| word.strip_prefix(option.as_str()));
+            calls.data_options.has(word)
+                || calls.long_data_options.iter().any(is_long)
+                || calls.methods.has(method.unwrap_or(word).trim_matches(['"', '\'']))
         };
-        is_request && !words().any(|word| word == "-G" || word == "--get") && words().any(says)
+        is_request && !words().any(|word| calls.queries.has(word)) && words().any(says)
     })
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Says {
     Complete,
     /// The same, if nothing follows that makes it something else.
@@ -538,7 +513,7 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
         let lower = part.to_lowercase().replace('\u{2019}', "'");
         let words = words(&lower);
         evidence.words(&words);
-        SAYS.visit(&words, |at, end, says| match says {
+        CLAIMS.says.visit(&words, |at, end, says| match says {
             Says::Complete => facts.says_complete |= is_claimed(&words[..at], &words[end - 1..]),
             // "is resolved relative to", "tests pass a list".
             Says::CompleteIf => {
@@ -546,15 +521,14 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
                 let behind = (last.as_ptr() as usize + last.len()).checked_sub(lower.as_ptr() as usize);
                 let mark = behind.and_then(|at| lower.get(at..)?.trim_start().chars().next());
                 let is_broken = mark.is_none_or(|c| !c.is_alphanumeric() && !['`', '\'', '"'].contains(&c));
-                let stops = is_broken || words.get(end).is_none_or(|next| STOPS.contains(next));
+                let stops = is_broken || words.get(end).is_none_or(|next| CLAIMS.words.stops.has(next));
                 facts.says_complete |= stops && is_claimed(&words[..at], &words[end - 1..]);
             }
             Says::Next => facts.says_next = true,
             Says::NextIf => {
-                let is_making = words.get(end).is_some_and(|verb| MAKING.contains(verb));
+                let is_making = words.get(end).is_some_and(|verb| CLAIMS.words.making.has(verb));
                 // "make sure", "start by reading".
-                let is_study =
-                    words.get(end + 1).is_some_and(|next| ["sure", "certain", "by"].contains(next));
+                let is_study = words.get(end + 1).is_some_and(|next| CLAIMS.words.study.has(next));
                 facts.says_next |= is_making && !is_study;
             }
         });
@@ -563,200 +537,33 @@ fn said(text: &str, facts: &mut Facts, evidence: &mut Evidence) {
 
 /// Whether what follows the one words and ends with the other is said to be so, and not asked for, doubted or denied.
 fn is_claimed(before: &[&str], from_end: &[&str]) -> bool {
-    const DOUBTS: &[&str] = &[
-        "if",
-        "once",
-        "when",
-        "whether",
-        "until",
-        "unless",
-        "after",
-        "before",
-        "not",
-        "no",
-        "never",
-        "doesn't",
-        "don't",
-        "isn't",
-        "aren't",
-        "won't",
-        "didn't",
-        "wasn't",
-        "verify",
-        "check",
-        "ensure",
-        "confirm",
-        "sure",
-        "should",
-        "will",
-        "would",
-        "could",
-        "can",
-        "may",
-        "might",
-        "see",
-        "to",
-        "want",
-        "need",
-        "hope",
-        "expect",
-        "why",
-        "how",
-        "what",
-        "almost",
-        "ensures",
-        "case",
-        "cases",
-        "assume",
-        "suggests",
-        "than",
-        "let",
-        "let's",
-        "test",
-        "testing",
-        "none",
-        "neither",
-        "nothing",
-        "nobody",
-        "nor",
-        "cannot",
-        "can't",
-        "couldn't",
-        "haven't",
-        "hasn't",
-        "hadn't",
-        "weren't",
-        "wouldn't",
-        "shouldn't",
-        "without",
-        "unclear",
-        "unlikely",
-        "doubt",
-        "only",
-        "hardly",
-        "barely",
-        "nearly",
-        "partly",
-        "partially",
-        "make",
-        "i'll",
-        "we'll",
-        "it'll",
-        "must",
-        "wonder",
-        "ask",
-        "asks",
-        "do",
-        "does",
-        "well",
-        "assuming",
-        "suppose",
-        "suspect",
-        "think",
-        "believe",
-        "guess",
-        "probably",
-        "maybe",
-        "perhaps",
-        "claims",
-        "claimed",
-        "says",
-        "goal",
-        "aim",
-        "expected",
-        "todo",
-        "soon",
-        "0",
-        "zero",
-        "some",
-    ];
+    let words = &CLAIMS.words;
     let mut sentence = before.iter().rev().take(6).take_while(|w| !is_end(w));
-    let mut rest = from_end.iter().skip_while(|w| !is_end(w) && !UNDONE.contains(w));
+    let mut rest = from_end.iter().skip_while(|w| !is_end(w) && !words.undone.has(w));
     let is_told = rest.next().is_none_or(|w| *w == ".");
     // "All tests pass. However, ..."
-    is_told && !sentence.any(|word| DOUBTS.contains(word)) && !rest.next().is_some_and(|w| UNDONE.contains(w))
+    is_told && !sentence.any(|w| words.doubts.has(w)) && !rest.next().is_some_and(|w| words.undone.has(w))
 }
 
-/// Words that may follow a claim without making it another one.
-const STOPS: [&str; 16] = [
-    "and",
-    "now",
-    "correctly",
-    "successfully",
-    "as",
-    "again",
-    "after",
-    "with",
-    "for",
-    "in",
-    "so",
-    "because",
-    "since",
-    "too",
-    "well",
-    "perfectly",
-];
+static CLAIMS: LazyLock<Claims> = LazyLock::new(|| lists::read(include_str!("../data/words/claims.en.toml")));
 
-/// Words that take back what was claimed before them.
-const UNDONE: [&str; 11] = [
-    "except", "but", "however", "although", "though", "upstream", "fail", "fails", "failed", "failing", "by",
-];
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claims {
+    says: Phrases<Says>,
+    words: ClaimWords,
+}
 
-const MAKING: [&str; 22] = [
-    "work",
-    "implement",
-    "add",
-    "update",
-    "fix",
-    "create",
-    "write",
-    "refactor",
-    "document",
-    "start",
-    "tackle",
-    "address",
-    "handle",
-    "move",
-    "proceed",
-    "modify",
-    "apply",
-    "build",
-    "make",
-    "rewrite",
-    "extend",
-    "turn",
-];
-
-static SAYS: LazyLock<Phrases<Says>> = LazyLock::new(|| {
-    Phrases::new(&[
-        (
-            "is done .|are done .|all done .|done .|everything is done|i've fixed|i have fixed|i fixed the|i fixed this|has been completed|\
-             have been completed|successfully completed|i've completed|i have completed|task completed|task complete .|has been fixed|\
-             have been fixed|successfully fixed|fix is in place|works correctly|work correctly|works as expected|working as expected|\
-             working correctly|works perfectly|working perfectly|everything passes|lint passes|build passes|\
-             successfully implemented|has been implemented|has been processed|has been cancelled|has been canceled|\
-             has been booked|has been updated successfully|has been refunded|has been exchanged|been successfully|is now active|\
-             is now working|has been restored|i've cancelled|i've canceled|i have cancelled|i have canceled|i've booked|i have booked|\
-             i've refunded|i have refunded|i've exchanged|i have exchanged|i've processed|i have processed",
-            Says::Complete,
-        ),
-        (
-            "is complete|is now complete|are complete|are now complete|is finished|is fixed|is now fixed|is resolved|is now resolved|\
-             has been resolved|fix works|fix is working|all tests pass|all tests are passing|all tests passed|tests pass|\
-             tests passed|tests now pass|tests are passing|everything works|everything is working",
-            Says::CompleteIf,
-        ),
-        (
-            "moving on to|move on to|let's move on|let me move on|next task|on to the next|next up|now work on",
-            Says::Next,
-        ),
-        (
-            "now i'll|now i will|now i'm going to|next i'll|next i will|now let me|now let's|now we'll|now we will|now we need to|\
-             now i need to|next let's|next let me|next we'll|next we need to|i'll now|let me now|let's now|next i need to",
-            Says::NextIf,
-        ),
-    ])
-});
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaimWords {
+    doubts: WordSet,
+    undone: WordSet,
+    stops: WordSet,
+    making: WordSet,
+    study: WordSet,
+}
 
 #[cfg(test)]
 mod tests {

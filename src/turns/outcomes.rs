@@ -1,29 +1,89 @@
-//! How a test run ended, read from the summaries that test runners print; a pass never from words such as PASSED and OK alone.
+//! How a command ended, told by what it printed: the summaries of test runners (`runners.rs`), exit codes, and what programs,
+//! editors and environments say when they fail (`src/data/words/outcomes.toml`). A reward that an environment tells counts as a
+//! test: 1 is success (tau-bench).
 //!
-//! Read are pytest, unittest (and Django), cargo test and nextest, go test (plain, -json, gotestsum), jest, vitest, mocha, bun, deno,
-//! RSpec, minitest, ExUnit, JUnit (its own launchers, Maven, Gradle), PHPUnit, dotnet, xcodebuild, ctest, automake's `make
-//! check`, TAP and prove, and a reward that an environment tells (tau-bench: 1 is
-//! success). A run of no tests has not passed. Of an output its first and last [`EDGE`] bytes are read, without the escape
-//! sequences that colour it: summaries stand at the end, or, where the output was cut, at the beginning.
+//! A pass is never told by words such as PASSED and OK alone, and a run of no tests has not passed. Of an output the first and
+//! last [`EDGE`] bytes are read, without the escape sequences that colour it: summaries stand at the end, or, where the output
+//! was cut, at the beginning.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::runners::{RUNNERS, and};
+use crate::text::lists::{self, Signs, WordSet};
 
 /// Bytes at either end of an output that are read.
 pub(crate) const EDGE: usize = 4096;
 /// Lines at the end in which a tool tells that it gave up.
 const LAST: usize = 20;
 
-/// What SWE-agent's templates put before an output, and behind it.
-const BEFORE: &str = "OBSERVATION:\n";
-const BEHIND: [&str; 3] = ["(Open file: ", "(Current directory: ", "bash-$"];
+static WORDS: LazyLock<Words> = LazyLock::new(|| lists::read(include_str!("../data/words/outcomes.toml")));
+
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    frame: Frame,
+    codes: Codes,
+    lines: Lines,
+    words: Failing,
+    edits: Edits,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Frame {
+    before: String,
+    behind: Signs,
+    prompt: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Codes {
+    first: Vec<String>,
+    last: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lines {
+    background: Signs,
+    broke: Signs,
+    complains: Signs,
+    complains_last: Signs,
+    compiled: Signs,
+    mild: Signs,
+    exceptions: Vec<String>,
+    limits: Signs,
+    crashes: Signs,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failing {
+    fails: WordSet,
+    fails_if_counted: WordSet,
+    tests: WordSet,
+    none: WordSet,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edits {
+    applied: Signs,
+    refused: Signs,
+    refused_line: Signs,
+    failed: Signs,
+}
 
 /// An output without the frame that its environment puts around it.
 fn bare(text: &str) -> &str {
-    let mut text = text.strip_prefix(BEFORE).unwrap_or(text);
-    if text.ends_with("bash-$") {
-        while let Some((rest, _)) =
-            text.rsplit_once('\n').filter(|(_, last)| BEHIND.iter().any(|frame| last.starts_with(frame)))
-        {
+    let mut text = text.strip_prefix(&WORDS.frame.before).unwrap_or(text);
+    if text.ends_with(&WORDS.frame.prompt) {
+        while let Some((rest, _)) = text.rsplit_once('\n').filter(|(_, last)| WORDS.frame.behind.fit(last)) {
             text = rest;
         }
     }
@@ -57,364 +117,14 @@ fn plain(text: Cow<'_, str>) -> Cow<'_, str> {
 /// Whether the tests passed; none where no runner's summary stands in the output. Several summaries: all must have passed.
 /// `tests` says that the command was to run tests: then the last word of a build counts, too.
 pub(crate) fn outcome(output: &str, tests: bool) -> Option<bool> {
-    let (mut passed, mut built) = (None, None);
-    let mut ran = None;
-    for line in output.lines() {
-        let (line, plain) = (line.trim_end(), line.trim());
-        if plain.is_empty() {
-            continue;
-        }
-        let told = ran.take().and_then(|n| unittest(plain, n));
-        passed = and(passed, told.or_else(|| RUNNERS.iter().find_map(|runner| runner(line, plain))));
-        built = and(built, build(plain));
-        ran = unittest_ran(plain);
-    }
-    // A package of Go is ok if all of its tests were skipped.
-    if passed == Some(true) && output.contains("--- SKIP: ") && !output.contains("--- PASS: ") {
-        passed = None;
-    }
-    let is_told = built == Some(false) || passed.is_some() || !ran_none(output);
+    let passed = and(RUNNERS.outcome(output), rewards(output).fold(None, |all, told| and(all, Some(told))));
+    let built = output.lines().filter_map(|line| RUNNERS.build(line.trim())).min();
+    let is_told = built == Some(false) || passed.is_some() || !RUNNERS.ran_none(output);
     and(passed, built.filter(|_| (tests || passed.is_some()) && is_told))
 }
 
-/// What two summaries say together.
-fn and(before: Option<bool>, told: Option<bool>) -> Option<bool> {
-    match (before, told) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        _ => told.or(before),
-    }
-}
-
-/// How each runner says it: the line, and the line without blanks around it.
-const RUNNERS: &[fn(&str, &str) -> Option<bool>] = &[
-    cargo, nextest, go, go_json, gotestsum, jest, maven, gradle, junit, phpunit, pytest, mocha, rspec,
-    minitest, exunit, ctest, automake, tap, prove, dotnet, deno, bun, xcodebuild, reward,
-];
-
-/// The number before this word: `3 passed`.
-fn before(line: &str, word: &str) -> Option<u64> {
-    line.match_indices(word).find_map(|(at, _)| {
-        let number = line[..at].strip_suffix(' ')?.rsplit(|c: char| !c.is_ascii_digit()).next()?;
-        let ends = !line[at + word.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() && c != 's');
-        (ends && !number.is_empty()).then(|| number.parse().unwrap_or(u64::MAX))
-    })
-}
-
-/// The number after this label: `Failures: 3`.
-fn after(line: &str, label: &str) -> Option<u64> {
-    let rest = line[line.find(label)? + label.len()..].trim_start();
-    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    (digits > 0).then(|| rest[..digits].parse().unwrap_or(u64::MAX))
-}
-
-/// What stands before any of these words, summed; none where no word is found.
-fn counts(line: &str, words: &[&str]) -> Option<u64> {
-    words.iter().filter_map(|word| before(line, word)).reduce(u64::saturating_add)
-}
-
-/// `===== 1 failed, 2 passed in 0.31s =====`, or without the rules (`-q`).
-fn pytest(_: &str, plain: &str) -> Option<bool> {
-    let text = plain.trim_matches(['=', ' ']);
-    let (told, time) = text.rsplit_once(" in ")?;
-    let is_time = time.starts_with(|c: char| c.is_ascii_digit()) && time.contains('s');
-    let is_summary = told.split(", ").all(|part| {
-        part.split_once(' ').is_some_and(|(n, word)| {
-            n.bytes().all(|b| b.is_ascii_digit())
-                && [
-                    "passed",
-                    "failed",
-                    "error",
-                    "skipped",
-                    "xfailed",
-                    "xpassed",
-                    "warning",
-                    "deselected",
-                    "rerun",
-                    "subtest",
-                ]
-                .iter()
-                .any(|w| word.starts_with(w))
-        })
-    });
-    (is_time && is_summary)
-        .then(|| (counts(told, &["failed", "error"]).unwrap_or(0), counts(told, &["passed", "xpassed"])))
-        .and_then(|(bad, good)| if bad > 0 { Some(false) } else { good.map(|_| true) })
-}
-
-/// unittest's `Ran 3 tests in 0.1s`: how many.
-fn unittest_ran(plain: &str) -> Option<u64> {
-    let (number, rest) = plain.strip_prefix("Ran ")?.split_once(" test")?;
-    rest.trim_start_matches('s').starts_with(" in ").then(|| number.parse().ok())?
-}
-
-/// What follows it after a blank line: `OK`, `OK (skipped=1)`, `FAILED (errors=1)`.
-fn unittest(plain: &str, ran: u64) -> Option<bool> {
-    let skipped = after(plain, "skipped=").unwrap_or(0);
-    match plain {
-        _ if plain.starts_with("FAILED (") => Some(false),
-        _ if plain == "OK" || plain.starts_with("OK (") => (ran > skipped).then_some(true),
-        _ => None,
-    }
-}
-
-/// `test result: ok. 12 passed; 0 failed; ...`, or a program that does not compile.
-fn cargo(_: &str, plain: &str) -> Option<bool> {
-    if plain.starts_with("error: could not compile") || plain.starts_with("error: test failed") {
-        return Some(false);
-    }
-    let rest = plain.strip_prefix("test result: ")?;
-    if rest.starts_with("ok.") {
-        before(rest, "passed").filter(|n| *n > 0).map(|_| true)
-    } else {
-        Some(false)
-    }
-}
-
-/// `Summary [   0.1s] 5 tests run: 4 passed, 1 failed, 0 skipped`.
-fn nextest(_: &str, plain: &str) -> Option<bool> {
-    let (_, told) = plain.strip_prefix("Summary [")?.split_once("] ")?;
-    let (_, told) = told.split_once(" run: ")?;
-    let bad = counts(told, &["failed", "timed out"]).unwrap_or(0);
-    if bad > 0 { Some(false) } else { before(told, "passed").filter(|n| *n > 0).map(|_| true) }
-}
-
-/// `ok  \tpackage\t0.5s`, `FAIL\tpackage`, `--- FAIL: TestX`, `--- PASS: TestX`, and FAIL alone; tabs may have become blanks.
-fn go(line: &str, plain: &str) -> Option<bool> {
-    if line.starts_with("FAIL\t") || plain.starts_with("--- FAIL: ") || line == "FAIL" {
-        return Some(false);
-    }
-    if plain.starts_with("--- PASS: ") {
-        return Some(true);
-    }
-    let mut words = line.split_whitespace();
-    let (word, _, time) = (words.next()?, words.next()?, words.next()?);
-    let is_time = time == "(cached)" || time.strip_suffix('s').is_some_and(|n| n.parse::<f64>().is_ok());
-    match word {
-        "ok" if line.starts_with("ok") && is_time && words.next().is_none_or(|next| next != "[no") => {
-            Some(true)
-        }
-        "FAIL" if line.starts_with("FAIL") && (is_time || matches!(time, "[build" | "[setup")) => Some(false),
-        _ => None,
-    }
-}
-
-/// `go test -json`: `{"Time":"...","Action":"fail","Package":"a","Test":"TestX","Elapsed":0.1}`. A package without tests passes, too,
-/// so that only a test that passed tells of a pass.
-fn go_json(_: &str, plain: &str) -> Option<bool> {
-    let is_event = plain.starts_with('{') && plain.ends_with('}');
-    let (_, action) = plain.split_once("\"Action\":\"").filter(|_| is_event)?;
-    match action.split('"').next()? {
-        "fail" | "build-fail" => Some(false),
-        "pass" => action.contains("\"Test\":\"").then_some(true),
-        _ => None,
-    }
-}
-
-/// `DONE 12 tests, 1 skipped, 1 failure in 0.3s`.
-fn gotestsum(_: &str, plain: &str) -> Option<bool> {
-    let told = plain.strip_prefix("DONE ")?;
-    let tests = before(told, "test").filter(|n| *n > 0)?;
-    let bad = counts(told, &["failure", "error"]).unwrap_or(0);
-    (bad > 0 || tests > before(told, "skipped").unwrap_or(0)).then_some(bad == 0)
-}
-
-/// jest: `Tests:       1 failed, 5 passed, 6 total`; vitest: `Tests  5 passed (5)`. Both count files before that, which may
-/// fail without a test: `Test Suites: 1 failed`, `Test Files  1 failed`; vitest's `Errors  1 error` are of none.
-fn jest(_: &str, plain: &str) -> Option<bool> {
-    if plain.starts_with("Errors  ") {
-        return before(plain, "error").filter(|n| *n > 0).map(|_| false);
-    }
-    let (is_files, rest) = match plain.strip_prefix("Test Suites").or(plain.strip_prefix("Test Files")) {
-        Some(rest) => (true, rest),
-        None => (false, plain.strip_prefix("Tests")?),
-    };
-    let rest = rest.trim_start_matches(':');
-    let [bad, good] = ["failed", "passed"].map(|word| before(rest, word).is_some_and(|n| n > 0));
-    (rest.starts_with(' ') && (bad || good && !is_files)).then_some(!bad)
-}
-
-/// Maven and JUnit 4: `Tests run: 5, Failures: 0, Errors: 0`.
-fn maven(_: &str, plain: &str) -> Option<bool> {
-    let (run, failures) = (after(plain, "Tests run:")?, after(plain, "Failures:")?);
-    let bad = failures.saturating_add(after(plain, "Errors:").unwrap_or(0));
-    (bad > 0 || run > after(plain, "Skipped:").unwrap_or(0)).then_some(bad == 0)
-}
-
-/// Gradle, where some failed: `5 tests completed, 1 failed`.
-fn gradle(_: &str, plain: &str) -> Option<bool> {
-    let (_, told) = plain.split_once(" completed, ")?;
-    let is_summary = counts(plain, &["tests completed", "test completed"]).is_some();
-    (is_summary && before(told, "failed")? > 0).then_some(false)
-}
-
-/// JUnit 4 and PHPUnit: `OK (2 tests)`; the console of JUnit 5: `[         3 tests successful      ]`, `[  1 tests failed  ]`.
-fn junit(_: &str, plain: &str) -> Option<bool> {
-    if let Some(told) = plain.strip_prefix("OK (") {
-        return before(told, "test").filter(|n| *n > 0).map(|_| true);
-    }
-    let (number, rest) = plain.strip_prefix('[')?.strip_suffix(']')?.trim().split_once(' ')?;
-    let is_some = number.parse::<u64>().ok()? > 0;
-    match rest {
-        "tests successful" if is_some => Some(true),
-        "tests failed" | "containers failed" if is_some => Some(false),
-        _ => None,
-    }
-}
-
-/// PHPUnit, where some failed or did not run: `Tests: 3, Assertions: 3, Failures: 1.`
-fn phpunit(_: &str, plain: &str) -> Option<bool> {
-    let tests =
-        after(plain, "Tests:").filter(|_| plain.starts_with("Tests: ") && plain.contains("Assertions: "))?;
-    let sum = |labels: [&str; 2]| {
-        labels.iter().filter_map(|label| after(plain, label)).fold(0, u64::saturating_add)
-    };
-    let bad = sum(["Failures:", "Errors:"]) > 0;
-    (bad || tests > sum(["Skipped:", "Incomplete:"])).then_some(!bad)
-}
-
-/// The last word of Maven and Gradle, whatever they were to do: `BUILD FAILURE`, `BUILD SUCCESSFUL in 3s`.
-fn build(plain: &str) -> Option<bool> {
-    let told = plain.trim_start_matches("[INFO] ").trim_start_matches("[ERROR] ");
-    match told {
-        "BUILD FAILED" | "BUILD FAILURE" => Some(false),
-        "BUILD SUCCESS" | "BUILD SUCCESSFUL" => Some(true),
-        _ if told.starts_with("BUILD FAILED in ") => Some(false),
-        _ if told.starts_with("BUILD SUCCESSFUL in ") => Some(true),
-        _ => None,
-    }
-}
-
-/// mocha: `5 passing (12ms)`, `1 failing`.
-fn mocha(_: &str, plain: &str) -> Option<bool> {
-    let (number, rest) = plain.split_once(' ')?;
-    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    match rest {
-        _ if !is_number || number == "0" => None,
-        "failing" => Some(false),
-        _ if rest.starts_with("passing (") => Some(true),
-        _ => None,
-    }
-}
-
-/// `10 examples, 0 failures`, `0 examples, 0 failures, 1 error occurred outside of examples`.
-fn rspec(_: &str, plain: &str) -> Option<bool> {
-    let (number, rest) = plain.split_once(" example")?;
-    let examples: u64 = number.parse().ok()?;
-    let bad = before(rest, "failure")?.saturating_add(before(rest, "error").unwrap_or(0));
-    (examples > 0 || bad > 0).then_some(bad == 0)
-}
-
-/// `3 runs, 5 assertions, 1 failures, 0 errors, 0 skips`.
-fn minitest(_: &str, plain: &str) -> Option<bool> {
-    let (runs, rest) = plain.split_once(" runs, ")?;
-    let (_, told) = rest.split_once(" assertions, ")?;
-    let bad = before(told, "failure")?.saturating_add(before(told, "error")?);
-    (bad > 0 || runs.parse::<u64>().ok()? > before(told, "skip").unwrap_or(0)).then_some(bad == 0)
-}
-
-/// `3 tests, 1 failure`, `1 doctest, 3 tests, 0 failures`.
-fn exunit(_: &str, plain: &str) -> Option<bool> {
-    let mut parts = plain.split(", ");
-    let is_summary = parts.all(|part| {
-        part.split_once(' ').is_some_and(|(n, word)| {
-            n.bytes().all(|b| b.is_ascii_digit())
-                && ["doctest", "test", "failure", "skipped", "excluded", "invalid", "propert"]
-                    .iter()
-                    .any(|w| word.starts_with(w))
-        })
-    });
-    let (tests, bad) = (before(plain, "test").filter(|_| is_summary)?, before(plain, "failure")?);
-    (tests > 0 || bad > 0).then_some(bad == 0)
-}
-
-/// `Passed!  - Failed:     0, Passed:     5, Skipped:     0, Total:     5`.
-fn dotnet(_: &str, plain: &str) -> Option<bool> {
-    let (word, told) = plain.split_once("!  - ")?;
-    let (failed, passed) = (after(told, "Failed:")?, after(told, "Passed:")?);
-    (matches!(word, "Passed" | "Failed") && failed.saturating_add(passed) > 0).then_some(failed == 0)
-}
-
-/// `ok | 5 passed | 0 failed (12ms)`.
-fn deno(_: &str, plain: &str) -> Option<bool> {
-    let (word, told) = plain.split_once(" | ")?;
-    let (passed, failed) = (before(told, "passed")?, before(told, "failed")?);
-    (matches!(word, "ok" | "FAILED") && passed.saturating_add(failed) > 0).then_some(failed == 0)
-}
-
-/// A line each: ` 5 pass`, ` 1 fail`.
-fn bun(_: &str, plain: &str) -> Option<bool> {
-    let (number, word) = plain.split_once(' ')?;
-    let is_some = number.parse::<u64>().ok()? > 0;
-    match word {
-        "pass" if is_some => Some(true),
-        "fail" if is_some => Some(false),
-        _ => None,
-    }
-}
-
-/// `** TEST SUCCEEDED **`.
-fn xcodebuild(_: &str, plain: &str) -> Option<bool> {
-    match plain {
-        "** TEST SUCCEEDED **" => Some(true),
-        "** TEST FAILED **" => Some(false),
-        _ => None,
-    }
-}
-
-/// The last word of Perl's `prove`.
-fn prove(_: &str, plain: &str) -> Option<bool> {
-    match plain {
-        "Result: PASS" => Some(true),
-        "Result: FAIL" => Some(false),
-        _ => None,
-    }
-}
-
-/// `100% tests passed, 0 tests failed out of 5`.
-fn ctest(_: &str, plain: &str) -> Option<bool> {
-    let is_summary = plain.contains("% tests passed, ") && plain.contains(" tests failed out of ");
-    is_summary.then(|| before(plain, "tests failed").unwrap_or(1) == 0)
-}
-
-/// `# FAIL:  0`, `# ERROR: 0` and `# XPASS: 0` (what was to fail and did not) beside `# PASS:  9`; before 1.13 `All 2 tests
-/// passed`, `1 of 2 tests failed`.
-fn automake(_: &str, plain: &str) -> Option<bool> {
-    let is_number = |text: &str| text.parse::<u64>().is_ok_and(|n| n > 0);
-    if plain.strip_prefix("All ").and_then(|rest| rest.strip_suffix(" tests passed")).is_some_and(is_number) {
-        return Some(true);
-    }
-    let failed = plain.strip_suffix(" tests failed").and_then(|rest| rest.split_once(" of "));
-    if failed.is_some_and(|(some, all)| is_number(some) && is_number(all)) {
-        return Some(false);
-    }
-    let number = |label: &str| plain.strip_prefix(label).and_then(|rest| rest.trim().parse::<u64>().ok());
-    let bad = ["# FAIL:", "# ERROR:", "# XPASS:"].into_iter().find_map(number);
-    match (number("# PASS:"), bad) {
-        (Some(n), _) if n > 0 => Some(true),
-        (_, Some(n)) if n > 0 => Some(false),
-        _ => None,
-    }
-}
-
-/// `not ok 3 - name`, where it is not still to do, `# fail 1`, `# cancelled 1` and `# pass 9`; node's own reporter has another sign.
-fn tap(line: &str, plain: &str) -> Option<bool> {
-    let told = plain.strip_prefix("# ").or_else(|| plain.strip_prefix("\u{2139} "));
-    let number = |label: &str| told?.strip_prefix(label).and_then(|rest| rest.trim().parse::<u64>().ok());
-    if line.strip_prefix("not ok ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
-        let is_open = line
-            .split_once(" # ")
-            .is_some_and(|(_, said)| said.get(..4).is_some_and(|w| w.eq_ignore_ascii_case("todo")));
-        return (!is_open).then_some(false);
-    }
-    match (number("pass "), number("fail ").or_else(|| number("cancelled "))) {
-        (Some(n), _) if n > 0 => Some(true),
-        (_, Some(n)) if n > 0 => Some(false),
-        _ => None,
-    }
-}
-
 /// `reward: 1.0` or `"reward": 0.0,` as a line of its own, or in an object on one line.
-fn reward(_: &str, plain: &str) -> Option<bool> {
+fn reward(plain: &str) -> Option<bool> {
     if let Some((_, rest)) = plain.split_once("\"reward\":").filter(|_| plain.starts_with('{')) {
         return is_full(rest.split([',', '}']).next()?.trim());
     }
@@ -429,72 +139,41 @@ fn is_full(value: &str) -> Option<bool> {
     (value <= 1.0).then_some(value == 1.0)
 }
 
+fn rewards(output: &str) -> impl DoubleEndedIterator<Item = bool> {
+    output.lines().filter_map(|line| reward(line.trim()))
+}
+
 /// Whether an environment tells a reward of 1, beside what a tool says of itself; none where it tells no reward.
 pub(crate) fn rewarded(output: &str) -> Option<bool> {
-    output.lines().filter_map(|line| reward(line, line.trim())).next_back()
+    rewards(output).next_back()
 }
 
-/// Whether a line says that no tests ran.
-pub(crate) fn ran_none(output: &str) -> bool {
-    const BEGINS: [&str; 8] = [
-        // Of a make in a make, `make[1]: `, others may have done something.
-        "make: Nothing to be done for",
-        "Ran 0 tests",
-        "NO TESTS RAN",
-        "0 examples,",
-        "collected 0 items",
-        "No tests found",
-        "test result: ok. 0 passed",
-        "?   \t",
-    ];
-    const HOLDS: [&str; 9] = [
-        "No test files found",
-        "Tests are skipped",
-        " collected in ",
-        ":test UP-TO-DATE",
-        "no tests ran",
-        "no tests to run",
-        "No tests to run",
-        "[no test files]",
-        ":test NO-SOURCE",
-    ];
-    output.lines().map(str::trim).any(|line| {
-        BEGINS.iter().any(|begin| line.starts_with(begin)) || HOLDS.iter().any(|sign| line.contains(sign))
-    })
-}
-
-/// Whether a line speaks of tests that were skipped: `3 skipped`, `Skipped: 3`, `--- SKIP: TestX`, and not `0 skipped`. With no test that passed
-/// beside them the run is no pass.
-pub(crate) fn tells_skips(output: &str) -> bool {
-    output.lines().any(|line| {
-        let lower = line.to_ascii_lowercase();
-        let many = [before(&lower, "skipped"), after(&lower, "skipped:"), after(&lower, "skipped=")];
-        line.contains("--- SKIP: ") || many.iter().flatten().any(|&n| n > 0)
-    })
+/// Whether a run that ended well may be no pass: a line speaks of failure, of tests that were skipped, or of none that ran.
+pub(crate) fn may_have_failed(output: &str) -> bool {
+    tells_failure(output) || RUNNERS.ran_none(output) || RUNNERS.tells_skips(output)
 }
 
 /// Whether a command was sent to the background: how it ended is not known.
 pub(crate) fn in_background(output: &str) -> bool {
     let first = output.trim_start().lines().next().unwrap_or("");
-    first.starts_with("Command running in background")
-        || first.starts_with("Command was manually backgrounded")
+    WORDS.lines.background.fit(first)
 }
 
 /// Whether a line speaks of failure, as scripts do that test by themselves and end well whatever came of it: `Test 1 FAILED`,
 /// `2 of 3 failed`, and not `0 failed`. That is no summary, but who has read it does not call the run a pass.
-pub(crate) fn tells_failure(output: &str) -> bool {
+fn tells_failure(output: &str) -> bool {
+    let Failing { fails, fails_if_counted, tests, none } = &WORDS.words;
     output.lines().any(|line| {
         let words: Vec<&str> =
             line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let is_none = |at: Option<usize>| {
             let word = at.and_then(|at| words.get(at));
-            word.is_some_and(|word| matches!(word.to_ascii_lowercase().as_str(), "0" | "no" | "none"))
+            word.is_some_and(|word| none.has(&word.to_ascii_lowercase()))
         };
-        let is_test = |word: &&str| matches!(word.to_ascii_lowercase().as_str(), "test" | "tests");
+        let is_test = |word: &&str| tests.has(&word.to_ascii_lowercase());
         let counted = |at: usize| words[..at].iter().any(|word| is_test(word) || word.parse::<u64>().is_ok());
         words.iter().enumerate().any(|(at, word)| {
-            let fails = matches!(*word, "FAILED" | "FAIL" | "AssertionError")
-                || matches!(*word, "failed" | "Failed") && counted(at);
+            let fails = fails.has(word) || fails_if_counted.has(word) && counted(at);
             // `0 failed`, `0 tests failed`, `FAILED: 0`.
             let before = at.checked_sub(1).map(|last| last - usize::from(last > 0 && is_test(&words[last])));
             fails && !is_none(before) && !is_none(Some(at + 1))
@@ -505,20 +184,13 @@ pub(crate) fn tells_failure(output: &str) -> bool {
 /// The exit code that the environment tells in its first line (`<returncode>1</returncode>`, `Exit code 1`) or in its last
 /// (`[The command completed with exit code 1.]`). Programs print codes at their end, too, but of others.
 pub(crate) fn exit_code(output: &str) -> Option<i64> {
-    const FIRST: [&str; 5] = ["<returncode>", "Exit code ", "Exit code: ", "exit code: ", "[exit code: "];
-    const LAST: [&str; 4] = [
-        "[The command completed with exit code ",
-        "[Command finished with exit code ",
-        "Command exited with code ",
-        "[exit code: ",
-    ];
-    let number = |line: &str, labels: &[&str]| {
-        let rest = labels.iter().find_map(|label| line.trim().strip_prefix(label))?;
+    let number = |line: &str, labels: &[String]| {
+        let rest = labels.iter().find_map(|label| line.trim().strip_prefix(label.as_str()))?;
         rest.split('<').next()?.trim_end_matches([']', ')', '.']).trim().parse().ok()
     };
     let mut lines = output.lines().filter(|line| !line.trim().is_empty());
-    let first = output.lines().next().and_then(|line| number(line, &FIRST));
-    first.or_else(|| number(lines.next_back()?, &LAST))
+    let first = output.lines().next().and_then(|line| number(line, &WORDS.codes.first));
+    first.or_else(|| number(lines.next_back()?, &WORDS.codes.last))
 }
 
 /// The exit code that a command prints itself, as its last line: `exit=1` after `; echo exit=$?`.
@@ -532,30 +204,14 @@ pub(crate) fn printed_code(output: &str) -> Option<i64> {
 
 /// Whether a program broke down: it raised, or could not be run.
 pub(crate) fn broke(output: &str) -> bool {
-    output.lines().any(|line| {
-        line.starts_with("Traceback (most recent call last)")
-            || line.contains(": No module named ")
-            || line.ends_with(": command not found")
-            || line.ends_with(": No such file or directory")
-            || line.starts_with("SyntaxError: ")
-            || line.starts_with("panic: ")
-            || line.starts_with("thread '") && line.contains("panicked at")
-    })
+    output.lines().any(|line| WORDS.lines.broke.fit(line))
 }
 
 /// Whether a compiler, type checker, linter or build complains, or an exception is the last word. A program may well print as
 /// much of something else: this is no more than a reason not to take a run for a good one.
 pub(crate) fn complains(output: &str) -> bool {
-    let says = |line: &str| {
-        line.contains(": error: ")
-            || line.contains(": error TS")
-            || line.contains(" - error TS")
-            || line.contains(": fatal error: ")
-            || ["error: ", "error[", "FAILURE: "].iter().any(|sign| line.starts_with(sign))
-            || is_linted(line)
-            || is_compiled(line)
-    };
-    let is_error = |line: &str| is_raised(line) || line.starts_with("Error: ") || line.starts_with("ERROR");
+    let says = |line: &str| WORDS.lines.complains.fit(line) || is_linted(line) || is_compiled(line);
+    let is_error = |line: &str| is_raised(line) || WORDS.lines.complains_last.fit(line);
     output.lines().any(says)
         || output.lines().rev().find(|line| !line.trim().is_empty()).is_some_and(is_error)
 }
@@ -573,11 +229,8 @@ fn is_number(text: &str) -> bool {
 
 /// Whether a line is what a compiler that says no more than that finds wrong: `./a.go:57:59: not enough arguments`.
 fn is_compiled(line: &str) -> bool {
-    const SOURCES: [&str; 5] = [".go", ".swift", ".zig", ".kt", ".scala"];
-    said_of_place(line).is_some_and(|(file, said)| {
-        SOURCES.iter().any(|end| file.ends_with(end))
-            && !["warning", "note"].iter().any(|mild| said.starts_with(mild))
-    })
+    let Lines { compiled, mild, .. } = &WORDS.lines;
+    said_of_place(line).is_some_and(|(file, said)| compiled.fit(file) && !mild.fit(said))
 }
 
 /// Whether a line is what a linter says of a place: `src/a.py:3:5: F821 undefined name 'x'`.
@@ -599,30 +252,14 @@ fn is_raised(line: &str) -> bool {
     let name = line.split(": ").next().unwrap_or(line);
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
     is_name
-        && ["Error", "Exception"].iter().any(|kind| name.strip_suffix(kind).is_some_and(|of| !of.is_empty()))
+        && (WORDS.lines.exceptions.iter())
+            .any(|kind| name.strip_suffix(kind.as_str()).is_some_and(|of| !of.is_empty()))
 }
 
 /// Whether a tool tells at the end of its output that it gave up: make, a build, JavaScript that threw, what was killed; or its
 /// harness before that output.
 pub(crate) fn gave_up(output: &str) -> bool {
-    const BEGINS: [&str; 6] = [
-        "EXECUTION TIMED OUT",
-        "Segmentation fault",
-        "Exception in thread \"",
-        "PHP Fatal error:",
-        "Fatal error:",
-        "Command timed out after ",
-    ];
-    // What an agent's harness says of a time limit, before the output or behind it.
-    const LIMITS: [&str; 2] = ["was cancelled because it took more than", "timed out and has been killed"];
-    let is_limit = |line: &str| LIMITS.iter().any(|sign| line.contains(sign));
-    // Ruby: `a.rb:1:in 'f': x (NoMethodError)`.
-    let crashes = |line: &str| {
-        line == "Killed"
-            || is_limit(line)
-            || BEGINS.iter().any(|begin| line.starts_with(begin))
-            || line.ends_with("Error)") && line.contains(":in ")
-    };
+    let Lines { limits, crashes, .. } = &WORDS.lines;
     let makes = |line: &str| {
         line.starts_with("make") && line.split_once(": *** ").is_some_and(|(make, _)| !make.contains(' '))
     };
@@ -634,59 +271,35 @@ pub(crate) fn gave_up(output: &str) -> bool {
     };
     let mut in_stack = false;
     let mut told = output.lines().filter(|line| !line.trim().is_empty());
-    if told.next().is_some_and(is_limit) {
+    if told.next().is_some_and(|line| limits.fit(line)) {
         return true;
     }
     output.lines().rev().filter(|line| !line.trim().is_empty()).take(LAST).any(|line| {
         let has_stack = in_stack && throws(line);
         in_stack |= line.starts_with("    at ");
-        has_stack || makes(line) || crashes(line) || build(line.trim()) == Some(false)
+        has_stack
+            || makes(line)
+            || limits.fit(line)
+            || crashes.fit(line)
+            || RUNNERS.build(line.trim()) == Some(false)
     })
 }
-
-/// What an editor says of an edit that it made, whatever the linter that it calls, or the text that it shows, goes on to say.
-const APPLIED: [&str; 3] =
-    ["File updated. Please review the changes", "has been edited", "has been updated successfully"];
 
 /// Whether an editor says that it did not edit, or broke down.
 pub(crate) fn edit_refused(output: &str) -> bool {
     let head = beginning(output);
     let is_error = head.trim_start().lines().next().is_some_and(|first| {
         let first = first.trim_start_matches(['<', '[', '*', ' ']).to_ascii_lowercase();
-        ["error", "failed to ", "permission denied", "no such file"]
-            .iter()
-            .any(|sign| first.starts_with(sign))
+        WORDS.edits.failed.fit(&first)
     });
-    editor_refuses(output) || (is_error || broke(head)) && !APPLIED.iter().any(|sign| output.contains(sign))
+    editor_refuses(output) || (is_error || broke(head)) && !WORDS.edits.applied.fit(output)
 }
 
 /// Whether an editor says in its own words that it did not edit, whatever else ran and broke down.
 pub(crate) fn editor_refuses(output: &str) -> bool {
-    const SAYS: [&str; 7] = [
-        "Your proposed edit has introduced new syntax error",
-        "Your changes have NOT been applied",
-        "No replacement was performed",
-        "String to replace not found",
-        "<tool_use_error>",
-        "apply_patch verification failed",
-        "The arguments provided do not match",
-    ];
-    const BEGINS: [&str; 9] = [
-        "Usage: ",
-        "Invalid `",
-        "No file open",
-        "sed: ",
-        "perl: ",
-        "patch: ",
-        "error: patch failed",
-        "cp: ",
-        "mv: ",
-    ];
     let head = beginning(output);
-    let is_applied = APPLIED.iter().any(|sign| head.contains(sign));
-    !is_applied
-        && (SAYS.iter().any(|sign| head.contains(sign))
-            || head.lines().any(|line| BEGINS.iter().any(|begin| line.starts_with(begin))))
+    let Edits { applied, refused, refused_line, .. } = &WORDS.edits;
+    !applied.fit(head) && (refused.fit(head) || head.lines().any(|line| refused_line.fit(line)))
 }
 
 fn beginning(output: &str) -> &str {
@@ -744,92 +357,12 @@ mod tests {
         is("\u{2139} tests 3\n\u{2139} pass 3\n\u{2139} fail 0\n", Some(true));
     }
 
-    #[test]
-    fn pytest_and_unittest() {
-        is("..F\n===== 1 failed, 2 passed in 0.31s =====", Some(false));
-        is("======= 12 passed, 3 warnings in 61.20s (0:01:01) =======", Some(true));
-        is("3 passed in 0.12s", Some(true));
-        is("2 passed, 1 error in 3s", Some(false));
-        is("===== no tests ran in 0.01s =====", None);
-        is("===== 4 deselected in 0.01s =====", None);
-        is("...\n------\nRan 3 tests in 0.004s\n\nOK", Some(true));
-        is("Ran 3 tests in 0.004s\n\nOK (skipped=1)\nDestroying test database", Some(true));
-        is("Ran 1 test in 0.0s\n\nFAILED (errors=1)\n</output>", Some(false));
-    }
-
-    #[test]
-    fn other_runners() {
-        is("running 2 tests\ntest result: ok. 2 passed; 0 failed; 0 ignored", Some(true));
-        is("test result: ok. 2 passed\ntest result: FAILED. 1 passed; 1 failed", Some(false));
-        is("error: could not compile `a` (lib) due to 2 previous errors", Some(false));
-        is("ok  \tgithub.com/a/b\t0.12s\n?   \tc\t[no test files]", Some(true));
-        is("--- FAIL: TestX (0.00s)\nFAIL\nFAIL\tgithub.com/a\t0.3s", Some(false));
-        is("Tests:       1 failed, 5 passed, 6 total", Some(false));
-        is("Tests:       6 passed, 6 total", Some(true));
-        is(" Test Files  1 passed (1)\n      Tests  5 passed (5)", Some(true));
-        is("Tests run: 5, Failures: 0, Errors: 0, Skipped: 0", Some(true));
-        is("[ERROR] Tests run: 5, Failures: 1, Errors: 0, Skipped: 0", Some(false));
-        is("  5 passing (12ms)\n  1 failing", Some(false));
-        is("10 examples, 0 failures", Some(true));
-        is("100% tests passed, 0 tests failed out of 5", Some(true));
-        is("80% tests passed, 1 tests failed out of 5", Some(false));
-        is("# TOTAL: 9\n# PASS:  9\n# FAIL:  0\n# ERROR: 0", Some(true));
-        is("# PASS:  8\n# FAIL:  1", Some(false));
-        is("# PASS:  8\n# FAIL:  0\n# XPASS: 1", Some(false));
-        let event = |action: &str, of: &str| {
-            format!("{{\"Action\":\"{action}\",\"Package\":\"a\"{of},\"Elapsed\":0.1}}\n")
-        };
-        let test = ",\"Test\":\"TestX\"";
-        is(&[event("run", test), event("pass", test), event("pass", "")].concat(), Some(true));
-        is(&[event("pass", test), event("fail", test), event("fail", "")].concat(), Some(false));
-        is(&event("pass", ""), None);
-        is(&event("build-fail", ""), Some(false));
-        is("ok 1 - a\nnot ok 2 - b\n1..2", Some(false));
-        is("{\n  \"reward\": 0.0,\n}", Some(false));
-        is("reward: 1.0", Some(true));
-    }
-
-    #[test]
-    fn runners_of_other_languages() {
-        is("DONE 12 tests, 1 failure in 0.3s", Some(false));
-        is("DONE 12 tests in 0.3s", Some(true));
-        is("      Tests  5 passed (5)\n     Errors  1 error\n", Some(false));
-        is("# pass 3\n# fail 0\n# cancelled 1", Some(false));
-        is("ok 1 - a\nnot ok 2 - x # TODO later\nResult: PASS", Some(true));
-        is("Result: FAIL", Some(false));
-        is("FAILURES!\nTests: 3, Assertions: 3, Failures: 1.", Some(false));
-        is("OK (3 tests, 3 assertions)", Some(true));
-        is("OK, but some tests were skipped!\nTests: 7, Assertions: 9, Skipped: 2.", Some(true));
-        is("Tests: 2, Assertions: 0, Incomplete: 1, Skipped: 1.", None);
-        is("3 runs, 5 assertions, 1 failures, 0 errors, 0 skips", Some(false));
-        is("3 runs, 5 assertions, 0 failures, 0 errors, 0 skips", Some(true));
-        is("1 doctest, 3 tests, 0 failures", Some(true));
-        is("3 tests, 1 failure", Some(false));
-        is("Passed!  - Failed:     0, Passed:     5, Skipped:     0, Total:     5", Some(true));
-        is("Failed!  - Failed:     1, Passed:     4, Skipped:     0, Total:     5", Some(false));
-        is("ok | 5 passed | 0 failed (12ms)", Some(true));
-        is("FAILED | 4 passed | 1 failed (12ms)", Some(false));
-        is(" 5 pass\n 0 fail", Some(true));
-        is(" 5 pass\n 1 fail", Some(false));
-        is("** TEST SUCCEEDED **", Some(true));
-        is("All 2 tests passed", Some(true));
-        is("1 of 2 tests failed", Some(false));
-        is("===== 2 xpassed in 0.1s =====", Some(true));
-        is("{\"reward\": 0.0}", Some(false));
-        is("{\"status\": \"ok\", \"reward\": 1.0}", Some(true));
-        // All skipped.
-        is("Ran 3 tests in 0.1s\n\nOK (skipped=3)", None);
-        is("Tests run: 3, Failures: 0, Errors: 0, Skipped: 3", None);
-        is("=== RUN   TestX\n--- SKIP: TestX (0.00s)\nPASS\nok  \ta\t0.1s", None);
-        assert_eq!(outcome("> Task :test UP-TO-DATE\nBUILD SUCCESSFUL in 1s", true), None);
-    }
-
     /// What looks like a pass and is none.
     #[test]
     fn a_run_of_no_tests_has_not_passed() {
         let none = |output: &str| {
             is(output, None);
-            assert!(ran_none(output), "{output}");
+            assert!(RUNNERS.ran_none(output), "{output}");
         };
         none("\n------\nRan 0 tests in 0.000s\n\nOK");
         none(
@@ -854,6 +387,7 @@ mod tests {
         assert_eq!(told("BUILD SUCCESSFUL in 2s\n1 actionable task: 1 executed"), [Some(true), None]);
         assert_eq!(told("> Task :test FAILED\n\nBUILD FAILED in 3s"), [Some(false), None]);
         assert_eq!(told("[INFO] No tests to run.\n[INFO] BUILD SUCCESS"), [None, None]);
+        assert_eq!(told("> Task :test UP-TO-DATE\nBUILD SUCCESSFUL in 1s"), [None, None]);
         // Beside a count it tells in any case.
         assert_eq!(told("Tests run: 5, Failures: 0, Errors: 0\n[INFO] BUILD FAILURE"), [Some(false); 2]);
         assert!(gave_up("[INFO] Compiling\n[INFO] BUILD FAILURE") && gave_up("BUILD FAILED in 3s"));
@@ -909,7 +443,7 @@ mod tests {
         assert!(!gave_up("Error: no such user\nlooking at it"));
         let killed = "The last command <command>python a.py</command> timed out and has been killed.\n";
         assert!(gave_up(&format!("{killed}The output of the command was:\n{}", "well\n".repeat(40))));
-        assert!(!ran_none("make[1]: Nothing to be done for 'all'.\nall is well"));
+        assert!(!RUNNERS.ran_none("make[1]: Nothing to be done for 'all'.\nall is well"));
     }
 
     #[test]
@@ -917,6 +451,8 @@ mod tests {
         assert_eq!(rewarded("{\"status\": \"cancelled\"}\nreward: 1.0"), Some(true));
         assert_eq!(rewarded("{\n  \"reward\": 0.5,\n}"), Some(false));
         assert_eq!(rewarded("3 passed in 0.1s"), None);
+        is("{\n  \"reward\": 0.0,\n}", Some(false));
+        is("{\"status\": \"ok\", \"reward\": 1.0}", Some(true));
     }
 
     #[test]

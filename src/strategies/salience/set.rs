@@ -12,57 +12,32 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use super::chinese;
 use super::rules::{self, ItemKind};
 use crate::strategies::Fate;
 use crate::strategies::newest::{self, Given, Newest, Place};
+use crate::text::lists::{self, Signs, WordSet};
 
 /// From so much of their words in common on, two constraints with other values speak of the same thing.
 const SAME_MATTER: f64 = 0.5;
 
-/// Values that are written as words.
-const SPELT: &[&str] = &[
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "january",
-    "february",
-    "april",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "true",
-    "false",
-];
+static WORDS: LazyLock<Words> = LazyLock::new(|| lists::read(include_str!("../../data/words/items.en.toml")));
+
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    values: WordSet,
+    leave: Signs,
+    verbs: WordSet,
+}
 
 /// From so many of all their words in common on, two constraints differ in order alone.
 const SAME_WORDS: f64 = 0.85;
-/// What gives leave, in words between blanks.
-const LEAVE: &[&str] =
-    &[" may ", " can now ", " you can ", " allowed to ", " feel free ", " is fine ", " is okay ", " is ok "];
-/// What ends the part of a constraint that says what it is about.
-const VERBS: &[&str] =
-    &["must", "should", "shall", "may", "can", "cannot", "needs", "need", "has", "have", "is", "are", "will"];
 
 /// A kept item.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +85,7 @@ impl Held {
             // Scripts without word lists, or code: what stands between blanks.
             order = text.split_whitespace().map(hash).collect();
         }
-        values.extend(text.split(between).map(str::to_lowercase).filter(|w| SPELT.contains(&w.as_str())));
+        values.extend(text.split(between).map(str::to_lowercase).filter(|w| WORDS.values.has(w)));
         values.sort_unstable();
         values.dedup();
         let mut words = order.clone();
@@ -120,7 +95,7 @@ impl Held {
             *at += word.len();
             Some((*at - word.len(), word.trim_end_matches(between).to_lowercase()))
         });
-        let verb = verb.into_iter().find(|(_, word)| VERBS.contains(&word.as_str()));
+        let verb = verb.into_iter().find(|(_, word)| WORDS.verbs.has(word));
         let about = verb.map_or_else(Vec::new, |(at, _)| rules::values(&text[..at]));
         Held {
             last: (step, bytes.start),
@@ -342,7 +317,7 @@ impl Set {
             leave.text.split_whitespace().map(|word| format!("{} ", word.to_lowercase())).collect();
         let words = format!(" {words}");
         !leave.negates
-            && LEAVE.iter().any(|cue| words.contains(cue))
+            && WORDS.leave.fit(&words)
             && self.items.iter().any(|held| held.negates && held.contradicts(leave))
     }
 

@@ -1,39 +1,28 @@
 //! Whose words a text is: the user's, or the harness's, which speaks in messages of the user too. And the
 //! queue of prompts that were typed while the model worked.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
 use crate::logs::formats::reading::draft::Losses;
+use crate::text::lists::{self, Signs, WordSet};
 
-/// What the harness encloses its own words in.
-const TAGS: [&str; 7] = [
-    "system-reminder",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "bash-stdout",
-    "bash-stderr",
-    "teammate-message",
-];
+static WORDS: LazyLock<Marks> =
+    LazyLock::new(|| lists::read(include_str!("../../../data/words/claude_code.toml")));
 
-/// How messages begin that are the harness's as a whole.
-const NOTICES: [&str; 4] = [
-    "[Request interrupted by user",
-    "Operation stopped by hook:",
-    "<task-notification>",
-    "<agent-notification>",
-];
-
-/// How results begin in which the user refused the call.
-const REFUSALS: [&str; 3] = [
-    "The user doesn't want to proceed with this tool use.",
-    "The user doesn't want to take this action right now.",
-    "The agent proposed a plan that was rejected by the user.",
-];
-
-/// How a refusal begins that is the user's only if it goes on with what the user said.
-const DENIAL: &str = "Permission for this tool use was denied.";
-
-/// What the user adds to the approval of a plan stands behind one of these, and before the plan.
-const FEEDBACK: [&str; 2] = ["feedback", "edited by user"];
+/// The file says what each is for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Marks {
+    tags: WordSet,
+    notices: Signs,
+    refusals: Signs,
+    denials: Signs,
+    approvals: Signs,
+    plan: Signs,
+    feedback: Signs,
+}
 
 /// A piece of a message, and who says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +40,7 @@ impl Words {
 
 /// Cuts a message into the words of the user and those of the harness before and behind them.
 pub(super) fn words(text: String) -> Vec<Words> {
-    if NOTICES.iter().any(|start| text.starts_with(start)) {
+    if WORDS.notices.fit(&text) {
         return vec![Words::Harness(text)];
     }
     let start = text.len() - text.trim_start().len();
@@ -95,24 +84,22 @@ pub(super) fn joined(all: Vec<Words>) -> Vec<Words> {
 
 /// The length of the enclosed text that this one begins with.
 fn enclosed_start(text: &str) -> Option<usize> {
-    let name = text.strip_prefix('<')?.split(['>', ' ', '\n']).next()?;
-    let tag = TAGS.iter().find(|tag| **tag == name)?;
-    let close = format!("</{tag}>");
+    let name = text.strip_prefix('<')?.split(['>', ' ', '\n']).next().filter(|name| WORDS.tags.has(name))?;
+    let close = format!("</{name}>");
     text.find(&close).map(|at| at + close.len())
 }
 
 /// Where the enclosed text begins that this one ends with.
 fn enclosed_end(text: &str) -> Option<usize> {
-    let name = text.strip_suffix('>')?.rsplit("</").next()?;
-    let tag = TAGS.iter().find(|tag| **tag == name)?;
-    text.rfind(&format!("<{tag}"))
+    let name = text.strip_suffix('>')?.rsplit("</").next().filter(|name| WORDS.tags.has(name))?;
+    text.rfind(&format!("<{name}"))
 }
 
 /// Whether the result of a call is what the user said: an answer, or a refusal with or without words.
 pub(super) fn is_answer(text: &str, tool: Option<&str>, is_error: Option<bool>) -> bool {
     let has_failed = is_error == Some(true);
-    let is_refusal = REFUSALS.iter().any(|start| text.starts_with(start))
-        || text.starts_with(DENIAL) && text.to_lowercase().contains("the user said:");
+    let is_refusal =
+        WORDS.refusals.fit(text) || WORDS.denials.fit(text) && text.to_lowercase().contains("the user said:");
     is_refusal && is_error != Some(false)
         || !has_failed
             && match tool {
@@ -124,9 +111,9 @@ pub(super) fn is_answer(text: &str, tool: Option<&str>, is_error: Option<bool>) 
 
 /// Whether the user not only approved a plan. The plan itself, which the result may repeat, is the model's.
 fn is_approval_with_words(text: &str) -> bool {
-    let before_plan = text.lines().take_while(|line| !line.starts_with("## Approved Plan:"));
+    let before_plan = text.lines().take_while(|line| !WORDS.plan.fit(line));
     let mut said = before_plan.map(str::to_lowercase);
-    text.starts_with("User has approved") && said.any(|line| FEEDBACK.iter().any(|mark| line.contains(mark)))
+    WORDS.approvals.fit(text) && said.any(|line| WORDS.feedback.fit(&line))
 }
 
 /// A prompt on its way from the queue to the model.
@@ -288,6 +275,7 @@ mod tests {
         assert!(failed(refusal) && !is_answer(refusal, Some("Bash"), Some(false)));
         assert!(!failed("Exit code 1\nlog: the user said: hi"));
         assert!(!failed(&format!("log: {refusal}")));
+        const DENIAL: &str = "Permission for this tool use was denied.";
         assert!(!failed(DENIAL) && failed(&format!("{DENIAL} The user said:\nno")));
         let approved = "User has approved your plan. You can now start coding.";
         let plan = "\n## Approved Plan:\nAsk for feedback";
