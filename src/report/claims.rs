@@ -16,28 +16,34 @@ use anyhow::Context as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::load::{Event, STRATUM_KEYS, Score, Stratum};
+use super::load::{Event, STRATUM_KEYS, Stratum};
+use crate::scores;
+use crate::scores::registry::Field;
 use crate::settings::{Source, items};
 use crate::store::VariantRow;
 
 /// The claims that come with the program.
 const SHIPPED: (&str, &str) = ("datasets/claims.toml", include_str!("../../datasets/claims.toml"));
 
-/// Scores that are made from the rows of events, beside those of the catalogue.
-const OF_EVENTS: [&str; 4] = ["compression_ratio", "event_kept_tokens", "event_tokens_before", PAID_BACK];
+/// Scores that are made from the rows of events, beside those of the catalogue: sum of tops / sum of bottoms.
+const OF_EVENTS: [(&str, OfEvent); 3] = [
+    ("compression_ratio", |e| [e.removable_tokens as f64, e.kept_tokens as f64]),
+    ("event_kept_tokens", |e| [e.kept_tokens as f64, 1.0]),
+    ("event_tokens_before", |e| [e.tokens_before as f64, 1.0]),
+];
+type OfEvent = fn(&Event) -> [f64; 2];
 
 /// Share of the compressions that have paid for the prompt cache they broke, `within=` so many decisions.
 pub(crate) const PAID_BACK: &str = "paid_back_share";
 
-/// Keys of strata that only scores on annotated data, or claims, have.
-const MORE_STRATUM_KEYS: [&str; 6] = ["outcome", "category", "type", "within", "tier", "partners"];
+/// Keys of strata that only claims have.
+const MORE_STRATUM_KEYS: [&str; 2] = ["within", "tier"];
 
 /// What the program's catalogues hold: a report itself knows no strategy.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     pub strategies: Vec<String>,
     pub triggers: Vec<String>,
-    pub metrics: Vec<String>,
     pub formats: Vec<String>,
 }
 
@@ -166,21 +172,6 @@ pub(crate) struct Asked {
     pub(crate) field: Field,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Field {
-    #[default]
-    Value,
-    Floor,
-    Ceiling,
-    Chance,
-    /// (value - chance) / (1 - chance).
-    Corrected,
-    /// (value - floor) / (ceiling - floor).
-    Efficiency,
-    /// Ceiling - floor: whether efficiency means anything.
-    Room,
-}
-
 const FIELDS: [(&str, Field); 7] = [
     ("value", Field::Value),
     ("floor", Field::Floor),
@@ -281,34 +272,11 @@ impl Asked {
         Asked { field: Field::Room, ..self.clone() }
     }
 
-    /// Numerator and denominator of a trajectory's part.
-    pub(crate) fn terms(&self, s: &Score) -> Option<[f64; 2]> {
-        let w = s.weight;
-        let of = |x: Option<f64>| x.map(|x| [x * w, w]);
-        match self.field {
-            Field::Value => of(s.value),
-            Field::Floor => of(s.floor),
-            Field::Ceiling => of(s.ceiling),
-            Field::Chance => of(s.chance),
-            Field::Corrected => Some([(s.value? - s.chance?) * w, (1.0 - s.chance?) * w]),
-            Field::Efficiency => Some([(s.value? - s.floor?) * w, (s.ceiling? - s.floor?) * w]),
-            Field::Room => s.value.and(Some([(s.ceiling? - s.floor?) * w, w])),
-        }
-    }
-
-    /// The same of an event, for scores that are made from events.
-    pub(crate) fn terms_of(&self, e: &Event) -> Option<[f64; 2]> {
-        match self.metric.as_str() {
-            _ if !self.stratum.is_empty() => None,
-            "compression_ratio" => Some([e.removable_tokens as f64, e.kept_tokens as f64]),
-            "event_kept_tokens" => Some([e.kept_tokens as f64, 1.0]),
-            "event_tokens_before" => Some([e.tokens_before as f64, 1.0]),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn is_of_events(&self) -> bool {
-        OF_EVENTS.contains(&self.metric.as_str())
+    /// What an event adds, for scores that are made from events.
+    pub(crate) fn of_event(&self) -> Option<OfEvent> {
+        let found =
+            OF_EVENTS.iter().find(|(name, _)| *name == self.metric).filter(|_| self.stratum.is_empty());
+        found.map(|(_, of)| *of)
     }
 }
 
@@ -329,12 +297,14 @@ impl std::fmt::Display for Asked {
 struct Reader<'a> {
     source: &'a Source<'a>,
     known: Names,
+    metrics: Vec<String>,
 }
 
 fn read(source: &Source, names: &Names) -> anyhow::Result<Claims> {
     let root = source.root()?;
-    let mut reader = Reader { source, known: names.clone() };
-    reader.known.metrics.extend(OF_EVENTS.map(str::to_owned));
+    let of_events = OF_EVENTS.map(|(name, _)| name).into_iter().chain([PAID_BACK]);
+    let metrics = scores::all().map(|score| score.name).chain(of_events).map(str::to_owned).collect();
+    let mut reader = Reader { source, known: names.clone(), metrics };
     let (mut claims, mut questions, mut planned) = (Vec::new(), Vec::new(), Vec::new());
     let all = items(root.get_ref());
     for (key, span, value) in &all {
@@ -384,7 +354,7 @@ impl Reader<'_> {
             let known = match key {
                 "strategies" => &mut self.known.strategies,
                 "triggers" => &mut self.known.triggers,
-                "metrics" => &mut self.known.metrics,
+                "metrics" => &mut self.metrics,
                 _ => {
                     let known = ["strategies", "triggers", "metrics"];
                     return Err(self.source.unknown_key(&span, key, "`not_yet`", &known));
@@ -512,7 +482,7 @@ impl Reader<'_> {
         for (key, span, value) in items(table) {
             match key {
                 "metric" => {
-                    side.asked.metric = self.names("score", key, value, &self.known.metrics)?.swap_remove(0);
+                    side.asked.metric = self.names("score", key, value, &self.metrics)?.swap_remove(0);
                 }
                 "stratum" => side.asked.stratum = self.stratum(value)?,
                 "field" => side.asked.field = self.choice(key, value, &FIELDS)?,
@@ -568,7 +538,13 @@ impl Reader<'_> {
 
     fn stratum(&self, value: &Spanned<DeValue>) -> anyhow::Result<String> {
         let text = self.source.string("stratum", value)?;
-        let known: Vec<&str> = STRATUM_KEYS.into_iter().chain(MORE_STRATUM_KEYS).collect();
+        let of_scores = scores::all().flat_map(|score| score.strata).copied();
+        let mut known: Vec<&str> = STRATUM_KEYS.into_iter().chain(MORE_STRATUM_KEYS).collect();
+        for key in of_scores {
+            if !known.contains(&key) {
+                known.push(key);
+            }
+        }
         for part in text.split_whitespace() {
             let key = part.split('=').next().unwrap_or_default();
             self.source.right_name("key of a stratum", key, &known, &value.span())?;
@@ -644,7 +620,7 @@ impl Reader<'_> {
         for (key, span, value) in items(table) {
             match key {
                 "metric" => {
-                    let metric = self.names("score", key, value, &self.known.metrics)?.swap_remove(0);
+                    let metric = self.names("score", key, value, &self.metrics)?.swap_remove(0);
                     asked = Some(Asked { metric, ..Asked::default() });
                 }
                 "within" => within = Some(self.number(key, value)?),
@@ -689,7 +665,6 @@ pub(crate) mod tests {
         Names {
             strategies: crate::strategies::ALL.iter().map(|e| e.name.to_owned()).collect(),
             triggers: crate::triggers::ALL.iter().map(|e| e.name.to_owned()).collect(),
-            metrics: crate::scores::ALL.iter().copied().flatten().map(|e| e.name.to_owned()).collect(),
             formats: formats.chain(not_read).map(str::to_owned).collect(),
         }
     }

@@ -13,15 +13,22 @@
 use crate::report::statistics::estimate::ratio;
 use std::collections::BTreeMap;
 
-use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, p_shown, shown};
-use crate::report::claims::{Asked, Bound, Claim, Claims, Field, Kind, Logs, PAID_BACK, Region, Side, Test};
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, header, n_eff_column, p_shown, shown};
+use crate::report::claims::{Asked, Bound, Claim, Claims, Kind, Logs, PAID_BACK, Region, Side, Test};
 use crate::report::lines::{Line, Lines};
 use crate::report::load::{Event, Run, Stratum, Trajectory};
 use crate::report::statistics::effects::holm;
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::inference::{self, Resampled, n_eff};
 use crate::report::statistics::pooled;
-use crate::report::tables::{Table, fixed};
+use crate::report::tables::{Entry, Table, fixed};
+use crate::scores::registry::{Field, Scale};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "claims",
+    measures: Vec::new,
+    page: |input| Ok(page(input.claims, input.run, input.lines)),
+};
 
 const LEVEL: f64 = 0.05;
 
@@ -355,7 +362,7 @@ impl Ground<'_> {
         let draws = &self.lines.draws;
         let counts: Vec<bool> = table.iter().map(|t| t[0][1] > 0.0).collect();
         let pooled = Resampled {
-            kind: inference::Kind::Share,
+            scale: Scale::Share,
             value: share(&sum(&|_| 1.0)),
             jackknife: inference::jackknife(&draws.strata, &counts, |weights| share(&sum(&|c| weights[c]))),
             n_eff: n_eff(table.iter().map(|t| t[0][1])),
@@ -512,13 +519,13 @@ fn parts(rows: &[Row]) -> Vec<Part> {
     let tested = of(&[Verdict::Supported, Verdict::Contradicted, Verdict::Undecided]);
     let plain = |heading: &str, column, rows: Vec<&Row>| Part {
         heading: Some(heading.to_owned()),
-        header: vec!["claim", "theirs", column],
+        header: header(["claim", "theirs", column]),
         rows: rows.iter().map(|r| vec![named(r), r.claim.figure.clone(), r.why.clone()]).collect(),
     };
     vec![
         Part {
             heading: Some("Tested in this run".to_owned()),
-            header: vec!["claim", "theirs", "claimed region", "variant", "ours", "n", "verdict", "why"],
+            header: header(["claim", "theirs", "claimed region", "variant", "ours", "n", "verdict", "why"]),
             rows: tested
                 .iter()
                 .map(|r| {
@@ -590,7 +597,7 @@ fn notes(claims: &Claims, rows: &[Row]) -> String {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut t = Table::new("claims");
+    let mut t = Table::new(ENTRY.name);
     let text = |s: &str| (!s.is_empty()).then(|| s.to_owned());
     let test = |r: &Row, of: fn(&Test) -> String| r.claim.test.as_ref().ok().map(of);
     t.text("id", "short name of the claim", rows.iter().map(|r| text(&r.claim.id)));
