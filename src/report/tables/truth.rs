@@ -37,85 +37,67 @@ fn placed() -> Vec<(&'static str, &'static Entry)> {
 
 const MEDIAN: &str = "median of runs";
 
+/// What became of constraints, from the best to the worst.
+const OUTCOMES: [(&str, &str); 6] = [
+    ("point=end outcome=preserved", "preserved"),
+    ("point=end outcome=paraphrased", "paraphrased"),
+    ("point=end outcome=weakened", "weakened"),
+    ("point=end outcome=mutated", "mutated"),
+    ("point=end outcome=contradicted", "contradicted"),
+    ("point=end outcome=dropped", "dropped"),
+];
+
+/// Types of annotated spans.
+const TYPES: [(&str, &str); 5] = [
+    ("point=end type=goal", "goal"),
+    ("point=end type=constraint", "constraint"),
+    ("point=end type=decision", "decision"),
+    ("point=end type=fact", "fact"),
+    ("point=end type=tool_output", "tool_output"),
+];
+
+/// Kinds of annotated questions.
+const KINDS: [(&str, &str); 5] = [
+    ("kind=goal point=end", "goal"),
+    ("kind=constraint point=end", "constraint"),
+    ("kind=artifact point=end", "artifact"),
+    ("kind=continuation point=end", "continuation"),
+    ("kind=decision point=end", "decision"),
+];
+
+const POINTS: [(&str, &str); 3] = [("point=1", "1"), ("point=2", "2"), ("point=3", "3")];
+/// Scores that are told of each of these points.
+const BY_POINT: [&Entry; 5] =
+    [&SALIENCE_RECALL, &SALIENCE_PRECISION, &CONSTRAINT_RETENTION, &PROBE_SUPPORT, &GOAL_COHERENCE];
+
 /// Scores side by side that stand raw, with their headings.
 fn grids() -> Vec<(&'static str, Vec<Measure>)> {
-    let at = |name: String, score: &'static Entry, stratum: &'static str| {
-        Measure::new(name, score, Set::Stratum(stratum), Field::Value)
+    let each = |score: &'static Entry, strata: &[(&'static str, &str)], name: &dyn Fn(&str) -> String| {
+        let of = |&(stratum, what): &(&'static str, &str)| {
+            Measure::new(name(what), score, Set::Stratum(stratum), Field::Value)
+        };
+        strata.iter().map(of).collect::<Vec<_>>()
     };
-    let each = |score: &'static Entry, of: &[(&'static str, &str)]| -> Vec<Measure> {
-        of.iter().map(|&(stratum, name)| at(name.to_owned(), score, stratum)).collect()
-    };
-    let by_point =
-        [&SALIENCE_RECALL, &SALIENCE_PRECISION, &CONSTRAINT_RETENTION, &PROBE_SUPPORT, &GOAL_COHERENCE];
-    let points = |score: &'static Entry| {
-        let points = ["point=1", "point=2", "point=3"];
-        points.map(|point| at(format!("{} {}", score.name, &point["point=".len()..]), score, point))
-    };
-    let mut answers = each(
-        &PROBE_ACCURACY,
-        &[
-            ("kind=goal point=end", "goal answers"),
-            ("kind=constraint point=end", "constraint answers"),
-            ("kind=artifact point=end", "artifact answers"),
-            ("kind=continuation point=end", "continuation answers"),
-            ("kind=decision point=end", "decision answers"),
-        ],
-    );
+    let points = |score: &'static Entry| each(score, &POINTS, &|point| format!("{} {point}", score.name));
+    let mut answers = each(&PROBE_ACCURACY, &KINDS, &|kind| format!("{kind} answers"));
     answers.push(Measure::of(&PROBE_CUT_SHARE));
+    let relevance = Set::Stratum("point=end criterion=relevance");
     let atoms = |name, field| Measure::new(name, &LIKELIHOOD_RETENTION, Set::Stratum("of=atoms"), field);
     vec![
-        // From the best to the worst.
-        (
-            "What became of the constraints",
-            each(
-                &CONSTRAINT_OUTCOME,
-                &[
-                    ("point=end outcome=preserved", "preserved"),
-                    ("point=end outcome=paraphrased", "paraphrased"),
-                    ("point=end outcome=weakened", "weakened"),
-                    ("point=end outcome=mutated", "mutated"),
-                    ("point=end outcome=contradicted", "contradicted"),
-                    ("point=end outcome=dropped", "dropped"),
-                ],
-            ),
-        ),
-        (
-            "Spans kept, by type",
-            each(
-                &SALIENCE_RECALL,
-                &[
-                    ("point=end type=goal", "goal spans"),
-                    ("point=end type=constraint", "constraint spans"),
-                    ("point=end type=decision", "decision spans"),
-                    ("point=end type=fact", "fact spans"),
-                    ("point=end type=tool_output", "tool_output spans"),
-                ],
-            ),
-        ),
-        (
-            "Probes supported, by kind",
-            each(
-                &PROBE_SUPPORT,
-                &[
-                    ("kind=goal point=end", "goal probes"),
-                    ("kind=constraint point=end", "constraint probes"),
-                    ("kind=artifact point=end", "artifact probes"),
-                    ("kind=continuation point=end", "continuation probes"),
-                    ("kind=decision point=end", "decision probes"),
-                ],
-            ),
-        ),
+        ("What became of the constraints", each(&CONSTRAINT_OUTCOME, &OUTCOMES, &str::to_owned)),
+        ("Spans kept, by type", each(&SALIENCE_RECALL, &TYPES, &|kind| format!("{kind} spans"))),
+        ("Probes supported, by kind", each(&PROBE_SUPPORT, &KINDS, &|kind| format!("{kind} probes"))),
         ("Probes answered by a model, by kind; contexts cut to its window", answers),
         (
             "Goal coherence, side by side: by vectors (the goal in force, where it was stated in what is compressed); by a model's rating of relevance",
             vec![
                 Measure::of(&GOAL_COHERENCE),
-                at("judged relevance".to_owned(), &JUDGE, "point=end criterion=relevance"),
+                Measure::new("judged relevance", &JUDGE, relevance, Field::Value),
             ],
         ),
         (
             "By compression point: the first, second and third",
-            by_point.into_iter().flat_map(points).collect(),
+            BY_POINT.into_iter().flat_map(points).collect(),
         ),
         (
             "Likelihood retention: pooled; the median of the runs (percentile interval); of the tokens of atoms alone, and these with the words shuffled; decisions left out, since the past tells nothing of them; events cut to the window",
