@@ -50,9 +50,22 @@ fn catalogue() -> String {
     }
     text.push_str("\n### Their parameters\n");
     text.push_str(&meanings("trigger", trajpress::triggers::ALL.iter().map(|e| (e.name, e.params))));
-    text.push_str("\n## Scores\n\n| name | what it says | formula |\n| --- | --- | --- |\n");
-    for e in trajpress::scores::ALL.iter().copied().flatten() {
-        writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, e.formula).unwrap();
+    text.push_str("\n## Scores\n\n| name | what it says | formula | unit | better | strata | floor | ceiling | pooled |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for e in trajpress::scores::all() {
+        let strata: Vec<String> = e.strata.iter().map(|key| format!("`{key}`")).collect();
+        let (unit, better, pooled) = (e.unit.name(), e.better.name(), e.pooled.name());
+        writeln!(
+            text,
+            "| `{}` | {} | {} | {unit} | {better} | {} | {} | {} | {pooled} |",
+            e.name,
+            e.summary,
+            e.formula,
+            strata.join(", "),
+            e.floor,
+            e.ceiling,
+        )
+        .unwrap();
     }
     text.push_str("\n## Formats\n\n| name | logs |\n| --- | --- |\n");
     for e in trajpress::logs::formats::ALL {

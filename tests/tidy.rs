@@ -43,7 +43,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
             ],
         ),
         // A report reads rows, and the claims that they are held against: it is drawn again years later, without a model.
-        ("report", vec!["files", "settings", "store", "text"]),
+        // Of scores it reads what they say of themselves, see below.
+        ("report", vec!["files", "scores", "settings", "store", "text"]),
         (
             "cli",
             vec![
@@ -177,8 +178,8 @@ fn module(path: &Path) -> String {
     name.strip_suffix("::mod").map_or(name.clone(), str::to_owned)
 }
 
-/// The modules (files) that a file imports from.
-fn imports(module: &str, code: &str, all: &BTreeSet<String>) -> BTreeSet<String> {
+/// The paths that a file imports.
+fn paths(code: &str) -> Vec<String> {
     let code: String =
         code.lines().map(|line| line.split("//").next().unwrap().trim_start().to_owned() + "\n").collect();
     let statements = code.split(';').filter_map(|text| {
@@ -188,8 +189,13 @@ fn imports(module: &str, code: &str, all: &BTreeSet<String>) -> BTreeSet<String>
             .or_else(|| text.rfind("use ").filter(|&at| at == 0))?;
         text[at..].split_once("use ").map(|(_, tree)| tree.split_whitespace().collect::<Vec<_>>().join(" "))
     });
+    statements.flat_map(|tree| leaves(&tree)).collect()
+}
+
+/// The modules (files) that a file imports from.
+fn imports(module: &str, code: &str, all: &BTreeSet<String>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for path in statements.flat_map(|tree| leaves(&tree)) {
+    for path in paths(code) {
         let mut base: Vec<&str> = module.split("::").collect();
         let mut parts: Vec<&str> = path.split("::").collect();
         match parts[0] {
@@ -240,6 +246,65 @@ fn no_circle_of_imports() {
     assert!(left.is_empty(), "files that import each other, or stand between such: {left:#?}");
 }
 
+/// Entries are plain data. Were a report to call a scorer, it would need the log, and a model.
+#[test]
+fn reports_read_scores_as_data() {
+    let mut wrong = Vec::new();
+    for path in sources(&src().join("report")) {
+        let code = code(&path);
+        let called = code.match_indices("scores::").filter(|(at, _)| {
+            code[..*at].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_')
+        });
+        let called = called.map(|(at, _)| {
+            let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+            code[at..].chars().take_while(|c| is_path(*c)).collect::<String>()
+        });
+        // What ends in `::` is a tree, of which the leaves come.
+        let imported = paths(&code).into_iter().filter_map(|p| Some(p.strip_prefix("crate::")?.to_owned()));
+        for path_of in called.filter(|p| !p.ends_with("::")).chain(imported) {
+            let Some(rest) = path_of.strip_prefix("scores::") else { continue };
+            let last = rest.rsplit("::").next().unwrap();
+            let is_constant = last.chars().all(|c| c.is_uppercase() || c.is_numeric() || c == '_');
+            if !is_constant && !rest.starts_with("registry::") && !["all", "find", "self"].contains(&rest) {
+                wrong.push(format!("{}: {path_of}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn scoring_starts_no_replay() {
+    let wrong: Vec<_> = sources(&src().join("scores"))
+        .into_iter()
+        .filter(|path| {
+            let code = code(path);
+            code.contains("replay::replay(") || paths(&code).iter().any(|p| p.ends_with("replay::replay"))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "these could replay: {wrong:?}");
+}
+
+/// A score is called by its entry, so that a name is written once. (Tests may say what stands in a file.)
+#[test]
+fn names_of_scores_are_written_once() {
+    let files: Vec<(String, String)> = sources(&src())
+        .iter()
+        .map(|path| (path.strip_prefix(src()).unwrap().display().to_string(), code(path)))
+        .collect();
+    for score in trajpress::scores::all() {
+        let quoted = format!("\"{}\"", score.name);
+        let mut places =
+            files.iter().flat_map(|(file, code)| code.matches(&quoted).map(move |_| file.as_str()));
+        let first = places.next().unwrap();
+        assert!(first.starts_with("scores/"), "{quoted} in {first}");
+        // What a reader is asked for is called the same.
+        let others: Vec<&str> =
+            places.filter(|file| score.name != "judge" || *file != "scores/readers.rs").collect();
+        assert!(others.is_empty(), "{quoted} also in {others:?}: take the name of its entry");
+    }
+}
+
 #[test]
 fn every_algorithm_is_in_its_catalogue() {
     let names = |folder: &str, not: &[&str]| -> BTreeSet<String> {
@@ -255,6 +320,10 @@ fn every_algorithm_is_in_its_catalogue() {
     let triggers: BTreeSet<String> = trajpress::triggers::ALL.iter().map(|e| e.name.to_owned()).collect();
     assert_eq!(names("triggers", &[]), triggers);
     let formats: BTreeSet<String> = trajpress::logs::formats::ALL.iter().map(|e| e.name.to_owned()).collect();
+    let entries = "const ENTRIES: &[Entry] =";
+    let scores =
+        sources(&src().join("scores")).into_iter().filter(|path| code(path).contains(entries)).count();
+    assert_eq!(scores, trajpress::scores::ALL.len());
     for reader in names("logs/formats", &["reading"]) {
         let known = formats.iter().any(|f| f.contains(&reader) || reader.contains(f.as_str()));
         assert!(known, "reader `{reader}` is not in formats::ALL: {formats:?}");

@@ -116,10 +116,9 @@ fn catalogue(args: &Args) -> anyhow::Result<Vec<Item>> {
         Catalogue::Triggers => {
             crate::triggers::ALL.iter().map(|e| with_params(e.name, e.summary, e.params)).collect()
         }
-        Catalogue::Scorers => {
-            let all = crate::scores::ALL.iter().copied().flatten();
-            all.map(|e| Item { formula: Some(e.formula), ..plain(e.name, e.summary) }).collect()
-        }
+        Catalogue::Scorers => crate::scores::all()
+            .map(|e| Item { formula: Some(e.formula), ..plain(e.name, e.summary) })
+            .collect(),
         Catalogue::Formats => {
             let read = crate::logs::formats::ALL.iter().map(|e| format(e.name, e.summary, true));
             let known = crate::logs::formats::NOT_READ.iter().map(|&(name, s)| format(name, s, false));

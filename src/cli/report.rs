@@ -96,7 +96,6 @@ fn names() -> Names {
     Names {
         strategies: owned(&mut crate::strategies::ALL.iter().map(|e| e.name)),
         triggers: owned(&mut crate::triggers::ALL.iter().map(|e| e.name)),
-        metrics: owned(&mut crate::scores::ALL.iter().copied().flatten().map(|e| e.name)),
         formats: owned(&mut read.chain(crate::logs::formats::NOT_READ.iter().map(|(name, _)| *name))),
     }
 }

@@ -14,198 +14,65 @@ use super::series::{Draws, Series};
 use crate::report::statistics::bootstrap::{Resampling, percentile_estimate};
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::inference::{n_eff, too_few};
-use crate::report::statistics::pooled::{self, NEED, SURFACE, Sets};
+use crate::report::statistics::pooled::{self, AT_END, Sets};
+use crate::scores;
+use crate::scores::registry::{Entry, Field, Scale, Set};
 use crate::store::VariantRow;
 use crate::text::natural::natural;
 
 /// A score that is pooled: sum of tops / sum of bottoms over trajectories.
+#[derive(Debug)]
 pub(crate) struct Measure {
-    pub(crate) name: &'static str,
-    metric: &'static str,
+    pub(crate) name: String,
+    score: &'static Entry,
     set: Set,
-    terms: PooledTerms,
+    field: Field,
 }
 
-/// The rows of a metric that a measure reads.
-#[derive(Clone, Copy)]
-enum Set {
-    Common,
-    Exposed,
-    /// Each trajectory's weight capped, where there are such rows; else all exposed.
-    Capped,
-    /// Over the whole cell, or what is left at its end.
-    Whole,
-    /// This one.
-    Stratum(&'static str),
+impl Measure {
+    pub(crate) fn new(name: impl Into<String>, score: &'static Entry, set: Set, field: Field) -> Self {
+        Measure { name: name.into(), score, set, field }
+    }
+
+    /// The value of a score under the score's name.
+    pub(crate) fn of(score: &'static Entry) -> Self {
+        Measure::new(score.name, score, Set::Whole, Field::Value)
+    }
+
+    /// A score with its floor and ceiling, and where it stands between them.
+    pub(crate) fn placed(score: &'static Entry) -> impl Iterator<Item = Measure> {
+        PARTS.iter().map(move |(part, field)| {
+            Measure::new(format!("{}{part}", score.name), score, Set::Whole, *field)
+        })
+    }
 }
 
-/// Stratum of the scores that look at the context when the log ends.
-const AT_END: &str = "point=end";
-
-/// Value with its weight.
-fn value(s: &Score) -> Option<[f64; 2]> {
-    s.value.map(|x| [x * s.weight, s.weight])
-}
-
-/// Matched random shadow.
-fn random(s: &Score) -> Option<[f64; 2]> {
-    s.floor.map(|x| [x * s.weight, s.weight])
-}
-
-/// Matched oracle shadow.
-fn oracle(s: &Score) -> Option<[f64; 2]> {
-    s.ceiling.map(|x| [x * s.weight, s.weight])
-}
-
-/// Between floor and ceiling.
-fn efficiency(s: &Score) -> Option<[f64; 2]> {
-    let [x, floor, ceiling] = [s.value?, s.floor?, s.ceiling?];
-    Some([(x - floor) * s.weight, (ceiling - floor) * s.weight])
-}
-
-/// Room between floor and ceiling.
-fn room(s: &Score) -> Option<[f64; 2]> {
-    s.value?;
-    Some([(s.ceiling? - s.floor?) * s.weight, s.weight])
-}
-
-const fn measure(name: &'static str, metric: &'static str, set: Set, terms: PooledTerms) -> Measure {
-    Measure { name, metric, set, terms }
-}
-
-/// Top and bottom of what a row adds to a pooled value.
-type PooledTerms = fn(&Score) -> Option<[f64; 2]>;
-
-/// Of a score with a floor and a ceiling: what is added to its name, and the terms. The pooled value, floor and ceiling, where the
+/// Of a score with a floor and a ceiling: what is added to its name. The pooled value, floor and ceiling, where the
 /// value stands between them (0 to 1), and how far apart they are.
-const PARTS: [(&str, PooledTerms); 5] =
-    [("", value), (" floor", random), (" ceiling", oracle), (" between", efficiency), (" room", room)];
-
-macro_rules! placed {
-    ($($name:ident = $metric:literal, $set:expr;)+) => {
-        /// Scores of the annotated truth at the end of a run.
-        pub(crate) mod placed {
-            $(pub(in super::super) const $name: &str = $metric;)+
-        }
-
-        static PLACED: &[Measure] = &[$(
-            measure($metric, $metric, $set, value),
-            measure(concat!($metric, " floor"), $metric, $set, random),
-            measure(concat!($metric, " ceiling"), $metric, $set, oracle),
-            measure(concat!($metric, " between"), $metric, $set, efficiency),
-            measure(concat!($metric, " room"), $metric, $set, room),
-        )+];
-    };
-}
-
-placed! {
-    SALIENCE_RECALL = "salience_recall", Set::Whole;
-    SALIENCE_PRECISION = "salience_precision", Set::Whole;
-    SALIENCE_F1 = "salience_f1", Set::Whole;
-    CONSTRAINT_RETENTION = "constraint_retention", Set::Whole;
-    PROBE_SUPPORT = "probe_support", Set::Whole;
-    SALIENCE_SIMILAR = "salience_recall_similar", Set::Whole;
-    SALIENCE_PRECISION_SIMILAR = "salience_precision_similar", Set::Whole;
-    SALIENCE_F1_SIMILAR = "salience_f1_similar", Set::Whole;
-    PROBE_ACCURACY = "probe_accuracy", Set::Whole;
-    PROBE_PROBABILITY = "probe_probability", Set::Whole;
-    JUDGE = "judge", Set::Whole;
-    GOAL_COHERENCE = "goal_coherence", Set::Whole;
-    LIKELIHOOD_RETENTION = "likelihood_retention", Set::Whole;
-    STALE_VALUE_SHARE = "stale_value_share", Set::Whole;
-    BOUNDARY_F1 = "boundary_f1", Set::Whole;
-    MID_SUBTASK_SHARE = "mid_subtask_share", Set::Whole;
-}
-
-const fn outcome(name: &'static str, stratum: &'static str) -> Measure {
-    measure(name, "constraint_outcome", Set::Stratum(stratum), value)
-}
-
-static MEASURES: &[Measure] = &[
-    measure("token_savings", "token_savings", Set::Whole, value),
-    measure("cost_savings", "cost_savings", Set::Whole, value),
-    measure("need_retention", NEED, Set::Common, value),
-    measure("need_retention_random", NEED, Set::Common, random),
-    measure("need_retention_oracle", NEED, Set::Common, oracle),
-    measure("need_retention_exposed", NEED, Set::Exposed, value),
-    measure("need_retention_exposed_random", NEED, Set::Exposed, random),
-    measure("need_retention_exposed_oracle", NEED, Set::Exposed, oracle),
-    measure("efficiency", NEED, Set::Capped, efficiency),
-    measure("room", NEED, Set::Capped, room),
-    measure("surface_retention", SURFACE, Set::Common, value),
-    measure("goal_coherence 1", "goal_coherence", Set::Stratum("point=1"), value),
-    measure("goal_coherence 2", "goal_coherence", Set::Stratum("point=2"), value),
-    measure("goal_coherence 3", "goal_coherence", Set::Stratum("point=3"), value),
-    outcome("preserved", "point=end outcome=preserved"),
-    outcome("paraphrased", "point=end outcome=paraphrased"),
-    outcome("weakened", "point=end outcome=weakened"),
-    outcome("mutated", "point=end outcome=mutated"),
-    outcome("contradicted", "point=end outcome=contradicted"),
-    outcome("dropped", "point=end outcome=dropped"),
-    measure("goal spans", "salience_recall", Set::Stratum("point=end type=goal"), value),
-    measure("constraint spans", "salience_recall", Set::Stratum("point=end type=constraint"), value),
-    measure("decision spans", "salience_recall", Set::Stratum("point=end type=decision"), value),
-    measure("fact spans", "salience_recall", Set::Stratum("point=end type=fact"), value),
-    measure("tool_output spans", "salience_recall", Set::Stratum("point=end type=tool_output"), value),
-    measure("goal probes", "probe_support", Set::Stratum("kind=goal point=end"), value),
-    measure("constraint probes", "probe_support", Set::Stratum("kind=constraint point=end"), value),
-    measure("artifact probes", "probe_support", Set::Stratum("kind=artifact point=end"), value),
-    measure("continuation probes", "probe_support", Set::Stratum("kind=continuation point=end"), value),
-    measure("decision probes", "probe_support", Set::Stratum("kind=decision point=end"), value),
-    measure("goal answers", "probe_accuracy", Set::Stratum("kind=goal point=end"), value),
-    measure("constraint answers", "probe_accuracy", Set::Stratum("kind=constraint point=end"), value),
-    measure("artifact answers", "probe_accuracy", Set::Stratum("kind=artifact point=end"), value),
-    measure("continuation answers", "probe_accuracy", Set::Stratum("kind=continuation point=end"), value),
-    measure("decision answers", "probe_accuracy", Set::Stratum("kind=decision point=end"), value),
-    measure("probe_cut_share", "probe_cut_share", Set::Whole, value),
-    measure("likelihood_excluded", "likelihood_excluded", Set::Whole, value),
-    measure("likelihood_cut", "likelihood_cut", Set::Whole, value),
-    measure("judged relevance", "judge", Set::Stratum("point=end criterion=relevance"), value),
-    measure("of atoms", "likelihood_retention", Set::Stratum("of=atoms"), value),
-    measure("of atoms, shuffled", "likelihood_retention", Set::Stratum("of=atoms"), random),
-    measure("salience_precision 1", "salience_precision", Set::Stratum("point=1"), value),
-    measure("salience_precision 2", "salience_precision", Set::Stratum("point=2"), value),
-    measure("salience_precision 3", "salience_precision", Set::Stratum("point=3"), value),
-    measure("salience_recall 1", "salience_recall", Set::Stratum("point=1"), value),
-    measure("salience_recall 2", "salience_recall", Set::Stratum("point=2"), value),
-    measure("salience_recall 3", "salience_recall", Set::Stratum("point=3"), value),
-    measure("constraint_retention 1", "constraint_retention", Set::Stratum("point=1"), value),
-    measure("constraint_retention 2", "constraint_retention", Set::Stratum("point=2"), value),
-    measure("constraint_retention 3", "constraint_retention", Set::Stratum("point=3"), value),
-    measure("probe_support 1", "probe_support", Set::Stratum("point=1"), value),
-    measure("probe_support 2", "probe_support", Set::Stratum("point=2"), value),
-    measure("probe_support 3", "probe_support", Set::Stratum("point=3"), value),
-    measure("item_recall", "item_recall", Set::Whole, value),
-    measure("item_precision", "item_precision", Set::Whole, value),
-    measure("item_fidelity", "item_fidelity", Set::Whole, value),
-    measure("item_found", "item_found", Set::Whole, value),
-    measure("fabrication_rate", "fabrication_rate", Set::Whole, value),
-    measure("quote_fidelity", "quote_fidelity", Set::Whole, value),
-    measure("degenerate_rate", "degenerate_rate", Set::Whole, value),
-    measure("violation_rate", "violation_rate", Set::Whole, value),
+const PARTS: [(&str, Field); 5] = [
+    ("", Field::Value),
+    (" floor", Field::Floor),
+    (" ceiling", Field::Ceiling),
+    (" between", Field::Efficiency),
+    (" room", Field::Room),
 ];
 
-fn measures() -> impl Iterator<Item = &'static Measure> {
-    MEASURES.iter().chain(PLACED)
-}
+/// The room that decides whether an efficiency is told.
+pub(crate) const ROOM: &str = "room";
 
 /// Scores that all say how much was kept, each in its way. Not every run has all of them.
-pub(crate) const RETENTIONS: [&str; 10] = [
-    "need_retention",
-    "surface_retention",
-    "likelihood_retention",
-    "probe_accuracy",
-    "probe_probability",
-    "probe_support",
-    "constraint_retention",
-    "salience_recall",
-    "goal_coherence",
-    "judge",
-];
+pub(crate) fn retentions() -> Vec<&'static Entry> {
+    let mut all: Vec<&Entry> = scores::all().filter(|score| score.retention.is_some()).collect();
+    all.sort_by_key(|score| score.retention);
+    all
+}
 
-/// Those of them that a reader gives. Of several readers each has a measure of its own: the score's name, [`BY`], its name.
-const BY_READERS: [&str; 4] = ["likelihood_retention", "probe_accuracy", "probe_probability", "judge"];
+/// Of several readers each has a measure of its own: the score's name, this, its name.
 const BY: &str = " by ";
+
+fn by_readers() -> impl Iterator<Item = &'static Entry> {
+    scores::all().filter(|score| score.by_readers)
+}
 
 /// Whether this is what a reader says of a score, and not its floor or another part.
 fn is_by(name: &str, metric: &str) -> bool {
@@ -223,70 +90,78 @@ pub(crate) struct Term {
     n: u32,
 }
 
+/// The terms of a measure.
+struct Measured {
+    scale: Scale,
+    terms: Vec<Term>,
+}
+
+impl Measured {
+    /// What rows say of a score; one that nobody knows is a share while it stays within 0 to 1.
+    fn of(score: Option<&Entry>, field: Field, rows: &[Score]) -> Self {
+        let term = |s: &Score| {
+            let [top, bottom] = s.terms(field)?;
+            Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
+        };
+        Measured {
+            scale: field.scale(score.map_or(Scale::Share, |score| score.scale)),
+            terms: rows.iter().filter(|s| s.weight > 0.0).filter_map(term).collect(),
+        }
+    }
+}
+
 /// The terms of a variant by the name of the measure, and which trajectories it was scored on.
 struct Terms {
-    by_measure: BTreeMap<String, Vec<Term>>,
+    by_measure: BTreeMap<String, Measured>,
     cells: Vec<bool>,
 }
 
 impl Terms {
-    fn of(scores: &VariantScores, n_trajectories: usize) -> Self {
+    fn of(scores: &VariantScores, measures: &[Measure], n_trajectories: usize) -> Self {
         let sets = Sets::of(scores);
-        let rows = |metric: &str, set: Set| {
-            let get = |stratum: &str| scores.get(&(metric.to_owned(), stratum.to_owned()));
-            match set {
-                Set::Common => get(&sets.common),
-                Set::Exposed => get(&sets.exposed),
-                Set::Capped => get(&sets.capped).or_else(|| get(&sets.exposed)),
-                Set::Whole => get("").or_else(|| get(AT_END)),
-                Set::Stratum(stratum) => get(stratum),
-            }
-        };
-        let term = |of: PooledTerms| {
-            move |s: &Score| {
-                let [top, bottom] = of(s)?;
-                Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
-            }
-        };
-        let terms = |m: &Measure| -> Vec<Term> {
-            let rows = rows(m.metric, m.set).into_iter().flatten().filter(|s| s.weight > 0.0);
-            rows.filter_map(term(m.terms)).collect()
+        let get = |m: &Measure| {
+            let stratum = sets.stratum(scores, m.score.name, m.set);
+            scores.get(&(m.score.name.to_owned(), stratum.to_owned())).map_or(&[][..], Vec::as_slice)
         };
         let mut cells = vec![false; n_trajectories];
         scores.values().flatten().for_each(|s| cells[s.trajectory as usize] = true);
-        let mut by_measure: BTreeMap<_, _> = measures().map(|m| (m.name.to_owned(), terms(m))).collect();
-        for ((metric, stratum), rows) in scores.iter().filter(|((m, _), _)| BY_READERS.contains(&&**m)) {
-            let at = stratum.strip_prefix(AT_END).unwrap_or(stratum).trim_start();
-            let Some(reader) = at.strip_prefix("scorer=") else { continue };
-            for (part, of) in PARTS {
-                let name = format!("{metric}{BY}{reader}{part}");
-                by_measure
-                    .insert(name, rows.iter().filter(|s| s.weight > 0.0).filter_map(term(of)).collect());
+        let measured = |m: &Measure| (m.name.clone(), Measured::of(Some(m.score), m.field, get(m)));
+        let mut by_measure: BTreeMap<_, _> = measures.iter().map(measured).collect();
+        for score in by_readers() {
+            for ((_, stratum), rows) in scores.iter().filter(|((metric, _), _)| metric == score.name) {
+                let at = stratum.strip_prefix(AT_END).unwrap_or(stratum).trim_start();
+                let Some(reader) = at.strip_prefix("scorer=") else { continue };
+                by_measure.extend(PARTS.iter().map(move |(part, field)| {
+                    let name = format!("{}{BY}{reader}{part}", score.name);
+                    (name, Measured::of(Some(score), *field, rows))
+                }));
             }
         }
         Terms { by_measure, cells }
     }
 
+    /// Of a measure; a reader may have no score of a line.
+    fn of_measure(&self, measure: &str) -> &[Term] {
+        self.by_measure.get(measure).map_or(&[], |measured| &measured.terms)
+    }
+
     /// Adds what a claim asks for.
     fn ask(&mut self, asked: &Asked, scores: &VariantScores, events: &[Event]) {
-        let terms = if asked.is_of_events() {
+        let measured = if let Some(of_event) = asked.of_event() {
             let mut sums: BTreeMap<u32, Term> = BTreeMap::new();
             for event in events {
-                let Some([top, bottom]) = asked.terms_of(event) else { continue };
+                let [top, bottom] = of_event(event);
                 let trajectory = event.trajectory;
                 let sum = sums.entry(trajectory).or_insert(Term { trajectory, top: 0.0, bottom: 0.0, n: 0 });
                 *sum = Term { top: sum.top + top, bottom: sum.bottom + bottom, n: sum.n + 1, ..*sum };
             }
-            sums.into_values().collect()
+            Measured { scale: Scale::Share, terms: sums.into_values().collect() }
         } else {
-            let rows = scores.get(&(asked.metric.clone(), asked.stratum.clone())).into_iter().flatten();
-            let term = |s: &Score| {
-                let [top, bottom] = asked.terms(s)?;
-                Some(Term { trajectory: s.trajectory, top, bottom, n: s.n as u32 })
-            };
-            rows.filter(|s| s.weight > 0.0).filter_map(term).collect()
+            let rows = scores.get(&(asked.metric.clone(), asked.stratum.clone()));
+            let rows = rows.map_or(&[][..], Vec::as_slice);
+            Measured::of(scores::find(&asked.metric), asked.field, rows)
         };
-        self.by_measure.insert(asked.key(), terms);
+        self.by_measure.insert(asked.key(), measured);
     }
 }
 
@@ -338,7 +213,7 @@ impl Line {
     /// Value of a measure on each trajectory that has one, mean over seeds, in order of trajectories.
     pub(crate) fn by_trajectory(&self, measure: &str) -> Vec<(u32, f64)> {
         let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-        for term in self.terms.iter().flat_map(|t| &t.by_measure[measure]) {
+        for term in self.terms.iter().flat_map(|t| t.of_measure(measure)) {
             if self.cells[term.trajectory as usize] && term.bottom != 0.0 {
                 let sum = sums.entry(term.trajectory).or_default();
                 *sum = (sum.0 + term.top / term.bottom, sum.1 + 1.0);
@@ -352,18 +227,19 @@ impl Line {
 #[derive(Default)]
 pub(crate) struct Gathered<'a> {
     terms: BTreeMap<usize, Terms>,
+    measures: Vec<Measure>,
     /// What they ask for is collected as well.
     claims: Option<&'a Claims>,
 }
 
 impl<'a> Gathered<'a> {
-    pub(crate) fn with(claims: &'a Claims) -> Self {
-        Gathered { claims: Some(claims), ..Gathered::default() }
+    pub(crate) fn with(measures: Vec<Measure>, claims: Option<&'a Claims>) -> Self {
+        Gathered { measures, claims, ..Gathered::default() }
     }
 
     pub(crate) fn take(&mut self, run: &Run, batch: &[(usize, VariantScores)]) {
         for (i, scores) in batch {
-            let mut terms = Terms::of(scores, run.trajectories.len());
+            let mut terms = Terms::of(scores, &self.measures, run.trajectories.len());
             let asked = self.claims.map_or_else(Vec::new, |c| c.asked_of(&run.variants[*i]));
             asked.iter().for_each(|asked| terms.ask(asked, scores, &run.events[*i]));
             self.terms.insert(*i, terms);
@@ -417,8 +293,7 @@ impl Lines {
             .iter()
             .map(|terms| {
                 let mut sums = vec![[0.0; 2]; self.draws.n_clusters];
-                // A reader may have no score of this line.
-                for term in terms.by_measure.get(measure).into_iter().flatten().filter(counts) {
+                for term in terms.of_measure(measure).iter().filter(counts) {
                     let sum = &mut sums[self.clusters[term.trajectory as usize] as usize];
                     *sum = [sum[0] + term.top, sum[1] + term.bottom];
                     trajectories.insert(term.trajectory);
@@ -428,13 +303,15 @@ impl Lines {
             })
             .collect();
         let n_items = n_items / seeds.len() as u64;
-        Series::of(&self.draws, measure, seeds, line.stream).counting(trajectories.len(), n_items)
+        let scale = line.terms.iter().find_map(|terms| Some(terms.by_measure.get(measure)?.scale));
+        Series::of(&self.draws, scale.unwrap_or(Scale::Share), seeds, line.stream)
+            .counting(trajectories.len(), n_items)
     }
 
     /// The scores that several readers gave, by each.
     pub(crate) fn by_reader(&self) -> BTreeSet<String> {
         let names = self.all.iter().flat_map(|line| &line.terms).flat_map(|terms| terms.by_measure.keys());
-        names.filter(|name| BY_READERS.iter().any(|metric| is_by(name, metric))).cloned().collect()
+        names.filter(|name| by_readers().any(|score| is_by(name, score.name))).cloned().collect()
     }
 
     /// The scores that say how much was kept; each reader's where there are several.
@@ -444,7 +321,7 @@ impl Lines {
             let each: Vec<String> = by_reader.iter().filter(|name| is_by(name, metric)).cloned().collect();
             if each.is_empty() { vec![metric.to_owned()] } else { each }
         };
-        RETENTIONS.iter().flat_map(|metric| names(metric)).collect()
+        retentions().into_iter().flat_map(|score| names(score.name)).collect()
     }
 
     /// The median over trajectories, with a percentile interval: leaving a cluster out says little of a median's spread.
@@ -487,14 +364,14 @@ impl Lines {
 
     /// A measure of one seed of a line alone.
     pub(crate) fn of_seed(&self, line: &Line, seed: usize, measure: &str) -> Option<f64> {
-        let terms = line.terms[seed].by_measure[measure].iter().filter(|t| line.cells[t.trajectory as usize]);
+        let terms = line.terms[seed].of_measure(measure).iter().filter(|t| line.cells[t.trajectory as usize]);
         let (top, bottom) = terms.fold((0.0, 0.0), |(a, b), t| (a + t.top, b + t.bottom));
         ratio(top, bottom)
     }
 
     /// Why the efficiency of a line means nothing, if so: the rule of the summary.
     pub(crate) fn efficiency_withheld(&self, line: &Line) -> Option<String> {
-        let room: Estimate = self.series(line, "room", None).estimate();
+        let room: Estimate = self.series(line, ROOM, None).estimate();
         pooled::efficiency_withheld(&room)
     }
 
@@ -594,7 +471,7 @@ pub(crate) fn by_model(label: &str) -> &str {
 impl Line {
     /// A line with the value and weight of measures on each trajectory, named like
     /// `strategy(key=number) @ trigger`.
-    pub(crate) fn by_hand(label: &str, scores: &[(&str, &[(f64, f64)])]) -> Self {
+    pub(crate) fn by_hand(label: &str, of: &[(&str, &[(f64, f64)])]) -> Self {
         let (name, trigger) = label.split_once(" @ ").unwrap();
         let (strategy, params) = name.trim_end_matches(')').split_once('(').unwrap_or((name, ""));
         let param = params.split_once('=').map(|(key, x)| (key.to_owned(), x.parse::<f64>().unwrap().into()));
@@ -607,9 +484,12 @@ impl Line {
             };
             scores.iter().enumerate().map(term).collect()
         };
-        let mut by_measure: BTreeMap<_, _> = measures().map(|m| (m.name.to_owned(), Vec::new())).collect();
-        by_measure.extend(scores.iter().map(|(name, scores)| ((*name).to_owned(), terms(scores))));
-        let cells = vec![true; scores[0].1.len()];
+        let measured = |(name, of): &(&str, &[(f64, f64)])| {
+            let scale = scores::find(name).map_or(Scale::Share, |score| score.scale);
+            ((*name).to_owned(), Measured { scale, terms: terms(of) })
+        };
+        let by_measure = of.iter().map(measured).collect();
+        let cells = vec![true; of[0].1.len()];
         Line {
             label: label.to_owned(),
             strategy: strategy.to_owned(),
@@ -654,7 +534,7 @@ mod tests {
     /// Scores are kept under canonical strata: another order of the same keys would find nothing.
     #[test]
     fn strata_of_measures_are_canonical() {
-        for measure in measures() {
+        for measure in crate::report::tables::measures() {
             if let Set::Stratum(stratum) = measure.set {
                 assert_eq!(crate::report::load::Stratum::parse(stratum).to_string(), stratum);
             }
@@ -666,7 +546,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), &BUDGETS, 24, 12);
         let run = Run::open(dir.path(), Population::Other).unwrap();
-        let mut gathered = Gathered::default();
+        let mut gathered = Gathered::with(crate::report::tables::measures(), None);
         run.scores(|batch| {
             gathered.take(&run, &batch);
             Ok(())

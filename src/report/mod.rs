@@ -19,7 +19,6 @@ use anyhow::Context as _;
 
 use crate::files::lock::Lock;
 use crate::report::statistics::bootstrap::Resampling;
-use crate::report::tables::pages::Page;
 use claims::Claims;
 use lines::{Gathered, Lines};
 
@@ -53,13 +52,15 @@ pub struct Written {
 pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Written> {
     let claims = Claims::load(options.claims.as_deref(), &options.names)?;
     let run = load::Run::open(run, options.population)?;
-    let mut gathered = Gathered::with(&claims);
+    let mut gathered = Gathered::with(tables::measures(), Some(&claims));
     let summary = tables::summary::summarise(&run, options.resampling, &mut gathered)?;
     let lines = Lines::new(&run, gathered, options.resampling);
     if let Some(name) = &options.baseline {
         check_baseline(&lines, name)?;
     }
-    let mut pages = pages(&run, &lines, &claims, options);
+    let input =
+        tables::Input { run: &run, lines: &lines, claims: &claims, baseline: options.baseline.as_deref() };
+    let mut pages: Vec<_> = tables::ALL.iter().map(|table| (table.name, (table.page)(&input))).collect();
     for page in pages.iter_mut().filter_map(|(_, page)| page.as_mut().ok()) {
         let population = options.population;
         page.notes +=
@@ -194,25 +195,6 @@ fn name_population(table: &mut tables::Table, population: Population) {
         &format!("of which logs intervals speak; a cluster is {}", population.cluster()),
         rows,
     );
-}
-
-/// The tables beside the summary: name, and the page or why there is none.
-fn pages(
-    run: &load::Run,
-    lines: &Lines,
-    claims: &Claims,
-    options: &Options,
-) -> Vec<(&'static str, Result<Page, String>)> {
-    vec![
-        ("differences", tables::differences::page(lines, options.baseline.as_deref())),
-        ("pareto", tables::pareto::page(lines)),
-        ("areas", tables::areas::page(lines)),
-        ("agreement", tables::agreement::page(lines)),
-        ("truth", tables::truth::page(lines)),
-        ("validity", tables::validity::page(&run.trajectories, lines)),
-        ("replicates", tables::replicates::page(lines)),
-        ("claims", Ok(tables::verdicts::page(claims, run, lines))),
-    ]
 }
 
 fn check_baseline(lines: &Lines, name: &str) -> anyhow::Result<()> {

@@ -11,7 +11,8 @@ use rand_chacha::rand_core::SeedableRng as _;
 
 use crate::report::statistics::bootstrap::{self, Drawn, Resampling};
 use crate::report::statistics::estimate::{Estimate, ratio};
-use crate::report::statistics::inference::{Kind, Resampled, strata};
+use crate::report::statistics::inference::{Resampled, scale_of, strata};
+use crate::scores::registry::Scale;
 
 /// How often each cluster is drawn in each resample.
 pub(crate) struct Draws {
@@ -100,7 +101,7 @@ pub(crate) struct Series {
 
 impl Series {
     /// From the sums of each cluster, one list a seed; counts are left to the caller.
-    pub(crate) fn of(draws: &Draws, measure: &str, mut seeds: Vec<Vec<[f64; 2]>>, stream: u64) -> Self {
+    pub(crate) fn of(draws: &Draws, scale: Scale, mut seeds: Vec<Vec<[f64; 2]>>, stream: u64) -> Self {
         let (clusters, totals) = if seeds.len() == 1 {
             let clusters = seeds.swap_remove(0);
             let totals = draws.totals(&clusters);
@@ -112,9 +113,9 @@ impl Series {
             let clusters = (0..draws.n_clusters).map(|c| [mean(c, 0), mean(c, 1)]).collect();
             (clusters, draws.totals_over_seeds(&seeds, stream))
         };
-        let kind = Kind::of(measure, clusters.iter());
+        let scale = scale_of(scale, clusters.iter());
         let quotient = |sums: &[f64; 2]| ratio(sums[0], sums[1]);
-        let pooled = Resampled::of(kind, &clusters, draws.strata.clone(), quotient, |sums| sums[1]);
+        let pooled = Resampled::of(scale, &clusters, draws.strata.clone(), quotient, |sums| sums[1]);
         let draws = totals.iter().map(|sums| quotient(sums).unwrap_or(f64::NAN)).collect();
         Series { pooled: Resampled { draws, ..pooled }, clusters, n_trajectories: 0 }
     }
@@ -130,7 +131,7 @@ impl Series {
     pub(crate) fn part(&self, clusters: &[usize], strata: &[u32]) -> Resampled {
         let sums: Vec<[f64; 2]> = clusters.iter().map(|&c| self.clusters[c]).collect();
         let strata = clusters.iter().map(|&c| strata[c]).collect();
-        let part = Resampled::of(self.pooled.kind, &sums, strata, |s| ratio(s[0], s[1]), |s| s[1]);
+        let part = Resampled::of(self.pooled.scale, &sums, strata, |s| ratio(s[0], s[1]), |s| s[1]);
         let bottom = |sums: &[[f64; 2]]| sums.iter().map(|s| s[1]).sum::<f64>();
         let share = ratio(bottom(&sums), bottom(&self.clusters)).unwrap_or(0.0);
         Resampled { n_items: (share * self.pooled.n_items as f64).round() as u64, ..part }
@@ -164,11 +165,11 @@ mod tests {
     #[test]
     fn resamples_add_whole_clusters() {
         let draws = Draws::fixed(&[vec![2, 0], vec![0, 2], vec![1, 1]]);
-        let series = Series::of(&draws, "need_retention", vec![vec![[1.0, 4.0], [3.0, 4.0]]], 1);
+        let series = Series::of(&draws, Scale::Share, vec![vec![[1.0, 4.0], [3.0, 4.0]]], 1);
         assert_eq!(series.pooled.value, Some(0.5));
         assert_eq!(series.pooled.draws, [0.25, 0.75, 0.5]);
         assert_eq!(series.pooled.jackknife, [0.75, 0.25]);
-        let other = Series::of(&draws, "need_retention", vec![vec![[0.0, 4.0], [0.0, 0.0]]], 1);
+        let other = Series::of(&draws, Scale::Share, vec![vec![[0.0, 4.0], [0.0, 0.0]]], 1);
         assert_eq!((other.pooled.n_clusters(), other.pooled.n_eff), (1, 1.0));
         let difference = series.pooled.minus(&other.pooled);
         assert_eq!(difference.value, Some(0.5));
@@ -180,14 +181,14 @@ mod tests {
         let draws = Draws::fixed(&vec![vec![1, 1]; 4_000]);
         // The clusters are always the same; seeds of the first say 0 or 1, those of the second 0.
         let seeds = vec![vec![[0.0, 1.0], [0.0, 1.0]], vec![[1.0, 1.0], [0.0, 1.0]]];
-        let series = Series::of(&draws, "x", seeds.clone(), 5);
+        let series = Series::of(&draws, Scale::Share, seeds.clone(), 5);
         assert_eq!(series.pooled.value, Some(0.25));
         // Two seeds drawn of two: 0 in 1/4, 1/2 in 1/2, 1 in 1/4; halved by the second cluster.
         let share = |x: f64| series.pooled.draws.iter().filter(|d| **d == x).count() as f64 / 4_000.0;
         for (x, expected) in [(0.0, 0.25), (0.25, 0.5), (0.5, 0.25)] {
             assert!((share(x) - expected).abs() < 0.03, "{x}: {}", share(x));
         }
-        assert_eq!(series.pooled.draws, Series::of(&draws, "x", seeds.clone(), 5).pooled.draws);
-        assert_ne!(series.pooled.draws, Series::of(&draws, "x", seeds, 6).pooled.draws);
+        assert_eq!(series.pooled.draws, Series::of(&draws, Scale::Share, seeds.clone(), 5).pooled.draws);
+        assert_ne!(series.pooled.draws, Series::of(&draws, Scale::Share, seeds, 6).pooled.draws);
     }
 }

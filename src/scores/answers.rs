@@ -13,28 +13,44 @@ use std::collections::BTreeMap;
 
 use super::ground::{Ground, Tally, Truth};
 use super::readers::{Readers, scored, strata};
-use super::{Entry, Rows, ratio};
+use super::registry::{Better, Entry};
+use super::{Rows, ratio};
 use crate::context::said;
 use crate::models::prompt::{Data, Prompt};
 use crate::models::{Call, Model, Scores, TokenScore, labels};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "probe_accuracy",
-        summary: "Share of annotated questions that a model answers rightly from the context, by likelihood of the choices",
-        formula: "probes whose right choice is the likeliest / probes that need a compressed place",
-    },
-    Entry {
-        name: "probe_probability",
-        summary: "How likely the right answers to annotated questions are to a model that reads the context, among the choices",
-        formula: "mean over probes of P(right choice) / sum of P over the choices",
-    },
-    Entry {
-        name: "probe_cut_share",
-        summary: "Share of the contexts read for probe_accuracy that did not fit the model's window whole",
-        formula: "contexts cut / contexts read",
-    },
-];
+pub const PROBE_ACCURACY: Entry = Entry {
+    name: "probe_accuracy",
+    summary: "Share of annotated questions that a model answers rightly from the context, by likelihood of the choices",
+    formula: "probes whose right choice is the likeliest / probes that need a compressed place",
+    strata: &["point", "kind", "scorer"],
+    retention: Some(40),
+    by_readers: true,
+    truth: Some((60, "Probes answered by a model that reads the context")),
+    ..Entry::TRUTH
+};
+
+pub const PROBE_PROBABILITY: Entry = Entry {
+    name: "probe_probability",
+    summary: "How likely the right answers to annotated questions are to a model that reads the context, among the choices",
+    formula: "mean over probes of P(right choice) / sum of P over the choices",
+    strata: &["point", "scorer"],
+    retention: Some(50),
+    by_readers: true,
+    truth: Some((70, "How likely that model finds the right answers, among the choices")),
+    ..Entry::TRUTH
+};
+
+pub const PROBE_CUT_SHARE: Entry = Entry {
+    name: "probe_cut_share",
+    summary: "Share of the contexts read for probe_accuracy that did not fit the model's window whole",
+    formula: "contexts cut / contexts read",
+    better: Better::Lower,
+    strata: &["point", "scorer"],
+    ..Entry::SHARE
+};
+
+pub(super) const ENTRIES: &[Entry] = &[PROBE_ACCURACY, PROBE_PROBABILITY, PROBE_CUT_SHARE];
 
 const TEMPLATE: &str = include_str!("answers.txt");
 
@@ -93,20 +109,20 @@ pub(super) fn score(
             }
         }
         for stratum in strata(&scorers, number, &ground.stratum(None)) {
-            all.push("probe_accuracy", stratum.clone(), rows);
+            all.push(&PROBE_ACCURACY, stratum.clone(), rows);
             if let Some(row) = rows.rows.last_mut().filter(|_| all.n > 0) {
                 row.chance = ratio(chance, all.n as f64);
                 let n = all.n as f64;
                 let [variant, full, nothing, shuffled] = sums.map(|sum| sum / n);
-                let row = rows.push("probe_probability", stratum.clone(), Some(variant), n, all.n);
+                let row = rows.push(&PROBE_PROBABILITY, stratum.clone(), Some(variant), n, all.n);
                 row.floor = Some(nothing.max(shuffled));
                 row.ceiling = Some(full);
                 row.chance = ratio(chance, n);
             }
-            rows.push("probe_cut_share", stratum, ratio(cut as f64, read as f64), read as f64, read);
+            rows.push(&PROBE_CUT_SHARE, stratum, ratio(cut as f64, read as f64), read as f64, read);
         }
         for (kind, tally) in by_kind.iter().filter(|_| number == 0) {
-            tally.push("probe_accuracy", ground.stratum(Some(("kind", kind))), rows);
+            tally.push(&PROBE_ACCURACY, ground.stratum(Some(("kind", kind))), rows);
         }
     }
     Ok(())

@@ -9,23 +9,34 @@ use std::collections::BTreeSet;
 
 use rand::RngExt as _;
 
+use super::Rows;
 use super::ground::Truth;
-use super::{Entry, Rows};
+use super::registry::{Better, Entry};
 use crate::context::log::Log;
 use crate::replay::{Run, rng};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "boundary_f1",
-        summary: "How well compressions cut at the annotated ends of subtasks",
-        formula: "2 matched / (cuts + ends), one to one within one turn; floor and chance: mean of 200 random placements",
-    },
-    Entry {
-        name: "mid_subtask_share",
-        summary: "Share of compressions that cut in the middle of a subtask; lower is better",
-        formula: "cuts farther than one turn from every annotated end / cuts; floor and chance: random placements",
-    },
-];
+pub const BOUNDARY_F1: Entry = Entry {
+    name: "boundary_f1",
+    summary: "How well compressions cut at the annotated ends of subtasks",
+    formula: "2 matched / (cuts + ends), one to one within one turn; floor and chance: mean of 200 random placements",
+    floor: "random placements",
+    ceiling: "1",
+    truth: Some((150, "Boundary F1: cuts at the annotated ends of subtasks; floor: random placements")),
+    ..Entry::SHARE
+};
+
+pub const MID_SUBTASK_SHARE: Entry = Entry {
+    name: "mid_subtask_share",
+    summary: "Share of compressions that cut in the middle of a subtask; lower is better",
+    formula: "cuts farther than one turn from every annotated end / cuts; floor and chance: random placements",
+    better: Better::Lower,
+    floor: "random placements",
+    ceiling: "0",
+    truth: Some((160, "Cuts in mid-subtask; lower is better; floor: random placements")),
+    ..Entry::SHARE
+};
+
+pub(super) const ENTRIES: &[Entry] = &[BOUNDARY_F1, MID_SUBTASK_SHARE];
 
 /// Turns between a cut and an end that still match.
 const TOLERANCE: u32 = 1;
@@ -58,9 +69,9 @@ pub(super) fn score(truth: &Truth, log: &Log, run: &Run, seed: u64, rows: &mut R
     }
     let n = cuts.len() as u64;
     let weight = (cuts.len() + ends.len()) as f64;
-    let row = rows.push("boundary_f1", "", Some(f1(&cuts, &ends)), weight, n);
+    let row = rows.push(&BOUNDARY_F1, "", Some(f1(&cuts, &ends)), weight, n);
     (row.floor, row.chance, row.ceiling) = (Some(f1_by_chance), Some(f1_by_chance), Some(1.0));
-    let row = rows.push("mid_subtask_share", "", Some(mid(&cuts, &ends)), n as f64, n);
+    let row = rows.push(&MID_SUBTASK_SHARE, "", Some(mid(&cuts, &ends)), n as f64, n);
     (row.floor, row.chance, row.ceiling) = (Some(mid_by_chance), Some(mid_by_chance), Some(0.0));
 }
 

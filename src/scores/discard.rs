@@ -10,28 +10,51 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Entry, Rows, ratio};
+use super::registry::{Better, Column, Entry, Field, Pooled, Set};
+use super::{Rows, ratio};
 use crate::context::log::Log;
 use crate::context::{Block, Content};
 use crate::replay::Run;
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "discard_lift",
-        summary: "How much less needed the removed tokens are than the scope's",
-        formula: "1 - (needed share of removed tokens) / (needed share of scope tokens)",
-    },
-    Entry {
-        name: "needed_removed_share",
-        summary: "Share of the removed tokens that a later need asks for",
-        formula: "needed removed tokens / removed tokens",
-    },
-    Entry {
-        name: "needed_scope_share",
-        summary: "Share of the scope's tokens that a later need asks for",
-        formula: "needed scope tokens / scope tokens",
-    },
-];
+pub const DISCARD_LIFT: Entry = Entry {
+    name: "discard_lift",
+    summary: "How much less needed the removed tokens are than the scope's",
+    formula: "1 - (needed share of removed tokens) / (needed share of scope tokens)",
+    pooled: Pooled::Lift { of: NEEDED_REMOVED_SHARE.name, over: NEEDED_SCOPE_SHARE.name },
+    columns: &[Column::headline(
+        270,
+        "",
+        Set::Whole,
+        Field::Value,
+        "1 - needed share of removed tokens / needed share of scope tokens; 0 is no better than removing at random; needed: a need at risk for the shortest reference tail stands on them (3 turns by default)",
+    )],
+    ..Entry::SHARE
+};
+
+pub const NEEDED_REMOVED_SHARE: Entry = Entry {
+    name: "needed_removed_share",
+    summary: "Share of the removed tokens that a later need asks for",
+    formula: "needed removed tokens / removed tokens",
+    better: Better::Lower,
+    ..Entry::SHARE
+};
+
+pub const NEEDED_SCOPE_SHARE: Entry = Entry {
+    name: "needed_scope_share",
+    summary: "Share of the scope's tokens that a later need asks for",
+    formula: "needed scope tokens / scope tokens",
+    better: Better::Neither,
+    columns: &[Column::new(
+        280,
+        "",
+        Set::Whole,
+        Field::Value,
+        "share of the tokens in scope that a later need stands on, for the shortest reference tail (3 turns by default)",
+    )],
+    ..Entry::SHARE
+};
+
+pub(super) const ENTRIES: &[Entry] = &[DISCARD_LIFT, NEEDED_REMOVED_SHARE, NEEDED_SCOPE_SHARE];
 
 /// The lines of generated texts, and the quotations in them.
 fn written(blocks: &[Block]) -> HashSet<&str> {
@@ -115,9 +138,9 @@ pub fn score(log: &Log, run: &Run, needed: &[(u32, u32)], rows: &mut Rows) {
         (Some(r), Some(s)) if s > 0.0 => Some(1.0 - r / s),
         _ => None,
     };
-    rows.push("needed_removed_share", "", removed_share, removed as f64, n);
-    rows.push("needed_scope_share", "", scope_share, scope as f64, n);
-    rows.push("discard_lift", "", lift, needed_scope as f64, n);
+    rows.push(&NEEDED_REMOVED_SHARE, "", removed_share, removed as f64, n);
+    rows.push(&NEEDED_SCOPE_SHARE, "", scope_share, scope as f64, n);
+    rows.push(&DISCARD_LIFT, "", lift, needed_scope as f64, n);
 }
 
 #[cfg(test)]

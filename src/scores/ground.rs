@@ -6,6 +6,7 @@
 use super::Rows;
 use super::constraints::{self, Constraint, Outcome, Prepared};
 use super::points::Point;
+use super::registry::Entry;
 use crate::context::annotations::{Annotations, Constraint as Annotated, Place};
 use crate::context::log::Log;
 use crate::text::runs::{Runs, words};
@@ -141,12 +142,12 @@ impl Tally {
     }
 
     /// A row of the share of items, with its floor and ceiling; none where there are no items.
-    pub(super) fn push(&self, metric: &'static str, stratum: String, rows: &mut Rows) {
+    pub(super) fn push(&self, score: &Entry, stratum: String, rows: &mut Rows) {
         if self.n == 0 {
             return;
         }
         let share = |context: usize| self.hits[context] as f64 / self.n as f64;
-        let row = rows.push(metric, stratum, Some(share(VARIANT)), self.n as f64, self.n);
+        let row = rows.push(score, stratum, Some(share(VARIANT)), self.n as f64, self.n);
         row.floor = Some(share(DROP_ALL).max(share(SHUFFLED)));
         row.ceiling = Some(share(FULL));
     }

@@ -7,35 +7,49 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use super::{Entry, Rows, ratio};
+use super::registry::{Better, Entry};
+use super::{Rows, ratio};
 use crate::context::log::Log;
 use crate::context::{Block, Content};
 use crate::replay::{Event, Recall, Run};
 use crate::text::atoms::{self, AtomKind};
 use crate::text::runs::{Runs, words};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "fabrication_rate",
-        summary: "Share of the atoms in generated text that no step before the event holds; lower is better",
-        formula: "distinct atoms of an event's generated text unknown to its sources / distinct atoms of it",
-    },
-    Entry {
-        name: "quote_fidelity",
-        summary: "Share of the quotations in generated text that stand in the source word for word",
-        formula: "quoted runs of 3 words and more found in the steps before the event / such quotations",
-    },
-    Entry {
-        name: "degenerate_rate",
-        summary: "Share of events that asked a model and were given an unusable answer; lower is better",
-        formula: "events with a degenerate answer / events that asked a model",
-    },
-    Entry {
-        name: "violation_rate",
-        summary: "Share of events that violated an invariant of the context; lower is better",
-        formula: "events with a violation / events",
-    },
-];
+pub const FABRICATION_RATE: Entry = Entry {
+    name: "fabrication_rate",
+    summary: "Share of the atoms in generated text that no step before the event holds; lower is better",
+    formula: "distinct atoms of an event's generated text unknown to its sources / distinct atoms of it",
+    better: Better::Lower,
+    strata: &["of"],
+    ..Entry::SHARE
+};
+
+pub const QUOTE_FIDELITY: Entry = Entry {
+    name: "quote_fidelity",
+    summary: "Share of the quotations in generated text that stand in the source word for word",
+    formula: "quoted runs of 3 words and more found in the steps before the event / such quotations",
+    strata: &["of"],
+    ..Entry::SHARE
+};
+
+pub const DEGENERATE_RATE: Entry = Entry {
+    name: "degenerate_rate",
+    summary: "Share of events that asked a model and were given an unusable answer; lower is better",
+    formula: "events with a degenerate answer / events that asked a model",
+    better: Better::Lower,
+    strata: &["of"],
+    ..Entry::SHARE
+};
+
+pub const VIOLATION_RATE: Entry = Entry {
+    name: "violation_rate",
+    summary: "Share of events that violated an invariant of the context; lower is better",
+    formula: "events with a violation / events",
+    better: Better::Lower,
+    ..Entry::SHARE
+};
+
+pub const ENTRIES: &[Entry] = &[FABRICATION_RATE, QUOTE_FIDELITY, DEGENERATE_RATE, VIOLATION_RATE];
 
 /// Words from which on what stands between quotation marks is taken for a quotation.
 const MIN_WORDS: usize = 3;
@@ -44,7 +58,7 @@ pub fn score(log: &Log, run: &Run, rows: &mut Rows) {
     let events = run.events.len() as f64;
     let violated = run.events.iter().filter(|event| !event.violations.is_empty()).count();
     let value = ratio(violated as f64, events);
-    rows.push("violation_rate", "", value, events, run.events.len() as u64);
+    rows.push(&VIOLATION_RATE, "", value, events, run.events.len() as u64);
     super::items::fidelity(log, run, rows);
 
     let asked: Vec<&Event> = run.events.iter().filter(|event| event.work.calls > 0).collect();
@@ -57,7 +71,7 @@ pub fn score(log: &Log, run: &Run, rows: &mut Rows) {
     if !asked.is_empty() {
         let degenerate = asked.iter().filter(|event| !event.work.degenerate.is_empty()).count();
         let value = ratio(degenerate as f64, asked.len() as f64);
-        rows.push("degenerate_rate", "", value, asked.len() as f64, asked.len() as u64);
+        rows.push(&DEGENERATE_RATE, "", value, asked.len() as f64, asked.len() as u64);
     }
 
     let source = OnceCell::new();
@@ -79,7 +93,7 @@ pub fn score(log: &Log, run: &Run, rows: &mut Rows) {
     if !recalls.is_empty() {
         let degenerate = recalls.iter().filter(|recall| !recall.work.degenerate.is_empty()).count();
         let n = recalls.len();
-        rows.push("degenerate_rate", "of=recalled", ratio(degenerate as f64, n as f64), n as f64, n as u64);
+        rows.push(&DEGENERATE_RATE, "of=recalled", ratio(degenerate as f64, n as f64), n as f64, n as u64);
     }
     all.push("", rows);
 }
@@ -122,9 +136,9 @@ impl Tally {
 
     fn push(&self, stratum: &'static str, rows: &mut Rows) {
         let value = ratio(self.fabricated as f64, self.atoms as f64);
-        rows.push("fabrication_rate", stratum, value, self.atoms as f64, self.atoms);
+        rows.push(&FABRICATION_RATE, stratum, value, self.atoms as f64, self.atoms);
         let value = ratio(self.faithful as f64, self.quotes as f64);
-        rows.push("quote_fidelity", stratum, value, self.quotes as f64, self.quotes);
+        rows.push(&QUOTE_FIDELITY, stratum, value, self.quotes as f64, self.quotes);
     }
 }
 

@@ -8,34 +8,44 @@
 use std::collections::BTreeMap;
 
 use super::ground::{Ground, Truth};
-use super::{Entry, Rows, ratio};
+use super::registry::Entry;
+use super::{Rows, ratio};
 use crate::context::log::Log;
 use crate::replay::Run;
 use crate::strategies::{Fate, Item};
 use crate::text::runs::words;
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "item_recall",
-        summary: "Share of annotated salient spans that an item of the kept set stands for, one to one",
-        formula: "spans of compressed scopes with an item of their own / such spans",
-    },
-    Entry {
-        name: "item_precision",
-        summary: "Share of the items of the kept set that stand for an annotated salient span, one to one",
-        formula: "items with a span of their own / items kept",
-    },
-    Entry {
-        name: "item_fidelity",
-        summary: "Share of the items of the kept sets that stand in the source word for word where they say",
-        formula: "kept items equal to the bytes of their step / kept items of all events that stand in one",
-    },
-    Entry {
-        name: "item_found",
-        summary: "Share of the picked passages that stood in the source as they were given, before repair",
-        formula: "picked passages neither repaired nor not found / picked passages of all events",
-    },
-];
+pub const ITEM_RECALL: Entry = Entry {
+    name: "item_recall",
+    summary: "Share of annotated salient spans that an item of the kept set stands for, one to one",
+    formula: "spans of compressed scopes with an item of their own / such spans",
+    strata: &["point", "type"],
+    ..Entry::SHARE
+};
+
+pub const ITEM_PRECISION: Entry = Entry {
+    name: "item_precision",
+    summary: "Share of the items of the kept set that stand for an annotated salient span, one to one",
+    formula: "items with a span of their own / items kept",
+    strata: &["point"],
+    ..Entry::SHARE
+};
+
+pub const ITEM_FIDELITY: Entry = Entry {
+    name: "item_fidelity",
+    summary: "Share of the items of the kept sets that stand in the source word for word where they say",
+    formula: "kept items equal to the bytes of their step / kept items of all events that stand in one",
+    ..Entry::SHARE
+};
+
+pub const ITEM_FOUND: Entry = Entry {
+    name: "item_found",
+    summary: "Share of the picked passages that stood in the source as they were given, before repair",
+    formula: "picked passages neither repaired nor not found / picked passages of all events",
+    ..Entry::SHARE
+};
+
+pub const ENTRIES: &[Entry] = &[ITEM_RECALL, ITEM_PRECISION, ITEM_FIDELITY, ITEM_FOUND];
 
 /// Whether a row is that of a passage picked to stay.
 fn is_picked(item: &Item) -> bool {
@@ -71,15 +81,15 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, run: &Run, rows: &mut Ro
     if n == 0 {
         return;
     }
-    rows.push("item_recall", ground.stratum(None), ratio(matched as f64, n as f64), n as f64, n);
+    rows.push(&ITEM_RECALL, ground.stratum(None), ratio(matched as f64, n as f64), n as f64, n);
     if ground.is_end() {
         for (kind, (n, matched)) in by_type {
             let stratum = ground.stratum(Some(("type", kind)));
-            rows.push("item_recall", stratum, ratio(matched as f64, n as f64), n as f64, n);
+            rows.push(&ITEM_RECALL, stratum, ratio(matched as f64, n as f64), n as f64, n);
         }
     }
     let kept = items.len() as f64;
-    rows.push("item_precision", ground.stratum(None), ratio(matched as f64, kept), kept, items.len() as u64);
+    rows.push(&ITEM_PRECISION, ground.stratum(None), ratio(matched as f64, kept), kept, items.len() as u64);
 }
 
 /// Whether one's words stand within the other's, and make up half of them.
@@ -106,9 +116,9 @@ pub(super) fn fidelity(log: &Log, run: &Run, rows: &mut Rows) {
         n += 1;
         faithful += u64::from(there == Some(item.text.as_str()));
     }
-    rows.push("item_fidelity", "", ratio(faithful as f64, n as f64), n as f64, n);
+    rows.push(&ITEM_FIDELITY, "", ratio(faithful as f64, n as f64), n as f64, n);
     let found = items().filter(|item| !matches!(item.fate, Fate::Repaired | Fate::NotFound)).count();
-    rows.push("item_found", "", ratio(found as f64, n_picked as f64), n_picked as f64, n_picked);
+    rows.push(&ITEM_FOUND, "", ratio(found as f64, n_picked as f64), n_picked as f64, n_picked);
 }
 
 #[cfg(test)]

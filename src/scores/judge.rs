@@ -5,18 +5,30 @@
 //! scope, nothing else. Small models are poor judges: its agreement with the annotated truth stands in the report's page
 //! `agreement`, and it is no headline. Floor: the larger of nothing at all and the same words shuffled; ceiling: the scope.
 
+use super::Rows;
 use super::ground::{Ground, Truth};
 use super::readers::{Readers, scored, strata};
-use super::{Entry, Rows};
+use super::registry::{Entry, Pooled};
 use crate::models::labels::{DIGITS, normalise};
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Call, Scores};
 
-pub(super) const ENTRIES: &[Entry] = &[Entry {
+pub const JUDGE: Entry = Entry {
     name: "judge",
     summary: "What a model thinks of what is left: mean of six ratings (relevance, constraints, decisions, facts, completeness, brevity)",
     formula: "mean over the criteria of the expected digit / 9",
-}];
+    strata: &["point", "criterion", "scorer"],
+    pooled: Pooled::Mean,
+    retention: Some(100),
+    by_readers: true,
+    truth: Some((
+        130,
+        "A model's judgement, mean of six ratings; the page `agreement` says how far to trust it",
+    )),
+    ..Entry::TRUTH
+};
+
+pub(super) const ENTRIES: &[Entry] = &[JUDGE];
 
 const TEMPLATE: &str = include_str!("judge.txt");
 const CRITERIA: [&str; 6] = ["Relevance", "Constraints", "Decisions", "Facts", "Completeness", "Brevity"];
@@ -29,7 +41,7 @@ pub(super) fn score(
 ) -> anyhow::Result<()> {
     let mut known = truth.annotations.goals.iter().filter(|goal| goal.step < ground.point.until);
     let Some(goal) = known.next_back().filter(|_| ground.is_end()) else { return Ok(()) };
-    let scorers = readers.asked("judge");
+    let scorers = readers.asked(JUDGE.name);
     let log = ground.log;
     // In the order of a tally's contexts.
     let notes = [
@@ -50,7 +62,7 @@ pub(super) fn score(
         let [Some(variant), Some(full), Some(nothing), Some(shuffled)] = ratings else { continue };
         let mean = |of: [f64; 6]| of.iter().sum::<f64>() / 6.0;
         let mut add = |stratum: String, [variant, full, nothing, shuffled]: [f64; 4]| {
-            let row = rows.push("judge", stratum, Some(variant), 1.0, 1);
+            let row = rows.push(&JUDGE, stratum, Some(variant), 1.0, 1);
             row.floor = Some(nothing.max(shuffled));
             row.ceiling = Some(full);
         };

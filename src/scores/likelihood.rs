@@ -21,7 +21,8 @@ use std::ops::Range;
 
 use super::points::{Point, points};
 use super::readers::{Readers, scored, strata};
-use super::{Entry, Rows, ratio};
+use super::registry::{Better, Entry, Scale, Unit};
+use super::{Rows, ratio};
 use crate::context::log::Log;
 use crate::context::{said, speaker};
 use crate::models::{Call, Part, Prompt, Scores};
@@ -29,23 +30,43 @@ use crate::replay::Run;
 use crate::text::atoms::occurrences;
 use crate::trajectory::Kind;
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "likelihood_retention",
-        summary: "How much of what the past tells about the agent's next calls the compressed context still tells a model",
-        formula: "sum of NLL(empty) - NLL(variant) / sum of NLL(empty) - NLL(full), over calls where full gains 0.1 nat a token",
-    },
-    Entry {
-        name: "likelihood_excluded",
-        summary: "Share of the decisions scored on which the past tells the model nothing: they do not count",
-        formula: "decisions where full gains less than 0.1 nat a token / decisions scored",
-    },
-    Entry {
-        name: "likelihood_cut",
-        summary: "Share of the events scored where head, scope, tail or calls did not fit the model's window whole",
-        formula: "events with a cut / events scored",
-    },
-];
+pub const LIKELIHOOD_RETENTION: Entry = Entry {
+    name: "likelihood_retention",
+    summary: "How much of what the past tells about the agent's next calls the compressed context still tells a model",
+    formula: "sum of NLL(empty) - NLL(variant) / sum of NLL(empty) - NLL(full), over calls where full gains 0.1 nat a token",
+    unit: Unit::Ratio,
+    strata: &["of", "scorer"],
+    floor: "the same words shuffled",
+    ceiling: "1",
+    scale: Scale::Score,
+    retention: Some(30),
+    by_readers: true,
+    truth: Some((
+        120,
+        "Likelihood retention: what a model that reads the context is still told of the agent's next calls (no annotation)",
+    )),
+    ..Entry::SHARE
+};
+
+pub const LIKELIHOOD_EXCLUDED: Entry = Entry {
+    name: "likelihood_excluded",
+    summary: "Share of the decisions scored on which the past tells the model nothing: they do not count",
+    formula: "decisions where full gains less than 0.1 nat a token / decisions scored",
+    better: Better::Neither,
+    strata: &["scorer"],
+    ..Entry::SHARE
+};
+
+pub const LIKELIHOOD_CUT: Entry = Entry {
+    name: "likelihood_cut",
+    summary: "Share of the events scored where head, scope, tail or calls did not fit the model's window whole",
+    formula: "events with a cut / events scored",
+    better: Better::Lower,
+    strata: &["scorer"],
+    ..Entry::SHARE
+};
+
+pub(super) const ENTRIES: &[Entry] = &[LIKELIHOOD_RETENTION, LIKELIHOOD_EXCLUDED, LIKELIHOOD_CUT];
 
 /// Decisions after an event that are scored, at most.
 const DECISIONS: usize = 4;
@@ -98,14 +119,14 @@ pub fn score(log: &Log, run: &Run, readers: &Readers, seed: u64, rows: &mut Rows
         let sum = |context: usize| told.iter().map(|d| d.gain(context)).sum::<f64>();
         for stratum in strata(&scorers, number, "") {
             let value = ratio(sum(VARIANT), sum(FULL));
-            let row = rows.push("likelihood_retention", stratum.clone(), value, sum(FULL), told.len() as u64);
+            let row = rows.push(&LIKELIHOOD_RETENTION, stratum.clone(), value, sum(FULL), told.len() as u64);
             row.floor = ratio(sum(SHUFFLED), sum(FULL));
             row.ceiling = value.map(|_| 1.0);
             let n = all.len() as f64;
             let excluded = ratio(n - told.len() as f64, n);
-            rows.push("likelihood_excluded", stratum.clone(), excluded, n, all.len() as u64);
+            rows.push(&LIKELIHOOD_EXCLUDED, stratum.clone(), excluded, n, all.len() as u64);
             let cut = ratio(n_cut as f64, n_events as f64);
-            rows.push("likelihood_cut", stratum, cut, n_events as f64, n_events);
+            rows.push(&LIKELIHOOD_CUT, stratum, cut, n_events as f64, n_events);
         }
         let of_atoms = |context: usize| told.iter().map(|d| d.atoms[EMPTY] - d.atoms[context]).sum::<f64>();
         let n_atoms = told.iter().filter(|d| d.atoms[EMPTY] > 0.0).count();
@@ -113,7 +134,7 @@ pub fn score(log: &Log, run: &Run, readers: &Readers, seed: u64, rows: &mut Rows
             // A sum at or below 0 is no whole to have a share of.
             let of = Some(of_atoms(FULL)).filter(|gain| *gain > 0.0);
             let value = of.and_then(|full| ratio(of_atoms(VARIANT), full));
-            let row = rows.push("likelihood_retention", stratum, value, of.unwrap_or(0.0), n_atoms as u64);
+            let row = rows.push(&LIKELIHOOD_RETENTION, stratum, value, of.unwrap_or(0.0), n_atoms as u64);
             row.floor = of.and_then(|full| ratio(of_atoms(SHUFFLED), full));
             row.ceiling = value.map(|_| 1.0);
         }

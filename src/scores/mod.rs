@@ -3,42 +3,37 @@
 //! A scorer turns what a replay and its shadows recorded into rows; it runs no strategy, and asks no model but the
 //! readers that the experiment names for it. Every row carries its raw value, floor and ceiling from the same run, and its weight.
 
-mod answers;
-mod boundaries;
+pub mod answers;
+pub mod boundaries;
 pub mod chance;
 pub mod constraints;
 pub mod discard;
 pub mod ground;
 pub mod honesty;
-mod items;
-mod judge;
+pub mod items;
+pub mod judge;
 pub mod likelihood;
 pub mod money;
-mod outcomes;
+pub mod outcomes;
 pub mod outcomes_by_model;
 mod points;
-mod probes;
+pub mod probes;
 pub mod ratios;
 pub mod readers;
+pub mod registry;
 pub mod retention;
-mod salience;
+pub mod salience;
 pub mod sent;
-mod similar;
-mod superseded;
+pub mod similar;
+pub mod superseded;
 pub mod truth;
 
 use std::sync::Arc;
 
 use crate::store::ScoreRow;
+use registry::Entry;
 
-/// A score in the catalogue.
-pub struct Entry {
-    pub name: &'static str,
-    pub summary: &'static str,
-    pub formula: &'static str,
-}
-
-/// All scores, by name.
+/// All scores, by file.
 pub static ALL: &[&[Entry]] = &[
     answers::ENTRIES,
     boundaries::ENTRIES,
@@ -59,6 +54,15 @@ pub static ALL: &[&[Entry]] = &[
     superseded::ENTRIES,
 ];
 
+/// The score of this name. Rows may have others, of older versions and of users: plain shares to a report.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    all().find(|entry| entry.name == name)
+}
+
+pub fn all() -> impl Iterator<Item = &'static Entry> {
+    ALL.iter().copied().flatten()
+}
+
 /// Ids of the variant and the trajectory of a cell.
 pub type CellIds = (Arc<str>, Arc<str>);
 
@@ -72,7 +76,7 @@ impl Rows {
     /// Adds a row of the whole cell without shadows; the caller fills in what it knows.
     pub fn push(
         &mut self,
-        metric: &'static str,
+        score: &Entry,
         stratum: impl Into<Arc<str>>,
         value: Option<f64>,
         weight: f64,
@@ -82,7 +86,7 @@ impl Rows {
             variant: Arc::clone(&self.ids.0),
             trajectory: Arc::clone(&self.ids.1),
             event: None,
-            metric: metric.into(),
+            metric: score.name.into(),
             stratum: stratum.into(),
             value,
             floor: None,

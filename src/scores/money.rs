@@ -12,7 +12,8 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-use super::{Entry, Rows, ratio};
+use super::registry::{Better, Column, Entry, Field, Pooled, Scale, Set, Unit};
+use super::{Rows, ratio};
 use crate::context::log::Log;
 use crate::replay::{Decision, Event, Run};
 
@@ -63,43 +64,133 @@ impl Default for Prices {
     }
 }
 
+pub const TOKEN_SAVINGS: Entry = Entry {
+    name: "token_savings",
+    summary: "Share of prompt tokens saved over all decisions",
+    formula: "1 - tokens sent / tokens full",
+    scale: Scale::Amount,
+    floor: "0",
+    ceiling: "all removed that could be",
+    columns: &[Column::headline(
+        10,
+        "",
+        Set::Whole,
+        Field::Value,
+        "1 - prompt tokens sent / prompt tokens with nothing compressed, over all decisions",
+    )],
+    ..Entry::SHARE
+};
+
+pub const TOKEN_SAVINGS_BILLED: Entry = Entry {
+    name: "token_savings_billed",
+    summary: "The same by the provider's count, with what the log does not show; null where no usage is known",
+    formula: "1 - sum (a + b x tokens sent) / sum (a + b x tokens full) over decisions with known usage; a unseen, b tokens by its count of one of ours",
+    scale: Scale::Amount,
+    floor: "0",
+    ceiling: "all removed that could be",
+    columns: &[Column::headline(
+        20,
+        "",
+        Set::Whole,
+        Field::Value,
+        "the same by the provider's count, with what the log does not show (system prompt, tools); over decisions with known usage, null where there is none",
+    )],
+    ..Entry::SHARE
+};
+
+pub const PEAK_TOKENS: Entry = Entry {
+    name: "peak_tokens",
+    summary: "Tokens of the longest prompt sent",
+    formula: "max tokens sent",
+    unit: Unit::Tokens,
+    better: Better::Lower,
+    ceiling: "of nothing compressed",
+    pooled: Pooled::Mean,
+    scale: Scale::Amount,
+    columns: &[Column::new(
+        80,
+        "",
+        Set::Whole,
+        Field::Value,
+        "tokens of the largest prompt sent, mean over trajectories",
+    )],
+    ..Entry::SHARE
+};
+
+pub const PEAK_SAVINGS: Entry = Entry {
+    name: "peak_savings",
+    summary: "Share by which the longest prompt shrinks",
+    formula: "1 - max tokens sent / max tokens full",
+    scale: Scale::Amount,
+    columns: &[Column::new(
+        70,
+        "",
+        Set::Whole,
+        Field::Value,
+        "1 - largest prompt sent / largest prompt with nothing compressed",
+    )],
+    ..Entry::SHARE
+};
+
+pub const COST_SAVINGS: Entry = Entry {
+    name: "cost_savings",
+    summary: "Share of money saved with prompt caching",
+    formula: "1 - cost sent / cost full; cost = read x cached prefix + write x rest + output x written, in tokens by the provider's count where known; nothing is cached after the cache's lifetime",
+    scale: Scale::Amount,
+    columns: &[Column::headline(
+        30,
+        "",
+        Set::Whole,
+        Field::Value,
+        "1 - cost / cost with nothing compressed, under the run's price table, with prompt caching; in tokens by the provider's count where known",
+    )],
+    ..Entry::SHARE
+};
+
+pub const COST_SAVINGS_UNCACHED: Entry = Entry {
+    name: "cost_savings_uncached",
+    summary: "Share of money saved without prompt caching",
+    formula: "1 - cost sent / cost full; cost = fresh x prompt + output x written",
+    scale: Scale::Amount,
+    columns: &[Column::new(60, "", Set::Whole, Field::Value, "the same without prompt caching")],
+    ..Entry::SHARE
+};
+
+pub const NET_SAVINGS: Entry = Entry {
+    name: "net_savings",
+    summary: "Share of tokens saved after the compressor's own and the rework of hard misses",
+    formula: "1 - (sent + compressor in and out + rework) / full",
+    scale: Scale::Amount,
+    columns: &[Column::headline(
+        40,
+        "",
+        Set::Whole,
+        Field::Value,
+        "1 - (sent + compressor's tokens + rework) / full; rework re-reads what was lost and needed",
+    )],
+    ..Entry::SHARE
+};
+
+pub const BREAK_EVEN_TURN: Entry = Entry {
+    name: "break_even_turn",
+    summary: "Decisions after an event until it has paid for the lost cache (a column of events)",
+    formula: "first later decision whose cumulative cached cost is at most that of not compressing",
+    unit: Unit::Decisions,
+    better: Better::Lower,
+    pooled: Pooled::Median,
+    scale: Scale::Score,
+    ..Entry::SHARE
+};
+
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "token_savings",
-        summary: "Share of prompt tokens saved over all decisions",
-        formula: "1 - tokens sent / tokens full",
-    },
-    Entry {
-        name: "token_savings_billed",
-        summary: "The same by the provider's count, with what the log does not show; null where no usage is known",
-        formula: "1 - sum (a + b x tokens sent) / sum (a + b x tokens full) over decisions with known usage; a unseen, b tokens by its count of one of ours",
-    },
-    Entry { name: "peak_tokens", summary: "Tokens of the longest prompt sent", formula: "max tokens sent" },
-    Entry {
-        name: "peak_savings",
-        summary: "Share by which the longest prompt shrinks",
-        formula: "1 - max tokens sent / max tokens full",
-    },
-    Entry {
-        name: "cost_savings",
-        summary: "Share of money saved with prompt caching",
-        formula: "1 - cost sent / cost full; cost = read x cached prefix + write x rest + output x written, in tokens by the provider's count where known; nothing is cached after the cache's lifetime",
-    },
-    Entry {
-        name: "cost_savings_uncached",
-        summary: "Share of money saved without prompt caching",
-        formula: "1 - cost sent / cost full; cost = fresh x prompt + output x written",
-    },
-    Entry {
-        name: "net_savings",
-        summary: "Share of tokens saved after the compressor's own and the rework of hard misses",
-        formula: "1 - (sent + compressor in and out + rework) / full",
-    },
-    Entry {
-        name: "break_even_turn",
-        summary: "Decisions after an event until it has paid for the lost cache (a column of events)",
-        formula: "first later decision whose cumulative cached cost is at most that of not compressing",
-    },
+    TOKEN_SAVINGS,
+    TOKEN_SAVINGS_BILLED,
+    PEAK_TOKENS,
+    PEAK_SAVINGS,
+    COST_SAVINGS,
+    COST_SAVINGS_UNCACHED,
+    NET_SAVINGS,
+    BREAK_EVEN_TURN,
 ];
 
 /// Scores a cell. `rework` is what getting hard misses back would cost, see [`rework`].
@@ -109,27 +200,27 @@ pub fn score(log: &Log, run: &Run, prices: &Prices, rework: u64, rows: &mut Rows
     let full = sum(&|d| d.tokens_full);
     let sent = sum(&|d| d.tokens_sent);
     let saved = |sent: f64, full: f64| ratio(full - sent, full);
-    let row = rows.push("token_savings", "", saved(sent, full), full, n);
+    let row = rows.push(&TOKEN_SAVINGS, "", saved(sent, full), full, n);
     row.floor = Some(0.0).filter(|_| n > 0);
     row.ceiling = saved(sum(&least), full);
 
     let peak = |f: &dyn Fn(&Decision) -> u64| run.decisions.iter().map(f).max().unwrap_or(0) as f64;
     let (peak_sent, peak_full) = (peak(&|d| d.tokens_sent), peak(&|d| d.tokens_full));
-    rows.push("peak_tokens", "", (n > 0).then_some(peak_sent), 1.0, n).ceiling = (n > 0).then_some(peak_full);
-    rows.push("peak_savings", "", saved(peak_sent, peak_full), peak_full, n);
+    rows.push(&PEAK_TOKENS, "", (n > 0).then_some(peak_sent), 1.0, n).ceiling = (n > 0).then_some(peak_full);
+    rows.push(&PEAK_SAVINGS, "", saved(peak_sent, peak_full), peak_full, n);
 
     let bills = bills(log, run, prices);
     let total = |f: &dyn Fn(&Bill) -> f64| bills.iter().map(f).sum::<f64>();
     let cost_full = total(&|b| cost(prices, b.full, b.cached_full) + prices.output * b.output);
     let cost_sent = total(&|b| cost(prices, b.sent, b.cached_sent) + prices.output * b.output);
-    rows.push("cost_savings", "", saved(cost_sent, cost_full), cost_full, n);
+    rows.push(&COST_SAVINGS, "", saved(cost_sent, cost_full), cost_full, n);
     let cost_full = total(&|b| prices.fresh * b.full + prices.output * b.output);
     let cost_sent = total(&|b| prices.fresh * b.sent + prices.output * b.output);
-    rows.push("cost_savings_uncached", "", saved(cost_sent, cost_full), cost_full, n);
+    rows.push(&COST_SAVINGS_UNCACHED, "", saved(cost_sent, cost_full), cost_full, n);
     let work = run.events.iter().map(|e| &e.work).chain(run.recalls.iter().map(|r| &r.work));
     let compressor: u64 = work.map(|work| work.tokens_in + work.tokens_out).sum();
     let trigger = run.trigger_asked.tokens_in + run.trigger_asked.tokens_out;
-    rows.push("net_savings", "", saved(sent + (compressor + trigger + rework) as f64, full), full, n);
+    rows.push(&NET_SAVINGS, "", saved(sent + (compressor + trigger + rework) as f64, full), full, n);
     billed(log, run, rows);
 }
 
@@ -147,7 +238,7 @@ fn billed(log: &Log, run: &Run, rows: &mut Rows) {
         at_least += rate.billed(least(d));
         n += 1;
     }
-    let row = rows.push("token_savings_billed", "", ratio(full - sent, full), full, n);
+    let row = rows.push(&TOKEN_SAVINGS_BILLED, "", ratio(full - sent, full), full, n);
     row.floor = Some(0.0).filter(|_| n > 0);
     row.ceiling = ratio(full - at_least, full);
 }

@@ -8,23 +8,34 @@
 
 use std::collections::BTreeMap;
 
+use super::Rows;
 use super::constraints::{self, Beside, Constraint, Outcome, Prepared};
 use super::ground::{Ground, Known, Tally, Truth};
-use super::{Entry, Rows};
+use super::registry::{Better, DROP_ALL, Entry};
 use crate::context::{Block, Content};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "constraint_retention",
-        summary: "Share of annotated constraints that the context still holds, in their words or others",
-        formula: "constraints preserved or paraphrased / constraints in force that were stated in compressed scopes",
-    },
-    Entry {
-        name: "constraint_outcome",
-        summary: "Share of annotated constraints with each outcome, by rules over anchors",
-        formula: "constraints with this outcome / constraints in force that were stated in compressed scopes",
-    },
-];
+pub const CONSTRAINT_RETENTION: Entry = Entry {
+    name: "constraint_retention",
+    summary: "Share of annotated constraints that the context still holds, in their words or others",
+    formula: "constraints preserved or paraphrased / constraints in force that were stated in compressed scopes",
+    strata: &["point", "category"],
+    retention: Some(70),
+    truth: Some((40, "Constraints held: preserved or paraphrased")),
+    ..Entry::TRUTH
+};
+
+pub const CONSTRAINT_OUTCOME: Entry = Entry {
+    name: "constraint_outcome",
+    summary: "Share of annotated constraints with each outcome, by rules over anchors",
+    formula: "constraints with this outcome / constraints in force that were stated in compressed scopes",
+    better: Better::Neither,
+    strata: &["point", "outcome"],
+    floor: DROP_ALL,
+    ceiling: "`full`",
+    ..Entry::SHARE
+};
+
+pub(super) const ENTRIES: &[Entry] = &[CONSTRAINT_RETENTION, CONSTRAINT_OUTCOME];
 
 /// The constraints that are asked for at a point: in force, and stated in a scope compressed so far.
 pub(super) fn asked<'a>(
@@ -97,13 +108,13 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
         held.add(is_held);
         by_category.entry(&annotated.category).or_default().add(is_held);
     }
-    held.push("constraint_retention", ground.stratum(None), rows);
+    held.push(&CONSTRAINT_RETENTION, ground.stratum(None), rows);
     for (outcome, tally) in outcomes {
-        tally.push("constraint_outcome", ground.stratum(Some(("outcome", outcome))), rows);
+        tally.push(&CONSTRAINT_OUTCOME, ground.stratum(Some(("outcome", outcome))), rows);
     }
     if ground.is_end() {
         for (category, tally) in by_category {
-            tally.push("constraint_retention", ground.stratum(Some(("category", category))), rows);
+            tally.push(&CONSTRAINT_RETENTION, ground.stratum(Some(("category", category))), rows);
         }
     }
 }

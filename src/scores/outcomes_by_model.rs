@@ -20,27 +20,40 @@ use super::ground::{Ground, Tally, Truth, VARIANT};
 use super::outcomes;
 use super::points::Point;
 use super::readers::{Readers, strata};
-use super::{Entry, Rows, ratio};
+use super::registry::{Better, DROP_ALL, Entry};
+use super::{Rows, ratio};
 use crate::models::prompt::{Data, Prompt};
 use crate::models::{Call, Model, Outage, labels};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "constraint_retention_by_model",
-        summary: "Share of annotated constraints that a model finds still held by the context",
-        formula: "constraints kept, by the likeliest of five verdicts / constraints in force that were stated in compressed scopes",
-    },
-    Entry {
-        name: "constraint_outcome_by_model",
-        summary: "Share of annotated constraints with each outcome, by a model",
-        formula: "constraints with this outcome / constraints in force that were stated in compressed scopes",
-    },
-    Entry {
-        name: "constraint_outcome_agreement",
-        summary: "How often model and rules tell the same outcome of a constraint; chance: by the shares of both",
-        formula: "constraints with the same outcome by both / constraints asked for",
-    },
-];
+pub const CONSTRAINT_RETENTION_BY_MODEL: Entry = Entry {
+    name: "constraint_retention_by_model",
+    summary: "Share of annotated constraints that a model finds still held by the context",
+    formula: "constraints kept, by the likeliest of five verdicts / constraints in force that were stated in compressed scopes",
+    strata: &["point", "scorer"],
+    ..Entry::TRUTH
+};
+
+pub const CONSTRAINT_OUTCOME_BY_MODEL: Entry = Entry {
+    name: "constraint_outcome_by_model",
+    summary: "Share of annotated constraints with each outcome, by a model",
+    formula: "constraints with this outcome / constraints in force that were stated in compressed scopes",
+    better: Better::Neither,
+    strata: &["point", "outcome"],
+    floor: DROP_ALL,
+    ceiling: "`full`",
+    ..Entry::SHARE
+};
+
+pub const CONSTRAINT_OUTCOME_AGREEMENT: Entry = Entry {
+    name: "constraint_outcome_agreement",
+    summary: "How often model and rules tell the same outcome of a constraint; chance: by the shares of both",
+    formula: "constraints with the same outcome by both / constraints asked for",
+    strata: &["point", "scorer"],
+    ..Entry::SHARE
+};
+
+pub(super) const ENTRIES: &[Entry] =
+    &[CONSTRAINT_RETENTION_BY_MODEL, CONSTRAINT_OUTCOME_BY_MODEL, CONSTRAINT_OUTCOME_AGREEMENT];
 
 /// Statements of a context that the model sees.
 const NOTES: usize = 3;
@@ -157,15 +170,15 @@ pub(super) fn score(
         }
         let n = held.n as f64;
         for stratum in strata(&scorers, number, &ground.stratum(None)) {
-            held.push("constraint_retention_by_model", stratum.clone(), rows);
+            held.push(&CONSTRAINT_RETENTION_BY_MODEL, stratum.clone(), rows);
             if held.n > 0 {
                 let row =
-                    rows.push("constraint_outcome_agreement", stratum, ratio(agreed as f64, n), n, held.n);
+                    rows.push(&CONSTRAINT_OUTCOME_AGREEMENT, stratum, ratio(agreed as f64, n), n, held.n);
                 row.chance = ratio(by_model.iter().zip(by_rules).map(|(a, b)| (a * b) as f64).sum(), n * n);
             }
         }
         for (outcome, tally) in each.iter().filter(|_| number == 0) {
-            tally.push("constraint_outcome_by_model", ground.stratum(Some(("outcome", outcome))), rows);
+            tally.push(&CONSTRAINT_OUTCOME_BY_MODEL, ground.stratum(Some(("outcome", outcome))), rows);
         }
     }
     Ok(())

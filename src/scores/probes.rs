@@ -6,14 +6,21 @@
 
 use std::collections::BTreeMap;
 
+use super::Rows;
 use super::ground::{Ground, Tally, Truth};
-use super::{Entry, Rows};
+use super::registry::Entry;
 
-pub(super) const ENTRIES: &[Entry] = &[Entry {
+pub const PROBE_SUPPORT: Entry = Entry {
     name: "probe_support",
     summary: "Share of annotated questions whose answer can still be read verbatim in the context",
     formula: "probes all of whose needed places stand in the context / probes that need a compressed place",
-}];
+    strata: &["point", "kind"],
+    retention: Some(60),
+    truth: Some((50, "Probes supported: questions that can still be answered from the context")),
+    ..Entry::TRUTH
+};
+
+pub(super) const ENTRIES: &[Entry] = &[PROBE_SUPPORT];
 
 pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
     let mut all = Tally::default();
@@ -32,10 +39,10 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
         all.add(supported);
         by_kind.entry(&probe.kind).or_default().add(supported);
     }
-    all.push("probe_support", ground.stratum(None), rows);
+    all.push(&PROBE_SUPPORT, ground.stratum(None), rows);
     if ground.is_end() {
         for (kind, tally) in by_kind {
-            tally.push("probe_support", ground.stratum(Some(("kind", kind))), rows);
+            tally.push(&PROBE_SUPPORT, ground.stratum(Some(("kind", kind))), rows);
         }
     }
 }

@@ -6,22 +6,30 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, Rows, ratio};
+use super::registry::{Better, Entry, Unit};
+use super::{Rows, ratio};
 use crate::replay::Run;
 use crate::strategies::Compressed;
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "level_ratio",
-        summary: "How far each level of a tiered memory compresses",
-        formula: "original tokens of the segments that reached a level / their tokens there",
-    },
-    Entry {
-        name: "level_in_band",
-        summary: "Share of the segments that each level compresses as far as it should, 3:1 to 5:1 (light) or 8:1 to 15:1 (heavy)",
-        formula: "segments that reached a level within its band / segments that reached it",
-    },
-];
+pub const LEVEL_RATIO: Entry = Entry {
+    name: "level_ratio",
+    summary: "How far each level of a tiered memory compresses",
+    formula: "original tokens of the segments that reached a level / their tokens there",
+    unit: Unit::Ratio,
+    better: Better::Neither,
+    strata: &["level"],
+    ..Entry::SHARE
+};
+
+pub const LEVEL_IN_BAND: Entry = Entry {
+    name: "level_in_band",
+    summary: "Share of the segments that each level compresses as far as it should, 3:1 to 5:1 (light) or 8:1 to 15:1 (heavy)",
+    formula: "segments that reached a level within its band / segments that reached it",
+    strata: &["level"],
+    ..Entry::SHARE
+};
+
+pub(super) const ENTRIES: &[Entry] = &[LEVEL_RATIO, LEVEL_IN_BAND];
 
 pub fn score(run: &Run, rows: &mut Rows) {
     let mut sums: BTreeMap<&str, Compressed> = BTreeMap::new();
@@ -35,9 +43,9 @@ pub fn score(run: &Run, rows: &mut Rows) {
     for (level, sum) in sums {
         let stratum = format!("level={level}");
         let value = ratio(sum.before as f64, sum.after as f64);
-        rows.push("level_ratio", stratum.clone(), value, sum.after as f64, sum.n);
+        rows.push(&LEVEL_RATIO, stratum.clone(), value, sum.after as f64, sum.n);
         let share = ratio(sum.n_in_band as f64, sum.n as f64);
-        rows.push("level_in_band", stratum, share, sum.n as f64, sum.n);
+        rows.push(&LEVEL_IN_BAND, stratum, share, sum.n as f64, sum.n);
     }
 }
 

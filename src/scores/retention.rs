@@ -10,59 +10,237 @@
 //! log and trigger). Where the log records what was sent, a need whose atom did not stand there on the surface is no
 //! fault of a compression: such needs are in the stratum `unsupported=1` and in no other. Source: DESIGN section 8, ours.
 
+mod strata;
+
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use super::chance::Partner;
-use super::{Entry, Rows, ratio};
+use super::registry::{Better, Column, Entry, Field, ORACLE, Pooled, RANDOM, Set};
+use super::{Rows, ratio};
 use crate::context::Block;
 use crate::context::log::Log;
-use crate::context::needs::{Class, Group, Need, Needs};
+use crate::context::needs::{Group, Need, Needs};
 use crate::replay::sent::Sent;
 use crate::replay::shadow::{Caster, Kept, OpenNeed, OpenNeeds, Shadows, Store, Wanted, holds};
 use crate::replay::watch::{Counts, Watch};
 use crate::replay::{Event, Observer, Run};
 use crate::strategies::Strategy;
-use crate::text::atoms;
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
+use strata::Of;
+pub use strata::Strata;
+
+/// Keys of the strata of needs.
+const STRATA: &[&str] =
+    &["set", "tail", "class", "kind", "horizon", "point", "body", "unsupported", "shadow", "cap", "partners"];
+
+pub const NEED_RETENTION: Entry = Entry {
+    name: "need_retention",
+    summary: "Share of needs whose atom stands in the prompt near the words that gave it meaning",
+    formula: "sum of weights of needs served, bound / sum of weights of needs with a binding source",
+    strata: STRATA,
+    floor: RANDOM,
+    ceiling: ORACLE,
+    retention: Some(10),
+    columns: &[
+        Column::headline(
+            90,
+            "need_retention_common",
+            Set::Common,
+            Field::Value,
+            "bound need retention on the common set (needs from tool output or the user, last mentioned before the reference tail, 10 turns by default; the same questions for every variant)",
+        ),
+        Column::headline(
+            100,
+            "random_common",
+            Set::Common,
+            Field::Floor,
+            "the same for the matched random shadow: the floor",
+        ),
+        Column::headline(
+            110,
+            "oracle_common",
+            Set::Common,
+            Field::Ceiling,
+            "the same for the matched oracle shadow: the ceiling",
+        ),
+        Column::new(
+            120,
+            "atom_bag_common",
+            Set::Common,
+            Field::AtomBag,
+            "the same for the matched list of atoms without prose",
+        ),
+        Column::new(
+            130,
+            "chance_common",
+            Set::Common,
+            Field::Chance,
+            "the same needs looked for in the contexts of other trajectories",
+        ),
+        Column::new(
+            140,
+            "corrected_common",
+            Set::Common,
+            Field::Corrected,
+            "(need_retention_common - c) / (1 - c), c = chance_common",
+        ),
+        Column::headline(
+            150,
+            "need_retention_exposed",
+            Set::Exposed,
+            Field::Value,
+            "bound need retention on the exposed set: of the common set, the needs with no mention outside what the trigger gave away; differs between triggers",
+        ),
+        Column::headline(
+            160,
+            "random_exposed",
+            Set::Exposed,
+            Field::Floor,
+            "the same for the matched random shadow: the floor",
+        ),
+        Column::headline(
+            170,
+            "oracle_exposed",
+            Set::Exposed,
+            Field::Ceiling,
+            "the same for the matched oracle shadow: the ceiling",
+        ),
+        Column::new(
+            180,
+            "atom_bag_exposed",
+            Set::Exposed,
+            Field::AtomBag,
+            "the same for the matched list of atoms without prose",
+        ),
+        Column::new(
+            190,
+            "chance_exposed",
+            Set::Exposed,
+            Field::Chance,
+            "the same needs looked for in the contexts of other trajectories",
+        ),
+        Column::new(
+            200,
+            "corrected_exposed",
+            Set::Exposed,
+            Field::Corrected,
+            "(need_retention_exposed - c) / (1 - c), c = chance_exposed",
+        ),
+        Column::headline(
+            230,
+            "efficiency",
+            Set::Capped,
+            Field::Efficiency,
+            "sum w (x - random) / sum w (oracle - random) over exposed needs, each trajectory capped at 20 needs' weight where such rows exist (see efficiency_rows); 0 is random, 1 the oracle, never clipped; null below the minimum (30 exposed needs, n_eff 4), and where oracle - random is under 0.05 or its interval holds 0",
+        ),
+        Column::new(240, "efficiency_uncapped", Set::Exposed, Field::Efficiency, "the same without the cap"),
+    ],
+    ..Entry::SHARE
+};
+
+pub const SURFACE_RETENTION: Entry = Entry {
+    name: "surface_retention",
+    summary: "Share of needs whose atom stands anywhere in the prompt; gameable",
+    formula: "sum of weights of needs served / sum of weights of needs",
+    strata: STRATA,
+    floor: RANDOM,
+    ceiling: ORACLE,
+    retention: Some(20),
+    columns: &[
+        Column::new(
+            210,
+            "surface_retention_common",
+            Set::Common,
+            Field::Value,
+            "share of the common set whose atom stands anywhere in the context; gameable by a list of atoms",
+        ),
+        Column::new(
+            220,
+            "surface_retention_exposed",
+            Set::Exposed,
+            Field::Value,
+            "the same on the exposed set",
+        ),
+    ],
+    ..Entry::SHARE
+};
+
+pub const NEED_COVERAGE: Entry = Entry {
+    name: "need_coverage",
+    summary: "Share of needs for which bound retention is defined",
+    formula: "needs with a binding source / needs",
+    better: Better::Neither,
+    strata: &["set", "tail"],
+    columns: &[Column::new(
+        250,
+        "",
+        Set::Whole,
+        Field::Value,
+        "share of the needs of the common set for which bound retention is defined",
+    )],
+    ..Entry::SHARE
+};
+
+pub const SOFT_MISS_SHARE: Entry = Entry {
+    name: "soft_miss_share",
+    summary: "Share of bound misses whose atom the agent had observed again since it was first lost",
+    formula: "weight of soft misses / weight of misses, exposed needs",
+    better: Better::Neither,
+    strata: &["set", "tail"],
+    columns: &[Column::new(
+        260,
+        "",
+        Set::Exposed,
+        Field::Value,
+        "share of the misses on the exposed set that the agent had observed again before it used them",
+    )],
+    ..Entry::SHARE
+};
+
+pub const AT_RISK_SHARE: Entry = Entry {
+    name: "at_risk_share",
+    summary: "Share of all needs whose last mention is older than the reference tail (rows of `full` only)",
+    formula: "needs at risk / needs whose atoms do not stand in the head",
+    better: Better::Neither,
+    strata: &["tail", "class"],
+    ..Entry::SHARE
+};
+
+pub const UNSUPPORTED_SHARE: Entry = Entry {
+    name: "unsupported_share",
+    summary: "Share of the needs at risk whose atom was not in the prompt that the log says was sent (rows of `full` only)",
+    formula: "needs at risk whose atom did not stand there / needs at risk; 0 where the log records no edits",
+    better: Better::Neither,
+    strata: &["tail", "class"],
+    ..Entry::SHARE
+};
+
+pub const RANDOM_WON_SHARE: Entry = Entry {
+    name: "random_won_share",
+    summary: "Share of cells in which a random shadow served more than the greedy oracle, and is the ceiling",
+    formula: "1 where in a segment a random chain (or, where something is recalled, a random draw) served more, else 0",
+    better: Better::Neither,
+    strata: &["level"],
+    pooled: Pooled::Mean,
+    columns: &[Column::new(
+        290,
+        "",
+        Set::Stratum("level=bound"),
+        Field::Value,
+        "share of the cells in which a random shadow served more than the greedy oracle and is the ceiling, bound; null where no shadow was cast",
+    )],
+    ..Entry::SHARE
+};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "need_retention",
-        summary: "Share of needs whose atom stands in the prompt near the words that gave it meaning",
-        formula: "sum of weights of needs served, bound / sum of weights of needs with a binding source",
-    },
-    Entry {
-        name: "surface_retention",
-        summary: "Share of needs whose atom stands anywhere in the prompt; gameable",
-        formula: "sum of weights of needs served / sum of weights of needs",
-    },
-    Entry {
-        name: "need_coverage",
-        summary: "Share of needs for which bound retention is defined",
-        formula: "needs with a binding source / needs",
-    },
-    Entry {
-        name: "soft_miss_share",
-        summary: "Share of bound misses whose atom the agent had observed again since it was first lost",
-        formula: "weight of soft misses / weight of misses, exposed needs",
-    },
-    Entry {
-        name: "at_risk_share",
-        summary: "Share of all needs whose last mention is older than the reference tail (rows of `full` only)",
-        formula: "needs at risk / needs whose atoms do not stand in the head",
-    },
-    Entry {
-        name: "unsupported_share",
-        summary: "Share of the needs at risk whose atom was not in the prompt that the log says was sent (rows of `full` only)",
-        formula: "needs at risk whose atom did not stand there / needs at risk; 0 where the log records no edits",
-    },
-    Entry {
-        name: "random_won_share",
-        summary: "Share of cells in which a random shadow served more than the greedy oracle, and is the ceiling",
-        formula: "1 where in a segment a random chain (or, where something is recalled, a random draw) served more, else 0",
-    },
+    NEED_RETENTION,
+    SURFACE_RETENTION,
+    NEED_COVERAGE,
+    SOFT_MISS_SHARE,
+    AT_RISK_SHARE,
+    UNSUPPORTED_SHARE,
+    RANDOM_WON_SHARE,
 ];
 
 /// Weight of a trajectory's needs in the capped strata.
@@ -70,7 +248,7 @@ const WEIGHT_CAP: f64 = 20.0;
 /// Weight, in the oracle's eyes, of needs outside the headline: served when nothing better is left.
 const MINOR_WEIGHT: f64 = 0.01;
 /// Levels of retention: surface, bound.
-const LEVELS: [(&str, bool); 2] = [("surface_retention", false), ("need_retention", true)];
+const LEVELS: [(Entry, bool); 2] = [(SURFACE_RETENTION, false), (NEED_RETENTION, true)];
 
 /// The questions that a log asks of every variant: its needs with their weights.
 pub struct Questions {
@@ -288,7 +466,7 @@ pub fn score(
     }
     for ((_, bound), won) in LEVELS.iter().zip(random_won.into_iter().flatten()) {
         let level = if *bound { "level=bound" } else { "level=surface" };
-        rows.push("random_won_share", level, Some(f64::from(u8::from(won))), 1.0, 1);
+        rows.push(&RANDOM_WON_SHARE, level, Some(f64::from(u8::from(won))), 1.0, 1);
     }
     misses
 }
@@ -459,159 +637,6 @@ fn answer<'a>(
     t
 }
 
-/// A selection of needs, named by its keys.
-struct Stratum {
-    name: Arc<str>,
-    tail: usize,
-    exposed: bool,
-    of: Of,
-    /// Rows are written even where there is no need.
-    always: bool,
-}
-
-enum Of {
-    Headline,
-    Local,
-    Capped,
-    /// The headline, with chance by another kind of partner.
-    Partners(usize),
-    Class(Class),
-    Body,
-    Kind(&'static str),
-    Horizon(u32),
-    Point(u32),
-    /// What the headline would say of needs whose atom was never sent.
-    Unsupported,
-}
-
-/// Horizons in turns since the last event, and compression points that get strata.
-const HORIZONS: [u32; 3] = [1, 5, 20];
-const POINTS: u32 = 3;
-
-/// All selections of an experiment: made once for all its cells.
-pub struct Strata {
-    list: Vec<Stratum>,
-    n_partner_kinds: usize,
-}
-
-impl Strata {
-    pub fn new(tails: &[u32], partners: &[String]) -> Self {
-        let mut list = Vec::new();
-        for (tail, turns) in sorted(tails).into_iter().enumerate() {
-            for exposed in [false, true] {
-                let set = format!("set={} tail={turns}", if exposed { "exposed" } else { "common" });
-                let mut add = |suffix: String, of: Of, always: bool| {
-                    list.push(Stratum { name: format!("{set}{suffix}").into(), tail, exposed, of, always });
-                };
-                add(String::new(), Of::Headline, true);
-                for (kind, name) in partners.iter().enumerate().skip(1) {
-                    add(format!(" partners={name}"), Of::Partners(kind), false);
-                }
-                for class in [Class::Observed, Class::User, Class::System, Class::Authored] {
-                    add(format!(" class={}", class.name()), Of::Class(class), false);
-                }
-                add(" body=1".to_owned(), Of::Body, false);
-                add(" unsupported=1".to_owned(), Of::Unsupported, false);
-                if exposed {
-                    add(" cap=20".to_owned(), Of::Capped, true);
-                    add(" shadow=local".to_owned(), Of::Local, false);
-                    for kind in atoms::NAMES {
-                        add(format!(" kind={kind}"), Of::Kind(kind), false);
-                    }
-                    for horizon in HORIZONS {
-                        add(format!(" horizon={horizon}"), Of::Horizon(horizon), false);
-                    }
-                    for point in 1..=POINTS {
-                        add(format!(" point={point}"), Of::Point(point), false);
-                    }
-                }
-            }
-        }
-        Strata { list, n_partner_kinds: partners.len() }
-    }
-}
-
-impl Stratum {
-    fn holds(&self, t: &Tested<'_>) -> bool {
-        let headline = t.need.group == Group::Headline;
-        (!self.exposed || t.state.exposed)
-            && t.need.supported != matches!(self.of, Of::Unsupported)
-            && match self.of {
-                Of::Headline | Of::Local | Of::Capped | Of::Partners(_) | Of::Unsupported => headline,
-                Of::Class(Class::Authored) => t.need.group == Group::Authored,
-                Of::Class(Class::System) => t.need.group == Group::System,
-                Of::Class(class) => headline && t.need.class == class,
-                Of::Body => t.need.group == Group::Body,
-                Of::Kind(kind) => headline && t.need.kind.name() == kind,
-                Of::Horizon(turns) => headline && t.state.n_events > 0 && t.state.since_event <= turns,
-                Of::Point(point) => headline && t.state.n_events == point,
-            }
-    }
-
-    fn score(&self, tested: &[Tested<'_>], rows: &mut Rows) {
-        let local = matches!(self.of, Of::Local);
-        let partners = if let Of::Partners(kind) = self.of { kind } else { 0 };
-        let mut soft = (0.0, 0.0, 0u64);
-        let mut covered = [0.0; 2];
-        let mut n_all = 0;
-        for (level, (metric, _)) in LEVELS.iter().enumerate() {
-            let (mut n, mut weight) = (0u64, 0.0);
-            // Served, floor, ceiling, atom-bag, chance.
-            let mut sums = [0.0; 5];
-            let mut has_chance = true;
-            for t in tested.iter().filter(|t| self.holds(t)) {
-                let w = t.weights[self.tail][level];
-                if w == 0.0 {
-                    continue;
-                }
-                n += 1;
-                weight += w;
-                covered[level] += f64::from(u8::from(t.need.bound || level == 0));
-                let [floor, ceiling, bag] = if local {
-                    [t.random_local[level], t.oracle_local[level], t.atom_bag_local[level]]
-                } else {
-                    [t.random[level], t.oracle[level], t.atom_bag[level]]
-                };
-                let chance = t.chance.get(partners).copied().flatten();
-                has_chance &= chance.is_some();
-                let chance = chance.map_or(0.0, |c| c[level]);
-                for (sum, x) in sums.iter_mut().zip([t.served[level], floor, ceiling, bag, chance]) {
-                    *sum += w * x;
-                }
-                if level == 1 && t.served[1] == 0.0 {
-                    soft.1 += w;
-                    soft.0 += if t.state.reobserved { w } else { 0.0 };
-                    soft.2 += 1;
-                }
-            }
-            if level == 0 {
-                n_all = n;
-            }
-            if n == 0 && !self.always {
-                continue;
-            }
-            let mean = |sum: f64| ratio(sum, weight);
-            let scale = if matches!(self.of, Of::Capped) {
-                (WEIGHT_CAP / weight.max(WEIGHT_CAP)).min(1.0)
-            } else {
-                1.0
-            };
-            let row = rows.push(metric, Arc::clone(&self.name), mean(sums[0]), weight * scale, n);
-            row.floor = mean(sums[1]);
-            row.ceiling = mean(sums[2]);
-            row.atom_bag = mean(sums[3]);
-            row.chance = mean(sums[4]).filter(|_| has_chance);
-        }
-        if matches!(self.of, Of::Headline) {
-            let coverage = ratio(covered[1], n_all as f64);
-            rows.push("need_coverage", Arc::clone(&self.name), coverage, n_all as f64, n_all);
-            if self.exposed {
-                rows.push("soft_miss_share", Arc::clone(&self.name), ratio(soft.0, soft.1), soft.1, soft.2);
-            }
-        }
-    }
-}
-
 /// How many needs there are in all, how many of them are at risk, and how many of these the agent met without having
 /// been sent their atom: the same for every variant.
 pub fn census(questions: &Questions, rows: &mut Rows) {
@@ -621,9 +646,9 @@ pub fn census(questions: &Questions, rows: &mut Rows) {
             let (at_risk, unsupported) = (needs().count(), needs().filter(|n| !n.supported).count());
             let stratum = format!("tail={tail} class={class}");
             let share = ratio(at_risk as f64, all as f64);
-            rows.push("at_risk_share", stratum.clone(), share, all as f64, all);
+            rows.push(&AT_RISK_SHARE, stratum.clone(), share, all as f64, all);
             let share = ratio(unsupported as f64, at_risk as f64);
-            rows.push("unsupported_share", stratum, share, at_risk as f64, at_risk as u64);
+            rows.push(&UNSUPPORTED_SHARE, stratum, share, at_risk as f64, at_risk as u64);
         }
     }
 }

@@ -7,26 +7,42 @@
 
 use std::collections::BTreeMap;
 
+use super::Rows;
 use super::ground::{Ground, Tally, Truth, VARIANT};
-use super::{Entry, Rows};
+use super::registry::{Entry, Pooled};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "salience_recall",
-        summary: "Share of annotated salient spans that still stand in the context verbatim",
-        formula: "spans of compressed scopes whose words stand in the context one after the other / such spans",
-    },
-    Entry {
-        name: "salience_precision",
-        summary: "Share of the words kept for compressed scopes that belong to salient spans",
-        formula: "kept words within a run of a salient span / kept words; floor: the same share of the scope itself",
-    },
-    Entry {
-        name: "salience_f1",
-        summary: "Harmonic mean of salience recall and precision of a trajectory",
-        formula: "2 P R / (P + R), R without what head and tail hold; 0 where nothing was kept; floor: drop-all (0), ceiling: 1",
-    },
-];
+pub const SALIENCE_RECALL: Entry = Entry {
+    name: "salience_recall",
+    summary: "Share of annotated salient spans that still stand in the context verbatim",
+    formula: "spans of compressed scopes whose words stand in the context one after the other / such spans",
+    strata: &["point", "type"],
+    retention: Some(80),
+    truth: Some((10, "Salience recall: annotated spans that still stand in the context verbatim")),
+    ..Entry::TRUTH
+};
+
+pub const SALIENCE_PRECISION: Entry = Entry {
+    name: "salience_precision",
+    summary: "Share of the words kept for compressed scopes that belong to salient spans",
+    formula: "kept words within a run of a salient span / kept words; floor: the same share of the scope itself",
+    floor: "the scope itself",
+    ceiling: "1",
+    truth: Some((20, "Salience precision: words kept that belong to such spans")),
+    ..Entry::TRUTH
+};
+
+pub const SALIENCE_F1: Entry = Entry {
+    name: "salience_f1",
+    summary: "Harmonic mean of salience recall and precision of a trajectory",
+    formula: "2 P R / (P + R), R without what head and tail hold; 0 where nothing was kept; floor: drop-all (0), ceiling: 1",
+    floor: "0",
+    ceiling: "1",
+    pooled: Pooled::Mean,
+    truth: Some((30, "Salience F1")),
+    ..Entry::TRUTH
+};
+
+pub(super) const ENTRIES: &[Entry] = &[SALIENCE_RECALL, SALIENCE_PRECISION, SALIENCE_F1];
 
 pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
     let mut all = Tally::default();
@@ -46,10 +62,10 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
     if all.n == 0 {
         return;
     }
-    all.push("salience_recall", ground.stratum(None), rows);
+    all.push(&SALIENCE_RECALL, ground.stratum(None), rows);
     if ground.is_end() {
         for (kind, tally) in by_type {
-            tally.push("salience_recall", ground.stratum(Some(("type", kind))), rows);
+            tally.push(&SALIENCE_RECALL, ground.stratum(Some(("type", kind))), rows);
         }
     }
 
@@ -59,12 +75,12 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
     };
     let precision = share(&runs, variant);
     let n = variant.n_words() as u64;
-    let row = rows.push("salience_precision", ground.stratum(None), precision, n as f64, n);
+    let row = rows.push(&SALIENCE_PRECISION, ground.stratum(None), precision, n as f64, n);
     row.floor = share(&runs, full);
     row.ceiling = Some(1.0);
 
     let f1 = harmonic(precision.unwrap_or(0.0), kept as f64 / all.n as f64);
-    let row = rows.push("salience_f1", ground.stratum(None), Some(f1), 1.0, all.n);
+    let row = rows.push(&SALIENCE_F1, ground.stratum(None), Some(f1), 1.0, all.n);
     row.floor = Some(0.0);
     row.ceiling = Some(1.0);
 }

@@ -11,36 +11,62 @@
 
 use std::collections::BTreeMap;
 
+use super::Rows;
 use super::ground::{Ground, SHUFFLED, Tally, Truth, VARIANT};
 use super::readers::{Readers, embedded};
-use super::{Entry, Rows};
+use super::registry::{Entry, Pooled, Scale, Unit};
 use crate::models::Model;
 use crate::text::runs::Runs;
 use crate::text::sentences::statements;
 use crate::trajectory::{Kind, Role};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "salience_recall_similar",
-        summary: "Share of annotated spans that stand in the context, word for word or in a sentence of the same meaning",
-        formula: "spans verbatim in the context, or with a sentence of cosine >= 0.85 / spans of compressed scopes",
-    },
-    Entry {
-        name: "salience_precision_similar",
-        summary: "Share of the different sentences kept for compressed scopes that say what annotated spans say",
-        formula: "pairs of a kept sentence and a span that it holds verbatim or with cosine >= 0.85, one to one / kept sentences; floor: the same of the scope itself",
-    },
-    Entry {
-        name: "salience_f1_similar",
-        summary: "Harmonic mean of the shares of kept sentences and of annotated spans that can be paired one to one by meaning",
-        formula: "2 P R / (P + R), R: pairs / spans of compressed scopes; 0 where nothing was kept; floor: drop-all (0), ceiling: 1",
-    },
-    Entry {
-        name: "goal_coherence",
-        summary: "How close the context still comes to the goal in force, where that was stated in a compressed scope",
-        formula: "largest cosine of a sentence that stands for the scope, or of the user's outside of it, with the goal in force",
-    },
-];
+pub const SALIENCE_RECALL_SIMILAR: Entry = Entry {
+    name: "salience_recall_similar",
+    summary: "Share of annotated spans that stand in the context, word for word or in a sentence of the same meaning",
+    formula: "spans verbatim in the context, or with a sentence of cosine >= 0.85 / spans of compressed scopes",
+    strata: &["point", "type"],
+    truth: Some((80, "Spans in the context, in the same or other words (cosine of at least 0.85)")),
+    ..Entry::TRUTH
+};
+
+pub const SALIENCE_PRECISION_SIMILAR: Entry = Entry {
+    name: "salience_precision_similar",
+    summary: "Share of the different sentences kept for compressed scopes that say what annotated spans say",
+    formula: "pairs of a kept sentence and a span that it holds verbatim or with cosine >= 0.85, one to one / kept sentences; floor: the same of the scope itself",
+    floor: "the scope itself",
+    ceiling: "1",
+    truth: Some((
+        90,
+        "Sentences kept that say what such spans say, one to one; floor: the scope's own sentences",
+    )),
+    ..Entry::TRUTH
+};
+
+pub const SALIENCE_F1_SIMILAR: Entry = Entry {
+    name: "salience_f1_similar",
+    summary: "Harmonic mean of the shares of kept sentences and of annotated spans that can be paired one to one by meaning",
+    formula: "2 P R / (P + R), R: pairs / spans of compressed scopes; 0 where nothing was kept; floor: drop-all (0), ceiling: 1",
+    floor: "0",
+    ceiling: "1",
+    pooled: Pooled::Mean,
+    truth: Some((100, "F1 of spans and kept sentences, paired one to one by meaning")),
+    ..Entry::TRUTH
+};
+
+pub const GOAL_COHERENCE: Entry = Entry {
+    name: "goal_coherence",
+    summary: "How close the context still comes to the goal in force, where that was stated in a compressed scope",
+    formula: "largest cosine of a sentence that stands for the scope, or of the user's outside of it, with the goal in force",
+    unit: Unit::Cosine,
+    pooled: Pooled::Mean,
+    scale: Scale::Score,
+    retention: Some(90),
+    truth: Some((110, "Goal coherence: the goal in force, where it was stated in what is compressed")),
+    ..Entry::TRUTH
+};
+
+pub(super) const ENTRIES: &[Entry] =
+    &[SALIENCE_RECALL_SIMILAR, SALIENCE_PRECISION_SIMILAR, SALIENCE_F1_SIMILAR, GOAL_COHERENCE];
 
 /// From this cosine on two texts mean the same.
 const SAME: f32 = 0.85;
@@ -85,21 +111,20 @@ pub(super) fn score(
             by_type.entry(&span.kind).or_default().add(held);
             wanted.push((words, vector));
         }
-        all.push("salience_recall_similar", ground.stratum(None), rows);
+        all.push(&SALIENCE_RECALL_SIMILAR, ground.stratum(None), rows);
         if ground.is_end() {
             for (kind, tally) in by_type {
-                tally.push("salience_recall_similar", ground.stratum(Some(("type", kind))), rows);
+                tally.push(&SALIENCE_RECALL_SIMILAR, ground.stratum(Some(("type", kind))), rows);
             }
         }
         let scope = Sentences::of(model, sentences(ground.point.scope.iter().map(step_text)))?;
         let (pairs, n) = (kept.pairs(&wanted), kept.texts.len());
         let precision = super::ratio(pairs as f64, n as f64);
-        let row =
-            rows.push("salience_precision_similar", ground.stratum(None), precision, n as f64, n as u64);
+        let row = rows.push(&SALIENCE_PRECISION_SIMILAR, ground.stratum(None), precision, n as f64, n as u64);
         row.floor = super::ratio(scope.pairs(&wanted) as f64, scope.texts.len() as f64);
         row.ceiling = Some(1.0);
         let f1 = 2.0 * pairs as f64 / (n + wanted.len()) as f64;
-        let row = rows.push("salience_f1_similar", ground.stratum(None), Some(f1), 1.0, all.n);
+        let row = rows.push(&SALIENCE_F1_SIMILAR, ground.stratum(None), Some(f1), 1.0, all.n);
         row.floor = Some(0.0);
         row.ceiling = Some(1.0);
     }
@@ -112,7 +137,7 @@ pub(super) fn score(
             Sentences::of(model, sentences(ground.point.scope.iter().filter(is_user).map(step_text)))?;
         let [base, kept, shuffled, scope] =
             [base, kept, shuffled, scope].map(|texts| f64::from(texts.closest(&vector)));
-        let row = rows.push("goal_coherence", ground.stratum(None), Some(kept.max(base)), 1.0, 1);
+        let row = rows.push(&GOAL_COHERENCE, ground.stratum(None), Some(kept.max(base)), 1.0, 1);
         row.floor = Some(base.max(shuffled));
         row.ceiling = Some(scope.max(base));
     }

@@ -6,16 +6,22 @@
 //! `drop-all` holds the old value only where the head does (a goal that was changed later). What says the new value in
 //! words all of its own counts as not stating it.
 
+use super::Rows;
 use super::ground::{Ground, Tally, Truth};
-use super::{Entry, Rows};
+use super::registry::{Better, Entry};
 use crate::context::log::Log;
 use crate::text::runs::words;
 
-pub(super) const ENTRIES: &[Entry] = &[Entry {
+pub const STALE_VALUE_SHARE: Entry = Entry {
     name: "stale_value_share",
     summary: "Share of superseded values that the context still presents as current; lower is better",
     formula: "keys whose old value stands in the context and whose new one is not stated there / keys superseded in compressed scopes",
-}];
+    better: Better::Lower,
+    truth: Some((140, "Stale values: superseded, and still presented as current; lower is better")),
+    ..Entry::TRUTH
+};
+
+pub(super) const ENTRIES: &[Entry] = &[STALE_VALUE_SHARE];
 
 /// Words around a value in which its cues are looked for.
 const WINDOW: usize = 15;
@@ -47,5 +53,5 @@ pub(super) fn score(truth: &Truth, ground: &Ground<'_>, rows: &mut Rows) {
         let stated = ground.between.each_ref().map(|between| stated || between.bind(&new, &cues, WINDOW));
         all.add(std::array::from_fn(|context| old[context] && !stated[context]));
     }
-    all.push("stale_value_share", ground.stratum(None), rows);
+    all.push(&STALE_VALUE_SHARE, ground.stratum(None), rows);
 }

@@ -8,11 +8,14 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 
 use super::super::load::{STRATUM_KEYS, Stratum};
-use super::{Asked, Bound, Claim, Claims, Field, Kind, Names, OF_EVENTS, Pick, Question, Region, Side, Test};
+use super::{
+    Asked, Bound, Claim, Claims, Kind, Names, OF_EVENTS, PAID_BACK, Pick, Question, Region, Side, Test,
+};
+use crate::scores::{self, registry::Field};
 use crate::settings::{OneOrMore, Source};
 
-/// Keys of strata that only scores on annotated data, or claims, have.
-const MORE_STRATUM_KEYS: [&str; 6] = ["outcome", "category", "type", "within", "tier", "partners"];
+/// Keys of strata that only claims have.
+const MORE_STRATUM_KEYS: [&str; 2] = ["within", "tier"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -161,12 +164,14 @@ impl<'de> Visitor<'de> for AnyPick {
 struct Reader<'a> {
     source: &'a Source<'a>,
     known: Names,
+    metrics: Vec<String>,
 }
 
 pub(super) fn read(source: &Source, names: &Names) -> anyhow::Result<Claims> {
     let file: File = source.read()?;
-    let mut reader = Reader { source, known: names.clone() };
-    reader.known.metrics.extend(OF_EVENTS.map(str::to_owned));
+    let of_events = OF_EVENTS.map(|(name, _)| name).into_iter().chain([PAID_BACK]);
+    let metrics = scores::all().map(|score| score.name).chain(of_events).map(str::to_owned).collect();
+    let mut reader = Reader { source, known: names.clone(), metrics };
     let planned = reader.not_yet(file.not_yet);
     let mut claims: Vec<Claim> = Vec::new();
     for written in file.claims {
@@ -204,7 +209,7 @@ impl Reader<'_> {
         for (list, names, known) in [
             ("strategies", strategies, &mut self.known.strategies),
             ("triggers", triggers, &mut self.known.triggers),
-            ("metrics", metrics, &mut self.known.metrics),
+            ("metrics", metrics, &mut self.metrics),
         ] {
             for name in names {
                 if !known.contains(&name) {
@@ -340,7 +345,7 @@ impl Reader<'_> {
     }
 
     fn metric(&self, name: Spanned<String>) -> anyhow::Result<String> {
-        self.right_name("score", name.get_ref(), &self.known.metrics, &name.span())?;
+        self.right_name("score", name.get_ref(), &self.metrics, &name.span())?;
         Ok(name.into_inner())
     }
 
@@ -361,7 +366,13 @@ impl Reader<'_> {
     }
 
     fn stratum(&self, text: &Spanned<String>) -> anyhow::Result<String> {
-        let known: Vec<&str> = STRATUM_KEYS.into_iter().chain(MORE_STRATUM_KEYS).collect();
+        let of_scores = scores::all().flat_map(|score| score.strata).copied();
+        let mut known: Vec<&str> = STRATUM_KEYS.into_iter().chain(MORE_STRATUM_KEYS).collect();
+        for key in of_scores {
+            if !known.contains(&key) {
+                known.push(key);
+            }
+        }
         for part in text.get_ref().split_whitespace() {
             let key = part.split('=').next().unwrap_or_default();
             self.source.right_name("key of a stratum", key, &known, &text.span())?;

@@ -18,15 +18,21 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Deserialize;
 
-use super::load::{Event, Score};
+use super::load::Event;
+use crate::scores::registry::Field;
 use crate::settings::Source;
 use crate::store::VariantRow;
 
 /// The claims that come with the program.
 const SHIPPED: (&str, &str) = ("datasets/claims.toml", include_str!("../../../datasets/claims.toml"));
 
-/// Scores that are made from the rows of events, beside those of the catalogue.
-const OF_EVENTS: [&str; 4] = ["compression_ratio", "event_kept_tokens", "event_tokens_before", PAID_BACK];
+/// Scores that are made from the rows of events, beside those of the catalogue: sum of tops / sum of bottoms.
+const OF_EVENTS: [(&str, OfEvent); 3] = [
+    ("compression_ratio", |e| [e.removable_tokens as f64, e.kept_tokens as f64]),
+    ("event_kept_tokens", |e| [e.kept_tokens as f64, 1.0]),
+    ("event_tokens_before", |e| [e.tokens_before as f64, 1.0]),
+];
+type OfEvent = fn(&Event) -> [f64; 2];
 
 /// Share of the compressions that have paid for the prompt cache they broke, `within=` so many decisions.
 pub(crate) const PAID_BACK: &str = "paid_back_share";
@@ -36,7 +42,6 @@ pub(crate) const PAID_BACK: &str = "paid_back_share";
 pub struct Names {
     pub strategies: Vec<String>,
     pub triggers: Vec<String>,
-    pub metrics: Vec<String>,
     pub formats: Vec<String>,
 }
 
@@ -158,22 +163,6 @@ pub(crate) struct Asked {
     pub(crate) field: Field,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Field {
-    #[default]
-    Value,
-    Floor,
-    Ceiling,
-    Chance,
-    /// (value - chance) / (1 - chance).
-    Corrected,
-    /// (value - floor) / (ceiling - floor).
-    Efficiency,
-    /// Ceiling - floor: whether efficiency means anything.
-    Room,
-}
-
 impl Claims {
     /// The claims of a file, or those shipped. Fails with line and nearest right name.
     pub(crate) fn load(path: Option<&Path>, names: &Names) -> anyhow::Result<Claims> {
@@ -264,34 +253,11 @@ impl Asked {
         Asked { field: Field::Room, ..self.clone() }
     }
 
-    /// Numerator and denominator of a trajectory's part.
-    pub(crate) fn terms(&self, s: &Score) -> Option<[f64; 2]> {
-        let w = s.weight;
-        let of = |x: Option<f64>| x.map(|x| [x * w, w]);
-        match self.field {
-            Field::Value => of(s.value),
-            Field::Floor => of(s.floor),
-            Field::Ceiling => of(s.ceiling),
-            Field::Chance => of(s.chance),
-            Field::Corrected => Some([(s.value? - s.chance?) * w, (1.0 - s.chance?) * w]),
-            Field::Efficiency => Some([(s.value? - s.floor?) * w, (s.ceiling? - s.floor?) * w]),
-            Field::Room => s.value.and(Some([(s.ceiling? - s.floor?) * w, w])),
-        }
-    }
-
-    /// The same of an event, for scores that are made from events.
-    pub(crate) fn terms_of(&self, e: &Event) -> Option<[f64; 2]> {
-        match self.metric.as_str() {
-            _ if !self.stratum.is_empty() => None,
-            "compression_ratio" => Some([e.removable_tokens as f64, e.kept_tokens as f64]),
-            "event_kept_tokens" => Some([e.kept_tokens as f64, 1.0]),
-            "event_tokens_before" => Some([e.tokens_before as f64, 1.0]),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn is_of_events(&self) -> bool {
-        OF_EVENTS.contains(&self.metric.as_str())
+    /// What an event adds, for scores that are made from events.
+    pub(crate) fn of_event(&self) -> Option<OfEvent> {
+        let found =
+            OF_EVENTS.iter().find(|(name, _)| *name == self.metric).filter(|_| self.stratum.is_empty());
+        found.map(|(_, of)| *of)
     }
 }
 

@@ -10,7 +10,6 @@ pub(in crate::report) fn names() -> Names {
     Names {
         strategies: crate::strategies::ALL.iter().map(|e| e.name.to_owned()).collect(),
         triggers: crate::triggers::ALL.iter().map(|e| e.name.to_owned()).collect(),
-        metrics: crate::scores::ALL.iter().copied().flatten().map(|e| e.name.to_owned()).collect(),
         formats: formats.chain(not_read).map(str::to_owned).collect(),
     }
 }

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use super::bootstrap;
 use super::distributions::{t_half_width, t_tail, wilson, wilson_p};
+use crate::scores::registry::Scale;
 
 /// The minimum for a share, a difference or an efficiency.
 const MIN_ITEMS: u64 = 30;
@@ -40,29 +41,10 @@ const MANY: f64 = 50.0;
 /// Differences of fractions nearer than this are rounding.
 const SAME: f64 = 1e-12;
 
-/// What a figure is: it decides the scale of its interval, and what stands below the minimum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Tokens or money, sent or saved.
-    Amount,
-    /// A share of items, 0 to 1.
-    Share,
-    /// A difference, an efficiency, or any other number.
-    Score,
-}
-
-impl Kind {
-    /// Of a score with this name whose clusters (or trajectories) have these tops and bottoms.
-    pub(crate) fn of<'a>(measure: &str, mut parts: impl Iterator<Item = &'a [f64; 2]>) -> Kind {
-        let has = |words: &[&str]| words.iter().any(|word| measure.contains(word));
-        if has(&["savings", "peak_tokens"]) {
-            return Kind::Amount;
-        }
-        // What may leave 0 to 1 is known by its name, and by leaving it.
-        let unbounded = has(&["efficiency", "room", " between", "likelihood_retention", "goal_coherence"]);
-        let within = parts.all(|[top, bottom]| *top >= -SAME && top <= &(bottom + SAME * bottom.max(1.0)));
-        if within && !unbounded { Kind::Share } else { Kind::Score }
-    }
+/// The scale of a figure whose clusters (or trajectories) have these tops and bottoms: what leaves 0 to 1 is no share.
+pub(crate) fn scale_of<'a>(scale: Scale, mut parts: impl Iterator<Item = &'a [f64; 2]>) -> Scale {
+    let within = |[top, bottom]: &[f64; 2]| *top >= -SAME && *top <= bottom + SAME * bottom.max(1.0);
+    if scale == Scale::Share && !parts.all(within) { Scale::Score } else { scale }
 }
 
 /// (sum w)^2 / sum w^2; 0 of nothing.
@@ -154,7 +136,7 @@ fn replicate_weight(group: &[usize], n_strata: usize) -> f64 {
 /// A statistic over all clusters, with each left out, and in each resample. Undefined is `None` and NaN.
 #[derive(Clone, Debug)]
 pub(crate) struct Resampled {
-    pub(crate) kind: Kind,
+    pub(crate) scale: Scale,
     pub(crate) value: Option<f64>,
     /// By cluster; that of all for those without a part in it.
     pub(crate) jackknife: Vec<f64>,
@@ -186,7 +168,7 @@ fn logit(p: f64) -> f64 {
 impl Resampled {
     /// A function of the sums of clusters, without draws. `weight` is a cluster's part of the denominator.
     pub(crate) fn of<const K: usize>(
-        kind: Kind,
+        scale: Scale,
         clusters: &[[f64; K]],
         strata_of: Arc<[u32]>,
         statistic: impl Fn(&[f64; K]) -> Option<f64>,
@@ -195,7 +177,7 @@ impl Resampled {
         let counts: Vec<bool> = clusters.iter().map(|sums| *sums != [0.0; K]).collect();
         let without = leave_one_out(clusters, &strata(&strata_of, &counts));
         Resampled {
-            kind,
+            scale,
             value: statistic(&sum(clusters.iter())),
             jackknife: without.iter().map(|sums| statistic(sums).unwrap_or(f64::NAN)).collect(),
             n_eff: n_eff(clusters.iter().map(weight)),
@@ -248,7 +230,7 @@ impl Resampled {
         let n_eff = parts.clone().map(|p| p.n_eff).reduce(f64::min).unwrap_or(0.0);
         let n_items = parts.clone().map(|p| p.n_items).min().unwrap_or(0);
         let strata = parts.clone().next().map_or_else(|| Arc::from([]), |p| p.strata.clone());
-        Resampled { kind: Kind::Score, value, jackknife, counts, strata, n_eff, n_items, draws }
+        Resampled { scale: Scale::Score, value, jackknife, counts, strata, n_eff, n_items, draws }
     }
 
     /// Clusters with a part in it.
@@ -258,7 +240,7 @@ impl Resampled {
 
     /// What it lacks of the minimum.
     fn lacking(&self) -> Option<String> {
-        if self.kind != Kind::Amount && self.n_items < MIN_ITEMS {
+        if self.scale != Scale::Amount && self.n_items < MIN_ITEMS {
             return Some(format!("{} items, fewer than {MIN_ITEMS}", self.n_items));
         }
         too_few(self.n_eff)
@@ -280,10 +262,10 @@ impl Resampled {
             return because(if n_clusters == 0 { "no data" } else { "denominator is 0" }.to_owned());
         };
         if let Some(reason) = self.lacking() {
-            return match self.kind {
-                Kind::Amount => Estimate { value: Some(value), ..because(reason) },
-                Kind::Share => Estimate { counted: counted(value, self.n_items), ..because(reason) },
-                Kind::Score => because(reason),
+            return match self.scale {
+                Scale::Amount => Estimate { value: Some(value), ..because(reason) },
+                Scale::Share => Estimate { counted: counted(value, self.n_items), ..because(reason) },
+                Scale::Score => because(reason),
             };
         }
         match self.interval(value) {
@@ -316,11 +298,11 @@ impl Resampled {
         }
         let agree = se <= SAME * value.abs().max(1.0);
         let inside = value > SAME && value < 1.0 - SAME;
-        match self.kind {
-            Kind::Share if agree || !inside => Ok(Spread::Wilson),
+        match self.scale {
+            Scale::Share if agree || !inside => Ok(Spread::Wilson),
             _ if agree => Err("all clusters agree: no spread to tell an interval from".to_owned()),
             _ if self.wants_draws() && bootstrap::defined(&self.draws).is_ok() => Ok(Spread::Bca),
-            Kind::Share => Ok(Spread::Logit(se / (value * (1.0 - value)))),
+            Scale::Share => Ok(Spread::Logit(se / (value * (1.0 - value)))),
             _ => Ok(Spread::Plain(se)),
         }
     }
@@ -390,8 +372,8 @@ mod tests {
 
     fn pooled(clusters: &[[f64; 2]], strata: Vec<u32>) -> Resampled {
         let ratio = |s: &[f64; 2]| ratio(s[0], s[1]);
-        let kind = Kind::of("need_retention", clusters.iter());
-        Resampled { n_items: 1_000, ..Resampled::of(kind, clusters, strata.into(), ratio, |s| s[1]) }
+        let scale = scale_of(Scale::Share, clusters.iter());
+        Resampled { n_items: 1_000, ..Resampled::of(scale, clusters, strata.into(), ratio, |s| s[1]) }
     }
 
     fn close(a: f64, b: f64, tolerance: f64) {
@@ -403,7 +385,7 @@ mod tests {
         // Without each: 2/6, 2/6, 1/6, 1/6, of which the mean is 1/4: se^2 = 3/4 * 4 * (1/12)^2 = 1/48.
         let clusters = [[0.0, 2.0], [0.0, 2.0], [1.0, 2.0], [1.0, 2.0]];
         let of = pooled(&clusters, vec![0; 4]);
-        assert_eq!((of.value, of.n_eff, of.kind), (Some(0.25), 4.0, Kind::Share));
+        assert_eq!((of.value, of.n_eff, of.scale), (Some(0.25), 4.0, Scale::Share));
         close(of.standard_error(), (1.0_f64 / 48.0).sqrt(), 1e-12);
         let e = of.estimate();
         let half = 3.182_446_305_283_708 * of.standard_error() / (0.25 * 0.75);
@@ -442,7 +424,7 @@ mod tests {
         assert_eq!((e.value, e.interval, of.p_value()), (None, None, None));
         assert_eq!(e.reason.as_deref(), Some("n_eff is 1.28, under 4"));
         assert_eq!(e.counted.unwrap().n, 1_000);
-        let tokens = Resampled { kind: Kind::Amount, ..of };
+        let tokens = Resampled { scale: Scale::Amount, ..of };
         assert_eq!((tokens.estimate().value, tokens.estimate().interval), (Some(13.0 / 102.0), None));
         let empty = pooled(&[], vec![]).estimate();
         assert_eq!((empty.value, empty.n_eff, empty.reason.as_deref()), (None, None, Some("no data")));

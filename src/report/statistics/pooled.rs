@@ -8,8 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bootstrap::{Drawn, Resampling};
 use super::estimate::Estimate;
-use super::inference::{Kind, Resampled, strata};
+use super::inference::{Resampled, scale_of, strata};
 use crate::report::load::{Score, Stratum, VariantScores};
+use crate::scores;
+use crate::scores::registry::{Column, Entry, Field, Pooled, Scale, Set};
+use crate::scores::retention::NEED_RETENTION;
 
 /// The strata of the headline, as they are spelled in the rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +32,7 @@ const HEADLINE_TAIL: &str = "10";
 
 impl Sets {
     pub(crate) fn of(rows: &VariantScores) -> Self {
-        let tails = rows.keys().filter(|(metric, _)| metric == NEED);
+        let tails = rows.keys().filter(|(metric, _)| metric == NEED_RETENTION.name);
         let tails: BTreeSet<u64> =
             tails.filter_map(|(_, stratum)| Stratum::parse(stratum).get("tail")?.parse().ok()).collect();
         let headline = HEADLINE_TAIL.parse().expect("a number");
@@ -40,13 +43,45 @@ impl Sets {
         let of = |set: &str, more: &str| format!("set={set} tail={tail}{more}");
         Sets { common: of("common", ""), exposed: of("exposed", ""), capped: of("exposed", " cap=20"), tail }
     }
+
+    /// How the rows of a score spell a set.
+    pub(crate) fn stratum<'a>(&'a self, rows: &VariantScores, metric: &str, set: Set) -> &'a str {
+        let first = |first: &'a str, or: &'a str| {
+            if rows.contains_key(&(metric.to_owned(), first.to_owned())) { first } else { or }
+        };
+        match set {
+            Set::Common => &self.common,
+            Set::Exposed => &self.exposed,
+            Set::Capped => first(&self.capped, &self.exposed),
+            Set::Whole => first(&self.common, first("", AT_END)),
+            Set::Stratum(stratum) => stratum,
+        }
+    }
 }
+
+/// Stratum of the scores that look at the context when the log ends.
+pub(crate) const AT_END: &str = "point=end";
 
 /// Efficiency is null where there is less room between random and oracle.
 const MIN_ROOM: f64 = 0.05;
 
-pub(crate) const NEED: &str = "need_retention";
-pub(crate) const SURFACE: &str = "surface_retention";
+impl Score {
+    /// Top and bottom of what a row adds to the pooled value of a field.
+    pub(crate) fn terms(&self, field: Field) -> Option<[f64; 2]> {
+        let w = self.weight;
+        let of = |x: Option<f64>| x.map(|x| [x * w, w]);
+        match field {
+            Field::Value => of(self.value),
+            Field::Floor => of(self.floor),
+            Field::Ceiling => of(self.ceiling),
+            Field::AtomBag => of(self.atom_bag),
+            Field::Chance => of(self.chance),
+            Field::Corrected => Some([(self.value? - self.chance?) * w, (1.0 - self.chance?) * w]),
+            Field::Efficiency => Some([(self.value? - self.floor?) * w, (self.ceiling? - self.floor?) * w]),
+            Field::Room => self.value.and(Some([(self.ceiling? - self.floor?) * w, w])),
+        }
+    }
+}
 
 /// The scores of a variant, or of a part of its trajectories, ready to be pooled.
 pub(crate) struct Scores<'a> {
@@ -71,7 +106,7 @@ impl Scores<'_> {
     /// denominator.
     fn estimate<const K: usize>(
         &self,
-        kind: Kind,
+        scale: Scale,
         rows: &[(&Score, [f64; K])],
         statistic: impl Fn(&[f64; K]) -> Option<f64>,
         weight: impl Fn(&[f64; K]) -> f64,
@@ -90,7 +125,7 @@ impl Scores<'_> {
         let strata_of = clusters.keys().map(|&c| self.strata[c as usize]).collect();
         let clusters: Vec<[f64; K]> = clusters.into_values().collect();
         let mut pooled =
-            Resampled { n_items, ..Resampled::of(kind, &clusters, strata_of, &statistic, weight) };
+            Resampled { n_items, ..Resampled::of(scale, &clusters, strata_of, &statistic, weight) };
         if pooled.wants_draws() {
             pooled.draws = self.draws(&pooled, &clusters, statistic);
         }
@@ -130,20 +165,32 @@ impl Scores<'_> {
             .collect()
     }
 
-    /// The pooled field of a score.
-    pub(crate) fn pooled(&self, metric: &str, stratum: &str, field: fn(&Score) -> Option<f64>) -> Estimate {
+    /// A column of the summary.
+    pub(crate) fn column(&self, score: &Entry, column: &Column) -> Estimate {
+        let stratum = self.sets.stratum(self.rows, score.name, column.set);
+        match (column.field, score.pooled) {
+            (Field::Value, Pooled::Lift { of, over }) => self.lift(of, over),
+            (Field::Corrected, _) => self.corrected(score.name, stratum),
+            (Field::Efficiency, _) => self.efficiency(score.name, stratum),
+            (field, _) => self.pooled(score.name, stratum, field),
+        }
+    }
+
+    /// The pooled field of a score; one that nobody knows is a share while it stays within 0 to 1.
+    pub(crate) fn pooled(&self, metric: &str, stratum: &str, field: Field) -> Estimate {
         let rows = self.get(metric, stratum);
         if rows.is_empty() {
             return Estimate::null("no rows");
         }
-        let terms = self.terms(rows, |s| field(s).map(|x| [x * s.weight, s.weight]));
-        let kind = Kind::of(metric, terms.iter().map(|(_, terms)| terms));
-        self.estimate(kind, &terms, |s| ratio(s[0], s[1]), |s| s[1])
+        let terms = self.terms(rows, |s| s.terms(field));
+        let scale = field.scale(scores::find(metric).map_or(Scale::Share, |score| score.scale));
+        let scale = scale_of(scale, terms.iter().map(|(_, terms)| terms));
+        self.estimate(scale, &terms, |s| ratio(s[0], s[1]), |s| s[1])
     }
 
     /// The pooled value alone, which costs no resampling.
-    pub(crate) fn value(&self, metric: &str, stratum: &str, field: fn(&Score) -> Option<f64>) -> Option<f64> {
-        let terms = self.terms(self.get(metric, stratum), |s| field(s).map(|x| [x * s.weight, s.weight]));
+    pub(crate) fn value(&self, metric: &str, stratum: &str, field: Field) -> Option<f64> {
+        let terms = self.terms(self.get(metric, stratum), |s| s.terms(field));
         let sum = |i: usize| terms.iter().map(|(_, t): &(&Score, [f64; 2])| t[i]).sum();
         ratio(sum(0), sum(1))
     }
@@ -155,7 +202,7 @@ impl Scores<'_> {
             return Estimate::null("no rows");
         }
         let terms = self.terms(rows, |s| Some([s.value? * s.weight, s.chance? * s.weight, s.weight]));
-        self.estimate(Kind::Score, &terms, |s| ratio(s[0] - s[1], s[2] - s[1]), |s| s[2] - s[1])
+        self.estimate(Scale::Score, &terms, |s| ratio(s[0] - s[1], s[2] - s[1]), |s| s[2] - s[1])
     }
 
     /// Where a score stands between floor and ceiling; withheld where that would mean little.
@@ -168,24 +215,20 @@ impl Scores<'_> {
             let [x, floor, ceiling] = [s.value?, s.floor?, s.ceiling?].map(|x| x * s.weight);
             Some([x - floor, ceiling - floor, s.weight])
         });
-        let room = self.estimate(Kind::Score, &terms, |s| ratio(s[1], s[2]), |s| s[2]);
+        let room = self.estimate(Scale::Score, &terms, |s| ratio(s[1], s[2]), |s| s[2]);
         if let Some(reason) = efficiency_withheld(&room) {
             return Estimate { value: None, interval: None, reason: Some(reason), ..room };
         }
-        self.estimate(Kind::Score, &terms, |s| ratio(s[0], s[1]), |s| s[1])
+        self.estimate(Scale::Score, &terms, |s| ratio(s[0], s[1]), |s| s[1])
     }
 
     pub(crate) fn efficiency_stratum(&self) -> &str {
-        if self.get(NEED, &self.sets.capped).is_empty() { &self.sets.exposed } else { &self.sets.capped }
+        self.sets.stratum(self.rows, NEED_RETENTION.name, Set::Capped)
     }
 
-    pub(crate) fn coverage_stratum(&self) -> &str {
-        if self.get("need_coverage", &self.sets.common).is_empty() { "" } else { &self.sets.common }
-    }
-
-    pub(crate) fn discard_lift(&self) -> Estimate {
-        let removed = self.get("needed_removed_share", "");
-        let scope = self.get("needed_scope_share", "");
+    /// 1 - a share of what was removed / the same share of the scope.
+    fn lift(&self, of: &str, over: &str) -> Estimate {
+        let (removed, scope) = (self.get(of, ""), self.get(over, ""));
         if removed.is_empty() || scope.is_empty() {
             return Estimate::null("no rows");
         }
@@ -194,11 +237,11 @@ impl Scores<'_> {
             return Estimate::null("nothing was removed");
         }
         terms.extend(self.terms(scope, |s| Some([0.0, 0.0, s.value? * s.weight, s.weight])));
-        if self.value("needed_scope_share", "", |s| s.value).is_none_or(|share| share <= 0.0) {
+        if self.value(over, "", Field::Value).is_none_or(|share| share <= 0.0) {
             return Estimate::null("nothing in scope was needed");
         }
         let lift = |s: &[f64; 4]| Some(1.0 - ratio(s[0], s[1])? / ratio(s[2], s[3]).filter(|x| *x > 0.0)?);
-        self.estimate(Kind::Score, &terms, lift, |s| s[3])
+        self.estimate(Scale::Score, &terms, lift, |s| s[3])
     }
 }
 
@@ -217,6 +260,11 @@ pub(crate) fn efficiency_withheld(room: &Estimate) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scores::discard::{NEEDED_REMOVED_SHARE, NEEDED_SCOPE_SHARE};
+    use crate::scores::money::TOKEN_SAVINGS;
+
+    const REMOVED: &str = NEEDED_REMOVED_SHARE.name;
+    const SCOPE: &str = NEEDED_SCOPE_SHARE.name;
 
     const COMMON: &str = "set=common tail=10";
     const EXPOSED: &str = "set=exposed tail=10";
@@ -270,35 +318,41 @@ mod tests {
         let undefined = Score { value: None, ..score(8, 0.0, 0.0, 0.0, 9.0) };
         let weightless = score(9, 0.9, 0.0, 0.0, 0.0);
         let rows = [uneven(4.0), vec![undefined, weightless]].concat();
-        with(vec![(NEED, COMMON, rows)], |s| {
-            let e = s.pooled(NEED, &s.sets.common, |r| r.value);
+        with(vec![(NEED_RETENTION.name, COMMON, rows)], |s| {
+            let e = s.pooled(NEED_RETENTION.name, &s.sets.common, Field::Value);
             // (0.5 * 1 + 0.9 * 3) / 4
             close(e.value, 0.8);
             assert_eq!((e.n_trajectories, e.n_clusters, e.n_items), (8, 8, 64));
             // (4 * 1 + 4 * 3)^2 / (4 * 1 + 4 * 9)
             close(e.n_eff, 6.4);
             // (0.8 - 0.2) / (1 - 0.2)
-            close(s.corrected(NEED, &s.sets.common).value, 0.75);
-            assert_eq!(s.pooled(NEED, &s.sets.exposed, |r| r.value).reason.as_deref(), Some("no rows"));
-            assert_eq!(s.pooled(NEED, &s.sets.common, |r| r.atom_bag).reason.as_deref(), Some("no data"));
+            close(s.corrected(NEED_RETENTION.name, &s.sets.common).value, 0.75);
+            assert_eq!(
+                s.pooled(NEED_RETENTION.name, &s.sets.exposed, Field::Value).reason.as_deref(),
+                Some("no rows")
+            );
+            assert_eq!(
+                s.pooled(NEED_RETENTION.name, &s.sets.common, Field::AtomBag).reason.as_deref(),
+                Some("no data")
+            );
         });
     }
 
     /// 12.8 of 16 needs.
     #[test]
     fn below_the_minimum_needs_are_counted() {
-        with(vec![(NEED, COMMON, uneven(1.0))], |s| {
-            let e = s.pooled(NEED, &s.sets.common, |r| r.value);
+        with(vec![(NEED_RETENTION.name, COMMON, uneven(1.0))], |s| {
+            let e = s.pooled(NEED_RETENTION.name, &s.sets.common, Field::Value);
             assert_eq!((e.value, e.interval), (None, None));
             assert_eq!(e.reason.as_deref(), Some("16 items, fewer than 30"));
             let counted = e.counted.unwrap();
             assert_eq!((counted.kept, counted.n), (13, 16));
-            assert!(s.corrected(NEED, &s.sets.common).value.is_none());
+            assert!(s.corrected(NEED_RETENTION.name, &s.sets.common).value.is_none());
         });
         // 0 of 3, in 3 clusters: Wilson's interval.
         let none = (0..3).map(|t| score(t, 0.0, 0.0, 0.0, 1.0)).collect();
-        with(vec![(NEED, COMMON, none)], |s| {
-            let counted = s.pooled(NEED, &s.sets.common, |r| r.value).counted.unwrap();
+        with(vec![(NEED_RETENTION.name, COMMON, none)], |s| {
+            let counted = s.pooled(NEED_RETENTION.name, &s.sets.common, Field::Value).counted.unwrap();
             assert_eq!((counted.kept, counted.n, counted.interval.0), (0, 3, 0.0));
             close(Some((counted.interval.1 * 1e4).round()), 5_615.0);
         });
@@ -306,12 +360,12 @@ mod tests {
 
     #[test]
     fn a_part_of_the_trajectories_can_be_pooled_alone() {
-        with(vec![("token_savings", "", uneven(9.0))], |s| {
+        with(vec![(TOKEN_SAVINGS.name, "", uneven(9.0))], |s| {
             let mut only = vec![false; 40];
             only[1] = true;
             let part = Scores { only: Some(&only), ..*s };
             // Tokens stand without an interval.
-            let e = part.pooled("token_savings", "", |r| r.value);
+            let e = part.pooled(TOKEN_SAVINGS.name, "", Field::Value);
             close(e.value, 0.9);
             assert_eq!((e.n_trajectories, e.interval), (1, None));
             assert_eq!(e.reason.as_deref(), Some("n_eff is 1.00, under 4"));
@@ -327,8 +381,8 @@ mod tests {
             };
             (0..n).map(|t| score(t, odd(t).0, odd(t).1, odd(t).2, 3.0)).collect()
         };
-        with(vec![(NEED, EXPOSED, rows(12))], |s| {
-            let e = s.efficiency(NEED, &s.sets.exposed);
+        with(vec![(NEED_RETENTION.name, EXPOSED, rows(12))], |s| {
+            let e = s.efficiency(NEED_RETENTION.name, &s.sets.exposed);
             // ((.3 + .6) * 3 * 6) / ((.6 + .4) * 3 * 6)
             close(e.value, 0.9);
             // (6 * .6 + 6 * .4)^2 / (6 * .36 + 6 * .16)
@@ -336,17 +390,17 @@ mod tests {
             assert_eq!(s.efficiency_stratum(), EXPOSED);
         });
         let beyond: Vec<Score> = (0..12).map(|t| score(t, 1.0, 0.5, 0.75, 3.0)).collect();
-        with(vec![(NEED, EXPOSED_CAPPED, beyond)], |s| {
+        with(vec![(NEED_RETENTION.name, EXPOSED_CAPPED, beyond)], |s| {
             assert_eq!(s.efficiency_stratum(), EXPOSED_CAPPED);
-            close(s.efficiency(NEED, EXPOSED_CAPPED).value, 2.0);
+            close(s.efficiency(NEED_RETENTION.name, EXPOSED_CAPPED).value, 2.0);
         });
     }
 
     #[test]
     fn efficiency_is_withheld_where_it_would_mean_nothing() {
         let reason = |rows: Vec<Score>| {
-            with(vec![(NEED, EXPOSED, rows)], |s| {
-                let e = s.efficiency(NEED, &s.sets.exposed);
+            with(vec![(NEED_RETENTION.name, EXPOSED, rows)], |s| {
+                let e = s.efficiency(NEED_RETENTION.name, &s.sets.exposed);
                 assert_eq!((e.value, e.interval), (None, None));
                 e.reason.unwrap()
             })
@@ -380,25 +434,25 @@ mod tests {
         };
         let removed = four(|t| if t.is_multiple_of(2) { 0.1 } else { 0.0 }, 100.0);
         let scope = four(|_| 0.2, 200.0);
-        let rows = vec![("needed_removed_share", "", removed), ("needed_scope_share", "", scope.clone())];
+        let rows = vec![(REMOVED, "", removed), (SCOPE, "", scope.clone())];
         // 1 - (20 / 400) / (160 / 800)
-        with(rows, |s| close(s.discard_lift().value, 0.75));
+        with(rows, |s| close(s.lift(REMOVED, SCOPE).value, 0.75));
         let nothing = vec![Score { value: None, ..score(0, 0.0, 0.0, 0.0, 0.0) }];
-        let rows = vec![("needed_removed_share", "", nothing), ("needed_scope_share", "", scope)];
+        let rows = vec![(REMOVED, "", nothing), (SCOPE, "", scope)];
         with(rows, |s| {
-            assert_eq!(s.discard_lift().reason.as_deref(), Some("nothing was removed"));
+            assert_eq!(s.lift(REMOVED, SCOPE).reason.as_deref(), Some("nothing was removed"));
         });
         let one = |value| vec![score(0, value, 0.0, 0.0, 10.0)];
-        let rows = vec![("needed_removed_share", "", one(0.0)), ("needed_scope_share", "", one(0.0))];
+        let rows = vec![(REMOVED, "", one(0.0)), (SCOPE, "", one(0.0))];
         with(rows, |s| {
-            assert_eq!(s.discard_lift().reason.as_deref(), Some("nothing in scope was needed"));
+            assert_eq!(s.lift(REMOVED, SCOPE).reason.as_deref(), Some("nothing in scope was needed"));
         });
     }
 
     #[test]
     fn the_headline_is_at_ten_turns_or_at_the_longest_tail_there_is() {
         let tail = |tails: &[u32]| {
-            let rows = |t: &u32| ((NEED.to_owned(), format!("set=common tail={t}")), vec![]);
+            let rows = |t: &u32| ((NEED_RETENTION.name.to_owned(), format!("set=common tail={t}")), vec![]);
             Sets::of(&tails.iter().map(rows).collect()).tail
         };
         assert_eq!(tail(&[3, 10, 20]), "10");

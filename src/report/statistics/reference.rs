@@ -45,7 +45,7 @@ fn two(case: &Value) -> [Series; 2] {
         let side = rows(&case[side]);
         let clusters = sums(&side[0], &side[1]);
         let draws = Draws::new(Resampling { seed: 1, resamples: 50_000 }, vec![0; clusters.len()].into());
-        Series::of(&draws, "need_retention", vec![clusters], 1).counting(100, 1_000)
+        Series::of(&draws, crate::scores::registry::Scale::Share, vec![clusters], 1).counting(100, 1_000)
     })
 }
 
@@ -137,7 +137,12 @@ fn fixed_draws(case: &Value) -> (Draws, impl Fn(&Value, &Value) -> Vec<Series>) 
     let again = Draws::fixed(&counts);
     let series = move |tops: &Value, bottoms: &Value| -> Vec<Series> {
         let bottoms = numbers(bottoms);
-        rows(tops).iter().map(|tops| Series::of(&again, "x", vec![sums(tops, &bottoms)], 1)).collect()
+        rows(tops)
+            .iter()
+            .map(|tops| {
+                Series::of(&again, crate::scores::registry::Scale::Share, vec![sums(tops, &bottoms)], 1)
+            })
+            .collect()
     };
     (draws, series)
 }

@@ -5,6 +5,14 @@ use std::path::Path;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
+use crate::scores::discard::{NEEDED_REMOVED_SHARE, NEEDED_SCOPE_SHARE};
+use crate::scores::money::{
+    COST_SAVINGS, COST_SAVINGS_UNCACHED, NET_SAVINGS, PEAK_SAVINGS, PEAK_TOKENS, TOKEN_SAVINGS,
+    TOKEN_SAVINGS_BILLED,
+};
+use crate::scores::retention::{
+    NEED_COVERAGE, NEED_RETENTION, RANDOM_WON_SHARE, SURFACE_RETENTION, UNSUPPORTED_SHARE,
+};
 use crate::store::{CellRow, EventRow, Row, ScoreRow, TableWriter, TimelineRow, TrajectoryRow, VariantRow};
 
 /// Strategy, its setting (`key=value`, and ` #2` for seed 2), trigger, share of tokens saved while it acts,
@@ -163,22 +171,22 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                 });
             };
             let plain = |value: f64| [Some(value), Some(0.0), None, None, None];
-            score("token_savings", "", plain(saved), full, 30);
+            score(TOKEN_SAVINGS.name, "", plain(saved), full, 30);
             score(
-                "cost_savings",
+                COST_SAVINGS.name,
                 "",
                 plain(saved * 0.7 - 0.1 * f64::from(u8::from(saved > 0.0))),
                 full / 1e6,
                 30,
             );
-            score("cost_savings_uncached", "", plain(saved * 0.9), full / 1e6, 30);
-            score("net_savings", "", plain(saved * 0.9), full, 30);
+            score(COST_SAVINGS_UNCACHED.name, "", plain(saved * 0.9), full / 1e6, 30);
+            score(NET_SAVINGS.name, "", plain(saved * 0.9), full, 30);
             // Usage is logged in one format of three.
             if t % 3 == 0 {
-                score("token_savings_billed", "", plain(saved * 0.5), full * 2.0, 30);
+                score(TOKEN_SAVINGS_BILLED.name, "", plain(saved * 0.5), full * 2.0, 30);
             }
-            score("peak_savings", "", plain(saved * 1.1), full / 20.0, 1);
-            score("peak_tokens", "", plain(full / 20.0 * (1.0 - saved)), 1.0, 1);
+            score(PEAK_SAVINGS.name, "", plain(saved * 1.1), full / 20.0, 1);
+            score(PEAK_TOKENS.name, "", plain(full / 20.0 * (1.0 - saved)), 1.0, 1);
             let kept = 1.0 - (saved / 0.95).min(1.0);
             let exposed = |quality: f64| {
                 let floor = 0.1 + 0.5 * kept;
@@ -205,24 +213,24 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                     }
                 }
             };
-            retention("need_retention", "", 0.0, 1.0);
-            retention("surface_retention", "", 0.15, 1.0);
-            retention("need_retention", " class=authored", 0.2, 0.5);
-            retention("need_retention", " kind=path", -0.05, 0.3);
-            retention("need_retention", " horizon=5", 0.05, 0.4);
-            retention("need_retention", " cap=20", 0.0, 1.0);
-            score("need_coverage", "set=common tail=10", plain(0.7), needs as f64, needs);
+            retention(NEED_RETENTION.name, "", 0.0, 1.0);
+            retention(SURFACE_RETENTION.name, "", 0.15, 1.0);
+            retention(NEED_RETENTION.name, " class=authored", 0.2, 0.5);
+            retention(NEED_RETENTION.name, " kind=path", -0.05, 0.3);
+            retention(NEED_RETENTION.name, " horizon=5", 0.05, 0.4);
+            retention(NEED_RETENTION.name, " cap=20", 0.0, 1.0);
+            score(NEED_COVERAGE.name, "set=common tail=10", plain(0.7), needs as f64, needs);
             if strategy == "full" {
-                score("unsupported_share", "tail=10 class=observed", plain(0.25), 4.0, 4);
-                score("unsupported_share", "tail=10 class=authored", plain(1.0), 9.0, 9);
-                score("unsupported_share", "tail=10 class=system", plain(1.0), 2.0, 2);
+                score(UNSUPPORTED_SHARE.name, "tail=10 class=observed", plain(0.25), 4.0, 4);
+                score(UNSUPPORTED_SHARE.name, "tail=10 class=authored", plain(1.0), 9.0, 9);
+                score(UNSUPPORTED_SHARE.name, "tail=10 class=system", plain(1.0), 2.0, 2);
             } else {
                 let won = f64::from(u8::from((v, t) == (1, 0)));
-                score("random_won_share", "level=bound", plain(won), 1.0, 1);
+                score(RANDOM_WON_SHARE.name, "level=bound", plain(won), 1.0, 1);
                 let scope = full * 0.2;
-                score("needed_scope_share", "", plain(0.08), scope, 50);
+                score(NEEDED_SCOPE_SHARE.name, "", plain(0.08), scope, 50);
                 score(
-                    "needed_removed_share",
+                    NEEDED_REMOVED_SHARE.name,
                     "",
                     plain(0.08 * (1.0 - quality.max(0.0) * 0.8)),
                     scope * 0.8,

@@ -10,13 +10,19 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::pages::{Page, Part, estimate_columns, n_eff_column, number, shown};
-use crate::report::lines::{Line, Lines};
+use super::pages::{Page, Part, estimate_columns, header, n_eff_column, number, shown};
+use crate::report::lines::{Line, Lines, Measure, retentions};
 use crate::report::series::Series;
 use crate::report::statistics::bootstrap::percentile_estimate;
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::ranks::{Order, kendall_tau_b, spearman};
-use crate::report::tables::Table;
+use crate::report::tables::{Entry, Table};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "agreement",
+    measures: || retentions().into_iter().map(Measure::of).collect(),
+    page: |input| page(input.lines),
+};
 
 /// Fewer variants can hardly be out of order.
 const MIN_LINES: usize = 4;
@@ -169,7 +175,7 @@ fn widest<'a>(lines: &[&'a Line], x: &[f64], y: &[f64]) -> Option<Gap<'a>> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut t = Table::new("agreement");
+    let mut t = Table::new(ENTRY.name);
     t.text("scope", "a trigger, or `all triggers`", rows.iter().map(|r| Some(r.scope.clone())));
     t.text("metric_a", "one score", rows.iter().map(|r| Some(r.metrics[0].clone())));
     t.text("metric_b", "the other", rows.iter().map(|r| Some(r.metrics[1].clone())));
@@ -222,7 +228,7 @@ fn part(rows: &[Row]) -> Part {
     let differ = |g: &Gap| format!("{}: {} and {}", g.line.label, rank(g.ranks[0]), rank(g.ranks[1]));
     Part {
         heading: None,
-        header: vec![
+        header: header([
             "scope",
             "one score",
             "the other",
@@ -230,7 +236,7 @@ fn part(rows: &[Row]) -> Part {
             "tau-b",
             "variants",
             "where they differ most",
-        ],
+        ]),
         rows: rows
             .iter()
             .map(|r| {

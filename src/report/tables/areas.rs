@@ -8,11 +8,15 @@
 
 use std::collections::BTreeMap;
 
-use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
-use crate::report::lines::{Line, Lines};
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, header, n_eff_column, number, shown};
+use crate::report::lines::{Line, Lines, Measure};
 use crate::report::statistics::estimate::Estimate;
-use crate::report::statistics::inference::{Kind, Resampled};
-use crate::report::tables::Table;
+use crate::report::statistics::inference::Resampled;
+use crate::report::tables::{Entry, Table};
+use crate::scores::registry::{Field, Scale, Set};
+use crate::scores::retention::NEED_RETENTION;
+
+pub(super) const ENTRY: Entry = Entry { name: "areas", measures: measures, page: |input| page(input.lines) };
 
 /// The parameter that is a budget.
 const BUDGET: &str = "kept_share";
@@ -21,10 +25,25 @@ const RANGE: (f64, f64) = (0.02, 0.4);
 const MIN_BUDGETS: usize = 3;
 
 /// Set of needs; measures of the variant, its random and its oracle shadow.
-const SETS: [(&str, [&str; 3]); 2] = [
-    ("common", ["need_retention", "need_retention_random", "need_retention_oracle"]),
-    ("exposed", ["need_retention_exposed", "need_retention_exposed_random", "need_retention_exposed_oracle"]),
+const SETS: [(&str, Set, [&str; 3]); 2] = [
+    ("common", Set::Whole, [NEED_RETENTION.name, "need_retention_random", "need_retention_oracle"]),
+    (
+        "exposed",
+        Set::Exposed,
+        ["need_retention_exposed", "need_retention_exposed_random", "need_retention_exposed_oracle"],
+    ),
 ];
+
+fn measures() -> Vec<Measure> {
+    let fields = [Field::Value, Field::Floor, Field::Ceiling];
+    let of = |(_, set, names): (_, Set, [&'static str; 3])| {
+        names
+            .into_iter()
+            .zip(fields)
+            .map(move |(name, field)| Measure::new(name, &NEED_RETENTION, set, field))
+    };
+    SETS.into_iter().flat_map(of).collect()
+}
 
 struct Row<'a> {
     /// The strategy with its other parameters.
@@ -93,7 +112,7 @@ fn rows(lines: &Lines) -> Vec<Row<'_>> {
         let only = lines.shared(&members);
         let first = members[0];
         let drop_all = lines.main().find(|l| l.strategy == "drop-all" && l.trigger == first.trigger);
-        for (set, measures) in SETS {
+        for (set, _, measures) in SETS {
             let budgets: Vec<f64> = group.iter().map(|(budget, _)| *budget).collect();
             let [area, random, oracle] = measures.map(|measure| match weights(&budgets) {
                 Err(reason) => Estimate::null(reason),
@@ -102,7 +121,7 @@ fn rows(lines: &Lines) -> Vec<Row<'_>> {
                         members.iter().map(|l| lines.series(l, measure, Some(&only))).collect();
                     let parts: Vec<_> = weights.iter().zip(&series).map(|(w, s)| (*w, &s.pooled)).collect();
                     // A mean of shares is a share.
-                    let area = Resampled { kind: Kind::Share, ..Resampled::combine(&parts) };
+                    let area = Resampled { scale: Scale::Share, ..Resampled::combine(&parts) };
                     Estimate { n_trajectories: series[0].n_trajectories, ..area.estimate() }
                 }
             });
@@ -164,7 +183,7 @@ fn list(budgets: &[f64]) -> String {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut t = Table::new("areas");
+    let mut t = Table::new(ENTRY.name);
     t.text(
         "strategy",
         "the strategy with its parameters but for the budget",
@@ -198,7 +217,9 @@ fn table(rows: &[Row]) -> Table {
 fn part(rows: &[Row]) -> Part {
     Part {
         heading: None,
-        header: vec!["strategy", "trigger", "set", "budgets", "drop-all", "random", "area", "oracle", "n"],
+        header: header([
+            "strategy", "trigger", "set", "budgets", "drop-all", "random", "area", "oracle", "n",
+        ]),
         rows: rows
             .iter()
             .map(|r| {

@@ -9,15 +9,38 @@
 
 use rayon::prelude::*;
 
-use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, p_shown, shown};
-use crate::report::lines::{Line, Lines};
+use super::pages::{
+    METHOD, Page, Part, counts, estimate_columns, header, n_eff_column, number, p_shown, shown,
+};
+use crate::report::lines::{Line, Lines, Measure, ROOM};
 use crate::report::series::Series;
 use crate::report::statistics::effects::{hedges_g_z, holm};
 use crate::report::statistics::estimate::{Estimate, ratio};
-use crate::report::tables::Table;
+use crate::report::tables::{Entry, Table};
+use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS};
+use crate::scores::registry::{Field, Set};
+use crate::scores::retention::NEED_RETENTION;
+
+pub(super) const ENTRY: Entry =
+    Entry { name: "differences", measures: measures, page: |input| page(input.lines, input.baseline) };
 
 /// Higher is better in all of them.
-const METRICS: [&str; 4] = ["need_retention", "token_savings", "cost_savings", "efficiency"];
+const METRICS: [&str; 4] = [NEED_RETENTION.name, TOKEN_SAVINGS.name, COST_SAVINGS.name, EFFICIENCY];
+const EFFICIENCY: &str = "efficiency";
+/// Need retention of the matched random shadow.
+const RANDOM: &str = "need_retention_random";
+
+fn measures() -> Vec<Measure> {
+    let need = |name, set, field| Measure::new(name, &NEED_RETENTION, set, field);
+    vec![
+        Measure::of(&NEED_RETENTION),
+        Measure::of(&TOKEN_SAVINGS),
+        Measure::of(&COST_SAVINGS),
+        need(EFFICIENCY, Set::Capped, Field::Efficiency),
+        need(ROOM, Set::Capped, Field::Room),
+        need(RANDOM, Set::Whole, Field::Floor),
+    ]
+}
 
 /// What the lines of equal budget are compared with: the matched random shadow, kept in the rows.
 const SHADOW: &str = "its random shadow";
@@ -117,7 +140,7 @@ fn rows<'a>(lines: &'a Lines, baseline: Option<&str>) -> Vec<Row<'a>> {
             let compared = pairs.par_iter().map(|&(a, b)| {
                 let (line, other) = (main[a], main[b]);
                 let of = if let Some(reason) = withheld[a].as_ref().or(withheld[b].as_ref())
-                    && metric == "efficiency"
+                    && metric == EFFICIENCY
                 {
                     let difference = Estimate::null(format!("efficiency is withheld: {reason}"));
                     Comparison { difference, ..Comparison::default() }
@@ -130,7 +153,7 @@ fn rows<'a>(lines: &'a Lines, baseline: Option<&str>) -> Vec<Row<'a>> {
                 };
                 // A cluster's own efficiency is a quotient of next to nothing.
                 let of = match metric {
-                    "efficiency" => Comparison { g_z: None, better: None, worse: None, ..of },
+                    EFFICIENCY => Comparison { g_z: None, better: None, worse: None, ..of },
                     _ => of,
                 };
                 row(metric, line, Some(other), of)
@@ -138,7 +161,7 @@ fn rows<'a>(lines: &'a Lines, baseline: Option<&str>) -> Vec<Row<'a>> {
             rows.extend(family(compared.collect()));
         }
         let shadows = under.par_iter().enumerate().map(|(i, line)| {
-            let shadow = lines.series(line, "need_retention_random", None);
+            let shadow = lines.series(line, RANDOM, None);
             row(METRICS[0], line, None, compare(&series[start + i][0], &shadow))
         });
         // Where nothing is compressed, the shadow is the same text.
@@ -207,7 +230,7 @@ fn family(mut rows: Vec<Row>) -> Vec<Row> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut t = Table::new("differences");
+    let mut t = Table::new(ENTRY.name);
     let text = |s: &str| Some(s.to_owned());
     t.text("metric", "the score; higher is better", rows.iter().map(|r| text(r.metric)));
     t.text("trigger", "when both compress", rows.iter().map(|r| text(&r.line.trigger)));
@@ -282,7 +305,7 @@ fn parts(rows: &[Row]) -> Vec<Part> {
             let against = if rows[0].baseline.is_none() { ", against random at equal tokens" } else { "" };
             Part {
                 heading: Some(format!("{} under {}{against}", rows[0].metric, rows[0].line.trigger)),
-                header: vec![
+                header: header([
                     "variant",
                     "baseline",
                     "score",
@@ -293,7 +316,7 @@ fn parts(rows: &[Row]) -> Vec<Part> {
                     "g_z",
                     "better / worse",
                     "n",
-                ],
+                ]),
                 rows: rows
                     .iter()
                     .filter(|r| r.of.difference.value.is_some())
@@ -402,7 +425,9 @@ mod tests {
                 b.push([hits(needs, share), f64::from(needs)]);
             }
             let draws = Draws::new(Resampling { seed: study, resamples: 1 }, vec![0; 25].into());
-            let of = |sums| Series::of(&draws, "need_retention", vec![sums], 1).counting(25, 100);
+            let of = |sums| {
+                Series::of(&draws, crate::scores::registry::Scale::Share, vec![sums], 1).counting(25, 100)
+            };
             let found = compare(&of(a), &of(b));
             claimed += usize::from(found.p.unwrap() < 0.05);
         }

@@ -28,8 +28,47 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
+use crate::report::claims::Claims;
+use crate::report::lines::{Lines, Measure};
+use crate::report::load::Run;
 use crate::store::SCHEMA_VERSION;
 use crate::text::escape;
+use pages::Page;
+
+/// A table with a page of its own.
+pub(crate) struct Entry {
+    /// Also of its files.
+    pub(crate) name: &'static str,
+    /// What it reads of the scores.
+    pub(crate) measures: fn() -> Vec<Measure>,
+    /// The page, or why there is none.
+    pub(crate) page: fn(&Input) -> Result<Page, String>,
+}
+
+/// All such tables, in the order of the summary's list.
+pub(crate) static ALL: [Entry; 8] = [
+    differences::ENTRY,
+    pareto::ENTRY,
+    areas::ENTRY,
+    agreement::ENTRY,
+    truth::ENTRY,
+    validity::ENTRY,
+    replicates::ENTRY,
+    verdicts::ENTRY,
+];
+
+/// What a table is made of.
+pub(crate) struct Input<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) lines: &'a Lines,
+    pub(crate) claims: &'a Claims,
+    pub(crate) baseline: Option<&'a str>,
+}
+
+/// What all tables read of the scores.
+pub(crate) fn measures() -> Vec<Measure> {
+    ALL.iter().flat_map(|table| (table.measures)()).collect()
+}
 
 /// The cells of a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,10 +210,10 @@ impl Table {
 }
 
 /// A Markdown table; cells are escaped. Columns after the first are right-aligned.
-pub(crate) fn markdown(header: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn markdown<S: AsRef<str>>(header: &[S], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|r| escape::markdown(&r[column]).chars().count());
-        cells.chain([header[column].chars().count(), 3]).max().expect("a header has a length")
+        cells.chain([header[column].as_ref().chars().count(), 3]).max().expect("a header has a length")
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let line = |cells: &mut dyn Iterator<Item = String>| {
@@ -185,7 +224,7 @@ pub(crate) fn markdown(header: &[&str], rows: &[Vec<String>]) -> String {
             .collect();
         format!("| {} |\n", padded.join(" | "))
     };
-    let mut out = line(&mut header.iter().map(|h| (*h).to_owned()));
+    let mut out = line(&mut header.iter().map(|h| h.as_ref().to_owned()));
     out += &line(
         &mut widths
             .iter()
@@ -210,6 +249,29 @@ pub(crate) fn fixed(x: f64, decimals: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_table_is_in_the_catalogue() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/tables");
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|e| e == "rs"));
+        let has_entry = |path: &std::path::PathBuf| {
+            let text = std::fs::read_to_string(path).unwrap();
+            text.contains("\npub(super) const ENTRY: ")
+        };
+        let entries = files.filter(has_entry);
+        assert_eq!(entries.count(), ALL.len());
+    }
+
+    /// Two tables may read the same, but not two things under one name.
+    #[test]
+    fn names_of_measures_mean_one_thing() {
+        let mut known = HashMap::new();
+        for measure in measures() {
+            let means = format!("{measure:?}");
+            assert_eq!(*known.entry(measure.name.clone()).or_insert(means.clone()), means);
+        }
+    }
 
     fn table() -> Table {
         let mut t = Table::new("demo");

@@ -21,8 +21,12 @@ pub(crate) struct Page {
 /// A Markdown table, under a heading where there are several.
 pub(crate) struct Part {
     pub(crate) heading: Option<String>,
-    pub(crate) header: Vec<&'static str>,
+    pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
+}
+
+pub(crate) fn header<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
 }
 
 /// Rows of a page; the rest stands in the csv.

@@ -11,12 +11,20 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use rayon::prelude::*;
 
-use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
-use crate::report::lines::{Line, Lines, SideBySide};
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, header, n_eff_column, number, shown};
+use crate::report::lines::{Line, Lines, Measure, SideBySide};
 use crate::report::series::Series;
 use crate::report::statistics::bootstrap;
 use crate::report::statistics::estimate::{Estimate, ratio};
-use crate::report::tables::Table;
+use crate::report::tables::{Entry, Table};
+use crate::scores::money::TOKEN_SAVINGS;
+use crate::scores::retention::NEED_RETENTION;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "pareto",
+    measures: || vec![Measure::of(&TOKEN_SAVINGS), Measure::of(&NEED_RETENTION)],
+    page: |input| page(input.lines),
+};
 
 /// Savings and retention.
 pub(crate) type Point = [f64; 2];
@@ -84,7 +92,7 @@ pub(crate) fn page(lines: &Lines) -> Result<Page, String> {
 fn rows<'a>(lines: &Lines, side: &SideBySide<'a>) -> Vec<Row<'a>> {
     let measured = |line: &&'a Line| {
         let of = |measure| lines.series(line, measure, Some(&side.only));
-        let series = [of("token_savings"), of("need_retention")];
+        let series = [of(TOKEN_SAVINGS.name), of(NEED_RETENTION.name)];
         (series[0].pooled.value.is_some() && series[1].pooled.is_told()).then_some((*line, series))
     };
     let (named, all): (Vec<&Line>, Vec<[Series; 2]>) = side.lines.par_iter().filter_map(measured).unzip();
@@ -151,7 +159,7 @@ fn halves(lines: &Lines) -> (Vec<usize>, Vec<usize>) {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut t = Table::new("pareto");
+    let mut t = Table::new(ENTRY.name);
     t.text(
         "label",
         "the variant; replicates by seed are one",
@@ -160,13 +168,13 @@ fn table(rows: &[Row]) -> Table {
     t.text("trigger", "when it compresses", rows.iter().map(|r| Some(r.line.trigger.clone())));
     estimate_columns(
         &mut t,
-        "token_savings",
+        TOKEN_SAVINGS.name,
         "1 - prompt tokens sent / prompt tokens with nothing compressed, on the shared trajectories",
         rows.iter().map(|r| &r.savings),
     );
     estimate_columns(
         &mut t,
-        "need_retention",
+        NEED_RETENTION.name,
         "need retention on the common set, on the shared trajectories",
         rows.iter().map(|r| &r.retention),
     );
@@ -215,7 +223,7 @@ fn part(rows: &[Row]) -> Part {
     let mark = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     Part {
         heading: None,
-        header: vec![
+        header: header([
             "variant",
             "token savings",
             "need retention",
@@ -226,7 +234,7 @@ fn part(rows: &[Row]) -> Part {
             "held-out retention",
             "held-out frontier",
             "n",
-        ],
+        ]),
         rows: rows
             .iter()
             .map(|r| {

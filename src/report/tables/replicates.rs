@@ -5,17 +5,31 @@
 //! interval over clusters, and the spread between
 //! seeds: standard deviation (n - 1 below), smallest and largest of the seeds' own pooled scores.
 
-use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
-use crate::report::lines::{Line, Lines};
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, header, n_eff_column, number, shown};
+use crate::report::lines::{Line, Lines, Measure};
 use crate::report::statistics::estimate::Estimate;
-use crate::report::tables::Table;
+use crate::report::tables::{Entry, Table};
+use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS};
+use crate::scores::registry::{Field, Set};
+use crate::scores::retention::{NEED_RETENTION, SURFACE_RETENTION};
 
-const METRICS: [&str; 5] =
-    ["need_retention", "need_retention_exposed", "surface_retention", "token_savings", "cost_savings"];
+pub(super) const ENTRY: Entry =
+    Entry { name: "replicates", measures: measures, page: |input| page(input.lines) };
+
+/// In the order of the table.
+fn measures() -> Vec<Measure> {
+    vec![
+        Measure::of(&NEED_RETENTION),
+        Measure::new("need_retention_exposed", &NEED_RETENTION, Set::Exposed, Field::Value),
+        Measure::of(&SURFACE_RETENTION),
+        Measure::of(&TOKEN_SAVINGS),
+        Measure::of(&COST_SAVINGS),
+    ]
+}
 
 struct Row<'a> {
     line: &'a Line,
-    metric: &'static str,
+    metric: String,
     pooled: Estimate,
     seeds: Vec<f64>,
 }
@@ -26,7 +40,7 @@ pub(crate) fn page(lines: &Lines) -> Result<Page, String> {
         .all
         .iter()
         .filter(|l| l.seeds.len() > 1)
-        .flat_map(|line| METRICS.map(|metric| row(lines, line, metric)))
+        .flat_map(|line| measures().into_iter().map(|measure| row(lines, line, measure.name)))
         .filter(|r| r.pooled.value.is_some())
         .collect();
     if rows.is_empty() {
@@ -50,9 +64,9 @@ pub(crate) fn page(lines: &Lines) -> Result<Page, String> {
     })
 }
 
-fn row<'a>(lines: &Lines, line: &'a Line, metric: &'static str) -> Row<'a> {
-    let seeds = (0..line.seeds.len()).filter_map(|seed| lines.of_seed(line, seed, metric)).collect();
-    let pooled = lines.series(line, metric, None).estimate();
+fn row<'a>(lines: &Lines, line: &'a Line, metric: String) -> Row<'a> {
+    let seeds = (0..line.seeds.len()).filter_map(|seed| lines.of_seed(line, seed, &metric)).collect();
+    let pooled = lines.series(line, &metric, None).estimate();
     let seeds = if pooled.value.is_some() { seeds } else { Vec::new() };
     Row { line, metric, pooled, seeds }
 }
@@ -73,10 +87,10 @@ fn largest(values: &[f64]) -> Option<f64> {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut t = Table::new("replicates");
+    let mut t = Table::new(ENTRY.name);
     let seeds = |r: &Row| r.line.seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     t.text("label", "the variant without its seed", rows.iter().map(|r| Some(r.line.label.clone())));
-    t.text("metric", "the score", rows.iter().map(|r| Some(r.metric.to_owned())));
+    t.text("metric", "the score", rows.iter().map(|r| Some(r.metric.clone())));
     t.text("seeds", "seeds it was run under", rows.iter().map(|r| Some(seeds(r))));
     estimate_columns(&mut t, "value", "pooled over seeds and trajectories", rows.iter().map(|r| &r.pooled));
     t.fraction(
@@ -100,13 +114,13 @@ fn table(rows: &[Row]) -> Table {
 fn part(rows: &[Row]) -> Part {
     Part {
         heading: None,
-        header: vec!["variant", "score", "seeds", "pooled", "between seeds", "n"],
+        header: header(["variant", "score", "seeds", "pooled", "between seeds", "n"]),
         rows: rows
             .iter()
             .map(|r| {
                 vec![
                     r.line.label.clone(),
-                    r.metric.to_owned(),
+                    r.metric.clone(),
                     r.line.seeds.len().to_string(),
                     shown(&r.pooled, true),
                     format!(

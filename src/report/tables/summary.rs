@@ -4,8 +4,11 @@
 //! Pooled value of a score = sum(value * weight) / sum(weight) over the trajectories where it is
 //! defined. All statistics are functions of such sums, see [`crate::report::statistics::inference`].
 
+mod columns;
+
 use crate::text::natural::natural;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use rayon::prelude::*;
 
@@ -15,150 +18,32 @@ use crate::report::load::{Event, Population, Prices, Run, STRATUM_KEYS, Stratum}
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::statistics::estimate::{Counted, Estimate, ratio};
 use crate::report::statistics::inference::FEW;
-use crate::report::statistics::pooled::{NEED, SURFACE, Scores, Sets};
+use crate::report::statistics::pooled::{Scores, Sets};
 use crate::report::tables::Table;
+use crate::scores;
+use crate::scores::money::TOKEN_SAVINGS;
+use crate::scores::registry::{Column, Entry, Field, Unit};
+use crate::scores::retention::{RANDOM_WON_SHARE, UNSUPPORTED_SHARE};
 
-/// An estimate of the summary: the one list from which rows, columns and their docs are made.
-struct Metric {
-    name: &'static str,
-    doc: &'static str,
-    /// Tokens instead of a fraction.
-    amount: bool,
-    /// Also in `by_format`.
-    by_format: bool,
-    compute: fn(&Scores) -> Estimate,
+/// An estimate of the summary: from these come rows, columns and their docs.
+pub(crate) struct Metric {
+    score: &'static Entry,
+    column: &'static Column,
 }
 
-const fn fraction(name: &'static str, doc: &'static str, compute: fn(&Scores) -> Estimate) -> Metric {
-    Metric { name, doc, amount: false, by_format: false, compute }
+impl Metric {
+    fn name(&self) -> &'static str {
+        if self.column.name.is_empty() { self.score.name } else { self.column.name }
+    }
 }
 
-const fn headline(name: &'static str, doc: &'static str, compute: fn(&Scores) -> Estimate) -> Metric {
-    Metric { name, doc, amount: false, by_format: true, compute }
-}
-
-static METRICS: [Metric; 29] = [
-    headline(
-        "token_savings",
-        "1 - prompt tokens sent / prompt tokens with nothing compressed, over all decisions",
-        |s| s.pooled("token_savings", "", |r| r.value),
-    ),
-    headline(
-        "token_savings_billed",
-        "the same by the provider's count, with what the log does not show (system prompt, tools); over decisions with known usage, null where there is none",
-        |s| s.pooled("token_savings_billed", "", |r| r.value),
-    ),
-    headline(
-        "cost_savings",
-        "1 - cost / cost with nothing compressed, under the run's price table, with prompt caching; in tokens by the provider's count where known",
-        |s| s.pooled("cost_savings", "", |r| r.value),
-    ),
-    headline(
-        "net_savings",
-        "1 - (sent + compressor's tokens + rework) / full; rework re-reads what was lost and needed",
-        |s| s.pooled("net_savings", "", |r| r.value),
-    ),
-    fraction(
-        "token_savings_vs_sent",
-        "1 - prompt tokens sent / prompt tokens that the log says were sent; the same as token_savings where it records no edits",
-        |s| s.pooled("token_savings_vs_sent", "", |r| r.value),
-    ),
-    fraction("cost_savings_uncached", "the same without prompt caching", |s| {
-        s.pooled("cost_savings_uncached", "", |r| r.value)
-    }),
-    fraction("peak_savings", "1 - largest prompt sent / largest prompt with nothing compressed", |s| {
-        s.pooled("peak_savings", "", |r| r.value)
-    }),
-    Metric {
-        name: "peak_tokens",
-        doc: "tokens of the largest prompt sent, mean over trajectories",
-        amount: true,
-        by_format: false,
-        compute: |s| s.pooled("peak_tokens", "", |r| r.value),
-    },
-    headline(
-        "need_retention_common",
-        "bound need retention on the common set (needs from tool output or the user, last mentioned before the reference tail, 10 turns by default; the same questions for every variant)",
-        |s| s.pooled(NEED, &s.sets.common, |r| r.value),
-    ),
-    headline("random_common", "the same for the matched random shadow: the floor", |s| {
-        s.pooled(NEED, &s.sets.common, |r| r.floor)
-    }),
-    headline("oracle_common", "the same for the matched oracle shadow: the ceiling", |s| {
-        s.pooled(NEED, &s.sets.common, |r| r.ceiling)
-    }),
-    fraction("atom_bag_common", "the same for the matched list of atoms without prose", |s| {
-        s.pooled(NEED, &s.sets.common, |r| r.atom_bag)
-    }),
-    fraction("chance_common", "the same needs looked for in the contexts of other trajectories", |s| {
-        s.pooled(NEED, &s.sets.common, |r| r.chance)
-    }),
-    fraction("corrected_common", "(need_retention_common - c) / (1 - c), c = chance_common", |s| {
-        s.corrected(NEED, &s.sets.common)
-    }),
-    headline(
-        "need_retention_exposed",
-        "bound need retention on the exposed set: of the common set, the needs with no mention outside what the trigger gave away; differs between triggers",
-        |s| s.pooled(NEED, &s.sets.exposed, |r| r.value),
-    ),
-    headline("random_exposed", "the same for the matched random shadow: the floor", |s| {
-        s.pooled(NEED, &s.sets.exposed, |r| r.floor)
-    }),
-    headline("oracle_exposed", "the same for the matched oracle shadow: the ceiling", |s| {
-        s.pooled(NEED, &s.sets.exposed, |r| r.ceiling)
-    }),
-    fraction("atom_bag_exposed", "the same for the matched list of atoms without prose", |s| {
-        s.pooled(NEED, &s.sets.exposed, |r| r.atom_bag)
-    }),
-    fraction("chance_exposed", "the same needs looked for in the contexts of other trajectories", |s| {
-        s.pooled(NEED, &s.sets.exposed, |r| r.chance)
-    }),
-    fraction("corrected_exposed", "(need_retention_exposed - c) / (1 - c), c = chance_exposed", |s| {
-        s.corrected(NEED, &s.sets.exposed)
-    }),
-    fraction(
-        "surface_retention_common",
-        "share of the common set whose atom stands anywhere in the context; gameable by a list of atoms",
-        |s| s.pooled(SURFACE, &s.sets.common, |r| r.value),
-    ),
-    fraction("surface_retention_exposed", "the same on the exposed set", |s| {
-        s.pooled(SURFACE, &s.sets.exposed, |r| r.value)
-    }),
-    headline(
-        "efficiency",
-        "sum w (x - random) / sum w (oracle - random) over exposed needs, each trajectory capped at 20 needs' weight where such rows exist (see efficiency_rows); 0 is random, 1 the oracle, never clipped; null below the minimum (30 exposed needs, n_eff 4), and where oracle - random is under 0.05 or its interval holds 0",
-        |s| s.efficiency(NEED, s.efficiency_stratum()),
-    ),
-    fraction("efficiency_uncapped", "the same without the cap", |s| s.efficiency(NEED, &s.sets.exposed)),
-    fraction(
-        "need_coverage",
-        "share of the needs of the common set for which bound retention is defined",
-        |s| s.pooled("need_coverage", s.coverage_stratum(), |r| r.value),
-    ),
-    fraction(
-        "soft_miss_share",
-        "share of the misses on the exposed set that the agent had observed again before it used them",
-        |s| s.pooled("soft_miss_share", &s.sets.exposed, |r| r.value),
-    ),
-    headline(
-        "discard_lift",
-        "1 - needed share of removed tokens / needed share of scope tokens; 0 is no better than removing at random; needed: a need at risk for the shortest reference tail stands on them (3 turns by default)",
-        |s| s.discard_lift(),
-    ),
-    fraction(
-        "needed_scope_share",
-        "share of the tokens in scope that a later need stands on, for the shortest reference tail (3 turns by default)",
-        |s| s.pooled("needed_scope_share", "", |r| r.value),
-    ),
-    fraction(
-        RANDOM_WON,
-        "share of the cells in which a random shadow served more than the greedy oracle and is the ceiling, bound; null where no shadow was cast",
-        |s| s.pooled(RANDOM_WON, "level=bound", |r| r.value),
-    ),
-];
-
-/// How often the reference that sees the future is a random one.
-const RANDOM_WON: &str = "random_won_share";
+/// What scores say of their columns here, in order.
+static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
+    let columns = |score: &'static Entry| score.columns.iter().map(move |column| Metric { score, column });
+    let mut all: Vec<Metric> = scores::all().flat_map(columns).collect();
+    all.sort_by_key(|metric| metric.column.place);
+    all
+});
 
 /// Place of a metric in [`METRICS`].
 pub(crate) fn metric(name: &str) -> usize {
@@ -167,7 +52,7 @@ pub(crate) fn metric(name: &str) -> usize {
 
 /// The same for one that need not be there.
 pub(crate) fn known_metric(name: &str) -> Option<usize> {
-    METRICS.iter().position(|m| m.name == name)
+    METRICS.iter().position(|m| m.name() == name)
 }
 
 /// All that the tables and figures of a report need.
@@ -268,7 +153,8 @@ pub(crate) fn summarise(
         }));
         Ok(())
     })?;
-    let savings = |row: &VariantSummary| row.estimates[0].value.unwrap_or(f64::INFINITY);
+    let savings = metric(TOKEN_SAVINGS.name);
+    let savings = |row: &VariantSummary| row.estimates[savings].value.unwrap_or(f64::INFINITY);
     rows.sort_by(|(a, _), (b, _)| {
         savings(a)
             .total_cmp(&savings(b))
@@ -303,25 +189,25 @@ fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
     names.into_iter().map(|name| (name.to_owned(), members(name))).collect()
 }
 
-fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
+fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSummary {
     let (variant, cells) = (&run.variants[i], &run.cells[i]);
-    let mut strata: Vec<StratumRow> = scores
+    let mut strata: Vec<StratumRow> = of
         .rows
         .keys()
         .filter(|(_, stratum)| !stratum.is_empty())
         .map(|(metric, stratum)| {
-            let value = scores.pooled(metric, stratum, |s| s.value);
-            let point = |field| scores.value(metric, stratum, field).filter(|_| value.value.is_some());
+            let value = of.pooled(metric, stratum, Field::Value);
+            let point = |field| of.value(metric, stratum, field).filter(|_| value.value.is_some());
             StratumRow {
                 metric: metric.clone(),
                 stratum: Stratum::parse(stratum),
-                floor: point(|s| s.floor),
-                ceiling: point(|s| s.ceiling),
-                atom_bag: point(|s| s.atom_bag),
-                chance: point(|s| s.chance),
+                floor: point(Field::Floor),
+                ceiling: point(Field::Ceiling),
+                atom_bag: point(Field::AtomBag),
+                chance: point(Field::Chance),
                 value,
-                efficiency: if metric == NEED || metric == SURFACE {
-                    scores.efficiency(metric, stratum)
+                efficiency: if scores::find(metric).is_some_and(Entry::has_shadows) {
+                    of.efficiency(metric, stratum)
                 } else {
                     Estimate::default()
                 },
@@ -342,9 +228,9 @@ fn summarise_variant(run: &Run, i: usize, scores: &Scores) -> VariantSummary {
         errors: cells.errors.clone(),
         n_violations: cells.n_violations,
         events: summarise_events(&run.events[i]),
-        efficiency_rows: scores.efficiency_stratum().to_owned(),
-        tail: scores.sets.tail.clone(),
-        estimates: METRICS.iter().map(|m| (m.compute)(scores)).collect(),
+        efficiency_rows: of.efficiency_stratum().to_owned(),
+        tail: of.sets.tail.clone(),
+        estimates: METRICS.iter().map(|m| of.column(m.score, m.column)).collect(),
         strata,
     }
 }
@@ -354,8 +240,8 @@ fn by_format(scores: &Scores, formats: &BTreeMap<String, Vec<bool>>) -> Vec<Form
         .iter()
         .map(|(format, members)| {
             let part = Scores { only: Some(members), ..*scores };
-            let metrics = METRICS.iter().filter(|m| m.by_format);
-            let estimates: Vec<Estimate> = metrics.map(|m| (m.compute)(&part)).collect();
+            let metrics = METRICS.iter().filter(|m| m.column.by_format);
+            let estimates: Vec<Estimate> = metrics.map(|m| part.column(m.score, m.column)).collect();
             let n_trajectories = estimates.first().map_or(0, |e| e.n_trajectories);
             FormatRow { format: format.clone(), variant: 0, n_trajectories, estimates }
         })
@@ -462,221 +348,9 @@ fn sample_remarks(summary: &Summary) -> Vec<String> {
 }
 
 impl Summary {
-    /// One row a variant.
-    pub(crate) fn table(&self) -> Table {
-        let mut t = Table::new("summary");
-        let rows = &self.rows;
-        t.text("variant", "id of the variant", rows.iter().map(|r| Some(r.variant.clone())));
-        t.text("label", "its short name, unique in the run", rows.iter().map(|r| Some(r.label.clone())));
-        t.text("strategy", "how it compresses", rows.iter().map(|r| Some(r.strategy.clone())));
-        t.text("trigger", "when it compresses", rows.iter().map(|r| Some(r.trigger.clone())));
-        t.text("model", "model of the compressor; null is model-free", rows.iter().map(|r| r.model.clone()));
-        t.flag(
-            "bridge",
-            "bridge mode: selected by the logged summary (trigger `logged`), so not to be compared with other rows; out of the figure and the main table",
-            rows.iter().map(VariantSummary::is_bridge),
-        );
-        t.count("n_cells_ok", "trajectories scored", rows.iter().map(|r| Some(r.n_ok as u64)));
-        t.count(
-            "n_cells_error",
-            "trajectories that failed under this variant and are left out",
-            rows.iter().map(|r| Some(r.errors.len() as u64)),
-        );
-        t.count(
-            "n_clusters",
-            &format!("clusters behind token_savings; a cluster is {}", self.population.cluster()),
-            rows.iter().map(|r| Some(r.estimates[0].n_clusters as u64)),
-        );
-        t.count("n_events", "compressions", rows.iter().map(|r| Some(r.events.n as u64)));
-        let items = |name: &str| {
-            let at = metric(name);
-            rows.iter().map(move |r| Some(r.estimates[at].n_items))
-        };
-        t.count("n_needs_common", "needs behind need_retention_common", items("need_retention_common"));
-        t.count("n_needs_exposed", "needs behind need_retention_exposed", items("need_retention_exposed"));
-        t.fraction(
-            "kept_share",
-            "kept tokens / removable tokens over all events",
-            rows.iter().map(|r| r.events.kept_share),
-        );
-        for (i, metric) in METRICS.iter().enumerate() {
-            estimate_columns(&mut t, metric, rows.iter().map(|r| &r.estimates[i]));
-        }
-        for set in ["common", "exposed"] {
-            let at = metric(&format!("need_retention_{set}"));
-            let of = move |r: &VariantSummary| r.estimates[at].clone();
-            sample_columns(&mut t, &format!("_{set}"), rows.iter().map(of));
-        }
-        t.text(
-            "efficiency_rows",
-            "stratum behind efficiency",
-            rows.iter().map(|r| Some(r.efficiency_rows.to_owned())),
-        );
-        t.amount(
-            "break_even_median",
-            "decisions until a compression has paid for the prompt cache it broke: Kaplan-Meier median over events; null where half are never seen to",
-            rows.iter().map(|r| r.events.break_even_median.map(f64::from)),
-        );
-        t.fraction(
-            "break_even_censored_share",
-            "share of the events that had not paid off when the log ended",
-            rows.iter().map(|r| r.events.break_even_censored_share),
-        );
-        t.count("n_violations", "invariants violated", rows.iter().map(|r| Some(r.n_violations)));
-        t.count(
-            "n_fallbacks",
-            "events at which a fallback strategy stood in",
-            rows.iter().map(|r| Some(r.events.n_fallbacks as u64)),
-        );
-        t.count(
-            "n_warnings",
-            "events that the strategy flagged as odd, as `salience` does a set of more than 50 items",
-            rows.iter().map(|r| Some(r.events.n_warnings as u64)),
-        );
-        t.text("nulls", "why values or intervals are null", rows.iter().map(nulls));
-        t
-    }
-
-    /// Every retention score by stratum, one row each.
-    pub(crate) fn strata(&self) -> Table {
-        let rows: Vec<(&VariantSummary, &StratumRow)> =
-            self.rows.iter().flat_map(|r| r.strata.iter().map(move |s| (r, s))).collect();
-        let mut t = Table::new("strata");
-        t.text("variant", "id of the variant", rows.iter().map(|(r, _)| Some(r.variant.clone())));
-        t.text("label", "its short name", rows.iter().map(|(r, _)| Some(r.label.clone())));
-        t.text(
-            "metric",
-            "need_retention (bound), surface_retention, or another score that comes by stratum",
-            rows.iter().map(|(_, s)| Some(s.metric.clone())),
-        );
-        t.text("stratum", "the stratum in full", rows.iter().map(|(_, s)| Some(s.stratum.to_string())));
-        for key in STRATUM_KEYS {
-            let doc = match key {
-                "set" => {
-                    "common: the same needs for every variant; exposed: those that the trigger put at risk"
-                }
-                "tail" => "reference tail in turns: needs last mentioned longer ago",
-                "class" => "source of the need: observed, user, system, authored; null is observed and user",
-                "kind" => "kind of the atom; null is all",
-                "horizon" => "turns after the compression; null is all",
-                "point" => "number of the compression, from 1; null is all",
-                "unsupported" => {
-                    "1: needs whose atom was not in the prompt that the log says was sent; they count nowhere else"
-                }
-                "body" => "1: needs inside the body of an edit, which the headline leaves out",
-                "shadow" => {
-                    "local: shadows start from the variant's own state before each event; null is chain"
-                }
-                _ => "largest weight of one trajectory in needs; null is no cap",
-            };
-            t.text(key, doc, rows.iter().map(|(_, s)| s.stratum.get(key).map(str::to_owned)));
-        }
-        t.count(
-            "n_trajectories",
-            "trajectories behind the value",
-            rows.iter().map(|(_, s)| Some(s.value.n_trajectories as u64)),
-        );
-        t.count(
-            "n_clusters",
-            "clusters behind the value",
-            rows.iter().map(|(_, s)| Some(s.value.n_clusters as u64)),
-        );
-        t.count("n_needs", "needs behind the value", rows.iter().map(|(_, s)| Some(s.value.n_items)));
-        sample_columns(&mut t, "", rows.iter().map(|(_, s)| s.value.clone()));
-        t.fraction("value", "the score, pooled over trajectories", rows.iter().map(|(_, s)| s.value.value));
-        t.fraction("lo", "lower end of its 95 % interval", rows.iter().map(|(_, s)| s.value.lo()));
-        t.fraction("hi", "upper end of its 95 % interval", rows.iter().map(|(_, s)| s.value.hi()));
-        t.fraction(
-            "random",
-            "the same for the matched random shadow: the floor",
-            rows.iter().map(|(_, s)| s.floor),
-        );
-        t.fraction(
-            "oracle",
-            "the same for the matched oracle shadow: the ceiling",
-            rows.iter().map(|(_, s)| s.ceiling),
-        );
-        t.fraction(
-            "atom_bag",
-            "the same for the matched list of atoms",
-            rows.iter().map(|(_, s)| s.atom_bag),
-        );
-        t.fraction(
-            "chance",
-            "the same in the contexts of other trajectories",
-            rows.iter().map(|(_, s)| s.chance),
-        );
-        t.fraction(
-            "efficiency",
-            "sum w (x - random) / sum w (oracle - random); null by the rule of efficiency in summary.csv",
-            rows.iter().map(|(_, s)| s.efficiency.value),
-        );
-        t.fraction(
-            "efficiency_lo",
-            "lower end of its 95 % interval",
-            rows.iter().map(|(_, s)| s.efficiency.lo()),
-        );
-        t.fraction(
-            "efficiency_hi",
-            "upper end of its 95 % interval",
-            rows.iter().map(|(_, s)| s.efficiency.hi()),
-        );
-        t.text(
-            "nulls",
-            "why values or intervals are null",
-            rows.iter()
-                .map(|(_, s)| joined([("value", &s.value), ("efficiency", &s.efficiency)].into_iter())),
-        );
-        t
-    }
-
-    /// The headline by format of log.
-    pub(crate) fn by_format(&self) -> Table {
-        let rows = &self.formats;
-        let mut t = Table::new("by_format");
-        let variant = |r: &FormatRow| &self.rows[r.variant];
-        t.text("format", "format of the logs", rows.iter().map(|r| Some(r.format.clone())));
-        t.text("variant", "id of the variant", rows.iter().map(|r| Some(variant(r).variant.clone())));
-        t.text("label", "its short name", rows.iter().map(|r| Some(variant(r).label.clone())));
-        t.count(
-            "n_trajectories",
-            "trajectories behind token_savings",
-            rows.iter().map(|r| Some(r.n_trajectories as u64)),
-        );
-        let metrics: Vec<&Metric> = METRICS.iter().filter(|m| m.by_format).collect();
-        let at = |name: &str| metrics.iter().position(|m| m.name == name).expect("a metric of the list");
-        let clusters = at("token_savings");
-        t.count(
-            "n_clusters",
-            "clusters behind token_savings",
-            rows.iter().map(|r| Some(r.estimates[clusters].n_clusters as u64)),
-        );
-        for (name, metric) in
-            [("n_needs_common", "need_retention_common"), ("n_needs_exposed", "need_retention_exposed")]
-        {
-            let at = at(metric);
-            t.count(
-                name,
-                &format!("needs behind {metric}"),
-                rows.iter().map(|r| Some(r.estimates[at].n_items)),
-            );
-            let set = name.trim_start_matches("n_needs");
-            sample_columns(&mut t, set, rows.iter().map(|r| r.estimates[at].clone()));
-        }
-        for (i, metric) in metrics.iter().enumerate() {
-            estimate_columns(&mut t, metric, rows.iter().map(|r| &r.estimates[i]));
-        }
-        t.text(
-            "nulls",
-            "why values or intervals are null",
-            rows.iter().map(|r| joined(metrics.iter().map(|m| m.name).zip(&r.estimates))),
-        );
-        t
-    }
-
     /// The points of the headline figure.
     pub(crate) fn points(&self) -> Vec<Point> {
-        let (x, y) = (metric("token_savings"), metric("need_retention_common"));
+        let (x, y) = (metric(TOKEN_SAVINGS.name), metric("need_retention_common"));
         let (floor, ceiling) = (metric("random_common"), metric("oracle_common"));
         // A control that is a strategy with another setting has a name of its own.
         let family = |r: &VariantSummary| {
@@ -703,7 +377,7 @@ impl Summary {
 
     /// The variants that the headline figure leaves out; nothing compressed stands there by definition.
     pub(crate) fn undrawn(&self) -> Undrawn {
-        let (x, y) = (metric("token_savings"), metric("need_retention_common"));
+        let (x, y) = (metric(TOKEN_SAVINGS.name), metric("need_retention_common"));
         let rows = self.main_rows().filter(|r| r.strategy != FULL);
         let is_drawn = |r: &&VariantSummary| r.estimates[x].value.is_some() && r.estimates[y].value.is_some();
         let undrawn: Vec<_> = rows.filter(|r| !is_drawn(r)).collect();
@@ -719,7 +393,8 @@ impl Summary {
 
     /// Share of the cells in which a random shadow is the ceiling; none where no shadow was cast.
     pub(crate) fn random_won(&self) -> Option<f64> {
-        let all: Vec<&Estimate> = self.rows.iter().map(|r| &r.estimates[metric(RANDOM_WON)]).collect();
+        let all: Vec<&Estimate> =
+            self.rows.iter().map(|r| &r.estimates[metric(RANDOM_WON_SHARE.name)]).collect();
         let won = all.iter().filter_map(|e| e.kept()).sum();
         ratio(won, all.iter().map(|e| e.n_items as f64).sum())
     }
@@ -730,7 +405,7 @@ impl Summary {
         let strata = self.rows.iter().find_map(|r| {
             let of = |s: &&StratumRow| {
                 let key = |key: &str| s.stratum.get(key);
-                s.metric == "unsupported_share"
+                s.metric == UNSUPPORTED_SHARE.name
                     && key("tail") == Some(&r.tail)
                     && matches!(key("class"), Some("observed" | "user"))
             };
@@ -750,7 +425,7 @@ impl Summary {
     /// Labels of variants that saved and kept exactly the same with as many events: other names for
     /// the same compressions.
     pub(crate) fn twins(&self) -> Vec<Vec<&str>> {
-        let (savings, retention) = (metric("token_savings"), metric("need_retention_common"));
+        let (savings, retention) = (metric(TOKEN_SAVINGS.name), metric("need_retention_common"));
         let same = |a: &VariantSummary, b: &VariantSummary| {
             let equal = |at: usize| {
                 let (a, b) = (&a.estimates[at], &b.estimates[at]);
@@ -796,20 +471,28 @@ fn sample_columns(t: &mut Table, of: &str, estimates: impl Iterator<Item = Estim
 /// Value, lower and upper end as three columns.
 fn estimate_columns<'a>(t: &mut Table, metric: &Metric, cells: impl Iterator<Item = &'a Estimate> + Clone) {
     let mut push = |suffix: &str, doc: &str, cells: &mut dyn Iterator<Item = Option<f64>>| {
-        let name = format!("{}{suffix}", metric.name);
-        if metric.amount { t.amount(&name, doc, cells) } else { t.fraction(&name, doc, cells) }
+        let name = format!("{}{suffix}", metric.name());
+        if metric.score.unit == Unit::Tokens {
+            t.amount(&name, doc, cells)
+        } else {
+            t.fraction(&name, doc, cells)
+        }
     };
-    push("", metric.doc, &mut cells.clone().map(|e| e.value));
+    push("", metric.column.doc, &mut cells.clone().map(|e| e.value));
     push(
         "_lo",
-        &format!("lower end of the 95 % interval of {}", metric.name),
+        &format!("lower end of the 95 % interval of {}", metric.name()),
         &mut cells.clone().map(Estimate::lo),
     );
-    push("_hi", &format!("upper end of the 95 % interval of {}", metric.name), &mut cells.map(Estimate::hi));
+    push(
+        "_hi",
+        &format!("upper end of the 95 % interval of {}", metric.name()),
+        &mut cells.map(Estimate::hi),
+    );
 }
 
 fn nulls(row: &VariantSummary) -> Option<String> {
-    joined(METRICS.iter().map(|m| m.name).zip(&row.estimates))
+    joined(METRICS.iter().map(|m| m.name()).zip(&row.estimates))
 }
 
 /// `a, b: reason; c: other reason`, or null where nothing is null.

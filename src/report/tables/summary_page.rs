@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use super::pages::{METHOD, Page, number, shown};
 use super::summary::{Summary, VariantSummary, known_metric, metric};
 use crate::report::tables::{Table, fixed, markdown};
+use crate::scores::discard::DISCARD_LIFT;
+use crate::scores::money::{COST_SAVINGS, COST_SAVINGS_UNCACHED, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED};
+use crate::scores::sent::TOKEN_SAVINGS_VS_SENT;
 use crate::text::escape;
 
 impl Summary {
@@ -98,22 +101,22 @@ impl Summary {
                 value.is_some() && or.is_none_or(|or| value != r.estimates[or].value)
             })
         };
-        let all = metric("token_savings");
+        let all = metric(TOKEN_SAVINGS.name);
         // What says nothing of its own is left out.
-        let billed = Some(metric("token_savings_billed")).filter(|&at| has(at, None));
-        let vs_sent = known_metric("token_savings_vs_sent").filter(|&at| has(at, Some(all)));
+        let billed = Some(metric(TOKEN_SAVINGS_BILLED.name)).filter(|&at| has(at, None));
+        let vs_sent = known_metric(TOKEN_SAVINGS_VS_SENT.name).filter(|&at| has(at, Some(all)));
         let mut columns = vec![("token savings", all, true)];
         columns.extend(billed.map(|at| ("billed", at, true)));
         columns.extend(vs_sent.map(|at| ("vs sent", at, true)));
         columns.extend([
-            ("cost savings, cached", metric("cost_savings"), true),
-            ("cost savings, uncached", metric("cost_savings_uncached"), true),
+            ("cost savings, cached", metric(COST_SAVINGS.name), true),
+            ("cost savings, uncached", metric(COST_SAVINGS_UNCACHED.name), true),
             ("need retention, common", metric("need_retention_common"), true),
             ("floor", metric("random_common"), false),
             ("ceiling", metric("oracle_common"), false),
             ("need retention, exposed", metric("need_retention_exposed"), true),
             ("efficiency", metric("efficiency"), true),
-            ("discard lift", metric("discard_lift"), true),
+            ("discard lift", metric(DISCARD_LIFT.name), true),
         ]);
         let mut header = vec!["variant", "kept"];
         header.extend(columns.iter().map(|c| c.0));
@@ -185,7 +188,7 @@ impl Summary {
     fn dearer(&self) -> String {
         const SHOWN: usize = 10;
         let [tokens, cached, uncached] =
-            ["token_savings", "cost_savings", "cost_savings_uncached"].map(metric);
+            [TOKEN_SAVINGS, COST_SAVINGS, COST_SAVINGS_UNCACHED].map(|score| metric(score.name));
         let more = |r: &VariantSummary| r.estimates[cached].value.filter(|saved| *saved < 0.0);
         let told = |r: &VariantSummary| {
             let percent = |x: f64| fixed(100.0 * x, 1);
@@ -209,7 +212,7 @@ impl Summary {
 
     /// Variants in bridge mode, which compare with nothing above.
     fn bridge(&self) -> String {
-        let savings = metric("token_savings");
+        let savings = metric(TOKEN_SAVINGS.name);
         let rows: Vec<Vec<String>> = self
             .rows
             .iter()

@@ -4,105 +4,124 @@
 //! the variant's own words in random order, whichever is more) reaches, 1 is what compressing nothing reaches. Null
 //! where floor and ceiling differ by less than 0.02. What has no floor (outcomes, honesty) stands raw.
 
-use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, number, shown};
-use crate::report::lines::{Line, Lines, placed};
+use super::pages::{METHOD, Page, Part, counts, estimate_columns, header, n_eff_column, number, shown};
+use crate::report::lines::{Line, Lines, Measure};
 use crate::report::statistics::estimate::Estimate;
-use crate::report::tables::Table;
+use crate::report::tables::{self, Table};
+use crate::scores;
+use crate::scores::answers::{PROBE_ACCURACY, PROBE_CUT_SHARE};
+use crate::scores::honesty::ENTRIES as HONESTY;
+use crate::scores::items::ENTRIES as ITEMS;
+use crate::scores::judge::JUDGE;
+use crate::scores::likelihood::{LIKELIHOOD_CUT, LIKELIHOOD_EXCLUDED, LIKELIHOOD_RETENTION};
+use crate::scores::outcomes::{CONSTRAINT_OUTCOME, CONSTRAINT_RETENTION};
+use crate::scores::probes::PROBE_SUPPORT;
+use crate::scores::registry::{Better, Entry, Field, Set};
+use crate::scores::salience::{SALIENCE_PRECISION, SALIENCE_RECALL};
+use crate::scores::similar::GOAL_COHERENCE;
+
+pub(super) const ENTRY: tables::Entry =
+    tables::Entry { name: "truth", measures, page: |input| page(input.lines) };
 
 /// Below this difference of floor and ceiling there is nothing to be placed between.
 const MIN_ROOM: f64 = 0.02;
 
-/// Scores with a floor and a ceiling, with their headings.
-const PLACED: [(&str, &str); 16] = [
-    ("Salience recall: annotated spans that still stand in the context verbatim", placed::SALIENCE_RECALL),
-    ("Salience precision: words kept that belong to such spans", placed::SALIENCE_PRECISION),
-    ("Salience F1", placed::SALIENCE_F1),
-    ("Constraints held: preserved or paraphrased", placed::CONSTRAINT_RETENTION),
-    ("Probes supported: questions that can still be answered from the context", placed::PROBE_SUPPORT),
-    ("Probes answered by a model that reads the context", placed::PROBE_ACCURACY),
-    ("How likely that model finds the right answers, among the choices", placed::PROBE_PROBABILITY),
-    ("Spans in the context, in the same or other words (cosine of at least 0.85)", placed::SALIENCE_SIMILAR),
-    (
-        "Sentences kept that say what such spans say, one to one; floor: the scope's own sentences",
-        placed::SALIENCE_PRECISION_SIMILAR,
-    ),
-    ("F1 of spans and kept sentences, paired one to one by meaning", placed::SALIENCE_F1_SIMILAR),
-    ("Goal coherence: the goal in force, where it was stated in what is compressed", placed::GOAL_COHERENCE),
-    (
-        "Likelihood retention: what a model that reads the context is still told of the agent's next calls (no annotation)",
-        placed::LIKELIHOOD_RETENTION,
-    ),
-    (
-        "A model's judgement, mean of six ratings; the page `agreement` says how far to trust it",
-        placed::JUDGE,
-    ),
-    ("Stale values: superseded, and still presented as current; lower is better", placed::STALE_VALUE_SHARE),
-    ("Boundary F1: cuts at the annotated ends of subtasks; floor: random placements", placed::BOUNDARY_F1),
-    ("Cuts in mid-subtask; lower is better; floor: random placements", placed::MID_SUBTASK_SHARE),
-];
+/// Scores with a floor and a ceiling, with their headings: what scores say of themselves, in order.
+fn placed() -> Vec<(&'static str, &'static Entry)> {
+    let mut all: Vec<(u8, &str, &Entry)> = scores::all()
+        .filter_map(|score| score.truth.map(|(place, heading)| (place, heading, score)))
+        .collect();
+    all.sort_by_key(|(place, ..)| *place);
+    all.into_iter().map(|(_, heading, score)| (heading, score)).collect()
+}
 
-/// What became of constraints, from the best to the worst.
-const OUTCOMES: [&str; 6] = ["preserved", "paraphrased", "weakened", "mutated", "contradicted", "dropped"];
-
-/// The same scores after the first, second and third compression.
-const BY_POINT: [&str; 15] = [
-    "salience_recall 1",
-    "salience_recall 2",
-    "salience_recall 3",
-    "salience_precision 1",
-    "salience_precision 2",
-    "salience_precision 3",
-    "constraint_retention 1",
-    "constraint_retention 2",
-    "constraint_retention 3",
-    "probe_support 1",
-    "probe_support 2",
-    "probe_support 3",
-    "goal_coherence 1",
-    "goal_coherence 2",
-    "goal_coherence 3",
-];
-
-/// Annotated spans that still stand in the context verbatim, by their type.
-const BY_TYPE: [&str; 5] =
-    ["goal spans", "constraint spans", "decision spans", "fact spans", "tool_output spans"];
-
-/// Questions that can still be answered from the context, by their kind.
-const BY_KIND: [&str; 5] =
-    ["goal probes", "constraint probes", "artifact probes", "continuation probes", "decision probes"];
-
-/// Such questions that a model answers rightly, by their kind, and how often it could not read the whole context.
-const ANSWERS: [&str; 6] = [
-    "goal answers",
-    "constraint answers",
-    "artifact answers",
-    "continuation answers",
-    "decision answers",
-    "probe_cut_share",
-];
-
-/// Likelihood retention: pooled, the median of the runs, and of the tokens of atoms alone beside its floor; decisions left out and
-/// events that did not fit.
-const LIKELIHOOD: [&str; 6] = [
-    "likelihood_retention",
-    MEDIAN,
-    "of atoms",
-    "of atoms, shuffled",
-    "likelihood_excluded",
-    "likelihood_cut",
-];
 const MEDIAN: &str = "median of runs";
 
-/// How close the context comes to the goal in force: by vectors, and by a model.
-const COHERENCE: [&str; 2] = ["goal_coherence", "judged relevance"];
+/// What became of constraints, from the best to the worst.
+const OUTCOMES: [(&str, &str); 6] = [
+    ("point=end outcome=preserved", "preserved"),
+    ("point=end outcome=paraphrased", "paraphrased"),
+    ("point=end outcome=weakened", "weakened"),
+    ("point=end outcome=mutated", "mutated"),
+    ("point=end outcome=contradicted", "contradicted"),
+    ("point=end outcome=dropped", "dropped"),
+];
 
-/// What strategies picked out as items, one item to one annotated span.
-const ITEMS: [&str; 4] = ["item_recall", "item_precision", "item_fidelity", "item_found"];
+/// Types of annotated spans.
+const TYPES: [(&str, &str); 5] = [
+    ("point=end type=goal", "goal"),
+    ("point=end type=constraint", "constraint"),
+    ("point=end type=decision", "decision"),
+    ("point=end type=fact", "fact"),
+    ("point=end type=tool_output", "tool_output"),
+];
 
-const HONESTY: [&str; 4] = ["fabrication_rate", "quote_fidelity", "degenerate_rate", "violation_rate"];
+/// Kinds of annotated questions.
+const KINDS: [(&str, &str); 5] = [
+    ("kind=goal point=end", "goal"),
+    ("kind=constraint point=end", "constraint"),
+    ("kind=artifact point=end", "artifact"),
+    ("kind=continuation point=end", "continuation"),
+    ("kind=decision point=end", "decision"),
+];
 
-/// Scores whose floor is the greater number.
-const LOWER_IS_BETTER: [&str; 2] = [placed::STALE_VALUE_SHARE, placed::MID_SUBTASK_SHARE];
+const POINTS: [(&str, &str); 3] = [("point=1", "1"), ("point=2", "2"), ("point=3", "3")];
+/// Scores that are told of each of these points.
+const BY_POINT: [&Entry; 5] =
+    [&SALIENCE_RECALL, &SALIENCE_PRECISION, &CONSTRAINT_RETENTION, &PROBE_SUPPORT, &GOAL_COHERENCE];
+
+/// Scores side by side that stand raw, with their headings.
+fn grids() -> Vec<(&'static str, Vec<Measure>)> {
+    let each = |score: &'static Entry, strata: &[(&'static str, &str)], name: &dyn Fn(&str) -> String| {
+        let of = |&(stratum, what): &(&'static str, &str)| {
+            Measure::new(name(what), score, Set::Stratum(stratum), Field::Value)
+        };
+        strata.iter().map(of).collect::<Vec<_>>()
+    };
+    let points = |score: &'static Entry| each(score, &POINTS, &|point| format!("{} {point}", score.name));
+    let mut answers = each(&PROBE_ACCURACY, &KINDS, &|kind| format!("{kind} answers"));
+    answers.push(Measure::of(&PROBE_CUT_SHARE));
+    let relevance = Set::Stratum("point=end criterion=relevance");
+    let atoms = |name, field| Measure::new(name, &LIKELIHOOD_RETENTION, Set::Stratum("of=atoms"), field);
+    vec![
+        ("What became of the constraints", each(&CONSTRAINT_OUTCOME, &OUTCOMES, &str::to_owned)),
+        ("Spans kept, by type", each(&SALIENCE_RECALL, &TYPES, &|kind| format!("{kind} spans"))),
+        ("Probes supported, by kind", each(&PROBE_SUPPORT, &KINDS, &|kind| format!("{kind} probes"))),
+        ("Probes answered by a model, by kind; contexts cut to its window", answers),
+        (
+            "Goal coherence, side by side: by vectors (the goal in force, where it was stated in what is compressed); by a model's rating of relevance",
+            vec![
+                Measure::of(&GOAL_COHERENCE),
+                Measure::new("judged relevance", &JUDGE, relevance, Field::Value),
+            ],
+        ),
+        (
+            "By compression point: the first, second and third",
+            BY_POINT.into_iter().flat_map(points).collect(),
+        ),
+        (
+            "Likelihood retention: pooled; the median of the runs (percentile interval); of the tokens of atoms alone, and these with the words shuffled; decisions left out, since the past tells nothing of them; events cut to the window",
+            vec![
+                Measure::of(&LIKELIHOOD_RETENTION),
+                Measure::new(MEDIAN, &LIKELIHOOD_RETENTION, Set::Whole, Field::Value),
+                atoms("of atoms", Field::Value),
+                atoms("of atoms, shuffled", Field::Floor),
+                Measure::of(&LIKELIHOOD_EXCLUDED),
+                Measure::of(&LIKELIHOOD_CUT),
+            ],
+        ),
+        (
+            "Items that a strategy picked: one item to one annotated span; as the source has them; found there",
+            ITEMS.iter().map(Measure::of).collect(),
+        ),
+        ("Honesty of generated text", HONESTY.iter().map(Measure::of).collect()),
+    ]
+}
+
+fn measures() -> Vec<Measure> {
+    let placed = placed().into_iter().flat_map(|(_, score)| Measure::placed(score));
+    placed.chain(grids().into_iter().flat_map(|(_, measures)| measures)).collect()
+}
 
 /// A score of a variant.
 struct Row {
@@ -118,35 +137,31 @@ struct Row {
 pub(crate) fn page(lines: &Lines) -> Result<Page, String> {
     let main: Vec<&Line> = lines.main().collect();
     let scored = |rows: &[Row]| rows.iter().any(|row| row.value.is_told());
-    let sections: Vec<(&str, Vec<Row>)> = PLACED
-        .iter()
-        .map(|(heading, score)| (*heading, main.iter().map(|line| placed_row(lines, line, score)).collect()))
+    let sections: Vec<(&str, Vec<Row>)> = placed()
+        .into_iter()
+        .map(|(heading, score)| {
+            (heading, main.iter().map(|line| placed_row(lines, line, score.name, score.better)).collect())
+        })
         .filter(|(_, rows): &(&str, Vec<Row>)| scored(rows))
         .collect();
-    let grids: Vec<(&str, &[&'static str], Vec<Row>)> = [
-        ("What became of the constraints", &OUTCOMES[..]),
-        ("Spans kept, by type", &BY_TYPE[..]),
-        ("Probes supported, by kind", &BY_KIND[..]),
-        ("Probes answered by a model, by kind; contexts cut to its window", &ANSWERS[..]),
-        ("Goal coherence, side by side: by vectors (the goal in force, where it was stated in what is compressed); by a model's rating of relevance", &COHERENCE[..]),
-        ("By compression point: the first, second and third", &BY_POINT[..]),
-        ("Likelihood retention: pooled; the median of the runs (percentile interval); of the tokens of atoms alone, and these with the words shuffled; decisions left out, since the past tells nothing of them; events cut to the window", &LIKELIHOOD[..]),
-        ("Items that a strategy picked: one item to one annotated span; as the source has them; found there", &ITEMS[..]),
-        ("Honesty of generated text", &HONESTY[..]),
-    ]
-    .into_iter()
-    .map(|(heading, measures)| {
-        let raw = |line: &&Line| measures.iter().map(|m| raw_row(lines, line, m)).collect::<Vec<_>>();
-        (heading, measures, main.iter().flat_map(raw).collect())
-    })
-    .filter(|(_, _, rows): &(_, _, Vec<Row>)| scored(rows))
-    .collect();
+    let grids: Vec<(&str, Vec<Measure>, Vec<Row>)> = grids()
+        .into_iter()
+        .map(|(heading, measures)| {
+            let raw =
+                |line: &&Line| measures.iter().map(|m| raw_row(lines, line, &m.name)).collect::<Vec<_>>();
+            let rows = main.iter().flat_map(raw).collect();
+            (heading, measures, rows)
+        })
+        .filter(|(_, _, rows): &(_, _, Vec<Row>)| scored(rows))
+        .collect();
     if sections.is_empty() {
         return Err("no trajectory of the run is annotated, or nothing annotated was compressed".to_owned());
     }
     let readers = lines.by_reader();
-    let by_reader: Vec<Row> =
-        main.iter().flat_map(|line| readers.iter().map(|name| placed_row(lines, line, name))).collect();
+    let by_reader: Vec<Row> = main
+        .iter()
+        .flat_map(|line| readers.iter().map(|name| placed_row(lines, line, name, Better::Higher)))
+        .collect();
     let mut parts: Vec<Part> = sections.iter().map(|(heading, rows)| placed_part(heading, rows)).collect();
     parts.extend(grids.iter().map(|(heading, measures, rows)| grid_part(heading, measures, rows)));
     parts.extend((!by_reader.is_empty()).then(|| reader_part(&by_reader)));
@@ -175,9 +190,10 @@ pub(crate) fn page(lines: &Lines) -> Result<Page, String> {
     })
 }
 
-fn placed_row(lines: &Lines, line: &Line, score: &str) -> Row {
+fn placed_row(lines: &Lines, line: &Line, score: &str, better: Better) -> Row {
     let pooled = |part: &str| lines.series(line, &format!("{score} {part}"), None).pooled.value;
-    let upwards = if LOWER_IS_BETTER.contains(&score) { -1.0 } else { 1.0 };
+    // Where lower is better, the floor is the greater number.
+    let upwards = if better == Better::Lower { -1.0 } else { 1.0 };
     let between = match pooled("room") {
         Some(room) if room * upwards >= MIN_ROOM => {
             lines.series(line, &format!("{score} between"), None).estimate()
@@ -192,7 +208,7 @@ fn placed_row(lines: &Lines, line: &Line, score: &str) -> Row {
 
 fn raw_row(lines: &Lines, line: &Line, measure: &str) -> Row {
     let value = match measure {
-        MEDIAN => lines.median(line, placed::LIKELIHOOD_RETENTION),
+        MEDIAN => lines.median(line, LIKELIHOOD_RETENTION.name),
         _ => lines.series(line, measure, None).estimate(),
     };
     Row {
@@ -219,19 +235,22 @@ fn placed_part(heading: &str, rows: &[Row]) -> Part {
     };
     Part {
         heading: Some(heading.to_owned()),
-        header: vec!["variant", "value", "floor", "ceiling", "placed", "n"],
+        header: header(["variant", "value", "floor", "ceiling", "placed", "n"]),
         rows: rows.iter().filter(|row| row.value.is_told()).map(cells).collect(),
     }
 }
 
-fn grid_part(heading: &str, measures: &[&'static str], rows: &[Row]) -> Part {
+fn grid_part(heading: &str, measures: &[Measure], rows: &[Row]) -> Part {
     let cells = |rows: &[Row]| {
         let values = rows.iter().map(|row| shown(&row.value, true));
         std::iter::once(rows[0].label.clone()).chain(values).collect()
     };
     Part {
         heading: Some(heading.to_owned()),
-        header: std::iter::once("variant").chain(measures.iter().copied()).collect(),
+        header: std::iter::once("variant")
+            .chain(measures.iter().map(|m| m.name.as_str()))
+            .map(str::to_owned)
+            .collect(),
         rows: rows
             .chunks(measures.len())
             .filter(|rows| rows.iter().any(|row| row.value.is_told()))
@@ -258,13 +277,13 @@ fn reader_part(rows: &[Row]) -> Part {
         heading: Some(
             "Scores by several readers: each of them (above stands the first that is asked)".to_owned(),
         ),
-        header: vec!["variant", "score", "value", "floor", "ceiling", "placed", "n"],
+        header: header(["variant", "score", "value", "floor", "ceiling", "placed", "n"]),
         rows: rows.iter().filter(|row| row.value.is_told()).map(cells).collect(),
     }
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut t = Table::new("truth");
+    let mut t = Table::new(ENTRY.name);
     t.text("label", "the variant", rows.iter().map(|r| Some(r.label.clone())));
     t.text(
         "measure",

@@ -11,14 +11,20 @@
 
 use rayon::prelude::*;
 
-use super::pages::{Page, Part, counts, estimate_columns, n_eff_column, shown};
-use crate::report::lines::{Line, Lines, RETENTIONS};
+use super::pages::{Page, Part, counts, estimate_columns, header, n_eff_column, shown};
+use crate::report::lines::{Line, Lines, Measure, retentions};
 use crate::report::load::Trajectory;
 use crate::report::statistics::bootstrap::percentile_estimate;
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::inference::{n_eff, too_few};
 use crate::report::statistics::ranks::{Order, rank_biserial, spearman};
-use crate::report::tables::Table;
+use crate::report::tables::{Entry, Table};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "validity",
+    measures: || retentions().into_iter().map(Measure::of).collect(),
+    page: |input| page(&input.run.trajectories, input.lines),
+};
 
 const MIN_TRAJECTORIES: usize = 10;
 
@@ -67,8 +73,8 @@ pub(crate) fn page(trajectories: &[Trajectory], lines: &Lines) -> Result<Page, S
     }
     let mut rows = Vec::new();
     for &outcome in &outcomes {
-        for metric in RETENTIONS {
-            rows.extend(stratified(trajectories, lines, metric, outcome));
+        for score in retentions() {
+            rows.extend(stratified(trajectories, lines, score.name, outcome));
         }
     }
     if rows.is_empty() {
@@ -245,7 +251,7 @@ impl Sample {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut t = Table::new("validity");
+    let mut t = Table::new(ENTRY.name);
     t.text("metric", "the retention score", rows.iter().map(|r| Some(r.metric.to_owned())));
     t.text(
         "outcome",
@@ -289,7 +295,7 @@ fn part(rows: &[Row]) -> Part {
     };
     Part {
         heading: None,
-        header: vec!["variant", "score", "outcome", "correlation", "n"],
+        header: header(["variant", "score", "outcome", "correlation", "n"]),
         rows: rows
             .iter()
             .map(|r| vec![name(r), r.metric.to_owned(), r.outcome.name().to_owned(), shown(&r.r, true), n(r)])

@@ -10,18 +10,27 @@
 //!
 //! What the run has no variant, score or log for is said to be missing and not estimated.
 
+mod page;
+
 use crate::report::statistics::estimate::ratio;
 use std::collections::BTreeMap;
 
-use super::pages::{METHOD, Page, Part, counts, estimate_columns, n_eff_column, p_shown, shown};
-use crate::report::claims::{Asked, Bound, Claim, Claims, Field, Kind, Logs, PAID_BACK, Region, Side, Test};
+use super::pages::{Page, p_shown};
+use crate::report::claims::{Asked, Bound, Claim, Claims, Kind, Logs, PAID_BACK, Region, Side, Test};
 use crate::report::lines::{Line, Lines};
 use crate::report::load::{Event, Run, Stratum, Trajectory};
 use crate::report::statistics::effects::holm;
 use crate::report::statistics::estimate::Estimate;
 use crate::report::statistics::inference::{self, Resampled, n_eff};
 use crate::report::statistics::pooled;
-use crate::report::tables::{Table, fixed};
+use crate::report::tables::{Entry, fixed};
+use crate::scores::registry::{Field, Scale};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "claims",
+    measures: Vec::new,
+    page: |input| Ok(page(input.claims, input.run, input.lines)),
+};
 
 const LEVEL: f64 = 0.05;
 
@@ -93,12 +102,12 @@ pub(crate) fn page(claims: &Claims, run: &Run, lines: &Lines) -> Page {
 fn page_of(claims: &Claims, ground: &Ground) -> Page {
     let rows = rows(claims, ground);
     Page {
-        table: table(&rows),
+        table: page::table(&rows),
         title: "Claims",
         gist: "what others claim of compression, registered before the run: supported, contradicted or undecided",
-        about: about(claims, &rows),
-        parts: parts(&rows),
-        notes: notes(claims, &rows),
+        about: page::about(claims, &rows),
+        parts: page::parts(&rows),
+        notes: page::notes(claims, &rows),
     }
 }
 
@@ -355,7 +364,7 @@ impl Ground<'_> {
         let draws = &self.lines.draws;
         let counts: Vec<bool> = table.iter().map(|t| t[0][1] > 0.0).collect();
         let pooled = Resampled {
-            kind: inference::Kind::Share,
+            scale: Scale::Share,
             value: share(&sum(&|_| 1.0)),
             jackknife: inference::jackknife(&draws.strata, &counts, |weights| share(&sum(&|c| weights[c]))),
             n_eff: n_eff(table.iter().map(|t| t[0][1])),
@@ -472,185 +481,6 @@ fn judge(test: &Test, figure: &Figure, p_holm: Option<f64>, n_family: usize) -> 
 /// `0.412`, or `164210` where decimals mean nothing.
 fn amount(x: f64, decimals: usize) -> String {
     fixed(x, if x.abs() >= 1000.0 { 0 } else { decimals })
-}
-
-fn ours(estimate: &Estimate) -> String {
-    match (estimate.value, estimate.interval) {
-        (Some(value), Some((lo, hi))) if value.abs() >= 1000.0 => {
-            format!("{} [{}, {}]", amount(value, 3), amount(lo, 2), amount(hi, 2))
-        }
-        (Some(value), _) if value.abs() >= 1000.0 => amount(value, 3),
-        _ => shown(estimate, true),
-    }
-}
-
-fn about(claims: &Claims, rows: &[Row]) -> String {
-    let n = |verdict: Verdict| rows.iter().filter(|r| r.verdict == verdict).count();
-    let counts: Vec<String> =
-        Verdict::ALL.into_iter().map(|verdict| format!("{} {}", n(verdict), verdict.name())).collect();
-    format!(
-        "Others claim much of how agents' contexts can be compressed. What do the logs of this run say? Claims are data, \
-         meant to be written before a run is looked at ({}, blake3 {}: changed claims have another hash): which score of \
-         which variants over which logs is meant, and in which region it would have to lie. {} claims make {} rows, one \
-         for each variant that fits: {}.\n\n\
-         **Supported**: the whole 95 % interval lies within the claimed region. **Contradicted**: all of it lies \
-         outside, on one side. **Undecided**: else, or below the minimum (30 items, n_eff 4). Both verdicts also need p \
-         under {LEVEL} after Holm's adjustment over the family of the claim. A verdict is about the logs and variants \
-         named in its row and no others. {METHOD} Logs are \
-         off-policy: no solve rate is estimated, nor anything else that only a new run of the agent could tell.",
-        claims.file,
-        claims.hash,
-        claims.claims.len(),
-        rows.len(),
-        counts.join(", "),
-    )
-}
-
-fn parts(rows: &[Row]) -> Vec<Part> {
-    let named = |r: &Row| format!("`{}`: {} ({})", r.claim.id, r.claim.claim, r.claim.source);
-    let of = |wanted: &[Verdict]| rows.iter().filter(|r| wanted.contains(&r.verdict)).collect::<Vec<_>>();
-    let tested = of(&[Verdict::Supported, Verdict::Contradicted, Verdict::Undecided]);
-    let plain = |heading: &str, column, rows: Vec<&Row>| Part {
-        heading: Some(heading.to_owned()),
-        header: vec!["claim", "theirs", column],
-        rows: rows.iter().map(|r| vec![named(r), r.claim.figure.clone(), r.why.clone()]).collect(),
-    };
-    vec![
-        Part {
-            heading: Some("Tested in this run".to_owned()),
-            header: vec!["claim", "theirs", "claimed region", "variant", "ours", "n", "verdict", "why"],
-            rows: tested
-                .iter()
-                .map(|r| {
-                    vec![
-                        named(r),
-                        r.claim.figure.clone(),
-                        r.claim.test.as_ref().map_or_else(|_| String::new(), |t| t.region.words.clone()),
-                        r.variants.clone(),
-                        ours(&r.figure.estimate),
-                        counts(&r.figure.estimate),
-                        r.verdict.name().to_owned(),
-                        r.why.clone(),
-                    ]
-                })
-                .collect(),
-        },
-        plain("Not in this run", "what is missing", of(&[Verdict::NotRun])),
-        plain("Not testable as stated", "why", of(&[Verdict::NotTestable])),
-    ]
-}
-
-fn notes(claims: &Claims, rows: &[Row]) -> String {
-    let mut out = String::from(
-        "- *theirs*: the figure as its source prints it. *claimed region*: what was registered of it: the figure, and \
-         after ± (or - and +) the margin that is forgiven.\n\
-         - *ours*: the pooled figure with its 95 % interval. What it is, and over which logs, stands below under the \
-         claim's short name. *n*: trajectories / clusters / n_eff behind it, of two sides the fewer.\n",
-    );
-    if !claims.questions.is_empty() {
-        out += "\n## Research questions\n";
-    }
-    for (number, question) in (1..).zip(&claims.questions) {
-        out += &format!(
-            "\n### {number}. {}\n\n{}. Recipe: {}\n\n",
-            question.question, question.source, question.recipe
-        );
-        let of_question = |r: &&Row| question.claims.contains(&r.claim.id) && r.figure.estimate.is_told();
-        let answers: Vec<&Row> = rows.iter().filter(of_question).collect();
-        if answers.is_empty() {
-            let why = rows.iter().find(|r| question.claims.contains(&r.claim.id)).map_or("", |r| &r.why);
-            out += &format!("Answer: none from this run ({why}).\n");
-        }
-        for r in answers {
-            out += &format!(
-                "- {}: {}: {}, n {}: {} (claimed: {})\n",
-                r.variants,
-                r.claim.test.as_ref().map_or_else(|_| String::new(), scores),
-                ours(&r.figure.estimate),
-                counts(&r.figure.estimate),
-                r.verdict.name(),
-                r.claim.claim
-            );
-        }
-    }
-    out += "\n## How each claim is measured\n\n";
-    for claim in &claims.claims {
-        let Ok(test) = &claim.test else { continue };
-        let logs = rows.iter().find(|r| r.claim.id == claim.id).map_or("", |r| &r.logs);
-        out += &format!(
-            "- `{}` (family *{}*): {} Score: `{}`. Logs: {logs}.\n",
-            claim.id,
-            claim.family,
-            claim.how,
-            scores(test)
-        );
-    }
-    out.truncate(out.trim_end().len());
-    out
-}
-
-fn table(rows: &[Row]) -> Table {
-    let mut t = Table::new("claims");
-    let text = |s: &str| (!s.is_empty()).then(|| s.to_owned());
-    let test = |r: &Row, of: fn(&Test) -> String| r.claim.test.as_ref().ok().map(of);
-    t.text("id", "short name of the claim", rows.iter().map(|r| text(&r.claim.id)));
-    t.text("claim", "in their words, short", rows.iter().map(|r| text(&r.claim.claim)));
-    t.text("source", "who claims it", rows.iter().map(|r| text(&r.claim.source)));
-    t.text("figure", "their figure as printed", rows.iter().map(|r| text(&r.claim.figure)));
-    t.text(
-        "family",
-        "claims that Holm's adjustment takes together",
-        rows.iter().map(|r| text(&r.claim.family)),
-    );
-    t.text(
-        "region",
-        "where the figure has to lie; after ± (or - and +) the margin",
-        rows.iter().map(|r| test(r, |t| t.region.words.clone())),
-    );
-    t.text("score", "which score the figure is", rows.iter().map(|r| test(r, scores)));
-    t.text("variants", "of which variant, or which two", rows.iter().map(|r| text(&r.variants)));
-    t.text(
-        "logs",
-        "which logs are meant, and how many of the run's they are",
-        rows.iter().map(|r| text(&r.logs)),
-    );
-    estimate_columns(
-        &mut t,
-        "value",
-        "the figure in this run; null below the minimum",
-        rows.iter().map(|r| &r.figure.estimate),
-    );
-    t.probability(
-        "p",
-        "two-sided p-value of the end of the claimed region that is nearest to the figure",
-        rows.iter().map(|r| r.figure.p),
-    );
-    t.probability("p_holm", "p adjusted for the family by Holm", rows.iter().map(|r| r.p_holm));
-    t.count("n_family", "p-values in the family", rows.iter().map(|r| r.figure.p.map(|_| r.n_family as u64)));
-    let count = |n: usize| (n > 0).then_some(n as u64);
-    t.count(
-        "n_trajectories",
-        "trajectories behind the figure",
-        rows.iter().map(|r| count(r.figure.estimate.n_trajectories)),
-    );
-    t.count(
-        "n_clusters",
-        "clusters behind the figure",
-        rows.iter().map(|r| count(r.figure.estimate.n_clusters)),
-    );
-    n_eff_column(&mut t, rows.iter().map(|r| &r.figure.estimate));
-    t.count(
-        "n_items",
-        "needs, decisions, events or spans behind the figure",
-        rows.iter().map(|r| count(r.figure.estimate.n_items as usize)),
-    );
-    t.text(
-        "verdict",
-        "supported, contradicted, undecided, not in this run, not testable as stated",
-        rows.iter().map(|r| text(r.verdict.name())),
-    );
-    t.text("why", "why this verdict, in one line", rows.iter().map(|r| text(&r.why)));
-    t
 }
 
 #[cfg(test)]
