@@ -87,8 +87,11 @@ fn src() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// The code of a file before its unit tests.
+/// The code of a file before its unit tests, which may also stand beside it, in `tests.rs`.
 fn code(path: &Path) -> String {
+    if path.ends_with("tests.rs") {
+        return String::new();
+    }
     let text = fs::read_to_string(path).unwrap();
     let tests = text.match_indices("#[cfg(test)]\n").find(|(at, mark)| {
         let item = text[at + mark.len()..].lines().next().unwrap_or_default();
