@@ -471,4 +471,28 @@ mod tests {
             ]
         );
     }
+
+    /// mini-swe-agent 2 logs with their own `extra`: the call and the whole reply once more.
+    #[test]
+    fn a_reply_logged_whole_beside_itself_says_nothing_new() {
+        let json = r#"{"messages":[{"role":"user","content":"T"},
+            {"role":"assistant","content":"He said \"go\"","tool_calls":[{"id":"c1","type":"function",
+               "function":{"name":"bash","arguments":"{\"command\": \"grep \\\"x\\\" f1\"}"}}],
+             "extra":{"actions":[{"command":"grep \"x\" f1"}],"response":{"id":"gen-1","choices":[{"message":
+               {"content":"He said \"go\"","role":"assistant","tool_calls":[{"id":"c1","type":"function",
+               "function":{"name":"bash","arguments":"{\"command\":\"grep \\\"x\\\" f1\"}"}}]}}],"created":1}}},
+            {"role":"tool","tool_call_id":"c1","content":"r"},
+            {"role":"assistant","content":"{\"answer\": \"a \\\"b\\\"\"}","parsed":{"answer":"a \"b\""}}]}"#;
+        let (t, losses) = runs(json);
+        assert_eq!(
+            outline(&t[0])[1..],
+            [
+                "1 thought He said \"go\"",
+                "1 action bash\ngrep \"x\" f1",
+                "1 observation r",
+                "2 message {\"answer\": \"a \\\"b\\\"\"}"
+            ]
+        );
+        assert_eq!(losses.0.len(), 0);
+    }
 }

@@ -98,7 +98,7 @@ impl Messages {
         let Some((i, time, message)) = self.doubtful.take() else {
             return;
         };
-        let calls = message.calls_with_id();
+        let calls = message.calls();
         let is_new = |(id, text): &(&str, String)| {
             calls.iter().any(|c| c.id.as_deref() == Some(*id)) && !draft.is_result_of(id, text)
         };
@@ -165,7 +165,8 @@ impl Messages {
     }
 
     fn read_agent(&mut self, message: Message, draft: &mut Draft) {
-        let calls = message.calls_with_id();
+        let mut calls = message.calls();
+        calls.retain(Call::has_id);
         let has_id =
             message.id.as_ref().is_some_and(|id| !id.0.is_empty() && Some(&id.0) == self.id.as_ref());
         if let Some(reply) = &self.reply {
@@ -173,7 +174,10 @@ impl Messages {
             return self.push_agent(message, is_again, draft);
         }
         let is_known = |call: &Call| draft.newest_turn_has(call);
-        if !calls.is_empty() && calls.iter().all(is_known) && draft.newest_turn_says(&message.said()) {
+        if !calls.is_empty()
+            && calls.iter().all(is_known)
+            && draft.newest_turn_says(&message.said().join("\n"))
+        {
             let (i, time) = draft.place();
             self.doubtful = Some((i, time, message));
             return;

@@ -47,17 +47,7 @@ pub(crate) fn others(message: &Message, losses: &mut Losses) -> Others {
     if !(kind == "reasoning" || kind.ends_with("_call_output") || kind.ends_with("_call") && has_arguments) {
         return Others::default();
     }
-    let said = || {
-        let mut out = message.said();
-        for content in [&message.output, &message.summary].into_iter().flatten() {
-            content.say(&mut out);
-        }
-        for arguments in [&message.arguments, &message.input].into_iter().flatten() {
-            out.push_str(&arguments.0);
-        }
-        out
-    };
-    others::read(&message.rest, said, losses)
+    others::read(&message.rest, || message.all_said(), losses)
 }
 
 /// Reads an item.

@@ -3,7 +3,7 @@
 use super::content::{Arguments, Function, ToolCalls};
 use super::draft::Losses;
 use super::names::Name;
-use super::others::{self, Others};
+use super::others::{self, Others, Said};
 use super::reply::Call;
 use super::scalar::Scalar;
 use super::usage::LoggedUsage;
@@ -53,19 +53,30 @@ impl Message {
     }
 
     /// What it says in the fields that its speaker speaks in.
-    pub(crate) fn said(&self) -> String {
-        let mut out = String::new();
+    pub(crate) fn said(&self) -> Vec<&str> {
+        let mut out = Vec::new();
         for content in [&self.content, &self.reasoning].into_iter().flatten() {
             content.say(&mut out);
         }
-        let audio = self.audio.as_ref().and_then(|a| a.transcript.as_ref());
-        for text in [self.refusal.as_ref(), audio].into_iter().flatten() {
-            out.extend([
-                text, "
-",
-            ]);
-        }
+        let audio = self.audio.as_ref().and_then(|a| a.transcript.as_deref());
+        out.extend(self.refusal.as_deref().into_iter().chain(audio));
         out
+    }
+
+    /// What it says in all fields that have a rule, its calls among them.
+    pub(crate) fn all_said(&self) -> Said {
+        let mut texts = self.said();
+        for content in [&self.output, &self.summary].into_iter().flatten() {
+            content.say(&mut texts);
+        }
+        texts.extend([&self.arguments, &self.input].into_iter().flatten().map(|a| a.0.as_str()));
+        if let Some(Content::Blocks(blocks)) = &self.content {
+            texts.extend(blocks.iter().flat_map(|b| &b.rest.0).map(|(_, raw)| raw.get()));
+        }
+        let mut said = Said::default();
+        texts.into_iter().for_each(|text| said.add(text));
+        self.calls().iter().for_each(|call| said.add(&call.arguments));
+        said
     }
 
     /// What it says in fields that have no rule, or none for who speaks.
@@ -93,7 +104,7 @@ impl Message {
                 rest.add(key, text);
             }
         }
-        others::read(&rest, || self.said(), losses)
+        others::read(&rest, || self.all_said(), losses)
     }
 
     /// Takes the text out of the content; thoughts among it stay.
@@ -119,8 +130,8 @@ impl Message {
         }
     }
 
-    /// The calls in it that have an id.
-    pub(crate) fn calls_with_id(&self) -> Vec<Call> {
+    /// The calls in it.
+    pub(crate) fn calls(&self) -> Vec<Call> {
         let mut calls = Vec::new();
         for call in self.tool_calls.iter().flat_map(|c| &c.0) {
             let function = call.function.as_ref();
@@ -136,16 +147,19 @@ impl Message {
                 calls.push(Call { id: block.id.clone(), tool, arguments });
             }
         }
-        calls.retain(Call::has_id);
+        if let Some(call) = &self.function_call {
+            let arguments = call.arguments.as_ref().map_or(String::new(), |a| a.0.clone());
+            calls.push(Call { id: None, tool: call.name.clone().unwrap_or_default(), arguments });
+        }
         calls
     }
 
     /// The results in it: id and words.
     pub(crate) fn answers(&self) -> Vec<(&str, String)> {
         let words = |content: Option<&Content>| {
-            let mut out = String::new();
+            let mut out = Vec::new();
             content.inspect(|c| c.say(&mut out));
-            out
+            out.join("\n")
         };
         let mut answers = Vec::new();
         if let Some(id) = self.tool_call_id.as_deref().or(self.call_id.as_deref()) {
