@@ -329,7 +329,7 @@ fn push_action(action: String, tool_calls: Option<ToolCalls>, draft: &mut Draft)
         }
     }
     if calls.len() == 1 {
-        let Call { id, tool, arguments } = calls.remove(0);
+        let Call { id, tool, arguments, .. } = calls.remove(0);
         draft.action(tool, arguments, id.clone());
         return id;
     }

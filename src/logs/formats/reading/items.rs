@@ -74,7 +74,7 @@ pub(crate) fn read(mut message: Message, losses: &mut Losses) -> Item {
         let arguments = message.arguments.or(message.input).map_or_else(|| object(&message.rest.0), |a| a.0);
         let tool =
             message.name.unwrap_or_else(|| if tool.is_empty() { UNKNOWN_TOOL } else { tool }.to_owned());
-        return Item::Call { call: Call { id, tool, arguments }, output };
+        return Item::Call { call: Call::new(id, tool, arguments), output };
     }
     let words = [
         message.name,

@@ -1,5 +1,7 @@
 //! One chat message in the OpenAI or the Anthropic style, or one item of the Responses API: its fields, and who speaks.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::content::{Arguments, Function, ToolCalls};
 use super::draft::Losses;
 use super::names::Name;
@@ -63,8 +65,8 @@ impl Message {
         out
     }
 
-    /// What it says in all fields that have a rule, its calls among them.
-    pub(crate) fn all_said(&self) -> Said {
+    /// What it says in all fields that have a rule, but for calls.
+    fn texts(&self) -> Vec<&str> {
         let mut texts = self.said();
         for content in [&self.output, &self.summary].into_iter().flatten() {
             content.say(&mut texts);
@@ -73,10 +75,28 @@ impl Message {
         if let Some(Content::Blocks(blocks)) = &self.content {
             texts.extend(blocks.iter().flat_map(|b| &b.rest.0).map(|(_, raw)| raw.get()));
         }
+        texts
+    }
+
+    /// The same with its calls, for the search of repeats.
+    pub(crate) fn all_said(&self) -> Said {
         let mut said = Said::default();
-        texts.into_iter().for_each(|text| said.add(text));
+        self.texts().into_iter().for_each(|text| said.add(text));
         self.calls().iter().for_each(|call| said.add(&call.arguments));
         said
+    }
+
+    /// What tells an item from others of its id: all but its state, and what nobody can read.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.kind, &self.role, &self.call_id, &self.name, self.texts()).hash(&mut hasher);
+        self.calls().iter().for_each(|call| (&call.tool, &call.arguments).hash(&mut hasher));
+        for (key, raw) in &self.rest.0 {
+            if !["status", "encrypted_content"].contains(&key.as_str()) {
+                (key, raw.get()).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
     }
 
     /// What it says in fields that have no rule, or none for who speaks.
@@ -138,18 +158,23 @@ impl Message {
             let tool = function.and_then(|f| f.name.clone()).or(call.name.clone()).unwrap_or_default();
             let arguments = function.and_then(|f| f.arguments.as_ref()).or(call.arguments.as_ref());
             let arguments = arguments.map_or(String::new(), |a| a.0.clone());
-            calls.push(Call { id: call.id.clone(), tool, arguments });
+            calls.push(Call::new(call.id.clone(), tool, arguments));
         }
         if let Some(Content::Blocks(blocks)) = &self.content {
             for block in blocks.iter().filter(|b| b.is_call()) {
                 let arguments = block.input.as_ref().map_or(String::new(), |a| a.0.clone());
                 let tool = block.name.clone().unwrap_or_default();
-                calls.push(Call { id: block.id.clone(), tool, arguments });
+                calls.push(Call::new(block.id.clone(), tool, arguments));
             }
         }
         if let Some(call) = &self.function_call {
             let arguments = call.arguments.as_ref().map_or(String::new(), |a| a.0.clone());
-            calls.push(Call { id: None, tool: call.name.clone().unwrap_or_default(), arguments });
+            calls.push(Call::new(None, call.name.clone().unwrap_or_default(), arguments));
+        }
+        if self.kind.as_deref().is_some_and(|kind| kind.ends_with("_call")) {
+            let id = self.call_id.clone().or(self.id.as_ref().map(|id| id.0.clone()));
+            let arguments = self.arguments.as_ref().or(self.input.as_ref()).map_or("", |a| &a.0);
+            calls.push(Call::new(id, self.name.clone().unwrap_or_default(), arguments.to_owned()));
         }
         calls
     }
