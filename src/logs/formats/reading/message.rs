@@ -80,8 +80,7 @@ impl Message {
 
     /// The same with its calls, for the search of repeats.
     pub(crate) fn all_said(&self) -> Said {
-        let mut said = Said::default();
-        self.texts().into_iter().for_each(|text| said.add(text));
+        let mut said = Said::of(self.texts());
         self.calls().iter().for_each(|call| said.add(&call.arguments));
         said
     }
@@ -141,12 +140,9 @@ impl Message {
 
     /// Appends to the content of somebody else than the agent what stands in other fields.
     pub(crate) fn add_others(&mut self, losses: &mut Losses) {
-        let others = self.others(false, losses);
-        let calls = others.calls.into_iter().map(Call::of);
-        let calls = calls.map(|call| format!("[tool_call] {} {}", call.tool, call.arguments));
-        let texts = others.thoughts.into_iter().chain([others.text]).chain(calls);
-        for text in texts.filter(|t| !t.is_empty()) {
-            self.content.get_or_insert_default().append(text);
+        let others = self.others(false, losses).behind(String::new());
+        if !others.is_empty() {
+            self.content.get_or_insert_default().append(others);
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::content::ToolCalls;
 use super::draft::Losses;
 use super::fields::{self, Rest};
-use super::reply::Reply;
+use super::reply::{Call, Reply};
 use super::scalar::Scalar;
 use super::{Draft, ToolCall};
 
@@ -75,7 +75,9 @@ pub(crate) struct Others {
 impl Others {
     /// All of it as text behind another.
     pub(crate) fn behind(self, text: String) -> String {
-        let more = self.thoughts.into_iter().chain([self.text]);
+        let calls = self.calls.into_iter().map(Call::of);
+        let calls = calls.map(|call| format!("[tool_call] {} {}", call.tool, call.arguments));
+        let more = self.thoughts.into_iter().chain([self.text]).chain(calls);
         let parts: Vec<String> = [text].into_iter().chain(more).filter(|t| !t.is_empty()).collect();
         parts.join("\n")
     }
@@ -95,6 +97,12 @@ impl Others {
 pub(crate) struct Said(String);
 
 impl Said {
+    pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut said = Said::default();
+        texts.into_iter().for_each(|text| said.add(text));
+        said
+    }
+
     pub(crate) fn add(&mut self, text: &str) {
         self.0.extend(text.split_whitespace().flat_map(|word| [" ", word]));
         self.0.push('\n');
@@ -236,12 +244,7 @@ mod tests {
     fn others(json: &str, said: &str) -> (Others, Vec<String>) {
         let odd: Odd = serde_json::from_str(json).unwrap();
         let mut losses = Losses::default();
-        let said = || {
-            let mut all = Said::default();
-            all.add(said);
-            all
-        };
-        let others = read(&odd.rest, said, &mut losses);
+        let others = read(&odd.rest, || Said::of([said]), &mut losses);
         (others, losses.0.into_keys().collect())
     }
 
