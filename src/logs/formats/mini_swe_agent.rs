@@ -137,6 +137,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         fences: fences(logged.as_deref(), &mut draft),
         messages: Messages::default(),
         is_answered: false,
+        is_awaited: false,
         is_refused: true,
     };
     for (i, message) in file.messages.unwrap_or_default().0.into_iter().enumerate() {
@@ -174,6 +175,8 @@ struct Reader {
     messages: Messages,
     /// The agent has spoken: from here on the environment speaks as the user.
     is_answered: bool,
+    /// The user typed a command: its output comes next, though no agent may have spoken.
+    is_awaited: bool,
     /// The newest reply is not among the messages, if the agent refuses it now.
     is_refused: bool,
 }
@@ -236,12 +239,17 @@ impl Reader {
             said.add_others(&mut draft.losses);
         }
         let text = said.content.unwrap_or_default().into_text(&mut draft.losses);
+        let is_output =
+            self.is_answered || std::mem::take(&mut self.is_awaited) || extra.returncode.is_some();
         match role {
             "system" => draft.system(text),
             "tool" => draft.result(said.tool_call_id.as_deref(), None, text, failed),
             "exit" => draft.losses.add("exit message (submission) left out"),
             // A command that the user typed is the user's, and so is why a command was refused.
-            "user" if extra.actions.as_ref().is_some_and(|a| !a.0.is_empty()) => draft.user(text),
+            "user" if extra.actions.as_ref().is_some_and(|a| !a.0.is_empty()) => {
+                self.is_awaited = true;
+                draft.user(text);
+            }
             "user" if extra.interrupt_type.as_deref().is_some_and(|t| t.starts_with("User")) => {
                 if draft.has_open_call() {
                     draft.result(None, None, text, Some(true));
@@ -256,8 +264,8 @@ impl Reader {
                 }
                 draft.observation(text, Some(true));
             }
-            "user" if self.is_answered && draft.has_open_call() => draft.result(None, None, text, failed),
-            "user" if self.is_answered => draft.observation(text, failed),
+            "user" if is_output && draft.has_open_call() => draft.result(None, None, text, failed),
+            "user" if is_output => draft.observation(text, failed),
             "user" => draft.user(text),
             role => {
                 let kind = message.kind.unwrap_or_default();
@@ -451,6 +459,20 @@ mod tests {
             ]
         );
         assert_eq!(t.steps[1].call_id, t.steps[2].call_id);
+    }
+
+    #[test]
+    fn the_output_of_a_users_first_command_is_no_statement_of_the_user() {
+        let command = r#"{"role":"user","content":"ls it","extra":{"actions":[{"command":"ls"}]}}"#;
+        for extra in [r#","extra":{"returncode":0}"#, ""] {
+            let json = format!(
+                r#"[{{"role":"user","content":"T"}},{command},{{"role":"user","content":"a"{extra}}},{{"role":"user","content":"Now"}}]"#
+            );
+            let (t, _) = run(&json);
+            let roles: Vec<String> =
+                t.steps.iter().map(|s| format!("{} {}", s.role.name(), s.text)).collect();
+            assert_eq!(roles, ["user T", "user ls it", "tool a", "user Now"]);
+        }
     }
 
     #[test]
