@@ -195,7 +195,6 @@ impl Reader {
             message.output.as_ref().filter(|o| o.get().starts_with('[') && message.call_id.is_none())
         {
             (self.is_answered, self.is_refused) = (true, false);
-            // The items of a response are those of a chat.
             let List(mut items) = serde_json::from_str::<List<chat::Message>>(output.get())?;
             for item in &mut items {
                 item.timestamp = item.timestamp.or(time.map(Scalar::Time));
@@ -214,7 +213,7 @@ impl Reader {
             role: message.role.clone(),
             id,
             timestamp: time.map(Scalar::Time),
-            usage: message.usage.or(extra.response.and_then(|r| r.0)),
+            usage: message.usage.or(extra.response.take().and_then(|r| r.0)),
             content: message.content,
             reasoning: message.reasoning,
             tool_calls: message.tool_calls,
@@ -229,7 +228,7 @@ impl Reader {
         let role = message.role.as_deref().unwrap_or("");
         if role == "assistant" {
             (self.is_answered, self.is_refused) = (true, false);
-            let commands = self.take_commands(&mut said, extra.actions.unwrap_or_default().0, draft);
+            let commands = self.take_commands(&mut said, extra.actions.take().unwrap_or_default().0, draft);
             self.messages.read_with(i, said, commands, draft);
             return Ok(());
         }
@@ -239,34 +238,11 @@ impl Reader {
             said.add_others(&mut draft.losses);
         }
         let text = said.content.unwrap_or_default().into_text(&mut draft.losses);
-        let is_output =
-            self.is_answered || std::mem::take(&mut self.is_awaited) || extra.returncode.is_some();
         match role {
             "system" => draft.system(text),
             "tool" => draft.result(said.tool_call_id.as_deref(), None, text, failed),
             "exit" => draft.losses.add("exit message (submission) left out"),
-            // A command that the user typed is the user's, and so is why a command was refused.
-            "user" if extra.actions.as_ref().is_some_and(|a| !a.0.is_empty()) => {
-                self.is_awaited = true;
-                draft.user(text);
-            }
-            "user" if extra.interrupt_type.as_deref().is_some_and(|t| t.starts_with("User")) => {
-                if draft.has_open_call() {
-                    draft.result(None, None, text, Some(true));
-                    draft.by_user();
-                } else {
-                    draft.user(text);
-                }
-            }
-            "user" if extra.interrupt_type.is_some() => {
-                if is_refused && extra.interrupt_type.as_deref() == Some("FormatError") {
-                    draft.losses.add("reply of a wrong format, which the agent drops, left out");
-                }
-                draft.observation(text, Some(true));
-            }
-            "user" if is_output && draft.has_open_call() => draft.result(None, None, text, failed),
-            "user" if is_output => draft.observation(text, failed),
-            "user" => draft.user(text),
+            "user" => self.read_user(text, &extra, failed, is_refused, draft),
             role => {
                 let kind = message.kind.unwrap_or_default();
                 if kind.ends_with("_call_output") {
@@ -283,6 +259,40 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// What is said in the name of the user: by the user, or by the environment.
+    fn read_user(
+        &mut self,
+        text: String,
+        extra: &Extra,
+        failed: Option<bool>,
+        is_refused: bool,
+        draft: &mut Draft,
+    ) {
+        let is_output =
+            std::mem::take(&mut self.is_awaited) || self.is_answered || extra.returncode.is_some();
+        match extra.interrupt_type.as_deref() {
+            // A command that the user typed is the user's, and so is why a command was refused.
+            _ if extra.actions.as_ref().is_some_and(|a| !a.0.is_empty()) => {
+                self.is_awaited = true;
+                draft.user(text);
+            }
+            Some(interrupt) if interrupt.starts_with("User") && draft.has_open_call() => {
+                draft.result(None, None, text, Some(true));
+                draft.by_user();
+            }
+            Some(interrupt) if interrupt.starts_with("User") => draft.user(text),
+            Some(interrupt) => {
+                if is_refused && interrupt == "FormatError" {
+                    draft.losses.add("reply of a wrong format, which the agent drops, left out");
+                }
+                draft.observation(text, Some(true));
+            }
+            None if !is_output => draft.user(text),
+            None if draft.has_open_call() => draft.result(None, None, text, failed),
+            None => draft.observation(text, failed),
+        }
     }
 
     /// Takes the commands out of the text of a reply that has no other calls.
