@@ -348,6 +348,8 @@ impl Calls {
                 fitting.push_back((step, replied));
             }
         }
+        let n_left = calls.iter().filter(|call| !call.action.is_empty()).count();
+        losses.add_n("reply in the history without its step left out", n_left as u64);
         Calls { fitting, has_tool_calls }
     }
 
@@ -603,8 +605,9 @@ mod tests {
         assert_eq!(losses.0[told], 1);
         let (t, losses) = with_history(&["a", "b", "c"], &["a", "c"]);
         assert_eq!((ids(&t), losses.0[told]), (vec!["t0".into(), "call-2".into(), "t1".into()], 1));
-        let (t, _) = with_history(&["a", "b"], &["x", "y", "a", "b"]);
+        let (t, losses) = with_history(&["a", "b"], &["x", "y", "a", "b"]);
         assert_eq!(ids(&t), ["t2", "t3"]);
+        assert_eq!(losses.0["reply in the history without its step left out"], 2);
     }
 
     #[test]
