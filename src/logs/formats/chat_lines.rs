@@ -16,11 +16,24 @@ struct Chat {
     draft: Draft,
     messages: Messages,
     n_lines: usize,
+    /// The first session that a line names.
+    session: Option<String>,
 }
+
+/// Keys under which a line may name its session.
+const SESSION: [&str; 6] =
+    ["session", "session_id", "sessionId", "conversation_id", "conversationId", "thread_id"];
 
 impl Session for Chat {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         let message: Message = serde_json::from_slice(bytes)?;
+        let session =
+            message.rest.0.iter().find(|(key, raw)| SESSION.contains(&key.as_str()) && raw.get() != "null");
+        if let Some((_, raw)) = session
+            && self.session.get_or_insert_with(|| raw.get().to_owned()) != raw.get()
+        {
+            self.draft.losses.add("line of another session read as one of the same run");
+        }
         self.messages.read(self.n_lines, message, &mut self.draft);
         self.n_lines += 1;
         Ok(())
@@ -85,5 +98,18 @@ mod tests {
             losses,
             ["record that is no message left out: _checkpoint", "record that is no message left out: _usage"]
         );
+    }
+
+    #[test]
+    fn lines_of_several_sessions_are_told() {
+        let source = Source::test("d/c.jsonl", "chat-lines");
+        let mut sink = Sink::new(&source);
+        let mut chat = Box::<Chat>::default();
+        for session in [r#""a""#, "null", r#""a""#, r#""b""#, r#""b""#] {
+            let line = format!(r#"{{"role":"user","content":"Q","session":{session}}}"#);
+            chat.value(line.as_bytes()).unwrap();
+        }
+        chat.finish(&mut sink);
+        assert_eq!(sink.losses.0["line of another session read as one of the same run"], 2);
     }
 }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::reading::chat::{self, Messages};
 use super::reading::content::{Function, ToolCalls};
-use super::reading::reply::Reply;
+use super::reading::names::Name;
 use super::reading::scalar::Scalar;
 use super::reading::usage::LoggedUsage;
 use super::reading::{Content, Draft, List, names, record};
@@ -57,6 +57,7 @@ record! {
 
     struct Message in "mini.message" {
         role: String = "role",
+        id: Name = "id",
         kind: String = "type",
         object: String = "object",
         content: Content = "content",
@@ -132,11 +133,17 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let model = config.model.unwrap_or_default();
     let mut draft = Draft::new();
     let logged = model.action_regex.or(config.agent.and_then(|a| a.action_regex));
-    let mut reader =
-        Reader { fences: fences(logged.as_deref(), &mut draft), is_answered: false, is_refused: true };
+    let mut reader = Reader {
+        fences: fences(logged.as_deref(), &mut draft),
+        messages: Messages::default(),
+        is_answered: false,
+        is_awaited: false,
+        is_refused: true,
+    };
     for (i, message) in file.messages.unwrap_or_default().0.into_iter().enumerate() {
         reader.read(i, message, &mut draft)?;
     }
+    reader.messages.end(&mut draft);
     let is_named_by_file = file.instance_id.is_none();
     let task = file.instance_id.unwrap_or_else(|| sink.source.stem.clone());
     let about = Trajectory {
@@ -165,8 +172,11 @@ fn fences(logged: Option<&str>, draft: &mut Draft) -> Vec<Regex> {
 
 struct Reader {
     fences: Vec<Regex>,
+    messages: Messages,
     /// The agent has spoken: from here on the environment speaks as the user.
     is_answered: bool,
+    /// The user typed a command: its output comes next, though no agent may have spoken.
+    is_awaited: bool,
     /// The newest reply is not among the messages, if the agent refuses it now.
     is_refused: bool,
 }
@@ -175,73 +185,68 @@ impl Reader {
     fn read(&mut self, i: usize, message: Message, draft: &mut Draft) -> anyhow::Result<()> {
         let mut extra = message.extra.unwrap_or_default();
         let time = extra.timestamp.take().unwrap_or_default().time(&mut draft.losses);
-        draft.at(i, time);
         let failed = extra
             .returncode
             .and_then(|code| code.number("returncode", &mut draft.losses))
             .map(|code| code != 0.0);
         let is_refused = std::mem::replace(&mut self.is_refused, true);
+        let id = message.id.filter(|id| !id.0.is_empty());
         if let Some(output) =
             message.output.as_ref().filter(|o| o.get().starts_with('[') && message.call_id.is_none())
         {
-            self.is_refused = false;
-            self.is_answered = true;
-            return read_response(i, time, output, message.usage, draft);
+            (self.is_answered, self.is_refused) = (true, false);
+            let List(mut items) = serde_json::from_str::<List<chat::Message>>(output.get())?;
+            for item in &mut items {
+                item.timestamp = item.timestamp.or(time.map(Scalar::Time));
+            }
+            if let Some(first) = items.first_mut() {
+                first.usage = message.usage;
+            }
+            let items = items.into_iter().map(|item| (i, item)).collect();
+            self.messages.read_output(id.map(|id| id.0), items, draft);
+            return Ok(());
         }
-        let usage = message.usage.or(extra.response.and_then(|r| r.0));
+        let output = message.output.map(|output| {
+            serde_json::from_str(output.get()).unwrap_or_else(|_| Content::Text(output.get().to_owned()))
+        });
         let mut said = chat::Message {
+            role: message.role.clone(),
+            id,
+            timestamp: time.map(Scalar::Time),
+            usage: message.usage.or(extra.response.take().and_then(|r| r.0)),
             content: message.content,
             reasoning: message.reasoning,
             tool_calls: message.tool_calls,
             function_call: message.function_call,
             refusal: message.refusal,
+            tool_call_id: message.tool_call_id,
+            call_id: message.call_id,
+            output,
             rest: message.rest,
             ..chat::Message::default()
         };
         let role = message.role.as_deref().unwrap_or("");
         if role == "assistant" {
             (self.is_answered, self.is_refused) = (true, false);
-            let mut reply = Reply::begin(usage.and_then(|u| u.usage()), draft);
-            self.read_assistant(said, extra.actions.unwrap_or_default().0, &mut reply, draft);
-            reply.end(draft);
+            let commands = self.take_commands(&mut said, extra.actions.take().unwrap_or_default().0, draft);
+            self.messages.read_with(i, said, commands, draft);
             return Ok(());
         }
+        self.messages.give_way(&said, role == "tool", draft);
+        draft.at(i, time);
         if role != "exit" {
             said.add_others(&mut draft.losses);
         }
-        let mut text = said.content.unwrap_or_default().into_text(&mut draft.losses);
+        let text = said.content.unwrap_or_default().into_text(&mut draft.losses);
         match role {
             "system" => draft.system(text),
-            "tool" => draft.result(message.tool_call_id.as_deref(), None, text, failed),
+            "tool" => draft.result(said.tool_call_id.as_deref(), None, text, failed),
             "exit" => draft.losses.add("exit message (submission) left out"),
-            // A command that the user typed is the user's, and so is why a command was refused.
-            "user" if extra.actions.as_ref().is_some_and(|a| !a.0.is_empty()) => draft.user(text),
-            "user" if extra.interrupt_type.as_deref().is_some_and(|t| t.starts_with("User")) => {
-                if draft.has_open_call() {
-                    draft.result(None, None, text, Some(true));
-                    draft.by_user();
-                } else {
-                    draft.user(text);
-                }
-            }
-            "user" if extra.interrupt_type.is_some() => {
-                if is_refused && extra.interrupt_type.as_deref() == Some("FormatError") {
-                    draft.losses.add("reply of a wrong format, which the agent drops, left out");
-                }
-                draft.observation(text, Some(true));
-            }
-            "user" if self.is_answered && draft.has_open_call() => draft.result(None, None, text, failed),
-            "user" if self.is_answered => draft.observation(text, failed),
-            "user" => draft.user(text),
+            "user" => self.read_user(text, &extra, failed, is_refused, draft),
             role => {
                 let kind = message.kind.unwrap_or_default();
-                if let Some(output) = message.output {
-                    let content = serde_json::from_str::<Content>(output.get());
-                    text =
-                        content.map_or_else(|_| output.get().to_owned(), |c| c.into_text(&mut draft.losses));
-                }
                 if kind.ends_with("_call_output") {
-                    draft.result(message.call_id.as_deref(), None, text, failed);
+                    draft.result(said.call_id.as_deref(), None, text, failed);
                 } else if text.is_empty() {
                     draft.losses.add("message of unknown role left out");
                 } else {
@@ -256,14 +261,47 @@ impl Reader {
         Ok(())
     }
 
-    /// A reply: with calls as those of a chat, or with commands in its text.
-    fn read_assistant(
-        &self,
-        mut message: chat::Message,
-        actions: Vec<Action>,
-        reply: &mut Reply,
+    /// What is said in the name of the user: by the user, or by the environment.
+    fn read_user(
+        &mut self,
+        text: String,
+        extra: &Extra,
+        failed: Option<bool>,
+        is_refused: bool,
         draft: &mut Draft,
     ) {
+        let is_output =
+            std::mem::take(&mut self.is_awaited) || self.is_answered || extra.returncode.is_some();
+        match extra.interrupt_type.as_deref() {
+            // A command that the user typed is the user's, and so is why a command was refused.
+            _ if extra.actions.as_ref().is_some_and(|a| !a.0.is_empty()) => {
+                self.is_awaited = true;
+                draft.user(text);
+            }
+            Some(interrupt) if interrupt.starts_with("User") && draft.has_open_call() => {
+                draft.result(None, None, text, Some(true));
+                draft.by_user();
+            }
+            Some(interrupt) if interrupt.starts_with("User") => draft.user(text),
+            Some(interrupt) => {
+                if is_refused && interrupt == "FormatError" {
+                    draft.losses.add("reply of a wrong format, which the agent drops, left out");
+                }
+                draft.observation(text, Some(true));
+            }
+            None if !is_output => draft.user(text),
+            None if draft.has_open_call() => draft.result(None, None, text, failed),
+            None => draft.observation(text, failed),
+        }
+    }
+
+    /// Takes the commands out of the text of a reply that has no other calls.
+    fn take_commands(
+        &self,
+        message: &mut chat::Message,
+        actions: Vec<Action>,
+        draft: &mut Draft,
+    ) -> Vec<String> {
         let mut commands = Vec::new();
         for action in actions {
             match action.command {
@@ -271,13 +309,13 @@ impl Reader {
                 None => message.rest.0.push(("action".to_owned(), action.rest.into_raw())),
             }
         }
-        if !message.has_calls() {
-            let text = message.take_text(&mut draft.losses);
-            let (text, commands) = self.commands(text, commands);
-            message.content.get_or_insert_default().append(text);
-            commands.into_iter().for_each(|command| reply.command(command));
+        if message.has_calls() {
+            return Vec::new();
         }
-        chat::read_reply(message, reply, draft);
+        let text = message.take_text(&mut draft.losses);
+        let (text, commands) = self.commands(text, commands);
+        message.content.get_or_insert_default().append(text);
+        commands
     }
 
     /// The text of a reply without its commands, and these; `parsed` are those that the agent found in it.
@@ -292,28 +330,6 @@ impl Reader {
             _ => (text, parsed),
         }
     }
-}
-
-/// A reply of the Responses API: its items are those of a chat.
-fn read_response(
-    i: usize,
-    time: Option<i64>,
-    output: &RawValue,
-    usage: Option<LoggedUsage>,
-    draft: &mut Draft,
-) -> anyhow::Result<()> {
-    let List(mut items) = serde_json::from_str::<List<chat::Message>>(output.get())?;
-    if let Some(first) = items.first_mut() {
-        first.usage = usage;
-    }
-    let mut reader = Messages::default();
-    reader.begin_output(draft);
-    for item in items {
-        reader.read(i, item, draft);
-        draft.at(i, time);
-    }
-    reader.end(draft);
-    Ok(())
 }
 
 /// The text outside of the fence, and the command in it; nothing if there is not exactly one, which the agent itself
@@ -456,6 +472,20 @@ mod tests {
     }
 
     #[test]
+    fn the_output_of_a_users_first_command_is_no_statement_of_the_user() {
+        let command = r#"{"role":"user","content":"ls it","extra":{"actions":[{"command":"ls"}]}}"#;
+        for extra in [r#","extra":{"returncode":0}"#, ""] {
+            let json = format!(
+                r#"[{{"role":"user","content":"T"}},{command},{{"role":"user","content":"a"{extra}}},{{"role":"user","content":"Now"}}]"#
+            );
+            let (t, _) = run(&json);
+            let roles: Vec<String> =
+                t.steps.iter().map(|s| format!("{} {}", s.role.name(), s.text)).collect();
+            assert_eq!(roles, ["user T", "user ls it", "tool a", "user Now"]);
+        }
+    }
+
+    #[test]
     fn replies_of_the_responses_api() {
         let json = r#"{"info":{"mini_version":"2"},"messages":[{"role":"system","content":"S"},{"role":"user","content":"T"},
             {"object":"response","id":"r","status":"completed","usage":{"input_tokens":70,"output_tokens":7},"output":[
@@ -532,5 +562,52 @@ mod tests {
         let (t, losses) = run(json);
         assert_eq!(outline(&t)[1..], ["1 thought hi", "1 action bash\nls", "1 observation o"]);
         assert_eq!(losses.0["call given in two styles merged"], 1);
+    }
+
+    #[test]
+    fn a_reply_that_is_logged_again_is_one() {
+        let run = |messages: &[&str]| {
+            let json = format!(
+                r#"{{"info":{{}},"messages":[{{"role":"user","content":"T"}},{}],"trajectory_format":"mini-swe-agent-1.1"}}"#,
+                messages.join(",")
+            );
+            let (t, losses) = run(&json);
+            let told = ["reply", "item"].map(|what| format!("{what} that is logged again merged"));
+            let n: u64 = told.iter().filter_map(|what| losses.0.get(what)).sum();
+            let usage: u64 = t.steps.iter().filter_map(|s| s.usage.map(|u| u.input)).sum();
+            (outline(&t)[1..].join("; "), n, usage)
+        };
+        let call = r#"{"role":"assistant","content":"go","tool_calls":[{"id":"c1","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}}],
+            "extra":{"actions":[{"command":"ls","tool_call_id":"c1"}],"response":{"usage":{"prompt_tokens":10,"completion_tokens":2}}}}"#;
+        let result = |text: &str| format!(r#"{{"role":"tool","tool_call_id":"c1","content":"{text}"}}"#);
+        let (result, other) = (result("r"), result("done"));
+        let one = "1 thought go; 1 action bash\nls; 1 observation r".to_owned();
+        assert_eq!(run(&[call, call, &result, &result]), (one.clone(), 1, 10));
+        assert_eq!(run(&[call, &result, call, &result]), (one.clone(), 1, 10));
+        let polled = format!("{one}; 2 thought go; 2 action bash\nls; 2 observation done");
+        assert_eq!(run(&[call, &result, call, &other]), (polled, 0, 20));
+        // Commands in the text have no ids: only what stands side by side is the same.
+        let text = r#"{"role":"assistant","content":"go\n```bash\nls\n```"}"#;
+        let output = r#"{"role":"user","content":"r"}"#;
+        let one = "1 thought go; 1 action ls; 1 observation r".to_owned();
+        assert_eq!(run(&[text, text, output]), (one.clone(), 1, 0));
+        let again = format!("{one}; 2 thought go; 2 action ls; 2 observation r");
+        assert_eq!(run(&[text, output, text, output]), (again, 0, 0));
+        // Responses, with and without ids of the items.
+        for id in ["", r#""id":"fc1","#] {
+            let response = format!(
+                r#"{{"object":"response","usage":{{"input_tokens":7,"output_tokens":1}},"output":[
+                {{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"go"}}]}},
+                {{"type":"function_call",{id}"call_id":"c1","name":"bash","arguments":"{{\"command\":\"ls\"}}"}}]}}"#
+            );
+            let output = r#"{"type":"function_call_output","call_id":"c1","output":"r"}"#;
+            let last =
+                r#"{"object":"response","output":[{"type":"message","role":"assistant","content":"end"}]}"#;
+            let all = "1 thought go; 1 action bash\nls; 1 observation r; 2 message end";
+            let twice = run(&[&response, &response, output, last]);
+            assert_eq!((twice.0.as_str(), twice.2), (all, 7));
+            let (steps, n, usage) = run(&[&response, output, &response, output, last]);
+            assert_eq!((steps.as_str(), n, usage), (all, 2, 7));
+        }
     }
 }

@@ -471,4 +471,87 @@ mod tests {
             ]
         );
     }
+
+    /// mini-swe-agent 2 logs with their own `extra`: the call and the whole reply once more.
+    #[test]
+    fn a_reply_logged_whole_beside_itself_says_nothing_new() {
+        let json = r#"{"messages":[{"role":"user","content":"T"},
+            {"role":"assistant","content":"He said \"go\"","tool_calls":[{"id":"c1","type":"function",
+               "function":{"name":"bash","arguments":"{\"command\": \"grep \\\"x\\\" f1\"}"}}],
+             "extra":{"actions":[{"command":"grep \"x\" f1"}],"response":{"id":"gen-1","choices":[{"message":
+               {"content":"He said \"go\"","role":"assistant","tool_calls":[{"id":"c1","type":"function",
+               "function":{"name":"bash","arguments":"{\"command\":\"grep \\\"x\\\" f1\"}"}}]}}],"created":1}}},
+            {"role":"tool","tool_call_id":"c1","content":"r"},
+            {"role":"assistant","content":"{\"answer\": \"a \\\"b\\\"\"}","parsed":{"answer":"a \"b\""}}]}"#;
+        let (t, losses) = runs(json);
+        assert_eq!(
+            outline(&t[0])[1..],
+            [
+                "1 thought He said \"go\"",
+                "1 action bash\ngrep \"x\" f1",
+                "1 observation r",
+                "2 message {\"answer\": \"a \\\"b\\\"\"}"
+            ]
+        );
+        assert_eq!(losses.0.len(), 0);
+    }
+
+    #[test]
+    fn an_item_of_a_known_id_is_the_same_item() {
+        let reasoning =
+            r#"{"type":"reasoning","id":"rs1","summary":[{"type":"summary_text","text":"hm hm"}]}"#;
+        let call = r#"{"type":"function_call","id":"fc1","status":"completed","call_id":"c1","name":"find","arguments":"{}"}"#;
+        let output =
+            |text: &str| format!(r#"{{"type":"function_call_output","call_id":"c1","output":"{text}"}}"#);
+        let said = |id: &str, text: &str| {
+            format!(r#"{{"type":"message","role":"assistant","id":"{id}","content":"{text}"}}"#)
+        };
+        let run = |items: &[&str]| {
+            let (t, losses) =
+                runs(&format!(r#"{{"input":[{{"role":"user","content":"T"}},{}]}}"#, items.join(",")));
+            let told = losses.0.get("item that is logged again merged").copied().unwrap_or(0);
+            (outline(&t[0])[1..].join("; "), told)
+        };
+        let (old, new, end) = (output("D"), output("E"), said("msg1", "fin"));
+        let one = "1 thought hm hm; 1 action find; 1 observation D; 2 message fin".to_owned();
+        let again = call.replace("completed", "in_progress");
+        assert_eq!(run(&[reasoning, call, &old, reasoning, &again, &old, &end]), (one.clone(), 2));
+        assert_eq!(run(&[reasoning, call, reasoning, call, &old, &old, &end]), (one.clone(), 2));
+        // All of it once more, behind its end.
+        assert_eq!(run(&[reasoning, call, &old, &end, reasoning, call, &old, &end]).0, one);
+        // Ids that begin anew in each reply: the second call has a result of its own.
+        let (steps, told) = run(&[reasoning, call, &old, reasoning, call, &new]);
+        assert_eq!(steps.split("; ").filter(|s| s.starts_with('2')).count(), 3);
+        assert_eq!(told, 0);
+        // An id of several items is none.
+        let (wait, other) = (said("m", "wait"), said("m", "so"));
+        let user = r#"{"role":"user","content":"?"}"#;
+        let many = [wait.as_str(), user, &other, user, &other];
+        assert_eq!(run(&many).0, "1 message wait; 2 message ?; 2 message so; 3 message ?; 3 message so");
+        let fake = said(super::chat::NO_ID, "wait");
+        assert_eq!(run(&[&fake, user, &fake]).0, "1 message wait; 2 message ?; 2 message wait");
+    }
+
+    #[test]
+    fn a_repeat_is_one_until_something_else_stood_between() {
+        let call = |calls: &[&str]| {
+            let calls: Vec<String> = calls
+                .iter()
+                .map(|id| format!(r#"{{"id":"{id}","function":{{"name":"f","arguments":"{{}}"}}}}"#))
+                .collect();
+            format!(r#"{{"role":"assistant","content":"x","tool_calls":[{}]}}"#, calls.join(","))
+        };
+        let result = |id: &str| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"r{id}"}}"#);
+        let n_turns = |messages: &[String]| {
+            let (t, _) = runs(&format!(r#"[{{"role":"user","content":"T"}},{}]"#, messages.join(",")));
+            t[0].steps.last().unwrap().turn
+        };
+        let (a, b) = (call(&["a"]), call(&["b"]));
+        assert_eq!(n_turns(&[a.clone(), result("a"), a.clone(), result("a")]), 1);
+        assert_eq!(n_turns(&[a.clone(), result("a"), b, result("b"), a.clone(), result("a")]), 3);
+        assert_eq!(n_turns(&[a.clone(), result("a"), result("z"), a, result("a")]), 2);
+        // The repeat stands between the results of one reply.
+        let both = call(&["a", "b"]);
+        assert_eq!(n_turns(&[both.clone(), result("a"), both, result("b")]), 1);
+    }
 }

@@ -4,8 +4,8 @@
 //! `trajectory` and `history` tell the same story twice. The steps come from `trajectory`; system prompt, demonstrations
 //! and task, which only `history` has, from there, and so do the words of each observation: in `history` it stands as
 //! the model got it, with open file and directory behind it (0.x) or in the words of a template (1.x). In 1.x the tool
-//! calls stand in `history` alone. Its entries are matched to the steps; one that fits no step costs its own call
-//! only. A hand-made demonstration that has only `history` is read from it. Demonstrations inside of a run stood in all
+//! calls stand in `history` alone. Its entries are matched to the steps by command and words; one that is missing or fits
+//! no step costs only itself. A hand-made demonstration that has only `history` is read from it. Demonstrations inside of a run stood in all
 //! of its prompts: they are head.
 //!
 //! What the agent was sent of old observations is told by [`masking`].
@@ -15,7 +15,8 @@ use std::collections::VecDeque;
 use serde_json::value::RawValue;
 
 use super::reading::content::ToolCalls;
-use super::reading::fields::RawItems;
+use super::reading::fields::{RawItems, Rest};
+use super::reading::others::{self, Said};
 use super::reading::reply::Call;
 use super::reading::scalar::Scalar;
 use super::reading::{Content, Draft, List, names, record};
@@ -47,6 +48,8 @@ record! {
         observation: Content = "observation",
         thought: String = "thought",
         response: String = "response",
+        // The whole prompt stands beside each step.
+        .. rest but "state" | "query" | "messages"
     }
 
     struct Info in "traj.info" {
@@ -70,6 +73,7 @@ record! {
         tool_calls: ToolCalls = "tool_calls",
         tool_call_ids: List<String> = "tool_call_ids",
         tags: List<String> = "tags",
+        .. rest
     }
 }
 
@@ -82,6 +86,22 @@ impl Message {
     fn is_agent(&self) -> bool {
         self.role.as_deref() == Some("assistant")
     }
+
+    /// Its content, with what it says in fields that have no rule.
+    fn take_content(&mut self, losses: &mut Losses) -> Content {
+        let mut content = self.content.take().unwrap_or_default();
+        let others = others::read(&self.rest, || Said::of(texts(&content)), losses).behind(String::new());
+        if !others.is_empty() {
+            content.append(others);
+        }
+        content
+    }
+}
+
+fn texts(content: &Content) -> Vec<&str> {
+    let mut texts = Vec::new();
+    content.say(&mut texts);
+    texts
 }
 
 /// Steps of the harness, not of the model: how a run was ended from outside.
@@ -134,11 +154,11 @@ fn finish(file: File, attempt: Option<usize>, sink: &mut Sink<'_>) {
     let policy = masking::policy(&run, &mut draft.losses);
     let mut message = 0;
     let mut n_said = 0;
-    for entry in head {
+    for mut entry in head {
         draft.at(message, None);
         message += 1;
         let is_demonstration = entry.is_demonstration();
-        let text = entry.content.unwrap_or_default().into_text(&mut draft.losses);
+        let text = entry.take_content(&mut draft.losses).into_text(&mut draft.losses);
         match entry.role.as_deref() {
             _ if is_demonstration => draft.demonstration(text),
             Some("system") => draft.system(text),
@@ -177,7 +197,7 @@ fn read_steps(
     mut message: usize,
     draft: &mut Draft,
 ) -> Vec<Observed> {
-    let mut calls = Calls::of(body, &steps);
+    let mut calls = Calls::of(body, &steps, &mut draft.losses);
     let mut observed = Vec::new();
     for (i, step) in steps.into_iter().enumerate() {
         if is_exit(&step) {
@@ -188,17 +208,18 @@ fn read_steps(
         message += 1;
         draft.begin_call();
         let action = step.action.unwrap_or_default();
-        let entry = calls.of_step(i, draft);
         let has_call = !action.trim().is_empty();
-        let kind = if has_call { Kind::Thought } else { Kind::Message };
+        let mut entry = calls.of_step(i, draft).unwrap_or_default();
         // The response is thought and command in one; alone it counts only where no command was found.
         let mut thought = step.thought.unwrap_or_default();
+        let response = step.response.unwrap_or_default();
+        entry.rest.0.splice(0..0, step.rest.0);
+        entry.said.extend([thought.clone(), response.clone()]);
         if !has_call && thought.trim().is_empty() {
-            thought = step.response.unwrap_or_default();
+            thought = response;
         }
-        draft.agent(kind, thought);
-        let (tool_calls, answer) = entry.map_or((None, None), |e| (e.tool_calls, e.answer));
-        let id = if has_call { push_action(action, tool_calls, draft) } else { None };
+        let answer = entry.answer.take();
+        let id = push_reply(thought, action, entry, draft);
         let at = draft.n_steps();
         let (text, sent) = said(step.observation.unwrap_or_default(), answer, draft);
         if has_call {
@@ -241,10 +262,55 @@ fn said(bare: Content, answer: Option<Answer>, draft: &mut Draft) -> (String, (m
 }
 
 /// A reply in the history, with what came after it.
+#[derive(Default)]
 struct Replied {
     action: String,
+    /// Its thought and its text.
+    said: Vec<String>,
     tool_calls: Option<ToolCalls>,
+    rest: Rest,
     answer: Option<Answer>,
+    /// It is missing: only its answer is there.
+    is_missing: bool,
+}
+
+impl Replied {
+    fn of(entry: Message) -> Self {
+        let content = entry.content.unwrap_or_default();
+        Replied {
+            said: entry.thought.into_iter().chain([texts(&content).join("\n")]).collect(),
+            action: entry.action.unwrap_or_default(),
+            tool_calls: entry.tool_calls,
+            rest: entry.rest,
+            ..Replied::default()
+        }
+    }
+
+    /// How well it fits a step: not at all without its command, the better the more of its words are the step's.
+    fn fit(&self, step: &TrajStep) -> u32 {
+        if step.action.as_deref().unwrap_or("") != self.action {
+            return 0;
+        }
+        let is = |text: &String| !text.trim().is_empty() && self.said.iter().any(|s| s.trim() == text.trim());
+        let is_said = [&step.thought, &step.response].into_iter().flatten().any(is);
+        let is_seen = self.answer.as_ref().is_some_and(|answer| holds(&answer.content, step));
+        1 + 2 * u32::from(is_said) + 2 * u32::from(is_seen)
+    }
+
+    /// The answers behind its own that are those of the next step, whose reply is missing.
+    fn split_off(&mut self, next: &TrajStep) -> Option<Self> {
+        let more = &mut self.answer.as_mut()?.more;
+        let at = more.iter().position(|content| holds(content, next))?;
+        let mut more = more.split_off(at);
+        let answer = Answer { content: more.remove(0), more, tags: Vec::new() };
+        Some(Replied { answer: Some(answer), is_missing: true, ..Replied::default() })
+    }
+}
+
+/// Whether the observation of a step stands there; one without words tells nothing.
+fn holds(content: &Content, step: &TrajStep) -> bool {
+    let bare = step.observation.as_ref().map_or(String::new(), |o| texts(o).join("\n"));
+    !bare.trim().is_empty() && texts(content).join("\n").contains(bare.trim())
 }
 
 /// The replies in the history, as far as they fit the steps of the trajectory.
@@ -254,17 +320,14 @@ struct Calls {
     has_tool_calls: bool,
 }
 
-/// So far apart may two replies and steps be that fit again after some that did not.
-const MAX_GAP: usize = 32;
-
 impl Calls {
-    fn of(body: Vec<Message>, steps: &[TrajStep]) -> Self {
+    fn of(body: Vec<Message>, steps: &[TrajStep], losses: &mut Losses) -> Self {
         let mut calls: Vec<Replied> = Vec::new();
-        for entry in body {
+        for mut entry in body {
             if entry.is_agent() {
-                let action = entry.action.unwrap_or_default();
-                calls.push(Replied { action, tool_calls: entry.tool_calls, answer: None });
-            } else if let (Some(call), Some(content)) = (calls.last_mut(), entry.content) {
+                calls.push(Replied::of(entry));
+            } else if let Some(call) = calls.last_mut() {
+                let content = entry.take_content(losses);
                 match &mut call.answer {
                     Some(answer) => answer.more.push(content),
                     None => {
@@ -275,47 +338,100 @@ impl Calls {
             }
         }
         let has_tool_calls = calls.iter().any(|c| c.tool_calls.is_some());
-        let pairs = pairs(steps, &calls);
-        let mut calls: Vec<Option<Replied>> = calls.into_iter().map(Some).collect();
-        let fitting =
-            pairs.into_iter().filter_map(|(step, call)| Some((step, calls[call].take()?))).collect();
+        let mut pairs = pairs(steps, &calls).into_iter().peekable();
+        let mut fitting = VecDeque::new();
+        while let Some((step, call)) = pairs.next() {
+            let mut found = Some((step, std::mem::take(&mut calls[call])));
+            while let Some((step, mut replied)) = found {
+                let next = steps.get(step + 1).filter(|_| pairs.peek().is_none_or(|pair| pair.0 > step + 1));
+                found = next.and_then(|next| replied.split_off(next)).map(|replied| (step + 1, replied));
+                fitting.push_back((step, replied));
+            }
+        }
+        let n_left = calls.iter().filter(|call| !call.action.is_empty()).count();
+        losses.add_n("reply in the history without its step left out", n_left as u64);
         Calls { fitting, has_tool_calls }
     }
 
     fn of_step(&mut self, step: usize, draft: &mut Draft) -> Option<Replied> {
         let found = self.fitting.iter().position(|(s, _)| *s >= step).unwrap_or(self.fitting.len());
         self.fitting.drain(..found);
-        if self.fitting.front().is_some_and(|(s, _)| *s == step) {
-            return self.fitting.pop_front().map(|(_, call)| call);
-        }
-        if self.has_tool_calls {
+        let replied = self.fitting.pop_front_if(|(s, _)| *s == step).map(|(_, replied)| replied);
+        if self.has_tool_calls && replied.as_ref().is_none_or(|r| r.is_missing) {
             draft.losses.add("step without its entry in the history, told by its command only");
         }
-        None
+        replied
     }
 }
 
-/// Steps and replies of the same command, in order. Where one does not fit, the nearest that do go on: so it costs
-/// only itself.
+/// So many steps and replies are matched at once.
+const BLOCK: usize = 256;
+const BEST_FIT: u32 = 5;
+
+/// Steps and replies of the same command, in order, so that as much as can be fits: what does not costs only itself.
 fn pairs(steps: &[TrajStep], calls: &[Replied]) -> Vec<(usize, usize)> {
-    let fits = |s: usize, c: usize| {
-        let (Some(step), Some(call)) = (steps.get(s), calls.get(c)) else {
-            return false;
-        };
-        step.action.as_deref().unwrap_or("") == call.action
-    };
     let (mut s, mut c) = (0, 0);
     let mut out = Vec::new();
     while s < steps.len() && c < calls.len() {
-        let gap =
-            (0..=MAX_GAP).flat_map(|n| (0..=n).map(move |a| (a, n - a))).find(|(a, b)| fits(s + a, c + b));
-        let (a, b) = gap.unwrap_or((1, 1));
-        if gap.is_some() {
-            out.push((s + a, c + b));
+        if calls[c].fit(&steps[s]) == BEST_FIT {
+            out.push((s, c));
+            (s, c) = (s + 1, c + 1);
+            continue;
         }
-        (s, c) = if gap.is_some() { (s + a + 1, c + b + 1) } else { (s + 1, c + 1) };
+        let ends = (steps.len().min(s + BLOCK), calls.len().min(c + BLOCK));
+        let block = best_pairs(&steps[s..ends.0], &calls[c..ends.1]);
+        out.extend(block.iter().map(|(a, b)| (s + a, c + b)));
+        (s, c) = block.last().map_or(ends, |(a, b)| (s + a + 1, c + b + 1));
     }
     out
+}
+
+/// The pairs of the greatest sum of fits.
+fn best_pairs(steps: &[TrajStep], calls: &[Replied]) -> Vec<(usize, usize)> {
+    // Of what begins at a step and a reply.
+    let mut best = vec![vec![0; calls.len() + 1]; steps.len() + 1];
+    for s in (0..steps.len()).rev() {
+        for c in (0..calls.len()).rev() {
+            let fit = calls[c].fit(&steps[s]);
+            let pair = if fit > 0 { fit + best[s + 1][c + 1] } else { 0 };
+            best[s][c] = pair.max(best[s + 1][c]).max(best[s][c + 1]);
+        }
+    }
+    let (mut s, mut c) = (0, 0);
+    let mut out = Vec::new();
+    while s < steps.len() && c < calls.len() {
+        let fit = calls[c].fit(&steps[s]);
+        if fit > 0 && best[s][c] == fit + best[s + 1][c + 1] {
+            out.push((s, c));
+            (s, c) = (s + 1, c + 1);
+        } else if best[s][c] == best[s + 1][c] {
+            s += 1;
+        } else {
+            c += 1;
+        }
+    }
+    out
+}
+
+/// Pushes a reply with its action; returns the logged id of that.
+fn push_reply(thought: String, action: String, entry: Replied, draft: &mut Draft) -> Option<String> {
+    let has_call = !action.trim().is_empty();
+    let kind = if has_call { Kind::Thought } else { Kind::Message };
+    let said = || {
+        let mut said = Said::of(entry.said.iter().chain([&thought, &action]).map(String::as_str));
+        for call in entry.tool_calls.iter().flat_map(|calls| &calls.0) {
+            let function = call.function.as_ref().and_then(|f| f.arguments.as_ref());
+            function.or(call.arguments.as_ref()).inspect(|arguments| said.add(&arguments.0));
+        }
+        said
+    };
+    let mut others = others::read(&entry.rest, said, &mut draft.losses);
+    for thought in std::mem::take(&mut others.thoughts) {
+        draft.agent(Kind::Thought, thought);
+    }
+    draft.agent(kind, thought);
+    draft.agent(kind, others.behind(String::new()));
+    if has_call { push_action(action, entry.tool_calls, draft) } else { None }
 }
 
 /// Pushes the action of a step, by its tool call where that is logged; returns the logged id.
@@ -329,7 +445,7 @@ fn push_action(action: String, tool_calls: Option<ToolCalls>, draft: &mut Draft)
         }
     }
     if calls.len() == 1 {
-        let Call { id, tool, arguments } = calls.remove(0);
+        let Call { id, tool, arguments, .. } = calls.remove(0);
         draft.action(tool, arguments, id.clone());
         return id;
     }
@@ -340,28 +456,24 @@ fn push_action(action: String, tool_calls: Option<ToolCalls>, draft: &mut Draft)
 }
 
 fn read_history(body: Vec<Message>, mut message: usize, draft: &mut Draft) {
-    for entry in body {
+    for mut entry in body {
         draft.at(message, None);
         message += 1;
-        let text = entry.content.unwrap_or_default().into_text(&mut draft.losses);
-        match entry.role.as_deref() {
-            Some("assistant") => {
-                draft.begin_call();
-                let action = entry.action.unwrap_or_default();
-                let has_call = !action.trim().is_empty();
-                draft.agent(
-                    if has_call { Kind::Thought } else { Kind::Message },
-                    entry.thought.unwrap_or(text),
-                );
-                if has_call {
-                    push_action(action, entry.tool_calls, draft);
-                }
-            }
-            Some("system") => draft.system(text),
-            _ => {
-                let id = entry.tool_call_ids.and_then(|ids| ids.0.into_iter().next());
-                draft.result(id.as_deref(), None, text, None);
-            }
+        if entry.is_agent() {
+            draft.begin_call();
+            let text = entry.content.take().unwrap_or_default().into_text(&mut draft.losses);
+            let (thought, action) = (entry.thought.clone(), entry.action.clone().unwrap_or_default());
+            let mut entry = Replied::of(entry);
+            entry.said.push(text.clone());
+            push_reply(thought.unwrap_or(text), action, entry, draft);
+            continue;
+        }
+        let text = entry.take_content(&mut draft.losses).into_text(&mut draft.losses);
+        if entry.role.as_deref() == Some("system") {
+            draft.system(text);
+        } else {
+            let id = entry.tool_call_ids.and_then(|ids| ids.0.into_iter().next());
+            draft.result(id.as_deref(), None, text, None);
         }
     }
 }
@@ -493,8 +605,9 @@ mod tests {
         assert_eq!(losses.0[told], 1);
         let (t, losses) = with_history(&["a", "b", "c"], &["a", "c"]);
         assert_eq!((ids(&t), losses.0[told]), (vec!["t0".into(), "call-2".into(), "t1".into()], 1));
-        let (t, _) = with_history(&["a", "b"], &["x", "y", "a", "b"]);
+        let (t, losses) = with_history(&["a", "b"], &["x", "y", "a", "b"]);
         assert_eq!(ids(&t), ["t2", "t3"]);
+        assert_eq!(losses.0["reply in the history without its step left out"], 2);
     }
 
     #[test]
@@ -557,5 +670,97 @@ mod tests {
             ["0 demonstration demo", "0 message T", "1 thought t", "1 action bash\nls", "1 observation o"]
         );
         assert_eq!(losses.0.into_iter().collect::<Vec<_>>(), [("repeated call merged".to_owned(), 1)]);
+    }
+
+    /// A run of the same command six times; the history has entries of those steps, with or without tool calls.
+    fn repeated(entries: &[usize], leaves_answers: bool, has_calls: bool) -> (Vec<String>, Vec<String>, u64) {
+        let step = |i: usize| serde_json::json!({"action": "ls", "observation": format!("[lines {i}]"), "thought": "t", "response": "t"});
+        let mut history = vec![serde_json::json!({"role": "user", "content": "T"})];
+        for i in 0..6 {
+            let mut reply =
+                serde_json::json!({"role": "assistant", "content": "t", "thought": "t", "action": "ls"});
+            if has_calls {
+                reply["tool_calls"] = serde_json::json!([{"id": format!("k{i}"), "function": {"name": "bash", "arguments": "{}"}}]);
+            }
+            let is_there = entries.contains(&i);
+            history.extend(is_there.then_some(reply));
+            let answer =
+                serde_json::json!({"role": "user", "content": format!("[lines {i}]\n(Open file: a)")});
+            history.extend((is_there || leaves_answers).then_some(answer));
+        }
+        let steps: Vec<_> = (0..6).map(step).collect();
+        let json = serde_json::json!({"trajectory": steps, "history": history, "info": {}}).to_string();
+        let (t, losses) = run("a__b-1.traj", &json);
+        let seen = t.steps.iter().filter(|s| s.kind == Kind::Observation).map(|s| s.text.replace('\n', " "));
+        let ids =
+            t.steps.iter().filter(|s| s.kind == Kind::Action).map(|s| s.call_id.clone().unwrap()).collect();
+        let told = "step without its entry in the history, told by its command only";
+        (seen.collect(), ids, losses.0.get(told).copied().unwrap_or(0))
+    }
+
+    #[test]
+    fn a_missing_entry_among_equal_commands_costs_only_itself() {
+        for missing in 0..6 {
+            let entries: Vec<usize> = (0..6).filter(|i| *i != missing).collect();
+            for has_calls in [false, true] {
+                let (seen, ids, told) = repeated(&entries, false, has_calls);
+                for i in 0..6 {
+                    let bare = format!("[lines {i}]");
+                    let whole = format!("{bare} (Open file: a)");
+                    assert_eq!(seen[i], if i == missing { bare } else { whole }, "{missing}");
+                    if has_calls {
+                        let id = if i == missing { format!("call-{}", i + 1) } else { format!("k{i}") };
+                        assert_eq!(ids[i], id, "{missing}");
+                    }
+                }
+                assert_eq!(told, u64::from(has_calls));
+            }
+        }
+        // Replies that are missing leave their answers to their own steps.
+        let (seen, ids, told) = repeated(&[0, 3, 4, 5], true, true);
+        let all: Vec<String> = (0..6).map(|i| format!("[lines {i}] (Open file: a)")).collect();
+        assert_eq!((seen, told), (all, 2));
+        assert_eq!(ids, ["k0", "call-2", "call-3", "k3", "k4", "k5"]);
+    }
+
+    #[test]
+    fn words_in_fields_without_a_rule_are_kept_and_told() {
+        let json = r#"{"trajectory":[{"action":"ls","observation":"a","thought":"t0","response":"t0","state":"{\"a\": \"b c\"}",
+              "query":[{"role":"user","content":"T once more"}],"reasoning":"deep words"},
+              {"action":"","observation":"","thought":"bye","response":"bye"}],
+            "history":[{"role":"system","content":"S","note":"an aside"},{"role":"user","content":"T"},
+              {"role":"assistant","content":"t0","action":"ls","thought":"t0","reasoning_content":"deep words",
+               "thinking_blocks":[{"type":"thinking","thinking":"block words","signature":"s s"}],"parsed":{"command":"ls -a \"x\""},
+               "tool_calls":[{"id":"k","function":{"name":"bash","arguments":"{\"command\":\"ls -a \\\"x\\\"\"}"}}]},
+              {"role":"tool","content":"a","tool_call_ids":["k"],"stderr":"warned"}],"info":{"swe_agent_version":"1"}}"#;
+        let (t, losses) = run("a__b-1.traj", json);
+        assert_eq!(
+            outline(&t),
+            [
+                "0 system S\n[message] note: an aside",
+                "0 message T",
+                "1 thought deep words",
+                "1 thought block words",
+                "1 thought t0",
+                "1 action bash\nls -a \"x\"",
+                "1 observation a\n[message] stderr: warned",
+                "2 message bye"
+            ]
+        );
+        let told: Vec<&str> = losses.0.keys().map(String::as_str).collect();
+        assert_eq!(
+            told,
+            [
+                "field without a rule kept as text: note",
+                "field without a rule kept as text: stderr",
+                "field without a rule kept as thought: reasoning",
+                "field without a rule kept as thought: thinking_blocks",
+                "step without its entry in the history, told by its command only"
+            ]
+        );
+        // The same where there is only the history.
+        let (start, end) = (json.find("\"history\"").unwrap(), json.find(",\"info\"").unwrap());
+        let (t, _) = run("demo.traj", &format!("{{{}}}", &json[start..end]));
+        assert_eq!(outline(&t)[2..5], ["1 thought deep words", "1 thought block words", "1 thought t0"]);
     }
 }

@@ -3,6 +3,8 @@
 //! Nothing that carries words or calls is dropped: a role, an item or a block without a rule is kept as text with its
 //! type, where it stands, and counted.
 
+use std::collections::HashMap;
+
 use super::content::UNKNOWN_TOOL;
 use super::items::{self, Item};
 pub(crate) use super::message::Message;
@@ -18,12 +20,22 @@ pub(crate) fn read_all(messages: Vec<Message>, output: Vec<Message>, draft: &mut
     for (i, message) in messages.into_iter().enumerate() {
         reader.read(i, message, draft);
     }
-    reader.begin_output(draft);
-    for (i, item) in output.into_iter().enumerate() {
-        reader.read(n + i, item, draft);
-    }
+    reader.read_output(None, (n..).zip(output).collect(), draft);
     reader.end(draft);
 }
+
+/// What a reply is to what was said before.
+#[derive(PartialEq)]
+enum Repeat {
+    None,
+    /// It repeats the newest reply, or is a later state of it.
+    Again,
+    /// It repeats a reply that was answered since: new only if another answer follows.
+    Doubtful,
+}
+
+/// An id that names nothing: the OpenAI Agents SDK gives it to all items of other providers.
+pub(crate) const NO_ID: &str = "__fake_id__";
 
 /// Reads messages one after the other.
 #[derive(Default)]
@@ -32,21 +44,90 @@ pub(crate) struct Messages {
     reply: Option<Reply>,
     /// The reply holds an item, or a message that says that it is one: messages may go on with it.
     goes_on: bool,
-    /// All that follows is one reply, the output of a response.
+    /// What comes is part of one reply, the output of a response,
     is_output: bool,
+    /// which was logged before.
+    is_again: bool,
     /// The id of the message that the newest reply began with.
     id: Option<String>,
-    /// A message that repeats a reply which was answered since, with its place: it is a reply of its own only if
-    /// another answer follows.
-    doubtful: Option<(usize, Option<i64>, Message)>,
+    /// Messages and items that were logged before, with their places.
+    doubtful: Vec<(usize, Option<i64>, Message)>,
+    /// What each item said, by its id; nothing for an id of several items.
+    items: HashMap<String, Option<u64>>,
 }
 
 impl Messages {
     /// Reads the message (or item) that is the `i`th of the log.
-    pub(crate) fn read(&mut self, i: usize, mut message: Message, draft: &mut Draft) {
-        self.settle(&message, draft);
+    pub(crate) fn read(&mut self, i: usize, message: Message, draft: &mut Draft) {
+        self.read_with(i, message, Vec::new(), draft);
+    }
+
+    /// The same for a message that holds commands of the shell, too.
+    pub(crate) fn read_with(
+        &mut self,
+        i: usize,
+        mut message: Message,
+        commands: Vec<String>,
+        draft: &mut Draft,
+    ) {
         let time = message.timestamp.take().unwrap_or_default().time(&mut draft.losses);
+        if self.is_known_item(&message) {
+            return self.doubtful.push((i, time, message));
+        }
+        self.settle(&message, draft);
         draft.at(i, time);
+        self.push(message, commands, false, draft);
+    }
+
+    /// Reads the items of a response, with their places: they are one reply.
+    pub(crate) fn read_output(
+        &mut self,
+        id: Option<String>,
+        items: Vec<(usize, Message)>,
+        draft: &mut Draft,
+    ) {
+        self.settle(&Message::default(), draft);
+        let calls: Vec<Call> = items.iter().flat_map(|(_, item)| item.calls()).collect();
+        let said: Vec<&str> = items.iter().flat_map(|(_, item)| item.said()).collect();
+        let repeat = self.repeat(id.as_deref(), &calls, &said.join("\n"), draft);
+        match repeat {
+            Repeat::None => self.end(draft),
+            Repeat::Again => draft.losses.add("reply that is logged again merged"),
+            Repeat::Doubtful => {
+                let placed = items.into_iter().map(|(i, mut item)| {
+                    let time = item.timestamp.take().unwrap_or_default();
+                    (i, time.time(&mut draft.losses), item)
+                });
+                return self.doubtful.extend(placed);
+            }
+        }
+        (self.is_output, self.is_again) = (true, repeat == Repeat::Again);
+        for (i, item) in items {
+            self.read(i, item, draft);
+        }
+        (self.is_output, self.is_again, self.goes_on) = (false, false, false);
+        self.id = id.or(self.id.take());
+    }
+
+    /// Somebody else than the agent speaks.
+    pub(crate) fn give_way(&mut self, message: &Message, is_tool: bool, draft: &mut Draft) {
+        self.settle(message, draft);
+        self.end(draft);
+        if message.answers().is_empty() && !is_tool {
+            self.id = None;
+        }
+    }
+
+    /// The list ends, or someone else speaks.
+    pub(crate) fn end(&mut self, draft: &mut Draft) {
+        if let Some(reply) = self.reply.take() {
+            reply.end(draft);
+        }
+        self.drop_doubtful(draft);
+        self.goes_on = false;
+    }
+
+    fn push(&mut self, mut message: Message, commands: Vec<String>, is_new: bool, draft: &mut Draft) {
         if items::is_item(&message) {
             return self.read_item(message, draft);
         }
@@ -57,12 +138,9 @@ impl Messages {
         }
         let who = if role == "_system_prompt" { Some(Speaker::System) } else { speaker(role) };
         match who {
-            Some(Speaker::Agent) => return self.read_agent(message, draft),
-            None if message.has_calls() => return self.read_agent(message, draft),
-            _ => self.end(draft),
-        }
-        if message.answers().is_empty() && !matches!(who, Some(Speaker::Tool)) {
-            self.id = None;
+            Some(Speaker::Agent) => return self.read_agent(message, commands, is_new, draft),
+            None if message.has_calls() => return self.read_agent(message, commands, is_new, draft),
+            _ => self.give_way(&message, matches!(who, Some(Speaker::Tool)), draft),
         }
         message.add_others(&mut draft.losses);
         match who {
@@ -76,37 +154,42 @@ impl Messages {
         }
     }
 
-    /// The list ends, or someone else speaks.
-    pub(crate) fn end(&mut self, draft: &mut Draft) {
-        if let Some(reply) = self.reply.take() {
-            reply.end(draft);
+    /// Whether an item of this id said the same before.
+    fn is_known_item(&mut self, message: &Message) -> bool {
+        let id = message.id.as_ref().map_or("", |id| &id.0);
+        if message.kind.is_none() || id.is_empty() || id == NO_ID || Some(id) == self.id.as_deref() {
+            return false;
         }
-        if self.doubtful.take().is_some() {
-            draft.losses.add("reply that is logged again merged");
+        let digest = Some(message.digest());
+        match self.items.get_mut(id) {
+            Some(known) if *known == digest => return true,
+            Some(known) => *known = None,
+            None => {
+                self.items.insert(id.to_owned(), digest);
+            }
         }
-        self.goes_on = false;
+        false
     }
 
-    /// All that follows is one reply.
-    pub(crate) fn begin_output(&mut self, draft: &mut Draft) {
-        self.end(draft);
-        self.is_output = true;
-    }
-
-    /// Decides about a message that repeats a reply, by what follows.
+    /// Decides about what was logged before, by what follows.
     fn settle(&mut self, next: &Message, draft: &mut Draft) {
-        let Some((i, time, message)) = self.doubtful.take() else {
-            return;
-        };
-        let calls = message.calls_with_id();
+        let calls: Vec<Call> = self.doubtful.iter().flat_map(|(.., message)| message.calls()).collect();
         let is_new = |(id, text): &(&str, String)| {
-            calls.iter().any(|c| c.id.as_deref() == Some(*id)) && !draft.is_result_of(id, text)
+            calls.iter().any(|c| c.id.as_deref() == Some(*id)) && draft.has_other_result(id, text)
         };
-        if next.answers().iter().any(is_new) {
-            draft.at(i, time);
-            self.push_agent(message, false, draft);
-        } else {
-            draft.losses.add("reply that is logged again merged");
+        if !calls.is_empty() && next.answers().iter().any(is_new) {
+            for (i, time, message) in std::mem::take(&mut self.doubtful) {
+                draft.at(i, time);
+                self.push(message, Vec::new(), true, draft);
+            }
+        }
+        self.drop_doubtful(draft);
+    }
+
+    fn drop_doubtful(&mut self, draft: &mut Draft) {
+        for (.., message) in self.doubtful.drain(..) {
+            let what = if message.kind.is_some() { "item" } else { "reply" };
+            draft.losses.add(&format!("{what} that is logged again merged"));
         }
     }
 
@@ -116,7 +199,9 @@ impl Messages {
             Some(_) => draft.usage(usage),
             None => self.reply = Some(Reply::begin(usage, draft)),
         }
-        self.reply.as_mut().expect("a reply was begun")
+        let reply = self.reply.as_mut().expect("a reply was begun");
+        reply.is_again = self.is_again;
+        reply
     }
 
     fn read_item(&mut self, mut message: Message, draft: &mut Draft) {
@@ -164,28 +249,44 @@ impl Messages {
         }
     }
 
-    fn read_agent(&mut self, message: Message, draft: &mut Draft) {
-        let calls = message.calls_with_id();
-        let has_id =
-            message.id.as_ref().is_some_and(|id| !id.0.is_empty() && Some(&id.0) == self.id.as_ref());
+    /// What a reply of these calls and words is to the newest one, which goes on where that is this one.
+    fn repeat(&mut self, id: Option<&str>, calls: &[Call], said: &str, draft: &Draft) -> Repeat {
+        let has_id = id.is_some_and(|id| !id.is_empty() && self.id.as_deref() == Some(id));
         if let Some(reply) = &self.reply {
-            let is_again = has_id || calls.iter().any(|call| reply.has(call));
-            return self.push_agent(message, is_again, draft);
+            let is_again = has_id || reply.is_repeated(calls, said);
+            return if is_again { Repeat::Again } else { Repeat::None };
         }
-        let is_known = |call: &Call| draft.newest_turn_has(call);
-        if !calls.is_empty() && calls.iter().all(is_known) && draft.newest_turn_says(&message.said()) {
+        let mut with_id = calls.iter().filter(|call| call.has_id()).peekable();
+        if with_id.peek().is_some()
+            && with_id.all(|call| draft.newest_turn_has(call))
+            && draft.newest_turn_says(said)
+        {
+            return Repeat::Doubtful;
+        }
+        if !has_id {
+            return Repeat::None;
+        }
+        self.reply = Some(Reply::resume());
+        Repeat::Again
+    }
+
+    fn read_agent(&mut self, message: Message, commands: Vec<String>, is_new: bool, draft: &mut Draft) {
+        let mut calls = message.calls();
+        calls.extend(commands.iter().cloned().map(Call::command));
+        let id = message.id.as_ref().map(|id| id.0.as_str());
+        let repeat = match is_new {
+            true => Repeat::None,
+            false => self.repeat(id, &calls, &message.said().join("\n"), draft),
+        };
+        if repeat == Repeat::Doubtful {
             let (i, time) = draft.place();
-            self.doubtful = Some((i, time, message));
-            return;
+            return self.doubtful.push((i, time, message));
         }
-        if has_id {
-            self.reply = Some(Reply::resume());
-        }
-        self.push_agent(message, has_id, draft);
+        self.push_agent(message, commands, repeat == Repeat::Again, draft);
     }
 
     /// The reply goes on with a message, repeats itself in it, or ends before it.
-    fn push_agent(&mut self, mut message: Message, is_again: bool, draft: &mut Draft) {
+    fn push_agent(&mut self, mut message: Message, commands: Vec<String>, is_again: bool, draft: &mut Draft) {
         let is_typed = message.kind.as_deref() == Some("message");
         if !self.goes_on && !self.is_output && !is_again {
             self.end(draft);
@@ -194,17 +295,19 @@ impl Messages {
         let id = message.id.take().map(|id| id.0);
         self.id = if self.reply.is_some() { self.id.take().or(id) } else { id };
         let reply = self.reply(message.usage.take(), draft);
-        reply.is_again = is_again;
+        reply.is_again |= is_again;
         if is_again {
             draft.losses.add("reply that is logged again merged");
         }
         read_reply(message, reply, draft);
-        reply.is_again = false;
+        for command in commands {
+            reply.call(Call::command(command), &mut Vec::new(), draft);
+        }
     }
 }
 
 /// The words and calls of an agent's message.
-pub(crate) fn read_reply(mut message: Message, reply: &mut Reply, draft: &mut Draft) {
+fn read_reply(mut message: Message, reply: &mut Reply, draft: &mut Draft) {
     let without_rule = message.others(true, &mut draft.losses);
     let calls = message.tool_calls.map(|c| c.0).unwrap_or_default();
     let mut others: Vec<Call> = calls.into_iter().chain(without_rule.calls).map(Call::of).collect();
@@ -264,7 +367,7 @@ pub(crate) fn read_reply(mut message: Message, reply: &mut Reply, draft: &mut Dr
         && let Some(tool) = call.name.filter(|name| !name.is_empty())
     {
         // The older form has no id; logs of the newer one repeat a call in it.
-        reply.older_call(Call { id: None, tool, arguments: call.arguments.unwrap_or_default().0 }, draft);
+        reply.older_call(Call::new(None, tool, call.arguments.unwrap_or_default().0), draft);
     }
 }
 
@@ -272,7 +375,7 @@ fn block_call(block: super::content::Block) -> Call {
     let kind = block.kind.unwrap_or_default();
     let of_kind = kind.strip_suffix("_tool_use").unwrap_or(UNKNOWN_TOOL).to_owned();
     let arguments = block.input.unwrap_or_default().0;
-    Call { id: block.id, tool: block.name.unwrap_or(of_kind), arguments }
+    Call::new(block.id, block.name.unwrap_or(of_kind), arguments)
 }
 
 /// A user message; in the Anthropic style it may hold tool results among its blocks.

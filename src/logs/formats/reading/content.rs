@@ -438,15 +438,15 @@ impl Content {
     }
 
     /// Appends what it says, as far as repeats of it are told by that.
-    pub(crate) fn say(&self, out: &mut String) {
+    pub(crate) fn say<'a>(&'a self, out: &mut Vec<&'a str>) {
         match self {
             Content::Null => {}
-            Content::Text(text) => out.extend([text, "\n"]),
+            Content::Text(text) => out.push(text),
             Content::Blocks(blocks) => {
                 for block in blocks {
-                    for text in [&block.text, &block.thinking, &block.refusal].into_iter().flatten() {
-                        out.extend([text, "\n"]);
-                    }
+                    out.extend(
+                        [&block.text, &block.thinking, &block.refusal].into_iter().flatten().map(|t| &**t),
+                    );
                     if let Some(content) = &block.content {
                         content.say(out);
                     }

@@ -264,15 +264,16 @@ impl Draft {
     }
 
     fn newest_turn(&self, turn: u32) -> impl Iterator<Item = &Step> {
-        let is_part = move |s: &&Step| s.turn == turn && (s.is_agent() || s.kind == Kind::Observation);
+        let is_result = |s: &Step| s.kind == Kind::Observation && s.call_id.is_some();
+        let is_part = move |s: &&Step| s.turn == turn && (s.is_agent() || is_result(s));
         self.builder.steps().iter().rev().take_while(is_part)
     }
 
-    /// Whether the newest result of this id is this one, or another state of it.
-    pub(crate) fn is_result_of(&self, id: &str, text: &str) -> bool {
+    /// Whether there is a result of this id, which is neither this one nor another state of it.
+    pub(crate) fn has_other_result(&self, id: &str, text: &str) -> bool {
         let known = self.answered.get(id).and_then(|at| self.builder.steps().get(*at));
         let new = text.trim();
-        known.map(|s| s.text.trim()).is_some_and(|old| old.starts_with(new) || new.starts_with(old))
+        known.map(|s| s.text.trim()).is_some_and(|old| !old.starts_with(new) && !new.starts_with(old))
     }
 
     /// Whether this is a result that is there already, or another state of it: the longer one stays, if no reply

@@ -306,13 +306,13 @@ impl<'de> Deserialize<'de> for Key<'de> {
 /// Declares a record of a log: `record! { struct Name in "label" { field: Type = "key" | "alias", } }`.
 ///
 /// All fields are `Option`; unknown keys are counted as dropped and skipped, or with `.. rest` at the end kept there
-/// unread.
+/// unread, those behind `but` counted and skipped after all.
 macro_rules! record {
     ($(
         $(#[$meta:meta])*
         struct $name:ident in $label:literal {
             $( $(#[$field_meta:meta])* $field:ident: $type:ty = $key:literal $(| $alias:literal)* ),* $(,)?
-            $(.. $rest:ident)?
+            $(.. $rest:ident $(but $($skipped:literal)|+)?)?
         }
     )+) => {$(
         $(#[$meta])*
@@ -342,6 +342,10 @@ macro_rules! record {
                                         map.next_value()?
                                     };
                                 } )*
+                                $($( skipped @ ($($skipped)|+) => {
+                                    $crate::logs::formats::reading::fields::note_dropped($label, skipped);
+                                    map.next_value::<serde::de::IgnoredAny>()?;
+                                } )?)?
                                 other => {
                                     $crate::logs::formats::reading::fields::note_dropped($label, other);
                                     let rest: Option<&mut $crate::logs::formats::reading::fields::Rest> =
@@ -385,16 +389,18 @@ mod tests {
     }
 
     record! {
-        struct Kept in "kept" { a: String = "a", .. rest }
+        struct Kept in "kept" { a: String = "a", .. rest but "copy" | "state" }
     }
 
     #[test]
     fn fields_without_a_rule_are_kept_as_words() {
         let data = "QUJD".repeat(100);
         let json = format!(
-            r#"{{"a":"x","title":"T \u00e9","id":"i","none":null,"n":{{"k":[1,"{data}"],"encrypted_content":"e"}}}}"#
+            r#"{{"a":"x","copy":["words"],"title":"T \u00e9","id":"i","none":null,"n":{{"k":[1,"{data}"],"encrypted_content":"e"}}}}"#
         );
+        take_counts();
         let kept: Kept = serde_json::from_str(&json).unwrap();
+        assert_eq!(take_counts().dropped.get("kept.copy"), Some(&1));
         assert_eq!(kept.rest.words(), "title: T \u{e9}\nn: {\"k\":[1,\"[data 300 bytes]\"]}");
     }
 

@@ -47,17 +47,7 @@ pub(crate) fn others(message: &Message, losses: &mut Losses) -> Others {
     if !(kind == "reasoning" || kind.ends_with("_call_output") || kind.ends_with("_call") && has_arguments) {
         return Others::default();
     }
-    let said = || {
-        let mut out = message.said();
-        for content in [&message.output, &message.summary].into_iter().flatten() {
-            content.say(&mut out);
-        }
-        for arguments in [&message.arguments, &message.input].into_iter().flatten() {
-            out.push_str(&arguments.0);
-        }
-        out
-    };
-    others::read(&message.rest, said, losses)
+    others::read(&message.rest, || message.all_said(), losses)
 }
 
 /// Reads an item.
@@ -84,7 +74,7 @@ pub(crate) fn read(mut message: Message, losses: &mut Losses) -> Item {
         let arguments = message.arguments.or(message.input).map_or_else(|| object(&message.rest.0), |a| a.0);
         let tool =
             message.name.unwrap_or_else(|| if tool.is_empty() { UNKNOWN_TOOL } else { tool }.to_owned());
-        return Item::Call { call: Call { id, tool, arguments }, output };
+        return Item::Call { call: Call::new(id, tool, arguments), output };
     }
     let words = [
         message.name,

@@ -1,9 +1,11 @@
 //! One chat message in the OpenAI or the Anthropic style, or one item of the Responses API: its fields, and who speaks.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::content::{Arguments, Function, ToolCalls};
 use super::draft::Losses;
 use super::names::Name;
-use super::others::{self, Others};
+use super::others::{self, Others, Said};
 use super::reply::Call;
 use super::scalar::Scalar;
 use super::usage::LoggedUsage;
@@ -53,19 +55,47 @@ impl Message {
     }
 
     /// What it says in the fields that its speaker speaks in.
-    pub(crate) fn said(&self) -> String {
-        let mut out = String::new();
+    pub(crate) fn said(&self) -> Vec<&str> {
+        let mut out = Vec::new();
         for content in [&self.content, &self.reasoning].into_iter().flatten() {
             content.say(&mut out);
         }
-        let audio = self.audio.as_ref().and_then(|a| a.transcript.as_ref());
-        for text in [self.refusal.as_ref(), audio].into_iter().flatten() {
-            out.extend([
-                text, "
-",
-            ]);
-        }
+        let audio = self.audio.as_ref().and_then(|a| a.transcript.as_deref());
+        out.extend(self.refusal.as_deref().into_iter().chain(audio));
         out
+    }
+
+    /// What it says in all fields that have a rule, but for calls.
+    fn texts(&self) -> Vec<&str> {
+        let mut texts = self.said();
+        for content in [&self.output, &self.summary].into_iter().flatten() {
+            content.say(&mut texts);
+        }
+        texts.extend([&self.arguments, &self.input].into_iter().flatten().map(|a| a.0.as_str()));
+        if let Some(Content::Blocks(blocks)) = &self.content {
+            texts.extend(blocks.iter().flat_map(|b| &b.rest.0).map(|(_, raw)| raw.get()));
+        }
+        texts
+    }
+
+    /// The same with its calls, for the search of repeats.
+    pub(crate) fn all_said(&self) -> Said {
+        let mut said = Said::of(self.texts());
+        self.calls().iter().for_each(|call| said.add(&call.arguments));
+        said
+    }
+
+    /// What tells an item from others of its id: all but its state, and what nobody can read.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.kind, &self.role, &self.call_id, &self.name, self.texts()).hash(&mut hasher);
+        self.calls().iter().for_each(|call| (&call.tool, &call.arguments).hash(&mut hasher));
+        for (key, raw) in &self.rest.0 {
+            if !["status", "encrypted_content"].contains(&key.as_str()) {
+                (key, raw.get()).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
     }
 
     /// What it says in fields that have no rule, or none for who speaks.
@@ -93,7 +123,7 @@ impl Message {
                 rest.add(key, text);
             }
         }
-        others::read(&rest, || self.said(), losses)
+        others::read(&rest, || self.all_said(), losses)
     }
 
     /// Takes the text out of the content; thoughts among it stay.
@@ -110,42 +140,47 @@ impl Message {
 
     /// Appends to the content of somebody else than the agent what stands in other fields.
     pub(crate) fn add_others(&mut self, losses: &mut Losses) {
-        let others = self.others(false, losses);
-        let calls = others.calls.into_iter().map(Call::of);
-        let calls = calls.map(|call| format!("[tool_call] {} {}", call.tool, call.arguments));
-        let texts = others.thoughts.into_iter().chain([others.text]).chain(calls);
-        for text in texts.filter(|t| !t.is_empty()) {
-            self.content.get_or_insert_default().append(text);
+        let others = self.others(false, losses).behind(String::new());
+        if !others.is_empty() {
+            self.content.get_or_insert_default().append(others);
         }
     }
 
-    /// The calls in it that have an id.
-    pub(crate) fn calls_with_id(&self) -> Vec<Call> {
+    /// The calls in it.
+    pub(crate) fn calls(&self) -> Vec<Call> {
         let mut calls = Vec::new();
         for call in self.tool_calls.iter().flat_map(|c| &c.0) {
             let function = call.function.as_ref();
             let tool = function.and_then(|f| f.name.clone()).or(call.name.clone()).unwrap_or_default();
             let arguments = function.and_then(|f| f.arguments.as_ref()).or(call.arguments.as_ref());
             let arguments = arguments.map_or(String::new(), |a| a.0.clone());
-            calls.push(Call { id: call.id.clone(), tool, arguments });
+            calls.push(Call::new(call.id.clone(), tool, arguments));
         }
         if let Some(Content::Blocks(blocks)) = &self.content {
             for block in blocks.iter().filter(|b| b.is_call()) {
                 let arguments = block.input.as_ref().map_or(String::new(), |a| a.0.clone());
                 let tool = block.name.clone().unwrap_or_default();
-                calls.push(Call { id: block.id.clone(), tool, arguments });
+                calls.push(Call::new(block.id.clone(), tool, arguments));
             }
         }
-        calls.retain(Call::has_id);
+        if let Some(call) = &self.function_call {
+            let arguments = call.arguments.as_ref().map_or(String::new(), |a| a.0.clone());
+            calls.push(Call::new(None, call.name.clone().unwrap_or_default(), arguments));
+        }
+        if self.kind.as_deref().is_some_and(|kind| kind.ends_with("_call")) {
+            let id = self.call_id.clone().or(self.id.as_ref().map(|id| id.0.clone()));
+            let arguments = self.arguments.as_ref().or(self.input.as_ref()).map_or("", |a| &a.0);
+            calls.push(Call::new(id, self.name.clone().unwrap_or_default(), arguments.to_owned()));
+        }
         calls
     }
 
     /// The results in it: id and words.
     pub(crate) fn answers(&self) -> Vec<(&str, String)> {
         let words = |content: Option<&Content>| {
-            let mut out = String::new();
+            let mut out = Vec::new();
             content.inspect(|c| c.say(&mut out));
-            out
+            out.join("\n")
         };
         let mut answers = Vec::new();
         if let Some(id) = self.tool_call_id.as_deref().or(self.call_id.as_deref()) {

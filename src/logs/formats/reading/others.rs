@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::content::ToolCalls;
 use super::draft::Losses;
 use super::fields::{self, Rest};
-use super::reply::Reply;
+use super::reply::{Call, Reply};
 use super::scalar::Scalar;
 use super::{Draft, ToolCall};
 
@@ -75,7 +75,9 @@ pub(crate) struct Others {
 impl Others {
     /// All of it as text behind another.
     pub(crate) fn behind(self, text: String) -> String {
-        let more = self.thoughts.into_iter().chain([self.text]);
+        let calls = self.calls.into_iter().map(Call::of);
+        let calls = calls.map(|call| format!("[tool_call] {} {}", call.tool, call.arguments));
+        let more = self.thoughts.into_iter().chain([self.text]).chain(calls);
         let parts: Vec<String> = [text].into_iter().chain(more).filter(|t| !t.is_empty()).collect();
         parts.join("\n")
     }
@@ -89,10 +91,59 @@ impl Others {
     }
 }
 
+/// What a message says elsewhere: its texts, and where one is JSON, the texts in that. Only the words count: copies of
+/// a text differ in their blanks and line ends.
+#[derive(Default)]
+pub(crate) struct Said(String);
+
+impl Said {
+    pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut said = Said::default();
+        texts.into_iter().for_each(|text| said.add(text));
+        said
+    }
+
+    pub(crate) fn add(&mut self, text: &str) {
+        self.0.extend(text.split_whitespace().flat_map(|word| [" ", word]));
+        self.0.push('\n');
+        if let Some(value) = json_in(text) {
+            self.add_all(&value);
+        }
+    }
+
+    fn add_all(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.add(text),
+            Value::Array(items) => items.iter().for_each(|item| self.add_all(item)),
+            Value::Object(fields) => fields.values().for_each(|value| self.add_all(value)),
+            _ => {}
+        }
+    }
+
+    /// Whether these words stand there, not as a part of longer words.
+    fn has(&self, sentence: &str) -> bool {
+        let words = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
+        let is_one = |a: Option<char>, b: Option<char>| {
+            [a, b].iter().all(|c| c.is_some_and(|c| c.is_ascii_alphanumeric()))
+        };
+        self.0.match_indices(&words).any(|(at, _)| {
+            let (before, after) = (&self.0[..at], &self.0[at + words.len()..]);
+            !is_one(before.chars().next_back(), words.chars().next())
+                && !is_one(words.chars().next_back(), after.chars().next())
+        })
+    }
+}
+
+/// What a text that is JSON holds.
+fn json_in(text: &str) -> Option<Value> {
+    text.trim_start().starts_with(['{', '[', '"']).then(|| serde_json::from_str(text).ok())?
+}
+
 /// Reads fields without a rule; `said` is what the message says elsewhere.
-pub(crate) fn read(rest: &Rest, said: impl FnOnce() -> String, losses: &mut Losses) -> Others {
+pub(crate) fn read(rest: &Rest, said: impl FnOnce() -> Said, losses: &mut Losses) -> Others {
     let mut others = Others::default();
-    let fields: Vec<(&str, &str, Vec<String>)> = rest
+    let is_thought = |key: &str| ["think", "thought", "reasoning"].iter().any(|word| key.contains(word));
+    let mut fields: Vec<(&str, &str, Vec<String>)> = rest
         .0
         .iter()
         .filter(|(key, raw)| !WORDLESS.contains(&key.as_str()) && raw.get().starts_with(['"', '{', '[']))
@@ -102,21 +153,35 @@ pub(crate) fn read(rest: &Rest, said: impl FnOnce() -> String, losses: &mut Loss
     if fields.is_empty() {
         return others;
     }
-    let said = said();
-    for (key, raw, sentences) in fields {
+    // What stands in several fields is a thought first of all.
+    fields.sort_by_key(|(key, ..)| !is_thought(key));
+    let mut said = said();
+    for (key, raw, mut sentences) in fields {
         let name: String = key.chars().take(40).collect();
         if let Some(calls) = calls(key, raw) {
             losses.add("tool call outside of a list");
             others.calls.extend(calls);
-        } else if sentences.iter().all(|s| said.contains(s.trim())) {
+            continue;
+        }
+        let n = sentences.len();
+        sentences.retain(|sentence| {
+            let is_new = !said.has(sentence);
+            if is_new {
+                said.add(sentence);
+            }
+            is_new
+        });
+        if sentences.is_empty() {
             // Nothing new.
-        } else if ["think", "thought", "reasoning"].iter().any(|word| key.contains(word)) {
+        } else if is_thought(key) {
             losses.add(&format!("field without a rule kept as thought: {name}"));
             others.thoughts.push(sentences.join("\n"));
         } else {
             losses.add(&format!("field without a rule kept as text: {name}"));
             let start = if others.text.is_empty() { "[message] " } else { "\n" };
-            others.text += &format!("{start}{key}: {}", fields::words_of(raw));
+            // Beside repeats only what is new; else as it is logged, with names and numbers.
+            let words = if sentences.len() < n { sentences.join("\n") } else { fields::words_of(raw) };
+            others.text += &format!("{start}{key}: {words}");
         }
     }
     others
@@ -145,12 +210,16 @@ fn sentences(key: &str, raw: &str) -> Vec<String> {
 fn collect(key: &str, value: &Value, out: &mut Vec<String>) {
     match value {
         Value::String(text) => {
+            let before = out.len();
+            if let Some(value) = json_in(text) {
+                collect(key, &value, out);
+            }
             let is_said = match Scalar::of_text(text) {
                 Scalar::Null | Scalar::Bool(_) => false,
                 Scalar::Odd if text.trim().contains(char::is_whitespace) => true,
                 _ => TELLING.contains(&key),
             };
-            if is_said {
+            if is_said && out.len() == before {
                 out.push(text.clone());
             }
         }
@@ -175,7 +244,7 @@ mod tests {
     fn others(json: &str, said: &str) -> (Others, Vec<String>) {
         let odd: Odd = serde_json::from_str(json).unwrap();
         let mut losses = Losses::default();
-        let others = read(&odd.rest, || said.to_owned(), &mut losses);
+        let others = read(&odd.rest, || Said::of([said]), &mut losses);
         (others, losses.0.into_keys().collect())
     }
 
@@ -200,5 +269,24 @@ mod tests {
             "I think so it is.",
         );
         assert_eq!((o.text.as_str(), o.thoughts.len(), o.calls.len(), losses.len()), ("", 0, 0, 0));
+    }
+
+    /// A copy of what was said is found through quotes, line ends and JSON in strings; only what is new is kept.
+    #[test]
+    fn copies_are_compared_by_their_words() {
+        let said = r#"{"command": "grep \"x\" f1\nls"}"#;
+        let raw = r#"{"parsed":{"command":"grep \"x\" f1\nls"},"raw":"{\"command\":  \"grep \\\"x\\\" f1\\r\\nls\"}"}"#;
+        let (o, losses) = others(raw, said);
+        assert_eq!((o.text.as_str(), o.thoughts.len(), losses.len()), ("", 0, 0));
+        let mixed = r#"{"extra":{"actions":[{"command":"grep \"x\" f1"}],"id":"g","note":"all \"new\"","again":"all \"new\""}}"#;
+        assert_eq!(others(mixed, said).0.text, "[message] extra: all \"new\"");
+        // The same in two fields is said once, as a thought.
+        let twice = r#"{"extra":{"details":"so it is"},"reasoning_details":[{"text":"so it is"}]}"#;
+        let (o, _) = others(twice, "");
+        assert_eq!((o.text.as_str(), o.thoughts), ("", vec!["so it is".to_owned()]));
+        // A part of a word is no copy of it.
+        assert_eq!(others(r#"{"stdout":"ok"}"#, "look").0.text, "[message] stdout: ok");
+        assert_eq!(others(r#"{"stdout":"ok"}"#, "<output>ok</output>").0.text, "");
+        assert_eq!(others(r#"{"stdout":"{\"n\": 1}"}"#, "look").0.text, "[message] stdout: {\"n\": 1}");
     }
 }

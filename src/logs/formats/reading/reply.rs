@@ -16,12 +16,22 @@ pub(crate) struct Call {
     pub(crate) id: Option<String>,
     pub(crate) tool: String,
     pub(crate) arguments: String,
+    /// It stood in the text: the arguments are a command of the shell.
+    is_command: bool,
 }
 
 impl Call {
+    pub(crate) fn new(id: Option<String>, tool: String, arguments: String) -> Self {
+        Call { id, tool, arguments, is_command: false }
+    }
+
     pub(crate) fn of(call: super::ToolCall) -> Self {
         let (id, tool, arguments) = call.into_parts();
-        Call { id, tool, arguments }
+        Call::new(id, tool, arguments)
+    }
+
+    pub(crate) fn command(command: String) -> Self {
+        Call { id: None, tool: "bash".to_owned(), arguments: command, is_command: true }
     }
 
     /// Whether both are one call, logged twice.
@@ -58,8 +68,6 @@ pub(crate) struct Reply {
     calls: Vec<(Place, Call)>,
     /// Which of the calls have an id.
     by_id: HashMap<String, Vec<usize>>,
-    /// Behind the calls.
-    commands: Vec<String>,
     /// The other id of a call that was given in two styles, by its place in `calls`.
     other_ids: Vec<(usize, String)>,
     /// What comes now repeats what there is, or is a later state of it.
@@ -93,14 +101,15 @@ impl Reply {
         }
     }
 
-    /// A command of the shell that stood in the text.
-    pub(crate) fn command(&mut self, command: String) {
-        self.commands.push(command);
-    }
-
-    /// Whether it holds this call.
-    pub(crate) fn has(&self, call: &Call) -> bool {
-        self.of_id(call).iter().any(|&at| self.calls[at].1.is(call))
+    /// Whether these calls and words repeat it: by the id of a call, or word for word where calls have no ids.
+    pub(crate) fn is_repeated(&self, calls: &[Call], said: &str) -> bool {
+        let has = |call: &Call| self.of_id(call).iter().any(|&at| self.calls[at].1.is(call));
+        let has_bare = |call: &Call| {
+            let is_it = |known: &Call| !known.has_id() && known.says_the_same(call);
+            !call.has_id() && self.calls.iter().any(|(_, known)| is_it(known))
+        };
+        let has_line = |line: &str| self.thoughts.iter().chain(&self.texts).any(|(_, t)| t.contains(line));
+        calls.iter().any(has) || !calls.is_empty() && calls.iter().all(has_bare) && said.lines().all(has_line)
     }
 
     /// Which calls have the id of this one.
@@ -189,23 +198,23 @@ impl Reply {
             draft.at(message, time);
             draft.agent(Kind::Thought, thought);
         }
-        let kind =
-            if self.calls.is_empty() && self.commands.is_empty() { Kind::Message } else { Kind::Thought };
+        let kind = if self.calls.is_empty() { Kind::Message } else { Kind::Thought };
         for ((message, time), text) in self.texts.drain(..) {
             draft.at(message, time);
             draft.agent(kind, text);
         }
         for (i, ((message, time), call)) in self.calls.drain(..).enumerate() {
             draft.at(message, time);
+            if call.is_command {
+                draft.action_as(call.tool, call.arguments, None, None);
+                continue;
+            }
             draft.action(call.tool, call.arguments, call.id);
             let other = self.other_ids.get(self.other_ids.partition_point(|(at, _)| *at < i));
             draft.also_known_as(other.filter(|(at, _)| *at == i).map(|(_, id)| id.clone()));
         }
         self.other_ids.clear();
         self.by_id.clear();
-        for command in self.commands.drain(..) {
-            draft.action_as("bash".to_owned(), command, None, None);
-        }
         draft.at(place.0, place.1);
     }
 }

@@ -17,7 +17,13 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
     }
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+    if !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let first = days_from_civil(year, month, 1);
+    let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    let days = first + day - 1;
+    if !(first..days_from_civil(next.0, next.1, 1)).contains(&days) {
         return None;
     }
     let mut rest = 19;
@@ -41,7 +47,7 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
         }
         _ => 0,
     };
-    let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + (minute - offset) * 60 + second;
+    let seconds = days * 86_400 + hour * 3600 + (minute - offset) * 60 + second;
     Some(seconds * 1_000_000 + micros).filter(|time| (0..END).contains(time))
 }
 
@@ -83,6 +89,12 @@ mod tests {
         assert_eq!(parse_iso("yesterday"), None);
         assert_eq!(parse_iso("1970-13-01T00:00:00Z"), None);
         assert_eq!(parse_iso("1970-01-01T00:00:00+"), None);
+        // Days that their month does not have.
+        for day in ["2025-02-30", "2025-02-29", "1900-02-29", "2025-04-31", "2025-12-32", "2025-01-00"] {
+            assert_eq!(parse_iso(&format!("{day}T00:00:00Z")), None, "{day}");
+        }
+        assert_eq!(parse_iso("2000-02-29T00:00:00Z"), Some(951_782_400_000_000));
+        assert_eq!(parse_iso("1999-12-31T23:59:60Z"), Some(946_684_800_000_000));
         assert_eq!(from_number(1.5), Some(1_500_000));
         assert_eq!(from_number(1.7e12), Some(1_700_000_000_000_000));
         assert_eq!(from_number(f64::NAN), None);

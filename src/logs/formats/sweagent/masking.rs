@@ -87,11 +87,12 @@ struct AgentConfig {
 }
 
 impl AgentConfig {
-    fn processors(self) -> Vec<Box<RawValue>> {
-        let own = self.history_processors.unwrap_or_default().into_iter().chain(self.history_processor);
-        let of_first =
-            self.agent_configs.and_then(|c| c.into_iter().next()).map_or_else(Vec::new, Self::processors);
-        own.chain(of_first).collect()
+    /// None if it names none, not even an empty list.
+    fn processors(self) -> Option<Vec<Box<RawValue>>> {
+        let older = self.history_processor.map(|one| vec![one]);
+        let of_first = self.agent_configs.and_then(|c| c.into_iter().next()).and_then(Self::processors);
+        let all: Vec<_> = [self.history_processors, older, of_first].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.into_iter().flatten().collect())
     }
 }
 
@@ -117,8 +118,12 @@ pub(super) fn policy(run: &Run<'_>, losses: &mut Losses) -> Option<Policy> {
         losses.add("replay_config that cannot be read: what was sent is not known");
         return None;
     };
+    let Some(processors) = config.agent.and_then(AgentConfig::processors) else {
+        losses.add("replay_config without history processors: what was sent is not known");
+        return None;
+    };
     let mut found = None;
-    for raw in config.agent.map_or_else(Vec::new, AgentConfig::processors) {
+    for raw in processors {
         match serde_json::from_str::<Processor>(raw.get()) {
             Ok(Processor {
                 kind,
@@ -240,6 +245,14 @@ mod tests {
         let older = r#"{"agent":{"history_processor":{"type":"last_n_observations","n":5}}}"#;
         assert_eq!(policy_of(older).0.map(|p| p.n), Some(5));
         assert_eq!(policy_of("7").1.0.len(), 1);
+        let told = "replay_config without history processors: what was sent is not known";
+        for config in
+            [r#"{"config":{"history_processor":{"type":"Last2Observations"}}}"#, r#"{"agent":{"name":"a"}}"#]
+        {
+            let (found, losses) = policy_of(config);
+            assert_eq!((found, losses.0[told]), (None, 1));
+        }
+        assert_eq!(policy_of(r#"{"agent":{"history_processors":[]}}"#), (None, Losses::default()));
         let run = |is_version_0, was_a_model| Run { replay_config: None, is_version_0, was_a_model };
         let found = |run| policy(&run, &mut Losses::default()).map(|p| p.n);
         assert_eq!(
