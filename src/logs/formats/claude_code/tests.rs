@@ -367,6 +367,28 @@ fn who_speaks_in_messages_of_the_user() {
 }
 
 #[test]
+fn the_goal_stands_behind_what_the_editor_says() {
+    let note = "<ide_opened_file>The user opened the file /w/a.py in the IDE.</ide_opened_file>";
+    let content = format!(r#""message":{{"content":[{},{}]}}"#, say(note), say("Fix the port."));
+    let (t, _) = run(&[
+        line("user", "1", "", &content),
+        reply("2", "1", "m1", &say("Which?")),
+        user("3", "2", "<ide_selection>port = 1</ide_selection>\\ntake 9"),
+    ]);
+    assert_eq!(
+        outline(&t),
+        [
+            &format!("0 0 system message {note}"),
+            "0 0 user message Fix the port.",
+            "0 1 agent message Which?",
+            "0 1 system message <ide_selection>port = 1</ide_selection>",
+            "0 1 user message take 9",
+        ]
+    );
+    assert_eq!(t.goal.as_deref(), Some("Fix the port."));
+}
+
+#[test]
 fn what_the_program_attaches_is_kept_if_the_model_is_sent_it() {
     let attachment = |uuid: &str, rest: &str| line("attachment", uuid, "", rest);
     let (t, losses) = run(&[

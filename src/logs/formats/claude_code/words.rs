@@ -1,11 +1,15 @@
 //! Whose words a text is: the user's, or the harness's, which speaks in messages of the user too. And the
 //! queue of prompts that were typed while the model worked.
 
-use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::draft::{Losses, enclosed};
 
 /// What the harness encloses its own words in.
-const TAGS: [&str; 7] = [
+const TAGS: [&str; 11] = [
+    "ide_diagnostics",
+    "ide_opened_file",
+    "ide_selection",
     "system-reminder",
+    "user-prompt-submit-hook",
     "local-command-stdout",
     "local-command-stderr",
     "local-command-caveat",
@@ -95,10 +99,7 @@ pub(super) fn joined(all: Vec<Words>) -> Vec<Words> {
 
 /// The length of the enclosed text that this one begins with.
 fn enclosed_start(text: &str) -> Option<usize> {
-    let name = text.strip_prefix('<')?.split(['>', ' ', '\n']).next()?;
-    let tag = TAGS.iter().find(|tag| **tag == name)?;
-    let close = format!("</{tag}>");
-    text.find(&close).map(|at| at + close.len())
+    enclosed(text).filter(|(tag, _)| TAGS.contains(tag)).map(|(_, length)| length)
 }
 
 /// Where the enclosed text begins that this one ends with.
@@ -269,6 +270,11 @@ mod tests {
             ["[Request interrupted by user for tool use]", "<local-command-stdout>x</local-command-stdout>"]
         {
             assert_eq!(words(whole.into()), [harness(whole)]);
+        }
+        // What an editor says of itself, and what a hook adds to a prompt.
+        for tag in ["ide_opened_file", "ide_selection", "ide_diagnostics", "user-prompt-submit-hook"] {
+            let note = format!("<{tag}>never touch a.py</{tag}>");
+            assert_eq!(words(format!("{note}\nFix it.")), [harness(&note), user("Fix it.")]);
         }
         // A command is typed, and so is what only looks like the harness.
         for typed in
