@@ -3,7 +3,7 @@
 use super::line::{self, Compact, Line, Message, Microcompact, Pieces, short};
 use super::reply::Part;
 use super::tree::{Node, What};
-use super::words::{self, Words};
+use super::words::{self, CONTINUATION, Words};
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::scalar::Scalar;
 use crate::trajectory::Usage;
@@ -106,7 +106,8 @@ fn read_message(line: Line, is_user: bool, losses: &mut Losses) -> Body {
         losses.add("line without a message left out");
         return Body::Link;
     };
-    if is_user && is_summary {
+    let content = message.content.as_ref();
+    if is_user && (is_summary || content.is_some_and(|pieces| pieces.begins_with(CONTINUATION))) {
         return Body::Summary(text_of(message.content.unwrap_or_default(), losses));
     }
     if is_transcript_only {

@@ -131,6 +131,14 @@ impl<'de> Deserialize<'de> for Pieces {
     }
 }
 
+impl Pieces {
+    /// Whether it is a text that begins so.
+    pub(super) fn begins_with(&self, start: &str) -> bool {
+        let first = self.0.first().and_then(|piece| piece.block.text.as_ref());
+        first.is_some_and(|text| text.starts_with(start))
+    }
+}
+
 impl Piece {
     fn read(raw: &str) -> serde_json::Result<Self> {
         if !raw.starts_with('{') {

@@ -171,6 +171,23 @@ fn a_summary_line_right_after_the_boundary_is_its_summary() {
 }
 
 #[test]
+fn the_text_of_a_continuation_is_a_summary_without_its_mark() {
+    let text = "This session is being continued from a previous conversation that ran out of context. Never touch a.py.";
+    let begun = [user("1", "", text), reply("2", "1", "m1", &say("a")), user("3", "2", "take 9")];
+    let (t, losses) = run(&begun);
+    let summary = format!("1 1 user compaction {text}");
+    assert_eq!(outline(&t), [&summary, "1 1 agent message a", "1 1 user message take 9"]);
+    assert_eq!((t.goal.as_deref(), losses), (Some("take 9"), Losses::default()));
+    // Behind a boundary it is the summary of that. A user who quotes it says it.
+    let boundary = line("system", "4", "", r#""subtype":"compact_boundary""#);
+    let (t, losses) = run(&[user("3", "", "T"), boundary, user("5", "4", text)]);
+    assert_eq!(outline(&t), ["0 0 user message T", &summary]);
+    assert_eq!(losses, Losses::default());
+    let (t, _) = run(&[user("1", "", &format!("What is this: {text}"))]);
+    assert_eq!(t.steps[0].kind, crate::trajectory::Kind::Message);
+}
+
+#[test]
 fn a_boundary_without_a_summary_opens_a_segment() {
     let (t, losses) = run(&[
         r#"{"type":"user","message":{"content":"T"}}"#,

@@ -26,6 +26,10 @@ const NOTICES: [&str; 4] = [
     "<agent-notification>",
 ];
 
+/// How the summary begins with which a session goes on, for logs that do not mark it as one.
+pub(super) const CONTINUATION: &str =
+    "This session is being continued from a previous conversation that ran out of context.";
+
 /// How results begin in which the user refused the call.
 const REFUSALS: [&str; 3] = [
     "The user doesn't want to proceed with this tool use.",
