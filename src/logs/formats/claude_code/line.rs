@@ -3,8 +3,9 @@
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
-use crate::logs::formats::reading::content::Block;
+use crate::logs::formats::reading::content::{Block, ToolCalls};
 use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::others::{self, Others};
 use crate::logs::formats::reading::scalar::Scalar;
 use crate::logs::formats::reading::usage::LoggedUsage;
 use crate::logs::formats::reading::{Content, List, record};
@@ -44,6 +45,8 @@ record! {
         content: Pieces = "content",
         usage: LoggedUsage = "usage",
         context_management: ContextManagement = "context_management",
+        tool_calls: ToolCalls = "tool_calls",
+        .. rest
     }
 
     struct ContextManagement in "claude.message.context_management" {
@@ -70,6 +73,45 @@ record! {
         head: String = "headUuid",
         tail: String = "tailUuid",
     }
+}
+
+impl Message {
+    /// The content, which other programs with the same lines log as `parts`.
+    pub(super) fn take_pieces(&mut self, losses: &mut Losses) -> Vec<Piece> {
+        let pieces = self.content.take().unwrap_or_default().0;
+        let has_key = |(key, _): &(String, Box<RawValue>)| key == "parts";
+        let parts = self.rest.0.iter().position(has_key).filter(|_| pieces.is_empty());
+        match parts.and_then(|i| Some((i, serde_json::from_str::<Pieces>(self.rest.0[i].1.get()).ok()?))) {
+            Some((i, parts)) => {
+                self.rest.0.remove(i);
+                losses.add("field without a rule read as content: parts");
+                parts.0
+            }
+            None => pieces,
+        }
+    }
+
+    /// What its fields without a rule say, and its pieces do not.
+    pub(super) fn take_others(&mut self, pieces: &[Piece], losses: &mut Losses) -> Others {
+        let mut others = others::read(&self.rest, || said(pieces), losses);
+        others.calls.extend(self.tool_calls.take().into_iter().flat_map(|calls| calls.0));
+        others
+    }
+}
+
+/// All words and arguments of these pieces.
+fn said(pieces: &[Piece]) -> String {
+    let mut out = String::new();
+    for Piece { block, .. } in pieces {
+        let arguments = block.input.as_ref().map(|input| &input.0);
+        for text in [block.text.as_ref(), block.thinking.as_ref(), arguments].into_iter().flatten() {
+            out.extend([text, "\n"]);
+        }
+        if let Some(content) = &block.content {
+            content.say(&mut out);
+        }
+    }
+    out
 }
 
 /// A value as its JSON text.

@@ -176,7 +176,7 @@ fn the_text_of_a_continuation_is_a_summary_without_its_mark() {
     let begun = [user("1", "", text), reply("2", "1", "m1", &say("a")), user("3", "2", "take 9")];
     let (t, losses) = run(&begun);
     let summary = format!("1 1 user compaction {text}");
-    assert_eq!(outline(&t), [&summary, "1 1 agent message a", "1 1 user message take 9"]);
+    assert_eq!(outline(&t), [&summary, "1 1 agent message a", "1 2 user message take 9"]);
     assert_eq!((t.goal.as_deref(), losses), (Some("take 9"), Losses::default()));
     // Behind a boundary it is the summary of that. A user who quotes it says it.
     let boundary = line("system", "4", "", r#""subtype":"compact_boundary""#);
@@ -399,7 +399,7 @@ fn the_goal_stands_behind_what_the_editor_says() {
             "0 0 user message Fix the port.",
             "0 1 agent message Which?",
             "0 1 system message <ide_selection>port = 1</ide_selection>",
-            "0 1 user message take 9",
+            "0 2 user message take 9",
         ]
     );
     assert_eq!(t.goal.as_deref(), Some("Fix the port."));
@@ -447,6 +447,55 @@ fn tools_of_the_provider_and_unknown_blocks() {
     );
     assert_eq!((t.steps[2].call_id.as_deref(), t.steps[2].tool.as_deref()), (Some("s1"), Some("web_search")));
     assert_eq!(losses.0["block kept as text: poem"], 1);
+}
+
+#[test]
+fn fields_without_a_rule_are_kept_and_their_calls_are_one() {
+    let chat = |id: &str| {
+        format!(r#"{{"id":"{id}","type":"function","function":{{"name":"F","arguments":"{{ }}"}}}}"#)
+    };
+    let message = |uuid: &str, rest: &str| line("assistant", uuid, "", &format!(r#""message":{{{rest}}}"#));
+    let (t, losses) = run(&[
+        line("user", "1", "", r#""message":{"role":"user","content":null,"text":"Fix it."}"#),
+        message(
+            "2",
+            &format!(
+                r#""id":"m1","content":[{},{}],"tool_calls":[{}],"reasoning_content":"so it is","stop_reason":"end turn now""#,
+                say("I look."),
+                call("t1"),
+                chat("t1")
+            ),
+        ),
+        result("3", "", "t1", "a"),
+        message("4", &format!(r#""id":"m2","content":[{}],"tool_calls":[{}]"#, say("next"), chat("t2"))),
+        result("5", "", "t2", "b"),
+        message("6", r#""id":"m3","content":null,"parts":[{"text":"in parts"}],"reasoning":"in parts""#),
+    ]);
+    assert_eq!(
+        outline(&t),
+        [
+            "0 0 user message [message] text: Fix it.",
+            "0 1 agent thought so it is",
+            "0 1 agent thought I look.",
+            "0 1 agent action F",
+            "0 1 agent thought [message] stop_reason: end turn now",
+            "0 1 tool observation a",
+            "0 2 agent thought next",
+            "0 2 agent action F",
+            "0 2 tool observation b",
+            "0 3 agent message in parts",
+        ]
+    );
+    for what in [
+        "field without a rule kept as text: text",
+        "field without a rule kept as thought: reasoning_content",
+        "field without a rule kept as text: stop_reason",
+        "call given in two styles merged",
+        "field without a rule read as content: parts",
+    ] {
+        assert_eq!(losses.0.get(what), Some(&1), "{what}");
+    }
+    assert_eq!(losses.0.len(), 5);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::Draft;
+use super::draft::Losses;
 use crate::trajectory::{Kind, Usage};
 
 /// Where a part of a reply is logged: message and time.
@@ -20,6 +21,26 @@ impl Call {
     pub(crate) fn of(call: super::ToolCall) -> Self {
         let (id, tool, arguments) = call.into_parts();
         Call { id, tool, arguments }
+    }
+
+    /// Takes the same call in another style out of these. Its id there, if that is another one.
+    pub(crate) fn merge(&mut self, others: &mut Vec<Call>, losses: &mut Losses) -> Option<String> {
+        let same = others
+            .iter()
+            .position(|other| other.has_id_of(self))
+            .or_else(|| others.iter().position(|other| other.says_the_same(self)));
+        let other = others.remove(same?);
+        losses.add("call given in two styles merged");
+        // A style may leave the arguments out.
+        if other.arguments.len() > self.arguments.len() && !other.says_the_same(self) {
+            self.arguments = other.arguments;
+        }
+        let id = other.id.filter(|id| !id.is_empty());
+        if !self.has_id() {
+            self.id = id;
+            return None;
+        }
+        id.filter(|id| self.id.as_ref() != Some(id))
     }
 
     /// Whether both are one call, logged twice.
@@ -101,21 +122,8 @@ impl Reply {
 
     /// A call; `others` are the calls of the same message in another style, of which the same one is taken out.
     pub(crate) fn call(&mut self, mut call: Call, others: &mut Vec<Call>, draft: &mut Draft) {
-        let same = others
-            .iter()
-            .position(|other| other.has_id_of(&call))
-            .or_else(|| others.iter().position(|other| other.says_the_same(&call)));
-        if let Some(other) = same.map(|i| others.remove(i)) {
-            draft.losses.add("call given in two styles merged");
-            // A style may leave the arguments out.
-            if other.arguments.len() > call.arguments.len() && !other.says_the_same(&call) {
-                call.arguments = other.arguments;
-            }
-            match other.id.filter(|id| !id.is_empty()) {
-                Some(id) if !call.has_id() => call.id = Some(id),
-                Some(id) if call.id.as_ref() != Some(&id) => self.other_ids.push((self.calls.len(), id)),
-                _ => {}
-            }
+        if let Some(id) = call.merge(others, &mut draft.losses) {
+            self.other_ids.push((self.calls.len(), id));
         }
         if self.is_resumed && draft.newest_turn_has(&call) {
             return draft.losses.add("repeated call merged");
