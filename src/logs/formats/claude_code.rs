@@ -262,12 +262,13 @@ impl ClaudeSession {
         let read = |raw: &&RawValue| serde_json::from_str::<Line>(raw.get());
         let message = message.as_ref().map(read).transpose()?;
         let mut all = all.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        all.retain(|line| line.uuid.is_some());
+        all.retain(|line| line.uuid.as_ref().is_some_and(|uuid| !uuid.is_empty()));
         match message {
             Some(message) if all.iter().all(|line| line.uuid != message.uuid) => all.insert(0, message),
             _ => {}
         }
         for mut line in all {
+            line.forget_empty_ids();
             if line.uuid.as_ref().is_some_and(|uuid| !self.uuids.insert(uuid.clone())) {
                 continue;
             }
@@ -286,6 +287,7 @@ impl ClaudeSession {
     fn read(&mut self, mut line: Line) {
         let position = self.n_lines;
         self.n_lines += 1;
+        line.forget_empty_ids();
         let message_id = line.message.as_ref().and_then(|m| m.id.clone());
         if let Some(uuid) = &line.uuid
             && !self.uuids.insert(uuid.clone())

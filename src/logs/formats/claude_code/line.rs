@@ -75,6 +75,17 @@ record! {
     }
 }
 
+impl Line {
+    /// An empty name names nothing.
+    pub(super) fn forget_empty_ids(&mut self) {
+        let message = self.message.as_mut().map(|message| &mut message.id);
+        let ids = [&mut self.uuid, &mut self.session_id, &mut self.request_id, &mut self.agent_id];
+        for id in ids.into_iter().chain(message) {
+            id.take_if(|id| id.is_empty());
+        }
+    }
+}
+
 impl Message {
     /// The content, which other programs with the same lines log as `parts`.
     pub(super) fn take_pieces(&mut self, losses: &mut Losses) -> Vec<Piece> {
@@ -187,7 +198,10 @@ impl Piece {
             let text = if raw.starts_with('"') { serde_json::from_str(raw)? } else { raw.to_owned() };
             return Ok(Piece::text(text));
         }
-        let block: Block = serde_json::from_str(raw)?;
+        let mut block: Block = serde_json::from_str(raw)?;
+        for id in [&mut block.id, &mut block.tool_use_id] {
+            id.take_if(|id| id.is_empty());
+        }
         let is_known = block.kind.as_deref().is_none_or(|kind| KNOWN.contains(&kind));
         Ok(Piece { block, raw: (!is_known).then(|| raw.to_owned()) })
     }

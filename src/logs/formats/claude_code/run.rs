@@ -267,6 +267,11 @@ impl Run {
             _ => false,
         });
         if let Some(index) = newest {
+            let is_named = request.is_some() && self.has_request();
+            let has_result = self.items[index..].iter().any(|p| matches!(p.item, Item::Result { .. }));
+            if has_result && !is_named {
+                self.losses.add("line joined to a reply by its id alone, across results");
+            }
             return index;
         }
         for prompt in self.queue.take(&mut self.losses) {

@@ -274,6 +274,31 @@ fn a_call_that_is_logged_after_the_result_of_another_one() {
 }
 
 #[test]
+fn an_empty_id_is_none_and_lines_joined_by_one_alone_are_told() {
+    let of = |id: &str, call: &str, uuid: &str| {
+        let blocks = format!(r#"{{"type":"tool_use","id":"{call}","name":"F","input":{{}}}}"#);
+        line("assistant", uuid, "", &format!(r#""message":{{"id":"{id}","content":[{blocks}]}}"#))
+    };
+    let read = |id: &str, a: &str, b: &str| {
+        let (t, losses) = run(&[
+            user("", "", "T"),
+            of(id, a, ""),
+            result("", "", a, "a"),
+            of(id, b, ""),
+            result("", "", b, "b"),
+        ]);
+        let turns: Vec<u32> = t.steps.iter().map(|s| s.turn).collect();
+        let calls: Vec<bool> = t.steps[1..].iter().map(|s| s.call_id.is_some()).collect();
+        assert_eq!(calls, [true; 4]);
+        (turns, losses.0.into_iter().collect::<Vec<_>>())
+    };
+    assert_eq!(read("", "t1", "t2"), (vec![0, 1, 1, 2, 2], vec![]));
+    assert_eq!(read("", "", ""), (vec![0, 1, 1, 2, 2], vec![]));
+    let joined = ("line joined to a reply by its id alone, across results".to_owned(), 1);
+    assert_eq!(read("msg", "t1", "t2"), (vec![0, 1, 1, 1, 1], vec![joined]));
+}
+
+#[test]
 fn an_id_is_a_new_reply_behind_another_one_words_of_the_user_or_another_request() {
     let of_request = |uuid: &str, request: &str, text: &str| {
         let message = format!(r#""message":{{"id":"m","content":[{}]}}"#, say(text));
