@@ -950,6 +950,50 @@ fn a_result_that_a_reply_saw_stays() {
 }
 
 #[test]
+fn a_reply_or_a_lost_result_that_is_logged_again_is_one() {
+    let (one, two) = ([say("One"), call("t1")].join(","), [say("Two"), call("t2")].join(","));
+    let begun = [user("1", "", "T"), reply("2", "1", "m1", &one), result("3", "2", "t1", "a")];
+    let again = [reply("5", "4", "m1", &one), result("6", "5", "t1", "a"), result("7", "4", "t2", "b")];
+    let right = [
+        "0 0 user message T",
+        "0 1 agent thought One",
+        "0 1 agent action F",
+        "0 1 tool observation a",
+        "0 2 agent thought Two",
+        "0 2 agent action F",
+        "0 2 tool observation b",
+    ];
+    let (t, losses) = run(&[&begun[..], &[reply("4", "3", "m2", &two)], &again].concat());
+    assert_eq!(outline(&t), right);
+    assert_eq!(losses.0["reply that is logged again behind another one merged"], 1);
+    assert_eq!(losses.0["repeated result of one call merged"], 1);
+    assert_eq!(losses.0.len(), 2);
+    // Behind words of the user, too; without a request the id of a call tells it, a text does not.
+    let unnamed = |uuid: &str, blocks: &str| {
+        line("assistant", uuid, "", &format!(r#""message":{{"id":"m","content":[{blocks}]}}"#))
+    };
+    let n_said = |blocks: &str| {
+        let log = [user("1", "", "T"), unnamed("2", blocks), user("3", "", "U"), unnamed("4", blocks)];
+        run(&log).0.steps.iter().filter(|s| s.text == "One").count()
+    };
+    assert_eq!([n_said(&one), n_said(&say("One"))], [1, 2]);
+    // The call is not in the log; one of the same id that comes later is another.
+    let lost = [result("1", "", "t1", "early"), result("2", "", "t1", "early")];
+    let (t, losses) = run(&[&lost[..], &[reply("3", "2", "m1", &one), result("4", "3", "t1", "a")]].concat());
+    assert_eq!(
+        outline(&t),
+        [
+            "0 0 tool observation early",
+            "0 1 agent thought One",
+            "0 1 agent action F",
+            "0 1 tool observation a"
+        ]
+    );
+    assert_eq!(losses.0["repeated result of one call merged"], 1);
+    assert_eq!(losses.0["tool result without a call"], 1);
+}
+
+#[test]
 fn a_reply_that_is_logged_again_behind_a_compaction_is_kept() {
     let (said, called) = (say("I look."), call("t1"));
     let lines = |again: &[String]| {
