@@ -298,6 +298,7 @@ impl Entry {
                     None => What::Harness,
                 }
             }
+            Body::Queued(words) if words.iter().any(|words| matches!(words, Words::User(_))) => What::Queued,
             Body::User { .. } | Body::Queued(_) => What::Said,
             Body::Reply { id, request, .. } => What::Reply(id.as_deref().zip(request.as_deref())),
             Body::Boundary { .. } | Body::Summary(_) => What::Compaction,

@@ -573,6 +573,29 @@ fn branches_that_were_left_are_left_out() {
 }
 
 #[test]
+fn a_prompt_of_the_queue_begins_a_branch_beside_a_typed_one() {
+    let queued = |uuid: &str, text: &str| {
+        let attachment = format!(
+            r#""attachment":{{"type":"queued_command","prompt":"{text}","commandMode":"prompt"}}"#
+        );
+        line("attachment", uuid, "2", &attachment)
+    };
+    let begun = [user("1", "", "T"), reply("2", "1", "m1", &say("A"))];
+    let (q, typed) = (queued("3", "q"), user("5", "2", "typed"));
+    let (b, c) = (reply("4", "3", "m2", &say("B")), reply("6", "5", "m3", &say("C")));
+    let read = |rest: &[&String]| {
+        let lines: Vec<String> = begun.iter().chain(rest.iter().copied()).cloned().collect();
+        let (t, losses) = run(&lines);
+        let said: Vec<String> = t.steps.iter().map(|s| s.text.clone()).collect();
+        (said.join(" "), losses.0.get("line of an abandoned branch left out").copied())
+    };
+    assert_eq!(read(&[&q, &b, &typed, &c]), ("T A typed C".to_owned(), Some(2)));
+    assert_eq!(read(&[&typed, &c, &q, &b]), ("T A q B".to_owned(), Some(2)));
+    // Two of the queue were both taken up.
+    assert_eq!(read(&[&q, &queued("9", "r"), &b]), ("T A q r B".to_owned(), None));
+}
+
+#[test]
 fn no_branch_is_where_a_parent_is_missing_or_a_compaction_stands() {
     let (t, losses) = run(&[
         user("1", "gone", "T"),
