@@ -575,9 +575,8 @@ fn branches_that_were_left_are_left_out() {
 #[test]
 fn a_prompt_of_the_queue_begins_a_branch_beside_a_typed_one() {
     let queued = |uuid: &str, text: &str| {
-        let attachment = format!(
-            r#""attachment":{{"type":"queued_command","prompt":"{text}","commandMode":"prompt"}}"#
-        );
+        let attachment =
+            format!(r#""attachment":{{"type":"queued_command","prompt":"{text}","commandMode":"prompt"}}"#);
         line("attachment", uuid, "2", &attachment)
     };
     let begun = [user("1", "", "T"), reply("2", "1", "m1", &say("A"))];
