@@ -1000,7 +1000,7 @@ fn a_reply_or_a_lost_result_that_is_logged_again_is_one() {
     };
     assert_eq!([n_said(&one), n_said(&say("One"))], [1, 2]);
     // The call is not in the log; one of the same id that comes later is another.
-    let lost = [result("1", "", "t1", "early"), result("2", "", "t1", "early")];
+    let lost = [result("1", "", "t1", "early"), result("2", "1", "t1", "early")];
     let (t, losses) = run(&[&lost[..], &[reply("3", "2", "m1", &one), result("4", "3", "t1", "a")]].concat());
     assert_eq!(
         outline(&t),
