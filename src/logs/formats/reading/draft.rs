@@ -354,7 +354,8 @@ impl Draft {
             let said = about.steps.iter().filter(|s| s.kind == Kind::Message && s.role == Role::User);
             let mut texts = said.map(|s| s.text.as_str());
             let first = texts.clone().next();
-            let task = texts.find_map(|text| Some(without_enclosed(text)).filter(|task| !task.is_empty()));
+            let task =
+                texts.find_map(|text| Some(without_enclosed(text)).filter(|task| !task.trim().is_empty()));
             about.goal = task.or(first).map(|text| text.chars().take(GOAL_CHARS).collect());
         }
         if let Some(goal) = &mut about.goal {
@@ -419,11 +420,11 @@ pub(crate) fn enclosed(text: &str) -> Option<(&str, usize)> {
 
 /// What is left of a text without all that is enclosed at its beginning.
 fn without_enclosed(text: &str) -> &str {
-    let mut text = text.trim_start();
-    while let Some((_, length)) = enclosed(text) {
-        text = text[length..].trim_start();
+    let mut rest = text;
+    while let Some((_, length)) = enclosed(rest.trim_start()) {
+        rest = rest.trim_start()[length..].trim_start();
     }
-    text
+    rest
 }
 
 /// Whether a call's id is this logged one, maybe made unique.
@@ -573,6 +574,7 @@ mod tests {
             finished(d).0.goal.unwrap()
         };
         assert_eq!(goal(&["<note a=\"1\">x</note>\n<env></env> Fix it.", "take 9"]), "Fix it.");
+        assert_eq!(goal(&[" Fix it.", "take 9"]), " Fix it.");
         // A text that only looks like a tag is said; where nothing else is, all of the first one is it.
         assert_eq!(goal(&["<3 this. Fix it.", "take 9"]), "<3 this. Fix it.");
         assert_eq!(goal(&["<task>Fix it.</task>", "<x></x> "]), "<task>Fix it.</task>");
