@@ -177,7 +177,8 @@ fn read_reply(mut message: Message, request: Option<String>, losses: &mut Losses
                 let tool = block.name.unwrap_or_else(|| "unknown".to_owned());
                 let arguments = block.input.unwrap_or_default().0;
                 let mut call = Call { id: block.id, tool, arguments };
-                call.merge(&mut calls, losses);
+                let is_merged = call.merge(&mut calls).is_some();
+                losses.add_n("call given in two styles merged", u64::from(is_merged));
                 Part::of_call(call)
             }
             _ if piece.is_result() => {

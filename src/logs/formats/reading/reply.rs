@@ -4,7 +4,6 @@
 use serde_json::Value;
 
 use super::Draft;
-use super::draft::Losses;
 use crate::trajectory::{Kind, Usage};
 
 /// Where a part of a reply is logged: message and time.
@@ -23,14 +22,13 @@ impl Call {
         Call { id, tool, arguments }
     }
 
-    /// Takes the same call in another style out of these. Its id there, if that is another one.
-    pub(crate) fn merge(&mut self, others: &mut Vec<Call>, losses: &mut Losses) -> Option<String> {
+    /// Takes the same call in another style out of these. None if there is none; its id there, if that is another one.
+    pub(crate) fn merge(&mut self, others: &mut Vec<Call>) -> Option<Option<String>> {
         let same = others
             .iter()
             .position(|other| other.has_id_of(self))
             .or_else(|| others.iter().position(|other| other.says_the_same(self)));
         let other = others.remove(same?);
-        losses.add("call given in two styles merged");
         // A style may leave the arguments out.
         if other.arguments.len() > self.arguments.len() && !other.says_the_same(self) {
             self.arguments = other.arguments;
@@ -38,9 +36,9 @@ impl Call {
         let id = other.id.filter(|id| !id.is_empty());
         if !self.has_id() {
             self.id = id;
-            return None;
+            return Some(None);
         }
-        id.filter(|id| self.id.as_ref() != Some(id))
+        Some(id.filter(|id| self.id.as_ref() != Some(id)))
     }
 
     /// Whether both are one call, logged twice.
@@ -122,8 +120,9 @@ impl Reply {
 
     /// A call; `others` are the calls of the same message in another style, of which the same one is taken out.
     pub(crate) fn call(&mut self, mut call: Call, others: &mut Vec<Call>, draft: &mut Draft) {
-        if let Some(id) = call.merge(others, &mut draft.losses) {
-            self.other_ids.push((self.calls.len(), id));
+        if let Some(other_id) = call.merge(others) {
+            draft.losses.add("call given in two styles merged");
+            self.other_ids.extend(other_id.map(|id| (self.calls.len(), id)));
         }
         if self.is_resumed && draft.newest_turn_has(&call) {
             return draft.losses.add("repeated call merged");
