@@ -85,7 +85,7 @@ pub(super) type ToolResult = (Option<String>, String, Option<bool>);
 /// Reads what stands in a line of this type.
 pub(super) fn read(kind: &str, line: Line, losses: &mut Losses) -> Body {
     match kind {
-        "user" | "assistant" => read_message(line, kind == "user", losses),
+        "user" | "assistant" | "tool_result" => read_message(line, kind != "assistant", losses),
         "system" => read_system(line, losses),
         "attachment" => read_attachment(line, losses),
         "queue-operation" => Body::Queue {

@@ -3,7 +3,7 @@
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
-use crate::logs::formats::reading::content::{Block, ToolCalls};
+use crate::logs::formats::reading::content::{Arguments, Block, ToolCall, ToolCalls};
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::others::{self, Others};
 use crate::logs::formats::reading::scalar::Scalar;
@@ -199,6 +199,9 @@ impl Piece {
             return Ok(Piece::text(text));
         }
         let mut block: Block = serde_json::from_str(raw)?;
+        if block.kind.is_none() {
+            read_google(&mut block);
+        }
         for id in [&mut block.id, &mut block.tool_use_id] {
             id.take_if(|id| id.is_empty());
         }
@@ -253,6 +256,38 @@ impl Piece {
         let value: serde_json::Value = serde_json::from_str(&raw).unwrap_or_default();
         losses.add(&format!("block kept as text: {}", short(kind)));
         Some(format!("{kind}\n{}", readable(&value, losses)))
+    }
+}
+
+/// A call, a result or a thought in a block without a type, as Google's models have it.
+fn read_google(block: &mut Block) {
+    for (key, raw) in std::mem::take(&mut block.rest.0) {
+        let value: serde_json::Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        let kind = match (key.as_str(), serde_json::from_str::<ToolCall>(raw.get())) {
+            ("functionCall", Ok(call)) => {
+                let (id, name, arguments) = call.into_parts();
+                (block.id, block.name, block.input) = (id, Some(name), Some(Arguments(arguments)));
+                "tool_use"
+            }
+            ("functionResponse", Ok(ToolCall { id, .. })) => {
+                let response = value.get("response").unwrap_or(&serde_json::Value::Null);
+                let text = response.get("output").or(response.get("error")).and_then(|text| text.as_str());
+                let whole = text.filter(|_| response.as_object().is_some_and(|fields| fields.len() == 1));
+                let text = whole.map_or_else(|| response.to_string(), str::to_owned);
+                block.is_error = response.get("error").map(|_| Scalar::Bool(true));
+                (block.tool_use_id, block.content) = (id, Some(Box::new(Content::Text(text))));
+                "tool_result"
+            }
+            ("thought", _) if value == true => {
+                block.thinking = block.text.take();
+                "thinking"
+            }
+            _ => {
+                block.rest.0.push((key, raw));
+                continue;
+            }
+        };
+        block.kind = Some(kind.to_owned());
     }
 }
 

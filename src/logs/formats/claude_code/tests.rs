@@ -524,6 +524,42 @@ fn fields_without_a_rule_are_kept_and_their_calls_are_one() {
 }
 
 #[test]
+fn parts_of_a_google_model_are_calls_results_and_thoughts() {
+    let parts = |kind: &str, uuid: &str, parts: &str| {
+        line(kind, uuid, "", &format!(r#""message":{{"parts":[{parts}]}}"#))
+    };
+    let call = r#"{"functionCall":{"id":"c1","name":"F","args":{"b":1,"a":2}}}"#;
+    let output = r#"{"functionResponse":{"id":"c1","name":"F","response":{"output":"a\nb"}}}"#;
+    let failed = r#"{"functionResponse":{"id":"c2","response":{"error":"no","code":3}}}"#;
+    let (t, losses) = run(&[
+        parts("user", "1", r#"{"text":"T"}"#),
+        parts(
+            "assistant",
+            "2",
+            &format!(r#"{{"text":"hm","thought":true}},{call},{}"#, call.replace("c1", "c2")),
+        ),
+        parts("tool_result", "3", output),
+        parts("tool_result", "4", failed),
+        parts("assistant", "5", r#"{"text":"Done."}"#),
+    ]);
+    assert_eq!(
+        outline(&t),
+        [
+            "0 0 user message T",
+            "0 1 agent thought hm",
+            "0 1 agent action F b: 1 a: 2",
+            "0 1 agent action F b: 1 a: 2",
+            "0 1 tool observation a b",
+            r#"0 1 tool observation {"error":"no","code":3}"#,
+            "0 2 agent message Done.",
+        ]
+    );
+    assert_eq!(t.steps[2].arguments.as_deref(), Some(r#"{"b":1,"a":2}"#));
+    assert_eq!((t.steps[4].is_error, t.steps[5].is_error), (None, Some(true)));
+    assert_eq!(losses.0["field without a rule read as content: parts"], 5);
+}
+
+#[test]
 fn branches_that_were_left_are_left_out() {
     let lines = [
         user("1", "", "T"),
