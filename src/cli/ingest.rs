@@ -143,8 +143,12 @@ fn told_by_name(report: &Report, path: &str) -> String {
     let sized = |a: &logs::Aside| format!("{} ({}, {})", a.path, a.format, size(a.bytes));
     tell("not read, the largest first", unread.into_iter().map(sized).collect());
     tell("logs without a run", report.without_runs.iter().map(sized).collect());
-    let names = report.without_turns.iter().map(|run| run.source.clone()).collect();
-    tell("runs in which the agent says nothing (0 turns)", names);
+    let of_one_file = report.without_turns.chunk_by(|a, b| a.source == b.source);
+    let counted = |runs: &[logs::RunName]| match runs.len() {
+        1 => runs[0].source.clone(),
+        n => format!("{} ({n} runs)", runs[0].source),
+    };
+    tell("runs in which the agent says nothing (0 turns)", of_one_file.map(counted).collect());
     tell("named, and gave nothing", report.named_for_nothing.clone());
     out
 }
@@ -237,6 +241,17 @@ fn table(report: &Report, time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_named_once_with_the_number_of_its_runs() {
+        let run = |source: &str| logs::RunName { trajectory: String::new(), source: source.to_owned() };
+        let sources = ["many", "many", "many", "b", "c", "d", "e", "f"];
+        let report = Report { without_turns: sources.map(run).into(), ..Report::default() };
+        assert_eq!(
+            told_by_name(&report, "i.json"),
+            "runs in which the agent says nothing (0 turns): many (3 runs), b, c, d, e and 1 more (all in i.json)\n"
+        );
+    }
 
     #[test]
     fn sizes_have_units() {

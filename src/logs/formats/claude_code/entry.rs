@@ -1,10 +1,11 @@
 //! A line as it is used: its place in the tree, and what stands in it.
 
-use super::line::{self, Compact, Line, Message, Microcompact, Pieces, short};
+use super::line::{self, Compact, Line, Message, Microcompact, Piece, Pieces, short};
 use super::reply::Part;
 use super::tree::{Node, What};
-use super::words::{self, Words};
+use super::words::{self, CONTINUATION, Words};
 use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::reply::Call;
 use crate::logs::formats::reading::scalar::Scalar;
 use crate::trajectory::Usage;
 
@@ -23,6 +24,7 @@ const UNSENT: [&str; 10] = [
 ];
 
 /// A line that hangs in the tree, with what of it is read.
+#[derive(Default)]
 pub(super) struct Entry {
     pub(super) position: usize,
     pub(super) time: Option<i64>,
@@ -34,8 +36,10 @@ pub(super) struct Entry {
     pub(super) body: Body,
 }
 
+#[derive(Default)]
 pub(super) enum Body {
     /// Nothing but its place in the tree.
+    #[default]
     Link,
     /// A message by or in the name of the user: results of calls, then words.
     User {
@@ -81,7 +85,7 @@ pub(super) type ToolResult = (Option<String>, String, Option<bool>);
 /// Reads what stands in a line of this type.
 pub(super) fn read(kind: &str, line: Line, losses: &mut Losses) -> Body {
     match kind {
-        "user" | "assistant" => read_message(line, kind == "user", losses),
+        "user" | "assistant" | "tool_result" => read_message(line, kind != "assistant", losses),
         "system" => read_system(line, losses),
         "attachment" => read_attachment(line, losses),
         "queue-operation" => Body::Queue {
@@ -106,7 +110,8 @@ fn read_message(line: Line, is_user: bool, losses: &mut Losses) -> Body {
         losses.add("line without a message left out");
         return Body::Link;
     };
-    if is_user && is_summary {
+    let content = message.content.as_ref();
+    if is_user && (is_summary || content.is_some_and(|pieces| pieces.begins_with(CONTINUATION))) {
         return Body::Summary(text_of(message.content.unwrap_or_default(), losses));
     }
     if is_transcript_only {
@@ -129,9 +134,16 @@ fn text_of(pieces: Pieces, losses: &mut Losses) -> String {
     texts.join("\n")
 }
 
-fn read_user(message: Message, is_meta: bool, is_by_user: bool, losses: &mut Losses) -> Body {
+fn read_user(mut message: Message, is_meta: bool, is_by_user: bool, losses: &mut Losses) -> Body {
     let (mut results, mut said) = (Vec::new(), Vec::new());
-    for mut piece in message.content.unwrap_or_default().0 {
+    let mut pieces = message.take_pieces(losses);
+    let mut others = message.take_others(&pieces, losses);
+    for call in others.calls.drain(..).map(Call::of) {
+        losses.add("tool call of the user kept as text");
+        pieces.push(Piece::text(format!("[tool_call] {} {}", call.tool, call.arguments)));
+    }
+    pieces.push(Piece::text(others.behind(String::new())));
+    for mut piece in pieces {
         if piece.is_result() {
             let id = piece.block.tool_use_id.take();
             let (text, is_error) = piece.into_result(losses);
@@ -146,11 +158,14 @@ fn read_user(message: Message, is_meta: bool, is_by_user: bool, losses: &mut Los
     Body::User { results, words: words::joined(said), is_by_user }
 }
 
-fn read_reply(message: Message, request: Option<String>, losses: &mut Losses) -> Body {
+fn read_reply(mut message: Message, request: Option<String>, losses: &mut Losses) -> Body {
+    let pieces = message.take_pieces(losses);
+    let others = message.take_others(&pieces, losses);
     let n_edits = message.context_management.and_then(|c| c.applied).map_or(0, |list| list.0.len());
     losses.add_n("edit of the context at the provider, not replayed", n_edits as u64);
-    let mut parts = Vec::new();
-    for mut piece in message.content.unwrap_or_default().0 {
+    let mut calls: Vec<Call> = others.calls.into_iter().map(Call::of).collect();
+    let mut parts: Vec<Part> = others.thoughts.into_iter().map(Part::Thinking).collect();
+    for mut piece in pieces {
         let part = match piece.kind() {
             "thinking" => Part::Thinking(piece.block.thinking.take().unwrap_or_default()),
             "redacted_thinking" => {
@@ -160,7 +175,11 @@ fn read_reply(message: Message, request: Option<String>, losses: &mut Losses) ->
             _ if piece.is_call() => {
                 let block = piece.block;
                 let tool = block.name.unwrap_or_else(|| "unknown".to_owned());
-                Part::Call { id: block.id, tool, arguments: block.input.unwrap_or_default().0 }
+                let arguments = block.input.unwrap_or_default().0;
+                let mut call = Call::new(block.id, tool, arguments);
+                let is_merged = call.merge(&mut calls).is_some();
+                losses.add_n("call given in two styles merged", u64::from(is_merged));
+                Part::of_call(call)
             }
             _ if piece.is_result() => {
                 let id = piece.block.tool_use_id.take();
@@ -177,6 +196,8 @@ fn read_reply(message: Message, request: Option<String>, losses: &mut Losses) ->
         }
         parts.push(part);
     }
+    parts.extend(Some(others.text).filter(|text| !text.is_empty()).map(Part::Text));
+    parts.extend(calls.into_iter().map(Part::of_call));
     let usage = message.usage.and_then(|usage| {
         losses.add_n("usage with a count that is none", u64::from(usage.is_odd()));
         usage.usage()
@@ -250,7 +271,11 @@ fn read_attachment(line: Line, losses: &mut Losses) -> Body {
 
 /// A line of another type. One with a message is kept as text with its type.
 fn read_other(kind: &str, line: Line, losses: &mut Losses) -> Body {
-    let text = line.message.and_then(|message| message.content).map(|pieces| text_of(pieces, losses));
+    let text = line.message.map(|mut message| {
+        let pieces = message.take_pieces(losses);
+        let others = message.take_others(&pieces, losses);
+        others.behind(text_of(Pieces(pieces), losses))
+    });
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         losses.add(&format!("line kept as text: {}", short(kind)));
         return Body::Notice(format!("{kind}\n{text}"));
@@ -274,6 +299,7 @@ impl Entry {
                     None => What::Harness,
                 }
             }
+            Body::Queued(words) if words.iter().any(|words| matches!(words, Words::User(_))) => What::Queued,
             Body::User { .. } | Body::Queued(_) => What::Said,
             Body::Reply { id, request, .. } => What::Reply(id.as_deref().zip(request.as_deref())),
             Body::Boundary { .. } | Body::Summary(_) => What::Compaction,

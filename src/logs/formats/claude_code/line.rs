@@ -3,8 +3,9 @@
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
-use crate::logs::formats::reading::content::Block;
+use crate::logs::formats::reading::content::{Arguments, Block, ToolCall, ToolCalls};
 use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::others::{self, Others, Said};
 use crate::logs::formats::reading::scalar::Scalar;
 use crate::logs::formats::reading::usage::LoggedUsage;
 use crate::logs::formats::reading::{Content, List, record};
@@ -44,6 +45,8 @@ record! {
         content: Pieces = "content",
         usage: LoggedUsage = "usage",
         context_management: ContextManagement = "context_management",
+        tool_calls: ToolCalls = "tool_calls",
+        .. rest
     }
 
     struct ContextManagement in "claude.message.context_management" {
@@ -70,6 +73,55 @@ record! {
         head: String = "headUuid",
         tail: String = "tailUuid",
     }
+}
+
+impl Line {
+    /// An empty name names nothing.
+    pub(super) fn forget_empty_ids(&mut self) {
+        let message = self.message.as_mut().map(|message| &mut message.id);
+        let ids = [&mut self.uuid, &mut self.session_id, &mut self.request_id, &mut self.agent_id];
+        for id in ids.into_iter().chain(message) {
+            id.take_if(|id| id.is_empty());
+        }
+    }
+}
+
+impl Message {
+    /// The content, which other programs with the same lines log as `parts`.
+    pub(super) fn take_pieces(&mut self, losses: &mut Losses) -> Vec<Piece> {
+        let pieces = self.content.take().unwrap_or_default().0;
+        let has_key = |(key, _): &(String, Box<RawValue>)| key == "parts";
+        let parts = self.rest.0.iter().position(has_key).filter(|_| pieces.is_empty());
+        match parts.and_then(|i| Some((i, serde_json::from_str::<Pieces>(self.rest.0[i].1.get()).ok()?))) {
+            Some((i, parts)) => {
+                self.rest.0.remove(i);
+                losses.add("field without a rule read as content: parts");
+                parts.0
+            }
+            None => pieces,
+        }
+    }
+
+    /// What its fields without a rule say, and its pieces do not.
+    pub(super) fn take_others(&mut self, pieces: &[Piece], losses: &mut Losses) -> Others {
+        let mut others = others::read(&self.rest, || said(pieces), losses);
+        others.calls.extend(self.tool_calls.take().into_iter().flat_map(|calls| calls.0));
+        others
+    }
+}
+
+/// All words and arguments of these pieces.
+fn said(pieces: &[Piece]) -> Said {
+    let mut texts = Vec::new();
+    for Piece { block, .. } in pieces {
+        let arguments = block.input.as_ref().map(|input| &input.0);
+        let own = [block.text.as_ref(), block.thinking.as_ref(), arguments];
+        texts.extend(own.into_iter().flatten().map(String::as_str));
+        if let Some(content) = &block.content {
+            content.say(&mut texts);
+        }
+    }
+    Said::of(texts)
 }
 
 /// A value as its JSON text.
@@ -131,13 +183,27 @@ impl<'de> Deserialize<'de> for Pieces {
     }
 }
 
+impl Pieces {
+    /// Whether it is a text that begins so.
+    pub(super) fn begins_with(&self, start: &str) -> bool {
+        let first = self.0.first().and_then(|piece| piece.block.text.as_ref());
+        first.is_some_and(|text| text.starts_with(start))
+    }
+}
+
 impl Piece {
     fn read(raw: &str) -> serde_json::Result<Self> {
         if !raw.starts_with('{') {
             let text = if raw.starts_with('"') { serde_json::from_str(raw)? } else { raw.to_owned() };
             return Ok(Piece::text(text));
         }
-        let block: Block = serde_json::from_str(raw)?;
+        let mut block: Block = serde_json::from_str(raw)?;
+        if block.kind.is_none() {
+            read_google(&mut block);
+        }
+        for id in [&mut block.id, &mut block.tool_use_id] {
+            id.take_if(|id| id.is_empty());
+        }
         let is_known = block.kind.as_deref().is_none_or(|kind| KNOWN.contains(&kind));
         Ok(Piece { block, raw: (!is_known).then(|| raw.to_owned()) })
     }
@@ -189,6 +255,38 @@ impl Piece {
         let value: serde_json::Value = serde_json::from_str(&raw).unwrap_or_default();
         losses.add(&format!("block kept as text: {}", short(kind)));
         Some(format!("{kind}\n{}", readable(&value, losses)))
+    }
+}
+
+/// A call, a result or a thought in a block without a type, as Google's models have it.
+fn read_google(block: &mut Block) {
+    for (key, raw) in std::mem::take(&mut block.rest.0) {
+        let value: serde_json::Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        let kind = match (key.as_str(), serde_json::from_str::<ToolCall>(raw.get())) {
+            ("functionCall", Ok(call)) => {
+                let (id, name, arguments) = call.into_parts();
+                (block.id, block.name, block.input) = (id, Some(name), Some(Arguments(arguments)));
+                "tool_use"
+            }
+            ("functionResponse", Ok(ToolCall { id, .. })) => {
+                let response = value.get("response").unwrap_or(&serde_json::Value::Null);
+                let text = response.get("output").or(response.get("error")).and_then(|text| text.as_str());
+                let whole = text.filter(|_| response.as_object().is_some_and(|fields| fields.len() == 1));
+                let text = whole.map_or_else(|| response.to_string(), str::to_owned);
+                block.is_error = response.get("error").map(|_| Scalar::Bool(true));
+                (block.tool_use_id, block.content) = (id, Some(Box::new(Content::Text(text))));
+                "tool_result"
+            }
+            ("thought", _) if value == true => {
+                block.thinking = block.text.take();
+                "thinking"
+            }
+            _ => {
+                block.rest.0.push((key, raw));
+                continue;
+            }
+        };
+        block.kind = Some(kind.to_owned());
     }
 }
 

@@ -2,6 +2,7 @@
 //! uuid, or the list of blocks each time that it has grown.
 
 use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::reply::Call;
 use crate::trajectory::Usage;
 
 /// What a reply is made of.
@@ -105,6 +106,10 @@ impl Reply {
 }
 
 impl Part {
+    pub(super) fn of_call(Call { id, tool, arguments, .. }: Call) -> Self {
+        Part::Call { id, tool, arguments }
+    }
+
     fn text(&self) -> Option<&str> {
         match self {
             Part::Thinking(text) | Part::Text(text) => Some(text),

@@ -69,15 +69,22 @@ pub(super) struct Run {
     compaction: Option<usize>,
     /// The newest reply of each id so far.
     ids: HashMap<String, usize>,
-    /// For each call the reply that it stands in, its tool, and the index of its result.
+    /// For each call the reply that it stands in, its tool, and the index of its result. A result whose call is not in
+    /// the log has no reply.
     calls: HashMap<String, (usize, String, Option<usize>)>,
     boundary: Option<Boundary>,
     queue: Queue,
     pub(super) losses: Losses,
     pub(super) model: Option<String>,
+    /// For a sub-agent that is told by the session: the name of its own file.
+    pub(super) own_file: Option<String>,
 }
 
 impl Run {
+    pub(super) fn with_own_file(name: String) -> Self {
+        Run { own_file: Some(name), ..Run::default() }
+    }
+
     /// Takes the next line.
     pub(super) fn read(&mut self, entry: Entry) {
         let (position, time) = (entry.position, entry.time);
@@ -124,8 +131,8 @@ impl Run {
                 if self.model.is_none() {
                     self.model = model;
                 }
-                if self.keep_again(id.as_deref(), request.as_deref(), &parts) {
-                    self.losses.add("reply that is logged again behind a compaction merged");
+                if let Some(told) = self.copy(id.as_deref(), request.as_deref(), &parts) {
+                    self.losses.add(told);
                     return;
                 }
                 let parts = parts.into_iter().map(|part| Placed { part, position, time }).collect();
@@ -135,22 +142,29 @@ impl Run {
         }
     }
 
-    /// A reply that is logged again behind a compaction is one that the compaction kept. Whether it is such a line.
-    fn keep_again(&mut self, id: Option<&str>, request: Option<&str>, parts: &[Part]) -> bool {
-        let earlier = id.and_then(|id| self.ids.get(id)).copied();
-        let (Some(index), Some(compaction)) = (earlier, self.compaction) else {
-            return false;
+    /// What a line is that repeats an earlier reply: behind a compaction this is one that the compaction kept; behind
+    /// other words or replies it says the same under the same request, or with the id of a call, which occurs once.
+    fn copy(&mut self, id: Option<&str>, request: Option<&str>, parts: &[Part]) -> Option<&'static str> {
+        let index = *self.ids.get(id?)?;
+        let Item::Reply(reply) = &self.items[index].item else {
+            return None;
         };
-        let is_same = match &self.items[index].item {
-            Item::Reply(reply) => reply.is(id, request) && parts.iter().all(|part| reply.holds(part)),
-            _ => false,
-        };
-        let position = self.items[index].position;
-        match &mut self.items[compaction].item {
-            Item::Compaction { kept, .. } if is_same && index < compaction => kept.push(position),
-            _ => return false,
+        if !reply.is(id, request) || !parts.iter().all(|part| reply.holds(part)) {
+            return None;
         }
-        true
+        let position = self.items[index].position;
+        let is_sure = |part: &Part| match part {
+            Part::Call { id: Some(_), .. } => true,
+            part => request.is_some() && request == reply.request.as_deref() && !part.is_blank(),
+        };
+        let is_again = self.reply != Some(index) && parts.iter().any(is_sure);
+        if let Some(compaction) = self.compaction.filter(|compaction| index < *compaction)
+            && let Item::Compaction { kept, .. } = &mut self.items[compaction].item
+        {
+            kept.push(position);
+            return Some("reply that is logged again behind a compaction merged");
+        }
+        is_again.then_some("reply that is logged again behind another one merged")
     }
 
     fn add_to_reply(
@@ -181,6 +195,14 @@ impl Run {
         self.end_boundary();
         self.losses.add("context cleared by the user");
         self.compact(String::new(), Vec::new(), position, time);
+    }
+
+    /// Whether the model says anything.
+    pub(super) fn has_texts(&self) -> bool {
+        self.items.iter().any(|placing| match &placing.item {
+            Item::Reply(reply) => reply.parts.iter().any(|placed| matches!(placed.part, Part::Text(_))),
+            _ => false,
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -253,6 +275,11 @@ impl Run {
             _ => false,
         });
         if let Some(index) = newest {
+            let is_named = request.is_some() && self.has_request();
+            let has_result = self.items[index..].iter().any(|p| matches!(p.item, Item::Result { .. }));
+            if has_result && !is_named {
+                self.losses.add("line joined to a reply by its id alone, across results");
+            }
             return index;
         }
         for prompt in self.queue.take(&mut self.losses) {
@@ -281,6 +308,8 @@ impl Run {
         self.end_boundary();
         let call = id.as_ref().and_then(|id| self.calls.get_mut(id));
         let is_by_user = is_by_user || is_answer(&text, call.as_ref().map(|call| call.1.as_str()), is_error);
+        // A result without a call may be logged twice, too; the reply of a call that comes later is none of it.
+        let named = id.clone().filter(|_| call.is_none());
         if let Some((_, _, answered)) = call {
             match answered {
                 Some(index) => {
@@ -302,6 +331,7 @@ impl Run {
                 None => *answered = Some(self.items.len()),
             }
         }
+        self.calls.extend(named.map(|id| (id, (usize::MAX, String::new(), Some(self.items.len())))));
         self.push(Item::Result { id, text, is_error, is_by_user }, position, time);
     }
 

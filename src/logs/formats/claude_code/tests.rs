@@ -171,6 +171,23 @@ fn a_summary_line_right_after_the_boundary_is_its_summary() {
 }
 
 #[test]
+fn the_text_of_a_continuation_is_a_summary_without_its_mark() {
+    let text = "This session is being continued from a previous conversation that ran out of context. Never touch a.py.";
+    let begun = [user("1", "", text), reply("2", "1", "m1", &say("a")), user("3", "2", "take 9")];
+    let (t, losses) = run(&begun);
+    let summary = format!("1 1 user compaction {text}");
+    assert_eq!(outline(&t), [&summary, "1 1 agent message a", "1 2 user message take 9"]);
+    assert_eq!((t.goal.as_deref(), losses), (Some("take 9"), Losses::default()));
+    // Behind a boundary it is the summary of that. A user who quotes it says it.
+    let boundary = line("system", "4", "", r#""subtype":"compact_boundary""#);
+    let (t, losses) = run(&[user("3", "", "T"), boundary, user("5", "4", text)]);
+    assert_eq!(outline(&t), ["0 0 user message T", &summary]);
+    assert_eq!(losses, Losses::default());
+    let (t, _) = run(&[user("1", "", &format!("What is this: {text}"))]);
+    assert_eq!(t.steps[0].kind, crate::trajectory::Kind::Message);
+}
+
+#[test]
 fn a_boundary_without_a_summary_opens_a_segment() {
     let (t, losses) = run(&[
         r#"{"type":"user","message":{"content":"T"}}"#,
@@ -254,6 +271,31 @@ fn a_call_that_is_logged_after_the_result_of_another_one() {
     );
     assert_eq!(losses.0["repeated result of one call merged"], 1);
     assert_eq!(losses.0.len(), 1);
+}
+
+#[test]
+fn an_empty_id_is_none_and_lines_joined_by_one_alone_are_told() {
+    let of = |id: &str, call: &str, uuid: &str| {
+        let blocks = format!(r#"{{"type":"tool_use","id":"{call}","name":"F","input":{{}}}}"#);
+        line("assistant", uuid, "", &format!(r#""message":{{"id":"{id}","content":[{blocks}]}}"#))
+    };
+    let read = |id: &str, a: &str, b: &str| {
+        let (t, losses) = run(&[
+            user("", "", "T"),
+            of(id, a, ""),
+            result("", "", a, "a"),
+            of(id, b, ""),
+            result("", "", b, "b"),
+        ]);
+        let turns: Vec<u32> = t.steps.iter().map(|s| s.turn).collect();
+        let calls: Vec<bool> = t.steps[1..].iter().map(|s| s.call_id.is_some()).collect();
+        assert_eq!(calls, [true; 4]);
+        (turns, losses.0.into_iter().collect::<Vec<_>>())
+    };
+    assert_eq!(read("", "t1", "t2"), (vec![0, 1, 1, 2, 2], vec![]));
+    assert_eq!(read("", "", ""), (vec![0, 1, 1, 2, 2], vec![]));
+    let joined = ("line joined to a reply by its id alone, across results".to_owned(), 1);
+    assert_eq!(read("msg", "t1", "t2"), (vec![0, 1, 1, 1, 1], vec![joined]));
 }
 
 #[test]
@@ -367,6 +409,28 @@ fn who_speaks_in_messages_of_the_user() {
 }
 
 #[test]
+fn the_goal_stands_behind_what_the_editor_says() {
+    let note = "<ide_opened_file>The user opened the file /w/a.py in the IDE.</ide_opened_file>";
+    let content = format!(r#""message":{{"content":[{},{}]}}"#, say(note), say("Fix the port."));
+    let (t, _) = run(&[
+        line("user", "1", "", &content),
+        reply("2", "1", "m1", &say("Which?")),
+        user("3", "2", "<ide_selection>port = 1</ide_selection>\\ntake 9"),
+    ]);
+    assert_eq!(
+        outline(&t),
+        [
+            &format!("0 0 system message {note}"),
+            "0 0 user message Fix the port.",
+            "0 1 agent message Which?",
+            "0 1 system message <ide_selection>port = 1</ide_selection>",
+            "0 2 user message take 9",
+        ]
+    );
+    assert_eq!(t.goal.as_deref(), Some("Fix the port."));
+}
+
+#[test]
 fn what_the_program_attaches_is_kept_if_the_model_is_sent_it() {
     let attachment = |uuid: &str, rest: &str| line("attachment", uuid, "", rest);
     let (t, losses) = run(&[
@@ -408,6 +472,91 @@ fn tools_of_the_provider_and_unknown_blocks() {
     );
     assert_eq!((t.steps[2].call_id.as_deref(), t.steps[2].tool.as_deref()), (Some("s1"), Some("web_search")));
     assert_eq!(losses.0["block kept as text: poem"], 1);
+}
+
+#[test]
+fn fields_without_a_rule_are_kept_and_their_calls_are_one() {
+    let chat = |id: &str| {
+        format!(r#"{{"id":"{id}","type":"function","function":{{"name":"F","arguments":"{{ }}"}}}}"#)
+    };
+    let message = |uuid: &str, rest: &str| line("assistant", uuid, "", &format!(r#""message":{{{rest}}}"#));
+    let (t, losses) = run(&[
+        line("user", "1", "", r#""message":{"role":"user","content":null,"text":"Fix it."}"#),
+        message(
+            "2",
+            &format!(
+                r#""id":"m1","content":[{},{}],"tool_calls":[{}],"reasoning_content":"so it is","stop_reason":"end turn now""#,
+                say("I look."),
+                call("t1"),
+                chat("t1")
+            ),
+        ),
+        result("3", "", "t1", "a"),
+        message("4", &format!(r#""id":"m2","content":[{}],"tool_calls":[{}]"#, say("next"), chat("t2"))),
+        result("5", "", "t2", "b"),
+        message("6", r#""id":"m3","content":null,"parts":[{"text":"in parts"}],"reasoning":"in parts""#),
+    ]);
+    assert_eq!(
+        outline(&t),
+        [
+            "0 0 user message [message] text: Fix it.",
+            "0 1 agent thought so it is",
+            "0 1 agent thought I look.",
+            "0 1 agent action F",
+            "0 1 agent thought [message] stop_reason: end turn now",
+            "0 1 tool observation a",
+            "0 2 agent thought next",
+            "0 2 agent action F",
+            "0 2 tool observation b",
+            "0 3 agent message in parts",
+        ]
+    );
+    for what in [
+        "field without a rule kept as text: text",
+        "field without a rule kept as thought: reasoning_content",
+        "field without a rule kept as text: stop_reason",
+        "call given in two styles merged",
+        "field without a rule read as content: parts",
+    ] {
+        assert_eq!(losses.0.get(what), Some(&1), "{what}");
+    }
+    assert_eq!(losses.0.len(), 5);
+}
+
+#[test]
+fn parts_of_a_google_model_are_calls_results_and_thoughts() {
+    let parts = |kind: &str, uuid: &str, parts: &str| {
+        line(kind, uuid, "", &format!(r#""message":{{"parts":[{parts}]}}"#))
+    };
+    let call = r#"{"functionCall":{"id":"c1","name":"F","args":{"b":1,"a":2}}}"#;
+    let output = r#"{"functionResponse":{"id":"c1","name":"F","response":{"output":"a\nb"}}}"#;
+    let failed = r#"{"functionResponse":{"id":"c2","response":{"error":"no","code":3}}}"#;
+    let (t, losses) = run(&[
+        parts("user", "1", r#"{"text":"T"}"#),
+        parts(
+            "assistant",
+            "2",
+            &format!(r#"{{"text":"hm","thought":true}},{call},{}"#, call.replace("c1", "c2")),
+        ),
+        parts("tool_result", "3", output),
+        parts("tool_result", "4", failed),
+        parts("assistant", "5", r#"{"text":"Done."}"#),
+    ]);
+    assert_eq!(
+        outline(&t),
+        [
+            "0 0 user message T",
+            "0 1 agent thought hm",
+            "0 1 agent action F b: 1 a: 2",
+            "0 1 agent action F b: 1 a: 2",
+            "0 1 tool observation a b",
+            r#"0 1 tool observation {"error":"no","code":3}"#,
+            "0 2 agent message Done.",
+        ]
+    );
+    assert_eq!(t.steps[2].arguments.as_deref(), Some(r#"{"b":1,"a":2}"#));
+    assert_eq!((t.steps[4].is_error, t.steps[5].is_error), (None, Some(true)));
+    assert_eq!(losses.0["field without a rule read as content: parts"], 5);
 }
 
 #[test]
@@ -457,6 +606,28 @@ fn branches_that_were_left_are_left_out() {
     // One that lines stand behind is old.
     let old = [&lines[..6], &[leaf], &lines[6..]].concat();
     assert_eq!(run(&old).0.steps.len(), 8);
+}
+
+#[test]
+fn a_prompt_of_the_queue_begins_a_branch_beside_a_typed_one() {
+    let queued = |uuid: &str, text: &str| {
+        let attachment =
+            format!(r#""attachment":{{"type":"queued_command","prompt":"{text}","commandMode":"prompt"}}"#);
+        line("attachment", uuid, "2", &attachment)
+    };
+    let begun = [user("1", "", "T"), reply("2", "1", "m1", &say("A"))];
+    let (q, typed) = (queued("3", "q"), user("5", "2", "typed"));
+    let (b, c) = (reply("4", "3", "m2", &say("B")), reply("6", "5", "m3", &say("C")));
+    let read = |rest: &[&String]| {
+        let lines: Vec<String> = begun.iter().chain(rest.iter().copied()).cloned().collect();
+        let (t, losses) = run(&lines);
+        let said: Vec<String> = t.steps.iter().map(|s| s.text.clone()).collect();
+        (said.join(" "), losses.0.get("line of an abandoned branch left out").copied())
+    };
+    assert_eq!(read(&[&q, &b, &typed, &c]), ("T A typed C".to_owned(), Some(2)));
+    assert_eq!(read(&[&typed, &c, &q, &b]), ("T A q B".to_owned(), Some(2)));
+    // Two of the queue were both taken up.
+    assert_eq!(read(&[&q, &queued("9", "r"), &b]), ("T A q r B".to_owned(), None));
 }
 
 #[test]
@@ -636,10 +807,59 @@ fn sub_agents_are_runs_linked_to_their_session() {
     // A file of one agent holds its run and no empty one of the session.
     let (found, losses) = runs(&lines[3..4]);
     assert_eq!((found.len(), found[0].parent.as_deref(), losses), (1, Some("s1"), Losses::default()));
-    // Its texts are not in the lines that tell of its progress: no run is made of them.
-    let progress = line("progress", "p", "2", r#""data":{"type":"agent_progress","agentId":"x"}"#);
-    let (found, losses) = runs(&[&main[..], &[progress]].concat());
-    assert_eq!((found.len(), losses.0["progress line of a sub-agent, without its texts, left out"]), (1, 1));
+}
+
+#[test]
+fn sub_agents_that_progress_lines_tell_of_are_runs() {
+    let told = |uuid: &str, agent: &str, message: &str, all: &[&str]| {
+        let all = all.join(",");
+        let data = format!(
+            r#""data":{{"type":"agent_progress","agentId":"{agent}","message":{message},"normalizedMessages":[{all}]}}"#
+        );
+        line("progress", uuid, "2", &data)
+    };
+    let main = [user("1", "", "T"), reply("2", "1", "m1", &call("t0"))];
+    let x = [
+        user("x1", "", "Look."),
+        reply("x2", "", "n1", &call("tx")),
+        result("x3", "", "tx", "found"),
+        reply("x4", "", "n1", &call("ty")),
+    ];
+    let y = [user("y1", "", "Fix."), reply("y2", "", "n3", &say("So.")), reply("y3", "", "n3", &call("tz"))];
+    let lines = [
+        &main[..],
+        &[
+            told("p1", "x", &x[0], &[]),
+            told("p2", "x", &x[1], &[]),
+            // Of another agent at the same time, by a version that logs all messages so far.
+            told("q1", "y", &y[0], &[&y[1]]),
+            told("q2", "y", &y[2], &[&y[1], &y[2]]),
+            // As a writer has it that puts blanks and the type behind.
+            told("p3", "x", &x[2], &[]).replace(r#""type":"#, r#""type": "#),
+            told("p4", "x", &x[3], &[]),
+            result("3", "2", "t0", "done"),
+        ],
+    ]
+    .concat();
+    let (found, mut losses) = runs(&lines);
+    let alone = run(&[&main[..], &[result("3", "2", "t0", "done")]].concat()).0;
+    assert_eq!((&found[0].id, found.len()), (&alone.id, 3));
+    let of = |i: usize| (found[i].task_id.as_deref(), found[i].parent.as_deref(), found[i].agent.as_deref());
+    assert_eq!(of(1), (Some("agent-x/x1"), Some("s1"), Some("claude-code-progress")));
+    assert_eq!(
+        outline(&found[1]),
+        ["0 0 user message Look.", "0 1 agent action F", "0 1 agent action F", "0 1 tool observation found"]
+    );
+    assert_eq!(of(2).0, Some("agent-y/y1"));
+    assert_eq!(outline(&found[2]), ["0 0 user message Fix.", "0 1 agent thought So.", "0 1 agent action F"]);
+    assert_eq!(losses.0.remove("texts of a sub-agent not logged"), Some(1));
+    assert_eq!(losses.0.remove("call without a result"), Some(2));
+    assert_eq!(losses, Losses::default());
+    // Its own lines tell all of it.
+    let own = reply("x9", "", "n1", &say("I look.")).replacen("{", r#"{"agentId":"x","#, 1);
+    let (found, losses) = runs(&[&lines[..3], &[own]].concat());
+    assert_eq!((found.len(), outline(&found[1])), (2, vec!["0 1 agent message I look.".to_owned()]));
+    assert_eq!(losses.0["progress of a sub-agent left out for its own lines"], 1);
 }
 
 #[test]
@@ -785,6 +1005,50 @@ fn a_result_that_a_reply_saw_stays() {
         ]
     );
     assert_eq!(losses.0["repeated result of one call merged"], 2);
+}
+
+#[test]
+fn a_reply_or_a_lost_result_that_is_logged_again_is_one() {
+    let (one, two) = ([say("One"), call("t1")].join(","), [say("Two"), call("t2")].join(","));
+    let begun = [user("1", "", "T"), reply("2", "1", "m1", &one), result("3", "2", "t1", "a")];
+    let again = [reply("5", "4", "m1", &one), result("6", "5", "t1", "a"), result("7", "4", "t2", "b")];
+    let right = [
+        "0 0 user message T",
+        "0 1 agent thought One",
+        "0 1 agent action F",
+        "0 1 tool observation a",
+        "0 2 agent thought Two",
+        "0 2 agent action F",
+        "0 2 tool observation b",
+    ];
+    let (t, losses) = run(&[&begun[..], &[reply("4", "3", "m2", &two)], &again].concat());
+    assert_eq!(outline(&t), right);
+    assert_eq!(losses.0["reply that is logged again behind another one merged"], 1);
+    assert_eq!(losses.0["repeated result of one call merged"], 1);
+    assert_eq!(losses.0.len(), 2);
+    // Behind words of the user, too; without a request the id of a call tells it, a text does not.
+    let unnamed = |uuid: &str, blocks: &str| {
+        line("assistant", uuid, "", &format!(r#""message":{{"id":"m","content":[{blocks}]}}"#))
+    };
+    let n_said = |blocks: &str| {
+        let log = [user("1", "", "T"), unnamed("2", blocks), user("3", "", "U"), unnamed("4", blocks)];
+        run(&log).0.steps.iter().filter(|s| s.text == "One").count()
+    };
+    assert_eq!([n_said(&one), n_said(&say("One"))], [1, 2]);
+    // The call is not in the log; one of the same id that comes later is another.
+    let lost = [result("1", "", "t1", "early"), result("2", "1", "t1", "early")];
+    let (t, losses) = run(&[&lost[..], &[reply("3", "2", "m1", &one), result("4", "3", "t1", "a")]].concat());
+    assert_eq!(
+        outline(&t),
+        [
+            "0 0 tool observation early",
+            "0 1 agent thought One",
+            "0 1 agent action F",
+            "0 1 tool observation a"
+        ]
+    );
+    assert_eq!(losses.0["repeated result of one call merged"], 1);
+    assert_eq!(losses.0["tool result without a call"], 1);
 }
 
 #[test]

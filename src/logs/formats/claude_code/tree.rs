@@ -25,6 +25,8 @@ pub(super) enum What<'a> {
     Prompt,
     /// A command to the program, which is typed too.
     Command,
+    /// A prompt of the queue: several of them under one parent are no branches of one another.
+    Queued,
     /// A part of the reply of this id.
     Reply(Option<(&'a str, &'a str)>),
     /// A text of the harness, which goes before the prompt under it.
@@ -143,7 +145,7 @@ impl<'a> Tree<'a> {
         for i in (0..self.nodes.len()).filter(|i| self.is_main(*i)) {
             match self.nodes[i].what {
                 What::Compaction => n_compactions += 1,
-                What::Prompt | What::Command => {
+                What::Prompt | What::Command | What::Queued => {
                     if let Some(above) = self.said_above(i) {
                         forks.entry((above, n_compactions)).or_default().push(i);
                     }
@@ -164,7 +166,9 @@ impl<'a> Tree<'a> {
         }
         for prompts in forks.values() {
             let lived = prompts.iter().rev().find(|p| path.contains(p)).or(prompts.last());
-            for prompt in prompts.iter().filter(|p| Some(*p) != lived) {
+            let is_queued = |p: &usize| self.nodes[*p].what == What::Queued;
+            let is_left = |p: &&usize| Some(*p) != lived && !(is_queued(p) && lived.is_some_and(is_queued));
+            for prompt in prompts.iter().filter(is_left) {
                 fates[*prompt] = Fate::Abandoned;
             }
         }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::draft::{Losses, enclosed};
 use crate::text::lists::{self, Signs, WordSet};
 
 static WORDS: LazyLock<Marks> =
@@ -23,6 +23,10 @@ struct Marks {
     plan: Signs,
     feedback: Signs,
 }
+
+/// How the summary begins with which a session goes on, for logs that do not mark it as one.
+pub(super) const CONTINUATION: &str =
+    "This session is being continued from a previous conversation that ran out of context.";
 
 /// A piece of a message, and who says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,9 +88,7 @@ pub(super) fn joined(all: Vec<Words>) -> Vec<Words> {
 
 /// The length of the enclosed text that this one begins with.
 fn enclosed_start(text: &str) -> Option<usize> {
-    let name = text.strip_prefix('<')?.split(['>', ' ', '\n']).next().filter(|name| WORDS.tags.has(name))?;
-    let close = format!("</{name}>");
-    text.find(&close).map(|at| at + close.len())
+    enclosed(text).filter(|(tag, _)| WORDS.tags.has(tag)).map(|(_, length)| length)
 }
 
 /// Where the enclosed text begins that this one ends with.
@@ -256,6 +258,11 @@ mod tests {
             ["[Request interrupted by user for tool use]", "<local-command-stdout>x</local-command-stdout>"]
         {
             assert_eq!(words(whole.into()), [harness(whole)]);
+        }
+        // What an editor says of itself, and what a hook adds to a prompt.
+        for tag in ["ide_opened_file", "ide_selection", "ide_diagnostics", "user-prompt-submit-hook"] {
+            let note = format!("<{tag}>never touch a.py</{tag}>");
+            assert_eq!(words(format!("{note}\nFix it.")), [harness(&note), user("Fix it.")]);
         }
         // A command is typed, and so is what only looks like the harness.
         for typed in

@@ -341,11 +341,12 @@ impl Draft {
         sink.losses.merge(&self.losses);
         about.steps = self.builder.finish();
         if about.goal.is_none() {
-            let is_task =
-                |s: &&Step| s.kind == Kind::Message && s.role == Role::User && !s.text.starts_with('<');
-            let is_any = |s: &&Step| s.kind == Kind::Message && s.role == Role::User;
-            let found = about.steps.iter().find(is_task).or_else(|| about.steps.iter().find(is_any));
-            about.goal = found.map(|s| s.text.chars().take(GOAL_CHARS).collect());
+            let said = about.steps.iter().filter(|s| s.kind == Kind::Message && s.role == Role::User);
+            let mut texts = said.map(|s| s.text.as_str());
+            let first = texts.clone().next();
+            let task =
+                texts.find_map(|text| Some(without_enclosed(text)).filter(|task| !task.trim().is_empty()));
+            about.goal = task.or(first).map(|text| text.chars().take(GOAL_CHARS).collect());
         }
         if let Some(goal) = &mut about.goal {
             clean(goal, &mut Losses::default());
@@ -429,6 +430,22 @@ impl Places {
         }
         self.n_steps = steps.len();
     }
+}
+
+/// The tag that encloses the beginning of a text, and the length of that: harnesses put their own words so.
+pub(crate) fn enclosed(text: &str) -> Option<(&str, usize)> {
+    let tag = text.strip_prefix('<')?.split(['>', ' ', '\n']).next().filter(|tag| !tag.is_empty())?;
+    let close = format!("</{tag}>");
+    text.find(&close).map(|at| (tag, at + close.len()))
+}
+
+/// What is left of a text without all that is enclosed at its beginning.
+fn without_enclosed(text: &str) -> &str {
+    let mut rest = text;
+    while let Some((_, length)) = enclosed(rest.trim_start()) {
+        rest = rest.trim_start()[length..].trim_start();
+    }
+    rest
 }
 
 /// Notes an edit of a step. The first one stands: an edited text is not edited again.
@@ -613,5 +630,19 @@ mod tests {
         d.user("é".repeat(5000));
         let (t, _) = finished(d);
         assert_eq!(t.goal.unwrap().chars().count(), GOAL_CHARS);
+    }
+
+    #[test]
+    fn the_goal_is_what_stands_behind_tags() {
+        let goal = |texts: &[&str]| {
+            let mut d = Draft::new();
+            texts.iter().for_each(|text| d.user((*text).to_owned()));
+            finished(d).0.goal.unwrap()
+        };
+        assert_eq!(goal(&["<note a=\"1\">x</note>\n<env></env> Fix it.", "take 9"]), "Fix it.");
+        assert_eq!(goal(&[" Fix it.", "take 9"]), " Fix it.");
+        // A text that only looks like a tag is said; where nothing else is, all of the first one is it.
+        assert_eq!(goal(&["<3 this. Fix it.", "take 9"]), "<3 this. Fix it.");
+        assert_eq!(goal(&["<task>Fix it.</task>", "<x></x> "]), "<task>Fix it.</task>");
     }
 }

@@ -34,6 +34,25 @@ impl Call {
         Call { id: None, tool: "bash".to_owned(), arguments: command, is_command: true }
     }
 
+    /// Takes the same call in another style out of these. None if there is none; its id there, if that is another one.
+    pub(crate) fn merge(&mut self, others: &mut Vec<Call>) -> Option<Option<String>> {
+        let same = others
+            .iter()
+            .position(|other| other.has_id_of(self))
+            .or_else(|| others.iter().position(|other| other.says_the_same(self)));
+        let other = others.remove(same?);
+        // A style may leave the arguments out.
+        if other.arguments.len() > self.arguments.len() && !other.says_the_same(self) {
+            self.arguments = other.arguments;
+        }
+        let id = other.id.filter(|id| !id.is_empty());
+        if !self.has_id() {
+            self.id = id;
+            return Some(None);
+        }
+        Some(id.filter(|id| self.id.as_ref() != Some(id)))
+    }
+
     /// Whether both are one call, logged twice.
     pub(crate) fn is(&self, other: &Call) -> bool {
         self.has_id_of(other) && self.says_the_same(other)
@@ -127,21 +146,9 @@ impl Reply {
 
     /// A call; `others` are the calls of the same message in another style, of which the same one is taken out.
     pub(crate) fn call(&mut self, mut call: Call, others: &mut Vec<Call>, draft: &mut Draft) {
-        let same = others
-            .iter()
-            .position(|other| other.has_id_of(&call))
-            .or_else(|| others.iter().position(|other| other.says_the_same(&call)));
-        if let Some(other) = same.map(|i| others.remove(i)) {
+        if let Some(other_id) = call.merge(others) {
             draft.losses.add("call given in two styles merged");
-            // A style may leave the arguments out.
-            if other.arguments.len() > call.arguments.len() && !other.says_the_same(&call) {
-                call.arguments = other.arguments;
-            }
-            match other.id.filter(|id| !id.is_empty()) {
-                Some(id) if !call.has_id() => call.id = Some(id),
-                Some(id) if call.id.as_ref() != Some(&id) => self.other_ids.push((self.calls.len(), id)),
-                _ => {}
-            }
+            self.other_ids.extend(other_id.map(|id| (self.calls.len(), id)));
         }
         if self.is_resumed && draft.newest_turn_has(&call) {
             return draft.losses.add("repeated call merged");
