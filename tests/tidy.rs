@@ -320,7 +320,7 @@ fn every_algorithm_is_in_its_catalogue() {
     let scores =
         sources(&src().join("scores")).into_iter().filter(|path| code(path).contains(entries)).count();
     assert_eq!(scores, trajpress::scores::ALL.len());
-    for reader in names("formats", &["reading"]) {
+    for reader in names("logs/formats", &["reading"]) {
         let known = formats.iter().any(|f| f.contains(&reader) || reader.contains(f.as_str()));
         assert!(known, "reader `{reader}` is not in formats::ALL: {formats:?}");
     }
