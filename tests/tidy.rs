@@ -345,7 +345,8 @@ fn files_that_texts_name_are_there() {
     let root = src().parent().unwrap().to_owned();
     let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     // What adding.md names is yet to be added.
-    let texts = docs.filter(|path| path.extension().is_some_and(|e| e == "md") && !path.ends_with("adding.md"));
+    let texts =
+        docs.filter(|path| path.extension().is_some_and(|e| e == "md") && !path.ends_with("adding.md"));
     let mut gone = Vec::new();
     for path in texts.chain(["ARCHITECTURE.md", "README.md", "CHANGELOG.md"].map(|name| root.join(name))) {
         let text = fs::read_to_string(&path).unwrap();

@@ -379,6 +379,21 @@ mod tests {
     ];
 
     #[test]
+    fn the_figure_says_that_truth_was_given() {
+        const GIVEN: [statistics::synthetic::Spec; 4] = [
+            ("full", "", "never", 0.0, 1.0),
+            ("mask", "keep_last=10", "turns(n=10)", 0.5, 0.6),
+            ("core-notes", "source=given", "turns(n=10)", 0.6, 0.9),
+            ("truncate", "last=5", "turns(n=10)", 0.7, 0.2),
+        ];
+        let (dir, _) = report(&GIVEN, 24, 12);
+        let svg = fs::read_to_string(dir.path().join("report/retention_savings.svg")).unwrap();
+        assert!(svg.contains("core-notes(source=given)"), "{svg}");
+        // In the key, too: no line there is the bare name.
+        assert!(!svg.lines().any(|line| line.trim() == "core-notes"), "{svg}");
+    }
+
+    #[test]
     fn the_figure_counts_what_is_below_the_minimum() {
         let svg = |n, repositories| {
             let (dir, _) = report(&BRIDGED, n, repositories);

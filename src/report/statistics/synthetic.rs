@@ -123,7 +123,7 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                 trigger: trigger.split('(').next().unwrap_or_default().to_owned(),
                 trigger_params: "{}".to_owned(),
                 model: None,
-                control: CONTROLS.contains(strategy),
+                control: CONTROLS.contains(strategy) || setting.contains("=given"),
                 seed: seed.parse().unwrap(),
             }
         })

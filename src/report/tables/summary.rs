@@ -356,7 +356,8 @@ impl Summary {
         let family = |r: &VariantSummary| {
             let is_setting = r.control && self.rows.iter().any(|o| !o.control && o.strategy == r.strategy);
             let name = r.label.split_once(" @ ").map_or(r.label.as_str(), |(name, _)| name);
-            if is_setting { name.to_owned() } else { r.strategy.clone() }
+            // That truth was given is said, also where the strategy stands there in no other form.
+            if is_setting || name.contains("=given") { name.to_owned() } else { r.strategy.clone() }
         };
         self.main_rows()
             .filter_map(|r| {
