@@ -280,7 +280,7 @@ fn read_other(kind: &str, line: Line, losses: &mut Losses) -> Body {
         losses.add(&format!("line kept as text: {}", short(kind)));
         return Body::Notice(format!("{kind}\n{text}"));
     }
-    let is_known = ["progress", "file-history-snapshot", "last-prompt"].contains(&kind);
+    let is_known = ["file-history-snapshot", "last-prompt"].contains(&kind);
     let name = if is_known { kind } else { "other meta" };
     losses.add(&format!("{name} line left out"));
     Body::Link
