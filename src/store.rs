@@ -837,7 +837,6 @@ impl From<TrajectoryRow> for Trajectory {
             format: row.format,
             task_id: row.task_id,
             is_named_by_file: false,
-            own_file: None,
             repository: row.repository,
             agent: row.agent,
             model: row.model,

@@ -53,8 +53,6 @@ pub(super) struct Run {
     pub(super) steps: Vec<StepRow>,
     /// The same for the same log under any name.
     pub(super) log_id: String,
-    /// See [`crate::trajectory::Trajectory::own_file`].
-    pub(super) own_file: Option<String>,
 }
 
 /// The result of a job: a file, or some lines of one.
@@ -836,7 +834,7 @@ impl Part {
             let row = TrajectoryRow::from(&trajectory);
             let log_id = trajectory.log_id();
             let steps = step_rows(&trajectory.id, std::mem::take(&mut trajectory.steps));
-            self.runs.push(Run { row, steps, log_id, own_file: trajectory.own_file });
+            self.runs.push(Run { row, steps, log_id });
         }
     }
 

@@ -22,7 +22,6 @@ use crate::files::lock::Lock;
 use crate::files::reach;
 use crate::files::vouch::{Made, Sealed, Tables};
 use crate::logs::formats::Entry;
-use crate::logs::formats::reading::names::stem;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
 use crate::text::escape;
 
@@ -119,8 +118,7 @@ pub struct FormatTotals {
 pub struct Duplicate {
     pub trajectory: String,
     pub source: String,
-    /// File that holds the same run and was read first, a session that begins with all of this one, or the own file
-    /// of a run that this one tells a part of.
+    /// File that holds the same run and was read first, or a session that begins with all of this one.
     pub repeats: String,
 }
 
@@ -390,16 +388,13 @@ impl Output {
         let input = &inputs[part.input];
         let format = self.take_kind(&part, input);
         let (mut n_duplicates, mut n_text) = (0, 0);
-        for Run { row: trajectory, steps, log_id, own_file } in part.runs {
+        for Run { row: trajectory, steps, log_id } in part.runs {
             let log_id = u128::from_str_radix(&log_id, 16).context("an id is a hex number")?;
             let repeats = match part.beginning {
                 // A session goes on in the other file; runs that it started are told by themselves.
                 Some(Beginning::Whole(other)) if trajectory.parent.is_none() => Some(other),
                 _ => self.seen.get(&log_id).map(|first| *first as usize),
             };
-            // A run that has its own file among the inputs, before or behind this one, stands there as a whole.
-            let is_own = |other: &Input| own_file.as_ref().is_some_and(|file| stem(&other.name) == *file);
-            let repeats = repeats.or_else(|| inputs.iter().position(is_own));
             if let Some(other) = repeats {
                 n_duplicates += 1;
                 self.file.duplicates += 1;

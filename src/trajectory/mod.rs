@@ -147,8 +147,6 @@ pub struct Trajectory {
     pub label_source: Option<String>,
     /// The `annotations` object of the annotated form, as JSON text.
     pub annotations: Option<String>,
-    /// The name of the run's own file without endings, where another log tells a part of it. Not stored.
-    pub own_file: Option<String>,
     /// What the log names the run that this one was started by: a session, a task.
     pub parent: Option<String>,
     /// Tokens of all prompts together, as the log counts them.

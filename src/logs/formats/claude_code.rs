@@ -13,9 +13,9 @@
 //! - `compact_boundary` and the summary after it (`isCompactSummary`) are one step of kind compaction, which opens a
 //!   segment; messages that it preserves are kept to that segment, and so are replies that are logged again behind it. A
 //!   microcompaction is an edit of the results (and attachments) that it names, from the next decision on.
-//! - Side chains are runs of the sub-agents, linked to the session by `parent`. So are the progress lines of one
-//!   (`agent_progress`), where it has no lines or file of its own: they hold its prompt, calls and results, its texts in
-//!   few versions only. Such a run has the agent `claude-code-progress`, and is counted if it has no texts.
+//! - Side chains are runs of the sub-agents, linked to the session by `parent`. Progress lines of a sub-agent
+//!   (`agent_progress`) hold its calls and results but not its texts: no prompt can be rebuilt of them, so they are
+//!   left out and counted.
 //! - Left out and counted: other progress, messages that are not of the model (`<synthetic>`), other harness
 //!   lines, lines whose uuid came before.
 //! - A tool result is `message.content`, what the model saw; `toolUseResult` repeats it at length.
@@ -25,9 +25,10 @@
 //!
 //! The system prompt and the tool schemas are not in these logs. Order is by position; times are not monotone.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 mod entry;
@@ -67,21 +68,15 @@ struct ClaudeSession {
     cwd: Option<String>,
     /// What the newest record names as the last line of the conversation.
     leaf: Option<String>,
-    /// What progress lines tell of sub-agents: the name and the run of each.
-    told: BTreeMap<String, (String, Run)>,
 }
 
 impl Session for ClaudeSession {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         if is_progress(bytes) {
-            return self.read_progress(serde_json::from_slice(bytes)?);
+            self.read_progress(serde_json::from_slice(bytes)?);
+        } else {
+            self.read(serde_json::from_slice(bytes)?);
         }
-        let line: Line = serde_json::from_slice(bytes)?;
-        // Other writers have blanks in their JSON, or another order of the keys.
-        if line.kind.as_deref() == Some("progress") {
-            return self.read_progress(serde_json::from_slice(bytes)?);
-        }
-        self.read(line);
         Ok(())
     }
 
@@ -109,14 +104,9 @@ impl Session for ClaudeSession {
     }
 }
 
-fn finish_run(mut run: Run, mut about: Trajectory, sink: &mut Sink<'_>) {
+fn finish_run(mut run: Run, about: Trajectory, sink: &mut Sink<'_>) {
     let mut draft = Draft::new();
     let model = run.model.take();
-    if let Some(file) = run.own_file.take() {
-        draft.losses.add_n("texts of a sub-agent not logged", u64::from(!run.has_texts()));
-        about.agent = Some("claude-code-progress".to_owned());
-        about.own_file = Some(file);
-    }
     let policy = run.finish(&mut draft).then(|| run::MICROCOMPACTION.to_owned());
     draft.finish(Trajectory { model, policy, ..about }, sink);
 }
@@ -127,29 +117,30 @@ struct Runs {
     others: Vec<(String, Run)>,
 }
 
-/// A progress line: its place in the tree, and what it tells of a sub-agent.
+/// A progress line: only its place in the tree is used.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Progress<'a> {
+struct Progress {
     uuid: Option<String>,
     parent_uuid: Option<String>,
     is_sidechain: Option<Scalar>,
     agent_id: Option<String>,
-    #[serde(borrow)]
-    data: ProgressData<'a>,
+    data: ProgressData,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ProgressData<'a> {
+#[serde(default)]
+struct ProgressData {
     #[serde(rename = "type")]
     kind: Option<String>,
-    agent_id: Option<String>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    /// All messages so far, with their texts; empty in most versions.
-    #[serde(borrow)]
-    normalized_messages: Option<Vec<&'a RawValue>>,
+    message: Option<Box<RawValue>>,
+}
+
+/// The calls and the results in a message of a sub-agent that a progress line holds.
+fn calls_and_results(message: &RawValue) -> [u64; 2] {
+    let message: Value = serde_json::from_str(message.get()).unwrap_or_default();
+    let blocks = message["message"]["content"].as_array().map_or(&[][..], Vec::as_slice);
+    ["tool_use", "tool_result"].map(|kind| blocks.iter().filter(|block| block["type"] == kind).count() as u64)
 }
 
 /// The uuid of the first line of the conversation. A cut line is told by its key `sessionId`, which stands
@@ -222,13 +213,15 @@ fn repository_of(path: &str) -> Option<String> {
 }
 
 impl ClaudeSession {
-    fn read_progress(&mut self, line: Progress<'_>) -> anyhow::Result<()> {
+    fn read_progress(&mut self, line: Progress) {
         let position = self.n_lines;
         self.n_lines += 1;
-        match (line.data.kind.as_deref(), line.data.agent_id) {
-            (Some("agent_progress"), Some(agent)) => {
-                let ProgressData { message, normalized_messages, .. } = line.data;
-                self.read_agent(&agent, message, &normalized_messages.unwrap_or_default(), position)?;
+        match line.data.kind.as_deref() {
+            Some("agent_progress") => {
+                self.losses.add("progress line of a sub-agent, without its texts, left out");
+                let [calls, results] = line.data.message.as_deref().map_or([0, 0], calls_and_results);
+                self.losses.add_n("call of a sub-agent without its texts, left out", calls);
+                self.losses.add_n("result of a sub-agent without its texts, left out", results);
             }
             _ => self.losses.add("progress line left out"),
         }
@@ -247,41 +240,6 @@ impl ClaudeSession {
                 body: Body::Link,
             });
         }
-        Ok(())
-    }
-
-    /// What a line tells of a sub-agent: the newest message, and all so far where the version logs them, each of which
-    /// counts once. The prompt stands in the first line alone.
-    fn read_agent(
-        &mut self,
-        agent: &str,
-        message: Option<&RawValue>,
-        all: &[&RawValue],
-        position: usize,
-    ) -> anyhow::Result<()> {
-        let read = |raw: &&RawValue| serde_json::from_str::<Line>(raw.get());
-        let message = message.as_ref().map(read).transpose()?;
-        let mut all = all.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        all.retain(|line| line.uuid.as_ref().is_some_and(|uuid| !uuid.is_empty()));
-        match message {
-            Some(message) if all.iter().all(|line| line.uuid != message.uuid) => all.insert(0, message),
-            _ => {}
-        }
-        for mut line in all {
-            line.forget_empty_ids();
-            if line.uuid.as_ref().is_some_and(|uuid| !self.uuids.insert(uuid.clone())) {
-                continue;
-            }
-            let (uuid, kind) = (line.uuid.take(), line.kind.take().unwrap_or_default());
-            let time = line.timestamp.take().unwrap_or_default().time(&mut self.losses);
-            let body = entry::read(&kind, line, &mut self.losses);
-            let place = uuid.clone().unwrap_or_else(|| position.to_string());
-            let run = self.told.entry(agent.to_owned()).or_insert_with(|| {
-                (format!("agent-{agent}/{place}"), Run::with_own_file(format!("agent-{agent}")))
-            });
-            run.1.read(Entry { position, time, uuid, body, is_sidechain: true, ..Entry::default() });
-        }
-        Ok(())
     }
 
     fn read(&mut self, mut line: Line) {
@@ -380,13 +338,6 @@ impl ClaudeSession {
                 others.len() - 1
             });
             others[index].1.read(entry);
-        }
-        for (agent, run) in std::mem::take(&mut self.told) {
-            if by_key.contains_key(&(Some(agent), 0)) {
-                self.losses.add("progress of a sub-agent left out for its own lines");
-            } else {
-                others.push(run);
-            }
         }
         Runs { main, others }
     }

@@ -24,7 +24,6 @@ const UNSENT: [&str; 10] = [
 ];
 
 /// A line that hangs in the tree, with what of it is read.
-#[derive(Default)]
 pub(super) struct Entry {
     pub(super) position: usize,
     pub(super) time: Option<i64>,
@@ -36,10 +35,8 @@ pub(super) struct Entry {
     pub(super) body: Body,
 }
 
-#[derive(Default)]
 pub(super) enum Body {
     /// Nothing but its place in the tree.
-    #[default]
     Link,
     /// A message by or in the name of the user: results of calls, then words.
     User {
@@ -280,7 +277,7 @@ fn read_other(kind: &str, line: Line, losses: &mut Losses) -> Body {
         losses.add(&format!("line kept as text: {}", short(kind)));
         return Body::Notice(format!("{kind}\n{text}"));
     }
-    let is_known = ["file-history-snapshot", "last-prompt"].contains(&kind);
+    let is_known = ["progress", "file-history-snapshot", "last-prompt"].contains(&kind);
     let name = if is_known { kind } else { "other meta" };
     losses.add(&format!("{name} line left out"));
     Body::Link

@@ -76,15 +76,9 @@ pub(super) struct Run {
     queue: Queue,
     pub(super) losses: Losses,
     pub(super) model: Option<String>,
-    /// For a sub-agent that is told by the session: the name of its own file.
-    pub(super) own_file: Option<String>,
 }
 
 impl Run {
-    pub(super) fn with_own_file(name: String) -> Self {
-        Run { own_file: Some(name), ..Run::default() }
-    }
-
     /// Takes the next line.
     pub(super) fn read(&mut self, entry: Entry) {
         let (position, time) = (entry.position, entry.time);
@@ -195,14 +189,6 @@ impl Run {
         self.end_boundary();
         self.losses.add("context cleared by the user");
         self.compact(String::new(), Vec::new(), position, time);
-    }
-
-    /// Whether the model says anything.
-    pub(super) fn has_texts(&self) -> bool {
-        self.items.iter().any(|placing| match &placing.item {
-            Item::Reply(reply) => reply.parts.iter().any(|placed| matches!(placed.part, Part::Text(_))),
-            _ => false,
-        })
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -807,59 +807,14 @@ fn sub_agents_are_runs_linked_to_their_session() {
     // A file of one agent holds its run and no empty one of the session.
     let (found, losses) = runs(&lines[3..4]);
     assert_eq!((found.len(), found[0].parent.as_deref(), losses), (1, Some("s1"), Losses::default()));
-}
-
-#[test]
-fn sub_agents_that_progress_lines_tell_of_are_runs() {
-    let told = |uuid: &str, agent: &str, message: &str, all: &[&str]| {
-        let all = all.join(",");
-        let data = format!(
-            r#""data":{{"type":"agent_progress","agentId":"{agent}","message":{message},"normalizedMessages":[{all}]}}"#
-        );
-        line("progress", uuid, "2", &data)
-    };
-    let main = [user("1", "", "T"), reply("2", "1", "m1", &call("t0"))];
-    let x = [
-        user("x1", "", "Look."),
-        reply("x2", "", "n1", &call("tx")),
-        result("x3", "", "tx", "found"),
-        reply("x4", "", "n1", &call("ty")),
-    ];
-    let y = [user("y1", "", "Fix."), reply("y2", "", "n3", &say("So.")), reply("y3", "", "n3", &call("tz"))];
-    let lines = [
-        &main[..],
-        &[
-            told("p1", "x", &x[0], &[]),
-            told("p2", "x", &x[1], &[]),
-            // Of another agent at the same time, by a version that logs all messages so far.
-            told("q1", "y", &y[0], &[&y[1]]),
-            told("q2", "y", &y[2], &[&y[1], &y[2]]),
-            // As a writer has it that puts blanks and the type behind.
-            told("p3", "x", &x[2], &[]).replace(r#""type":"#, r#""type": "#),
-            told("p4", "x", &x[3], &[]),
-            result("3", "2", "t0", "done"),
-        ],
-    ]
-    .concat();
-    let (found, mut losses) = runs(&lines);
-    let alone = run(&[&main[..], &[result("3", "2", "t0", "done")]].concat()).0;
-    assert_eq!((&found[0].id, found.len()), (&alone.id, 3));
-    let of = |i: usize| (found[i].task_id.as_deref(), found[i].parent.as_deref(), found[i].agent.as_deref());
-    assert_eq!(of(1), (Some("agent-x/x1"), Some("s1"), Some("claude-code-progress")));
-    assert_eq!(
-        outline(&found[1]),
-        ["0 0 user message Look.", "0 1 agent action F", "0 1 agent action F", "0 1 tool observation found"]
-    );
-    assert_eq!(of(2).0, Some("agent-y/y1"));
-    assert_eq!(outline(&found[2]), ["0 0 user message Fix.", "0 1 agent thought So.", "0 1 agent action F"]);
-    assert_eq!(losses.0.remove("texts of a sub-agent not logged"), Some(1));
-    assert_eq!(losses.0.remove("call without a result"), Some(2));
-    assert_eq!(losses, Losses::default());
-    // Its own lines tell all of it.
-    let own = reply("x9", "", "n1", &say("I look.")).replacen("{", r#"{"agentId":"x","#, 1);
-    let (found, losses) = runs(&[&lines[..3], &[own]].concat());
-    assert_eq!((found.len(), outline(&found[1])), (2, vec!["0 1 agent message I look.".to_owned()]));
-    assert_eq!(losses.0["progress of a sub-agent left out for its own lines"], 1);
+    // Its texts are not in the lines that tell of its progress: no run is made of them.
+    let call = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"c","name":"Bash","input":{}}]}}"#;
+    let data = format!(r#""data":{{"type":"agent_progress","agentId":"x","message":{call}}}"#);
+    let progress = line("progress", "p", "2", &data);
+    let (found, losses) = runs(&[&main[..], &[progress]].concat());
+    assert_eq!(losses.0["call of a sub-agent without its texts, left out"], 1);
+    assert!(!losses.0.contains_key("result of a sub-agent without its texts, left out"));
+    assert_eq!((found.len(), losses.0["progress line of a sub-agent, without its texts, left out"]), (1, 1));
 }
 
 #[test]
