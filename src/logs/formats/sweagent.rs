@@ -286,15 +286,19 @@ impl Replied {
         }
     }
 
-    /// How well it fits a step: not at all without its command, the better the more of its words are the step's.
-    fn fit(&self, step: &TrajStep) -> u32 {
+    /// How well it fits a step of which this was seen: not at all without its command, the better the more of its words
+    /// are the step's. `answer` is the text of its own.
+    fn fit(&self, answer: &str, step: &TrajStep, seen: &str) -> u32 {
         if step.action.as_deref().unwrap_or("") != self.action {
             return 0;
         }
         let is = |text: &String| !text.trim().is_empty() && self.said.iter().any(|s| s.trim() == text.trim());
         let is_said = [&step.thought, &step.response].into_iter().flatten().any(is);
-        let is_seen = self.answer.as_ref().is_some_and(|answer| holds(&answer.content, step));
-        1 + 2 * u32::from(is_said) + 2 * u32::from(is_seen)
+        1 + 2 * u32::from(is_said) + 2 * u32::from(stands_in(seen, answer))
+    }
+
+    fn answer_text(&self) -> String {
+        self.answer.as_ref().map_or(String::new(), |answer| texts(&answer.content).join("\n"))
     }
 
     /// The answers behind its own that are those of the next step, whose reply is missing.
@@ -309,8 +313,16 @@ impl Replied {
 
 /// Whether the observation of a step stands there; one without words tells nothing.
 fn holds(content: &Content, step: &TrajStep) -> bool {
-    let bare = step.observation.as_ref().map_or(String::new(), |o| texts(o).join("\n"));
-    !bare.trim().is_empty() && texts(content).join("\n").contains(bare.trim())
+    stands_in(&seen(step), &texts(content).join("\n"))
+}
+
+fn stands_in(bare: &str, text: &str) -> bool {
+    !bare.is_empty() && text.len() >= bare.len() && text.contains(bare)
+}
+
+/// The words of a step's observation.
+fn seen(step: &TrajStep) -> String {
+    step.observation.as_ref().map_or(String::new(), |o| texts(o).join("\n").trim().to_owned())
 }
 
 /// The replies in the history, as far as they fit the steps of the trajectory.
@@ -373,7 +385,7 @@ fn pairs(steps: &[TrajStep], calls: &[Replied]) -> Vec<(usize, usize)> {
     let (mut s, mut c) = (0, 0);
     let mut out = Vec::new();
     while s < steps.len() && c < calls.len() {
-        if calls[c].fit(&steps[s]) == BEST_FIT {
+        if calls[c].fit(&calls[c].answer_text(), &steps[s], &seen(&steps[s])) == BEST_FIT {
             out.push((s, c));
             (s, c) = (s + 1, c + 1);
             continue;
@@ -388,11 +400,17 @@ fn pairs(steps: &[TrajStep], calls: &[Replied]) -> Vec<(usize, usize)> {
 
 /// The pairs of the greatest sum of fits.
 fn best_pairs(steps: &[TrajStep], calls: &[Replied]) -> Vec<(usize, usize)> {
+    let answers: Vec<String> = calls.iter().map(Replied::answer_text).collect();
+    let fits = |step: &TrajStep| -> Vec<u32> {
+        let seen = seen(step);
+        calls.iter().zip(&answers).map(|(call, answer)| call.fit(answer, step, &seen)).collect()
+    };
+    let fits: Vec<Vec<u32>> = steps.iter().map(fits).collect();
     // Of what begins at a step and a reply.
     let mut best = vec![vec![0; calls.len() + 1]; steps.len() + 1];
     for s in (0..steps.len()).rev() {
         for c in (0..calls.len()).rev() {
-            let fit = calls[c].fit(&steps[s]);
+            let fit = fits[s][c];
             let pair = if fit > 0 { fit + best[s + 1][c + 1] } else { 0 };
             best[s][c] = pair.max(best[s + 1][c]).max(best[s][c + 1]);
         }
@@ -400,7 +418,7 @@ fn best_pairs(steps: &[TrajStep], calls: &[Replied]) -> Vec<(usize, usize)> {
     let (mut s, mut c) = (0, 0);
     let mut out = Vec::new();
     while s < steps.len() && c < calls.len() {
-        let fit = calls[c].fit(&steps[s]);
+        let fit = fits[s][c];
         if fit > 0 && best[s][c] == fit + best[s + 1][c + 1] {
             out.push((s, c));
             (s, c) = (s + 1, c + 1);

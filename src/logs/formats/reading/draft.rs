@@ -442,7 +442,8 @@ pub(crate) fn enclosed(text: &str) -> Option<(&str, usize)> {
 /// What is left of a text without all that is enclosed at its beginning.
 fn without_enclosed(text: &str) -> &str {
     let mut rest = text;
-    while let Some((_, length)) = enclosed(rest.trim_start()) {
+    // Harnesses name their tags in several words (`system-reminder`, `uploaded_files`); `<task>` and `<div>` are people's.
+    while let Some((_, length)) = enclosed(rest.trim_start()).filter(|(tag, _)| tag.contains(['-', '_'])) {
         rest = rest.trim_start()[length..].trim_start();
     }
     rest
@@ -639,7 +640,13 @@ mod tests {
             texts.iter().for_each(|text| d.user((*text).to_owned()));
             finished(d).0.goal.unwrap()
         };
-        assert_eq!(goal(&["<note a=\"1\">x</note>\n<env></env> Fix it.", "take 9"]), "Fix it.");
+        let tags = "<ide_note a=\"1\">x</ide_note>\n<env-info></env-info>";
+        assert_eq!(goal(&[&format!("{tags} Fix it."), "take 9"]), "Fix it.");
+        for whole in
+            ["<task>Fix it.</task>\nThanks.", "<div> is not closed in a.html. Add </div> and test it."]
+        {
+            assert_eq!(goal(&[whole, "take 9"]), whole);
+        }
         assert_eq!(goal(&[" Fix it.", "take 9"]), " Fix it.");
         // A text that only looks like a tag is said; where nothing else is, all of the first one is it.
         assert_eq!(goal(&["<3 this. Fix it.", "take 9"]), "<3 this. Fix it.");

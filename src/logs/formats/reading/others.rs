@@ -94,7 +94,14 @@ impl Others {
 /// What a message says elsewhere: its texts, and where one is JSON, the texts in that. Only the words count: copies of
 /// a text differ in their blanks and line ends.
 #[derive(Default)]
-pub(crate) struct Said(String);
+pub(crate) struct Said {
+    words: String,
+    /// Bytes looked through so far.
+    searched: usize,
+}
+
+/// So many bytes are looked through for a message, at most: what is asked behind that counts as new.
+const MAX_SEARCHED: usize = 256 << 20;
 
 impl Said {
     pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
@@ -104,8 +111,8 @@ impl Said {
     }
 
     pub(crate) fn add(&mut self, text: &str) {
-        self.0.extend(text.split_whitespace().flat_map(|word| [" ", word]));
-        self.0.push('\n');
+        self.words.extend(text.split_whitespace().flat_map(|word| [" ", word]));
+        self.words.push('\n');
         if let Some(value) = json_in(text) {
             self.add_all(&value);
         }
@@ -121,13 +128,17 @@ impl Said {
     }
 
     /// Whether these words stand there, not as a part of longer words.
-    fn has(&self, sentence: &str) -> bool {
+    fn has(&mut self, sentence: &str) -> bool {
+        self.searched = self.searched.saturating_add(self.words.len());
+        if self.searched > MAX_SEARCHED {
+            return false;
+        }
         let words = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
         let is_one = |a: Option<char>, b: Option<char>| {
             [a, b].iter().all(|c| c.is_some_and(|c| c.is_ascii_alphanumeric()))
         };
-        self.0.match_indices(&words).any(|(at, _)| {
-            let (before, after) = (&self.0[..at], &self.0[at + words.len()..]);
+        self.words.match_indices(&words).any(|(at, _)| {
+            let (before, after) = (&self.words[..at], &self.words[at + words.len()..]);
             !is_one(before.chars().next_back(), words.chars().next())
                 && !is_one(words.chars().next_back(), after.chars().next())
         })
@@ -269,6 +280,14 @@ mod tests {
             "I think so it is.",
         );
         assert_eq!((o.text.as_str(), o.thoughts.len(), o.calls.len(), losses.len()), ("", 0, 0, 0));
+    }
+
+    /// Without a limit each of them is looked for in all before it: 30 GB to look through.
+    #[test]
+    fn very_many_words_are_kept_as_new() {
+        let all: Vec<String> = (0..60_000).map(|i| format!("\"word{i} number{i}\"")).collect();
+        let (o, _) = others(&format!(r#"{{"stdout":[{}]}}"#, all.join(",")), "word7 number7");
+        assert!(!o.text.contains("word7 number7 ") && o.text.contains("word59999 number59999"));
     }
 
     /// A copy of what was said is found through quotes, line ends and JSON in strings; only what is new is kept.
