@@ -439,14 +439,15 @@ pub(crate) fn enclosed(text: &str) -> Option<(&str, usize)> {
     text.find(&close).map(|at| (tag, at + close.len()))
 }
 
-/// What is left of a text without all that is enclosed at its beginning.
+/// What is left of a text without what harnesses enclosed at its beginning; nothing of one that is all enclosed. Their tags
+/// have several words (`system-reminder`, `uploaded_files`); words behind `<task>` or `<div>` belong to what stands in it.
 fn without_enclosed(text: &str) -> &str {
-    let mut rest = text;
-    // Harnesses name their tags in several words (`system-reminder`, `uploaded_files`); `<task>` and `<div>` are people's.
-    while let Some((_, length)) = enclosed(rest.trim_start()).filter(|(tag, _)| tag.contains(['-', '_'])) {
+    let (mut rest, mut is_harness) = (text, true);
+    while let Some((tag, length)) = enclosed(rest.trim_start()) {
+        is_harness &= tag.contains(['-', '_']);
         rest = rest.trim_start()[length..].trim_start();
     }
-    rest
+    if is_harness || rest.is_empty() { rest } else { text }
 }
 
 /// Notes an edit of a step. The first one stands: an edited text is not edited again.
