@@ -20,7 +20,7 @@ setup: ## Install what the build needs (through apt, when root), or say exactly 
 	@bash tests/setup.sh
 
 build: setup ## Build the program
-	@echo "== build: about 460 crates, polars and llama.cpp dominate; 15 to 30 minutes on two cores when cold, seconds when warm"
+	@echo "== build: about 310 crates, arrow, polars and llama.cpp dominate; 15 to 30 minutes on two cores when cold, seconds when warm"
 	$(NATIVE) $(CARGO) build --release --locked
 
 run: build ## Do the main job on the built-in data: logs -> tables -> grid -> report, into out/

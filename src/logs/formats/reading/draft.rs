@@ -439,8 +439,8 @@ pub(crate) fn enclosed(text: &str) -> Option<(&str, usize)> {
     text.find(&close).map(|at| (tag, at + close.len()))
 }
 
-/// What is left of a text without what harnesses enclosed at its beginning; nothing of one that is all enclosed. Their tags
-/// have several words (`system-reminder`, `uploaded_files`); words behind `<task>` or `<div>` belong to what stands in it.
+/// The text behind the tags that a harness put at its beginning; nothing where all of it stands in tags. Harnesses' tags have
+/// names of several words (`system-reminder`, `uploaded_files`); a text that begins with `<task>` or `<div>` stays whole.
 fn without_enclosed(text: &str) -> &str {
     let (mut rest, mut is_harness) = (text, true);
     while let Some((tag, length)) = enclosed(rest.trim_start()) {

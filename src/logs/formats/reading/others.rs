@@ -100,7 +100,7 @@ pub(crate) struct Said {
     searched: usize,
 }
 
-/// So many bytes are looked through for a message, at most: what is asked behind that counts as new.
+/// Bytes that are searched for one message, at most; what comes after that counts as new.
 const MAX_SEARCHED: usize = 256 << 20;
 
 impl Said {
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!((o.text.as_str(), o.thoughts.len(), o.calls.len(), losses.len()), ("", 0, 0, 0));
     }
 
-    /// Without a limit each of them is looked for in all before it: 30 GB to look through.
+    /// Each is looked for in all before it: without a limit the work would grow with the square.
     #[test]
     fn very_many_words_are_kept_as_new() {
         let all: Vec<String> = (0..60_000).map(|i| format!("\"word{i} number{i}\"")).collect();
