@@ -162,7 +162,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Where the reading is.
-fn reading(progress: &Progress) -> String {
+pub(super) fn reading(progress: &Progress) -> String {
     let Progress { files_done, files, trajectories, .. } = progress;
     format!("ingest: {files_done}/{files} files, {trajectories} trajectories")
 }

@@ -175,7 +175,7 @@ fn find(data: &Dataset, name: &str) -> anyhow::Result<usize> {
 }
 
 /// Text on one line, safe on a terminal.
-fn line(text: &str, width: usize) -> String {
+pub(super) fn line(text: &str, width: usize) -> String {
     let mut line: String = text
         .chars()
         .take(width)

@@ -23,6 +23,7 @@ pub mod report;
 pub mod run;
 mod tiers;
 mod timeline;
+pub mod trial;
 mod using;
 
 /// How the program ended.
@@ -51,6 +52,7 @@ impl From<ExitStatus> for ExitCode {
     name = "trajpress",
     version,
     after_help = "Examples:
+  trajpress try
   trajpress ingest logs/ --out data
   trajpress run experiment.toml --data data --out runs/first
   trajpress report runs/first
@@ -77,6 +79,7 @@ pub struct Output {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Try(trial::Args),
     Ingest(ingest::Args),
     Annotate(annotate::Args),
     Run(run::Args),
@@ -126,6 +129,7 @@ fn unusable(error: &anyhow::Error) -> ExitCode {
 impl Cli {
     fn run(&self) -> anyhow::Result<ExitStatus> {
         match &self.command {
+            Command::Try(args) => trial::run(args, self.output),
             Command::Ingest(args) => ingest::run(args, self.output),
             Command::Annotate(args) => annotate::run(args, self.output),
             Command::Run(args) => run::run(args, self.output),

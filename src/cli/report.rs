@@ -90,7 +90,7 @@ fn check_threads(polars: Option<&str>) -> anyhow::Result<()> {
 }
 
 /// What the catalogues hold, for claims to name.
-fn names() -> Names {
+pub(super) fn names() -> Names {
     let owned = |names: &mut dyn Iterator<Item = &'static str>| names.map(str::to_owned).collect();
     let read = crate::logs::formats::ALL.iter().map(|e| e.name);
     Names {

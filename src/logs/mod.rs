@@ -29,6 +29,7 @@ mod input;
 mod jobs;
 mod labels;
 mod packed;
+pub mod places;
 mod sessions;
 
 use input::Input;

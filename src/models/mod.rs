@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+pub mod api;
 pub mod bench;
 pub mod cache;
 pub mod catalogue;

@@ -4,6 +4,7 @@
 //! years later. Of strategies and triggers it knows a few references and the bridge mode by name; what is a
 //! control the rows say, and the rest is only what they call it. Same rows and same seed give the same bytes.
 
+pub mod brief;
 mod claims;
 pub mod figures;
 mod lines;
@@ -46,6 +47,8 @@ pub struct Written {
     pub files: Vec<PathBuf>,
     /// Remarks for the reader's eyes: failed cells, variants on different trajectories.
     pub remarks: Vec<String>,
+    /// The answer in short.
+    pub brief: brief::Brief,
 }
 
 /// Writes all tables and figures of the run in `run` into `out`.
@@ -103,7 +106,7 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
     figure.png(&draft.path(name))?;
     files.push(name.to_owned());
     let files = draft.publish(&files, &absent)?;
-    Ok(Written { files, remarks: summary.remarks })
+    Ok(Written { files, brief: brief::Brief::of(&run, &summary), remarks: summary.remarks })
 }
 
 /// A report in the making: a folder in that of the report, whose files get their places when all are written. So a report that

@@ -437,6 +437,8 @@ pub struct Misses {
     pub needed: Vec<(u32, u32)>,
     /// (cheapest observation that holds it, events so far) of each hard miss that a call brings back.
     pub hard: Vec<(u32, u32)>,
+    /// Places in the list of needs: headline, bound, and not served.
+    pub lost: Vec<usize>,
 }
 
 /// Scores a replay against its shadows and partners.
@@ -451,7 +453,10 @@ pub fn score(
 ) -> Misses {
     let (tested, random_won) = test(caster, questions, &ledger, run, (strata.n_partner_kinds, partners));
     let mut misses = Misses::default();
-    for t in &tested {
+    for (i, t) in tested.iter().enumerate() {
+        if t.need.is_headline() && t.need.bound && t.served[1] == 0.0 {
+            misses.lost.push(i);
+        }
         if t.state.exposed && t.need.is_headline() {
             misses.needed.push((t.need.cheapest, t.need.turn));
             let missed = t.need.bound && t.served[1] == 0.0;

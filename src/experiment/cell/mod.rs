@@ -3,6 +3,7 @@
 //! What depends on the trajectory alone (its log, its questions, what of it stands in its partners)
 //! is made once and shared by all variants.
 
+mod losses;
 mod rows;
 mod shelf;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use crate::strategies;
 use crate::text::tokens::Tokenizer;
 use crate::triggers;
 
+pub use losses::{Loss, losses};
 pub use shelf::{Prepared, Shelf};
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.

@@ -27,7 +27,7 @@ impl Prepared {
         Ok(Prepared { log, questions })
     }
 
-    fn load(data: &Dataset, plan: &Plan, index: usize, is_bridged: bool) -> anyhow::Result<Self> {
+    pub(super) fn load(data: &Dataset, plan: &Plan, index: usize, is_bridged: bool) -> anyhow::Result<Self> {
         let tokenizer = Tokenizer::load(&plan.tokenizer)?;
         Prepared::new(data.log(index, is_bridged)?, &plan.reference_tails, &tokenizer)
     }

@@ -66,6 +66,17 @@ pub(crate) const AT_END: &str = "point=end";
 const MIN_ROOM: f64 = 0.05;
 
 impl Score {
+    /// A trajectory without such a score.
+    fn nothing(trajectory: u32) -> Self {
+        let (value, floor, ceiling, atom_bag, chance) = (None, None, None, None, None);
+        Score { trajectory, value, floor, ceiling, atom_bag, chance, weight: 0.0, n: 0 }
+    }
+
+    /// The weight of what is missing.
+    fn lost(&self) -> f64 {
+        self.value.map_or(0.0, |x| (1.0 - x) * self.weight)
+    }
+
     /// Top and bottom of what a row adds to the pooled value of a field.
     pub(crate) fn terms(&self, field: Field) -> Option<[f64; 2]> {
         let w = self.weight;
@@ -186,6 +197,36 @@ impl Scores<'_> {
         let scale = field.scale(scores::find(metric).map_or(Scale::Share, |score| score.scale));
         let scale = scale_of(scale, terms.iter().map(|(_, terms)| terms));
         self.estimate(scale, &terms, |s| ratio(s[0], s[1]), |s| s[1])
+    }
+
+    /// What the mean session lost: sum w (1 - x) over sessions, those without such items included.
+    pub(crate) fn lost(&self, metric: &str, stratum: &str) -> Estimate {
+        let rows = self.get(metric, stratum);
+        let mut lost = vec![(0.0, 0); self.clusters.len()];
+        for row in rows {
+            lost[row.trajectory as usize] = (row.lost(), row.n);
+        }
+        let sessions = (0..).zip(lost).filter(|(i, _)| self.only.is_none_or(|only| only[*i as usize]));
+        let sessions =
+            sessions.map(|(trajectory, (lost, n))| (Score { n, ..Score::nothing(trajectory) }, [lost, 1.0]));
+        let sessions: Vec<(Score, [f64; 2])> = sessions.collect();
+        let terms: Vec<(&Score, [f64; 2])> = sessions.iter().map(|(score, terms)| (score, *terms)).collect();
+        self.estimate(Scale::Score, &terms, |s| ratio(s[0], s[1]), |s| s[1])
+    }
+
+    /// What was lost over all, and of how much.
+    pub(crate) fn lost_of(&self, metric: &str, stratum: &str) -> (f64, f64) {
+        let rows = self.get(metric, stratum).iter().filter(|s| s.value.is_some());
+        let rows = rows.filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]));
+        rows.fold((0.0, 0.0), |(lost, of), s| (lost + s.lost(), of + s.weight))
+    }
+
+    /// The trajectory that lost most, and how much.
+    pub(crate) fn worst(&self, metric: &str, stratum: &str) -> Option<(u32, f64)> {
+        let rows = self.get(metric, stratum).iter();
+        let rows = rows.filter(|s| self.only.is_none_or(|only| only[s.trajectory as usize]));
+        let lost = rows.map(|s| (s.trajectory, s.lost())).filter(|(_, lost)| *lost > 0.0);
+        lost.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
     }
 
     /// The pooled value alone, which costs no resampling.

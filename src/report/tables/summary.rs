@@ -23,7 +23,7 @@ use crate::report::tables::Table;
 use crate::scores;
 use crate::scores::money::TOKEN_SAVINGS;
 use crate::scores::registry::{Column, Entry, Field, Unit};
-use crate::scores::retention::{RANDOM_WON_SHARE, UNSUPPORTED_SHARE};
+use crate::scores::retention::{NEED_RETENTION, RANDOM_WON_SHARE, UNSUPPORTED_SHARE};
 
 /// An estimate of the summary: from these come rows, columns and their docs.
 pub(crate) struct Metric {
@@ -87,6 +87,19 @@ pub(crate) struct VariantSummary {
     /// Beside [`METRICS`].
     pub(crate) estimates: Vec<Estimate>,
     pub(crate) strata: Vec<StratumRow>,
+    pub(crate) lost: Lost,
+}
+
+/// What of the common needs, bound, is lost.
+pub(crate) struct Lost {
+    /// The mean session.
+    pub(crate) session: Estimate,
+    /// All sessions together, and of how much.
+    pub(crate) total: (f64, f64),
+    /// The session that lost most, and how much.
+    pub(crate) worst: Option<(u32, f64)>,
+    /// Sessions in which something was compressed.
+    pub(crate) affected: usize,
 }
 
 impl VariantSummary {
@@ -191,6 +204,14 @@ fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
 
 fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSummary {
     let (variant, cells) = (&run.variants[i], &run.cells[i]);
+    let affected: BTreeSet<u32> = run.events[i].iter().map(|event| event.trajectory).collect();
+    let needs = (NEED_RETENTION.name, of.sets.common.as_str());
+    let lost = Lost {
+        session: of.lost(needs.0, needs.1),
+        total: of.lost_of(needs.0, needs.1),
+        worst: of.worst(needs.0, needs.1),
+        affected: affected.len(),
+    };
     let mut strata: Vec<StratumRow> = of
         .rows
         .keys()
@@ -232,6 +253,7 @@ fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSummary {
         tail: of.sets.tail.clone(),
         estimates: METRICS.iter().map(|m| of.column(m.score, m.column)).collect(),
         strata,
+        lost,
     }
 }
 

@@ -1,0 +1,541 @@
+//! `trajpress try`: from logs to an answer in one command.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use super::meter::Meter;
+use super::{ExitStatus, Output, catalogue, columns, count, print, tell};
+use crate::annotate::annotate;
+use crate::experiment::cell::{Loss, Models, Shelf, losses, run_unit};
+use crate::experiment::plan::Variant;
+use crate::experiment::run::select;
+use crate::experiment::{Dataset, Options, Plan, run_with};
+use crate::files::reach;
+use crate::logs::{self, Limits, places};
+use crate::models::api;
+use crate::report::brief::{Brief, BriefRow};
+use crate::report::statistics::bootstrap::Resampling;
+use crate::report::{self, Population};
+use crate::text::escape;
+
+/// What is replayed, as an experiment.
+const EXPERIMENT: &str = include_str!("../data/try.toml");
+/// Step-variants a second and thread that a budget counts on.
+const RATE: f64 = 20_000.0;
+/// Up to so many sessions the lines that were lost are shown, and numbers take the place of shares.
+const FEW_SESSIONS: usize = 10;
+const SHOWN_LINES: usize = 5;
+/// Turns that an agent surely remembers: as in the report.
+const TAIL: u32 = 10;
+
+/// Try a dozen plain policies on logs, and print what each would save and lose
+///
+/// Without arguments it looks where agents keep their sessions, then in the current folder. Reads the logs, replays every
+/// session under each policy, and prints a table; all tables and figures are written beside it. No model is asked, no agent is run
+/// again, nothing leaves the machine. A second call with the same logs does nothing twice; one that was stopped goes on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress try
+  trajpress try ~/.claude/projects/mine
+  trajpress try logs/ --budget 60s
+  trajpress try session.jsonl --window 200000 --prices claude-sonnet-4-5
+  trajpress try logs/ --out first --json")]
+pub struct Args {
+    /// Files or folders of logs [default: where agents keep their sessions]
+    logs: Vec<PathBuf>,
+    /// Folder for all that is made [default: trajpress/try in the folder for caches]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Take about so long, and replay a sample of the sessions if all would take longer, such as 60s or 5m
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    budget: Option<Duration>,
+    /// Tokens of the window for all sessions [default: that of the model which a session names]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1000..))]
+    window: Option<u64>,
+    /// Model whose prices count [default: the one with the most steps; else relative prices]
+    #[arg(long, value_name = "MODEL")]
+    prices: Option<String>,
+    /// Use N threads; 0 is all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+/// A time: `60s`, `5m`.
+fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = match unit {
+        "" | "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    let seconds = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).filter(|n| *n > 0);
+    seconds.map(Duration::from_secs).ok_or_else(|| "expected a time, such as 60s or 5m".to_owned())
+}
+
+/// Runs the command.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    let start = Instant::now();
+    let inputs = match args.logs.as_slice() {
+        [] => found(output)?,
+        named => named.to_vec(),
+    };
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => cache()?,
+    };
+    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    let desk = Desk::new(&out, &inputs, args)?;
+    let data = desk.data(&inputs, output)?;
+    let text = desk.experiment(&data, args, start)?;
+    let path = desk.path("experiment.toml");
+    let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
+    fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    let options = Options {
+        threads: Some(super::threads(args.threads)),
+        fresh: !desk.is_same,
+        quiet: output.quiet,
+        ..Options::default()
+    };
+    let selection = select(&plan, &data, &options)?;
+    if selection.iter().any(|&index| data.entries()[index].is_edited) {
+        plan.add_as_sent(&catalogue());
+    }
+    desk.keep()?;
+    let (shelf, models, rows) = (Shelf::default(), Models::new(), desk.path("run"));
+    let outcome = run_with(&plan, &data, &rows, &options, &|data, unit, plan, progress| {
+        run_unit(data, unit, plan, &shelf, &models, progress)
+    })?;
+    let options = report::Options {
+        resampling: Resampling { seed: 1, resamples: 2_000 },
+        population: Population::These,
+        baseline: None,
+        claims: None,
+        names: super::report::names(),
+    };
+    let written = report::write(&rows, &desk.path("report"), &options)?;
+    let mut lost = Vec::new();
+    if selection.len() <= FEW_SESSIONS {
+        for &index in &selection {
+            lost.extend(losses(&data, &plan, index, TAIL)?.into_iter().map(|loss| (index, loss)));
+        }
+    }
+    let answer =
+        Answer { plan: &plan, brief: &written.brief, data: &data, lost, n_all: data.entries().len() };
+    match output.json {
+        true => print(&escape::json(&answer.json())?)?,
+        false => print(&answer.text()?)?,
+    }
+    if !output.json {
+        let paths = ["report/summary.md", "report/retention_savings.png", "experiment.toml"];
+        let [summary, figure, experiment] = paths.map(|name| desk.path(name).display().to_string());
+        print(&format!(
+            "\nAll scores      {summary}\nThe figure      {figure}\nTo change it    {experiment}  (trajpress run it --data {} --out RUN)\n",
+            desk.path("data").display()
+        ))?;
+    }
+    if !output.quiet {
+        let time = start.elapsed().as_secs_f64();
+        tell(&format!("{:.1} s, of it {:.1} s of replay", time, outcome.seconds));
+    }
+    Ok(if outcome.is_clean() { ExitStatus::Done } else { ExitStatus::Failed })
+}
+
+/// The folders of agents that are there; else the current one.
+fn found(output: Output) -> anyhow::Result<Vec<PathBuf>> {
+    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    let known = home.as_deref().map(places::known).unwrap_or_default();
+    let mut found = Vec::new();
+    for place in known {
+        match place.is_there {
+            Ok(true) => {
+                tell_unless(output.quiet, &format!("found {}: {}", place.agent, place.path.display()));
+                found.push(place.path);
+            }
+            Ok(false) => {}
+            Err(error) => tell(&format!("cannot read {}: {error}", place.path.display())),
+        }
+    }
+    if found.is_empty() {
+        let here = std::env::current_dir().context("cannot read the current folder\nhint: name your logs")?;
+        tell_unless(
+            output.quiet,
+            &format!("no sessions where agents keep them; looking in {}", here.display()),
+        );
+        found.push(here);
+    }
+    Ok(found)
+}
+
+fn tell_unless(quiet: bool, text: &str) {
+    if !quiet {
+        tell(text);
+    }
+}
+
+/// Where it all goes if nobody says.
+fn cache() -> anyhow::Result<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
+    Ok(cache.context("there is no home folder\nhint: add `--out DIR`")?.join("trajpress").join("try"))
+}
+
+/// The folder of a trial.
+struct Desk {
+    out: PathBuf,
+    /// What it was made of: program, options, and every file with its size and time.
+    key: String,
+    /// Whether the folder holds just that.
+    is_same: bool,
+}
+
+impl Desk {
+    fn new(out: &Path, inputs: &[PathBuf], args: &Args) -> anyhow::Result<Self> {
+        let mut hash = blake3::Hasher::new();
+        let options = (&args.budget, &args.window, &args.prices, inputs);
+        hash.update(format!("{} {options:?} {EXPERIMENT}", env!("CARGO_PKG_VERSION")).as_bytes());
+        for input in inputs {
+            anyhow::ensure!(reach::is_there(input)?, "{} is not there", input.display());
+            for file in walkdir::WalkDir::new(input).follow_links(true).sort_by_file_name() {
+                // What cannot be read is told where it is read.
+                let Ok(file) = file else { continue };
+                if let Ok(about) = file.metadata().map(|about| (about.len(), about.modified().ok()))
+                    && file.file_type().is_file()
+                {
+                    hash.update(format!("{:?} {about:?}\n", file.path()).as_bytes());
+                }
+            }
+        }
+        let key = hash.finalize().to_hex()[..32].to_owned();
+        let kept = reach::read(&out.join("try.json"))?;
+        let is_same = kept.is_some_and(|kept| kept == json!({ "made_of": key }).to_string().as_bytes());
+        Ok(Desk { out: out.to_owned(), key, is_same })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.out.join(name)
+    }
+
+    /// Notes what the folder holds, once logs are read and the experiment is written.
+    fn keep(&self) -> anyhow::Result<()> {
+        let path = self.path("try.json");
+        fs::write(&path, json!({ "made_of": self.key }).to_string())
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// The logs as tables.
+    fn data(&self, inputs: &[PathBuf], output: Output) -> anyhow::Result<Dataset> {
+        let folder = self.path("data");
+        if !self.is_same {
+            // Until the new tables stand there, the folder is of no logs.
+            let _ = fs::remove_file(self.path("try.json"));
+            let options = logs::Options {
+                inputs: inputs.to_vec(),
+                out: folder.clone(),
+                format: None,
+                threads: super::threads(0),
+                limits: Limits::default(),
+            };
+            let mut meter = Meter::new(output.quiet);
+            let report = logs::ingest(&options, &mut |p| {
+                meter.show(|| super::ingest::reading(&p), p.bytes_done, p.bytes);
+            })?;
+            meter.clear();
+            let known: Vec<&str> = logs::formats::ALL.iter().map(|e| e.name).collect();
+            anyhow::ensure!(
+                report.trajectories > 0,
+                "no session was found in {}\nhint: formats that can be read: {}; what was found stands in {}",
+                inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "),
+                known.join(", "),
+                folder.join("ingest.json").display()
+            );
+            let formats = report.formats.iter().filter(|(_, of)| of.trajectories > 0);
+            let formats: Vec<String> = formats
+                .map(|(name, of)| format!("{} of {name}", count(of.trajectories, "session")))
+                .collect();
+            let mut told = format!("read {} ({})", formats.join(", "), count(report.steps, "step"));
+            let unread = report.not_read.len() + report.unreadable.len();
+            if unread > 0 {
+                told += &format!("; {} could not be read, see ingest.json", count(unread as u64, "file"));
+            }
+            if report.rejects > 0 {
+                told += &format!("; {} left out, see rejects.jsonl", count(report.rejects, "record"));
+            }
+            tell_unless(output.quiet, &told);
+        }
+        annotate(&folder, "o200k", 0)?;
+        Dataset::open(&folder)
+    }
+
+    /// The experiment with window, prices and sample; that of the last time where nothing has changed.
+    fn experiment(&self, data: &Dataset, args: &Args, start: Instant) -> anyhow::Result<String> {
+        if self.is_same
+            && let Some(text) = reach::read(&self.path("experiment.toml"))?
+        {
+            return String::from_utf8(text).context("experiment.toml is no text\nhint: delete it");
+        }
+        let mut text = EXPERIMENT.to_owned();
+        if let Some(window) = args.window {
+            text = text.replace("window = \"own\"", &format!("window = {window}"));
+        }
+        let name = match &args.prices {
+            Some(name) => Some(name.clone()),
+            None => most_used(data)?,
+        };
+        let prices = name.as_deref().and_then(|name| api::find(name)?.prices.map(|prices| (name, prices)));
+        if let Some((name, prices)) = prices {
+            let api::ApiPrices { fresh, cache_write, cache_read, output, cache_lifetime, .. } = prices;
+            text += &format!(
+                "\n[prices]\nname = {}\nfresh = {fresh:?}\ncache_write = {cache_write:?}\ncache_read = {cache_read:?}\noutput = {output:?}\ncache_lifetime = {cache_lifetime:?}\n",
+                toml::Value::from(name)
+            );
+        } else if let Some(name) = &args.prices {
+            anyhow::bail!(
+                "the prices of `{}` are not known\nhint: add them as `[prices]` to an experiment, and use `trajpress run`",
+                escape::short(name)
+            );
+        }
+        let plan = Plan::parse("try.toml", &text, &catalogue())?;
+        if let Some(budget) = args.budget {
+            let steps: u64 = data.entries().iter().map(|entry| u64::from(entry.n_steps)).sum();
+            let threads = super::threads(args.threads) as f64;
+            let needed = steps as f64 * plan.variants.len() as f64 / (RATE * threads);
+            let left = budget.saturating_sub(start.elapsed()).as_secs_f64();
+            let n = data.entries().len();
+            if needed > left {
+                let sample = ((n as f64 * left / needed) as usize).clamp(1, n);
+                text += &format!("\n[data]\nsample = {sample}\n");
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// The model that most steps are of, if any is named.
+fn most_used(data: &Dataset) -> anyhow::Result<Option<String>> {
+    let all: Vec<usize> = (0..data.entries().len()).collect();
+    let mut steps: BTreeMap<String, u64> = BTreeMap::new();
+    for (row, entry) in data.trajectory_rows(&all)?.into_iter().zip(data.entries()) {
+        if let Some(model) = row.model {
+            *steps.entry(model).or_default() += u64::from(entry.n_steps);
+        }
+    }
+    Ok(steps.into_iter().max_by_key(|(_, n)| *n).map(|(model, _)| model))
+}
+
+/// What is printed.
+struct Answer<'a> {
+    plan: &'a Plan,
+    brief: &'a Brief,
+    data: &'a Dataset,
+    /// By place of the session in the data.
+    lost: Vec<(usize, Loss)>,
+    n_all: usize,
+}
+
+impl Answer<'_> {
+    fn json(&self) -> serde_json::Value {
+        let rows = self.brief.rows.iter().map(|row| {
+            json!({
+                "variant": row.variant, "policy": self.policy(&row.variant), "control": row.control,
+                "sessions": row.n_sessions, "affected_sessions": row.affected, "tokens_saved": row.tokens,
+                "tokens_saved_billed": row.billed, "money_saved": row.money,
+                "needs_lost_a_session": row.lost.map(|l| l.0), "needs_lost_a_session_interval": row.lost.and_then(|l| l.1),
+                "needs_lost": row.lost_of.0, "needs": row.lost_of.1,
+                "worst_session": row.worst.as_ref().map(|w| &w.0), "worst_session_lost": row.worst.as_ref().map(|w| w.1),
+            })
+        });
+        let lost = self.lost.iter().map(|(index, loss)| {
+            json!({
+                "session": self.data.entries()[*index].id, "what": loss.atom, "line": loss.line, "stood_at": loss.stood,
+                "last_seen_at": loss.seen, "needed_at": loss.needed, "lost_by": loss.variants,
+            })
+        });
+        json!({
+            "sessions": self.brief.n_sessions, "sessions_found": self.n_all, "prices": self.plan.prices.name,
+            "policies": rows.collect::<Vec<_>>(), "lost_lines": lost.collect::<Vec<_>>(),
+        })
+    }
+
+    fn policy(&self, id: &str) -> String {
+        self.plan.variants.iter().find(|v| v.id == id).map_or_else(|| id.to_owned(), policy)
+    }
+
+    /// The sentence, the table, and what its columns are.
+    fn text(&self) -> anyhow::Result<String> {
+        let Brief { n_sessions, rows } = self.brief;
+        let mut text = String::from("\n");
+        if *n_sessions < self.n_all {
+            text += &format!(
+                "A sample: {} of {}, drawn by lot, to stay near the budget.\n",
+                count(*n_sessions as u64, "session"),
+                self.n_all
+            );
+        }
+        text += &self.sentence();
+        let header = [
+            "policy",
+            "tokens saved",
+            "as billed",
+            "money saved",
+            "needs lost a session",
+            "worst session",
+            "sessions affected",
+        ];
+        let mut table = vec![header.map(str::to_owned).to_vec()];
+        table.extend(rows.iter().map(|row| self.row(row)));
+        text += &columns(&table);
+        let (_, of) = rows.iter().map(|row| row.lost_of).fold((0.0, 0.0_f64), |a, b| (0.0, a.1.max(b.1)));
+        text += &format!(
+            "\nA need is something the agent used that it had last seen more than {TAIL} turns before: {of:.0} in these sessions. It is lost\n\
+             where a policy left it out of the prompt, or without the words that say what it is. In brackets: 95 % intervals\n\
+             for more sessions like these. Money: prompt and answer at {}, a broken prompt cache paid for.\n\
+             Billed: with what the log does not show (system prompt, tools); `-` where the log has no usage.\n",
+            match self.plan.prices.name.as_str() {
+                "relative" => "relative prices (no known model is named)".to_owned(),
+                name => format!("the prices of {name}"),
+            }
+        );
+        if !self.lost.is_empty() {
+            text += &self.lines()?;
+        }
+        Ok(text)
+    }
+
+    fn row(&self, row: &BriefRow) -> Vec<String> {
+        let share = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{:.0} %", 100.0 * x));
+        let (lost, of) = row.lost_of;
+        let session = match row.lost {
+            _ if of == 0.0 => "-".to_owned(),
+            Some((value, Some((lo, hi)))) => format!("{value:.1} [{:.1}, {hi:.1}]", lo.max(0.0)),
+            Some((value, None)) => format!("{value:.1}"),
+            None => format!("{lost:.0} of {of:.0}"),
+        };
+        // What rounds to none is none.
+        let worst = row
+            .worst
+            .as_ref()
+            .filter(|(_, lost)| *lost >= 0.5)
+            .map(|(id, lost)| format!("{} {lost:.0}", &id[..id.len().min(6)]));
+        vec![
+            self.policy(&row.variant),
+            share(row.tokens),
+            share(row.billed),
+            share(row.money),
+            session,
+            worst.unwrap_or_else(|| "-".to_owned()),
+            format!("{} of {}", row.affected, row.n_sessions),
+        ]
+    }
+
+    /// What saves the most money, what loses the least, and at what price.
+    fn sentence(&self) -> String {
+        let acting = || self.brief.rows.iter().filter(|row| !row.control && row.affected > 0);
+        let saving: Vec<(f64, &BriefRow)> =
+            acting().filter_map(|row| Some((row.money.filter(|money| *money >= 0.005)?, row))).collect();
+        let dearest = saving.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+        let gentlest =
+            saving.iter().min_by(|a, b| a.1.lost_of.0.total_cmp(&b.1.lost_of.0).then(b.0.total_cmp(&a.0)));
+        let sessions = count(self.brief.n_sessions as u64, "session");
+        let lost = |row: &BriefRow| format!("{:.0} of {:.0} needs", row.lost_of.0, row.lost_of.1);
+        let named = |(money, row): &(f64, &BriefRow)| (self.policy(&row.variant), 100.0 * money, lost(row));
+        match (dearest.map(named), gentlest.map(named)) {
+            (Some((most, money, lost)), Some((least, little, few))) => {
+                let gentle = match most == least {
+                    true => ", and no other that saves money loses fewer".to_owned(),
+                    false => format!(
+                        "; `{least}` loses the fewest of those that save any: {few}, for {little:.0} %"
+                    ),
+                };
+                format!(
+                    "Over {sessions}, `{most}` saves the most money: {money:.0} %, and loses {lost}{gentle}.\n\n"
+                )
+            }
+            _ if acting().next().is_some() => {
+                format!(
+                    "Over {sessions}, no policy saves money: each breaks the prompt cache for more than it saves.\n\n"
+                )
+            }
+            _ => format!(
+                "Over {sessions}, no policy had anything to compress: the sessions are too short.\n\n"
+            ),
+        }
+    }
+
+    /// The lines that most policies lost.
+    fn lines(&self) -> anyhow::Result<String> {
+        let mut worst: Vec<&(usize, Loss)> = self.lost.iter().collect();
+        worst.sort_by_key(|(index, loss)| {
+            (std::cmp::Reverse((loss.variants.len(), loss.needed - loss.seen)), *index, loss.needed)
+        });
+        // One line is told once, however much of it was needed.
+        let mut told = std::collections::HashSet::new();
+        worst.retain(|(index, loss)| told.insert((*index, &loss.line)));
+        let mut text =
+            format!("\nThe worst of {} that some policy lost:\n", count(self.lost.len() as u64, "need"));
+        for (index, loss) in worst.into_iter().take(SHOWN_LINES) {
+            let id = &self.data.entries()[*index].id;
+            text += &format!(
+                "  {}: `{}` in \"{}\"\n    stood at turn {}, last mentioned at {}, needed at {}; lost by {}\n",
+                &id[..id.len().min(6)],
+                super::inspect::line(&loss.atom, 60),
+                super::inspect::line(loss.line.trim(), 100),
+                loss.stood,
+                loss.seen,
+                loss.needed,
+                match loss.variants.len() {
+                    1 => "1 policy".to_owned(),
+                    n => format!("{n} policies"),
+                }
+            );
+        }
+        Ok(text)
+    }
+}
+
+/// A policy in words.
+fn policy(v: &Variant) -> String {
+    let what = match v.strategy.as_str() {
+        "full" => return "nothing compressed".to_owned(),
+        "as-sent" => return "as the log was sent".to_owned(),
+        "mask" => "mask old results",
+        "truncate" => "drop old turns",
+        "tool-log" => "list old calls",
+        "random" => "random tenth (control)",
+        other => other,
+    };
+    let number = |key: &str| v.trigger_params.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
+    let share = v.trigger_params.get("fraction").and_then(toml::Value::as_float).unwrap_or(0.0);
+    let when = match v.trigger.as_str() {
+        "turns" if number("n") == 1 => "every turn".to_owned(),
+        "turns" => format!("every {} turns", number("n")),
+        "tokens" => format!("at {:.0} % of window", 100.0 * share),
+        other => other.to_owned(),
+    };
+    format!("{what}, {when}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_experiment_is_sound_and_every_policy_has_words() {
+        let plan = Plan::parse("try.toml", EXPERIMENT, &catalogue()).unwrap();
+        assert_eq!(plan.variants.len(), 13);
+        insta::assert_snapshot!(plan.variants.iter().map(|v| policy(v) + "\n").collect::<String>(), @"");
+        assert_eq!(EXPERIMENT.matches("window = \"own\"").count(), 1, "which `--window` sets");
+        assert!(!EXPERIMENT.contains("[prices]") && !EXPERIMENT.contains("[data]"));
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(["60s", "5m", "7", "1h"].map(|t| time(t).unwrap().as_secs()), [60, 300, 7, 3600]);
+        assert!(["", "0s", "s", "1.5s", "5d", "99999999999999999999m"].into_iter().all(|t| time(t).is_err()));
+    }
+}

@@ -1,0 +1,60 @@
+//! What was lost of a trajectory, line by line.
+
+use super::super::dataset::Dataset;
+use super::super::plan::Plan;
+use super::{Models, Prepared, Scene, recipe};
+use crate::replay::replay;
+use crate::replay::shadow::Caster;
+use crate::scores::Rows;
+use crate::scores::readers::Readers;
+use crate::scores::retention::{self, Ledger};
+use crate::text::tokens::Tokenizer;
+
+/// Something that the agent needed, and that some variants had taken from its prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loss {
+    /// What was needed: a path, an identifier, a number.
+    pub atom: String,
+    /// The line that says what it is, and its turn.
+    pub line: String,
+    pub stood: u32,
+    /// The turn of its last mention, and the turn whose output used it.
+    pub seen: u32,
+    pub needed: u32,
+    /// Ids of the variants that had lost it by then.
+    pub variants: Vec<String>,
+}
+
+/// The headline needs of a trajectory, last mentioned more than `tail` turns before, that variants of the plan lost; in
+/// the order of the log.
+pub fn losses(data: &Dataset, plan: &Plan, index: usize, tail: u32) -> anyhow::Result<Vec<Loss>> {
+    let tokenizer = Tokenizer::load(&plan.tokenizer)?;
+    let (own, readers) = (Prepared::load(data, plan, index, false)?, Readers::default());
+    let scene = Scene::new(&own, &[], plan, &readers);
+    let (log, needs) = (&own.log, &own.questions.needs.list);
+    let mut by_need: Vec<Vec<String>> = vec![Vec::new(); needs.len()];
+    for variant in &plan.variants {
+        let recipe = recipe(variant, &Models::new())?;
+        if recipe.trigger.bridges() {
+            continue;
+        }
+        let mut ledger = Ledger::new(log, &scene.watch, &own.questions);
+        let run = replay(log, &recipe, &tokenizer, &own.questions.needs, &mut ledger)?;
+        let (watch, strategy) = (&scene.watch, &*recipe.strategy);
+        let caster = Caster { log, watch, strategy, tokenizer: &tokenizer, seed: plan.seed, n_random: 1 };
+        let mut rows = Rows { ids: (variant.id.as_str().into(), log.id().into()), rows: Vec::new() };
+        let misses = retention::score(&caster, &own.questions, ledger, &run, &[], &scene.strata, &mut rows);
+        misses.lost.iter().for_each(|&need| by_need[need].push(variant.id.clone()));
+    }
+    let lost = needs.iter().zip(by_need).filter(|(need, variants)| need.gap > tail && !variants.is_empty());
+    Ok(lost
+        .map(|(need, variants)| Loss {
+            atom: log.atoms[need.atom as usize].text.clone(),
+            line: log.span_text(need.cheapest).to_owned(),
+            stood: log.turn_of(log.spans[need.cheapest as usize].step),
+            seen: need.turn - need.gap,
+            needed: need.turn,
+            variants,
+        })
+        .collect())
+}

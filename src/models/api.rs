@@ -1,0 +1,132 @@
+//! What is known of the models that logs name: window and prices, as data (`data/api-models.toml`).
+//!
+//! These are models behind somebody's API. Nothing here asks one.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// A model that logs name.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiModel {
+    names: Vec<String>,
+    /// Tokens of prompt and answer, as the provider counts them.
+    pub window: u64,
+    /// The most tokens of an answer.
+    pub max_output: u64,
+    /// Where they are known.
+    pub prices: Option<ApiPrices>,
+    /// The provider's page.
+    pub source: String,
+    /// When it was read.
+    pub seen: toml::value::Datetime,
+}
+
+/// US dollars for a million tokens.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiPrices {
+    pub fresh: f64,
+    pub cache_write: f64,
+    /// Written to a cache that lives an hour, where one can be had.
+    pub cache_write_1h: Option<f64>,
+    pub cache_read: f64,
+    pub output: f64,
+    /// Seconds that a cached prompt lives after it was last sent.
+    pub cache_lifetime: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    models: Vec<ApiModel>,
+}
+
+static ALL: LazyLock<Vec<ApiModel>> = LazyLock::new(|| {
+    let file: File = toml::from_str(include_str!("../data/api-models.toml")).expect("checked by a test");
+    file.models
+});
+
+/// What a log's name of a model says: the model, without provider, tuning, date and case; and whether it asks for a
+/// window of a million.
+fn plain(logged: &str) -> (String, bool) {
+    let name = logged.to_ascii_lowercase();
+    let name = name.strip_prefix("ft:").unwrap_or(&name);
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let name = name.split([':', '@']).next().unwrap_or(name);
+    let (name, is_long) = name.strip_suffix("[1m]").map_or((name, false), |name| (name, true));
+    let name = name.strip_suffix("-latest").unwrap_or(name);
+    let digits = |part: &str, n: usize| part.len() == n && part.bytes().all(|b| b.is_ascii_digit());
+    let parts: Vec<&str> = name.split('-').collect();
+    let n_dated = match parts.as_slice() {
+        [.., year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2) => 3,
+        [.., date] if digits(date, 8) => 1,
+        _ => 0,
+    };
+    (parts[..parts.len() - n_dated].join("-"), is_long)
+}
+
+/// What is known of a model, by its name in a log.
+pub fn find(logged: &str) -> Option<&'static ApiModel> {
+    let (name, _) = plain(logged);
+    ALL.iter().find(|model| model.names.contains(&name))
+}
+
+/// The window of a log: that of its model; where the model is unknown, or a prompt of the log was longer than that, the smallest
+/// known window that holds the longest prompt, or that prompt itself where none does.
+pub fn window(logged: Option<&str>, longest_prompt: u64) -> u64 {
+    let own = logged.and_then(|name| match plain(name).1 {
+        true => Some(MILLION),
+        false => find(name).map(|model| model.window),
+    });
+    let known = ALL.iter().map(|model| model.window).chain([MILLION]);
+    let holds = |window: &u64| *window >= longest_prompt;
+    own.filter(holds).or_else(|| known.filter(holds).min()).unwrap_or(longest_prompt)
+}
+
+const MILLION: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_logs_find_their_model() {
+        let window = |name: &str| find(name).map(|model| model.window);
+        for name in ["claude-opus-4-5-20251101", "anthropic/claude-opus-4-5", "Claude-Opus-4-5-latest"] {
+            assert_eq!(find(name).and_then(|m| m.prices).map(|p| p.output), Some(25.0), "{name}");
+        }
+        assert_eq!(find("claude-opus-4-20250514").and_then(|m| m.prices).map(|p| p.output), Some(75.0));
+        assert_eq!(window("ft:gpt-4.1-2025-04-14:sierra:tau2-full-sft:BzrYdMNm"), Some(1_047_576));
+        assert_eq!(window("deepseek/deepseek-chat"), Some(128_000));
+        // What only begins like a known one is another model.
+        for name in ["claude-opus-4-55", "gpt-4.1-nano", "gpt-5-pro", "", "-", "<synthetic>"] {
+            assert_eq!(window(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_window_holds_the_longest_prompt() {
+        assert_eq!(window(Some("claude-sonnet-4-5"), 150_000), 200_000);
+        assert_eq!(window(Some("claude-sonnet-4-5"), 250_000), 400_000);
+        assert_eq!(window(Some("claude-sonnet-4-5[1m]"), 5), 1_000_000);
+        assert_eq!(window(None, 1_000), 128_000);
+        assert_eq!(window(Some("own"), 130_000), 200_000);
+        assert_eq!(window(None, 3_000_000), 3_000_000);
+    }
+
+    #[test]
+    fn every_model_is_named_once_and_priced_in_order() {
+        let names: Vec<&String> = ALL.iter().flat_map(|model| &model.names).collect();
+        assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len());
+        for model in ALL.iter() {
+            assert!(model.max_output < model.window && model.source.starts_with("https://"));
+            assert!(model.names.iter().all(|name| plain(name).0 == *name));
+            assert!(model.prices.is_none_or(|p| p.cache_read < p.fresh
+                && p.fresh <= p.cache_write
+                && p.cache_write < p.output
+                && p.cache_write_1h.is_none_or(|long| long > p.cache_write)));
+        }
+    }
+}

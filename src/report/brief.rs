@@ -1,0 +1,58 @@
+//! The answer of a run in short: a row a variant, for a terminal.
+
+use super::load::Run;
+use super::tables::summary::{Summary, metric};
+use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED};
+
+/// What a run says of each variant.
+pub struct Brief {
+    pub n_sessions: usize,
+    /// In order of token savings.
+    pub rows: Vec<BriefRow>,
+}
+
+/// What a variant saved and lost.
+pub struct BriefRow {
+    /// Id of the variant.
+    pub variant: String,
+    /// Whether it is there to be compared with.
+    pub control: bool,
+    /// Sessions that it was scored on.
+    pub n_sessions: usize,
+    /// Shares saved: tokens, tokens as billed, money with the provider's cache.
+    pub tokens: Option<f64>,
+    pub billed: Option<f64>,
+    pub money: Option<f64>,
+    /// Needs that the mean session lost, with its 95 % interval; null below the minimum.
+    pub lost: Option<(f64, Option<(f64, f64)>)>,
+    /// Needs lost, and needs, over all sessions; their weights, so that those of one action are one.
+    pub lost_of: (f64, f64),
+    /// The session that lost most, and how many.
+    pub worst: Option<(String, f64)>,
+    /// Sessions in which something was compressed.
+    pub affected: usize,
+}
+
+impl Brief {
+    pub(super) fn of(run: &Run, summary: &Summary) -> Self {
+        let [tokens, billed, money] =
+            [TOKEN_SAVINGS.name, TOKEN_SAVINGS_BILLED.name, COST_SAVINGS.name].map(metric);
+        let rows = summary.rows.iter().map(|row| {
+            let share = |at: usize| row.estimates[at].value;
+            let lost = &row.lost.session;
+            BriefRow {
+                variant: row.variant.clone(),
+                control: row.control,
+                n_sessions: row.n_ok,
+                tokens: share(tokens),
+                billed: share(billed),
+                money: share(money),
+                lost: lost.value.map(|value| (value, lost.interval)),
+                lost_of: row.lost.total,
+                worst: row.lost.worst.map(|(i, lost)| (run.trajectories[i as usize].id.clone(), lost)),
+                affected: row.lost.affected,
+            }
+        });
+        Brief { n_sessions: summary.n_trajectories, rows: rows.collect() }
+    }
+}
