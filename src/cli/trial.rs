@@ -14,7 +14,7 @@ use crate::annotate::annotate;
 use crate::experiment::cell::{Loss, Models, Shelf, losses, run_unit};
 use crate::experiment::plan::Variant;
 use crate::experiment::run::select;
-use crate::experiment::{Dataset, Options, Plan, run_with};
+use crate::experiment::{Dataset, Options, Plan, clear, run_with};
 use crate::files::reach;
 use crate::logs::{self, Limits, places};
 use crate::models::api;
@@ -96,18 +96,19 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let path = desk.path("experiment.toml");
     let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
     fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-    let options = Options {
-        threads: Some(super::threads(args.threads)),
-        fresh: !desk.is_same,
-        quiet: output.quiet,
-        ..Options::default()
-    };
+    let options =
+        Options { threads: Some(super::threads(args.threads)), quiet: output.quiet, ..Options::default() };
     let selection = select(&plan, &data, &options)?;
     if selection.iter().any(|&index| data.entries()[index].is_edited) {
         plan.add_as_sent(&catalogue());
     }
-    desk.keep()?;
     let (shelf, models, rows) = (Shelf::default(), Models::new(), desk.path("run"));
+    if !desk.is_same {
+        if reach::is_there(&rows)? {
+            clear(&rows)?;
+        }
+        desk.keep()?;
+    }
     let outcome = run_with(&plan, &data, &rows, &options, &|data, unit, plan, progress| {
         run_unit(data, unit, plan, &shelf, &models, progress)
     })?;

@@ -27,14 +27,14 @@ const TABLES: [&str; 9] = [
     UnitRow::TABLE,
 ];
 
-/// Tells what a run has in this folder, and deletes it. Nothing is done where there is none.
+/// Deletes what a run has in this folder, and says what that was. Nothing is done where there is none.
 ///
 /// # Errors
 /// Another process is at work there, or the manifest is not that of a run: then nothing is deleted.
-pub(super) fn clear(out: &Path) -> anyhow::Result<()> {
+pub fn clear(out: &Path) -> anyhow::Result<Option<String>> {
     let lock = Lock::alone(out, "run --fresh")?;
     let path = out.join(manifest::FILE);
-    let Some(text) = reach::read(&path)? else { return Ok(()) };
+    let Some(text) = reach::read(&path)? else { return Ok(None) };
     let manifest: Value = serde_json::from_slice(&text).unwrap_or_default();
     anyhow::ensure!(
         manifest["plan"]["variants"].is_array() && manifest["semantics"].is_u64(),
@@ -65,12 +65,6 @@ pub(super) fn clear(out: &Path) -> anyhow::Result<()> {
         size(path, &mut n_files, &mut n_bytes)?;
     }
     let listed: Vec<&str> = found.iter().map(|(name, ..)| *name).collect();
-    tracing::warn!(
-        "--fresh: deleting the run in {}: {n_files} files, {} ({})",
-        out.display(),
-        HumanBytes(n_bytes),
-        listed.join(", ")
-    );
     for (_, path, is_folder) in &found {
         let removed = if *is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         removed.with_context(|| format!("cannot delete {}", path.display()))?;
@@ -78,7 +72,8 @@ pub(super) fn clear(out: &Path) -> anyhow::Result<()> {
     if reach::is_there(&out.join("report"))? {
         tracing::warn!("{}: this report is of the run that was deleted", out.join("report").display());
     }
-    Ok(())
+    let (shown, size, names) = (out.display(), HumanBytes(n_bytes), listed.join(", "));
+    Ok(Some(format!("deleted the run in {shown}: {n_files} files, {size} ({names})")))
 }
 
 /// Adds up the files under a path; links count as what they are.

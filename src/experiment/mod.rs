@@ -18,6 +18,7 @@ pub mod run;
 pub mod units;
 
 pub use dataset::{Dataset, Loaded};
+pub use fresh::clear;
 pub use options::Options;
 pub use plan::{Catalogue, Plan, Variant};
 pub use rows::UnitRows;

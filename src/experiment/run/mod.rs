@@ -93,8 +93,10 @@ pub fn run_with(
     let selection = select(plan, data, options)?;
     let units = units::cut(plan, data, &selection)?;
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    if options.fresh {
-        fresh::clear(out)?;
+    if options.fresh
+        && let Some(told) = fresh::clear(out)?
+    {
+        tracing::warn!("--fresh: {told}");
     }
     // Any number of processes may work at one run; but nothing else may write there.
     let _lock = Lock::together(out, "run")?;

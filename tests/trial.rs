@@ -1,0 +1,131 @@
+//! `trajpress try` as a user would: logs in, a table out; again, stopped, and with a log that has grown.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::{fs, thread};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::create_dir_all(place.at("home/.claude/projects/mine")).unwrap();
+        fs::create_dir(place.at("here")).unwrap();
+        place
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+        command.arg("try").args(args).current_dir(self.at("here"));
+        command.env("HOME", self.at("home")).env_remove("XDG_CACHE_HOME");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+}
+
+fn told(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn datasets(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets").join(name).display().to_string()
+}
+
+/// The rows of a table do not depend on when they were made.
+fn table(out: &Output) -> String {
+    let text = told(&out.stdout);
+    text.lines().take_while(|line| !line.starts_with("All scores")).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn logs_in_a_table_out_and_nothing_twice() {
+    let place = Place::new();
+    let (coding, out) = (datasets("coding"), place.at("out").display().to_string());
+    let first = place.run(&[&coding, "--out", &out]);
+    assert!(first.status.success(), "{}", told(&first.stderr));
+    let text = table(&first);
+    for part in ["policy ", "needs lost a session", "mask old results, every 21 turns", "nothing compressed"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let width = text.lines().find(|line| line.starts_with("policy")).map(str::len).unwrap();
+    assert!(width < 140, "{width} columns");
+    for file in ["report/summary.md", "report/retention_savings.png", "experiment.toml", "data/steps.parquet"]
+    {
+        assert!(place.at("out").join(file).exists(), "{file}");
+    }
+    // The second call reads no log and replays nothing.
+    let before = fs::metadata(place.at("out/data/steps.parquet")).unwrap().modified().unwrap();
+    let second = place.run(&[&coding, "--out", &out]);
+    assert_eq!(table(&second), text);
+    assert!(!told(&second.stderr).contains("read "), "{}", told(&second.stderr));
+    assert_eq!(fs::metadata(place.at("out/data/steps.parquet")).unwrap().modified().unwrap(), before);
+    // Other options are another trial, in the same place.
+    let third =
+        place.run(&[&coding, "--out", &out, "--window", "4000", "--prices", "gpt-4.1", "--budget", "1h"]);
+    assert!(third.status.success(), "{}", told(&third.stderr));
+    assert!(table(&third).contains("the prices of gpt-4.1") && table(&third) != text);
+}
+
+#[test]
+fn sessions_are_found_where_agents_keep_them_and_may_grow() {
+    let place = Place::new();
+    let nothing = place.run(&[]);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(told(&nothing.stderr).contains("hint: "), "{}", told(&nothing.stderr));
+    let session = place.at("home/.claude/projects/mine/s.jsonl");
+    let turn = |i: u32| {
+        let call = format!(
+            r#"{{"type":"assistant","uuid":"a{i}","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{{"id":"m{i}","role":"assistant","model":"claude-opus-4-5-20251101","content":[{{"type":"tool_use","id":"t{i}","name":"Bash","input":{{"command":"cat src/part_{i}.rs"}}}}]}}}}"#
+        );
+        let result = format!(
+            r#"{{"type":"user","uuid":"u{i}","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{i}","content":"fn part_{i}() calls helper_{i} with {i}00 crates"}}]}}}}"#
+        );
+        call + "\n" + &result + "\n"
+    };
+    let goal = r#"{"type":"user","uuid":"g","sessionId":"s","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Mend the parts."}}"#;
+    let mut text = format!("{goal}\n") + &(0..30).map(turn).collect::<String>();
+    // It uses late what it saw early, and its last line is half written.
+    text += &turn(30).replace("src/part_30.rs", "src/part_2.rs | grep helper_2");
+    fs::write(&session, text.clone() + r#"{"type":"assist"#).unwrap();
+    let first = place.run(&[]);
+    let told_first = told(&first.stderr) + &told(&first.stdout);
+    assert!(
+        told_first.contains("found Claude Code: ") && told_first.contains("Over 1 session"),
+        "{told_first}"
+    );
+    assert!(told_first.contains("the prices of claude-opus-4-5-20251101"), "{told_first}");
+    // Of one session it says numbers, and the lines that were lost.
+    assert!(told_first.contains("needed at 31") && told_first.contains("helper_2"), "{told_first}");
+    fs::write(&session, text + &turn(31)).unwrap();
+    let grown = place.run(&[]);
+    assert!(told(&grown.stderr).contains("(65 steps)"), "{}", told(&grown.stderr));
+}
+
+#[test]
+fn one_that_was_killed_goes_on() {
+    let place = Place::new();
+    let coding = datasets("coding");
+    let whole = table(&place.run(&[&coding, "--out", &place.at("whole").display().to_string()]));
+    let out = place.at("out").display().to_string();
+    for pause in [50, 150, 300] {
+        let mut child = place
+            .command(&[&coding, "--out", &out])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(std::time::Duration::from_millis(pause));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let last = place.run(&[&coding, "--out", &out]);
+    assert_eq!(table(&last), whole, "{}", told(&last.stderr));
+}
