@@ -529,7 +529,22 @@ mod tests {
     fn the_experiment_is_sound_and_every_policy_has_words() {
         let plan = Plan::parse("try.toml", EXPERIMENT, &catalogue()).unwrap();
         assert_eq!(plan.variants.len(), 13);
-        insta::assert_snapshot!(plan.variants.iter().map(|v| policy(v) + "\n").collect::<String>(), @"");
+        let words: String = plan.variants.iter().map(|v| policy(v) + "\n").collect();
+        insta::assert_snapshot!(words, @r"
+        nothing compressed
+        mask old results, every turn
+        mask old results, every 21 turns
+        mask old results, at 50 % of window
+        mask old results, at 80 % of window
+        drop old turns, every turn
+        drop old turns, every 21 turns
+        drop old turns, at 50 % of window
+        drop old turns, at 80 % of window
+        list old calls, every 21 turns
+        list old calls, at 50 % of window
+        list old calls, at 80 % of window
+        random tenth (control), every 21 turns
+        ");
         assert_eq!(EXPERIMENT.matches("window = \"own\"").count(), 1, "which `--window` sets");
         assert!(!EXPERIMENT.contains("[prices]") && !EXPERIMENT.contains("[data]"));
     }
