@@ -450,7 +450,7 @@ impl Answer<'_> {
                 let gentle = match most == least {
                     true => ", and no other that saves money loses fewer".to_owned(),
                     false => format!(
-                        "; `{least}` loses the fewest of those that save any: {few}, for {little:.0} %"
+                        ".\n`{least}` loses the fewest of those that save any: {few}, for {little:.0} %"
                     ),
                 };
                 format!(
