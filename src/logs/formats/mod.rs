@@ -422,10 +422,10 @@ fn behind_brackets(head: &[u8], whole: bool) -> Option<Detected> {
     }
 }
 
-/// Where behind a few stray bytes without a quote a bracket stands, the last one of several before a key or an item.
+/// Where behind a few stray bytes, of which the first alone may be a quote, a bracket stands, the last one of several before a key or an item.
 pub(crate) fn behind_stray(head: &[u8]) -> Option<usize> {
     let stray = &head[..head.len().min(MAX_STRAY)];
-    let n = memchr::memchr(b'"', stray).unwrap_or(stray.len());
+    let n = stray.iter().skip(1).position(|b| *b == b'"').map_or(stray.len(), |at| at + 1);
     let is_begin = |at: &usize| {
         let next = head[at + 1..].trim_ascii_start();
         match stray[*at] {
@@ -1025,6 +1025,10 @@ mod tests {
             let document = format!("{stray}{{\"info\":{{}},\"simulations\":[]}}");
             assert_eq!(name(&document), "tau2-bench Document", "{stray}");
         }
+        // With the first quote of the document the one before is a text, and no text goes on with a letter.
+        assert_eq!(name(r#""{"info":{},"simulations":[]}"#), "tau2-bench Document");
+        let runs = format!(r#""{{"info":{{}},"simulations":[{chat},{chat}]}}"#);
+        assert_eq!(name(&runs), "tau2-bench Document");
         for stray in ["{", "x", ",", "\"", "[{\"cut"] {
             assert_eq!(name(&format!("{stray}{chat},{chat}]")), "openai-chat Items", "{stray}");
         }

@@ -194,8 +194,9 @@ pub(crate) fn empty_values(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(end) = empty_value(bytes, at) {
         let next = end + padding(&bytes[end..]);
-        // Keys and items go on like that.
-        if bytes.get(next).is_none_or(|b| b":,]}".contains(b)) {
+        // Keys and items go on like that; a letter right behind a text says that its first quote is one too many.
+        let is_word = bytes[end - 1] == b'"' && bytes.get(end).is_some_and(u8::is_ascii_alphanumeric);
+        if is_word || bytes.get(next).is_none_or(|b| b":,]}".contains(b)) {
             break;
         }
         at = next;
