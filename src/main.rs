@@ -3,5 +3,5 @@
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
-    trajpress::cli::main()
+    trajpress::internals::cli::main()
 }

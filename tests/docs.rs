@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use trajpress::params::Param;
+use trajpress::internals::params::Param;
 
 const BEGIN: &str =
     "<!-- catalogue: made from the program by `UPDATE_DOCS=1 cargo test --release --test docs` -->\n";
@@ -39,20 +39,26 @@ fn meanings<'a>(what: &str, all: impl Iterator<Item = (&'a str, &'a [Param])>) -
 fn catalogue() -> String {
     let mut text =
         String::from("\n## Strategies\n\n| name | what it does | parameters |\n| --- | --- | --- |\n");
-    for e in trajpress::strategies::ALL {
+    for e in trajpress::internals::strategies::ALL {
         writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, defaults(e.params)).unwrap();
     }
     text.push_str("\n### Their parameters\n");
-    text.push_str(&meanings("strategy", trajpress::strategies::ALL.iter().map(|e| (e.name, e.params))));
+    text.push_str(&meanings(
+        "strategy",
+        trajpress::internals::strategies::ALL.iter().map(|e| (e.name, e.params)),
+    ));
     text.push_str("\n## Triggers\n\n| name | when it compresses | parameters |\n| --- | --- | --- |\n");
-    for e in trajpress::triggers::ALL {
+    for e in trajpress::internals::triggers::ALL {
         writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, defaults(e.params)).unwrap();
     }
     text.push_str("\n### Their parameters\n");
-    text.push_str(&meanings("trigger", trajpress::triggers::ALL.iter().map(|e| (e.name, e.params))));
+    text.push_str(&meanings(
+        "trigger",
+        trajpress::internals::triggers::ALL.iter().map(|e| (e.name, e.params)),
+    ));
     text.push_str("\n## Scores\n\n| name | what it says | formula | unit | better | strata | floor | ceiling | pooled |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-    for e in trajpress::scores::all() {
+    for e in trajpress::internals::scores::all() {
         let strata: Vec<String> = e.strata.iter().map(|key| format!("`{key}`")).collect();
         let (unit, better, pooled) = (e.unit.name(), e.better.name(), e.pooled.name());
         writeln!(
@@ -68,12 +74,12 @@ fn catalogue() -> String {
         .unwrap();
     }
     text.push_str("\n## Formats\n\n| name | logs |\n| --- | --- |\n");
-    for e in trajpress::logs::formats::ALL {
+    for e in trajpress::internals::logs::formats::ALL {
         writeln!(text, "| `{}` | {} |", e.name, e.summary).unwrap();
     }
     text.push_str("\n## Built-in models\n\n| name | what | roles | size | context | licence | sets |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
-    let catalogue = trajpress::models::catalogue::Catalogue::load(None).unwrap();
+    let catalogue = trajpress::internals::models::catalogue::Catalogue::load(None).unwrap();
     for e in &catalogue.entries {
         let roles: Vec<&str> = e.roles.iter().map(|r| r.name()).collect();
         writeln!(

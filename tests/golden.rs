@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use trajpress::store::{self, ScoreRow, VariantRow};
+use trajpress::internals::store::{self, ScoreRow, VariantRow};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -11,14 +11,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-use trajpress::annotate::features;
-use trajpress::context::log::Log;
-use trajpress::experiment::cell::{self, Prepared, Scene};
-use trajpress::experiment::{Catalogue, Plan};
-use trajpress::scores::readers::Readers;
-use trajpress::text::tokens::Tokenizer;
-use trajpress::trajectory::{Builder, Kind, LoggedEdit, Role, Trajectory, step};
-use trajpress::{strategies, triggers};
+use trajpress::internals::annotate::features;
+use trajpress::internals::context::log::Log;
+use trajpress::internals::experiment::cell::{self, Prepared, Scene};
+use trajpress::internals::scores::readers::Readers;
+use trajpress::internals::text::tokens::Tokenizer;
+use trajpress::internals::{strategies, triggers};
+use trajpress::{Builder, Kind, LoggedEdit, Role, Trajectory, step};
+use trajpress::{Catalogue, Plan};
 
 thread_local! {
     /// Bytes that this thread asked for in all, those it holds, and the most it held.

@@ -6,8 +6,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use trajpress::logs::{self, Limits, Options, Report};
-use trajpress::store::{self, StepRow, TrajectoryRow};
+use trajpress::internals::store::{self, StepRow, TrajectoryRow};
+use trajpress::{IngestOptions as Options, Ingested as Report, Limits, ingest};
 
 struct Dir(tempfile::TempDir);
 
@@ -49,7 +49,7 @@ impl Dir {
             threads,
             limits: Limits::default(),
         };
-        let report = logs::ingest(&options, &mut |_| {}).unwrap();
+        let report = ingest(&options, &mut |_| {}).unwrap();
         let rejects = fs::read_to_string(out.join("rejects.jsonl")).unwrap();
         Done {
             report,
@@ -478,10 +478,10 @@ fn nothing_to_read_is_an_error_with_a_hint() {
         threads: 1,
         limits: Limits::default(),
     };
-    let error = logs::ingest(&options, &mut |_| {}).unwrap_err();
+    let error = ingest(&options, &mut |_| {}).unwrap_err();
     assert!(format!("{error:#}").contains("hint:"), "{error:#}");
     let options = Options { format: Some("nonsense".to_owned()), ..options };
-    let error = logs::ingest(&options, &mut |_| {}).unwrap_err();
+    let error = ingest(&options, &mut |_| {}).unwrap_err();
     assert!(format!("{error:#}").contains("known: auto, annotated"), "{error:#}");
 }
 
@@ -526,7 +526,7 @@ fn a_run_is_kept_and_what_was_made_for_other_tables_goes() {
         threads: 1,
         limits: Limits::default(),
     };
-    let error = format!("{:#}", logs::ingest(&options, &mut |_| {}).unwrap_err());
+    let error = format!("{:#}", ingest(&options, &mut |_| {}).unwrap_err());
     assert!(error.contains("holds a run") && error.contains("hint:"), "{error}");
 }
 
@@ -729,7 +729,7 @@ fn real_logs_have_as_many_trajectories_as_their_manifest() {
         threads: 2,
         limits: Limits::default(),
     };
-    let report = logs::ingest(&options, &mut |_| {}).unwrap();
+    let report = ingest(&options, &mut |_| {}).unwrap();
     let mut expected = BTreeMap::<&str, u64>::new();
     for (format, n) in manifest(&logs) {
         if let Some((_, name)) = READ.iter().find(|(f, _)| *f == format) {
@@ -909,7 +909,7 @@ fn a_large_list_is_read_item_by_item() {
         limits: Limits { memory: 64 << 20, ..Limits::default() },
     };
     for threads in [1, 4] {
-        let report = logs::ingest(&options(threads), &mut |_| {}).unwrap();
+        let report = ingest(&options(threads), &mut |_| {}).unwrap();
         assert_eq!((report.trajectories, report.rejects), (24, 0));
         assert_eq!(report.bytes, fs::metadata(dir.logs().join("list.json")).unwrap().len());
     }

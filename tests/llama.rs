@@ -8,10 +8,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use trajpress::models::catalogue::Catalogue;
-use trajpress::models::folder::Folder;
-use trajpress::models::llama::{Kind, Llama, Options};
-use trajpress::models::{
+use trajpress::internals::models::catalogue::Catalogue;
+use trajpress::internals::models::folder::Folder;
+use trajpress::internals::models::llama::{Kind, Llama, Options};
+use trajpress::internals::models::{
     Answer, Call, CallError, Finish, Model, Outcome, Part, Prompt, Sampling, Text, grammar, labels,
 };
 
@@ -530,8 +530,8 @@ fn embeddings_are_those_of_the_reference() {
 
 /// Cohen's kappa of what the model makes of the pairs of `datasets/golden`, and what it takes them for.
 fn kappa_of_pairs(model: &dyn Model) -> f64 {
-    use trajpress::scores::constraints::{Constraint, NAMES, Prepared};
-    use trajpress::scores::outcomes_by_model::by_model;
+    use trajpress::internals::scores::constraints::{Constraint, NAMES, Prepared};
+    use trajpress::internals::scores::outcomes_by_model::by_model;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/golden/constraint_pairs.toml");
     let pairs: toml::Table = std::fs::read_to_string(file).unwrap().parse().unwrap();
     let read = |pair: &toml::Value, key: &str| pair[key].as_str().unwrap().to_owned();

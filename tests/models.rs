@@ -378,7 +378,7 @@ fn the_converter_makes_the_same_whole_gguf_everywhere() {
     assert_eq!(place.states(&["models", "fetch", "tiny"], 0), ["tiny fetched"]);
     // Reads the header too, so it is a GGUF that is as long as its tensors say.
     assert_eq!(place.states(&["models", "check", "tiny"], 0), ["tiny ok"]);
-    let header = trajpress::models::gguf::read(&place.at("models/tiny.gguf")).unwrap();
+    let header = trajpress::internals::models::gguf::read(&place.at("models/tiny.gguf")).unwrap();
     assert_eq!((header.architecture.as_str(), header.context, header.is_embedder), ("bert", Some(8), true));
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use trajpress::experiment::SEMANTICS_VERSION;
-use trajpress::files::vouch;
-use trajpress::store::{self, ScoreRow, StepRow, TableWriter, VariantRow};
+use trajpress::internals::experiment::SEMANTICS_VERSION;
+use trajpress::internals::files::vouch;
+use trajpress::internals::store::{self, ScoreRow, StepRow, TableWriter, VariantRow};
 
 /// Hash of the scores of the built-in experiment, and the semantics version that they belong to.
 const GOLDEN: (u32, &str) = (23, "0a33763c77ee7f53530283c5c3e53aa0");

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use trajpress::logs::{self, Limits, Options};
-use trajpress::store::{self, TrajectoryRow};
+use trajpress::internals::store::{self, TrajectoryRow};
+use trajpress::{IngestOptions as Options, Limits, ingest};
 
 /// How often something is tried: few times, or in the long form many.
 fn times(short: usize, long: usize) -> usize {
@@ -347,7 +347,7 @@ fn mutated_logs_lose_only_what_was_touched() {
             threads: 1,
             limits: Limits::default(),
         };
-        logs::ingest(&options, &mut |_| {}).unwrap();
+        ingest(&options, &mut |_| {}).unwrap();
         longest = longest.max(start.elapsed());
         assert!(start.elapsed() < Duration::from_secs(60), "mutant {i} of {}", log.name);
         let (names, rejects) = names_and_rejects(&place.at("data"));
@@ -386,7 +386,7 @@ fn read_log(place: &Place, bytes: &[u8]) -> (BTreeSet<String>, bool) {
         threads: 1,
         limits: Limits::default(),
     };
-    logs::ingest(&options, &mut |_| {}).unwrap();
+    ingest(&options, &mut |_| {}).unwrap();
     let (names, rejects) = names_and_rejects(&place.at("data"));
     (names.into_iter().map(|name| name.trim_start_matches("task-").to_owned()).collect(), !rejects.is_empty())
 }
@@ -655,7 +655,8 @@ fn names_act_nowhere() {
         all.extend(fs::read(place.at(file)).unwrap());
     }
     let text = String::from_utf8(all).unwrap();
-    let acting: Vec<char> = text.chars().filter(|&c| trajpress::text::escape::acts(c) && c != '\n').collect();
+    let acting: Vec<char> =
+        text.chars().filter(|&c| trajpress::internals::text::escape::acts(c) && c != '\n').collect();
     assert!(acting.is_empty(), "{acting:?}");
 }
 

@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use trajpress::models::disarm::disarm;
-use trajpress::models::server::{Kind, Options, Server};
-use trajpress::models::{
+use trajpress::internals::models::disarm::disarm;
+use trajpress::internals::models::server::{Kind, Options, Server};
+use trajpress::internals::models::{
     Answer, Call, CallError, Finish, Model, Outcome, Part, Prompt, Sampling, Scores, Text, TokenScore,
 };
 

@@ -295,7 +295,7 @@ fn names_of_scores_are_written_once() {
         .iter()
         .map(|path| (path.strip_prefix(src()).unwrap().display().to_string(), code(path)))
         .collect();
-    for score in trajpress::scores::all() {
+    for score in trajpress::internals::scores::all() {
         let quoted = format!("\"{}\"", score.name);
         let mut places =
             files.iter().flat_map(|(file, code)| code.matches(&quoted).map(move |_| file.as_str()));
@@ -318,15 +318,18 @@ fn every_algorithm_is_in_its_catalogue() {
             .filter(|n| n != "mod" && !not.contains(&n.as_str()))
             .collect()
     };
-    let strategies: BTreeSet<String> = trajpress::strategies::ALL.iter().map(|e| e.name.to_owned()).collect();
+    let strategies: BTreeSet<String> =
+        trajpress::internals::strategies::ALL.iter().map(|e| e.name.to_owned()).collect();
     assert_eq!(names("strategies", &["extractive", "newest", "writer"]), strategies);
-    let triggers: BTreeSet<String> = trajpress::triggers::ALL.iter().map(|e| e.name.to_owned()).collect();
+    let triggers: BTreeSet<String> =
+        trajpress::internals::triggers::ALL.iter().map(|e| e.name.to_owned()).collect();
     assert_eq!(names("triggers", &[]), triggers);
-    let formats: BTreeSet<String> = trajpress::logs::formats::ALL.iter().map(|e| e.name.to_owned()).collect();
+    let formats: BTreeSet<String> =
+        trajpress::internals::logs::formats::ALL.iter().map(|e| e.name.to_owned()).collect();
     let entries = "const ENTRIES: &[Entry] =";
     let scores =
         sources(&src().join("scores")).into_iter().filter(|path| code(path).contains(entries)).count();
-    assert_eq!(scores, trajpress::scores::ALL.len());
+    assert_eq!(scores, trajpress::internals::scores::ALL.len());
     for reader in names("logs/formats", &["reading"]) {
         let known = formats.iter().any(|f| f.contains(&reader) || reader.contains(f.as_str()));
         assert!(known, "reader `{reader}` is not in formats::ALL: {formats:?}");

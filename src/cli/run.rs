@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
-use crate::annotate;
+use crate::annotate::{self};
 use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::demand::demand;
 use crate::experiment::run::{Overview, check_out, overview, select};

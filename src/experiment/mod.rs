@@ -17,13 +17,11 @@ mod rows;
 pub mod run;
 pub mod units;
 
-pub use dataset::{Dataset, Loaded};
+pub use dataset::Dataset;
 pub use fresh::clear;
 pub use options::Options;
 pub use plan::{Catalogue, Plan, Variant};
-pub use rows::UnitRows;
 pub use run::{Outcome, run_with};
-pub use units::Unit;
 
 /// Raised by any change of code that can change a row, so that parts of an older meaning are never
 /// joined with new ones.

@@ -2,10 +2,10 @@
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use trajpress::annotate::features;
-use trajpress::text::atoms;
-use trajpress::text::tokens::Tokenizer;
-use trajpress::trajectory::{Kind, Role, Step, step};
+use trajpress::internals::annotate::features;
+use trajpress::internals::text::atoms;
+use trajpress::internals::text::tokens::Tokenizer;
+use trajpress::{Kind, Role, Step, step};
 
 fn main() {
     divan::main();

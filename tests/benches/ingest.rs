@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use trajpress::logs::{Limits, Options, ingest, read_only};
+use trajpress::internals::logs::read_only;
+use trajpress::{IngestOptions as Options, Limits, ingest};
 
 fn main() {
     divan::main();

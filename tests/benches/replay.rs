@@ -4,18 +4,18 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use trajpress::annotate::features;
-use trajpress::context::Context;
-use trajpress::context::log::Log;
-use trajpress::experiment::cell::{self, Prepared, Scene};
-use trajpress::experiment::{Catalogue, Plan};
-use trajpress::replay::watch::Watch;
-use trajpress::replay::{Recipe, replay};
-use trajpress::scores::readers::Readers;
-use trajpress::scores::retention::{Ledger, Questions};
-use trajpress::text::tokens::Tokenizer;
-use trajpress::trajectory::{Builder, Kind, Role, Trajectory, step};
-use trajpress::{strategies, triggers};
+use trajpress::internals::annotate::features;
+use trajpress::internals::context::Context;
+use trajpress::internals::context::log::Log;
+use trajpress::internals::experiment::cell::{self, Prepared, Scene};
+use trajpress::internals::replay::watch::Watch;
+use trajpress::internals::replay::{Recipe, replay};
+use trajpress::internals::scores::readers::Readers;
+use trajpress::internals::scores::retention::{Ledger, Questions};
+use trajpress::internals::text::tokens::Tokenizer;
+use trajpress::internals::{strategies, triggers};
+use trajpress::{Builder, Kind, Role, Trajectory, step};
+use trajpress::{Catalogue, Plan};
 
 const STEPS: [u32; 3] = [50, 500, 5_000];
 const STRATEGIES: [&str; 7] = ["full", "drop-all", "random", "oracle", "atom-bag", "truncate", "mask"];

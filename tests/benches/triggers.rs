@@ -4,12 +4,12 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use trajpress::annotate::features;
-use trajpress::context::log::Log;
-use trajpress::text::tokens::Tokenizer;
-use trajpress::trajectory::{Builder, Kind, Role, Trajectory, step};
-use trajpress::triggers::{self, Moment};
-use trajpress::turns;
+use trajpress::internals::annotate::features;
+use trajpress::internals::context::log::Log;
+use trajpress::internals::text::tokens::Tokenizer;
+use trajpress::internals::triggers::{self, Moment};
+use trajpress::internals::turns;
+use trajpress::{Builder, Kind, Role, Trajectory, step};
 
 const TURNS: [u32; 3] = [50, 500, 5_000];
 const TRIGGERS: [&str; 6] = ["turns", "subtask", "intent", "boundary", "staleness", "hybrid"];
