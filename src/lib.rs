@@ -5,8 +5,8 @@
 //! `logs` -> `trajectory` -> `annotate` -> `context` -> `replay` (trigger x strategy) -> `scores`
 //! -> rows (`store`) -> `report`.
 //!
-//! A user of the crate has the same stages as the program: [`ingest`], [`annotate`], [`run`] and [`report`], each from
-//! files to files. Modules are private; what stands here is all there is.
+//! A user of the crate has the same stages as the program: [`ingest()`], [`annotate()`], [`run()`] and [`report()`],
+//! each from files to files. Modules are private; what stands here is all there is.
 
 #![forbid(unsafe_code)]
 

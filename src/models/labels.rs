@@ -40,18 +40,6 @@ pub fn normalise(likelihoods: &[f64]) -> Vec<f64> {
     raw.into_iter().map(|x| x / sum).collect()
 }
 
-/// Takes from each label its mean over the batch: small models prefer some labels whatever they are asked.
-/// `batch` has one list of log-likelihoods for each question, all equally long.
-pub fn centre(batch: &mut [Vec<f64>]) {
-    let Some(labels) = batch.first().map(Vec::len) else { return };
-    for label in 0..labels {
-        let mean = batch.iter().map(|question| question[label]).sum::<f64>() / batch.len() as f64;
-        for question in batch.iter_mut() {
-            question[label] -= mean;
-        }
-    }
-}
-
 /// Which label each prompt asks for, and its probability among the labels. From each label its mean over fixed `anchors`
 /// is taken, so that the answer to one prompt does not depend on the others.
 pub fn classify(
@@ -163,16 +151,6 @@ mod tests {
         assert!(label == 1 && (share - 1.0 / (1.0 + (-6f64).exp())).abs() < 1e-12);
         assert!(told[2].is_err());
         assert!(classify(&model, &[], &[], &["a"]).is_empty());
-    }
-
-    #[test]
-    fn centring_takes_away_a_favourite() {
-        // Label 0 is likelier everywhere; relative to that, the second question means label 1.
-        let mut batch = vec![vec![-1.0, -9.0], vec![-2.0, -4.0]];
-        centre(&mut batch);
-        assert_eq!(batch, [[0.5, -2.5], [-0.5, 2.5]]);
-        assert_eq!(largest(&batch[1]), Some(1));
         assert_eq!(largest(&[]), None);
-        centre(&mut []);
     }
 }

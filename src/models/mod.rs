@@ -27,6 +27,7 @@ pub mod loops;
 pub mod open;
 pub mod prompt;
 mod requantise;
+#[cfg(test)]
 pub mod scripted;
 pub mod server;
 

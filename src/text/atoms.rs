@@ -105,15 +105,6 @@ pub fn occurrences(text: &str) -> Vec<Occurrence<'_>> {
     all
 }
 
-/// The distinct cues near any occurrence of a normalised atom in a text, sorted.
-pub fn cues_near(text: &str, norm: &str) -> Vec<u32> {
-    let found = occurrences(text).into_iter().filter(|o| o.norm == norm);
-    let mut cues: Vec<u32> = found.flat_map(|o| o.cues).collect();
-    cues.sort_unstable();
-    cues.dedup();
-    cues
-}
-
 /// The hash of a word as a cue, or none when the word is too short or a function word.
 pub fn cue_hash(word: &str) -> Option<u32> {
     let hash = words::hash(word.as_bytes());
@@ -1626,7 +1617,6 @@ mod tests {
             ["restart", "payment", "server", "today"].iter().filter_map(|w| cue_hash(w)).collect();
         assert_eq!(all.len(), 1);
         assert!(cues.iter().all(|c| all[0].cues.contains(c)) && all[0].cues.len() == 4);
-        assert_eq!(cues_near(text, "restart_all"), all[0].cues);
         assert!(!occurrences("the_name restart\nserver")[0].is_bound(), "another span");
         let far = format!("the_name {}server payment", "x1 ".repeat(20));
         assert!(occurrences(&far)[0].cues.is_empty(), "too far");

@@ -63,7 +63,8 @@ fn piece(rest: &str) -> Option<usize> {
     at_mark(b"\",;([{<|&").or_else(|| at_mark(b":=?!)]}>+*%#$")).or(Some(limit))
 }
 
-/// The number of the span that holds the byte at `offset`.
+/// The number of the span that holds the byte at `offset`, for tests.
+#[cfg(test)]
 pub fn span_at(ends: &[u32], offset: usize) -> usize {
     ends.partition_point(|&end| end as usize <= offset)
 }

@@ -119,19 +119,6 @@ pub static NOT_READ: &[(&str, &str)] = &[
     ("who-and-when", "Who&When failure logs"),
 ];
 
-/// Files that hold labels or other side information and no run.
-pub static LABELS: &[(&str, &str)] = &[
-    ("codex-usage", "Codex usage samples"),
-    ("entire-checkpoint", "metadata of an Entire checkpoint"),
-    ("openhands-metadata", "metadata of an OpenHands evaluation"),
-    ("swebench-eval-log", "log of a SWE-bench evaluation"),
-    ("swebench-instance-report", "SWE-bench report.json of single instances"),
-    ("swebench-predictions", "SWE-bench predictions"),
-    ("swebench-results", "SWE-bench results.json"),
-    ("swebench-run-report", "SWE-bench run report"),
-    ("swebench-summary", "counts of resolved tasks by group"),
-];
-
 /// Finds a reader by name.
 pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
     ALL.iter().find(|e| e.name == name).with_context(|| {
@@ -327,7 +314,7 @@ pub(crate) enum Detected {
     Log(&'static Entry, Layout),
     /// One of [`NOT_READ`].
     NotRead(&'static str),
-    /// One of [`LABELS`].
+    /// Labels or other side information and no run: the name of its kind.
     Label(&'static str),
     /// Readable text that is no log.
     NoLog(&'static str),

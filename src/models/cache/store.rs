@@ -82,17 +82,15 @@ impl Store {
         Ok(connection)
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Bytes of the answers kept now.
+    #[cfg(test)]
     pub fn bytes(&self) -> anyhow::Result<i64> {
         let connection = lock(&self.connection);
         Ok(connection.query_row("SELECT bytes FROM size", [], |row| row.get(0))?)
     }
 
     /// Why the store stopped working during the run, if it did: answers were then computed without it.
+    #[cfg(test)]
     pub fn failure(&self) -> Option<String> {
         lock(&self.failed).clone()
     }
