@@ -15,7 +15,7 @@
 //! Deviations: A-MEM's model also writes keywords and tags and rewrites those of the neighbours; here these are
 //! rules. Its notes are whole interactions, which for an agent are pages of output.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use serde_json::json;
 
@@ -118,8 +118,8 @@ pub(super) struct Store {
     present: BTreeMap<u32, Vec<Term>>,
     written: Vec<Term>,
     counts: HashMap<Term, u32>,
-    /// Whether the prompt was edited since it was read.
-    is_stale: bool,
+    /// Steps that events meant to take out since the prompt was read; none where it was not edited.
+    taken: Option<BTreeSet<u32>>,
     /// The newest values, by the lines that were taken out.
     newest: Newest,
 }
@@ -131,16 +131,18 @@ impl Store {
 
     /// Reads what of the prompt was not read yet: a step once, what else stands there once after each event.
     fn read(&mut self, moment: &Moment<'_>) {
-        if std::mem::take(&mut self.is_stale) {
+        if let Some(mut gone) = self.taken.take() {
             let blocks = &moment.context.blocks;
             let step = |block: &Block| match block.content {
                 Content::Step(step) => Some(step),
                 _ => None,
             };
-            let standing: HashSet<u32> = blocks.iter().filter_map(step).collect();
-            let gone = self.present.extract_if(.., |step, _| !standing.contains(step));
-            let gone: Vec<Vec<Term>> = gone.map(|(_, terms)| terms).collect();
-            gone.iter().for_each(|terms| self.forget(terms));
+            // An event that was refused leaves its steps where they stood.
+            blocks.iter().filter_map(step).for_each(|standing| _ = gone.remove(&standing));
+            for step in gone {
+                let terms = self.present.remove(&step).unwrap_or_default();
+                self.forget(&terms);
+            }
             let written = std::mem::take(&mut self.written);
             self.forget(&written);
             let texts = blocks.iter().filter(|block| step(block).is_none()).map(|b| b.text(moment.log));
@@ -233,7 +235,12 @@ impl Notes {
     pub(super) fn take(&self, scope: &Scope<'_>, store: &mut Store, env: &mut Env<'_>) -> anyhow::Result<()> {
         let log = scope.log;
         let steps = fresh_steps(scope);
-        store.is_stale = true;
+        // Also those before the fresh ones: an event that was refused left them to this one.
+        let standing = scope.context.blocks[scope.blocks.clone()].iter();
+        store.taken.get_or_insert_default().extend(standing.filter_map(|block| match block.content {
+            Content::Step(step) => Some(step),
+            _ => None,
+        }));
         for steps in steps.chunk_by(|&a, &b| log.turn_of(a) == log.turn_of(b)) {
             let mut notes = cut(log, steps, self.params.note_tokens);
             if let (Some(first), true) = (notes.first_mut(), env.model.is_some()) {
