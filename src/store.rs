@@ -611,7 +611,7 @@ table! {
         /// Number of the item in its event, from 0.
         pub item: u32,
         /// Its text, as it goes on.
-        pub text: String,
+        pub text: Arc<str>,
         /// What it is taken for: goal, constraint, decision, fact, tool_output; of the others who wrote it: user, agent, tool.
         pub kind: Cow<'static, str>,
         /// Step that it was found in; null when it stands nowhere.
