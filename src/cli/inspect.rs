@@ -363,7 +363,7 @@ fn flags(event: &Event) -> Vec<String> {
 }
 
 fn item(item: &crate::strategies::Item) -> serde_json::Value {
-    json!({"text": item.text, "kind": item.kind, "fate": item.fate.name(), "of": item.of, "score": item.score,
+    json!({"text": &*item.text, "kind": item.kind, "fate": item.fate.name(), "of": item.of, "score": item.score,
            "step": item.source.as_ref().map(|(step, _)| step)})
 }
 

@@ -114,7 +114,7 @@ pub(super) fn fidelity(log: &Log, run: &Run, rows: &mut Rows) {
         let text = log.trajectory.steps.get(*step as usize).map(|step| step.text.as_str());
         let there = text.and_then(|text| text.get(bytes.start as usize..bytes.end as usize));
         n += 1;
-        faithful += u64::from(there == Some(item.text.as_str()));
+        faithful += u64::from(there == Some(&*item.text));
     }
     rows.push(&ITEM_FIDELITY, "", ratio(faithful as f64, n as f64), n as f64, n);
     let found = items().filter(|item| !matches!(item.fate, Fate::Repaired | Fate::NotFound)).count();
@@ -136,7 +136,7 @@ mod tests {
 
     fn item(text: &str, place: (u32, u32), fate: Fate) -> Item {
         let source = (fate != Fate::NotFound).then(|| (place.0, place.1..place.1 + text.len() as u32));
-        Item { text: text.to_owned(), kind: "fact", source, score: None, fate, of: None }
+        Item { text: text.into(), kind: "fact", source, score: None, fate, of: None }
     }
 
     /// Two spans in the scope; one item fits the first, a second says it again, a third fits none.

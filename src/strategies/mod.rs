@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use rand_chacha::ChaCha8Rng;
@@ -205,7 +206,8 @@ impl HeldForm {
 /// A passage that a strategy picked out of the scope: a row of table `items`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    pub text: String,
+    /// Shared by the events that list it.
+    pub text: Arc<str>,
     /// What it is taken for: goal, constraint, decision, fact, tool_output.
     pub kind: &'static str,
     /// Where it stands, if it was found: step, and bytes of its text.

@@ -169,7 +169,7 @@ pub(super) fn dropped(scope: &Scope<'_>, step: u32, score: f64) -> Item {
     let text = &scope.log.trajectory.steps[step as usize].text;
     let end = text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at);
     Item {
-        text: text[..end].to_owned(),
+        text: text[..end].into(),
         kind: Who::of(scope.log, step).name(),
         source: Some((step, 0..end as u32)),
         score: Some(score),
@@ -297,7 +297,7 @@ mod tests {
     fn order(params: &str, trigger: &str) -> Vec<String> {
         let log = Log::script(DESK);
         let events = events("prune-importance", params, &log, trigger, None);
-        events.into_iter().flat_map(|(_, work)| work.items).map(|item| item.text).collect()
+        events.into_iter().flat_map(|(_, work)| work.items).map(|item| item.text.to_string()).collect()
     }
 
     #[test]
@@ -453,7 +453,7 @@ mod tests {
         // Six turns are compressed, eleven messages; the first event has six fixed ones.
         assert_eq!(calls, 11 + 6);
         let gone: Vec<&str> =
-            events.iter().flat_map(|(_, work)| &work.items).map(|item| item.text.as_str()).collect();
+            events.iter().flat_map(|(_, work)| &work.items).map(|item| &*item.text).collect();
         assert!(
             gone.contains(&"My account ID is ABC123.") && !gone.contains(&"I am getting error code 500.")
         );

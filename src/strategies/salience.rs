@@ -8,6 +8,8 @@
 //! outside its scope. Where nothing was picked, or the model failed, the protected core (goals, constraints and
 //! decisions by rules) stands in, flagged.
 
+use std::sync::Arc;
+
 use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Fate, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
@@ -397,19 +399,10 @@ pub(super) fn held(
     Ok(items)
 }
 
-/// The words of an item as they stand in the source, and what marks them as cut.
-fn quoted(held: &Held) -> (&str, &'static str) {
-    let n = held.bytes.end.saturating_sub(held.bytes.start) as usize;
-    match held.text.strip_suffix(CUT) {
-        Some(words) if words.len() == n => (words, CUT),
-        _ => (&held.text, ""),
-    }
-}
-
 /// The rows of an event: the set, then what went.
 pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
     let row = |held: &Held, fate: Fate, of: Option<u32>| Item {
-        text: quoted(held).0.to_owned(),
+        text: Arc::clone(&held.said),
         kind: held.kind.name(),
         source: (!held.bytes.is_empty()).then(|| (held.step, held.bytes.clone())),
         score: Some(held.score),
@@ -433,8 +426,8 @@ pub(super) fn rows(set: &Set, gone: Vec<Gone>, over: &[usize]) -> Vec<Item> {
 
 /// A passage on one line, as a quotation, with what is known of it: behind it "…" where its sentence goes on.
 pub(super) fn quotation(held: &Held) -> String {
-    let (text, cut) = quoted(held);
-    let text = on_one_line(text);
+    let text = on_one_line(&held.said);
+    let cut = &held.text[held.said.len()..];
     let mark = match held.conflict {
         None => "",
         Some(Conflict::Earlier) => " (earlier)",
@@ -545,7 +538,7 @@ pub(super) mod tests {
     }
 
     fn fates(work: &Work) -> Vec<(&str, &str)> {
-        work.items.iter().map(|item| (item.fate.name(), item.text.as_str())).collect()
+        work.items.iter().map(|item| (item.fate.name(), &*item.text)).collect()
     }
 
     const FLAT: &str = "system: be good
@@ -786,12 +779,13 @@ pub(super) mod tests {
         // Where nothing was cut, nothing is marked, and both marks stand behind the quotation.
         let held = |text: &str, n: u32| Held::new(text.to_owned(), ItemKind::Fact, 0, 4..4 + n, 1.0);
         assert_eq!(quotation(&held("a b …", 7)), "- “a b …”\n");
-        let mut newest = held("a b …", 3);
+        let mut newest = held("a b", 3);
+        newest.text.push_str(CUT);
         newest.conflict = Some(Conflict::Newest);
         assert_eq!(quotation(&newest), "- “a b” … (newest)\n");
         let mut set = Set::default();
-        set.items.push(held("a b …", 3));
-        assert_eq!(rows(&set, Vec::new(), &[])[0].text, "a b");
+        set.items.push(newest);
+        assert_eq!(&*rows(&set, Vec::new(), &[])[0].text, "a b");
     }
 
     #[test]

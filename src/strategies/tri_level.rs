@@ -250,7 +250,10 @@ mod tests {
         let params = format!("keep_last = 1\ncounts = \"all\"\n{params}");
         let events = events("tri-level", &params, &log, "n = 1", None);
         let text = events.last().unwrap().0.clone();
-        (text, events.into_iter().flat_map(|(_, work)| work.items).map(|item| item.text).collect())
+        (
+            text,
+            events.into_iter().flat_map(|(_, work)| work.items).map(|item| item.text.to_string()).collect(),
+        )
     }
 
     /// Turns 1 to 4 are compressed: high are the account and the error, and the rest is summarised, "Thanks!" (2) as well

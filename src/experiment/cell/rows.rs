@@ -79,7 +79,7 @@ pub(super) fn item_rows((variant, trajectory): &CellIds, run: &Run) -> Vec<ItemR
             trajectory: Arc::clone(trajectory),
             event,
             item: number,
-            text: item.text.clone(),
+            text: Arc::clone(&item.text),
             kind: item.kind.into(),
             step: item.source.as_ref().map(|s| s.0),
             start: item.source.as_ref().map(|s| s.1.start),

@@ -123,7 +123,7 @@ pub(crate) fn pick(
             let mut texts = Texts::new(texts.collect(), &all);
             if let Some(quoted) = extract::quote(method, goal, &listed, &mut texts, env)? {
                 let row = |(text, kind): (String, ItemKind)| Item {
-                    text,
+                    text: text.into(),
                     kind: kind.name(),
                     source: None,
                     score: None,

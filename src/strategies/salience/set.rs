@@ -12,7 +12,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 
@@ -49,6 +49,8 @@ pub(crate) struct Held {
     pub(crate) score: f64,
     pub(crate) is_repaired: bool,
     pub(crate) vector: Option<Vec<f32>>,
+    /// Its words as its source has them, without what marks them as cut: rows of many events share them.
+    pub(crate) said: Arc<str>,
     /// How it stands to another constraint on the same matter.
     pub(crate) conflict: Option<Conflict>,
     /// When it was said last: step, and byte of its text.
@@ -104,6 +106,7 @@ impl Held {
             is_repaired: false,
             vector: None,
             conflict: None,
+            said: text.as_str().into(),
             text,
             kind,
             step,

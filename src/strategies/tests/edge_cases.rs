@@ -180,14 +180,14 @@ fn sound((name, params): Way, asked: Asked, log: &Log, after: &After) {
         match (&item.source, item.fate) {
             (Some((step, bytes)), _) => {
                 let source = &log.trajectory.steps[*step as usize].text;
-                assert_eq!(&source[bytes.start as usize..bytes.end as usize], item.text, "{told}");
+                assert_eq!(&source[bytes.start as usize..bytes.end as usize], &*item.text, "{told}");
                 assert!(*step < decision, "{told}");
             }
             (None, fate) => {
                 assert!(fate == Fate::NotFound && matches!(asked, Asked::Willing | Asked::Wordy), "{told}");
                 // A single word is no quotation.
                 let is_short = !item.text.contains(' ');
-                assert!(asked == Asked::Wordy || is_short || item.text == INVENTED, "{told}");
+                assert!(asked == Asked::Wordy || is_short || &*item.text == INVENTED, "{told}");
             }
         }
         assert!(item.of.is_none_or(|of| (of as usize) < at), "{told}");
@@ -435,7 +435,7 @@ fn all_constraints() {
                     .work
                     .items
                     .iter()
-                    .filter(|item| item.text == limit && item.fate == Fate::Kept)
+                    .filter(|item| *item.text == *limit && item.fate == Fate::Kept)
                     .count();
                 assert_eq!(n, 1, "{limit} {told}");
             }

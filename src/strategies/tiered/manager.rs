@@ -282,7 +282,7 @@ pub(crate) fn moved(log: &Log, segment: &Segment, fate: Fate) -> Vec<Item> {
         let text = &log.trajectory.steps[step(first) as usize].text[start as usize..end as usize];
         let cut = text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at);
         Some(Item {
-            text: text[..cut].to_owned(),
+            text: text[..cut].into(),
             kind: Who::of(log, step(first)).name(),
             source: Some((step(first), start..end)),
             // What becomes warm has not been judged yet.
