@@ -16,7 +16,8 @@ use crate::text::escape;
   trajpress list strategies
   trajpress list strategies mask
   trajpress list triggers --json
-  trajpress list models")]
+  trajpress list models
+  trajpress list api-models")]
 pub struct Args {
     what: Catalogue,
     /// Only this one, with what each of its parameters means
@@ -38,6 +39,8 @@ enum Catalogue {
     Formats,
     /// Local models, and whether they are there
     Models,
+    /// Models that logs name: windows and prices
+    ApiModels,
 }
 
 #[derive(Serialize)]
@@ -123,6 +126,9 @@ fn catalogue(args: &Args) -> anyhow::Result<Vec<Item>> {
             let read = crate::logs::formats::ALL.iter().map(|e| format(e.name, e.summary, true));
             let known = crate::logs::formats::NOT_READ.iter().map(|&(name, s)| format(name, s, false));
             read.chain(known).collect()
+        }
+        Catalogue::ApiModels => {
+            crate::models::api::all().map(|(name, model)| plain(name, &model.about())).collect()
         }
         Catalogue::Models => {
             let all = models::facts(args.models.as_deref())?.into_iter();

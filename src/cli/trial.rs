@@ -57,7 +57,7 @@ pub struct Args {
     /// Tokens of the window for all sessions [default: that of the model which a session names]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1000..))]
     window: Option<u64>,
-    /// Model whose prices count [default: the one with the most steps; else relative prices]
+    /// Model whose prices count, one of `trajpress list api-models` [default: the one with the most steps; else relative prices]
     #[arg(long, value_name = "MODEL")]
     prices: Option<String>,
     /// Use N threads; 0 is all cores
@@ -297,7 +297,7 @@ impl Desk {
             );
         } else if let Some(name) = &args.prices {
             anyhow::bail!(
-                "the prices of `{}` are not known\nhint: add them as `[prices]` to an experiment, and use `trajpress run`",
+                "the prices of `{}` are not known\nhint: `trajpress list api-models` has those that are; others go into `[prices]` of an experiment",
                 escape::short(name)
             );
         }

@@ -67,6 +67,26 @@ fn plain(logged: &str) -> (String, bool) {
     (parts[..parts.len() - n_dated].join("-"), is_long)
 }
 
+/// All that are known, each name apart.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static ApiModel)> {
+    ALL.iter().flat_map(|model| model.names.iter().map(move |name| (name.as_str(), model)))
+}
+
+impl ApiModel {
+    /// What is known of it, on one line.
+    pub fn about(&self) -> String {
+        let prices = self.prices.map_or_else(String::new, |p| {
+            let hour = p.cache_write_1h.map_or_else(String::new, |price| format!(" ({price} for an hour)"));
+            let ApiPrices { fresh, cache_write, cache_read, output, .. } = p;
+            format!(", dollars a million: {fresh} fresh, {cache_write}{hour} written to the cache, {cache_read} read from it, {output} out")
+        });
+        format!(
+            "window {}, answers up to {}{prices}; {}, read {}",
+            self.window, self.max_output, self.source, self.seen
+        )
+    }
+}
+
 /// What is known of a model, by its name in a log.
 pub fn find(logged: &str) -> Option<&'static ApiModel> {
     let (name, _) = plain(logged);
