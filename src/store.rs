@@ -771,30 +771,34 @@ impl From<&Trajectory> for TrajectoryRow {
     }
 }
 
-/// The steps of a trajectory as rows, made one by one; takes the texts with it.
-pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
-    steps.into_iter().enumerate().map(move |(i, s)| StepRow {
-        trajectory: id.to_owned(),
-        step: i as u32,
-        turn: s.turn,
-        segment: s.segment,
-        message: s.message,
-        role: s.role.name().to_owned(),
-        kind: s.kind.name().to_owned(),
-        text: s.text,
-        tool: s.tool,
-        call_id: s.call_id,
-        arguments: s.arguments,
-        time: s.time.map(Time),
-        is_error: s.is_error,
-        usage_in: s.usage.map(|u| u.input),
-        usage_out: s.usage.and_then(|u| u.output),
-        usage_cache_read: s.usage.and_then(|u| u.cache_read),
-        usage_cache_write: s.usage.and_then(|u| u.cache_write),
-        edit_from: s.edit.as_ref().map(|e| e.from),
-        edit_text: s.edit.map(|e| e.text),
-        kept_to: s.kept_to,
-    })
+/// The steps of a trajectory as rows; takes the texts with it.
+pub fn step_rows(id: &str, steps: Vec<Step>) -> Vec<StepRow> {
+    steps
+        .into_iter()
+        .enumerate()
+        .map(|(i, s)| StepRow {
+            trajectory: id.to_owned(),
+            step: i as u32,
+            turn: s.turn,
+            segment: s.segment,
+            message: s.message,
+            role: s.role.name().to_owned(),
+            kind: s.kind.name().to_owned(),
+            text: s.text,
+            tool: s.tool,
+            call_id: s.call_id,
+            arguments: s.arguments,
+            time: s.time.map(Time),
+            is_error: s.is_error,
+            usage_in: s.usage.map(|u| u.input),
+            usage_out: s.usage.and_then(|u| u.output),
+            usage_cache_read: s.usage.and_then(|u| u.cache_read),
+            usage_cache_write: s.usage.and_then(|u| u.cache_write),
+            edit_from: s.edit.as_ref().map(|e| e.from),
+            edit_text: s.edit.map(|e| e.text),
+            kept_to: s.kept_to,
+        })
+        .collect()
 }
 
 impl TryFrom<StepRow> for Step {
@@ -868,9 +872,8 @@ pub fn batch<R: Row>(rows: Vec<R>) -> anyhow::Result<RecordBatch> {
 const PAGE_BYTES: usize = 128 << 10;
 const PAGE_ROWS: usize = 64;
 
-/// From so many bytes on, rows become a batch of arrays and pages of the row group: they stand in memory twice then.
-const BATCH_BYTES: usize = 16 << 20;
-/// The rows of a batch have at most so many bytes, unless one row alone has more: its texts have offsets of 31 bits.
+/// Rows that become a batch of arrays together have at most so many bytes, unless one row alone has more: the texts of
+/// a batch have offsets of 31 bits.
 const MOST_BYTES: usize = 256 << 20;
 
 /// Writes one table; a row group is closed between trajectories, when it is large enough.
@@ -879,8 +882,6 @@ pub struct TableWriter<R: Row> {
     writer: ArrowWriter<File>,
     pending: Vec<R>,
     pending_bytes: usize,
-    /// Bytes of the row group so far, pending ones included.
-    open_bytes: usize,
     row_group_bytes: usize,
     n_rows: u64,
 }
@@ -914,7 +915,6 @@ impl<R: Row> TableWriter<R> {
             writer,
             pending: Vec::new(),
             pending_bytes: 0,
-            open_bytes: 0,
             row_group_bytes,
             n_rows: 0,
         })
@@ -923,44 +923,38 @@ impl<R: Row> TableWriter<R> {
     /// Appends all rows of one trajectory (or of several).
     pub fn push(&mut self, rows: impl IntoIterator<Item = R>) -> anyhow::Result<()> {
         for row in rows {
-            let bytes = row.weight();
-            anyhow::ensure!(
-                bytes < i32::MAX as usize,
-                "{}: a row of {bytes} bytes, and no column holds more than 2 GiB of one row",
-                self.cannot()
-            );
-            if self.pending_bytes + bytes > MOST_BYTES {
-                self.write_pending()?;
-            }
-            self.pending_bytes += bytes;
-            self.open_bytes += bytes;
+            self.pending_bytes += row.weight();
             self.n_rows += 1;
             self.pending.push(row);
-            // Whole write batches: pages end where they would if all rows came at once.
-            if self.pending_bytes >= BATCH_BYTES && self.pending.len() % PAGE_ROWS == 0 {
-                self.write_pending()?;
-            }
         }
-        if self.open_bytes >= self.row_group_bytes {
+        if self.pending_bytes >= self.row_group_bytes {
             self.end_row_group()?;
         }
         Ok(())
     }
 
-    fn write_pending(&mut self) -> anyhow::Result<()> {
-        self.pending_bytes = 0;
-        let rows = std::mem::take(&mut self.pending);
-        if rows.is_empty() {
-            return Ok(());
-        }
-        self.writer.write(&batch(rows)?).with_context(|| self.cannot())
-    }
-
     /// Closes the row group.
     pub fn end_row_group(&mut self) -> anyhow::Result<()> {
-        self.write_pending()?;
-        if std::mem::take(&mut self.open_bytes) > 0 {
+        if !self.pending.is_empty() {
+            let mut rows = std::mem::take(&mut self.pending).into_iter().peekable();
+            while rows.peek().is_some() {
+                let mut chunk = Vec::new();
+                let mut bytes = 0;
+                while let Some(row) =
+                    rows.next_if(|row| chunk.is_empty() || bytes + row.weight() <= MOST_BYTES)
+                {
+                    bytes += row.weight();
+                    chunk.push(row);
+                }
+                anyhow::ensure!(
+                    bytes < i32::MAX as usize,
+                    "{}: a row of {bytes} bytes, and no column holds more than 2 GiB of one row",
+                    self.cannot()
+                );
+                self.writer.write(&batch(chunk)?).with_context(|| self.cannot())?;
+            }
             self.writer.flush().with_context(|| self.cannot())?;
+            self.pending_bytes = 0;
         }
         Ok(())
     }

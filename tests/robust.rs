@@ -803,38 +803,6 @@ fn many_small_messages_are_a_reject_and_the_rest_is_read() {
     assert!(peak < (memory >> 20) as f64, "{peak} MB");
 }
 
-/// One run of many short messages: no stage holds its rows more than once.
-#[cfg(target_os = "linux")]
-#[test]
-fn one_run_of_many_messages_takes_memory_by_its_steps() {
-    let place = Place::new();
-    let logs = place.at("logs");
-    fs::create_dir(&logs).unwrap();
-    let n = times(100_000, 1_000_000);
-    let pair = |i: usize| {
-        let user = format!(r#"{{"role":"user","content":"And the next one, number {i}?"}}"#);
-        format!(r#"{user},{{"role":"assistant","content":"Ship {i} lies at quay {i} now."}}"#)
-    };
-    let messages = (0..n / 2).map(pair).collect::<Vec<_>>().join(",");
-    fs::write(logs.join("a.json"), format!(r#"{{"messages":[{messages}]}}"#)).unwrap();
-    let peak = |args: &[&str], paths: &[PathBuf]| {
-        let mut command = program();
-        command.args(args).args(paths);
-        let (output, peak) = with_peak(command);
-        assert!(output.status.success(), "{}", stderr(&output));
-        peak
-    };
-    let data = place.at("data");
-    let out = format!("--out={}", data.display());
-    let ingest = peak(&["ingest", "--threads", "2", &out], &[logs]);
-    let annotate = peak(&["annotate", "--threads", "2"], &[data]);
-    println!("one run of {n} messages: ingest {ingest:.0} MB, annotate {annotate:.0} MB");
-    // Beside its steps each stage has the program, a tokenizer and batches that do not grow.
-    let allowed = |by_message: usize| (100 + by_message * n / 1_000_000) as f64;
-    assert!(ingest < allowed(700), "{ingest} MB");
-    assert!(annotate < allowed(1_000), "{annotate} MB");
-}
-
 /// Many large lines and threads: they are read one after the other, and come out in their order.
 #[cfg(target_os = "linux")]
 #[test]

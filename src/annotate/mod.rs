@@ -281,30 +281,18 @@ fn write_features(
 
 /// Sends the row groups of the steps in order, until nobody wants them.
 fn read_groups(steps: &Path, read: mpsc::SyncSender<Vec<(String, Vec<Step>)>>) -> anyhow::Result<()> {
-    let again =
-        |error: anyhow::Error| anyhow::anyhow!("{error:#}\nhint: make it again with `trajpress ingest`");
     for group in 0..row_groups::<StepRow>(steps)? {
-        // As steps a row group is much smaller than as rows.
-        let (mut trajectories, mut added) = (Vec::new(), Ok(()));
-        store::TableReader::open(steps)
-            .and_then(|table| {
-                table.scan(group, |rows| {
-                    if added.is_ok() {
-                        added = by_trajectory(rows, &mut trajectories);
-                    }
-                })
-            })
-            .map_err(again)?;
-        added?;
-        if read.send(trajectories).is_err() {
+        let rows = read_row_group::<StepRow>(steps, group)?;
+        if read.send(by_trajectory(rows)?).is_err() {
             break;
         }
     }
     Ok(())
 }
 
-/// Adds steps of a row group, by trajectory: a trajectory never straddles a row group.
-fn by_trajectory(rows: Vec<StepRow>, trajectories: &mut Vec<(String, Vec<Step>)>) -> anyhow::Result<()> {
+/// The steps of a row group, by trajectory: a trajectory never straddles a row group.
+fn by_trajectory(rows: Vec<StepRow>) -> anyhow::Result<Vec<(String, Vec<Step>)>> {
+    let mut trajectories: Vec<(String, Vec<Step>)> = Vec::new();
     for mut row in rows {
         let id = std::mem::take(&mut row.trajectory);
         let step = Step::try_from(row).with_context(|| format!("trajectory {id}"))?;
@@ -313,7 +301,7 @@ fn by_trajectory(rows: Vec<StepRow>, trajectories: &mut Vec<(String, Vec<Step>)>
             _ => trajectories.push((id, vec![step])),
         }
     }
-    Ok(())
+    Ok(trajectories)
 }
 
 fn count(rows: &[FeatureRow], known: &mut Known, annotated: &mut Annotated) {

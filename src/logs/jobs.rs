@@ -13,8 +13,7 @@ use crate::logs::formats::reading::list::{Content, Items, Piece};
 use crate::logs::formats::reading::repair::{self, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
 use crate::logs::formats::{self, Detected, Entry, Layout, Reading, Runs, Session, Sink, Source};
-use crate::store::TrajectoryRow;
-use crate::trajectory::Step;
+use crate::store::{StepRow, TrajectoryRow, step_rows};
 
 use super::Limits;
 use super::input::{self, Input, Measured, Room, Small};
@@ -48,10 +47,10 @@ pub(super) enum Found {
     Bad,
 }
 
-/// A run.
+/// A run as rows.
 pub(super) struct Run {
     pub(super) row: TrajectoryRow,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<StepRow>,
     /// The same for the same log under any name.
     pub(super) log_id: String,
 }
@@ -417,7 +416,12 @@ fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: 
 }
 
 /// The steps of a session; none if the file holds no session after all, or nothing was said in it.
-fn session(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Option<Vec<Step>> {
+fn session(
+    i: usize,
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Option<Vec<StepRow>> {
     let Outcome::Read(part) = read_input(i, inputs, forced, room) else {
         return None;
     };
@@ -829,7 +833,7 @@ impl Part {
         for mut trajectory in sink.trajectories.drain(..) {
             let row = TrajectoryRow::from(&trajectory);
             let log_id = trajectory.log_id();
-            let steps = std::mem::take(&mut trajectory.steps);
+            let steps = step_rows(&trajectory.id, std::mem::take(&mut trajectory.steps));
             self.runs.push(Run { row, steps, log_id });
         }
     }
