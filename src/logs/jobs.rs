@@ -170,22 +170,7 @@ pub(super) fn for_each_part(
     let (queue, moved) = (Mutex::new(Queue::default()), Condvar::new());
     // A worker that panicked has left no half state behind the lock: each field is set on its own.
     let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
-    let next_job = || {
-        let mut q = lock();
-        while !q.is_stopped {
-            if q.n_given < q.n_written + window && q.is_clear() {
-                if let Some(job) = q.next(inputs.len(), share) {
-                    q.n_given += 1;
-                    return Some(job);
-                }
-                if q.n_reading == 0 {
-                    return None;
-                }
-            }
-            q = moved.wait(q).unwrap_or_else(PoisonError::into_inner);
-        }
-        None
-    };
+    let next_job = || next_job(&queue, &moved, window, inputs.len(), share);
     let read = |job: Job| {
         let batch = match job {
             Job::Batch(batch) => batch,
@@ -248,6 +233,30 @@ pub(super) fn for_each_part(
         drop(receiver);
         result
     })
+}
+
+/// What a worker does next; it waits while too much is read ahead. None at the end.
+fn next_job(
+    queue: &Mutex<Queue>,
+    moved: &Condvar,
+    window: u64,
+    n_inputs: usize,
+    share: Room<'_>,
+) -> Option<Job> {
+    let mut q = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    while !q.is_stopped {
+        if q.n_given < q.n_written + window && q.is_clear() {
+            if let Some(job) = q.next(n_inputs, share) {
+                q.n_given += 1;
+                return Some(job);
+            }
+            if q.n_reading == 0 {
+                return None;
+            }
+        }
+        q = moved.wait(q).unwrap_or_else(PoisonError::into_inner);
+    }
+    None
 }
 
 /// Stops the queue when a worker panics: nobody waits for what it was to read.

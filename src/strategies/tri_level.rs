@@ -105,22 +105,7 @@ impl Strategy for TriLevel {
         let is_tight = verbatim + summarised.min(u64::from(params.summary_tokens)) > left;
         let is_low = |message: &Message| is_tight && message.score <= params.low;
         let low: Vec<Message> = rest.extract_if(.., |message| is_low(message)).collect();
-        if verbatim > left {
-            // What could not stand there alone takes nothing else with it.
-            let fits = |message: &Message| message.tokens <= left;
-            let worth = |message: &Message| (message.score, message.tokens);
-            high.sort_by(|a, b| {
-                let by_rank = fits(a).cmp(&fits(b)).then(params.order.cmp(worth(a), worth(b)));
-                by_rank.then(a.blocks.cmp(&b.blocks))
-            });
-            let mut n_gone = 0;
-            while verbatim > left {
-                verbatim -= high[n_gone].tokens;
-                n_gone += 1;
-            }
-            rest.extend(high.drain(..n_gone));
-            rest.sort_by(|a, b| a.blocks.cmp(&b.blocks));
-        }
+        verbatim = make_room(&mut high, &mut rest, verbatim, left, params.order);
         let room = u32::try_from(left - verbatim).unwrap_or(u32::MAX);
         let summary_tokens = params.summary_tokens.min(room);
 
@@ -192,6 +177,33 @@ impl Strategy for TriLevel {
     fn needs_model(&self) -> bool {
         self.params.rate == By::Model
     }
+}
+
+/// Moves the least of the messages that stand verbatim to the rest until the others fit; returns their tokens.
+fn make_room(
+    high: &mut Vec<Message>,
+    rest: &mut Vec<Message>,
+    mut verbatim: u64,
+    left: u64,
+    order: Order,
+) -> u64 {
+    if verbatim > left {
+        // What could not stand there alone takes nothing else with it.
+        let fits = |message: &Message| message.tokens <= left;
+        let worth = |message: &Message| (message.score, message.tokens);
+        high.sort_by(|a, b| {
+            let by_rank = fits(a).cmp(&fits(b)).then(order.cmp(worth(a), worth(b)));
+            by_rank.then(a.blocks.cmp(&b.blocks))
+        });
+        let mut n_gone = 0;
+        while verbatim > left {
+            verbatim -= high[n_gone].tokens;
+            n_gone += 1;
+        }
+        rest.extend(high.drain(..n_gone));
+        rest.sort_by(|a, b| a.blocks.cmp(&b.blocks));
+    }
+    verbatim
 }
 
 /// The messages of a scope that stand whole.

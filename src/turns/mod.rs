@@ -217,6 +217,19 @@ impl Reader {
         facts.test = Some(TestRun { target, passed, after_change });
     }
 
+    /// Notes a call of an API, and what its reward says.
+    fn called(&mut self, step: &Step, looks: bool, output: &str, facts: &mut Facts) {
+        let name = self.number(format!("tool {}", api_name(step.tool.as_deref().unwrap_or(""), &step.text)));
+        // Of several calls the first that changes something counts.
+        if facts.api.is_none_or(|api| !api.changes) {
+            facts.api = Some(ApiCall { name, changes: !looks });
+        }
+        // A reward is a test of what the calls have done.
+        if let Some(passed) = outcomes::rewarded(output) {
+            self.tested("reward", Some(passed), facts);
+        }
+    }
+
     fn deed(&mut self, deed: Deed<'_>, facts: &mut Facts, evidence: &mut Evidence) {
         let Deed { step, mut action, files, result } = deed;
         // What is put away for a test and brought back is no change.
@@ -236,15 +249,7 @@ impl Reader {
             ActionKind::EditFile => {
                 // What a command does after it has changed a file says nothing of the file.
                 let goes_on = writes_first(&step.text) && (action.tests.is_some() || action.runs);
-                let refused = match (goes_on, &action.tests) {
-                    (true, _) => false,
-                    (false, Some(_)) => outcomes::editor_refuses(&output),
-                    (false, None) => {
-                        said_error == Some(true)
-                            || outcomes::exit_code(&output).is_some_and(|code| code != 0)
-                            || outcomes::edit_refused(&output)
-                    }
-                };
+                let refused = !goes_on && is_refused(&action, &output, said_error);
                 facts.refused |= refused;
                 // What is taken back is no change that a test could bear out.
                 if !refused && !action.reverts {
@@ -283,17 +288,8 @@ impl Reader {
                 }
             }
             ActionKind::ApiCall => {
-                let tool = step.tool.as_deref().unwrap_or("");
-                looks = only_looks(tool, &step.text);
-                let name = self.number(format!("tool {}", api_name(tool, &step.text)));
-                // Of several calls the first that changes something counts.
-                if facts.api.is_none_or(|api| !api.changes) {
-                    facts.api = Some(ApiCall { name, changes: !looks });
-                }
-                // A reward is a test of what the calls have done.
-                if let Some(passed) = outcomes::rewarded(&output) {
-                    self.tested("reward", Some(passed), facts);
-                }
+                looks = only_looks(step.tool.as_deref().unwrap_or(""), &step.text);
+                self.called(step, looks, &output, facts);
             }
             ActionKind::Submit | ActionKind::Other => {}
         }
@@ -312,6 +308,16 @@ impl Reader {
             Touch::Read => {}
         }
     }
+}
+
+/// Whether an edit was refused, by its output.
+fn is_refused(action: &Action, output: &str, said_error: Option<bool>) -> bool {
+    if action.tests.is_some() {
+        return outcomes::editor_refuses(output);
+    }
+    said_error == Some(true)
+        || outcomes::exit_code(output).is_some_and(|code| code != 0)
+        || outcomes::edit_refused(output)
 }
 
 /// Whether a path is that of a file, as far as its name tells.

@@ -709,170 +709,185 @@ fn reader(name: &str, layout: Layout) -> Detected {
 
 /// The rules, the most telling first. Paths are relative to a value, for arrays to the array.
 fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
-    use Detected::{Label, NoLog, NotRead};
-    let has = |path: &str| s.has(path);
-    let starts = |prefix: &str| s.any(|p| p.starts_with(prefix));
+    sessions(s, layout)
+        .or_else(|| runs(s, head, layout))
+        .or_else(|| not_read(s))
+        .or_else(|| labels(s))
+        .unwrap_or(Detected::NoLog("JSON of no known format"))
+}
 
-    // Lines of sessions.
-    if has("payload")
+/// Lines of sessions.
+fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
+    if s.has("payload")
         && s.any(|p| {
             ["session_meta", "response_item", "event_msg", "turn_context", "compacted"]
                 .iter()
                 .any(|t| p.strip_prefix("type=") == Some(t))
         })
     {
-        return NotRead("codex");
+        return Some(Detected::NotRead("codex"));
     }
-    if has("record_type=state") || s.has_all(&["type=thread.started"]) {
-        return NotRead("codex");
+    if s.has("record_type=state") || s.has_all(&["type=thread.started"]) {
+        return Some(Detected::NotRead("codex"));
     }
     if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
-        return Label("codex-usage");
+        return Some(Detected::Label("codex-usage"));
     }
-    if has("type=session") && s.has_any(&["cwd", "timestamp"]) {
-        return NotRead("pi");
+    if s.has("type=session") && s.has_any(&["cwd", "timestamp"]) {
+        return Some(Detected::NotRead("pi"));
     }
     let claude_line = s.has_all(&["sessionId", "uuid", "type"]) && s.has_any(&["message", "data", "subtype"]);
     let claude_meta = ["type=file-history-snapshot", "type=queue-operation"];
     if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
-        return reader("claude-code", if layout == Layout::Items { layout } else { Layout::Lines });
+        return Some(reader("claude-code", if layout == Layout::Items { layout } else { Layout::Lines }));
     }
     if s.has_all(&["type=system", "session_id"]) {
-        return NotRead("claude-stream");
+        return Some(Detected::NotRead("claude-stream"));
     }
-    if has("dotted_order") || has("[].dotted_order") {
-        return NotRead("langsmith");
+    if s.has("dotted_order") || s.has("[].dotted_order") {
+        return Some(Detected::NotRead("langsmith"));
     }
-    if has("resourceSpans") {
-        return NotRead("otel");
+    if s.has("resourceSpans") {
+        return Some(Detected::NotRead("otel"));
     }
     if s.any(|p| p.starts_with("kind=") && (p.ends_with("Event") || p == "kind=Condensation")) {
-        return NotRead("openhands-sdk");
+        return Some(Detected::NotRead("openhands-sdk"));
     }
+    None
+}
 
-    // Documents and lines that hold runs.
-    if starts("schema_version=ATIF-v") {
-        return NotRead("atif");
+/// Documents and lines that hold runs.
+fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
+    if s.any(|p| p.starts_with("schema_version=ATIF-v")) {
+        return Some(Detected::NotRead("atif"));
     }
-    if has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
-        return reader("tau2-bench", Layout::Document);
+    if s.has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
+        return Some(reader("tau2-bench", Layout::Document));
     }
-    if s.has_all(&["traj", "reward"]) && (layout == Layout::Items || has("task_id")) {
-        return reader("tau-bench", layout);
+    if s.has_all(&["traj", "reward"]) && (layout == Layout::Items || s.has("task_id")) {
+        return Some(reader("tau-bench", layout));
     }
     if s.has_all(&["mistake_step", "history"]) || s.has_all(&["question_ID", "history"]) {
-        return NotRead("who-and-when");
+        return Some(Detected::NotRead("who-and-when"));
     }
-    if starts("trajectory_format=mini-swe-agent")
+    if s.any(|p| p.starts_with("trajectory_format=mini-swe-agent"))
         || s.has_all(&["messages", "info"])
             && s.has_any(&["info.mini_version", "info.exit_status", "info.model_stats"])
     {
-        return reader("mini-swe-agent", layout);
+        return Some(reader("mini-swe-agent", layout));
     }
     if s.has_all(&["trajectory[].action", "trajectory[].observation"])
         || s.has_all(&["history[].role", "history[].agent"])
     {
-        return reader("sweagent", layout);
+        return Some(reader("sweagent", layout));
     }
     if s.has_all(&["trajectory", "history", "info"])
         || s.has_any(&["attempts[].trajectory", "attempts[].history"])
     {
-        return reader("sweagent", layout);
+        return Some(reader("sweagent", layout));
     }
     if s.has_all(&["issue", "git_patch"]) {
-        return NotRead("openhands-resolver");
+        return Some(Detected::NotRead("openhands-resolver"));
     }
     // Some evaluations call the instance `id`.
     let openhands =
         s.has_any(&["metadata.agent_class", "history[].source", "history[][].source", "test_result"]);
     if s.has_all(&["instance_id", "history"])
         || s.has_any(&["instance_id", "id"])
-            && (openhands && has("history") || s.has_all(&["test_result", "instruction"]))
+            && (openhands && s.has("history") || s.has_all(&["test_result", "instruction"]))
     {
-        return NotRead("openhands-output");
+        return Some(Detected::NotRead("openhands-output"));
     }
     if s.has_all(&["messages", "annotations"]) {
-        return reader("annotated", layout);
+        return Some(reader("annotated", layout));
     }
-    if has("messages")
+    if s.has("messages")
         && (s.has_all(&["response", "kwargs"])
-            || has("fncall_messages")
+            || s.has("fncall_messages")
             || s.has_all(&["response", "cost", "timestamp"]))
     {
-        return NotRead("openhands-completion");
+        return Some(Detected::NotRead("openhands-completion"));
     }
-    if has("messages[].role") {
-        return reader("openai-chat", layout);
+    if s.has("messages[].role") {
+        return Some(reader("openai-chat", layout));
     }
-    if has("object=response") || lists_items(s) {
-        return reader("openai-chat", layout);
+    if s.has("object=response") || lists_items(s) {
+        return Some(reader("openai-chat", layout));
     }
     if s.has_all(&["role", "content"]) && layout == Layout::Lines {
-        return reader("chat-lines", layout);
+        return Some(reader("chat-lines", layout));
     }
     if s.has_all(&["[].role", "[].content"]) || s.has_all(&["role", "content"]) && layout == Layout::Document
     {
         let early = memchr::memmem::find(head, b"```bash\\n").is_some()
             && memchr::memmem::find(head, b"\"tool_calls\"").is_none();
-        return reader(if early { "mini-swe-agent" } else { "openai-chat" }, layout);
+        return Some(reader(if early { "mini-swe-agent" } else { "openai-chat" }, layout));
     }
+    None
+}
+
+/// Runs of further agents and sets, which are known but not read.
+fn not_read(s: &Shape) -> Option<Detected> {
     if s.has_all(&["prompt", "completion"]) {
-        return NotRead("verifiers");
+        return Some(Detected::NotRead("verifiers"));
     }
     if s.has_any(&["conversations[].from", "[].conversations[].from"]) {
-        return NotRead("sharegpt");
+        return Some(Detected::NotRead("sharegpt"));
     }
     if s.has_all(&["state", "task"]) && s.has_any(&["state.history", "state.finished"]) {
-        return NotRead("mint");
+        return Some(Detected::NotRead("mint"));
     }
     if s.has_all(&["eval", "status"]) || s.has_all(&["eval", "samples"]) {
-        return NotRead("inspect-json");
+        return Some(Detected::NotRead("inspect-json"));
     }
     if s.has_all(&["win", "tree"]) || s.has_all(&["answer_generation"]) {
-        return NotRead("toolbench");
+        return Some(Detected::NotRead("toolbench"));
     }
     if s.has_any(&["[].convo_id", "convo_id"]) {
-        return NotRead("abcd");
+        return Some(Detected::NotRead("abcd"));
     }
     if s.has_any(&["[].utterances", "utterances"]) {
-        return NotRead("taskmaster");
+        return Some(Detected::NotRead("taskmaster"));
     }
-    if has("transitions") || s.has_all(&["nodes", "metadata"]) {
-        return NotRead("moatless");
+    if s.has("transitions") || s.has_all(&["nodes", "metadata"]) {
+        return Some(Detected::NotRead("moatless"));
     }
     if s.any(|p| p.ends_with(".traj")) && s.any(|p| p.ends_with(".gt")) {
-        return NotRead("fireact");
+        return Some(Detected::NotRead("fireact"));
     }
     let event = |at: &str| {
-        has(&format!("{at}source")) && (has(&format!("{at}action")) || has(&format!("{at}observation")))
+        s.has(&format!("{at}source")) && (s.has(&format!("{at}action")) || s.has(&format!("{at}observation")))
     };
     if event("") || event("[].") || event("[][].") {
-        return NotRead("openhands-events");
+        return Some(Detected::NotRead("openhands-events"));
     }
+    None
+}
 
-    // Labels.
+/// Labels.
+fn labels(s: &Shape) -> Option<Detected> {
     if s.has_all(&["checkpoint_id", "session_id"]) {
-        return Label("entire-checkpoint");
+        return Some(Detected::Label("entire-checkpoint"));
     }
     if s.has_all(&["agent_class", "llm_config"]) {
-        return Label("openhands-metadata");
+        return Some(Detected::Label("openhands-metadata"));
     }
-    if has("resolved_ids") {
-        return Label("swebench-run-report");
+    if s.has("resolved_ids") {
+        return Some(Detected::Label("swebench-run-report"));
     }
-    if has("resolved") && s.has_any(&["no_generation", "no_logs", "generated", "with_logs", "applied"]) {
-        return Label("swebench-results");
+    if s.has("resolved") && s.has_any(&["no_generation", "no_logs", "generated", "with_logs", "applied"]) {
+        return Some(Detected::Label("swebench-results"));
     }
     if s.any(|p| p.ends_with(".patch_exists")) || s.any(|p| p.ends_with(".tests_status")) {
-        return Label("swebench-instance-report");
+        return Some(Detected::Label("swebench-instance-report"));
     }
     if s.any(|p| p.ends_with(".resolved")) && s.any(|p| p.ends_with(".total")) {
-        return Label("swebench-summary");
+        return Some(Detected::Label("swebench-summary"));
     }
     if s.has_any(&["model_patch", "[].model_patch"]) {
-        return Label("swebench-predictions");
+        return Some(Detected::Label("swebench-predictions"));
     }
-    NoLog("JSON of no known format")
+    None
 }
 
 /// Whether messages without roles, or items of the Responses API, stand in a list where a run may have them.

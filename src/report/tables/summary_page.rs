@@ -37,8 +37,27 @@ impl Summary {
             writeln!(out, "**Note:** these variants made the same compressions: {}.\n", twins.join("; "))
                 .expect("a String takes every write");
         }
-        writeln!(
-            out,
+        out += &self.legend();
+        out += &self.not_sent();
+        out += &self.bridge();
+        out += &self.excluded();
+        out += &other_tables(pages);
+        for table in tables {
+            write!(out, "\n## Columns of {0}.csv and {0}.parquet\n\n", table.name)
+                .expect("a String takes every write");
+            out +=
+                "A column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n\n";
+            let columns =
+                table.columns.iter().filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
+            let shown = Table { name: table.name, columns: columns.cloned().collect() };
+            out += &shown.docs();
+        }
+        escape::page(&out)
+    }
+
+    /// What the columns of the main table mean.
+    fn legend(&self) -> String {
+        format!(
             "- Population: *{}*; a cluster is {}.\n\
              - `0.412 [0.38, 0.45]` is a value with its 95 % interval. {METHOD} `-` is undefined, never 0; the reason \
              stands in `nulls` of summary.csv.\n\
@@ -62,7 +81,7 @@ impl Summary {
              share that had not when the log ended.\n\
              - *G*, *n_eff*: clusters with common needs, and how many of equal size would say as much: (sum w)^2 / sum w^2, \
              w a cluster's needs. Under 10 little can be said of the population.\n\
-             - *n*: trajectories / common needs / exposed needs.",
+             - *n*: trajectories / common needs / exposed needs.\n",
             self.population.name(),
             self.population.cluster(),
             self.tail(),
@@ -76,22 +95,6 @@ impl Summary {
                 ""
             },
         )
-        .expect("a String takes every write");
-        out += &self.not_sent();
-        out += &self.bridge();
-        out += &self.excluded();
-        out += &other_tables(pages);
-        for table in tables {
-            write!(out, "\n## Columns of {0}.csv and {0}.parquet\n\n", table.name)
-                .expect("a String takes every write");
-            out +=
-                "A column `x` with an interval is followed by `x_lo` and `x_hi`. Fractions are 0 to 1.\n\n";
-            let columns =
-                table.columns.iter().filter(|c| !c.name.ends_with("_lo") && !c.name.ends_with("_hi"));
-            let shown = Table { name: table.name, columns: columns.cloned().collect() };
-            out += &shown.docs();
-        }
-        escape::page(&out)
     }
 
     fn main_table(&self) -> String {

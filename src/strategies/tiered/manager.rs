@@ -117,22 +117,7 @@ impl Memory {
                 }
             }
             let seat = self.holders.add(&meaning);
-            let has_room = compressor::has_room(original_tokens, limits.light_ratio);
-            let written = match env.model.filter(|_| has_room) {
-                Some(_) => {
-                    let written =
-                        compressor::light_by_model(&content, original_tokens, limits.light_ratio, env)?;
-                    if written.is_none() {
-                        env.work.fallback = Some("rules");
-                    }
-                    written
-                }
-                None => None,
-            };
-            let content = match written {
-                Some(text) => text,
-                None => compressor::light(log, &leaving.spans, limits.light_ratio, env)?,
-            };
+            let content = light(log, &leaving.spans, &content, original_tokens, limits.light_ratio, env)?;
             let segment = Segment {
                 id,
                 importance: 0.0,
@@ -268,6 +253,24 @@ impl Memory {
         }
         tier.drain(..n).collect()
     }
+}
+
+/// What is kept of a segment in warm memory: what a model writes where there is one and room, else what rules choose.
+fn light(
+    log: &Log,
+    spans: &[u32],
+    content: &str,
+    original_tokens: u32,
+    ratio: f64,
+    env: &mut Env<'_>,
+) -> anyhow::Result<String> {
+    if env.model.is_some() && compressor::has_room(original_tokens, ratio) {
+        if let Some(written) = compressor::light_by_model(content, original_tokens, ratio, env)? {
+            return Ok(written);
+        }
+        env.work.fallback = Some("rules");
+    }
+    compressor::light(log, spans, ratio, env)
 }
 
 /// Characters of a segment's part of a step that its row shows.
