@@ -91,7 +91,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     };
     fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
     let desk = Desk::new(&out, &inputs, args)?;
-    let data = desk.data(&inputs, output)?;
+    let data = desk.data(&inputs, args.threads, output)?;
     let text = desk.experiment(&data, args, start)?;
     let path = desk.path("experiment.toml");
     let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
@@ -230,7 +230,7 @@ impl Desk {
     }
 
     /// The logs as tables.
-    fn data(&self, inputs: &[PathBuf], output: Output) -> anyhow::Result<Dataset> {
+    fn data(&self, inputs: &[PathBuf], threads: usize, output: Output) -> anyhow::Result<Dataset> {
         let folder = self.path("data");
         if !self.is_same {
             // Until the new tables stand there, the folder is of no logs.
@@ -239,7 +239,7 @@ impl Desk {
                 inputs: inputs.to_vec(),
                 out: folder.clone(),
                 format: None,
-                threads: super::threads(0),
+                threads: super::threads(threads),
                 limits: Limits::default(),
             };
             let mut meter = Meter::new(output.quiet);
@@ -269,7 +269,7 @@ impl Desk {
             }
             tell_unless(output.quiet, &told);
         }
-        annotate(&folder, "o200k", 0)?;
+        annotate(&folder, "o200k", threads)?;
         Dataset::open(&folder)
     }
 
@@ -398,7 +398,7 @@ impl Answer<'_> {
              for more sessions like these. Money: prompt and answer at {}, a broken prompt cache paid for.\n\
              Billed: with what the log does not show (system prompt, tools); `-` where the log has no usage.\n",
             match self.plan.prices.name.as_str() {
-                "relative" => "relative prices (no known model is named)".to_owned(),
+                "relative" => "relative prices (those of the most used model are not known)".to_owned(),
                 name => format!("the prices of {name}"),
             }
         );
