@@ -19,8 +19,8 @@ pub struct ApiModel {
     pub prices: Option<ApiPrices>,
     /// The provider's page.
     pub source: String,
-    /// When it was read.
-    pub seen: toml::value::Datetime,
+    /// When its prices were read; none where nobody has.
+    pub seen: Option<toml::value::Datetime>,
 }
 
 /// US dollars for a million tokens.
@@ -81,8 +81,11 @@ impl ApiModel {
             format!(", dollars a million: {fresh} fresh, {cache_write}{hour} written to the cache, {cache_read} read from it, {output} out")
         });
         format!(
-            "window {}, answers up to {}{prices}; {}, read {}",
-            self.window, self.max_output, self.source, self.seen
+            "window {}, answers up to {}{prices}; {}, {}",
+            self.window,
+            self.max_output,
+            self.source,
+            self.seen.map_or("not checked there".to_owned(), |seen| format!("prices read {seen}"))
         )
     }
 }
