@@ -98,6 +98,7 @@ pub struct Log {
     by_atom: Vec<u32>,
     atom_start: Vec<u32>,
     facts: OnceLock<Turns>,
+    longest_prompt: OnceLock<u64>,
     /// What is known of the provider's count, by turns in order; empty where no usage is.
     pub rates: Vec<Rate>,
 }
@@ -132,6 +133,7 @@ impl Log {
             by_atom: Vec::new(),
             atom_start: Vec::new(),
             facts: OnceLock::new(),
+            longest_prompt: OnceLock::new(),
             rates: Vec::new(),
             trajectory,
         };
@@ -290,6 +292,22 @@ impl Log {
     /// What happened in each turn; read when it is first asked for.
     pub fn facts(&self) -> &Turns {
         self.facts.get_or_init(|| turns::read(&self.trajectory.steps))
+    }
+
+    /// Tokens of the longest prompt: as its provider counted, else as the log shows (a segment with all that was said).
+    pub fn longest_prompt(&self) -> u64 {
+        *self.longest_prompt.get_or_init(|| {
+            let usage = (0..self.turns.len() as u32).filter_map(|turn| self.usage(turn));
+            usage.map(|usage| usage.input).max().unwrap_or_else(|| {
+                let mut segments = vec![0; self.n_segments as usize];
+                for turn in &self.turns {
+                    let steps = turn.steps.start as usize..turn.steps.end as usize;
+                    segments[turn.segment as usize] +=
+                        self.tokens[steps].iter().map(|&n| u64::from(n)).sum::<u64>();
+                }
+                segments.into_iter().max().unwrap_or(0)
+            })
+        })
     }
 
     pub fn id(&self) -> &str {

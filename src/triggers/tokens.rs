@@ -60,25 +60,11 @@ impl<'de> Deserialize<'de> for Window {
     }
 }
 
-/// The longest prompt of a log: as its provider counted, else as the log shows.
-fn longest_prompt(log: &Log) -> u64 {
-    let logged =
-        (0..log.turns.len() as u32).filter_map(|turn| log.usage(turn)).map(|usage| usage.input).max();
-    logged.unwrap_or_else(|| {
-        let mut segments = vec![0; log.n_segments as usize];
-        for turn in &log.turns {
-            let steps = turn.steps.start as usize..turn.steps.end as usize;
-            segments[turn.segment as usize] += log.tokens[steps].iter().map(|&n| u64::from(n)).sum::<u64>();
-        }
-        segments.into_iter().max().unwrap_or(0)
-    })
-}
-
 impl Trigger for Tokens {
     fn detector(&self, log: &Log, _: u32) -> Box<dyn Detector> {
         let window = match self.window {
             Window::Tokens(window) => window,
-            Window::Own => api::window(log.trajectory.model.as_deref(), longest_prompt(log)),
+            Window::Own => api::window(log.trajectory.model.as_deref(), log.longest_prompt()),
         };
         let limit = self.fraction * window.saturating_sub(self.reserve) as f64;
         Box::new(Limit { limit, keep: self.keep })
