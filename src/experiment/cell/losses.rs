@@ -3,11 +3,8 @@
 use super::super::dataset::Dataset;
 use super::super::plan::Plan;
 use super::{Models, Prepared, Scene, recipe};
-use crate::replay::replay;
-use crate::replay::shadow::Caster;
 use crate::scores::Rows;
 use crate::scores::readers::Readers;
-use crate::scores::retention::{self, Ledger};
 use crate::text::tokens::Tokenizer;
 
 /// Something that the agent needed, and that some variants had taken from its prompt.
@@ -38,12 +35,8 @@ pub fn losses(data: &Dataset, plan: &Plan, index: usize, tail: u32) -> anyhow::R
         if recipe.trigger.bridges() {
             continue;
         }
-        let mut ledger = Ledger::new(log, &scene.watch, &own.questions);
-        let run = replay(log, &recipe, &tokenizer, &own.questions.needs, &mut ledger)?;
-        let (watch, strategy) = (&scene.watch, &*recipe.strategy);
-        let caster = Caster { log, watch, strategy, tokenizer: &tokenizer, seed: plan.seed, n_random: 1 };
         let mut rows = Rows { ids: (variant.id.as_str().into(), log.id().into()), rows: Vec::new() };
-        let misses = retention::score(&caster, &own.questions, ledger, &run, &[], &scene.strata, &mut rows);
+        let (_, misses) = scene.replayed(&recipe, &tokenizer, &mut rows)?;
         misses.lost.iter().for_each(|&need| by_need[need].push(variant.id.clone()));
     }
     let lost = needs.iter().zip(by_need).filter(|(need, variants)| need.gap > tail && !variants.is_empty());

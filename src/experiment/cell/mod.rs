@@ -24,7 +24,7 @@ use crate::replay::watch::{Watch, cue_sets};
 use crate::replay::{Recipe, Run, replay};
 use crate::scores::chance::{Journal, Partner};
 use crate::scores::readers::Readers;
-use crate::scores::retention::{self, Ledger, Strata};
+use crate::scores::retention::{self, Ledger, Misses, Strata};
 use crate::scores::{Rows, discard, ground::Truth, honesty, likelihood, money, ratios, sent, truth};
 use crate::strategies;
 use crate::text::tokens::Tokenizer;
@@ -141,20 +141,9 @@ impl<'a> Scene<'a> {
         tokenizer: &Tokenizer,
     ) -> anyhow::Result<UnitRows> {
         let (Prepared { log, questions }, plan) = (self.own, self.plan);
-        let mut ledger = Ledger::new(log, &self.watch, questions);
-        let run = replay(log, recipe, tokenizer, &questions.needs, &mut ledger)?;
-        let partners = self.partner_runs(recipe, tokenizer)?;
-        let caster = Caster {
-            log,
-            watch: &self.watch,
-            strategy: &*recipe.strategy,
-            tokenizer,
-            seed: plan.seed,
-            n_random: plan.shadow_seeds,
-        };
         let ids = (variant.id.as_str().into(), log.id().into());
         let mut rows = Rows { ids, rows: Vec::new() };
-        let misses = retention::score(&caster, questions, ledger, &run, &partners, &self.strata, &mut rows);
+        let (run, misses) = self.replayed(recipe, tokenizer, &mut rows)?;
         discard::score(log, &run, &misses.needed, &mut rows);
         money::score(log, &run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
         sent::score(&run, questions.tokens_as_sent, &mut rows);
@@ -183,6 +172,23 @@ impl<'a> Scene<'a> {
             timeline: rows::timeline_rows(&rows.ids, log, &run, &plan.prices),
             scores: rows.rows,
         })
+    }
+
+    /// Replays the trajectory under a variant, and follows its needs.
+    fn replayed(
+        &self,
+        recipe: &Recipe,
+        tokenizer: &Tokenizer,
+        rows: &mut Rows,
+    ) -> anyhow::Result<(Run, Misses)> {
+        let (Prepared { log, questions }, watch) = (self.own, &self.watch);
+        let mut ledger = Ledger::new(log, watch, questions);
+        let run = replay(log, recipe, tokenizer, &questions.needs, &mut ledger)?;
+        let partners = self.partner_runs(recipe, tokenizer)?;
+        let (strategy, seed, n_random) = (&*recipe.strategy, self.plan.seed, self.plan.shadow_seeds);
+        let caster = Caster { log, watch, strategy, tokenizer, seed, n_random };
+        let misses = retention::score(&caster, questions, ledger, &run, &partners, &self.strata, rows);
+        Ok((run, misses))
     }
 
     /// Replays the partners under the variant; one that mentions none of the atoms is left out of
