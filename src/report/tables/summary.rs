@@ -205,11 +205,15 @@ fn formats(run: &Run) -> BTreeMap<String, Vec<bool>> {
 fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSummary {
     let (variant, cells) = (&run.variants[i], &run.cells[i]);
     let affected: BTreeSet<u32> = run.events[i].iter().map(|event| event.trajectory).collect();
+    // A session that failed lost nothing that anybody knows of.
+    let failed: BTreeSet<&str> = cells.errors.iter().map(|(trajectory, _)| trajectory.as_str()).collect();
+    let scored: Vec<bool> = run.trajectories.iter().map(|t| !failed.contains(t.id.as_str())).collect();
+    let sessions = Scores { only: Some(&scored), ..*of };
     let needs = (NEED_RETENTION.name, of.sets.common.as_str());
     let lost = Lost {
-        session: of.lost(needs.0, needs.1),
-        total: of.lost_of(needs.0, needs.1),
-        worst: of.worst(needs.0, needs.1),
+        session: sessions.lost(needs.0, needs.1),
+        total: sessions.lost_of(needs.0, needs.1),
+        worst: sessions.worst(needs.0, needs.1),
         affected: affected.len(),
     };
     let mut strata: Vec<StratumRow> = of
