@@ -13,8 +13,8 @@ pub struct ApiModel {
     names: Vec<String>,
     /// Tokens of prompt and answer, as the provider counts them.
     pub window: u64,
-    /// The most tokens of an answer.
-    pub max_output: u64,
+    /// The most tokens of an answer, where known.
+    pub max_output: Option<u64>,
     /// Where they are known.
     pub prices: Option<ApiPrices>,
     /// The provider's page.
@@ -80,13 +80,9 @@ impl ApiModel {
             let ApiPrices { fresh, cache_write, cache_read, output, .. } = p;
             format!(", dollars a million: {fresh} fresh, {cache_write}{hour} written to the cache, {cache_read} read from it, {output} out")
         });
-        format!(
-            "window {}, answers up to {}{prices}; {}, {}",
-            self.window,
-            self.max_output,
-            self.source,
-            self.seen.map_or("not checked there".to_owned(), |seen| format!("prices read {seen}"))
-        )
+        let answer = self.max_output.map_or_else(String::new, |n| format!(", answers up to {n}"));
+        let seen = self.seen.map_or("not checked there".to_owned(), |seen| format!("prices read {seen}"));
+        format!("window {}{answer}{prices}; {}, {seen}", self.window, self.source)
     }
 }
 
@@ -144,7 +140,9 @@ mod tests {
         let names: Vec<&String> = ALL.iter().flat_map(|model| &model.names).collect();
         assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len());
         for model in ALL.iter() {
-            assert!(model.max_output < model.window && model.source.starts_with("https://"));
+            assert!(
+                model.max_output.is_none_or(|n| n < model.window) && model.source.starts_with("https://")
+            );
             assert!(model.names.iter().all(|name| plain(name).0 == *name));
             assert!(model.prices.is_none_or(|p| p.cache_read < p.fresh
                 && p.fresh <= p.cache_write
