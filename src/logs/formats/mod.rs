@@ -409,7 +409,8 @@ fn behind_brackets(head: &[u8], whole: bool) -> Option<Detected> {
     }
 }
 
-/// Where behind a few stray bytes, of which the first alone may be a quote, a bracket stands, the last one of several before a key or an item.
+/// Where a bracket stands behind a few stray bytes; of several the last one before a key or an item. No quote is stray but a
+/// first byte.
 pub(crate) fn behind_stray(head: &[u8]) -> Option<usize> {
     let stray = &head[..head.len().min(MAX_STRAY)];
     let n = stray.iter().skip(1).position(|b| *b == b'"').map_or(stray.len(), |at| at + 1);
