@@ -109,6 +109,29 @@ fn sessions_are_found_where_agents_keep_them_and_may_grow() {
     assert!(told(&grown.stderr).contains("(65 steps)"), "{}", told(&grown.stderr));
 }
 
+/// A folder of the user's own is no trial's: nothing of it is replaced.
+#[test]
+fn what_others_made_stays() {
+    let place = Place::new();
+    let (coding, out) = (datasets("coding"), place.at("out").display().to_string());
+    for (name, file) in [("data", "data/steps.parquet"), ("run", "run/_manifest.json")] {
+        fs::create_dir_all(place.at("out").join(name)).unwrap();
+        fs::write(place.at("out").join(file), "mine").unwrap();
+        let refused = place.run(&[&coding, "--out", &out]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(
+            told(&refused.stderr).contains("which `trajpress try` has not made"),
+            "{}",
+            told(&refused.stderr)
+        );
+        assert_eq!(fs::read_to_string(place.at("out").join(file)).unwrap(), "mine");
+        fs::remove_dir_all(place.at("out").join(name)).unwrap();
+    }
+    let threads = place.command(&[&coding, "--out", &out]).env("POLARS_MAX_THREADS", "0").output().unwrap();
+    assert!(told(&threads.stderr).contains("POLARS_MAX_THREADS is `0`"), "{}", told(&threads.stderr));
+    assert!(place.run(&[&coding, "--out", &out]).status.success());
+}
+
 #[test]
 fn one_that_was_killed_goes_on() {
     let place = Place::new();

@@ -48,7 +48,7 @@ pub struct Args {
 
 /// Runs the command: paths of the files written go to stdout, remarks to stderr.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    check_threads(std::env::var("POLARS_MAX_THREADS").ok().as_deref())?;
+    check_environment()?;
     let out = args.out.clone().unwrap_or_else(|| args.run.join("report"));
     let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
     let options = Options {
@@ -78,7 +78,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     super::print(&paths)
 }
 
-/// polars, which reads the rows, takes this from the environment and panics where it is no number of threads.
+/// polars, which reads the rows, takes its threads from the environment and may panic where that is no number of them.
+pub(super) fn check_environment() -> anyhow::Result<()> {
+    check_threads(std::env::var("POLARS_MAX_THREADS").ok().as_deref())
+}
+
 fn check_threads(polars: Option<&str>) -> anyhow::Result<()> {
     let is_number = |text: &str| text.parse::<usize>().is_ok_and(|n| (1..=super::MOST_THREADS).contains(&n));
     anyhow::ensure!(
