@@ -320,6 +320,18 @@ mod tests {
         assert!(tiny.files.iter().all(|f| !f.ends_with("areas.md")));
     }
 
+    /// A session that failed under a variant is none that lost nothing there.
+    #[test]
+    fn the_mean_session_is_one_that_was_scored() {
+        let (_dir, written) = report(&BUDGETS, 60, 30);
+        let rows = &written.brief.rows;
+        assert!(rows.iter().any(|row| row.n_sessions < written.brief.n_sessions && row.lost_of.0 > 0.0));
+        for row in rows {
+            let (value, _) = row.lost.unwrap();
+            assert!((value * row.n_sessions as f64 - row.lost_of.0).abs() < 1e-9, "{}", row.variant);
+        }
+    }
+
     #[test]
     fn a_baseline_is_a_strategy_or_a_label_of_the_run() {
         let dir = tempfile::tempdir().unwrap();
