@@ -17,6 +17,7 @@ use crate::store::TrajectoryRow;
 use crate::trajectory::Step;
 
 use super::Limits;
+use super::archive::Members;
 use super::input::{self, Input, Measured, Room, Small};
 use super::sessions::{self, Beginning};
 
@@ -129,10 +130,32 @@ enum Rest {
     },
     /// `shared` is the document around the list, where there is one.
     Items {
-        items: Items,
+        items: Pieces,
         shared: Option<Arc<[u8]>>,
         index: usize,
     },
+}
+
+/// Where the items come from.
+enum Pieces {
+    List(Items),
+    Archive(Box<Members>),
+}
+
+impl Pieces {
+    fn place(&self) -> u64 {
+        match self {
+            Pieces::List(items) => items.place(),
+            Pieces::Archive(members) => members.place(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Piece> {
+        match self {
+            Pieces::List(items) => items.next(),
+            Pieces::Archive(members) => members.next(),
+        }
+    }
 }
 
 /// What a worker makes of a file.
@@ -342,7 +365,7 @@ fn cut_lines(
 
 /// The same for items. What cannot be read is one of them.
 fn cut_items(
-    items: &mut Items,
+    items: &mut Pieces,
     shared: &Option<Arc<[u8]>>,
     index: &mut usize,
 ) -> (Records, u64, bool, Option<String>) {
@@ -504,6 +527,9 @@ fn read_file(
             Some(entry) => as_format(entry, &head, true),
             None => detect_in(&head),
         };
+        if let Detected::Log(entry, Layout::Archive) = found {
+            return open_archive(i, input, entry, (head, None), room, part).map(Some);
+        }
         part.read_found(found, head, None, input, room)?;
         return Ok(None);
     };
@@ -522,6 +548,9 @@ fn read_file(
     };
     let n_told = part.rejects.len();
     let result = match found {
+        Detected::Log(entry, Layout::Archive) => {
+            return open_archive(i, input, entry, (head, Some(reader)), room, part).map(Some);
+        }
         Detected::Log(entry, layout) if !is_whole => {
             match in_batches(entry, layout, head, reader, room, &skipped) {
                 Ok(rest) => {
@@ -661,20 +690,39 @@ fn in_batches(
         (Reading::Values(_), Layout::Items) => {
             let reader = Box::new(Cursor::new(head).chain(reader));
             let items = Items::new(reader, room.value).behind(skipped.n_bytes);
-            Ok(Rest::Items { items, shared: None, index: 0 })
+            Ok(Rest::Items { items: Pieces::List(items), shared: None, index: 0 })
         }
         (Reading::Document { list, first, .. }, _) if skipped.n_bytes == 0 => {
             match shared_before(&head, list, first) {
                 Some((shared, start)) => {
                     let rest = Box::new(Cursor::new(head.split_off(start)).chain(reader));
                     let items = Items::of_field(rest, start as u64, room.value);
-                    Ok(Rest::Items { items, shared: Some(shared.into()), index: 0 })
+                    Ok(Rest::Items { items: Pieces::List(items), shared: Some(shared.into()), index: 0 })
                 }
                 None => Err((head, reader)),
             }
         }
         _ => Err((head, reader)),
     }
+}
+
+/// An archive, opened to be read member by member. What was read of it is needed only if the file itself is packed.
+fn open_archive(
+    i: usize,
+    input: &Input,
+    entry: &'static Entry,
+    (head, rest): (Vec<u8>, Option<Reader>),
+    room: Room<'_>,
+    part: &mut Part,
+) -> std::io::Result<Open> {
+    let Reading::Archive { shared, is_run, .. } = entry.reading else {
+        return Err(std::io::Error::other("no archive"));
+    };
+    let mut members = Members::open(&input.path, || all(head, rest, room), is_run, room)?;
+    let shared = members.shared(shared).unwrap_or_else(|| b"{}".to_vec());
+    let items = Pieces::Archive(Box::new(members));
+    let rest = Rest::Items { items, shared: Some(shared.into()), index: 0 };
+    Ok(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) })
 }
 
 /// What stands before a list in a document, as a document, if that holds what its runs share; and where its items begin.
@@ -725,6 +773,7 @@ fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
     let layout = match entry.reading {
         Reading::Session { .. } => Some(Layout::Lines),
         Reading::Document { .. } => Some(Layout::Document),
+        Reading::Archive { .. } => Some(Layout::Archive),
         Reading::Values(_) => formats::layout_of(head, is_whole),
     };
     layout.map_or(Detected::More, |layout| Detected::Log(entry, layout))
@@ -806,7 +855,9 @@ impl Part {
                         self.read_items(items.by_ref(), Lines::new(entry, &source, 1, 0), 0);
                         self.n_bytes = items.place();
                     }
-                    (Layout::Document, rest) => self.read_document(&all(head, rest, room)?, entry, &source),
+                    (Layout::Document | Layout::Archive, rest) => {
+                        self.read_document(&all(head, rest, room)?, entry, &source)
+                    }
                 }
             }
             Detected::NotRead(name) => self.found = Found::NotRead(name),
@@ -852,6 +903,7 @@ impl Part {
             Reading::Document { list, first, .. } => {
                 return self.read_runs(text, offset, entry, source, list, first);
             }
+            Reading::Archive { .. } => sink.rejects.push((0, "no zip archive".to_owned())),
             Reading::Values(read) => formats::read_repaired(text, &mut sink, read),
             Reading::Session { open, .. } => {
                 let mut session = open();
@@ -980,7 +1032,7 @@ impl<'a> Lines<'a> {
     fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
         let session = match entry.reading {
             Reading::Session { open, .. } => Some(open()),
-            Reading::Values(_) | Reading::Document { .. } => None,
+            Reading::Values(_) | Reading::Document { .. } | Reading::Archive { .. } => None,
         };
         Lines { sink: Sink::new(source), reading: entry.reading, session, document: None, line, offset }
     }
@@ -988,7 +1040,9 @@ impl<'a> Lines<'a> {
     /// For runs in a document; `shared` is the document without them.
     fn of_document(entry: &Entry, source: &'a Source, shared: Option<&[u8]>, part: &mut Part) -> Self {
         let mut lines = Lines::new(entry, source, 1, 0);
-        if let (Reading::Document { open, .. }, Some(shared)) = (entry.reading, shared) {
+        if let (Reading::Document { open, .. } | Reading::Archive { open, .. }, Some(shared)) =
+            (entry.reading, shared)
+        {
             let document = &mut lines.document;
             formats::read_repaired(shared, &mut lines.sink, |text, _| {
                 *document = Some(open(text)?);

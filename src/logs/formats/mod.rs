@@ -16,8 +16,13 @@ pub(crate) mod reading;
 mod annotated;
 mod chat_lines;
 mod claude_code;
+mod inspect_eval;
+mod inspect_json;
 mod mini_swe_agent;
 mod openai_chat;
+mod openhands;
+mod openhands_completion;
+mod openhands_events;
 mod sweagent;
 mod tau2_bench;
 mod tau_bench;
@@ -45,6 +50,12 @@ pub(crate) enum Reading {
     /// A document is a list of runs under the key `list`, and what they share; `first` is the key of the most of that. What
     /// is opened is the document with an empty list.
     Document { list: &'static str, first: &'static str, open: fn(&[u8]) -> anyhow::Result<Box<dyn Runs>> },
+    /// Each member of a zip archive for which `is_run` holds is a run; what these share is the first of the members `shared`.
+    Archive {
+        shared: &'static [&'static str],
+        is_run: fn(&str) -> bool,
+        open: fn(&[u8]) -> anyhow::Result<Box<dyn Runs>>,
+    },
     /// All values of a file are one run. Copies of a session share the origin that the head of the file has;
     /// the second argument says that the head is all of the file.
     Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
@@ -63,14 +74,32 @@ pub(crate) trait Runs {
     fn run(&self, bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()>;
 }
 
-/// Where in a document the items begin of the list under a key.
+/// Where in a document the items begin of the list under a key: the first that is not nested, or where all are, the first.
 pub(crate) fn list_start(text: &[u8], key: &str) -> Option<usize> {
     let quoted = format!("\"{key}\"");
-    memchr::memmem::find_iter(text, quoted.as_bytes()).find_map(|at| {
+    let lists = memchr::memmem::find_iter(text, quoted.as_bytes()).filter_map(|at| {
         let rest = text[at + quoted.len()..].trim_ascii_start().strip_prefix(b":")?;
         let items = rest.trim_ascii_start().strip_prefix(b"[")?;
-        Some(text.len() - items.len())
-    })
+        Some((at, text.len() - items.len()))
+    });
+    let (mut first, mut place, mut depth) = (None, 0, 0i64);
+    for (at, start) in lists {
+        first = first.or(Some(start));
+        while place < at {
+            match text[place] {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                b'"' => place = repair::string_end(text, place).unwrap_or(text.len()) - 1,
+                _ => {}
+            }
+            place += 1;
+        }
+        // In a string it is no key.
+        if depth == 1 && place == at {
+            return Some(start);
+        }
+    }
+    first
 }
 
 /// Reads the values of one file into one run.
@@ -84,8 +113,13 @@ pub static ALL: &[Entry] = &[
     annotated::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    inspect_eval::ENTRY,
+    inspect_json::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
+    openhands::ENTRY,
+    openhands_completion::ENTRY,
+    openhands_events::ENTRY,
     sweagent::ENTRY,
     tau_bench::ENTRY,
     tau2_bench::ENTRY,
@@ -99,16 +133,9 @@ pub static NOT_READ: &[(&str, &str)] = &[
     ("claude-stream", "Claude Code output of --output-format stream-json"),
     ("codex", "Codex CLI rollouts"),
     ("fireact", "FireAct results keyed by question id"),
-    ("inspect-eval", "Inspect logs in zip"),
-    ("inspect-json", "Inspect logs in JSON"),
     ("langsmith", "LangSmith runs"),
     ("mint", "MINT results"),
     ("moatless", "Moatless trajectories"),
-    ("openhands-completion", "OpenHands LLM completion logs, one file a call"),
-    ("openhands-events", "OpenHands event lists and sessions"),
-    ("openhands-output", "OpenHands output.jsonl"),
-    ("openhands-resolver", "OpenHands resolver output"),
-    ("openhands-sdk", "OpenHands SDK v1 events"),
     ("otel", "OpenTelemetry spans"),
     ("parquet", "Parquet data sets of trajectories"),
     ("pi", "pi and OpenClaw sessions"),
@@ -307,6 +334,8 @@ pub(crate) enum Layout {
     Items,
     /// One value, or several, over any number of lines.
     Document,
+    /// A zip archive, one value a member.
+    Archive,
 }
 
 /// What a file holds.
@@ -349,7 +378,7 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
         let eval = memchr::memmem::find(head, b"header.json").is_some()
             || memchr::memmem::find(head, b"_journal/").is_some()
             || memchr::memmem::find(head, b"samples/").is_some();
-        return if eval { Detected::NotRead("inspect-eval") } else { Detected::Bad("a zip archive") };
+        return if eval { reader("inspect-eval", Layout::Archive) } else { Detected::Bad("a zip archive") };
     }
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Detected::Bad("UTF-16 text\nhint: convert it to UTF-8");
@@ -441,7 +470,7 @@ fn detect_at(head: &[u8], whole: bool) -> Detected {
     };
     let mut shape = Shape::default();
     let is_sure = match layout {
-        Layout::Document | Layout::Items => {
+        Layout::Document | Layout::Items | Layout::Archive => {
             shape.add(head, 0);
             shape.complete
         }
@@ -712,7 +741,7 @@ fn reader(name: &str, layout: Layout) -> Detected {
 fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
     sessions(s, layout)
         .or_else(|| runs(s, head, layout))
-        .or_else(|| not_read(s))
+        .or_else(|| further(s, layout))
         .or_else(|| labels(s))
         .unwrap_or(Detected::NoLog("JSON of no known format"))
 }
@@ -751,10 +780,22 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has("resourceSpans") {
         return Some(Detected::NotRead("otel"));
     }
-    if s.any(|p| p.starts_with("kind=") && (p.ends_with("Event") || p == "kind=Condensation")) {
-        return Some(Detected::NotRead("openhands-sdk"));
-    }
     None
+}
+
+/// Events of OpenHands, of the SDK (by `kind`) and of the first line.
+fn openhands_events(s: &Shape, layout: Layout) -> Option<Detected> {
+    let is_kind = |p: &str| p.ends_with("Event") || p.ends_with("=Condensation");
+    let event = |at: &str| {
+        s.any(|p| p.strip_prefix(at).is_some_and(|p| p.starts_with("kind=")) && is_kind(p))
+            && s.has(&format!("{at}source"))
+            || s.has(&format!("{at}source"))
+                && (s.has(&format!("{at}action")) || s.has(&format!("{at}observation")))
+    };
+    if layout != Layout::Items && event("") {
+        return Some(reader("openhands-events", layout));
+    }
+    (event("[].") || event("[][].")).then(|| reader("openhands", Layout::Document))
 }
 
 /// Documents and lines that hold runs.
@@ -787,8 +828,8 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     {
         return Some(reader("sweagent", layout));
     }
-    if s.has_all(&["issue", "git_patch"]) {
-        return Some(Detected::NotRead("openhands-resolver"));
+    if s.has_all(&["issue", "git_patch", "history"]) {
+        return Some(reader("openhands", layout));
     }
     // Some evaluations call the instance `id`.
     let openhands =
@@ -797,7 +838,7 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
         || s.has_any(&["instance_id", "id"])
             && (openhands && s.has("history") || s.has_all(&["test_result", "instruction"]))
     {
-        return Some(Detected::NotRead("openhands-output"));
+        return Some(reader("openhands", layout));
     }
     if s.has_all(&["messages", "annotations"]) {
         return Some(reader("annotated", layout));
@@ -807,7 +848,8 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
             || s.has("fncall_messages")
             || s.has_all(&["response", "cost", "timestamp"]))
     {
-        return Some(Detected::NotRead("openhands-completion"));
+        let layout = if layout == Layout::Document { layout } else { Layout::Lines };
+        return Some(reader("openhands-completion", layout));
     }
     if s.has("messages[].role") {
         return Some(reader("openai-chat", layout));
@@ -828,7 +870,7 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
 }
 
 /// Runs of further agents and sets, which are known but not read.
-fn not_read(s: &Shape) -> Option<Detected> {
+fn further(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["prompt", "completion"]) {
         return Some(Detected::NotRead("verifiers"));
     }
@@ -839,7 +881,7 @@ fn not_read(s: &Shape) -> Option<Detected> {
         return Some(Detected::NotRead("mint"));
     }
     if s.has_all(&["eval", "status"]) || s.has_all(&["eval", "samples"]) {
-        return Some(Detected::NotRead("inspect-json"));
+        return Some(reader("inspect-json", Layout::Document));
     }
     if s.has_all(&["win", "tree"]) || s.has_all(&["answer_generation"]) {
         return Some(Detected::NotRead("toolbench"));
@@ -856,13 +898,7 @@ fn not_read(s: &Shape) -> Option<Detected> {
     if s.any(|p| p.ends_with(".traj")) && s.any(|p| p.ends_with(".gt")) {
         return Some(Detected::NotRead("fireact"));
     }
-    let event = |at: &str| {
-        s.has(&format!("{at}source")) && (s.has(&format!("{at}action")) || s.has(&format!("{at}observation")))
-    };
-    if event("") || event("[].") || event("[][].") {
-        return Some(Detected::NotRead("openhands-events"));
-    }
-    None
+    openhands_events(s, layout)
 }
 
 /// Labels.
@@ -950,8 +986,17 @@ mod tests {
         let event = r#"{"source":"agent","action":"run","args":{}}"#;
         for id in ["id", "instance_id"] {
             let line = format!(r#"{{"{id}":"a__b-1","history":[{event}],"metadata":{{"agent_class":"C"}}}}"#);
-            assert_eq!(name(&line), "not read: openhands-output");
+            assert_eq!(name(&line), "openhands Lines");
         }
+        assert_eq!(name(&format!("[{event}]")), "openhands Document");
+        assert_eq!(name(&format!("[{event},\n{event}]")), "openhands Document");
+        assert_eq!(name(&format!("{event}\n{event}\n")), "openhands-events Lines");
+        assert_eq!(name(r#"{"kind":"ActionEvent","source":"agent"}"#), "openhands-events Lines");
+        assert_eq!(name(r#"{"issue":{},"git_patch":"","history":[{"action":"run"}]}"#), "openhands Lines");
+        assert_eq!(
+            name(r#"{"messages":[{"role":"user"}],"response":{},"kwargs":{}}"#),
+            "openhands-completion Lines"
+        );
         assert_eq!(name(&format!("\0\0{chat}\n")), "openai-chat Lines");
         assert_eq!(name("\0\0\n\0"), "bad: NUL bytes and nothing else");
         assert_eq!(name("just a text\n"), "no log: text without JSON");

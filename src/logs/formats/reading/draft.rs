@@ -329,6 +329,18 @@ impl Draft {
         steps.is_some_and(|steps| steps.iter().map(edit_one).fold(false, |any, is_done| any || is_done))
     }
 
+    /// Says that a logged message stands in the prompts behind the compaction that comes next, too.
+    pub(crate) fn keep_message(&mut self, message: usize) {
+        self.places.find(self.builder.steps());
+        let steps = u32::try_from(message).ok().and_then(|message| self.places.messages.get(&message));
+        let next = self.builder.steps().last().map_or(1, |step| step.segment + 1);
+        for &at in steps.into_iter().flatten() {
+            let step = &mut self.builder.steps_mut()[at];
+            // The head stands in every prompt anyway.
+            step.kept_to = Some(next).filter(|_| step.turn > 0);
+        }
+    }
+
     /// Closes the trajectory and hands it over. `about` says all that does not stand in the steps.
     pub(crate) fn finish(mut self, mut about: Trajectory, sink: &mut Sink<'_>) {
         self.forget_usage();

@@ -13,6 +13,7 @@ pub(crate) mod names;
 mod open_calls;
 pub(crate) mod others;
 pub(crate) mod points;
+pub(crate) mod prompts;
 pub(crate) mod repair;
 pub(crate) mod reply;
 pub(crate) mod scalar;
