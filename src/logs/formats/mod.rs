@@ -16,8 +16,16 @@ pub(crate) mod reading;
 mod annotated;
 mod chat_lines;
 mod claude_code;
+mod crush;
+mod goose;
+mod goose_lines;
 mod mini_swe_agent;
 mod openai_chat;
+mod opencode;
+mod opencode_events;
+mod opencode_export;
+mod opencode_go;
+mod opencode_tree;
 mod sweagent;
 mod tau2_bench;
 mod tau_bench;
@@ -28,6 +36,7 @@ use reading::list::{self, Items};
 use reading::repair;
 use reading::scan::{Scanned, scan};
 use reading::shape::Shape;
+use reading::tables::{Rows, Tables};
 
 /// A reader in the catalogue.
 pub struct Entry {
@@ -48,6 +57,21 @@ pub(crate) enum Reading {
     /// All values of a file are one run. Copies of a session share the origin that the head of the file has;
     /// the second argument says that the head is all of the file.
     Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
+    /// Several files may be one run: `together` says which of all names, and of each run the file first by which it is told.
+    Files { together: fn(&[&str]) -> Vec<Vec<usize>>, read: fn(&[File], &mut Sink<'_>) },
+    /// A database, told by its tables, holds runs: each is read from its rows, as an object of lists of them.
+    Database {
+        is: fn(&Tables) -> bool,
+        rows: &'static [Rows],
+        read: fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+    },
+}
+
+/// A file that is read together with others.
+pub(crate) struct File {
+    /// Path relative to what was given on the command line.
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// What a session and its copies have in common: the uuid of the first thing said.
@@ -84,8 +108,16 @@ pub static ALL: &[Entry] = &[
     annotated::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    crush::ENTRY,
+    goose::ENTRY,
+    goose_lines::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
+    opencode::ENTRY,
+    opencode_events::ENTRY,
+    opencode_export::ENTRY,
+    opencode_go::ENTRY,
+    opencode_tree::ENTRY,
     sweagent::ENTRY,
     tau_bench::ENTRY,
     tau2_bench::ENTRY,
@@ -312,6 +344,8 @@ pub(crate) enum Layout {
 /// What a file holds.
 pub(crate) enum Detected {
     Log(&'static Entry, Layout),
+    /// A database: whose, its tables tell.
+    Database,
     /// One of [`NOT_READ`].
     NotRead(&'static str),
     /// Labels or other side information and no run: the name of its kind.
@@ -337,6 +371,16 @@ const MAX_STRAY: usize = 16;
 pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
 pub(crate) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
+/// How a SQLite database begins, and its log and the index of that, which stand beside it.
+pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
+const BESIDE_SQLITE: [&[u8]; 4] =
+    [b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83", b"\x18\xe2\x2d\0", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"];
+
+/// The reader of a database with these tables.
+pub(crate) fn of_tables(tables: &Tables) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| matches!(entry.reading, Reading::Database { is, .. } if is(tables)))
+}
+
 /// Tells the format of a file by its first bytes; `whole` says that they are all of it.
 pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     if head.is_empty() {
@@ -344,6 +388,12 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     }
     if head.starts_with(b"PAR1") {
         return Detected::NotRead("parquet");
+    }
+    if head.starts_with(SQLITE) {
+        return Detected::Database;
+    }
+    if BESIDE_SQLITE.iter().any(|mark| head.starts_with(mark)) {
+        return Detected::NoLog("log of a SQLite database, which is not there");
     }
     if head.starts_with(b"PK\x03\x04") {
         let eval = memchr::memmem::find(head, b"header.json").is_some()
@@ -745,6 +795,21 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["type=system", "session_id"]) {
         return Some(Detected::NotRead("claude-stream"));
     }
+    if s.has_all(&["aggregate_id", "seq", "type", "data"]) {
+        return Some(reader("opencode-events", layout));
+    }
+    if s.has_all(&["role", "content_json"]) || s.has_all(&["working_dir", "description"]) && s.has("role") {
+        return Some(reader("goose-lines", Layout::Lines));
+    }
+    if s.has_all(&["info", "messages[].info", "messages[].parts"]) {
+        return Some(reader("opencode-export", layout));
+    }
+    let is_opencode = s.has_all(&["id", "time"]) && !s.has("messages");
+    if is_opencode && (s.has_all(&["sessionID", "role"]) || s.has_all(&["projectID", "title"]))
+        || s.has_all(&["id", "messageID", "type"])
+    {
+        return Some(reader("opencode-tree", Layout::Document));
+    }
     if s.has("dotted_order") || s.has("[].dotted_order") {
         return Some(Detected::NotRead("langsmith"));
     }
@@ -914,6 +979,7 @@ mod tests {
             Detected::Label(n) => format!("label: {n}"),
             Detected::NoLog(n) => format!("no log: {n}"),
             Detected::Bad(n) => format!("bad: {n}"),
+            Detected::Database => "database".to_owned(),
             Detected::More => "more".to_owned(),
         }
     }
@@ -951,6 +1017,25 @@ mod tests {
         for id in ["id", "instance_id"] {
             let line = format!(r#"{{"{id}":"a__b-1","history":[{event}],"metadata":{{"agent_class":"C"}}}}"#);
             assert_eq!(name(&line), "not read: openhands-output");
+        }
+        for (text, told) in [
+            (r#"{"aggregate_id":"s","seq":0,"type":"session.created.1","data":{}}"#, "opencode-events Lines"),
+            (
+                r#"{"info":{"id":"s"},"messages":[{"info":{"role":"user"},"parts":[]}]}"#,
+                "opencode-export Lines",
+            ),
+            (r#"{"id":"m","sessionID":"s","role":"user","time":{}}"#, "opencode-tree Document"),
+            (r#"{"id":"p","messageID":"m","type":"text","text":"x"}"#, "opencode-tree Document"),
+            (r#"{"id":"s","projectID":"p","title":"t","time":{}}"#, "opencode-tree Document"),
+            (r#"{"id":1,"session_id":"s","role":"user","content_json":"[]"}"#, "goose-lines Lines"),
+            (
+                "{\"working_dir\":\"/w\",\"description\":\"d\"}\n{\"role\":\"user\",\"content\":[]}\n",
+                "goose-lines Lines",
+            ),
+            ("SQLite format 3\0", "database"),
+            ("\u{18}", "bad: binary file"),
+        ] {
+            assert_eq!(name(text), told, "{text}");
         }
         assert_eq!(name(&format!("\0\0{chat}\n")), "openai-chat Lines");
         assert_eq!(name("\0\0\n\0"), "bad: NUL bytes and nothing else");
