@@ -16,7 +16,11 @@ pub(crate) mod reading;
 mod annotated;
 mod chat_lines;
 mod claude_code;
+mod cline_sdk;
 mod crush;
+mod cursor;
+mod cursor_state;
+mod cursor_store;
 mod goose;
 mod goose_lines;
 mod mini_swe_agent;
@@ -26,9 +30,12 @@ mod opencode_events;
 mod opencode_export;
 mod opencode_go;
 mod opencode_tree;
+mod roo_code;
 mod sweagent;
 mod tau2_bench;
 mod tau_bench;
+mod vscode_chat;
+mod vscode_journal;
 
 use reading::draft::Losses;
 use reading::fields;
@@ -108,7 +115,11 @@ pub static ALL: &[Entry] = &[
     annotated::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    cline_sdk::ENTRY,
     crush::ENTRY,
+    cursor::ENTRY,
+    cursor_state::ENTRY,
+    cursor_store::ENTRY,
     goose::ENTRY,
     goose_lines::ENTRY,
     mini_swe_agent::ENTRY,
@@ -118,9 +129,12 @@ pub static ALL: &[Entry] = &[
     opencode_export::ENTRY,
     opencode_go::ENTRY,
     opencode_tree::ENTRY,
+    roo_code::ENTRY,
     sweagent::ENTRY,
     tau_bench::ENTRY,
     tau2_bench::ENTRY,
+    vscode_chat::ENTRY,
+    vscode_journal::ENTRY,
 ];
 
 /// Formats that are recognised and have no reader yet.
@@ -760,7 +774,7 @@ fn reader(name: &str, layout: Layout) -> Detected {
 
 /// The rules, the most telling first. Paths are relative to a value, for arrays to the array.
 fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
-    sessions(s, layout)
+    sessions(s, head, layout)
         .or_else(|| runs(s, head, layout))
         .or_else(|| not_read(s))
         .or_else(|| labels(s))
@@ -768,7 +782,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
 }
 
 /// Lines of sessions.
-fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
+fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if s.has("payload")
         && s.any(|p| {
             ["session_meta", "response_item", "event_msg", "turn_context", "compacted"]
@@ -797,6 +811,24 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
     }
     if s.has_all(&["aggregate_id", "seq", "type", "data"]) {
         return Some(reader("opencode-events", layout));
+    }
+    if s.has_all(&["sessionId", "agent", "version", "messages"]) {
+        return Some(reader("cline-sdk", Layout::Document));
+    }
+    if s.has("requests") && s.has_any(&["responderUsername", "initialLocation", "requests[].requestId"]) {
+        return Some(reader("vscode-chat", layout));
+    }
+    if layout == Layout::Lines && s.has_all(&["kind", "v"]) && s.has_any(&["v.requests", "v.version", "k"]) {
+        return Some(reader("vscode-journal", layout));
+    }
+    if s.has_all(&["role", "message.content"]) && !s.has_any(&["type", "uuid"]) && layout == Layout::Lines {
+        return Some(reader("cursor", layout));
+    }
+    let is_roo = s.has("[].ts") || memchr::memmem::find(head, b"<environment_details>").is_some();
+    if s.has_all(&["[].role", "[].content"]) && is_roo
+        || s.has_all(&["[].ts", "[].text"]) && s.has_any(&["[].type=say", "[].type=ask"])
+    {
+        return Some(reader("roo-code", Layout::Document));
     }
     if s.has_all(&["role", "content_json"]) || s.has_all(&["working_dir", "description"]) && s.has("role") {
         return Some(reader("goose-lines", Layout::Lines));
@@ -1032,6 +1064,12 @@ mod tests {
                 "{\"working_dir\":\"/w\",\"description\":\"d\"}\n{\"role\":\"user\",\"content\":[]}\n",
                 "goose-lines Lines",
             ),
+            (r#"{"version":1,"agent":"lead","sessionId":"s","messages":[]}"#, "cline-sdk Document"),
+            (r#"[{"role":"user","content":[],"ts":1}]"#, "roo-code Document"),
+            (r#"[{"ts":1,"type":"say","say":"text","text":"x"}]"#, "roo-code Document"),
+            (r#"{"version":3,"responderUsername":"C","requests":[]}"#, "vscode-chat Lines"),
+            (r#"{"kind":0,"v":{"version":3,"requests":[]}}"#, "vscode-journal Lines"),
+            (r#"{"role":"user","message":{"content":[]}}"#, "cursor Lines"),
             ("SQLite format 3\0", "database"),
             ("\u{18}", "bad: binary file"),
         ] {
