@@ -771,34 +771,30 @@ impl From<&Trajectory> for TrajectoryRow {
     }
 }
 
-/// The steps of a trajectory as rows; takes the texts with it.
-pub fn step_rows(id: &str, steps: Vec<Step>) -> Vec<StepRow> {
-    steps
-        .into_iter()
-        .enumerate()
-        .map(|(i, s)| StepRow {
-            trajectory: id.to_owned(),
-            step: i as u32,
-            turn: s.turn,
-            segment: s.segment,
-            message: s.message,
-            role: s.role.name().to_owned(),
-            kind: s.kind.name().to_owned(),
-            text: s.text,
-            tool: s.tool,
-            call_id: s.call_id,
-            arguments: s.arguments,
-            time: s.time.map(Time),
-            is_error: s.is_error,
-            usage_in: s.usage.map(|u| u.input),
-            usage_out: s.usage.and_then(|u| u.output),
-            usage_cache_read: s.usage.and_then(|u| u.cache_read),
-            usage_cache_write: s.usage.and_then(|u| u.cache_write),
-            edit_from: s.edit.as_ref().map(|e| e.from),
-            edit_text: s.edit.map(|e| e.text),
-            kept_to: s.kept_to,
-        })
-        .collect()
+/// The steps of a trajectory as rows, made one by one; takes the texts with it.
+pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
+    steps.into_iter().enumerate().map(move |(i, s)| StepRow {
+        trajectory: id.to_owned(),
+        step: i as u32,
+        turn: s.turn,
+        segment: s.segment,
+        message: s.message,
+        role: s.role.name().to_owned(),
+        kind: s.kind.name().to_owned(),
+        text: s.text,
+        tool: s.tool,
+        call_id: s.call_id,
+        arguments: s.arguments,
+        time: s.time.map(Time),
+        is_error: s.is_error,
+        usage_in: s.usage.as_ref().map(|u| u.input),
+        usage_out: s.usage.as_ref().and_then(|u| u.output),
+        usage_cache_read: s.usage.as_ref().and_then(|u| u.cache_read),
+        usage_cache_write: s.usage.as_ref().and_then(|u| u.cache_write),
+        edit_from: s.edit.as_ref().map(|e| e.from),
+        edit_text: s.edit.map(|e| e.text),
+        kept_to: s.kept_to,
+    })
 }
 
 impl TryFrom<StepRow> for Step {
@@ -816,13 +812,13 @@ impl TryFrom<StepRow> for Step {
             time: row.time.map(|t| t.0),
             is_error: row.is_error,
             message: row.message,
-            usage: row.usage_in.map(|input| Usage {
-                input,
-                output: row.usage_out,
-                cache_read: row.usage_cache_read,
-                cache_write: row.usage_cache_write,
+            usage: row.usage_in.map(|input| {
+                let (cache_read, cache_write) = (row.usage_cache_read, row.usage_cache_write);
+                Box::new(Usage { input, output: row.usage_out, cache_read, cache_write })
             }),
-            edit: row.edit_from.map(|from| LoggedEdit { from, text: row.edit_text.unwrap_or_default() }),
+            edit: row
+                .edit_from
+                .map(|from| Box::new(LoggedEdit { from, text: row.edit_text.unwrap_or_default() })),
             kept_to: row.kept_to,
         })
     }
@@ -872,8 +868,9 @@ pub fn batch<R: Row>(rows: Vec<R>) -> anyhow::Result<RecordBatch> {
 const PAGE_BYTES: usize = 128 << 10;
 const PAGE_ROWS: usize = 64;
 
-/// Rows that become a batch of arrays together have at most so many bytes, unless one row alone has more: the texts of
-/// a batch have offsets of 31 bits.
+/// From so many bytes on, rows become a batch of arrays and pages of the row group: they stand in memory twice then.
+const BATCH_BYTES: usize = 16 << 20;
+/// The rows of a batch have at most so many bytes, unless one row alone has more: its texts have offsets of 31 bits.
 const MOST_BYTES: usize = 256 << 20;
 
 /// Writes one table; a row group is closed between trajectories, when it is large enough.
@@ -882,6 +879,8 @@ pub struct TableWriter<R: Row> {
     writer: ArrowWriter<File>,
     pending: Vec<R>,
     pending_bytes: usize,
+    /// Bytes of the row group so far, pending ones included.
+    open_bytes: usize,
     row_group_bytes: usize,
     n_rows: u64,
 }
@@ -915,6 +914,7 @@ impl<R: Row> TableWriter<R> {
             writer,
             pending: Vec::new(),
             pending_bytes: 0,
+            open_bytes: 0,
             row_group_bytes,
             n_rows: 0,
         })
@@ -923,38 +923,44 @@ impl<R: Row> TableWriter<R> {
     /// Appends all rows of one trajectory (or of several).
     pub fn push(&mut self, rows: impl IntoIterator<Item = R>) -> anyhow::Result<()> {
         for row in rows {
-            self.pending_bytes += row.weight();
+            let bytes = row.weight();
+            anyhow::ensure!(
+                bytes < i32::MAX as usize,
+                "{}: a row of {bytes} bytes, and no column holds more than 2 GiB of one row",
+                self.cannot()
+            );
+            if self.pending_bytes + bytes > MOST_BYTES {
+                self.write_pending()?;
+            }
+            self.pending_bytes += bytes;
+            self.open_bytes += bytes;
             self.n_rows += 1;
             self.pending.push(row);
+            // Whole write batches: pages end where they would if all rows came at once.
+            if self.pending_bytes >= BATCH_BYTES && self.pending.len() % PAGE_ROWS == 0 {
+                self.write_pending()?;
+            }
         }
-        if self.pending_bytes >= self.row_group_bytes {
+        if self.open_bytes >= self.row_group_bytes {
             self.end_row_group()?;
         }
         Ok(())
     }
 
+    fn write_pending(&mut self) -> anyhow::Result<()> {
+        self.pending_bytes = 0;
+        let rows = std::mem::take(&mut self.pending);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.writer.write(&batch(rows)?).with_context(|| self.cannot())
+    }
+
     /// Closes the row group.
     pub fn end_row_group(&mut self) -> anyhow::Result<()> {
-        if !self.pending.is_empty() {
-            let mut rows = std::mem::take(&mut self.pending).into_iter().peekable();
-            while rows.peek().is_some() {
-                let mut chunk = Vec::new();
-                let mut bytes = 0;
-                while let Some(row) =
-                    rows.next_if(|row| chunk.is_empty() || bytes + row.weight() <= MOST_BYTES)
-                {
-                    bytes += row.weight();
-                    chunk.push(row);
-                }
-                anyhow::ensure!(
-                    bytes < i32::MAX as usize,
-                    "{}: a row of {bytes} bytes, and no column holds more than 2 GiB of one row",
-                    self.cannot()
-                );
-                self.writer.write(&batch(chunk)?).with_context(|| self.cannot())?;
-            }
+        self.write_pending()?;
+        if std::mem::take(&mut self.open_bytes) > 0 {
             self.writer.flush().with_context(|| self.cannot())?;
-            self.pending_bytes = 0;
         }
         Ok(())
     }
@@ -1031,37 +1037,52 @@ impl<R: Row> TableReader<R> {
 
     /// Reads ascending ranges of rows of one row group.
     pub fn read(&self, row_group: usize, ranges: &[Range<usize>]) -> anyhow::Result<Vec<R>> {
-        let n_rows = self.row_groups()[row_group];
-        let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), n_rows);
         let mut rows = Vec::new();
-        self.batches(row_group, Some(selection), |batch| rows.extend(batch))?;
+        for batch in self.batches(row_group, Some(ranges))? {
+            rows.extend(batch?);
+        }
         Ok(rows)
     }
 
     /// Reads one row group in batches.
-    pub fn scan(&self, row_group: usize, batch: impl FnMut(Vec<R>)) -> anyhow::Result<()> {
-        self.batches(row_group, None, batch)
+    pub fn scan(&self, row_group: usize, mut each: impl FnMut(Vec<R>)) -> anyhow::Result<()> {
+        for batch in self.batches(row_group, None)? {
+            each(batch?);
+        }
+        Ok(())
+    }
+
+    /// The rows of a range of one row group, read as they are asked for.
+    pub fn rows(
+        &self,
+        row_group: usize,
+        range: Range<usize>,
+    ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<R>> + use<R>> {
+        let ranges = [range];
+        Ok(self.batches(row_group, Some(&ranges))?.flat_map(|batch| match batch {
+            Ok(rows) => rows.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        }))
     }
 
     fn batches(
         &self,
         row_group: usize,
-        selection: Option<RowSelection>,
-        mut each: impl FnMut(Vec<R>),
-    ) -> anyhow::Result<()> {
+        ranges: Option<&[Range<usize>]>,
+    ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Vec<R>>> + use<R>> {
         let mut builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(open_file(&self.path)?, self.metadata.clone())
                 .with_batch_size(batch_rows(self.metadata.metadata(), &[row_group]))
                 .with_row_groups(vec![row_group])
                 .with_projection(self.columns.clone());
-        if let Some(selection) = selection {
+        if let Some(ranges) = ranges {
+            let n_rows = self.row_groups()[row_group];
+            let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), n_rows);
             builder = builder.with_row_selection(selection);
         }
-        let damaged = || format!("cannot read row group {row_group} of {}", self.path.display());
-        for batch in builder.build().with_context(damaged)? {
-            each(R::rows(&batch.with_context(damaged)?)?);
-        }
-        Ok(())
+        let damaged = format!("cannot read row group {row_group} of {}", self.path.display());
+        let read = builder.build().with_context(|| damaged.clone())?;
+        Ok(read.map(move |batch| R::rows(&batch.with_context(|| damaged.clone())?)))
     }
 }
 

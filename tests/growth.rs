@@ -103,7 +103,7 @@ fn log(n_messages: u32, is_compacted: bool, tokenizer: &Tokenizer) -> Log {
     let last = steps.last().map_or(0, |step| step.turn);
     let seen = steps.iter_mut().filter(|step| step.kind == Kind::Observation);
     for step in seen.step_by(10).filter(|step| !is_compacted && step.turn + 4 < last) {
-        step.edit = Some(LoggedEdit { from: step.turn + 4, text: "gone".to_owned() });
+        step.edit = Some(Box::new(LoggedEdit { from: step.turn + 4, text: "gone".to_owned() }));
     }
     (0..).zip(&mut steps).for_each(|(at, step)| step.message = at);
     let points: Vec<u32> = (1..5).map(|at| n_messages / 5 * at + 2).collect();

@@ -629,6 +629,45 @@ fn a_full_stderr_is_no_panic() {
     assert!(stderr(&output).contains("POLARS_MAX_THREADS is `0`"), "{}", stderr(&output));
 }
 
+/// No stage may write a file of more than so many bytes: each says which one, and what stood before still stands.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_of_file_size_is_an_error_that_names_the_file() {
+    let place = Place::new();
+    let limited = |args: &[&str], path: PathBuf, out: &str| {
+        let mut shell = Command::new("bash");
+        let command = r#"ulimit -f "$LIMIT" && exec "$@""#;
+        shell.args(["-c", command, "bash", env!("CARGO_BIN_EXE_trajpress")]).args(args).arg(path);
+        if !out.is_empty() {
+            shell.arg("--out").arg(place.at(out));
+        }
+        shell
+    };
+    let refused = |mut command: Command| {
+        let output = command.env("LIMIT", "1").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let text = stderr(&output);
+        assert!(text.contains("File too large") && text.contains("cannot write"), "{text}");
+        assert!(text.contains(place.at("").to_str().unwrap()), "{text}");
+    };
+    let done = |mut command: Command| {
+        let output = command.env("LIMIT", "unlimited").output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    let ingest = || limited(&["ingest"], place.logs(), "data");
+    refused(ingest());
+    done(ingest());
+    let annotate = || limited(&["annotate"], place.at("data"), "");
+    refused(annotate());
+    done(annotate());
+    fs::write(place.at("x.toml"), EXPERIMENT).unwrap();
+    let data = place.at("data");
+    let run = || limited(&["run", "--data", data.to_str().unwrap()], place.at("x.toml"), "run");
+    refused(run());
+    done(run());
+    refused(limited(&["report"], place.at("run"), "report"));
+}
+
 /// A file's name that would colour, overwrite and turn round a terminal.
 #[cfg(unix)]
 #[test]
@@ -801,6 +840,38 @@ fn many_small_messages_are_a_reject_and_the_rest_is_read() {
     assert_eq!(report["trajectories"], 3);
     println!("{n} small messages in one record: {peak:.0} MB of {} allowed", memory >> 20);
     assert!(peak < (memory >> 20) as f64, "{peak} MB");
+}
+
+/// One run of many short messages: no stage holds its rows more than once.
+#[cfg(target_os = "linux")]
+#[test]
+fn one_run_of_many_messages_takes_memory_by_its_steps() {
+    let place = Place::new();
+    let logs = place.at("logs");
+    fs::create_dir(&logs).unwrap();
+    let n = times(100_000, 1_000_000);
+    let pair = |i: usize| {
+        let user = format!(r#"{{"role":"user","content":"And the next one, number {i}?"}}"#);
+        format!(r#"{user},{{"role":"assistant","content":"Ship {i} lies at quay {i} now."}}"#)
+    };
+    let messages = (0..n / 2).map(pair).collect::<Vec<_>>().join(",");
+    fs::write(logs.join("a.json"), format!(r#"{{"messages":[{messages}]}}"#)).unwrap();
+    let peak = |args: &[&str], paths: &[PathBuf]| {
+        let mut command = program();
+        command.args(args).args(paths);
+        let (output, peak) = with_peak(command);
+        assert!(output.status.success(), "{}", stderr(&output));
+        peak
+    };
+    let data = place.at("data");
+    let out = format!("--out={}", data.display());
+    let ingest = peak(&["ingest", "--threads", "2", &out], &[logs]);
+    let annotate = peak(&["annotate", "--threads", "2"], &[data]);
+    println!("one run of {n} messages: ingest {ingest:.0} MB, annotate {annotate:.0} MB");
+    // Beside its steps each stage has the program and batches that do not grow, annotate a tokenizer, too.
+    let allowed = |fixed: usize| (fixed + 400 * n / 1_000_000) as f64;
+    assert!(ingest < allowed(100), "{ingest} MB");
+    assert!(annotate < allowed(160), "{annotate} MB");
 }
 
 /// Many large lines and threads: they are read one after the other, and come out in their order.

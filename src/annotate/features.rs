@@ -13,12 +13,26 @@ pub const FEATURES_VERSION: u32 = 9;
 
 /// The features of all steps of a trajectory, in order.
 pub fn rows(trajectory: &str, steps: &[Step], tokenizer: &Tokenizer) -> Vec<FeatureRow> {
+    pieces(trajectory, steps, tokenizer).flatten().collect()
+}
+
+/// Steps whose features are in memory together.
+pub(super) const PIECE: usize = 10_000;
+
+/// The same, so many steps at a time.
+pub(super) fn pieces(
+    trajectory: &str,
+    steps: &[Step],
+    tokenizer: &Tokenizer,
+) -> impl Iterator<Item = Vec<FeatureRow>> {
     let mut editor = actions::Editor::default();
-    let row = |(i, step): (usize, &Step)| {
+    let mut row = move |(i, step): (usize, &Step)| {
         let action = (step.kind == Kind::Action).then(|| actions::analyse(step, &mut editor));
         row(trajectory, i as u32, &step.text, action, tokenizer)
     };
-    steps.iter().enumerate().map(row).collect()
+    let mut steps = steps.iter().enumerate();
+    let piece = move || Some(steps.by_ref().take(PIECE).map(&mut row).collect());
+    std::iter::from_fn(piece).take_while(|rows: &Vec<FeatureRow>| !rows.is_empty())
 }
 
 fn row(trajectory: &str, step: u32, text: &str, action: Option<Action>, tokenizer: &Tokenizer) -> FeatureRow {

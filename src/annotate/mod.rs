@@ -18,7 +18,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::annotate::features::rows;
 use crate::annotate::partners::{Candidate, Interner, partners};
 use crate::annotate::usage::Sessions;
 use crate::files::lock::Lock;
@@ -30,7 +29,7 @@ use crate::store::{
 use crate::text::tokens::Tokenizer;
 use crate::text::{atoms, escape};
 use crate::trajectory::Step;
-use crate::trajectory::usage::Call;
+use crate::trajectory::usage::{Call, calls};
 use features::FEATURES_VERSION;
 
 /// What `annotate.json` says of the features beside it.
@@ -233,37 +232,31 @@ fn write_features(
         // buffer between, so that no more than three are in memory.
         thread::scope(|scope| {
             let (read, groups) = mpsc::sync_channel(0);
-            let (computed, features) = mpsc::sync_channel::<Vec<Vec<FeatureRow>>>(0);
+            let (computed, features) = mpsc::sync_channel::<Computed>(0);
             let reading = scope.spawn(|| read_groups(&steps, read));
             let writing = scope.spawn(move || {
-                for group in features {
-                    for rows in group {
-                        writer.push(rows)?;
+                for computed in features {
+                    match computed {
+                        Computed::Rows(rows) => writer.push(rows.into_iter().flatten())?,
+                        Computed::EndOfGroup => writer.end_row_group()?,
                     }
-                    writer.end_row_group()?;
                 }
                 writer.finish()
             });
             for group in groups {
-                let computed_rows: Vec<(Vec<FeatureRow>, Vec<Call>)> = group
-                    .into_par_iter()
-                    .map(|(id, steps): (String, Vec<Step>)| {
-                        let rows = rows(&id, &steps, tokenizer);
-                        let calls = usage::calls(&steps, &rows, tokenizer);
+                // Those that are too long to hold all their rows come alone, piece by piece.
+                for part in group.chunk_by(|a, b| !is_long(a) && !is_long(b)) {
+                    let calls = annotate_part(part, tokenizer, |rows| {
+                        rows.iter().for_each(|rows| count(rows, known, annotated));
+                        computed.send(Computed::Rows(rows)).is_ok()
+                    });
+                    for ((id, steps), calls) in part.iter().zip(calls) {
+                        let place = known.places.get(id);
+                        sessions.add(id, place.and_then(|&place| known.models[place]), calls);
                         bar.inc(steps.iter().map(|s| s.text.len() as u64).sum());
-                        (rows, calls)
-                    })
-                    .collect();
-                let mut features = Vec::with_capacity(computed_rows.len());
-                for (rows, calls) in computed_rows {
-                    count(&rows, known, annotated);
-                    if let Some(row) = rows.first() {
-                        let place = known.places.get(&row.trajectory);
-                        sessions.add(&row.trajectory, place.and_then(|&place| known.models[place]), calls);
                     }
-                    features.push(rows);
                 }
-                if computed.send(features).is_err() {
+                if computed.send(Computed::EndOfGroup).is_err() {
                     break;
                 }
             }
@@ -279,20 +272,73 @@ fn write_features(
     Ok(sessions)
 }
 
+/// What the writer gets.
+enum Computed {
+    Rows(Vec<Vec<FeatureRow>>),
+    EndOfGroup,
+}
+
+/// A trajectory's id and steps.
+type Steps = (String, Vec<Step>);
+
+fn is_long((_, steps): &Steps) -> bool {
+    steps.len() > features::PIECE
+}
+
+/// Computes the rows of trajectories, or of a long one piece by piece, until nobody wants them; returns the calls of each.
+fn annotate_part(
+    part: &[Steps],
+    tokenizer: &Tokenizer,
+    mut is_wanted: impl FnMut(Vec<Vec<FeatureRow>>) -> bool,
+) -> Vec<Vec<Call>> {
+    let tokens_of = |rows: &[FeatureRow]| rows.iter().map(|row| row.tokens).collect::<Vec<u32>>();
+    let calls_of = |steps: &[Step], tokens: &[u32]| calls(steps, tokens, |text| tokenizer.count(text));
+    if let [(id, steps)] = part {
+        let mut tokens = Vec::with_capacity(steps.len());
+        for rows in features::pieces(id, steps, tokenizer) {
+            tokens.extend(tokens_of(&rows));
+            if !is_wanted(vec![rows]) {
+                return Vec::new();
+            }
+        }
+        return vec![calls_of(steps, &tokens)];
+    }
+    let compute = |(id, steps): &Steps| {
+        let rows = features::rows(id, steps, tokenizer);
+        let calls = calls_of(steps, &tokens_of(&rows));
+        (rows, calls)
+    };
+    let (rows, calls) = part.par_iter().map(compute).unzip();
+    is_wanted(rows);
+    calls
+}
+
 /// Sends the row groups of the steps in order, until nobody wants them.
-fn read_groups(steps: &Path, read: mpsc::SyncSender<Vec<(String, Vec<Step>)>>) -> anyhow::Result<()> {
+fn read_groups(steps: &Path, read: mpsc::SyncSender<Vec<Steps>>) -> anyhow::Result<()> {
+    let again =
+        |error: anyhow::Error| anyhow::anyhow!("{error:#}\nhint: make it again with `trajpress ingest`");
     for group in 0..row_groups::<StepRow>(steps)? {
-        let rows = read_row_group::<StepRow>(steps, group)?;
-        if read.send(by_trajectory(rows)?).is_err() {
+        // As steps a row group is much smaller than as rows.
+        let (mut trajectories, mut added) = (Vec::new(), Ok(()));
+        store::TableReader::open(steps)
+            .and_then(|table| {
+                table.scan(group, |rows| {
+                    if added.is_ok() {
+                        added = by_trajectory(rows, &mut trajectories);
+                    }
+                })
+            })
+            .map_err(again)?;
+        added?;
+        if read.send(trajectories).is_err() {
             break;
         }
     }
     Ok(())
 }
 
-/// The steps of a row group, by trajectory: a trajectory never straddles a row group.
-fn by_trajectory(rows: Vec<StepRow>) -> anyhow::Result<Vec<(String, Vec<Step>)>> {
-    let mut trajectories: Vec<(String, Vec<Step>)> = Vec::new();
+/// Adds steps of a row group, by trajectory: a trajectory never straddles a row group.
+fn by_trajectory(rows: Vec<StepRow>, trajectories: &mut Vec<Steps>) -> anyhow::Result<()> {
     for mut row in rows {
         let id = std::mem::take(&mut row.trajectory);
         let step = Step::try_from(row).with_context(|| format!("trajectory {id}"))?;
@@ -301,14 +347,14 @@ fn by_trajectory(rows: Vec<StepRow>) -> anyhow::Result<Vec<(String, Vec<Step>)>>
             _ => trajectories.push((id, vec![step])),
         }
     }
-    Ok(trajectories)
+    Ok(())
 }
 
 fn count(rows: &[FeatureRow], known: &mut Known, annotated: &mut Annotated) {
     let tokens: u64 = rows.iter().map(|row| u64::from(row.tokens)).sum();
     let place = rows.first().and_then(|row| known.places.get(&row.trajectory));
     if let Some(&place) = place {
-        known.candidates[place].tokens = tokens;
+        known.candidates[place].tokens += tokens;
     }
     annotated.n_steps += rows.len() as u64;
     annotated.n_tokens += tokens;
@@ -511,7 +557,7 @@ mod tests {
             for i in 0..n.max(1) {
                 builder.begin_call();
                 let input = unseen + 2 * (3 + i);
-                let usage = (n > 0).then(|| Usage { input, ..Usage::default() });
+                let usage = (n > 0).then(|| Box::new(Usage { input, ..Usage::default() }));
                 builder.push(Step { usage, ..step(Role::Agent, Kind::Message, "go") });
             }
             let mut t =

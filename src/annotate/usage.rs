@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{FeatureRow, UsageRow};
-use crate::text::tokens::Tokenizer;
-use crate::trajectory::Step;
+use crate::store::UsageRow;
 use crate::trajectory::usage::{self, Call, Fit};
 
 /// What `annotate` tells of the provider's counts; zeros and nulls where no usage is logged.
@@ -29,12 +27,6 @@ pub struct Counted {
     pub residual_median: Option<f64>,
     /// Median over sessions of its 90th percentile.
     pub residual_p90: Option<f64>,
-}
-
-/// The calls of a trajectory, from its steps and their features.
-pub(crate) fn calls(steps: &[Step], features: &[FeatureRow], tokenizer: &Tokenizer) -> Vec<Call> {
-    let tokens: Vec<u32> = features.iter().map(|row| row.tokens).collect();
-    usage::calls(steps, &tokens, |text| tokenizer.count(text))
 }
 
 /// Sessions in the order of the data.

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue};
@@ -111,6 +112,9 @@ pub fn main() -> ExitCode {
         }
     };
     log_to_stderr(cli.output.quiet);
+    if let Err(error) = outlive_limit_of_file_size() {
+        return unusable(&error);
+    }
     if let Err(error) = check_stack(std::env::var_os("RUST_MIN_STACK").as_deref()) {
         return unusable(&error);
     }
@@ -119,6 +123,14 @@ pub fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitStatus::Done.into(),
         Err(error) => unusable(&error),
     }
+}
+
+/// A file over the limit of its size (`ulimit -f`) is an error that names the file, where the signal would end the program.
+fn outlive_limit_of_file_size() -> anyhow::Result<()> {
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
+        .context("cannot handle the signal of files that grow too large")?;
+    Ok(())
 }
 
 fn unusable(error: &anyhow::Error) -> ExitCode {

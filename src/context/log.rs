@@ -64,6 +64,9 @@ pub struct Turn {
     pub n_observations: u32,
 }
 
+/// One row of features a step, in order.
+pub type Features<'a> = Box<dyn Iterator<Item = anyhow::Result<FeatureRow>> + 'a>;
+
 /// A trajectory with its features as indices.
 pub struct Log {
     pub trajectory: Trajectory,
@@ -106,17 +109,16 @@ pub struct Log {
 impl Log {
     /// Joins a trajectory with its features, which must be those of its steps, in order.
     pub fn new(trajectory: Trajectory, features: Vec<FeatureRow>) -> anyhow::Result<Self> {
-        anyhow::ensure!(
-            trajectory.steps.len() == features.len(),
-            "trajectory {} has {} steps and {} feature rows\nhint: run `trajpress annotate` again",
-            trajectory.id,
-            trajectory.steps.len(),
-            features.len()
-        );
+        Log::join(trajectory, Box::new(features.into_iter().map(Ok)))
+    }
+
+    /// The same with features that are read as they are asked for.
+    pub fn join(trajectory: Trajectory, features: Features<'_>) -> anyhow::Result<Self> {
+        let n_steps = trajectory.steps.len();
         let mut log = Log {
-            tokens: features.iter().map(|f| f.tokens).collect(),
+            tokens: Vec::with_capacity(n_steps),
             lines: trajectory.steps.iter().map(|s| s.text.lines().count() as u32).collect(),
-            action_kinds: Vec::with_capacity(features.len()),
+            action_kinds: Vec::with_capacity(n_steps),
             spans: Vec::new(),
             span_of: vec![0],
             mentions: Vec::new(),
@@ -140,13 +142,24 @@ impl Log {
         let mut spellings = Spellings::default();
         // What each atom went by when it first stood there.
         let mut went_by = Vec::new();
-        for (step, row) in features.into_iter().enumerate() {
-            log.add_step(step as u32, row)?;
+        let mut n_rows = 0;
+        for row in features {
+            let row = row?;
+            n_rows += 1;
+            if n_rows > n_steps {
+                continue;
+            }
+            log.add_step(n_rows as u32 - 1, row)?;
             for atom in &log.atoms[went_by.len()..] {
                 let id = went_by.len() as AtomId;
                 went_by.push(if atom.kind == AtomKind::Path { spellings.file(&atom.text, id) } else { id });
             }
         }
+        anyhow::ensure!(
+            n_rows == n_steps,
+            "trajectory {} has {n_steps} steps and {n_rows} feature rows\nhint: run `trajpress annotate` again",
+            log.trajectory.id
+        );
         for mention in &mut log.mentions {
             mention.so_far = went_by[mention.atom as usize];
         }
@@ -156,22 +169,27 @@ impl Log {
     }
 
     /// The same, as if the log's own product had never compacted: one segment, with the summaries that it logged put aside.
-    pub fn bridged(mut trajectory: Trajectory, mut features: Vec<FeatureRow>) -> anyhow::Result<Self> {
-        let mut found = Vec::new();
-        for (step, row) in trajectory.steps.iter_mut().zip(&mut features) {
+    pub fn bridged(trajectory: Trajectory, features: Vec<FeatureRow>) -> anyhow::Result<Self> {
+        Log::bridge(trajectory, Box::new(features.into_iter().map(Ok)))
+    }
+
+    /// The same with features that are read as they are asked for.
+    pub fn bridge(mut trajectory: Trajectory, features: Features<'_>) -> anyhow::Result<Self> {
+        let mut found = BTreeMap::new();
+        for (i, step) in trajectory.steps.iter_mut().enumerate() {
             step.segment = 0;
             step.kept_to = None;
             if step.kind == Kind::Compaction {
-                found.push((step.turn, std::mem::take(&mut step.text)));
-                *row = FeatureRow {
-                    trajectory: std::mem::take(&mut row.trajectory),
-                    step: row.step,
-                    ..FeatureRow::default()
-                };
+                found.insert(i, (step.turn, std::mem::take(&mut step.text)));
             }
         }
-        let mut log = Log::new(trajectory, features)?;
-        for (turn, summary) in found {
+        let emptied = |(i, row): (usize, anyhow::Result<FeatureRow>)| {
+            let row = row?;
+            let empty = |row: FeatureRow| FeatureRow { step: row.step, ..FeatureRow::default() };
+            Ok(if found.contains_key(&i) { empty(row) } else { row })
+        };
+        let mut log = Log::join(trajectory, Box::new(features.enumerate().map(emptied)))?;
+        for (turn, summary) in found.into_values() {
             let turn = turn as usize;
             // It opens its turn, and is no step of it any more.
             log.turns[turn].steps.start += 1;
@@ -219,6 +237,7 @@ impl Log {
             "features of trajectory {} step {step} do not fit its text\nhint: run `trajpress annotate` again",
             self.trajectory.id
         );
+        self.tokens.push(row.tokens);
         self.action_kinds.push(row.action_kind);
         let mut atoms =
             row.atom.into_iter().zip(row.atom_kind).zip(row.atom_span).zip(row.atom_flags).peekable();
@@ -351,7 +370,7 @@ impl Log {
     /// What was logged of the usage of a turn's reply.
     pub fn usage(&self, turn: u32) -> Option<Usage> {
         let steps = self.turns[turn as usize].steps.clone();
-        steps.filter_map(|step| self.trajectory.steps[step as usize].usage).next()
+        steps.filter_map(|step| self.trajectory.steps[step as usize].usage.as_deref().copied()).next()
     }
 
     /// When a turn's reply was logged, in microseconds since 1970.
@@ -537,7 +556,7 @@ impl Log {
                 None => (text, None),
             };
             let mut s = step(who, kind, text.replace('~', "\n"));
-            s.edit = edit.map(|(from, text)| LoggedEdit { from, text });
+            s.edit = edit.map(|(from, text)| Box::new(LoggedEdit { from, text }));
             s.message = builder.steps().len() as u32;
             s.call_id = id.map(str::to_owned);
             builder.push(s);

@@ -22,14 +22,6 @@ use crate::store::{
 use crate::trajectory::usage::Rate;
 use crate::trajectory::{Step, Trajectory};
 
-/// A trajectory with its steps and their features.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    pub trajectory: Trajectory,
-    /// One row a step, in order.
-    pub features: Vec<FeatureRow>,
-}
-
 /// What is known of a trajectory without reading it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
@@ -43,6 +35,13 @@ pub struct Entry {
     first_row: usize,
     /// Row group and row of its row in `trajectories`.
     row: (usize, usize),
+}
+
+impl Entry {
+    /// Its rows in its row group.
+    fn rows(&self) -> Range<usize> {
+        self.first_row..self.first_row + self.n_steps as usize
+    }
 }
 
 /// A partner for chance correction.
@@ -228,9 +227,8 @@ impl Dataset {
 
     /// A trajectory ready for replay; `is_bridged`: as if its own product had never compacted it.
     pub fn log(&self, index: usize, is_bridged: bool) -> anyhow::Result<Log> {
-        let loaded = self.load(&[index])?.pop().context("the data hold no such trajectory")?;
-        let make = if is_bridged { Log::bridged } else { Log::new };
-        let mut log = make(loaded.trajectory, loaded.features)?;
+        let make = if is_bridged { Log::bridge } else { Log::join };
+        let mut log = make(self.trajectory(index)?, Box::new(self.features(index)?))?;
         let from = self.rates.partition_point(|(of, _)| (*of as usize) < index);
         let own = self.rates[from..].iter().take_while(|(of, _)| *of as usize == index);
         log.rates = own.map(|(_, rate)| rate.clone()).collect();
@@ -249,41 +247,30 @@ impl Dataset {
         Ok(found)
     }
 
-    /// Loads trajectories with steps and features; ascending indices.
-    pub fn load(&self, indices: &[usize]) -> anyhow::Result<Vec<Loaded>> {
-        let mut loaded = Vec::with_capacity(indices.len());
-        for group in indices.chunk_by(|&a, &b| self.entries[a].row_group == self.entries[b].row_group) {
-            let row_group = self.entries[group[0]].row_group;
-            let ranges = merge(group.iter().map(|&i| {
-                let e = &self.entries[i];
-                e.first_row..e.first_row + e.n_steps as usize
-            }));
-            let mut steps = self.steps.read(row_group, &ranges)?.into_iter();
-            let mut features = self.features.read(row_group, &ranges)?.into_iter();
-            for (&index, row) in group.iter().zip(self.trajectory_rows(group)?) {
-                let n = self.entries[index].n_steps as usize;
-                let id = row.trajectory.clone();
-                let mut trajectory = Trajectory::from(row);
-                trajectory.steps = steps
-                    .by_ref()
-                    .take(n)
-                    .map(|row| {
-                        anyhow::ensure!(row.trajectory == id, self.changed(&id));
-                        Step::try_from(row)
-                    })
-                    .collect::<anyhow::Result<_>>()
-                    .with_context(|| format!("trajectory {id}"))?;
-                let features: Vec<FeatureRow> = features.by_ref().take(n).collect();
-                anyhow::ensure!(
-                    trajectory.steps.len() == n
-                        && features.len() == n
-                        && features.iter().all(|f| f.trajectory == id),
-                    self.changed(&id)
-                );
-                loaded.push(Loaded { trajectory, features });
-            }
-        }
-        Ok(loaded)
+    /// A trajectory with its steps.
+    pub fn trajectory(&self, index: usize) -> anyhow::Result<Trajectory> {
+        let entry = &self.entries[index];
+        let row = self.trajectory_rows(&[index])?.pop().context("the data hold no such trajectory")?;
+        let steps = self.steps.rows(entry.row_group, entry.rows())?.map(|row| {
+            let row = row?;
+            anyhow::ensure!(row.trajectory == entry.id, self.changed(&entry.id));
+            Step::try_from(row)
+        });
+        let steps: Vec<Step> =
+            steps.collect::<anyhow::Result<_>>().with_context(|| format!("trajectory {}", entry.id))?;
+        anyhow::ensure!(steps.len() == entry.n_steps as usize, self.changed(&entry.id));
+        Ok(Trajectory { steps, ..Trajectory::from(row) })
+    }
+
+    /// The features of a trajectory's steps, in order, read as they are asked for.
+    pub fn features(&self, index: usize) -> anyhow::Result<impl Iterator<Item = anyhow::Result<FeatureRow>>> {
+        let entry = &self.entries[index];
+        let rows = self.features.rows(entry.row_group, entry.rows())?;
+        Ok(rows.map(|row| {
+            let row = row?;
+            anyhow::ensure!(row.trajectory == entry.id, self.changed(&entry.id));
+            Ok(row)
+        }))
     }
 
     /// Names and digests of the files; read once, at the first call.
@@ -515,7 +502,7 @@ pub(super) mod tests {
                 .collect();
             // One of them was sent otherwise.
             if i == 2 {
-                all[1].edit = Some(LoggedEdit { from: 1, text: String::new() });
+                all[1].edit = Some(Box::new(LoggedEdit { from: 1, text: String::new() }));
             }
             features
                 .push((0..all.len()).map(|k| FeatureRow {
@@ -590,8 +577,8 @@ pub(super) mod tests {
         std::fs::write(dir.join("ingest.json"), vouch::seal(&format!("{ingested:#}")).unwrap()).unwrap();
     }
 
-    fn texts(loaded: &Loaded) -> Vec<&str> {
-        loaded.trajectory.steps.iter().map(|s| s.text.as_str()).collect()
+    fn texts(loaded: &Trajectory) -> Vec<&str> {
+        loaded.steps.iter().map(|s| s.text.as_str()).collect()
     }
 
     #[test]
@@ -604,11 +591,11 @@ pub(super) mod tests {
         assert_eq!(edited.collect::<Vec<_>>(), ["t02"]);
         let groups: Vec<usize> = data.entries().iter().map(|e| e.row_group).collect();
         assert_eq!(groups, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
-        let loaded = data.load(&[1, 2, 5, 9]).unwrap();
-        assert_eq!(texts(&loaded[0]), ["t01 step 0", "t01 step 1"]);
-        assert_eq!(texts(&loaded[2]), ["t05 step 0"]);
-        assert_eq!(loaded[3].features.len(), 5);
-        assert_eq!(loaded[3].trajectory.goal.as_deref(), Some("goal 9"));
+        let read: Vec<Trajectory> = [1, 5, 9].iter().map(|&i| data.trajectory(i).unwrap()).collect();
+        assert_eq!(texts(&read[0]), ["t01 step 0", "t01 step 1"]);
+        assert_eq!(texts(&read[1]), ["t05 step 0"]);
+        assert_eq!(data.features(9).unwrap().filter(Result::is_ok).count(), 5);
+        assert_eq!(read[2].goal.as_deref(), Some("goal 9"));
     }
 
     #[test]

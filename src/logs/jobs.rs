@@ -13,7 +13,8 @@ use crate::logs::formats::reading::list::{Content, Items, Piece};
 use crate::logs::formats::reading::repair::{self, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
 use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Runs, Session, Sink, Source};
-use crate::store::{StepRow, TrajectoryRow, step_rows};
+use crate::store::TrajectoryRow;
+use crate::trajectory::Step;
 
 use super::Limits;
 use super::database::Database;
@@ -48,10 +49,10 @@ pub(super) enum Found {
     Bad,
 }
 
-/// A run as rows.
+/// A run.
 pub(super) struct Run {
     pub(super) row: TrajectoryRow,
-    pub(super) steps: Vec<StepRow>,
+    pub(super) steps: Vec<Step>,
     /// The same for the same log under any name.
     pub(super) log_id: String,
 }
@@ -450,12 +451,7 @@ fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: 
 }
 
 /// The steps of a session; none if the file holds no session after all, or nothing was said in it.
-fn session(
-    i: usize,
-    inputs: &[Input],
-    forced: Option<&'static Entry>,
-    room: Room<'_>,
-) -> Option<Vec<StepRow>> {
+fn session(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Option<Vec<Step>> {
     let Outcome::Read(part) = read_input(i, inputs, forced, room) else {
         return None;
     };
@@ -918,7 +914,7 @@ impl Part {
         for mut trajectory in sink.trajectories.drain(..) {
             let row = TrajectoryRow::from(&trajectory);
             let log_id = trajectory.log_id();
-            let steps = step_rows(&trajectory.id, std::mem::take(&mut trajectory.steps));
+            let steps = std::mem::take(&mut trajectory.steps);
             self.runs.push(Run { row, steps, log_id });
         }
     }

@@ -22,7 +22,7 @@ use crate::files::lock::Lock;
 use crate::files::reach;
 use crate::files::vouch::{Made, Sealed, Tables};
 use crate::logs::formats::Entry;
-use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
+use crate::store::{self, StepRow, TableWriter, TrajectoryRow, step_rows};
 use crate::text::escape;
 
 mod database;
@@ -422,8 +422,8 @@ impl Output {
             self.file.trajectories += 1;
             self.file.steps += steps.len() as u64;
             n_text += trajectory.n_bytes;
+            self.steps.push(step_rows(&trajectory.trajectory, steps))?;
             self.trajectories.push([trajectory])?;
-            self.steps.push(steps)?;
         }
         if matches!(part.found, Found::Log(_)) {
             let totals = self.report.formats.entry(format.to_owned()).or_default();

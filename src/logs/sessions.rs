@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::logs::formats::reading::repair::padding;
 use crate::logs::formats::{self, Entry, Origin, Reading};
-use crate::store::StepRow;
+use crate::trajectory::Step;
 
 use super::input::{self, Input};
 
@@ -36,7 +36,7 @@ pub(super) fn beginnings(
     inputs: &[Input],
     forced: Option<&'static Entry>,
     threads: usize,
-    steps: impl Fn(usize) -> Option<Vec<StepRow>> + Sync,
+    steps: impl Fn(usize) -> Option<Vec<Step>> + Sync,
 ) -> anyhow::Result<HashMap<usize, Beginning>> {
     let origins: Vec<OriginOf> = formats::ALL
         .iter()
@@ -96,10 +96,10 @@ fn origin(input: &Input, origins: &[OriginOf]) -> Option<u128> {
 }
 
 /// For each step the hash of the session up to it.
-fn hashes(steps: &[StepRow]) -> Vec<u128> {
+fn hashes(steps: &[Step]) -> Vec<u128> {
     let mut hash = blake3::Hasher::new();
-    let up_to = |step: &StepRow| {
-        for part in [step.role.as_str(), &step.kind, &step.text, step.tool.as_deref().unwrap_or("")] {
+    let up_to = |step: &Step| {
+        for part in [step.role.name(), step.kind.name(), &step.text, step.tool.as_deref().unwrap_or("")] {
             hash.update(&(part.len() as u64).to_le_bytes());
             hash.update(part.as_bytes());
         }
@@ -143,13 +143,12 @@ fn compare(sessions: &[(usize, Vec<u128>)]) -> Vec<(usize, Beginning)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::step_rows;
     use crate::trajectory::{Kind, Role, step};
 
     fn told(sessions: &[&str]) -> Vec<(usize, Beginning)> {
         let hash = |text: &str| {
-            let steps = text.chars().map(|c| step(Role::User, Kind::Message, c)).collect();
-            hashes(&step_rows("", steps))
+            let steps: Vec<Step> = text.chars().map(|c| step(Role::User, Kind::Message, c)).collect();
+            hashes(&steps)
         };
         let sessions: Vec<_> = sessions.iter().enumerate().map(|(i, text)| (i, hash(text))).collect();
         compare(&sessions)

@@ -1189,7 +1189,7 @@ mod tests {
             let mut log = Log::kept(&script, &kept);
             for (i, step) in log.trajectory.steps.iter_mut().enumerate().step_by(3) {
                 let text = ["", "gone", "and these words were sent in the place of it"][i % 5 % 3].to_owned();
-                step.edit = Some(LoggedEdit { from: step.turn + i as u32 % 4, text });
+                step.edit = Some(Box::new(LoggedEdit { from: step.turn + i as u32 % 4, text }));
             }
             let tokenizer = Tokenizer::load("o200k").unwrap();
             let bridged = Log::script_bridged(&script);

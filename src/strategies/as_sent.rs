@@ -112,7 +112,7 @@ mod tests {
             let log = Log::script(&script);
             let mut steps = log.trajectory.steps.clone();
             for step in steps.iter_mut().filter(|step| step.is_agent()) {
-                step.usage = Some(crate::trajectory::Usage { input: 1, ..Default::default() });
+                step.usage = Some(Box::new(crate::trajectory::Usage { input: 1, ..Default::default() }));
             }
             let tokenizer = crate::text::tokens::Tokenizer::load("o200k").unwrap();
             let calls = crate::trajectory::usage::calls(&steps, &log.tokens, |text| tokenizer.count(text));

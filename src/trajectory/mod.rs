@@ -104,9 +104,9 @@ pub struct Step {
     /// Index of the logged message that this step came from (annotations count messages).
     pub message: u32,
     /// Where the reply's usage is logged: on the first step of the reply, once.
-    pub usage: Option<Usage>,
+    pub usage: Option<Box<Usage>>,
     /// Where the log records that the agent's model was later sent something else in its place.
-    pub edit: Option<LoggedEdit>,
+    pub edit: Option<Box<LoggedEdit>>,
     /// Where a compaction that the log records kept it: the last segment in whose prompts it stands, behind the summary.
     pub kept_to: Option<u32>,
 }
@@ -197,7 +197,7 @@ impl Trajectory {
             part(step.text.as_bytes());
             part(step.tool.as_deref().unwrap_or("").as_bytes());
             part(step.call_id.as_deref().unwrap_or("").as_bytes());
-            if let Some(usage) = step.usage {
+            if let Some(usage) = &step.usage {
                 let known = [Some(usage.input), usage.output, usage.cache_read, usage.cache_write];
                 part(b"usage");
                 known.iter().for_each(|n| part(&n.unwrap_or(u64::MAX).to_le_bytes()));

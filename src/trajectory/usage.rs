@@ -95,7 +95,7 @@ pub fn calls(steps: &[Step], tokens: &[u32], count: impl Fn(&str) -> u32) -> Vec
             if step.is_agent() && decided.is_none_or(|(turn, _)| turn != step.turn) {
                 decided = Some((step.turn, prompt.sent(step.turn)));
             }
-            if let (Some(usage), Some((turn, ours))) = (step.usage, decided)
+            if let (Some(usage), Some((turn, ours))) = (&step.usage, decided)
                 && turn == step.turn
                 && usage.input > 0
                 && calls.last().is_none_or(|last| last.turn != turn)
@@ -350,14 +350,14 @@ mod tests {
             tokens.push(n);
         };
         let plain = |role, kind| step(role, kind, "x");
-        let call = |input| Step { usage: usage(input), ..plain(Role::Agent, Kind::Action) };
+        let call = |input| Step { usage: usage(input).map(Box::new), ..plain(Role::Agent, Kind::Action) };
         add(&mut builder, 6, plain(Role::System, Kind::Demonstration));
         add(&mut builder, 4, plain(Role::User, Kind::Message));
         builder.begin_call();
         // A thought before the call: the usage of the reply is that of the prompt before both.
         add(&mut builder, 1, plain(Role::Agent, Kind::Thought));
         add(&mut builder, 5, call(100));
-        let edit = Some(LoggedEdit { from: 3, text: "abc".to_owned() });
+        let edit = Some(Box::new(LoggedEdit { from: 3, text: "abc".to_owned() }));
         add(&mut builder, 20, Step { edit, ..plain(Role::Tool, Kind::Observation) });
         builder.begin_call();
         add(&mut builder, 2, call(200));

@@ -343,7 +343,7 @@ fn counted() -> Prepared {
         step.time = Some(i64::from(step.turn + if step.turn >= 4 { 360 } else { 0 }) * 1_000_000);
     }
     log.trajectory.steps[2].usage =
-        Some(crate::trajectory::Usage { input: 520, cache_write: Some(9), ..Default::default() });
+        Some(Box::new(crate::trajectory::Usage { input: 520, cache_write: Some(9), ..Default::default() }));
     Prepared::new(log, &[3], &Tokenizer::load("o200k").unwrap()).unwrap()
 }
 

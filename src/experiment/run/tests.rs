@@ -43,8 +43,9 @@ fn rows(
 ) -> anyhow::Result<UnitRows> {
     let mut rows = UnitRows::default();
     for variant in unit.variants.iter().rev() {
-        for loaded in data.load(&unit.trajectories)? {
-            let t = &loaded.trajectory;
+        for &index in &unit.trajectories {
+            let t = data.trajectory(index)?;
+            data.features(index)?.try_for_each(|row| row.map(drop))?;
             for step in 0..t.steps.len() as u32 {
                 rows.timeline.push(TimelineRow {
                     variant: variant.id.as_str().into(),

@@ -28,7 +28,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let text = run.annotations.as_ref().map_or("{}", |a| a.get());
     let annotations: Annotations = serde_json::from_str(text)?;
     let before = sink.trajectories.len();
-    openai_chat::finish(run, sink);
+    openai_chat::finish(run, sink)?;
     for trajectory in &mut sink.trajectories[before..] {
         if let Some(goal) = &annotations.goal {
             trajectory.goal = Some(goal.clone());

@@ -442,7 +442,7 @@ mod tests {
                 "2 observation Give one action."
             ]
         );
-        assert_eq!(t.steps[2].usage.map(|u| (u.input, u.output)), Some((50, Some(5))));
+        assert_eq!(t.steps[2].usage.as_ref().map(|u| (u.input, u.output)), Some((50, Some(5))));
         let errors: Vec<Option<bool>> = t.steps[4..].iter().map(|s| s.is_error).collect();
         assert_eq!(errors, [Some(false), None, None, Some(true), Some(true)]);
         assert_eq!(losses.0["reply of a wrong format, which the agent drops, left out"], 1);
@@ -511,7 +511,7 @@ mod tests {
                 "1 observation No calls."
             ]
         );
-        assert_eq!(t.steps[2].usage.map(|u| u.input), Some(70));
+        assert_eq!(t.steps[2].usage.as_ref().map(|u| u.input), Some(70));
         assert_eq!((t.steps[6].is_error, t.steps[6].time), (Some(false), Some(3_000_000)));
         assert_eq!(t.steps[7].call_id.as_deref(), Some("c2"));
         assert_eq!(losses.0["reply of a wrong format, which the agent drops, left out"], 1);
@@ -574,7 +574,7 @@ mod tests {
             let (t, losses) = run(&json);
             let told = ["reply", "item"].map(|what| format!("{what} that is logged again merged"));
             let n: u64 = told.iter().filter_map(|what| losses.0.get(what)).sum();
-            let usage: u64 = t.steps.iter().filter_map(|s| s.usage.map(|u| u.input)).sum();
+            let usage: u64 = t.steps.iter().filter_map(|s| s.usage.as_ref().map(|u| u.input)).sum();
             (outline(&t)[1..].join("; "), n, usage)
         };
         let call = r#"{"role":"assistant","content":"go","tool_calls":[{"id":"c1","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}}],

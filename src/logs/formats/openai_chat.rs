@@ -7,6 +7,7 @@ use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::reading::chat::{self, Message};
+use super::reading::fields::Unread;
 use super::reading::names::{self, Name};
 use super::reading::points;
 use super::reading::scalar::Scalar;
@@ -24,7 +25,7 @@ pub(super) const ENTRY: Entry = Entry {
 record! {
     /// One run.
     struct Run in "chat" {
-        messages: List<Message> = "messages",
+        messages: Unread<Message> = "messages",
         instructions: Content = "instructions" | "system" | "system_prompt",
         input: Items = "input",
         output: Items = "output",
@@ -68,33 +69,40 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         true => Run { messages: Some(serde_json::from_slice(bytes)?), ..Run::default() },
         false => serde_json::from_slice(bytes)?,
     };
-    finish(run, sink);
-    Ok(())
+    finish(run, sink)
 }
 
 /// Turns a run into a trajectory.
-pub(super) fn finish(run: Run, sink: &mut Sink<'_>) {
+pub(super) fn finish(run: Run, sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let mut draft = Draft::new();
     if let Some(tools) = run.tools
         && !matches!(tools.get(), "[]" | "\"\"")
     {
         draft.tools(tools.get().to_owned());
     }
-    let mut messages = run.messages.unwrap_or_default().0;
+    let input = run.input.unwrap_or_default().0;
+    let mut messages: Box<dyn Iterator<Item = serde_json::Result<Message>>> =
+        Box::new(run.messages.unwrap_or_default().read());
     if let Some(instructions) = run.instructions {
         let text = instructions.into_text(&mut draft.losses);
-        let is_repeated = messages.iter().any(|m| m.content.as_ref().is_some_and(|c| c.is_text(&text)));
+        let read: Vec<Message> = messages.collect::<Result<_, _>>()?;
+        let is_repeated = read.iter().any(|m| m.content.as_ref().is_some_and(|c| c.is_text(&text)));
         if !text.is_empty() && !is_repeated {
             draft.system(text);
         }
+        messages = Box::new(read.into_iter().map(Ok));
     }
-    messages.extend(run.input.unwrap_or_default().0);
     let mut output = run.output.unwrap_or_default().0;
     if let Some(first) = output.first_mut() {
         // What the response counts, it counts for its own items.
         first.usage = first.usage.take().or(run.usage);
     }
-    chat::read_all(messages, output, &mut draft);
+    let mut failed = None;
+    let good = messages.map_while(|message| message.map_err(|error| failed = Some(error)).ok());
+    chat::read_all(good.chain(input), output, &mut draft);
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
     let name = |n: Option<Name>| n.map(|n| n.0).filter(|n| !n.is_empty());
     let by_place = || sink.index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
     let logged = name(run.task_id).or(name(run.id));
@@ -117,6 +125,7 @@ pub(super) fn finish(run: Run, sink: &mut Sink<'_>) {
         ..Trajectory::default()
     };
     draft.finish(about, sink);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -282,7 +291,7 @@ mod tests {
             "usage":{"input_tokens":9,"output_tokens":2,"input_tokens_details":{"cached_tokens":4}}}"#;
         let (t, losses) = runs(json);
         assert_eq!(outline(&t[0]), ["0 system Be kind.", "0 message Hi", "1 message Hello"]);
-        let usage = t[0].steps[2].usage.unwrap();
+        let usage = t[0].steps[2].usage.as_deref().unwrap();
         assert_eq!((usage.input, usage.output, usage.cache_read), (9, Some(2), Some(4)));
         assert_eq!(told(&losses), ["encrypted reasoning left out: 1"]);
     }

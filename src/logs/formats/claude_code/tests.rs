@@ -235,7 +235,7 @@ fn one_reply_on_many_lines() {
         let (t, losses) = read(lines);
         assert_eq!(outline(&t), right);
         let whole = Usage { input: 9203, output: Some(90), cache_read: Some(9000), cache_write: Some(200) };
-        let logged: Vec<Option<Usage>> = t.steps.iter().map(|s| s.usage).collect();
+        let logged: Vec<Option<Usage>> = t.steps.iter().map(|s| s.usage.as_deref().copied()).collect();
         assert_eq!(logged, [None, Some(whole), None, None, None]);
         assert_eq!(losses.0.get("repeated block of one reply merged").copied().unwrap_or(0), n_merged);
     }
@@ -759,7 +759,7 @@ fn a_microcompaction_is_an_edit_from_the_next_decision_on() {
         reply("8", "7", "m3", &say("Done.")),
         line("system", "9", "8", &micro("", "")),
     ]);
-    let edits: Vec<Option<LoggedEdit>> = t.steps.iter().map(|s| s.edit.clone()).collect();
+    let edits: Vec<Option<LoggedEdit>> = t.steps.iter().map(|s| s.edit.as_deref().cloned()).collect();
     let cleared = LoggedEdit { from: 3, text: "[Old tool result content cleared]".to_owned() };
     let gone = LoggedEdit { from: 3, text: String::new() };
     assert_eq!(edits, [None, Some(gone), None, Some(cleared), None, None, None]);
@@ -921,7 +921,7 @@ fn numbers_marks_and_times_are_read_strictly() {
     assert_eq!(times, [Some(1_767_225_600_000_000), Some(1_767_225_600_000_000), None]);
     let errors: Vec<Option<bool>> = t.steps[6..9].iter().map(|s| s.is_error).collect();
     assert_eq!(errors, [Some(false), Some(true), None]);
-    let usages: Vec<Option<Usage>> = t.steps[9..].iter().map(|s| s.usage).collect();
+    let usages: Vec<Option<Usage>> = t.steps[9..].iter().map(|s| s.usage.as_deref().copied()).collect();
     let usage = |input, output, cache_read| Some(Usage { input, output, cache_read, cache_write: None });
     assert_eq!(usages, [None, usage(3, None, None), None, usage(100, Some(5), Some(97))]);
     for (what, n) in [

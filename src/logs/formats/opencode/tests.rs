@@ -76,7 +76,7 @@ fn an_export_is_what_the_model_was_sent() {
     assert_eq!(outline(t), OUTLINE);
     let about = [&t.task_id, &t.parent, &t.repository, &t.model].map(|text| text.as_deref().unwrap());
     assert_eq!(about, ["ses_1", "ses_0", "app", "m-1"]);
-    let usage = t.steps[3].usage.unwrap();
+    let usage = t.steps[3].usage.as_deref().unwrap();
     assert_eq!((usage.input, usage.output, usage.cache_read), (113, Some(7), Some(100)));
     let errors: Vec<Option<bool>> = t.steps[7..10].iter().map(|s| s.is_error).collect();
     assert_eq!(errors, [Some(false), Some(true), Some(true)]);

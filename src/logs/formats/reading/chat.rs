@@ -14,11 +14,12 @@ use super::usage::LoggedUsage;
 use super::{Content, Draft};
 
 /// Pushes all messages of a chat, and the items of one reply behind them.
-pub(crate) fn read_all(messages: Vec<Message>, output: Vec<Message>, draft: &mut Draft) {
+pub(crate) fn read_all(messages: impl IntoIterator<Item = Message>, output: Vec<Message>, draft: &mut Draft) {
     let mut reader = Messages::default();
-    let n = messages.len();
-    for (i, message) in messages.into_iter().enumerate() {
-        reader.read(i, message, draft);
+    let mut n = 0;
+    for message in messages {
+        reader.read(n, message, draft);
+        n += 1;
     }
     reader.read_output(None, (n..).zip(output).collect(), draft);
     reader.end(draft);

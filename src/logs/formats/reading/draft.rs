@@ -158,7 +158,7 @@ impl Draft {
 
     /// Says that from the decision of turn `from` on the agent was sent `text` in the place of a step.
     pub(crate) fn edit(&mut self, step: usize, from: u32, text: String) {
-        self.builder.steps_mut()[step].edit = Some(LoggedEdit { from, text });
+        self.builder.steps_mut()[step].edit = Some(Box::new(LoggedEdit { from, text }));
     }
 
     /// Text of the agent: a thought if it goes with a call, else a message.
@@ -384,7 +384,7 @@ impl Draft {
         step.message = self.message;
         step.time = self.time;
         if step.is_agent() {
-            step.usage = self.usage.take();
+            step.usage = self.usage.take().map(Box::new);
         }
         // The head stands in every prompt anyway.
         step.kept_to = self.kept_to.filter(|_| !self.builder.is_head());
@@ -463,7 +463,7 @@ fn without_enclosed(text: &str) -> &str {
 /// Notes an edit of a step. The first one stands: an edited text is not edited again.
 fn edit(step: &mut Step, from: u32, text: &str) -> bool {
     if step.edit.is_none() {
-        step.edit = Some(LoggedEdit { from, text: text.to_owned() });
+        step.edit = Some(Box::new(LoggedEdit { from, text: text.to_owned() }));
     }
     true
 }
@@ -554,7 +554,7 @@ mod tests {
         assert_eq!(texts, ["f", "part one", "something else"]);
         assert_eq!(losses.0["repeated tool result merged"], 4);
         assert_eq!(losses.0["tool result without a call"], 1);
-        assert_eq!(t.steps[0].usage.map(|u| u.input), Some(9));
+        assert_eq!(t.steps[0].usage.as_ref().map(|u| u.input), Some(9));
         assert!(t.steps[1..].iter().all(|s| s.usage.is_none()));
     }
 

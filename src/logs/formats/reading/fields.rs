@@ -13,6 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::marker::PhantomData;
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde_json::value::{RawValue, Value};
@@ -201,6 +202,32 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Embedded<T> {
             false => serde_json::from_str(raw),
         };
         read.map(Embedded).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The items of a list, each read when its turn comes: read, a message takes ten times the memory of its text.
+pub(crate) struct Unread<T>(Vec<Box<RawValue>>, PhantomData<T>);
+
+impl<T> Default for Unread<T> {
+    fn default() -> Self {
+        Unread(Vec::new(), PhantomData)
+    }
+}
+
+impl<'de, T> Deserialize<'de> for Unread<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Unread(Vec::deserialize(deserializer)?, PhantomData))
+    }
+}
+
+impl<T: DeserializeOwned> Unread<T> {
+    /// The items; read leniently, those that do not fit are left out.
+    pub(crate) fn read(self) -> impl Iterator<Item = serde_json::Result<T>> {
+        let read = |raw: Box<RawValue>| match is_lenient() {
+            true => read_odd_item(&raw).map(Ok),
+            false => Some(serde_json::from_str(raw.get())),
+        };
+        self.0.into_iter().filter_map(read)
     }
 }
 
