@@ -12,12 +12,13 @@ use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
 use crate::logs::formats::reading::list::{Content, Items, Piece};
 use crate::logs::formats::reading::repair::{self, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
-use crate::logs::formats::{self, Detected, Entry, Layout, Reading, Runs, Session, Sink, Source};
+use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Runs, Session, Sink, Source};
 use crate::store::TrajectoryRow;
 use crate::trajectory::Step;
 
 use super::Limits;
 use super::archive::Members;
+use super::database::Database;
 use super::input::{self, Input, Measured, Room, Small};
 use super::sessions::{self, Beginning};
 
@@ -132,6 +133,11 @@ enum Rest {
     Items {
         items: Pieces,
         shared: Option<Arc<[u8]>>,
+        index: usize,
+    },
+    /// Runs of a database.
+    Runs {
+        runs: mpsc::Receiver<Piece>,
         index: usize,
     },
 }
@@ -320,6 +326,7 @@ impl Queue {
         let (records, n_bytes, is_last, error) = match &mut open.rest {
             Rest::Lines { reader, line } => cut_lines(reader, line, share),
             Rest::Items { items, shared, index } => cut_items(items, shared, index),
+            Rest::Runs { runs, index } => cut_runs(runs, index),
         };
         let gaps = std::mem::take(&mut open.gaps);
         open.number += 1;
@@ -382,6 +389,24 @@ fn cut_items(
     }
     let n_bytes = items.place() - start;
     (Records::Items { pieces, shared: shared.clone(), index: first, n_bytes }, n_bytes, is_last, None)
+}
+
+/// The same for runs of a database.
+fn cut_runs(runs: &mpsc::Receiver<Piece>, index: &mut usize) -> (Records, u64, bool, Option<String>) {
+    let (first, mut pieces, mut n_bytes) = (*index, Vec::new(), 0);
+    let mut is_last = true;
+    for piece in runs {
+        if let Content::Item(run) = &piece.content {
+            *index += 1;
+            n_bytes += run.len() as u64;
+        }
+        pieces.push(piece);
+        if n_bytes >= BATCH_BYTES as u64 {
+            is_last = false;
+            break;
+        }
+    }
+    (Records::Items { pieces, shared: None, index: first, n_bytes }, n_bytes, is_last, None)
 }
 
 /// Reads the last line to its end. One that gets longer than `max` is taken out again and skipped: its size. Says whether
@@ -500,6 +525,7 @@ fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
         Detected::NotRead(what) | Detected::Label(what) | Detected::NoLog(what) | Detected::Bad(what) => {
             Some(what)
         }
+        Detected::Database => Some("SQLite database"),
         Detected::More => Some("JSON of no known format"),
     }
 }
@@ -530,6 +556,9 @@ fn read_file(
         if let Detected::Log(entry, Layout::Archive) = found {
             return open_archive(i, input, entry, (head, None), room, part).map(Some);
         }
+        if let Detected::Database = found {
+            return open_database(i, input, forced, Box::new(Cursor::new(head)), room, part);
+        }
         part.read_found(found, head, None, input, room)?;
         return Ok(None);
     };
@@ -551,6 +580,9 @@ fn read_file(
         Detected::Log(entry, Layout::Archive) => {
             return open_archive(i, input, entry, (head, Some(reader)), room, part).map(Some);
         }
+        Detected::Database => {
+            return open_database(i, input, forced, Box::new(Cursor::new(head).chain(reader)), room, part);
+        }
         Detected::Log(entry, layout) if !is_whole => {
             match in_batches(entry, layout, head, reader, room, &skipped) {
                 Ok(rest) => {
@@ -566,6 +598,38 @@ fn read_file(
     skipped.move_behind(&mut part.rejects[n_told..]);
     part.n_bytes += skipped.n_bytes;
     result.map(|()| None)
+}
+
+/// Opens a database; `bytes` are those of the file, unpacked.
+fn open_database(
+    i: usize,
+    input: &Input,
+    forced: Option<&'static Entry>,
+    mut bytes: Reader,
+    room: Room<'_>,
+    part: &mut Part,
+) -> std::io::Result<Option<Open>> {
+    if input.n_bytes > room.file {
+        return Err(input::too_large(room.file, input.n_bytes));
+    }
+    let is_packed = !input::begins_with(&input.path, formats::SQLITE)?;
+    let unpacked: Option<&mut dyn Read> = if is_packed { Some(&mut bytes) } else { None };
+    let opened = Database::open(&input.path, unpacked, room.value).and_then(|db| Ok((db.tables()?, db)));
+    let (tables, database) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            part.reject(None, 0, format!("cannot open the database: {error:#}"));
+            return Ok(None);
+        }
+    };
+    let entry = forced.or_else(|| formats::of_tables(&tables));
+    let Some((entry, Reading::Database { rows, .. })) = entry.map(|entry| (entry, entry.reading)) else {
+        let found = Detected::NoLog("SQLite database of no known product");
+        part.read_found(found, Vec::new(), None, input, room)?;
+        return Ok(None);
+    };
+    let rest = Rest::Runs { runs: database.runs(rows, room.value), index: 0 };
+    Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) }))
 }
 
 /// Lines or items at the beginning of a file that are too long to be held. The rest tells what the file is.
@@ -625,7 +689,7 @@ impl Skipped {
     }
 }
 
-fn too_long(what: &str, size: u64) -> String {
+pub(super) fn too_long(what: &str, size: u64) -> String {
     let size = input::size(size);
     format!("{what} of {size}, too long\nhint: --max-memory allows an eighth of it to {what}")
 }
@@ -772,8 +836,10 @@ fn detect_in(bytes: &[u8]) -> Detected {
 fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
     let layout = match entry.reading {
         Reading::Session { .. } => Some(Layout::Lines),
-        Reading::Document { .. } => Some(Layout::Document),
+        Reading::Document { .. } | Reading::Files { .. } => Some(Layout::Document),
         Reading::Archive { .. } => Some(Layout::Archive),
+        Reading::Database { .. } if head.starts_with(formats::SQLITE) => return Detected::Database,
+        Reading::Database { .. } => return Detected::Bad("no SQLite database"),
         Reading::Values(_) => formats::layout_of(head, is_whole),
     };
     layout.map_or(Detected::More, |layout| Detected::Log(entry, layout))
@@ -856,7 +922,13 @@ impl Part {
                         self.n_bytes = items.place();
                     }
                     (Layout::Document | Layout::Archive, rest) => {
-                        self.read_document(&all(head, rest, room)?, entry, &source)
+                        let bytes = all(head, rest, room)?;
+                        match entry.reading {
+                            Reading::Files { read, .. } => {
+                                self.read_files(bytes, read, &source, input, room)?
+                            }
+                            _ => self.read_document(&bytes, entry, &source),
+                        }
                     }
                 }
             }
@@ -870,7 +942,9 @@ impl Part {
             // Where all of it is damaged as it is packed, that was told.
             Detected::Bad(_) if !self.rejects.is_empty() => {}
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
-            Detected::More => self.reject(None, 0, "JSON of no known format".to_owned()),
+            Detected::More | Detected::Database => {
+                self.reject(None, 0, "JSON of no known format".to_owned());
+            }
         }
         Ok(())
     }
@@ -904,7 +978,12 @@ impl Part {
                 return self.read_runs(text, offset, entry, source, list, first);
             }
             Reading::Archive { .. } => sink.rejects.push((0, "no zip archive".to_owned())),
-            Reading::Values(read) => formats::read_repaired(text, &mut sink, read),
+            Reading::Values(read) | Reading::Database { read, .. } => {
+                formats::read_repaired(text, &mut sink, read);
+            }
+            Reading::Files { read, .. } => {
+                read(&[File { name: source.path.clone(), bytes: text.to_vec() }], &mut sink)
+            }
             Reading::Session { open, .. } => {
                 let mut session = open();
                 formats::read_repaired(text, &mut sink, |value, _| session.value(value));
@@ -913,6 +992,49 @@ impl Part {
         }
         self.take(&mut sink, None, offset);
         self.losses.merge(&sink.losses);
+    }
+
+    /// Reads files that are one run; `bytes` are those of the first one.
+    fn read_files(
+        &mut self,
+        bytes: Vec<u8>,
+        read: fn(&[File], &mut Sink<'_>),
+        source: &Source,
+        input: &Input,
+        room: Room<'_>,
+    ) -> std::io::Result<()> {
+        let (mut n_bytes, mut n_objects) = (bytes.len() as u64, count_objects(&bytes));
+        let mut files = vec![File { name: input.name.clone(), bytes }];
+        for part in &input.parts {
+            let name = part.name.clone();
+            let opened = input::open_checked(&part.path, room.file);
+            let mut bytes = Vec::new();
+            match opened.map(|small| (small.rest, small.gaps)) {
+                Ok((Some(mut rest), gaps)) => {
+                    for gap in gaps {
+                        self.reject(None, gap.offset, format!("{name}: {}", gap.reason));
+                    }
+                    room.read(&mut *rest, &mut bytes, u64::MAX)?;
+                }
+                Ok((None, _)) => {}
+                Err(error) => self.reject(None, 0, format!("{name}: cannot be read: {error}")),
+            }
+            n_bytes += bytes.len() as u64;
+            n_objects += count_objects(&bytes);
+            files.push(File { name, bytes });
+            if n_bytes > room.value {
+                return Err(room.too_large());
+            }
+        }
+        if n_objects > room.objects() {
+            return Err(room.too_many(room.objects()));
+        }
+        self.n_bytes += n_bytes;
+        let mut sink = Sink::new(source);
+        read(&files, &mut sink);
+        self.take(&mut sink, None, 0);
+        self.losses.merge(&sink.losses);
+        Ok(())
     }
 
     /// Reads documents that hold lists of runs, one after the other.
@@ -1032,7 +1154,7 @@ impl<'a> Lines<'a> {
     fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
         let session = match entry.reading {
             Reading::Session { open, .. } => Some(open()),
-            Reading::Values(_) | Reading::Document { .. } | Reading::Archive { .. } => None,
+            _ => None,
         };
         Lines { sink: Sink::new(source), reading: entry.reading, session, document: None, line, offset }
     }
@@ -1085,7 +1207,9 @@ impl<'a> Lines<'a> {
             (Some(session), _) => {
                 formats::read_repaired(text, &mut self.sink, |value, _| session.value(value));
             }
-            (None, Reading::Values(read)) => formats::read_repaired(text, &mut self.sink, read),
+            (None, Reading::Values(read) | Reading::Database { read, .. }) => {
+                formats::read_repaired(text, &mut self.sink, read);
+            }
             (None, _) => {
                 if let Some(document) = &self.document {
                     formats::read_repaired(text, &mut self.sink, |value, sink| document.run(value, sink));

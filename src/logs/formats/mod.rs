@@ -16,16 +16,31 @@ pub(crate) mod reading;
 mod annotated;
 mod chat_lines;
 mod claude_code;
+mod cline_sdk;
+mod crush;
+mod cursor;
+mod cursor_state;
+mod cursor_store;
+mod goose;
+mod goose_lines;
 mod inspect_eval;
 mod inspect_json;
 mod mini_swe_agent;
 mod openai_chat;
+mod opencode;
+mod opencode_events;
+mod opencode_export;
+mod opencode_go;
+mod opencode_tree;
 mod openhands;
 mod openhands_completion;
 mod openhands_events;
+mod roo_code;
 mod sweagent;
 mod tau2_bench;
 mod tau_bench;
+mod vscode_chat;
+mod vscode_journal;
 
 use reading::draft::Losses;
 use reading::fields;
@@ -33,6 +48,7 @@ use reading::list::{self, Items};
 use reading::repair;
 use reading::scan::{Scanned, scan};
 use reading::shape::Shape;
+use reading::tables::{Rows, Tables};
 
 /// A reader in the catalogue.
 pub struct Entry {
@@ -59,6 +75,21 @@ pub(crate) enum Reading {
     /// All values of a file are one run. Copies of a session share the origin that the head of the file has;
     /// the second argument says that the head is all of the file.
     Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
+    /// Several files may be one run: `together` says which of all names, and of each run the file first by which it is told.
+    Files { together: fn(&[&str]) -> Vec<Vec<usize>>, read: fn(&[File], &mut Sink<'_>) },
+    /// A database, told by its tables, holds runs: each is read from its rows, as an object of lists of them.
+    Database {
+        is: fn(&Tables) -> bool,
+        rows: &'static [Rows],
+        read: fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+    },
+}
+
+/// A file that is read together with others.
+pub(crate) struct File {
+    /// Path relative to what was given on the command line.
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// What a session and its copies have in common: the uuid of the first thing said.
@@ -113,16 +144,31 @@ pub static ALL: &[Entry] = &[
     annotated::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    cline_sdk::ENTRY,
+    crush::ENTRY,
+    cursor::ENTRY,
+    cursor_state::ENTRY,
+    cursor_store::ENTRY,
+    goose::ENTRY,
+    goose_lines::ENTRY,
     inspect_eval::ENTRY,
     inspect_json::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
+    opencode::ENTRY,
+    opencode_events::ENTRY,
+    opencode_export::ENTRY,
+    opencode_go::ENTRY,
+    opencode_tree::ENTRY,
     openhands::ENTRY,
     openhands_completion::ENTRY,
     openhands_events::ENTRY,
+    roo_code::ENTRY,
     sweagent::ENTRY,
     tau_bench::ENTRY,
     tau2_bench::ENTRY,
+    vscode_chat::ENTRY,
+    vscode_journal::ENTRY,
 ];
 
 /// Formats that are recognised and have no reader yet.
@@ -341,6 +387,8 @@ pub(crate) enum Layout {
 /// What a file holds.
 pub(crate) enum Detected {
     Log(&'static Entry, Layout),
+    /// A database: whose, its tables tell.
+    Database,
     /// One of [`NOT_READ`].
     NotRead(&'static str),
     /// Labels or other side information and no run: the name of its kind.
@@ -366,6 +414,16 @@ const MAX_STRAY: usize = 16;
 pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
 pub(crate) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
+/// How a SQLite database begins, and its log and the index of that, which stand beside it.
+pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
+const BESIDE_SQLITE: [&[u8]; 4] =
+    [b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83", b"\x18\xe2\x2d\0", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"];
+
+/// The reader of a database with these tables.
+pub(crate) fn of_tables(tables: &Tables) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| matches!(entry.reading, Reading::Database { is, .. } if is(tables)))
+}
+
 /// Tells the format of a file by its first bytes; `whole` says that they are all of it.
 pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     if head.is_empty() {
@@ -373,6 +431,12 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     }
     if head.starts_with(b"PAR1") {
         return Detected::NotRead("parquet");
+    }
+    if head.starts_with(SQLITE) {
+        return Detected::Database;
+    }
+    if BESIDE_SQLITE.iter().any(|mark| head.starts_with(mark)) {
+        return Detected::NoLog("log of a SQLite database, which is not there");
     }
     if head.starts_with(b"PK\x03\x04") {
         let eval = memchr::memmem::find(head, b"header.json").is_some()
@@ -739,7 +803,7 @@ fn reader(name: &str, layout: Layout) -> Detected {
 
 /// The rules, the most telling first. Paths are relative to a value, for arrays to the array.
 fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
-    sessions(s, layout)
+    sessions(s, head, layout)
         .or_else(|| runs(s, head, layout))
         .or_else(|| further(s, layout))
         .or_else(|| labels(s))
@@ -747,7 +811,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
 }
 
 /// Lines of sessions.
-fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
+fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if s.has("payload")
         && s.any(|p| {
             ["session_meta", "response_item", "event_msg", "turn_context", "compacted"]
@@ -773,6 +837,39 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
     }
     if s.has_all(&["type=system", "session_id"]) {
         return Some(Detected::NotRead("claude-stream"));
+    }
+    if s.has_all(&["aggregate_id", "seq", "type", "data"]) {
+        return Some(reader("opencode-events", layout));
+    }
+    if s.has_all(&["sessionId", "agent", "version", "messages"]) {
+        return Some(reader("cline-sdk", Layout::Document));
+    }
+    if s.has("requests") && s.has_any(&["responderUsername", "initialLocation", "requests[].requestId"]) {
+        return Some(reader("vscode-chat", layout));
+    }
+    if layout == Layout::Lines && s.has_all(&["kind", "v"]) && s.has_any(&["v.requests", "v.version", "k"]) {
+        return Some(reader("vscode-journal", layout));
+    }
+    if s.has_all(&["role", "message.content"]) && !s.has_any(&["type", "uuid"]) && layout == Layout::Lines {
+        return Some(reader("cursor", layout));
+    }
+    let is_roo = s.has("[].ts") || memchr::memmem::find(head, b"<environment_details>").is_some();
+    if s.has_all(&["[].role", "[].content"]) && is_roo
+        || s.has_all(&["[].ts", "[].text"]) && s.has_any(&["[].type=say", "[].type=ask"])
+    {
+        return Some(reader("roo-code", Layout::Document));
+    }
+    if s.has_all(&["role", "content_json"]) || s.has_all(&["working_dir", "description"]) && s.has("role") {
+        return Some(reader("goose-lines", Layout::Lines));
+    }
+    if s.has_all(&["info", "messages[].info", "messages[].parts"]) {
+        return Some(reader("opencode-export", layout));
+    }
+    let is_opencode = s.has_all(&["id", "time"]) && !s.has("messages");
+    if is_opencode && (s.has_all(&["sessionID", "role"]) || s.has_all(&["projectID", "title"]))
+        || s.has_all(&["id", "messageID", "type"])
+    {
+        return Some(reader("opencode-tree", Layout::Document));
     }
     if s.has("dotted_order") || s.has("[].dotted_order") {
         return Some(Detected::NotRead("langsmith"));
@@ -950,6 +1047,7 @@ mod tests {
             Detected::Label(n) => format!("label: {n}"),
             Detected::NoLog(n) => format!("no log: {n}"),
             Detected::Bad(n) => format!("bad: {n}"),
+            Detected::Database => "database".to_owned(),
             Detected::More => "more".to_owned(),
         }
     }
@@ -997,6 +1095,31 @@ mod tests {
             name(r#"{"messages":[{"role":"user"}],"response":{},"kwargs":{}}"#),
             "openhands-completion Lines"
         );
+        for (text, told) in [
+            (r#"{"aggregate_id":"s","seq":0,"type":"session.created.1","data":{}}"#, "opencode-events Lines"),
+            (
+                r#"{"info":{"id":"s"},"messages":[{"info":{"role":"user"},"parts":[]}]}"#,
+                "opencode-export Lines",
+            ),
+            (r#"{"id":"m","sessionID":"s","role":"user","time":{}}"#, "opencode-tree Document"),
+            (r#"{"id":"p","messageID":"m","type":"text","text":"x"}"#, "opencode-tree Document"),
+            (r#"{"id":"s","projectID":"p","title":"t","time":{}}"#, "opencode-tree Document"),
+            (r#"{"id":1,"session_id":"s","role":"user","content_json":"[]"}"#, "goose-lines Lines"),
+            (
+                "{\"working_dir\":\"/w\",\"description\":\"d\"}\n{\"role\":\"user\",\"content\":[]}\n",
+                "goose-lines Lines",
+            ),
+            (r#"{"version":1,"agent":"lead","sessionId":"s","messages":[]}"#, "cline-sdk Document"),
+            (r#"[{"role":"user","content":[],"ts":1}]"#, "roo-code Document"),
+            (r#"[{"ts":1,"type":"say","say":"text","text":"x"}]"#, "roo-code Document"),
+            (r#"{"version":3,"responderUsername":"C","requests":[]}"#, "vscode-chat Lines"),
+            (r#"{"kind":0,"v":{"version":3,"requests":[]}}"#, "vscode-journal Lines"),
+            (r#"{"role":"user","message":{"content":[]}}"#, "cursor Lines"),
+            ("SQLite format 3\0", "database"),
+            ("\u{18}", "bad: binary file"),
+        ] {
+            assert_eq!(name(text), told, "{text}");
+        }
         assert_eq!(name(&format!("\0\0{chat}\n")), "openai-chat Lines");
         assert_eq!(name("\0\0\n\0"), "bad: NUL bytes and nothing else");
         assert_eq!(name("just a text\n"), "no log: text without JSON");

@@ -56,6 +56,8 @@ pub(crate) struct Draft {
     /// Where results and messages stand that the log edits later.
     places: Places,
     n_calls: usize,
+    /// The model of the first reply.
+    model: Option<String>,
     message: u32,
     time: Option<i64>,
     /// For the next steps.
@@ -134,6 +136,13 @@ impl Draft {
     /// What the provider counted for the call that began; it goes to the first step of the reply.
     pub(crate) fn usage(&mut self, usage: Option<Usage>) {
         self.usage = usage.or(self.usage);
+    }
+
+    /// Says which model the replies from here on are of: the first one is that of the run.
+    pub(crate) fn model(&mut self, name: &str) {
+        if self.model.get_or_insert_with(|| name.to_owned()) != name {
+            self.losses.add("reply of another model than the first");
+        }
     }
 
     fn forget_usage(&mut self) {
@@ -351,6 +360,7 @@ impl Draft {
             return;
         }
         sink.losses.merge(&self.losses);
+        about.model = about.model.or(self.model);
         about.steps = self.builder.finish();
         if about.goal.is_none() {
             let said = about.steps.iter().filter(|s| s.kind == Kind::Message && s.role == Role::User);

@@ -19,6 +19,7 @@ pub(crate) mod reply;
 pub(crate) mod scalar;
 pub(crate) mod scan;
 pub(crate) mod shape;
+pub(crate) mod tables;
 pub(crate) mod time;
 pub(crate) mod usage;
 
