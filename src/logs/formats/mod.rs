@@ -29,6 +29,7 @@ mod openhands;
 mod openhands_completion;
 mod openhands_events;
 mod sharegpt;
+mod swe_corpora;
 mod sweagent;
 mod taskmaster;
 mod tau2_bench;
@@ -136,6 +137,7 @@ pub static ALL: &[Entry] = &[
     openhands_completion::ENTRY,
     openhands_events::ENTRY,
     sharegpt::ENTRY,
+    swe_corpora::ENTRY,
     sweagent::ENTRY,
     taskmaster::ENTRY,
     tau2_bench::ENTRY,
@@ -908,6 +910,11 @@ fn further(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.any(|p| p.ends_with(".traj")) && s.any(|p| p.ends_with(".gt")) {
         return Some(reader("fireact", layout));
     }
+    let is_row = s.has_any(&["instance_id", "traj_id", "trajectory_id"]);
+    let is_text = s.has("messages") && !s.any(|p| p.starts_with("messages["));
+    if is_row && (s.has("trajectory[].role") || is_text) {
+        return Some(reader("swe-corpora", layout));
+    }
     openhands_events(s, layout)
 }
 
@@ -1003,6 +1010,11 @@ mod tests {
         assert_eq!(name(&format!("{event}\n{event}\n")), "openhands-events Lines");
         assert_eq!(name(r#"{"kind":"ActionEvent","source":"agent"}"#), "openhands-events Lines");
         assert_eq!(name(r#"{"issue":{},"git_patch":"","history":[{"action":"run"}]}"#), "openhands Lines");
+        assert_eq!(
+            name(r#"{"instance_id":"i","trajectory":[{"role":"ai","text":"x"}]}"#),
+            "swe-corpora Lines"
+        );
+        assert_eq!(name(r#"{"messages":"[]","instance_id":"i","traj_id":"t"}"#), "swe-corpora Lines");
         assert_eq!(
             name(r#"{"messages":[{"role":"user"}],"response":{},"kwargs":{}}"#),
             "openhands-completion Lines"
