@@ -13,7 +13,9 @@ use crate::trajectory::Trajectory;
 
 pub(crate) mod reading;
 
+mod abcd;
 mod annotated;
+mod atif;
 mod chat_lines;
 mod claude_code;
 mod cline_sdk;
@@ -21,11 +23,14 @@ mod crush;
 mod cursor;
 mod cursor_state;
 mod cursor_store;
+mod fireact;
 mod goose;
 mod goose_lines;
 mod inspect_eval;
 mod inspect_json;
 mod mini_swe_agent;
+mod mint;
+mod moatless;
 mod openai_chat;
 mod opencode;
 mod opencode_events;
@@ -36,11 +41,17 @@ mod openhands;
 mod openhands_completion;
 mod openhands_events;
 mod roo_code;
+mod sharegpt;
+mod swe_corpora;
 mod sweagent;
+mod taskmaster;
 mod tau2_bench;
 mod tau_bench;
+mod toolbench;
+mod verifiers;
 mod vscode_chat;
 mod vscode_journal;
+mod who_and_when;
 
 use reading::draft::Losses;
 use reading::fields;
@@ -141,7 +152,9 @@ pub(crate) trait Session {
 
 /// All readers.
 pub static ALL: &[Entry] = &[
+    abcd::ENTRY,
     annotated::ENTRY,
+    atif::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
     cline_sdk::ENTRY,
@@ -149,11 +162,14 @@ pub static ALL: &[Entry] = &[
     cursor::ENTRY,
     cursor_state::ENTRY,
     cursor_store::ENTRY,
+    fireact::ENTRY,
     goose::ENTRY,
     goose_lines::ENTRY,
     inspect_eval::ENTRY,
     inspect_json::ENTRY,
     mini_swe_agent::ENTRY,
+    mint::ENTRY,
+    moatless::ENTRY,
     openai_chat::ENTRY,
     opencode::ENTRY,
     opencode_events::ENTRY,
@@ -164,32 +180,28 @@ pub static ALL: &[Entry] = &[
     openhands_completion::ENTRY,
     openhands_events::ENTRY,
     roo_code::ENTRY,
+    sharegpt::ENTRY,
+    swe_corpora::ENTRY,
     sweagent::ENTRY,
-    tau_bench::ENTRY,
+    taskmaster::ENTRY,
     tau2_bench::ENTRY,
+    tau_bench::ENTRY,
+    toolbench::ENTRY,
+    verifiers::ENTRY,
     vscode_chat::ENTRY,
     vscode_journal::ENTRY,
+    who_and_when::ENTRY,
 ];
 
 /// Formats that are recognised and have no reader yet.
 pub static NOT_READ: &[(&str, &str)] = &[
-    ("abcd", "ABCD customer dialogues"),
     ("aider", "Aider chat history in Markdown"),
-    ("atif", "Agent Trajectory Interchange Format"),
     ("claude-stream", "Claude Code output of --output-format stream-json"),
     ("codex", "Codex CLI rollouts"),
-    ("fireact", "FireAct results keyed by question id"),
     ("langsmith", "LangSmith runs"),
-    ("mint", "MINT results"),
-    ("moatless", "Moatless trajectories"),
     ("otel", "OpenTelemetry spans"),
     ("parquet", "Parquet data sets of trajectories"),
     ("pi", "pi and OpenClaw sessions"),
-    ("sharegpt", "ShareGPT conversations"),
-    ("taskmaster", "Taskmaster dialogues"),
-    ("toolbench", "ToolBench answer trees"),
-    ("verifiers", "verifiers rollouts with prompt and completion"),
-    ("who-and-when", "Who&When failure logs"),
 ];
 
 /// Finds a reader by name.
@@ -898,7 +910,7 @@ fn openhands_events(s: &Shape, layout: Layout) -> Option<Detected> {
 /// Documents and lines that hold runs.
 fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if s.any(|p| p.starts_with("schema_version=ATIF-v")) {
-        return Some(Detected::NotRead("atif"));
+        return Some(reader("atif", layout));
     }
     if s.has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
         return Some(reader("tau2-bench", Layout::Document));
@@ -907,7 +919,7 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
         return Some(reader("tau-bench", layout));
     }
     if s.has_all(&["mistake_step", "history"]) || s.has_all(&["question_ID", "history"]) {
-        return Some(Detected::NotRead("who-and-when"));
+        return Some(reader("who-and-when", layout));
     }
     if s.any(|p| p.starts_with("trajectory_format=mini-swe-agent"))
         || s.has_all(&["messages", "info"])
@@ -969,31 +981,36 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
 /// Runs of further agents and sets, which are known but not read.
 fn further(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["prompt", "completion"]) {
-        return Some(Detected::NotRead("verifiers"));
+        return Some(reader("verifiers", layout));
     }
     if s.has_any(&["conversations[].from", "[].conversations[].from"]) {
-        return Some(Detected::NotRead("sharegpt"));
+        return Some(reader("sharegpt", layout));
     }
     if s.has_all(&["state", "task"]) && s.has_any(&["state.history", "state.finished"]) {
-        return Some(Detected::NotRead("mint"));
+        return Some(reader("mint", layout));
     }
     if s.has_all(&["eval", "status"]) || s.has_all(&["eval", "samples"]) {
         return Some(reader("inspect-json", Layout::Document));
     }
     if s.has_all(&["win", "tree"]) || s.has_all(&["answer_generation"]) {
-        return Some(Detected::NotRead("toolbench"));
+        return Some(reader("toolbench", layout));
     }
     if s.has_any(&["[].convo_id", "convo_id"]) {
-        return Some(Detected::NotRead("abcd"));
+        return Some(reader("abcd", layout));
     }
     if s.has_any(&["[].utterances", "utterances"]) {
-        return Some(Detected::NotRead("taskmaster"));
+        return Some(reader("taskmaster", layout));
     }
     if s.has("transitions") || s.has_all(&["nodes", "metadata"]) {
-        return Some(Detected::NotRead("moatless"));
+        return Some(reader("moatless", layout));
     }
     if s.any(|p| p.ends_with(".traj")) && s.any(|p| p.ends_with(".gt")) {
-        return Some(Detected::NotRead("fireact"));
+        return Some(reader("fireact", layout));
+    }
+    let is_row = s.has_any(&["instance_id", "traj_id", "trajectory_id"]);
+    let is_text = s.has("messages") && !s.any(|p| p.starts_with("messages["));
+    if is_row && (s.has("trajectory[].role") || is_text) {
+        return Some(reader("swe-corpora", layout));
     }
     openhands_events(s, layout)
 }
@@ -1070,7 +1087,7 @@ mod tests {
             "mini-swe-agent Document"
         );
         assert_eq!(name(r#"{"messages":[{"role":"user"}],"annotations":{}}"#), "annotated Lines");
-        assert_eq!(name(r#"{"schema_version":"ATIF-v1.7","steps":[]}"#), "not read: atif");
+        assert_eq!(name(r#"{"schema_version":"ATIF-v1.7","steps":[]}"#), "atif Lines");
         assert_eq!(name(r#"{"resolved_ids":[],"schema_version":2}"#), "label: swebench-run-report");
         assert_eq!(name("{\"type\":\"summary\",\"leafUuid\":\"1\"}\n"), "claude-code Lines");
         assert_eq!(name("{\"role\":\"user\",\"content\":\"x\"}\n"), "chat-lines Lines");
@@ -1091,6 +1108,11 @@ mod tests {
         assert_eq!(name(&format!("{event}\n{event}\n")), "openhands-events Lines");
         assert_eq!(name(r#"{"kind":"ActionEvent","source":"agent"}"#), "openhands-events Lines");
         assert_eq!(name(r#"{"issue":{},"git_patch":"","history":[{"action":"run"}]}"#), "openhands Lines");
+        assert_eq!(
+            name(r#"{"instance_id":"i","trajectory":[{"role":"ai","text":"x"}]}"#),
+            "swe-corpora Lines"
+        );
+        assert_eq!(name(r#"{"messages":"[]","instance_id":"i","traj_id":"t"}"#), "swe-corpora Lines");
         assert_eq!(
             name(r#"{"messages":[{"role":"user"}],"response":{},"kwargs":{}}"#),
             "openhands-completion Lines"
@@ -1246,7 +1268,7 @@ mod tests {
             (r#"{"history":[{"role":"user","agent":"a"}]}"#.to_owned(), "sweagent Items"),
             (r#"{"sessionId":"s","uuid":"u","type":"user","message":{}}"#.to_owned(), "claude-code Items"),
             (r#"{"role":"user","content":"x"}"#.to_owned(), "openai-chat Document"),
-            (r#"{"convo_id":1}"#.to_owned(), "not read: abcd"),
+            (r#"{"convo_id":1}"#.to_owned(), "abcd Items"),
         ] {
             assert_eq!(name(&format!("[{item}]")), told);
             assert_eq!(name(&format!("[\n  {item},\n  {item}\n]\n")), told);

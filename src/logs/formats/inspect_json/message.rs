@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::logs::formats::reading::chat::Message;
 use crate::logs::formats::reading::content::{Arguments, Block, Function, ToolCalls};
+use crate::logs::formats::reading::fields;
 use crate::logs::formats::reading::names::Name;
 use crate::logs::formats::reading::scalar::Scalar;
 use crate::logs::formats::reading::{Content, List, ToolCall, record};
@@ -40,10 +41,10 @@ record! {
 pub(super) fn read(raw: &str) -> Option<Message> {
     let logged: Logged = serde_json::from_str(raw).ok()?;
     let calls = logged.tool_calls.map(|calls| {
-        let of = |call: LoggedCall| ToolCall {
-            id: call.id,
-            function: Some(Function { name: call.function, arguments: call.arguments }),
-            ..ToolCall::default()
+        let of = |call: LoggedCall| {
+            let arguments = call.arguments.map(|a| Arguments(fields::words_of(&a.0)));
+            let function = Some(Function { name: call.function, arguments });
+            ToolCall { id: call.id, function, ..ToolCall::default() }
         };
         ToolCalls(calls.0.into_iter().map(of).collect())
     });

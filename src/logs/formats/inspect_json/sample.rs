@@ -18,6 +18,7 @@ use crate::trajectory::Trajectory;
 record! {
     struct Sample in "inspect.sample" {
         id: Name = "id",
+        epoch: Scalar = "epoch",
         messages: Raws = "messages",
         events: List<Event> = "events",
         message_pool: Raws = "message_pool",
@@ -108,7 +109,10 @@ pub(super) fn finish(sample: Sample, log: &Log, n_bytes: usize, sink: &mut Sink<
     let mut scores = sample.scores.unwrap_or_default().into_values().chain(sample.score);
     let reward = scores.find_map(|score| value(score.value.as_deref()?.get()));
     sink.losses.add_n("score of another scorer left out", scores.count() as u64);
-    let task = format!("{}/{}", log.task().unwrap_or("task"), sample.id.unwrap_or_default().0);
+    // Of a short question several epochs may say the same.
+    let epoch = sample.epoch.and_then(Scalar::count).filter(|epoch| *epoch > 1);
+    let epoch = epoch.map_or(String::new(), |epoch| format!("#{epoch}"));
+    let task = format!("{}/{}{epoch}", log.task().unwrap_or("task"), sample.id.unwrap_or_default().0);
     let limit = sample.limit.and_then(|limit| limit.kind).map(|kind| format!("limit: {kind}"));
     let about = Trajectory {
         task_id: Some(task.clone()),
@@ -141,7 +145,10 @@ fn sorted(mut conversations: Vec<Conversation>, messages: Vec<Message>) -> (Conv
     let of_most = (0..conversations.len()).rev().max_by_key(|i| common(&conversations[*i]));
     let found = of_most.filter(|i| messages.is_empty() || common(&conversations[*i]) > 0);
     let mut main = found.map(|i| conversations.remove(i)).unwrap_or_default();
-    let n_known = marks.iter().rposition(|mark| main.taken.contains(mark)).map_or(0, |last| last + 1);
+    // The same words may be said again behind the last call.
+    let last = marks.iter().rposition(|mark| Some(mark) == main.last.as_ref());
+    let last = last.or_else(|| marks.iter().rposition(|mark| main.taken.contains(mark)));
+    let n_known = last.map_or(0, |last| last + 1);
     let n_unsent = marks[..n_known].iter().filter(|mark| !main.taken.contains(mark)).count();
     main.draft.losses.add_n("message that no call was sent left out", n_unsent as u64);
     for (mark, message) in marks.into_iter().zip(messages).skip(n_known) {
@@ -213,7 +220,7 @@ impl Calls<'_> {
             Some((mark_of(&raw), Message { usage, timestamp, ..self.resolved(&raw)? }))
         });
         let tools = event.tools.filter(|tools| tools.get().len() > 4);
-        let tools = tools.map(|tools| self.attachments.resolve(tools.get()).into_owned());
+        let tools = tools.map(|tools| fields::words_of(&self.attachments.resolve(tools.get())));
         prompts.call(PromptCall {
             tools,
             marks: &marks,

@@ -83,7 +83,7 @@ fn prompts_of_a_pool_with_an_edit_a_scorer_and_another_agent() {
     ];
     let (t, told) = runs(&format!(
         r#"{{"id":"1","events":[{}],"message_pool":{pool},"attachments":{{"aa":"a.py"}},"scores":{{"m":{{"value":true}}}},
-        "messages":[{{"role":"user","content":"Q"}},{{"role":"assistant","content":"done"}},{{"role":"user","content":"bye"}}]}}"#,
+        "messages":[{{"role":"user","content":"Q"}},{{"role":"assistant","content":"done"}},{{"role":"user","content":"on"}}]}}"#,
         events.join(",")
     ));
     assert_eq!(
@@ -97,7 +97,7 @@ fn prompts_of_a_pool_with_an_edit_a_scorer_and_another_agent() {
             "2 message more",
             "3 message on",
             "3 message done",
-            "4 message bye"
+            "4 message on"
         ]
     );
     let usage: Vec<u64> = t[0].steps.iter().filter_map(|s| Some(s.usage.as_ref()?.input)).collect();

@@ -7,6 +7,8 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use serde_json::Value;
+
 use super::chat::{Message, Messages};
 use super::message::{Speaker, speaker};
 use super::{Content, Draft};
@@ -30,6 +32,8 @@ pub(crate) struct Conversation {
     pub(crate) model: Option<String>,
     /// The messages that were taken, by what they say.
     pub(crate) taken: HashSet<Mark>,
+    /// The last one of them.
+    pub(crate) last: Option<Mark>,
     reader: Messages,
     said: Vec<Said>,
     tools: Option<String>,
@@ -55,7 +59,11 @@ impl Mark {
         }
         said.retain(|text| !text.trim().is_empty());
         (&message.tool_call_id, &message.call_id, said.join("\n").trim()).hash(&mut hasher);
-        message.calls().iter().for_each(|call| (&call.tool, &call.arguments).hash(&mut hasher));
+        for call in message.calls() {
+            // Documents over many lines lay the same arguments out at several depths.
+            let arguments = serde_json::from_str::<Value>(&call.arguments).map(|value| value.to_string());
+            (call.tool, arguments.unwrap_or(call.arguments)).hash(&mut hasher);
+        }
         Mark { hash: hasher.finish(), is_agent }
     }
 }
@@ -151,7 +159,8 @@ impl Conversation {
     /// Another message is said.
     pub(crate) fn say(&mut self, mark: Mark, message: Message) {
         self.said.push(Said { mark, message: self.next });
-        self.taken.insert(Mark::of(&message));
+        self.last = Some(Mark::of(&message));
+        self.taken.extend(self.last);
         self.reader.read(self.next, message, &mut self.draft);
         self.next += 1;
     }
