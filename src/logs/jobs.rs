@@ -724,7 +724,7 @@ fn detect_in(bytes: &[u8]) -> Detected {
 fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
     let layout = match entry.reading {
         Reading::Session { .. } => Some(Layout::Lines),
-        Reading::Document { .. } => Some(Layout::Document),
+        Reading::Document { .. } | Reading::Text(_) => Some(Layout::Document),
         Reading::Values(_) => formats::layout_of(head, is_whole),
     };
     layout.map_or(Detected::More, |layout| Detected::Log(entry, layout))
@@ -853,6 +853,7 @@ impl Part {
                 return self.read_runs(text, offset, entry, source, list, first);
             }
             Reading::Values(read) => formats::read_repaired(text, &mut sink, read),
+            Reading::Text(read) => formats::read_text(text, &mut sink, read),
             Reading::Session { open, .. } => {
                 let mut session = open();
                 formats::read_repaired(text, &mut sink, |value, _| session.value(value));
@@ -980,7 +981,7 @@ impl<'a> Lines<'a> {
     fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
         let session = match entry.reading {
             Reading::Session { open, .. } => Some(open()),
-            Reading::Values(_) | Reading::Document { .. } => None,
+            _ => None,
         };
         Lines { sink: Sink::new(source), reading: entry.reading, session, document: None, line, offset }
     }

@@ -45,6 +45,7 @@ use tree::{Fate, Node, Tree, What};
 
 use super::reading::Draft;
 use super::reading::draft::Losses;
+use super::reading::names::repository_of;
 use super::reading::repair::{string_end, value_end, without_padding};
 use super::reading::scalar::Scalar;
 use super::{Entry as Format, Origin, Reading, Session, Sink};
@@ -201,15 +202,6 @@ fn is_progress(bytes: &[u8]) -> bool {
     }
     // A cut line is not told by its head alone.
     depth == 1 && at == found && bytes.ends_with(b"}") && value_end(bytes, 0) == Some(bytes.len())
-}
-
-/// The folder of a repository, by a working directory in the style of Unix or Windows: the last component, or of a work
-/// tree (`cli/.worktrees/3`, `cli/.claude/worktrees/fix`) the folder that it belongs to.
-fn repository_of(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
-    let tree =
-        parts.iter().position(|part| [".worktrees", "worktrees"].contains(part)).unwrap_or(parts.len());
-    parts[..tree].iter().rfind(|part| **part != ".claude").map(|part| (*part).to_owned())
 }
 
 impl ClaudeSession {

@@ -84,6 +84,15 @@ pub(crate) fn swe_repository(task_id: &str) -> Option<String> {
     (is_name(owner) && is_name(name) && !name.contains("__")).then(|| format!("{owner}/{name}"))
 }
 
+/// The folder of a repository, by a working directory in the style of Unix or Windows: the last component, or of a work
+/// tree (`cli/.worktrees/3`, `cli/.claude/worktrees/fix`) the folder that it belongs to.
+pub(crate) fn repository_of(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
+    let tree =
+        parts.iter().position(|part| [".worktrees", "worktrees"].contains(part)).unwrap_or(parts.len());
+    parts[..tree].iter().rfind(|part| **part != ".claude").map(|part| (*part).to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +119,20 @@ mod tests {
         assert_eq!(swe_repository("github_issue"), None);
         assert_eq!(swe_task_id("m__t-0.00__install-1__a__b-7"), "a__b-7");
         assert_eq!(swe_task_id("a__b-7"), "a__b-7");
+    }
+
+    #[test]
+    fn a_work_tree_belongs_to_its_repository() {
+        for path in [
+            "/home/me/src/cli",
+            "/home/me/src/cli/",
+            "/home/me/src/cli/.worktrees/3",
+            "/home/me/src/cli/.worktrees/me/fix-it",
+            "/home/me/src/cli/.claude/worktrees/fix",
+            "C:\\src\\cli",
+        ] {
+            assert_eq!(repository_of(path).as_deref(), Some("cli"), "{path}");
+        }
+        assert_eq!(repository_of("/"), None);
     }
 }
