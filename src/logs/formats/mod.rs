@@ -14,9 +14,13 @@ use crate::trajectory::Trajectory;
 pub(crate) mod reading;
 
 mod aider;
+mod amp;
 mod annotated;
 mod chat_lines;
 mod claude_code;
+mod r#continue;
+mod factory_droid;
+mod hermes;
 mod mini_swe_agent;
 mod openai_chat;
 mod specstory;
@@ -96,9 +100,13 @@ pub(crate) trait Session {
 /// All readers.
 pub static ALL: &[Entry] = &[
     aider::ENTRY,
+    amp::ENTRY,
     annotated::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    r#continue::ENTRY,
+    factory_droid::ENTRY,
+    hermes::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
     specstory::ENTRY,
@@ -769,6 +777,10 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has("type=session") && s.has_any(&["cwd", "timestamp"]) {
         return Some(Detected::NotRead("pi"));
     }
+    let droid = s.has("type=message") && s.has_all(&["text", "role", "session_id"]);
+    if droid || s.has_any(&["type=session_start", "type=todo_state", "type=compaction_state"]) {
+        return Some(reader("factory-droid", Layout::Lines));
+    }
     let claude_line = s.has_all(&["sessionId", "uuid", "type"]) && s.has_any(&["message", "data", "subtype"]);
     let claude_meta = ["type=file-history-snapshot", "type=queue-operation"];
     if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
@@ -793,6 +805,17 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
 fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if s.any(|p| p.starts_with("schema_version=ATIF-v")) {
         return Some(Detected::NotRead("atif"));
+    }
+    if s.has("messages[].messageId") || s.has("messages[].content[].toolUseID") {
+        return Some(reader("amp", layout));
+    }
+    if s.has_all(&["sessionId", "history"]) && s.has_any(&["workspaceDirectory", "history[].message"]) {
+        return Some(reader("continue", layout));
+    }
+    if s.has_all(&["session_id", "messages"]) && s.has_any(&["session_start", "platform"])
+        || is_hermes(s, head)
+    {
+        return Some(reader("hermes", layout));
     }
     if s.has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
         return Some(reader("tau2-bench", Layout::Document));
@@ -859,6 +882,14 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     None
 }
 
+/// Conversations in the style of ShareGPT, where calls are tags.
+fn is_hermes(s: &Shape, head: &[u8]) -> bool {
+    s.has("conversations[].from")
+        && [&b"<tool_call>"[..], b"<tool_response>"]
+            .iter()
+            .any(|tag| memchr::memmem::find(head, tag).is_some())
+}
+
 /// Runs of further agents and sets, which are known but not read.
 fn not_read(s: &Shape) -> Option<Detected> {
     if s.has_all(&["prompt", "completion"]) {
@@ -899,6 +930,9 @@ fn not_read(s: &Shape) -> Option<Detected> {
 
 /// Labels.
 fn labels(s: &Shape) -> Option<Detected> {
+    if s.has("tokenUsage") && s.has_any(&["autonomyMode", "providerLock", "tokenUsage.thinkingTokens"]) {
+        return Some(Detected::Label("factory-droid-settings"));
+    }
     if s.has_all(&["checkpoint_id", "session_id"]) {
         return Some(Detected::Label("entire-checkpoint"));
     }
@@ -1126,6 +1160,30 @@ mod tests {
         let whole = run("");
         assert_eq!(name(&format!("[{whole},{}", &whole[..20])), "openai-chat Items");
         assert_eq!(name(&format!("[{whole}]\n[{whole}]\n")), "openai-chat Items");
+    }
+
+    #[test]
+    fn sessions_of_products_are_told() {
+        for (text, told) in [
+            (r#"{"v":1,"id":"T-1","messages":[{"role":"user","messageId":0,"content":[]}]}"#, "amp Lines"),
+            (
+                r#"{"sessionId":"s","workspaceDirectory":"/w","history":[{"message":{"role":"user","content":"x"}}]}"#,
+                "continue Lines",
+            ),
+            (r#"{"type":"session_start","id":"s","cwd":"/w"}"#, "factory-droid Lines"),
+            (r#"{"type":"message","role":"user","text":"x","session_id":"s"}"#, "factory-droid Lines"),
+            (
+                r#"{"model":"m","tokenUsage":{"inputTokens":1,"thinkingTokens":1}}"#,
+                "label: factory-droid-settings",
+            ),
+            (
+                r#"{"session_id":"s","platform":"cli","messages":[{"role":"user","content":"x"}]}"#,
+                "hermes Lines",
+            ),
+            (r#"{"conversations":[{"from":"gpt","value":"<tool_call>{}</tool_call>"}]}"#, "hermes Lines"),
+        ] {
+            assert_eq!(name(text), told, "{text}");
+        }
     }
 
     #[test]

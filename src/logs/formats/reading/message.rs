@@ -44,6 +44,18 @@ record! {
 }
 
 impl Message {
+    /// A call as an item of a reply.
+    pub(crate) fn of_call(call: Call, timestamp: Option<Scalar>) -> Self {
+        Message {
+            kind: Some("function_call".to_owned()),
+            call_id: call.id,
+            name: Some(call.tool),
+            arguments: Some(Arguments(call.arguments)),
+            timestamp,
+            ..Message::default()
+        }
+    }
+
     /// Whether it holds a call, in whatever style.
     pub(crate) fn has_calls(&self) -> bool {
         let has_block =
@@ -183,7 +195,9 @@ impl Message {
             out.join("\n")
         };
         let mut answers = Vec::new();
-        if let Some(id) = self.tool_call_id.as_deref().or(self.call_id.as_deref()) {
+        let is_call = self.kind.as_deref().is_some_and(|kind| kind.ends_with("_call"));
+        let call_id = self.call_id.as_deref().filter(|_| !is_call);
+        if let Some(id) = self.tool_call_id.as_deref().or(call_id) {
             answers.push((id, words(self.content.as_ref().or(self.output.as_ref()))));
         }
         if let Some(Content::Blocks(blocks)) = &self.content {
