@@ -21,8 +21,12 @@ mod claude_code;
 mod r#continue;
 mod factory_droid;
 mod hermes;
+mod langfuse;
+mod langsmith;
 mod mini_swe_agent;
+mod openai_agents;
 mod openai_chat;
+mod otel;
 mod specstory;
 mod sweagent;
 mod tau2_bench;
@@ -107,8 +111,12 @@ pub static ALL: &[Entry] = &[
     r#continue::ENTRY,
     factory_droid::ENTRY,
     hermes::ENTRY,
+    langfuse::ENTRY,
+    langsmith::ENTRY,
     mini_swe_agent::ENTRY,
+    openai_agents::ENTRY,
     openai_chat::ENTRY,
+    otel::ENTRY,
     specstory::ENTRY,
     sweagent::ENTRY,
     tau_bench::ENTRY,
@@ -124,7 +132,6 @@ pub static NOT_READ: &[(&str, &str)] = &[
     ("fireact", "FireAct results keyed by question id"),
     ("inspect-eval", "Inspect logs in zip"),
     ("inspect-json", "Inspect logs in JSON"),
-    ("langsmith", "LangSmith runs"),
     ("mint", "MINT results"),
     ("moatless", "Moatless trajectories"),
     ("openhands-completion", "OpenHands LLM completion logs, one file a call"),
@@ -132,7 +139,6 @@ pub static NOT_READ: &[(&str, &str)] = &[
     ("openhands-output", "OpenHands output.jsonl"),
     ("openhands-resolver", "OpenHands resolver output"),
     ("openhands-sdk", "OpenHands SDK v1 events"),
-    ("otel", "OpenTelemetry spans"),
     ("parquet", "Parquet data sets of trajectories"),
     ("pi", "pi and OpenClaw sessions"),
     ("sharegpt", "ShareGPT conversations"),
@@ -789,11 +795,24 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["type=system", "session_id"]) {
         return Some(Detected::NotRead("claude-stream"));
     }
-    if s.has("dotted_order") || s.has("[].dotted_order") {
-        return Some(Detected::NotRead("langsmith"));
+    if ["", "[].", "post[].", "patch[].", "runs[]."].iter().any(|at| s.has(&format!("{at}dotted_order"))) {
+        return Some(reader("langsmith", layout));
     }
-    if s.has("resourceSpans") {
-        return Some(Detected::NotRead("otel"));
+    let observations = ["", "trace."].iter().any(|at| {
+        ["parentObservationId", "traceId"].iter().any(|key| s.has(&format!("{at}observations[].{key}")))
+    });
+    if observations {
+        return Some(reader("langfuse", layout));
+    }
+    if s.any(|p| ["object=trace", "object=trace.span"].contains(&p)) {
+        return Some(reader("openai-agents", Layout::Lines));
+    }
+    if s.has_any(&["resourceSpans", "resource_spans"])
+        || is_span(s, "")
+        || is_span(s, "[].")
+        || is_span(s, "spans[].")
+    {
+        return Some(reader("otel", layout));
     }
     if s.any(|p| p.starts_with("kind=") && (p.ends_with("Event") || p == "kind=Condensation")) {
         return Some(Detected::NotRead("openhands-sdk"));
@@ -880,6 +899,14 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
         return Some(reader(if early { "mini-swe-agent" } else { "openai-chat" }, layout));
     }
     None
+}
+
+/// A span of OpenTelemetry, as the SDKs write it.
+fn is_span(s: &Shape, at: &str) -> bool {
+    let has = |key: &str| s.has(&format!("{at}{key}"));
+    has("attributes")
+        && has("name")
+        && ["spanContext", "spanId", "context.span_id", "span_id"].iter().any(|key| has(key))
 }
 
 /// Conversations in the style of ShareGPT, where calls are tags.
@@ -1181,6 +1208,16 @@ mod tests {
                 "hermes Lines",
             ),
             (r#"{"conversations":[{"from":"gpt","value":"<tool_call>{}</tool_call>"}]}"#, "hermes Lines"),
+            (r#"{"object":"trace","id":"t","workflow_name":"w"}"#, "openai-agents Lines"),
+            (r#"{"resourceSpans":[]}"#, "otel Lines"),
+            (r#"[{"name":"n","spanContext":{"traceId":"t"},"attributes":{}}]"#, "otel Items"),
+            (r#"{"name":"n","context":{"span_id":"1"},"attributes":{}}"#, "otel Lines"),
+            (r#"{"post":[{"id":"1","dotted_order":"o"}],"patch":[]}"#, "langsmith Lines"),
+            (r#"{"id":"1","run_type":"llm","dotted_order":"o"}"#, "langsmith Lines"),
+            (
+                r#"{"trace":{"id":"t"},"observations":[{"id":"1","parentObservationId":null}]}"#,
+                "langfuse Lines",
+            ),
         ] {
             assert_eq!(name(text), told, "{text}");
         }
