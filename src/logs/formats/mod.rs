@@ -13,6 +13,7 @@ use crate::trajectory::Trajectory;
 
 pub(crate) mod reading;
 
+mod agentdojo;
 mod aider;
 mod amp;
 mod annotated;
@@ -23,6 +24,7 @@ mod factory_droid;
 mod hermes;
 mod langfuse;
 mod langsmith;
+mod letta;
 mod mini_swe_agent;
 mod openai_agents;
 mod openai_chat;
@@ -103,6 +105,7 @@ pub(crate) trait Session {
 
 /// All readers.
 pub static ALL: &[Entry] = &[
+    agentdojo::ENTRY,
     aider::ENTRY,
     amp::ENTRY,
     annotated::ENTRY,
@@ -113,6 +116,7 @@ pub static ALL: &[Entry] = &[
     hermes::ENTRY,
     langfuse::ENTRY,
     langsmith::ENTRY,
+    letta::ENTRY,
     mini_swe_agent::ENTRY,
     openai_agents::ENTRY,
     openai_chat::ENTRY,
@@ -836,6 +840,12 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     {
         return Some(reader("hermes", layout));
     }
+    if s.has_all(&["suite_name", "pipeline_name", "messages"]) {
+        return Some(reader("agentdojo", layout));
+    }
+    if s.has("agents[].in_context_message_ids") || s.has_all(&["agents[].messages", "blocks"]) {
+        return Some(reader("letta", layout));
+    }
     if s.has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
         return Some(reader("tau2-bench", Layout::Document));
     }
@@ -1218,6 +1228,11 @@ mod tests {
                 r#"{"trace":{"id":"t"},"observations":[{"id":"1","parentObservationId":null}]}"#,
                 "langfuse Lines",
             ),
+            (
+                r#"{"suite_name":"s","pipeline_name":"p","messages":[{"role":"user","content":"x"}]}"#,
+                "agentdojo Lines",
+            ),
+            (r#"{"agents":[{"in_context_message_ids":[],"messages":[]}],"blocks":[]}"#, "letta Lines"),
         ] {
             assert_eq!(name(text), told, "{text}");
         }
