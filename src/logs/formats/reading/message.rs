@@ -9,7 +9,7 @@ use super::others::{self, Others, Said};
 use super::reply::Call;
 use super::scalar::Scalar;
 use super::usage::LoggedUsage;
-use super::{Content, record};
+use super::{Content, List, record};
 
 record! {
     /// One message, or one item.
@@ -34,7 +34,17 @@ record! {
         timestamp: Scalar = "timestamp" | "created_at",
         is_error: Scalar = "is_error",
         usage: LoggedUsage = "usage",
+        edits: ContextEdits = "context_management",
         .. rest
+    }
+
+    /// What the provider took out of the prompt before the reply.
+    struct ContextEdits in "chat.message.context_management" {
+        applied: List<ContextEdit> = "applied_edits",
+    }
+
+    struct ContextEdit in "chat.message.applied_edit" {
+        kind: String = "type",
     }
 
     /// Speech of the agent.
@@ -136,6 +146,28 @@ impl Message {
             }
         }
         others::read(&rest, || self.all_said(), losses)
+    }
+
+    /// Takes the blocks out that stand for all before them. One without a text is a compaction that failed, or one that
+    /// only the provider can read.
+    pub(crate) fn take_compactions(&mut self, losses: &mut Losses) -> Vec<String> {
+        let Some(Content::Blocks(blocks)) = &mut self.content else {
+            return Vec::new();
+        };
+        let mut texts = Vec::new();
+        for block in blocks.extract_if(.., |block| block.kind.as_deref() == Some("compaction")) {
+            let is_encrypted =
+                block.rest.0.iter().any(|(key, raw)| key == "encrypted_content" && raw.get() != "null");
+            let text = block.content.map_or(String::new(), |content| content.into_text(losses));
+            match text.is_empty() {
+                true if !is_encrypted => losses.add("compaction that failed left out"),
+                is_unread => {
+                    losses.add_n("compaction whose text is encrypted", u64::from(is_unread));
+                    texts.push(text);
+                }
+            }
+        }
+        texts
     }
 
     /// Takes the text out of the content; thoughts among it stay.
