@@ -836,7 +836,7 @@ fn detect_in(bytes: &[u8]) -> Detected {
 fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
     let layout = match entry.reading {
         Reading::Session { .. } => Some(Layout::Lines),
-        Reading::Document { .. } | Reading::Files { .. } => Some(Layout::Document),
+        Reading::Document { .. } | Reading::Files { .. } | Reading::Text(_) => Some(Layout::Document),
         Reading::Archive { .. } => Some(Layout::Archive),
         Reading::Database { .. } if head.starts_with(formats::SQLITE) => return Detected::Database,
         Reading::Database { .. } => return Detected::Bad("no SQLite database"),
@@ -984,6 +984,7 @@ impl Part {
             Reading::Files { read, .. } => {
                 read(&[File { name: source.path.clone(), bytes: text.to_vec() }], &mut sink)
             }
+            Reading::Text(read) => formats::read_text(text, &mut sink, read),
             Reading::Session { open, .. } => {
                 let mut session = open();
                 formats::read_repaired(text, &mut sink, |value, _| session.value(value));

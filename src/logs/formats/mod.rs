@@ -14,23 +14,33 @@ use crate::trajectory::Trajectory;
 pub(crate) mod reading;
 
 mod abcd;
+mod agentdojo;
+mod aider;
+mod amp;
 mod annotated;
 mod atif;
 mod chat_lines;
 mod claude_code;
 mod cline_sdk;
+mod r#continue;
 mod crush;
 mod cursor;
 mod cursor_state;
 mod cursor_store;
+mod factory_droid;
 mod fireact;
 mod goose;
 mod goose_lines;
+mod hermes;
 mod inspect_eval;
 mod inspect_json;
+mod langfuse;
+mod langsmith;
+mod letta;
 mod mini_swe_agent;
 mod mint;
 mod moatless;
+mod openai_agents;
 mod openai_chat;
 mod opencode;
 mod opencode_events;
@@ -40,8 +50,10 @@ mod opencode_tree;
 mod openhands;
 mod openhands_completion;
 mod openhands_events;
+mod otel;
 mod roo_code;
 mod sharegpt;
+mod specstory;
 mod swe_corpora;
 mod sweagent;
 mod taskmaster;
@@ -88,6 +100,8 @@ pub(crate) enum Reading {
     Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
     /// Several files may be one run: `together` says which of all names, and of each run the file first by which it is told.
     Files { together: fn(&[&str]) -> Vec<Vec<usize>>, read: fn(&[File], &mut Sink<'_>) },
+    /// The file is one text and no JSON.
+    Text(fn(&str, &mut Sink<'_>)),
     /// A database, told by its tables, holds runs: each is read from its rows, as an object of lists of them.
     Database {
         is: fn(&Tables) -> bool,
@@ -144,6 +158,16 @@ pub(crate) fn list_start(text: &[u8], key: &str) -> Option<usize> {
     first
 }
 
+/// Reads a text; what is no UTF-8 in it is replaced and told.
+pub(crate) fn read_text(bytes: &[u8], sink: &mut Sink<'_>, read: fn(&str, &mut Sink<'_>)) {
+    let text = String::from_utf8_lossy(bytes);
+    if let std::borrow::Cow::Owned(text) = &text {
+        let n = text.matches('\u{fffd}').count();
+        sink.losses.add_n("invalid UTF-8 replaced by U+FFFD", n as u64);
+    }
+    read(&text, sink);
+}
+
 /// Reads the values of one file into one run.
 pub(crate) trait Session {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()>;
@@ -153,23 +177,33 @@ pub(crate) trait Session {
 /// All readers.
 pub static ALL: &[Entry] = &[
     abcd::ENTRY,
+    agentdojo::ENTRY,
+    aider::ENTRY,
+    amp::ENTRY,
     annotated::ENTRY,
     atif::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
     cline_sdk::ENTRY,
+    r#continue::ENTRY,
     crush::ENTRY,
     cursor::ENTRY,
     cursor_state::ENTRY,
     cursor_store::ENTRY,
+    factory_droid::ENTRY,
     fireact::ENTRY,
     goose::ENTRY,
     goose_lines::ENTRY,
+    hermes::ENTRY,
     inspect_eval::ENTRY,
     inspect_json::ENTRY,
+    langfuse::ENTRY,
+    langsmith::ENTRY,
+    letta::ENTRY,
     mini_swe_agent::ENTRY,
     mint::ENTRY,
     moatless::ENTRY,
+    openai_agents::ENTRY,
     openai_chat::ENTRY,
     opencode::ENTRY,
     opencode_events::ENTRY,
@@ -179,8 +213,10 @@ pub static ALL: &[Entry] = &[
     openhands::ENTRY,
     openhands_completion::ENTRY,
     openhands_events::ENTRY,
+    otel::ENTRY,
     roo_code::ENTRY,
     sharegpt::ENTRY,
+    specstory::ENTRY,
     swe_corpora::ENTRY,
     sweagent::ENTRY,
     taskmaster::ENTRY,
@@ -195,11 +231,8 @@ pub static ALL: &[Entry] = &[
 
 /// Formats that are recognised and have no reader yet.
 pub static NOT_READ: &[(&str, &str)] = &[
-    ("aider", "Aider chat history in Markdown"),
     ("claude-stream", "Claude Code output of --output-format stream-json"),
     ("codex", "Codex CLI rollouts"),
-    ("langsmith", "LangSmith runs"),
-    ("otel", "OpenTelemetry spans"),
     ("parquet", "Parquet data sets of trajectories"),
     ("pi", "pi and OpenClaw sessions"),
 ];
@@ -532,6 +565,9 @@ pub(crate) fn behind_stray(head: &[u8]) -> Option<usize> {
 
 /// Tells the format of what begins here.
 fn detect_at(head: &[u8], whole: bool) -> Detected {
+    if let Some(name) = markdown(head) {
+        return reader(name, Layout::Document);
+    }
     let lines = Beginning::of(head, whole);
     let is_text = !is_json(head);
     let layout = match layout(&lines, head, whole) {
@@ -797,15 +833,29 @@ fn no_json(head: &[u8]) -> Detected {
     if text.bytes().any(|b| b < 9 || (b > 13 && b < 27)) {
         return Detected::Bad("binary file");
     }
-    if text.contains("# aider chat started at")
-        || (text.contains("\n> ") && text.contains("mode: fundamental"))
-    {
-        return Detected::NotRead("aider");
-    }
     if text.contains("Starting evaluation for instance") {
         return Detected::Label("swebench-eval-log");
     }
     Detected::NoLog("text without JSON")
+}
+
+/// A chat in Markdown, by its title or its headings.
+fn markdown(head: &[u8]) -> Option<&'static str> {
+    let head = &head[..head.len().min(4096)];
+    let begins = |mark: &[u8]| {
+        let is_line = |at: usize| at == 0 || head[at - 1] == b'\n';
+        memchr::memmem::find_iter(head, mark).any(is_line)
+    };
+    if is_json(head) {
+        None
+    } else if begins(b"# aider chat started at ") || begins(b"> Aider v") || begins(b"-*- mode: fundamental")
+    {
+        Some("aider")
+    } else if begins(b"<!-- Generated by SpecStory") || begins(b"_**User**_") || begins(b"_**User (") {
+        Some("specstory")
+    } else {
+        None
+    }
 }
 
 fn reader(name: &str, layout: Layout) -> Detected {
@@ -841,6 +891,10 @@ fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     }
     if s.has("type=session") && s.has_any(&["cwd", "timestamp"]) {
         return Some(Detected::NotRead("pi"));
+    }
+    let droid = s.has("type=message") && s.has_all(&["text", "role", "session_id"]);
+    if droid || s.has_any(&["type=session_start", "type=todo_state", "type=compaction_state"]) {
+        return Some(reader("factory-droid", Layout::Lines));
     }
     let claude_line = s.has_all(&["sessionId", "uuid", "type"]) && s.has_any(&["message", "data", "subtype"]);
     let claude_meta = ["type=file-history-snapshot", "type=queue-operation"];
@@ -883,11 +937,24 @@ fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     {
         return Some(reader("opencode-tree", Layout::Document));
     }
-    if s.has("dotted_order") || s.has("[].dotted_order") {
-        return Some(Detected::NotRead("langsmith"));
+    if ["", "[].", "post[].", "patch[].", "runs[]."].iter().any(|at| s.has(&format!("{at}dotted_order"))) {
+        return Some(reader("langsmith", layout));
     }
-    if s.has("resourceSpans") {
-        return Some(Detected::NotRead("otel"));
+    let observations = ["", "trace."].iter().any(|at| {
+        ["parentObservationId", "traceId"].iter().any(|key| s.has(&format!("{at}observations[].{key}")))
+    });
+    if observations {
+        return Some(reader("langfuse", layout));
+    }
+    if s.any(|p| ["object=trace", "object=trace.span"].contains(&p)) {
+        return Some(reader("openai-agents", Layout::Lines));
+    }
+    if s.has_any(&["resourceSpans", "resource_spans"])
+        || is_span(s, "")
+        || is_span(s, "[].")
+        || is_span(s, "spans[].")
+    {
+        return Some(reader("otel", layout));
     }
     None
 }
@@ -911,6 +978,23 @@ fn openhands_events(s: &Shape, layout: Layout) -> Option<Detected> {
 fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if s.any(|p| p.starts_with("schema_version=ATIF-v")) {
         return Some(reader("atif", layout));
+    }
+    if s.has("messages[].messageId") || s.has("messages[].content[].toolUseID") {
+        return Some(reader("amp", layout));
+    }
+    if s.has_all(&["sessionId", "history"]) && s.has_any(&["workspaceDirectory", "history[].message"]) {
+        return Some(reader("continue", layout));
+    }
+    if s.has_all(&["session_id", "messages"]) && s.has_any(&["session_start", "platform"])
+        || is_hermes(s, head)
+    {
+        return Some(reader("hermes", layout));
+    }
+    if s.has_all(&["suite_name", "pipeline_name", "messages"]) {
+        return Some(reader("agentdojo", layout));
+    }
+    if s.has("agents[].in_context_message_ids") || s.has_all(&["agents[].messages", "blocks"]) {
+        return Some(reader("letta", layout));
     }
     if s.has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
         return Some(reader("tau2-bench", Layout::Document));
@@ -978,6 +1062,22 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     None
 }
 
+/// A span of OpenTelemetry, as the SDKs write it.
+fn is_span(s: &Shape, at: &str) -> bool {
+    let has = |key: &str| s.has(&format!("{at}{key}"));
+    has("attributes")
+        && has("name")
+        && ["spanContext", "spanId", "context.span_id", "span_id"].iter().any(|key| has(key))
+}
+
+/// Conversations in the style of ShareGPT, where calls are tags.
+fn is_hermes(s: &Shape, head: &[u8]) -> bool {
+    s.has("conversations[].from")
+        && [&b"<tool_call>"[..], b"<tool_response>"]
+            .iter()
+            .any(|tag| memchr::memmem::find(head, tag).is_some())
+}
+
 /// Runs of further agents and sets, which are known but not read.
 fn further(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["prompt", "completion"]) {
@@ -1017,6 +1117,9 @@ fn further(s: &Shape, layout: Layout) -> Option<Detected> {
 
 /// Labels.
 fn labels(s: &Shape) -> Option<Detected> {
+    if s.has("tokenUsage") && s.has_any(&["autonomyMode", "providerLock", "tokenUsage.thinkingTokens"]) {
+        return Some(Detected::Label("factory-droid-settings"));
+    }
     if s.has_all(&["checkpoint_id", "session_id"]) {
         return Some(Detected::Label("entire-checkpoint"));
     }
@@ -1169,7 +1272,15 @@ mod tests {
         assert!(matches!(detect(long.as_bytes(), false), Detected::NoLog(_)));
         // Kinds of text that are known, and documents over many lines, stay what they are.
         let aider = format!("# aider chat started at 1\n{}{chat}\n", "text\n".repeat(30));
-        assert_eq!(name(&aider), "not read: aider");
+        assert_eq!(name(&aider), "aider Document");
+        assert_eq!(
+            name(&format!("_**User (2026-01-01 00:00:00Z)**_\n\n{chat}\n{chat}\n")),
+            "specstory Document"
+        );
+        assert_eq!(
+            name(&format!("<!-- Generated by SpecStory -->\n\n# A title\n{chat}\n")),
+            "specstory Document"
+        );
         let items = "  1,\n".repeat(30);
         let document = format!("{{\"simulations\": [],\n\"info\": [\n{items}{{\"a\": 1}}\n]}}\n");
         assert_eq!(name(&document), "tau2-bench Document");
@@ -1276,6 +1387,45 @@ mod tests {
         let whole = run("");
         assert_eq!(name(&format!("[{whole},{}", &whole[..20])), "openai-chat Items");
         assert_eq!(name(&format!("[{whole}]\n[{whole}]\n")), "openai-chat Items");
+    }
+
+    #[test]
+    fn sessions_of_products_are_told() {
+        for (text, told) in [
+            (r#"{"v":1,"id":"T-1","messages":[{"role":"user","messageId":0,"content":[]}]}"#, "amp Lines"),
+            (
+                r#"{"sessionId":"s","workspaceDirectory":"/w","history":[{"message":{"role":"user","content":"x"}}]}"#,
+                "continue Lines",
+            ),
+            (r#"{"type":"session_start","id":"s","cwd":"/w"}"#, "factory-droid Lines"),
+            (r#"{"type":"message","role":"user","text":"x","session_id":"s"}"#, "factory-droid Lines"),
+            (
+                r#"{"model":"m","tokenUsage":{"inputTokens":1,"thinkingTokens":1}}"#,
+                "label: factory-droid-settings",
+            ),
+            (
+                r#"{"session_id":"s","platform":"cli","messages":[{"role":"user","content":"x"}]}"#,
+                "hermes Lines",
+            ),
+            (r#"{"conversations":[{"from":"gpt","value":"<tool_call>{}</tool_call>"}]}"#, "hermes Lines"),
+            (r#"{"object":"trace","id":"t","workflow_name":"w"}"#, "openai-agents Lines"),
+            (r#"{"resourceSpans":[]}"#, "otel Lines"),
+            (r#"[{"name":"n","spanContext":{"traceId":"t"},"attributes":{}}]"#, "otel Items"),
+            (r#"{"name":"n","context":{"span_id":"1"},"attributes":{}}"#, "otel Lines"),
+            (r#"{"post":[{"id":"1","dotted_order":"o"}],"patch":[]}"#, "langsmith Lines"),
+            (r#"{"id":"1","run_type":"llm","dotted_order":"o"}"#, "langsmith Lines"),
+            (
+                r#"{"trace":{"id":"t"},"observations":[{"id":"1","parentObservationId":null}]}"#,
+                "langfuse Lines",
+            ),
+            (
+                r#"{"suite_name":"s","pipeline_name":"p","messages":[{"role":"user","content":"x"}]}"#,
+                "agentdojo Lines",
+            ),
+            (r#"{"agents":[{"in_context_message_ids":[],"messages":[]}],"blocks":[]}"#, "letta Lines"),
+        ] {
+            assert_eq!(name(text), told, "{text}");
+        }
     }
 
     #[test]

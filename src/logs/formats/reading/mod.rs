@@ -19,8 +19,10 @@ pub(crate) mod reply;
 pub(crate) mod scalar;
 pub(crate) mod scan;
 pub(crate) mod shape;
+pub(crate) mod spans;
 pub(crate) mod tables;
 pub(crate) mod time;
+pub(crate) mod traced;
 pub(crate) mod usage;
 
 pub(crate) use content::{Content, ToolCall};

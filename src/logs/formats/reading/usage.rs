@@ -12,13 +12,13 @@ record! {
         input_tokens: Scalar = "input_tokens",
         output_tokens: Scalar = "output_tokens",
         prompt_details: Details = "prompt_tokens_details",
-        input_details: Details = "input_tokens_details",
+        input_details: Details = "input_tokens_details" | "input_token_details",
         cache_read: Scalar = "cache_read_input_tokens",
         cache_write: Scalar = "cache_creation_input_tokens",
     }
 
     struct Details in "usage.details" {
-        cached_tokens: Scalar = "cached_tokens",
+        cached_tokens: Scalar = "cached_tokens" | "cache_read",
     }
 }
 
