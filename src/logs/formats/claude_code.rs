@@ -44,7 +44,8 @@ use run::Run;
 use tree::{Fate, Node, Tree, What};
 
 use super::reading::Draft;
-use super::reading::draft::Losses;
+use super::reading::draft::{ABANDONED, Losses};
+use super::reading::names::repository_of;
 use super::reading::repair::{string_end, value_end, without_padding};
 use super::reading::scalar::Scalar;
 use super::{Entry as Format, Origin, Reading, Session, Sink};
@@ -104,6 +105,7 @@ impl Session for ClaudeSession {
     }
 }
 
+/// Hands a run over.
 fn finish_run(mut run: Run, about: Trajectory, sink: &mut Sink<'_>) {
     let mut draft = Draft::new();
     let model = run.model.take();
@@ -201,15 +203,6 @@ fn is_progress(bytes: &[u8]) -> bool {
     }
     // A cut line is not told by its head alone.
     depth == 1 && at == found && bytes.ends_with(b"}") && value_end(bytes, 0) == Some(bytes.len())
-}
-
-/// The folder of a repository, by a working directory in the style of Unix or Windows: the last component, or of a work
-/// tree (`cli/.worktrees/3`, `cli/.claude/worktrees/fix`) the folder that it belongs to.
-fn repository_of(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
-    let tree =
-        parts.iter().position(|part| [".worktrees", "worktrees"].contains(part)).unwrap_or(parts.len());
-    parts[..tree].iter().rfind(|part| **part != ".claude").map(|part| (*part).to_owned())
 }
 
 impl ClaudeSession {
@@ -313,7 +306,7 @@ impl ClaudeSession {
                     continue;
                 }
                 Fate::Abandoned => {
-                    self.losses.add_n("line of an abandoned branch left out", u64::from(!is_link));
+                    self.losses.add_n(ABANDONED, u64::from(!is_link));
                     if matches!(entry.body, Body::Reply { .. }) {
                         main.abandon_queue();
                     }

@@ -16,6 +16,7 @@ pub(crate) mod reading;
 mod annotated;
 mod chat_lines;
 mod claude_code;
+mod codex;
 mod mini_swe_agent;
 mod openai_chat;
 mod sweagent;
@@ -84,6 +85,7 @@ pub static ALL: &[Entry] = &[
     annotated::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    codex::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
     sweagent::ENTRY,
@@ -97,7 +99,6 @@ pub static NOT_READ: &[(&str, &str)] = &[
     ("aider", "Aider chat history in Markdown"),
     ("atif", "Agent Trajectory Interchange Format"),
     ("claude-stream", "Claude Code output of --output-format stream-json"),
-    ("codex", "Codex CLI rollouts"),
     ("fireact", "FireAct results keyed by question id"),
     ("inspect-eval", "Inspect logs in zip"),
     ("inspect-json", "Inspect logs in JSON"),
@@ -710,15 +711,16 @@ fn reader(name: &str, layout: Layout) -> Detected {
 
 /// The rules, the most telling first. Paths are relative to a value, for arrays to the array.
 fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
-    sessions(s, layout)
+    agents(s, layout)
+        .or_else(|| sessions(s, layout))
         .or_else(|| runs(s, head, layout))
         .or_else(|| not_read(s))
         .or_else(|| labels(s))
         .unwrap_or(Detected::NoLog("JSON of no known format"))
 }
 
-/// Lines of sessions.
-fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
+/// Sessions of command line agents but Claude Code.
+fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has("payload")
         && s.any(|p| {
             ["session_meta", "response_item", "event_msg", "turn_context", "compacted"]
@@ -726,16 +728,23 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
                 .any(|t| p.strip_prefix("type=") == Some(t))
         })
     {
-        return Some(Detected::NotRead("codex"));
+        return Some(reader("codex", Layout::Lines));
     }
-    if s.has("record_type=state") || s.has_all(&["type=thread.started"]) {
-        return Some(Detected::NotRead("codex"));
-    }
-    if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
-        return Some(Detected::Label("codex-usage"));
+    let is_old = s.has_all(&["id", "timestamp", "instructions"]) && !s.has("payload");
+    let is_old_item = s.has_any(&["type=message", "type=reasoning", "type=function_call"]);
+    if s.has_any(&["record_type=state", "type=thread.started"]) || is_old && is_old_item {
+        return Some(reader("codex", Layout::Lines));
     }
     if s.has("type=session") && s.has_any(&["cwd", "timestamp"]) {
         return Some(Detected::NotRead("pi"));
+    }
+    None
+}
+
+/// Lines of sessions.
+fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
+    if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
+        return Some(Detected::Label("codex-usage"));
     }
     let claude_line = s.has_all(&["sessionId", "uuid", "type"]) && s.has_any(&["message", "data", "subtype"]);
     let claude_meta = ["type=file-history-snapshot", "type=queue-operation"];
@@ -958,6 +967,24 @@ mod tests {
         assert_eq!(name("a text\n{\"a\":1}\n[cut\n"), "no log: JSON of no known format");
         assert_eq!(name("\u{0}\u{1}\u{2}"), "bad: binary file");
         assert_eq!(name(" \n "), "bad: nothing but white space");
+    }
+
+    #[test]
+    fn agents_sessions_are_told_by_content() {
+        for (line, told) in [
+            (r#"{"type":"session_meta","payload":{"id":"s"}}"#, "codex Lines"),
+            (r#"{"type":"event_msg","payload":{"type":"token_count"}}"#, "codex Lines"),
+            (r#"{"type":"thread.started","thread_id":"s"}"#, "codex Lines"),
+            (
+                r#"{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"content":[]}}"#,
+                "claude-code Lines",
+            ),
+        ] {
+            assert_eq!(name(line), told, "{line}");
+            assert_eq!(name(&format!("{line}\n{line}\n")), told, "{line}");
+        }
+        let old = "{\"id\":\"s\",\"timestamp\":\"x\",\"instructions\":null}\n{\"type\":\"message\",\"role\":\"user\",\"content\":[]}\n";
+        assert_eq!(name(old), "codex Lines");
     }
 
     #[test]

@@ -209,12 +209,12 @@ impl Messages {
         let (role, usage) = (message.role.take(), message.usage.take());
         let others = items::others(&message, &mut draft.losses);
         match items::read(message, &mut draft.losses) {
-            Item::Output { id, text } if self.is_output => {
-                self.reply(usage, draft).result(id.as_deref(), others.behind(text), None, draft);
+            Item::Output { id, text, is_error } if self.is_output => {
+                self.reply(usage, draft).result(id.as_deref(), others.behind(text), is_error, draft);
             }
-            Item::Output { id, text } => {
+            Item::Output { id, text, is_error } => {
                 self.end(draft);
-                draft.result(id.as_deref(), None, others.behind(text), None);
+                draft.result(id.as_deref(), None, others.behind(text), is_error);
             }
             Item::Other(text) if self.is_output => {
                 self.reply(usage, draft).text(text.unwrap_or_default(), draft);

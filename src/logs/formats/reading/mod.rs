@@ -18,6 +18,8 @@ pub(crate) mod reply;
 pub(crate) mod scalar;
 pub(crate) mod scan;
 pub(crate) mod shape;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod time;
 pub(crate) mod usage;
 
