@@ -17,6 +17,7 @@ mod annotated;
 mod chat_lines;
 mod claude_code;
 mod codex;
+mod gemini_cli;
 mod mini_swe_agent;
 mod openai_chat;
 mod sweagent;
@@ -86,6 +87,7 @@ pub static ALL: &[Entry] = &[
     chat_lines::ENTRY,
     claude_code::ENTRY,
     codex::ENTRY,
+    gemini_cli::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
     sweagent::ENTRY,
@@ -738,6 +740,14 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has("type=session") && s.has_any(&["cwd", "timestamp"]) {
         return Some(Detected::NotRead("pi"));
     }
+    let is_gemini_line =
+        s.has_any(&["$set.lastUpdated", "$set.messages", "$rewindTo"]) || s.has_all(&["id", "type=gemini"]);
+    let is_content = ["[]", "history[]"]
+        .iter()
+        .any(|list| s.has(&format!("{list}.role")) && s.has(&format!("{list}.parts")));
+    if s.has_all(&["sessionId", "projectHash"]) || is_gemini_line || is_content {
+        return Some(reader("gemini-cli", layout));
+    }
     None
 }
 
@@ -971,10 +981,15 @@ mod tests {
 
     #[test]
     fn agents_sessions_are_told_by_content() {
+        let content = r#"{"role":"user","parts":[{"text":"x"}]}"#;
         for (line, told) in [
             (r#"{"type":"session_meta","payload":{"id":"s"}}"#, "codex Lines"),
             (r#"{"type":"event_msg","payload":{"type":"token_count"}}"#, "codex Lines"),
             (r#"{"type":"thread.started","thread_id":"s"}"#, "codex Lines"),
+            (r#"{"sessionId":"s","projectHash":"p","messages":[]}"#, "gemini-cli Lines"),
+            (r#"{"$set":{"lastUpdated":"x"}}"#, "gemini-cli Lines"),
+            (r#"{"id":"1","type":"gemini","content":"x"}"#, "gemini-cli Lines"),
+            (r#"{"history":[{"role":"user","parts":[{"text":"x"}]}]}"#, "gemini-cli Lines"),
             (
                 r#"{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"content":[]}}"#,
                 "claude-code Lines",
@@ -983,8 +998,11 @@ mod tests {
             assert_eq!(name(line), told, "{line}");
             assert_eq!(name(&format!("{line}\n{line}\n")), told, "{line}");
         }
+        assert_eq!(name(&format!("[{content}]")), "gemini-cli Document");
         let old = "{\"id\":\"s\",\"timestamp\":\"x\",\"instructions\":null}\n{\"type\":\"message\",\"role\":\"user\",\"content\":[]}\n";
         assert_eq!(name(old), "codex Lines");
+        let document = "{\n \"sessionId\": \"s\",\n \"projectHash\": \"p\",\n \"messages\": [\n  {\"type\": \"user\"}\n ]\n}";
+        assert_eq!(name(document), "gemini-cli Document");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(crate) mod message;
 pub(crate) mod names;
 mod open_calls;
 pub(crate) mod others;
+pub(crate) mod parts;
 pub(crate) mod points;
 pub(crate) mod repair;
 pub(crate) mod reply;

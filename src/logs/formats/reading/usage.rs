@@ -68,47 +68,6 @@ impl LoggedUsage {
     }
 }
 
-fn is_odd(&self) -> bool {
-        let counts = [
-            self.prompt_tokens,
-            self.completion_tokens,
-            self.input_tokens,
-            self.output_tokens,
-            self.cached_input,
-            self.cache_read,
-            self.cache_write,
-        ];
-        counts.into_iter().any(is_odd)
-    }
-
-    /// The usage with the whole prompt as input; none if the prompt was not counted, or a part of it cannot be read.
-    ///
-    /// `prompt_tokens`, and the `input_tokens` of OpenAI and Codex, hold the cached part; those of Anthropic do not, and are told
-    /// by the counts of the cache beside them.
-    pub(crate) fn usage(&self) -> Option<Usage> {
-        let count = |s: &Option<Scalar>| s.and_then(Scalar::count);
-        let cached = |d: &Option<Details>| d.as_ref().and_then(|d| count(&d.cached_tokens));
-        let cache_read = count(&self.cache_read)
-            .or(count(&self.cached_input))
-            .or(cached(&self.prompt_details))
-            .or(cached(&self.input_details));
-        let cache_write = count(&self.cache_write);
-        let input = match count(&self.prompt_tokens) {
-            Some(prompt) => prompt,
-            None if self.input_details.is_some() || self.cached_input.is_some() => count(&self.input_tokens)?,
-            None if is_odd(self.cache_read) || is_odd(self.cache_write) => return None,
-            None => {
-                count(&self.input_tokens)?
-                    + count(&self.cache_read).unwrap_or(0)
-                    + count(&self.cache_write).unwrap_or(0)
-            }
-        };
-        // Gateways write 0 for what they did not count; no prompt is empty.
-        let output = count(&self.completion_tokens).or(count(&self.output_tokens));
-        (input > 0).then_some(Usage { input, output, cache_read, cache_write })
-    }
-}
-
 /// Counts of a format that names them in its own way.
 #[derive(Default)]
 pub(crate) struct TokenCounts {
