@@ -147,7 +147,7 @@ fn calls_and_results(message: &RawValue) -> [u64; 2] {
 
 /// The uuid of the first line of the conversation. A cut line is told by its key `sessionId`, which stands
 /// before the message, to be worth a longer head.
-fn origin(head: &[u8], whole: bool) -> Origin {
+pub(super) fn origin(head: &[u8], whole: bool) -> Origin {
     #[derive(Deserialize)]
     struct Said {
         #[serde(rename = "type")]

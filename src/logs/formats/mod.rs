@@ -20,6 +20,7 @@ mod codex;
 mod gemini_cli;
 mod mini_swe_agent;
 mod openai_chat;
+mod qwen_code;
 mod sweagent;
 mod tau2_bench;
 mod tau_bench;
@@ -90,6 +91,7 @@ pub static ALL: &[Entry] = &[
     gemini_cli::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
+    qwen_code::ENTRY,
     sweagent::ENTRY,
     tau_bench::ENTRY,
     tau2_bench::ENTRY,
@@ -748,6 +750,10 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["sessionId", "projectHash"]) || is_gemini_line || is_content {
         return Some(reader("gemini-cli", layout));
     }
+    if s.has_all(&["uuid", "parentUuid", "sessionId"]) && s.has("message.parts") && !s.has("message.content")
+    {
+        return Some(reader("qwen-code", Layout::Lines));
+    }
     None
 }
 
@@ -990,6 +996,10 @@ mod tests {
             (r#"{"$set":{"lastUpdated":"x"}}"#, "gemini-cli Lines"),
             (r#"{"id":"1","type":"gemini","content":"x"}"#, "gemini-cli Lines"),
             (r#"{"history":[{"role":"user","parts":[{"text":"x"}]}]}"#, "gemini-cli Lines"),
+            (
+                r#"{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"parts":[]}}"#,
+                "qwen-code Lines",
+            ),
             (
                 r#"{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"content":[]}}"#,
                 "claude-code Lines",
