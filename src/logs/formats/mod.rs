@@ -17,6 +17,7 @@ mod annotated;
 mod chat_lines;
 mod claude_code;
 mod codex;
+mod copilot_cli;
 mod gemini_cli;
 mod mini_swe_agent;
 mod openai_chat;
@@ -88,6 +89,7 @@ pub static ALL: &[Entry] = &[
     chat_lines::ENTRY,
     claude_code::ENTRY,
     codex::ENTRY,
+    copilot_cli::ENTRY,
     gemini_cli::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
@@ -750,6 +752,11 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["sessionId", "projectHash"]) || is_gemini_line || is_content {
         return Some(reader("gemini-cli", layout));
     }
+    let is_copilot =
+        |p: &str| p.starts_with("type=session.") || p == "type=user.message" || p == "type=assistant.message";
+    if s.has_all(&["data", "id", "timestamp"]) && s.any(is_copilot) {
+        return Some(reader("copilot-cli", Layout::Lines));
+    }
     if s.has_all(&["uuid", "parentUuid", "sessionId"]) && s.has("message.parts") && !s.has("message.content")
     {
         return Some(reader("qwen-code", Layout::Lines));
@@ -1004,6 +1011,7 @@ mod tests {
                 r#"{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"content":[]}}"#,
                 "claude-code Lines",
             ),
+            (r#"{"type":"session.start","id":"1","timestamp":"x","data":{}}"#, "copilot-cli Lines"),
         ] {
             assert_eq!(name(line), told, "{line}");
             assert_eq!(name(&format!("{line}\n{line}\n")), told, "{line}");
