@@ -21,6 +21,7 @@ mod copilot_cli;
 mod gemini_cli;
 mod mini_swe_agent;
 mod openai_chat;
+mod pi;
 mod qwen_code;
 mod sweagent;
 mod tau2_bench;
@@ -93,6 +94,7 @@ pub static ALL: &[Entry] = &[
     gemini_cli::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
+    pi::ENTRY,
     qwen_code::ENTRY,
     sweagent::ENTRY,
     tau_bench::ENTRY,
@@ -118,7 +120,6 @@ pub static NOT_READ: &[(&str, &str)] = &[
     ("openhands-sdk", "OpenHands SDK v1 events"),
     ("otel", "OpenTelemetry spans"),
     ("parquet", "Parquet data sets of trajectories"),
-    ("pi", "pi and OpenClaw sessions"),
     ("sharegpt", "ShareGPT conversations"),
     ("taskmaster", "Taskmaster dialogues"),
     ("toolbench", "ToolBench answer trees"),
@@ -742,7 +743,7 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
         return Some(reader("codex", Layout::Lines));
     }
     if s.has("type=session") && s.has_any(&["cwd", "timestamp"]) {
-        return Some(Detected::NotRead("pi"));
+        return Some(reader("pi", Layout::Lines));
     }
     let is_gemini_line =
         s.has_any(&["$set.lastUpdated", "$set.messages", "$rewindTo"]) || s.has_all(&["id", "type=gemini"]);
@@ -1012,6 +1013,7 @@ mod tests {
                 "claude-code Lines",
             ),
             (r#"{"type":"session.start","id":"1","timestamp":"x","data":{}}"#, "copilot-cli Lines"),
+            (r#"{"type":"session","id":"s","cwd":"/x"}"#, "pi Lines"),
         ] {
             assert_eq!(name(line), told, "{line}");
             assert_eq!(name(&format!("{line}\n{line}\n")), told, "{line}");
