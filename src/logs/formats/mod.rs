@@ -19,6 +19,7 @@ mod claude_code;
 mod codex;
 mod copilot_cli;
 mod gemini_cli;
+mod kimi_code;
 mod mini_swe_agent;
 mod openai_chat;
 mod pi;
@@ -92,6 +93,7 @@ pub static ALL: &[Entry] = &[
     codex::ENTRY,
     copilot_cli::ENTRY,
     gemini_cli::ENTRY,
+    kimi_code::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
     pi::ENTRY,
@@ -758,6 +760,11 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["data", "id", "timestamp"]) && s.any(is_copilot) {
         return Some(reader("copilot-cli", Layout::Lines));
     }
+    if s.any(|p| p.starts_with("type=context.append_"))
+        || s.has_all(&["type=metadata", "protocol_version", "type=config.update"])
+    {
+        return Some(reader("kimi-code", Layout::Lines));
+    }
     if s.has_all(&["uuid", "parentUuid", "sessionId"]) && s.has("message.parts") && !s.has("message.content")
     {
         return Some(reader("qwen-code", Layout::Lines));
@@ -1014,6 +1021,7 @@ mod tests {
             ),
             (r#"{"type":"session.start","id":"1","timestamp":"x","data":{}}"#, "copilot-cli Lines"),
             (r#"{"type":"session","id":"s","cwd":"/x"}"#, "pi Lines"),
+            (r#"{"type":"context.append_message","message":{}}"#, "kimi-code Lines"),
         ] {
             assert_eq!(name(line), told, "{line}");
             assert_eq!(name(&format!("{line}\n{line}\n")), told, "{line}");
