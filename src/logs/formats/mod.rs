@@ -19,6 +19,7 @@ mod claude_code;
 mod codex;
 mod copilot_cli;
 mod gemini_cli;
+mod kimi_cli;
 mod kimi_code;
 mod mini_swe_agent;
 mod openai_chat;
@@ -93,6 +94,7 @@ pub static ALL: &[Entry] = &[
     codex::ENTRY,
     copilot_cli::ENTRY,
     gemini_cli::ENTRY,
+    kimi_cli::ENTRY,
     kimi_code::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
@@ -765,6 +767,13 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     {
         return Some(reader("kimi-code", Layout::Lines));
     }
+    let is_wire = ["TurnBegin", "StepBegin", "ContentPart", "ToolCall", "StatusUpdate"];
+    let is_wire = s.has("timestamp") && is_wire.iter().any(|kind| s.has(&format!("message.type={kind}")));
+    let is_context =
+        ["_system_prompt", "_checkpoint", "_usage"].iter().any(|role| s.has(&format!("role={role}")));
+    if is_wire || is_context {
+        return Some(reader("kimi-cli", Layout::Lines));
+    }
     if s.has_all(&["uuid", "parentUuid", "sessionId"]) && s.has("message.parts") && !s.has("message.content")
     {
         return Some(reader("qwen-code", Layout::Lines));
@@ -1022,6 +1031,8 @@ mod tests {
             (r#"{"type":"session.start","id":"1","timestamp":"x","data":{}}"#, "copilot-cli Lines"),
             (r#"{"type":"session","id":"s","cwd":"/x"}"#, "pi Lines"),
             (r#"{"type":"context.append_message","message":{}}"#, "kimi-code Lines"),
+            (r#"{"role":"_checkpoint","id":0}"#, "kimi-cli Lines"),
+            (r#"{"timestamp":1,"message":{"type":"TurnBegin"}}"#, "kimi-cli Lines"),
         ] {
             assert_eq!(name(line), told, "{line}");
             assert_eq!(name(&format!("{line}\n{line}\n")), told, "{line}");
