@@ -35,6 +35,7 @@ mod entry;
 mod line;
 mod reply;
 mod run;
+pub(super) mod stream;
 mod tree;
 mod words;
 

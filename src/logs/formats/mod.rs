@@ -16,6 +16,7 @@ pub(crate) mod reading;
 mod annotated;
 mod chat_lines;
 mod claude_code;
+mod claude_stream;
 mod codex;
 mod copilot_cli;
 mod gemini_cli;
@@ -91,6 +92,7 @@ pub static ALL: &[Entry] = &[
     annotated::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    claude_stream::ENTRY,
     codex::ENTRY,
     copilot_cli::ENTRY,
     gemini_cli::ENTRY,
@@ -110,7 +112,6 @@ pub static NOT_READ: &[(&str, &str)] = &[
     ("abcd", "ABCD customer dialogues"),
     ("aider", "Aider chat history in Markdown"),
     ("atif", "Agent Trajectory Interchange Format"),
-    ("claude-stream", "Claude Code output of --output-format stream-json"),
     ("fireact", "FireAct results keyed by question id"),
     ("inspect-eval", "Inspect logs in zip"),
     ("inspect-json", "Inspect logs in JSON"),
@@ -791,8 +792,10 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
     if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
         return Some(reader("claude-code", if layout == Layout::Items { layout } else { Layout::Lines }));
     }
-    if s.has_all(&["type=system", "session_id"]) {
-        return Some(Detected::NotRead("claude-stream"));
+    if s.has_all(&["type=system", "session_id"])
+        || s.has_all(&["message", "parent_tool_use_id", "session_id"])
+    {
+        return Some(reader("claude-stream", if layout == Layout::Items { layout } else { Layout::Lines }));
     }
     if s.has("dotted_order") || s.has("[].dotted_order") {
         return Some(Detected::NotRead("langsmith"));
@@ -1033,6 +1036,7 @@ mod tests {
             (r#"{"type":"context.append_message","message":{}}"#, "kimi-code Lines"),
             (r#"{"role":"_checkpoint","id":0}"#, "kimi-cli Lines"),
             (r#"{"timestamp":1,"message":{"type":"TurnBegin"}}"#, "kimi-cli Lines"),
+            (r#"{"type":"system","subtype":"init","session_id":"s"}"#, "claude-stream Lines"),
         ] {
             assert_eq!(name(line), told, "{line}");
             assert_eq!(name(&format!("{line}\n{line}\n")), told, "{line}");
