@@ -43,7 +43,7 @@ pub(super) fn beginnings(
         .filter(|e| forced.is_none_or(|f| f.name == e.name))
         .filter_map(|e| match e.reading {
             Reading::Session { origin, .. } => Some(origin),
-            Reading::Values(_) | Reading::Document { .. } => None,
+            _ => None,
         })
         .collect();
     if origins.is_empty() {

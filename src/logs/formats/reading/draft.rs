@@ -64,6 +64,8 @@ pub(crate) struct Draft {
     /// Where results and messages stand that the log edits later.
     places: Places,
     n_calls: usize,
+    /// The model of the first reply.
+    model: Option<String>,
     message: u32,
     time: Option<i64>,
     /// For the next steps.
@@ -150,6 +152,13 @@ impl Draft {
     /// What the provider counted for the call that began; it goes to the first step of the reply.
     pub(crate) fn usage(&mut self, usage: Option<Usage>) {
         self.usage = usage.or(self.usage);
+    }
+
+    /// Says which model the replies from here on are of: the first one is that of the run.
+    pub(crate) fn model(&mut self, name: &str) {
+        if self.model.get_or_insert_with(|| name.to_owned()) != name {
+            self.losses.add("reply of another model than the first");
+        }
     }
 
     fn forget_usage(&mut self) {
@@ -345,6 +354,18 @@ impl Draft {
         steps.is_some_and(|steps| steps.iter().map(edit_one).fold(false, |any, is_done| any || is_done))
     }
 
+    /// Says that a logged message stands in the prompts behind the compaction that comes next, too.
+    pub(crate) fn keep_message(&mut self, message: usize) {
+        self.places.find(self.builder.steps());
+        let steps = u32::try_from(message).ok().and_then(|message| self.places.messages.get(&message));
+        let next = self.builder.steps().last().map_or(1, |step| step.segment + 1);
+        for &at in steps.into_iter().flatten() {
+            let step = &mut self.builder.steps_mut()[at];
+            // The head stands in every prompt anyway.
+            step.kept_to = Some(next).filter(|_| step.turn > 0);
+        }
+    }
+
     /// Closes the trajectory and hands it over. `about` says all that does not stand in the steps.
     pub(crate) fn finish(mut self, mut about: Trajectory, sink: &mut Sink<'_>) {
         self.forget_usage();
@@ -355,6 +376,7 @@ impl Draft {
             return;
         }
         sink.losses.merge(&self.losses);
+        about.model = about.model.or(self.model);
         about.steps = self.builder.finish();
         if about.goal.is_none() {
             let said = about.steps.iter().filter(|s| s.kind == Kind::Message && s.role == Role::User);

@@ -26,6 +26,8 @@ pub(crate) enum Item {
         text: String,
         is_error: Option<bool>,
     },
+    /// What takes the place of all before it; empty where only the provider can read it.
+    Compaction(String),
     /// Words without a rule; none if it has no words.
     Other(Option<String>),
 }
@@ -63,6 +65,11 @@ pub(crate) fn read(mut message: Message, losses: &mut Losses) -> Item {
             losses.add("encrypted reasoning left out");
         }
         return Item::Reasoning(thought);
+    }
+    if matches!(kind.as_str(), "compaction" | "compaction_summary") {
+        let summary = text(message.summary, losses).or_else(|| text(message.content, losses));
+        losses.add_n("compaction whose text is encrypted", u64::from(summary.is_none()));
+        return Item::Compaction(summary.unwrap_or_default());
     }
     let id = message.call_id.or(message.id.map(|id| id.0));
     if kind.ends_with("_call_output") {

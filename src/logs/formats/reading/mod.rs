@@ -15,14 +15,18 @@ mod open_calls;
 pub(crate) mod others;
 pub(crate) mod parts;
 pub(crate) mod points;
+pub(crate) mod prompts;
 pub(crate) mod repair;
 pub(crate) mod reply;
 pub(crate) mod scalar;
 pub(crate) mod scan;
 pub(crate) mod shape;
+pub(crate) mod spans;
+pub(crate) mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod time;
+pub(crate) mod traced;
 pub(crate) mod usage;
 
 pub(crate) use content::{Content, ToolCall};

@@ -13,7 +13,7 @@ record! {
         input_tokens: Scalar = "input_tokens",
         output_tokens: Scalar = "output_tokens",
         prompt_details: Details = "prompt_tokens_details",
-        input_details: Details = "input_tokens_details",
+        input_details: Details = "input_tokens_details" | "input_token_details",
         cached_input: Scalar = "cached_input_tokens",
         cache_read: Scalar = "cache_read_input_tokens",
         cache_write: Scalar = "cache_creation_input_tokens" | "cache_write_input_tokens",
@@ -21,7 +21,7 @@ record! {
 
     #[derive(PartialEq)]
     struct Details in "usage.details" {
-        cached_tokens: Scalar = "cached_tokens",
+        cached_tokens: Scalar = "cached_tokens" | "cache_read",
     }
 }
 
