@@ -167,7 +167,7 @@ impl Codex {
             match kind.as_str() {
                 "session_meta" => self.read_header(serde_json::from_str(text)?),
                 "turn_context" => self.read_model(serde_json::from_str::<TurnContext>(text)?.model),
-                "response_item" => self.push_item(time, serde_json::from_str(text)?),
+                "response_item" => self.push_at(time, Record::Item(serde_json::from_str(text)?)),
                 "compacted" => self.push_at(time, Record::Compacted(serde_json::from_str(text)?)),
                 "event_msg" => self.read_event(time, serde_json::from_str(text)?),
                 _ => self.leave_out("line", &kind),
@@ -177,7 +177,7 @@ impl Codex {
         } else if exec::is_event(&kind) {
             self.read_exec(&kind, line)?;
         } else if !kind.is_empty() {
-            self.push_item(time, serde_json::from_slice(bytes)?);
+            self.push_at(time, Record::Item(serde_json::from_slice(bytes)?));
         } else if line.id.is_some() && self.header.is_none() {
             let (id, instructions) = (line.id, line.instructions);
             self.header = Some(Header { id, instructions, ..Header::default() });
@@ -217,16 +217,6 @@ impl Codex {
                 self.losses.add("change of the model within a run");
             }
             _ => {}
-        }
-    }
-
-    fn push_item(&mut self, time: Scalar, item: Message) {
-        match item.kind.as_deref() {
-            Some(kind @ ("ghost_snapshot" | "compaction" | "compaction_summary" | "context_compaction")) => {
-                let kind = kind.to_owned();
-                self.leave_out("item", &kind);
-            }
-            _ => self.push_at(time, Record::Item(Box::new(item))),
         }
     }
 

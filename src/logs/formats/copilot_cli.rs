@@ -160,6 +160,8 @@ struct Run {
     system: Option<String>,
     /// Thoughts that came before their reply.
     thoughts: Vec<String>,
+    /// The tools of the calls that began.
+    tools: HashMap<String, String>,
     /// Where the compaction that runs began.
     compaction: Option<u32>,
 }
@@ -202,7 +204,8 @@ impl Run {
             "session.truncation" => {
                 self.draft.losses.add("truncation of the context that does not say what is gone");
             }
-            "assistant.turn_start" | "assistant.turn_end" | "tool.execution_start" => {}
+            "tool.execution_start" => self.tools.extend(data.call_id.zip(data.tool)),
+            "assistant.turn_start" | "assistant.turn_end" => {}
             _ => {
                 let kind: String = kind.chars().take(40).collect();
                 self.draft.losses.add(&format!("event left out: {kind}"));
@@ -237,7 +240,9 @@ impl Run {
                 sent
             }
         };
-        self.draft.user(text);
+        if !text.is_empty() {
+            self.draft.user(text);
+        }
         if !around.trim().is_empty() {
             self.draft.notice(around.trim().to_owned());
         }
@@ -270,7 +275,13 @@ impl Run {
         let error = data.error.and_then(|error| error.message).filter(|message| !text.contains(message));
         let texts: Vec<String> =
             [Some(text), error].into_iter().flatten().filter(|t| !t.is_empty()).collect();
-        self.draft.result(data.call_id.as_deref(), data.tool, texts.join("\n"), success.map(|is| !is));
+        let tool = data.call_id.as_ref().and_then(|id| self.tools.remove(id));
+        self.draft.result(
+            data.call_id.as_deref(),
+            data.tool.or(tool),
+            texts.join("\n"),
+            success.map(|is| !is),
+        );
     }
 
     fn compact(&mut self, data: Data) {
@@ -348,10 +359,11 @@ mod tests {
                     "session.compaction_complete",
                     r#""success":true,"summaryContent":"a.py is there.""#,
                 ),
+                event("d", "tool.execution_start", r#""toolCallId":"x","toolName":"glob""#),
                 event(
                     "d",
                     "tool.execution_complete",
-                    r#""toolCallId":"x","toolName":"glob","success":true,"result":{"content":"b.py"}"#,
+                    r#""toolCallId":"x","success":true,"result":{"content":"b.py"}"#,
                 ),
                 event("e", "session.compaction_complete", r#""success":false"#),
                 event(
@@ -380,6 +392,7 @@ mod tests {
                 "1 3 tool observation b.py",
             ]
         );
+        assert_eq!(t.steps[12].tool.as_deref(), Some("glob"));
         assert_eq!((t.steps[7].is_error, t.steps[8].is_error), (Some(false), Some(true)));
         let kept: Vec<usize> = (0..t.steps.len()).filter(|at| t.steps[*at].kept_to == Some(1)).collect();
         assert_eq!((kept, t.tokens_sent), (vec![9, 10], Some(77)));

@@ -205,8 +205,35 @@ impl Run {
         gone.len() as u64
     }
 
+    /// Puts calls that stand in a message of their own into the reply before it: where thoughts come late the product parts one.
+    fn join(&mut self, losses: &mut Losses) {
+        let mut reply: Option<usize> = None;
+        let list = |event: &Event| match event {
+            Event::Message(at) => vec![*at],
+            Event::Set(list) => list.clone(),
+            Event::Turns(_) => Vec::new(),
+        };
+        for at in self.events.iter().flat_map(list).collect::<Vec<_>>() {
+            let Some(message) = &mut self.messages[at] else { continue };
+            match message.kind.as_deref() {
+                Some("info" | "error" | "warning") => {}
+                Some("gemini") if message.calls.is_none() => reply = Some(at),
+                Some("gemini") if message.is_calls_alone() && reply.is_some() => {
+                    let calls = message.calls.take();
+                    self.messages[at] = None;
+                    if let Some(known) = reply.take().and_then(|reply| self.messages[reply].as_mut()) {
+                        known.calls = calls;
+                        losses.add("calls of a reply in a message of their own joined to it");
+                    }
+                }
+                _ => reply = None,
+            }
+        }
+    }
+
     fn finish(mut self, sink: &mut Sink<'_>) {
         let mut draft = Draft::new();
+        self.join(&mut draft.losses);
         let mut models: Vec<String> = Vec::new();
         for event in std::mem::take(&mut self.events) {
             match event {
@@ -259,6 +286,14 @@ impl Run {
 }
 
 impl Logged {
+    /// Whether it says and counts nothing but calls.
+    fn is_calls_alone(&self) -> bool {
+        let is_blank = |parts: &Parts| parts.0.iter().all(|part| part.is_blank());
+        self.content.as_ref().is_none_or(is_blank)
+            && self.thoughts.as_ref().is_none_or(|thoughts| thoughts.0.is_empty())
+            && self.tokens.as_ref().and_then(|tokens| tokens.usage()).is_none()
+    }
+
     fn write_reply(self, draft: &mut Draft) {
         let mut reply = Reply::begin(self.tokens.and_then(|tokens| tokens.usage()), draft);
         for thought in self.thoughts.unwrap_or_default().0 {

@@ -12,6 +12,13 @@ use crate::trajectory::{Kind, Role};
 /// counts them.
 const MAX_KEPT: usize = 80_000;
 
+/// Items that the model is not sent, or that nobody can read.
+const NOT_SENT: [&str; 4] = ["ghost_snapshot", "compaction", "compaction_summary", "context_compaction"];
+
+/// Fields of items that say how the program got them.
+const MARKS: [&str; 5] =
+    ["internal_chat_message_metadata_passthrough", "metadata", "namespace", "execution", "phase"];
+
 /// Writes a session.
 pub(super) fn write(header: Header, records: Vec<Placed>, draft: &mut Draft) {
     let mut records = lived(records, &mut draft.losses);
@@ -140,6 +147,11 @@ fn write_item(
     messages: &mut Messages,
     draft: &mut Draft,
 ) {
+    let kind = item.kind.as_deref().unwrap_or("");
+    if NOT_SENT.contains(&kind) {
+        return draft.losses.add(&format!("item left out: {kind}"));
+    }
+    item.rest.0.retain(|(key, _)| !MARKS.contains(&key.as_str()));
     if item.role.as_deref() == Some("user") && item.kind.as_deref() == Some("message") {
         messages.give_way(&item, false, draft);
         draft.at(position, time);
@@ -174,8 +186,19 @@ fn say(mut content: Content, others: String, draft: &mut Draft) {
         content.append(others);
     }
     let text = content.into_text(&mut draft.losses);
-    if is_harness(&text) { draft.notice(text) } else { draft.user(text) }
+    match text.split_once(REQUEST).filter(|_| text.starts_with(EDITOR)) {
+        Some((editor, request)) => {
+            draft.user(request.trim().to_owned());
+            draft.notice(editor.trim_end().to_owned());
+        }
+        None if is_harness(&text) => draft.notice(text),
+        None => draft.user(text),
+    }
 }
+
+/// How a prompt begins that an editor puts its state before, and what stands before the words of the user.
+const EDITOR: &str = "# Context from my IDE setup:";
+const REQUEST: &str = "## My request for Codex:\n";
 
 /// Whether the harness says this in the name of the user: the instructions of the repository, or a text in its marks.
 fn is_harness(text: &str) -> bool {
@@ -270,12 +293,7 @@ fn compact(compacted: Compacted, draft: &mut Draft) {
     new.at(place, time);
     let mut messages = Messages::default();
     for item in history.0 {
-        match item.kind.as_deref() {
-            Some("compaction" | "compaction_summary" | "context_compaction") => {
-                new.losses.add("encrypted summary left out");
-            }
-            _ => write_item(place, time, item, &mut messages, &mut new),
-        }
+        write_item(place, time, item, &mut messages, &mut new);
     }
     messages.end(&mut new);
     draft.replace(new);

@@ -47,7 +47,13 @@ fn a_session_of_version_0_57() {
             line(0, "session_meta", r#"{"id":"s1","cwd":"/home/me/cli","instructions":"Use tabs."}"#),
             item(0, &said("user", "# AGENTS.md instructions for /x\\n\\nUse tabs.")),
             item(0, &said("user", "<environment_context>\\n<cwd>/x</cwd></environment_context>")),
-            item(1, &said("user", "List it.")),
+            item(
+                1,
+                &said(
+                    "user",
+                    "# Context from my IDE setup:\\n\\n## Open tabs:\\n## My request for Codex:\\nList it.\\n",
+                ),
+            ),
             line(1, "event_msg", r#"{"type":"user_message","message":"List it."}"#),
             line(1, "turn_context", r#"{"model":"gpt-5-codex"}"#),
             line(2, "event_msg", r#"{"type":"token_count","info":null}"#),
@@ -80,6 +86,7 @@ fn a_session_of_version_0_57() {
             "0 0 system message # AGENTS.md instructions for /x  Use tabs.",
             "0 0 system message <environment_context> <cwd>/x</cwd></environment_context>",
             "0 0 user message List it.",
+            "0 0 system message # Context from my IDE setup:  ## Open tabs:",
             "0 1 agent thought Hm.",
             "0 1 agent action shell [\"ls\"]",
             "0 1 tool observation a.py exit_code: 1 duration_seconds: 0.5",
@@ -90,9 +97,9 @@ fn a_session_of_version_0_57() {
     );
     assert_eq!(usages(t), [(1, 10), (2, 15), (3, 20)]);
     let first = Usage { input: 10, output: Some(2), cache_read: Some(1), cache_write: None };
-    assert_eq!(t.steps[3].usage.as_deref(), Some(&first));
-    assert_eq!((t.steps[5].is_error, t.steps[7].is_error), (Some(true), Some(false)));
-    assert_eq!(t.steps[8].time, Some(1_767_225_606_000_000));
+    assert_eq!(t.steps[4].usage.as_deref(), Some(&first));
+    assert_eq!((t.steps[6].is_error, t.steps[8].is_error), (Some(true), Some(false)));
+    assert_eq!(t.steps[9].time, Some(1_767_225_606_000_000));
     let of = [&t.task_id, &t.repository, &t.model, &t.goal].map(|of| of.as_deref().unwrap());
     assert_eq!(of, ["s1", "cli", "gpt-5-codex", "List it."]);
     assert_eq!(
@@ -200,7 +207,7 @@ fn a_compaction_without_a_list_keeps_the_words_of_the_user() {
     );
     let kept: Vec<Option<u32>> = t.steps.iter().map(|s| s.kept_to).collect();
     assert_eq!(kept, [None, None, Some(1), None, None, None, None]);
-    assert_eq!(told(&losses), ["1 compaction without its summary", "1 encrypted summary left out"]);
+    assert_eq!(told(&losses), ["1 compaction without its summary", "1 item left out: compaction"]);
 }
 
 #[test]

@@ -61,6 +61,26 @@ fn lines_that_are_written_again_count_once() {
 }
 
 #[test]
+fn calls_in_a_message_of_their_own_belong_to_the_reply_before() {
+    let words = r#"{"id":"2","type":"gemini","content":"I look.","tokens":{"input":50,"output":4}}"#;
+    let call = r#"{"id":"4","type":"gemini","content":"","toolCalls":[{"id":"c1","name":"ls","args":{}}]}"#;
+    let info = r#"{"id":"3","type":"info","content":"Update!"}"#;
+    let lines =
+        [user("1", "List it."), words.to_owned(), info.to_owned(), call.to_owned(), call.replace("4", "5")];
+    let (runs, losses) = read("gemini-cli", &lines);
+    assert_eq!(
+        outline(&runs[0]),
+        [
+            "0 0 user message List it.",
+            "0 1 agent thought I look.",
+            "0 1 agent action ls",
+            "0 2 agent action ls"
+        ]
+    );
+    assert_eq!(losses.0["calls of a reply in a message of their own joined to it"], 1);
+}
+
+#[test]
 fn a_document_is_the_same() {
     let messages = [user("1", "List it."), reply("2", "c1", Some("a.py")), done("3")].join(",");
     let document = format!(r#"{{"sessionId":"s1","projectHash":"p","messages":[{messages}]}}"#);

@@ -100,6 +100,13 @@ impl Parts {
 }
 
 impl Part {
+    /// Whether it is a text in which nothing stands.
+    pub(crate) fn is_blank(&self) -> bool {
+        let is_text =
+            self.function_call.is_none() && self.function_response.is_none() && self.media.is_none();
+        is_text && self.rest.0.is_empty() && self.text.as_ref().is_none_or(|text| text.trim().is_empty())
+    }
+
     fn into_text(self, losses: &mut Losses) -> Option<String> {
         if let Some(media) = self.media {
             return Some(media_text(media, losses));

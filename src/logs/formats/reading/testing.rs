@@ -28,7 +28,7 @@ pub(crate) fn read_hostile<'a>(
             session.finish(&mut sink);
         }
         Reading::Values(read) => values.into_iter().for_each(|value| read_repaired(value, &mut sink, read)),
-        _ => unreachable!("readers of values and sessions are tested so"),
+        _ => unreachable!("only readers of values and sessions are tested so"),
     }
     let rejects = sink.rejects.into_iter().map(|(_, reason)| reason).collect();
     (sink.trajectories, sink.losses, rejects)
