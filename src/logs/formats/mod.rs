@@ -23,6 +23,7 @@ mod cursor_state;
 mod cursor_store;
 mod goose;
 mod goose_lines;
+mod hermes_state;
 mod mini_swe_agent;
 mod openai_chat;
 mod opencode;
@@ -30,6 +31,7 @@ mod opencode_events;
 mod opencode_export;
 mod opencode_go;
 mod opencode_tree;
+mod otel_store;
 mod roo_code;
 mod sweagent;
 mod tau2_bench;
@@ -122,6 +124,7 @@ pub static ALL: &[Entry] = &[
     cursor_store::ENTRY,
     goose::ENTRY,
     goose_lines::ENTRY,
+    hermes_state::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
     opencode::ENTRY,
@@ -129,6 +132,7 @@ pub static ALL: &[Entry] = &[
     opencode_export::ENTRY,
     opencode_go::ENTRY,
     opencode_tree::ENTRY,
+    otel_store::ENTRY,
     roo_code::ENTRY,
     sweagent::ENTRY,
     tau_bench::ENTRY,
