@@ -192,6 +192,7 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
     for (i, message) in messages.into_iter().enumerate() {
         if let Some(compaction) = &compaction {
             if compaction.at == i {
+                draft.keep_to(None);
                 draft.compaction(compaction.text.clone());
             }
             let is_kept =
