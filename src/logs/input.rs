@@ -8,7 +8,6 @@ use anyhow::Context as _;
 
 use super::Limits;
 use super::packed::{self, Gap, Packing};
-use super::parts;
 use crate::logs::formats::{MANY, Source};
 
 /// A file to be read.
@@ -97,7 +96,7 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     }
     inputs.sort();
     inputs.dedup_by(|a, b| a.path == b.path);
-    Ok(parts::joined(inputs))
+    Ok(inputs)
 }
 
 /// What is wrong with a file that is neither a plain file nor a folder.

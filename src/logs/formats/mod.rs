@@ -36,6 +36,7 @@ mod gemini_cli;
 mod goose;
 mod goose_lines;
 mod hermes;
+mod hermes_state;
 mod inspect_eval;
 mod inspect_json;
 mod kimi_cli;
@@ -57,6 +58,7 @@ mod openhands;
 mod openhands_completion;
 mod openhands_events;
 mod otel;
+mod otel_store;
 mod pi;
 mod qwen_code;
 mod roo_code;
@@ -207,6 +209,7 @@ pub static ALL: &[Entry] = &[
     goose::ENTRY,
     goose_lines::ENTRY,
     hermes::ENTRY,
+    hermes_state::ENTRY,
     inspect_eval::ENTRY,
     inspect_json::ENTRY,
     kimi_cli::ENTRY,
@@ -228,6 +231,7 @@ pub static ALL: &[Entry] = &[
     openhands_completion::ENTRY,
     openhands_events::ENTRY,
     otel::ENTRY,
+    otel_store::ENTRY,
     pi::ENTRY,
     qwen_code::ENTRY,
     roo_code::ENTRY,
