@@ -98,6 +98,12 @@ pub(crate) enum Reading {
     /// All values of a file are one run. Copies of a session share the origin that the head of the file has;
     /// the second argument says that the head is all of the file.
     Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
+    /// The same, where the values of one session may also stand in several files, `together` and in this order.
+    Sessions {
+        open: fn() -> Box<dyn Session>,
+        origin: fn(&[u8], bool) -> Origin,
+        together: fn(&[&str]) -> Vec<Vec<usize>>,
+    },
     /// Several files may be one run: `together` says which of all names, and of each run the file first by which it is told.
     Files { together: fn(&[&str]) -> Vec<Vec<usize>>, read: fn(&[File], &mut Sink<'_>) },
     /// The file is one text and no JSON.
