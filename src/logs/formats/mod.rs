@@ -1005,6 +1005,10 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if s.has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
         return Some(reader("tau2-bench", Layout::Document));
     }
+    // A run of a document whose beginning is damaged.
+    if s.has_all(&["traj", "gt", "pred"]) {
+        return Some(reader("fireact", layout));
+    }
     if s.has_all(&["traj", "reward"]) && (layout == Layout::Items || s.has("task_id")) {
         return Some(reader("tau-bench", layout));
     }
@@ -1386,6 +1390,7 @@ mod tests {
             (r#"{"sessionId":"s","uuid":"u","type":"user","message":{}}"#.to_owned(), "claude-code Items"),
             (r#"{"role":"user","content":"x"}"#.to_owned(), "openai-chat Document"),
             (r#"{"convo_id":1}"#.to_owned(), "abcd Items"),
+            (r#"{"reward":true,"gt":"a","pred":"a","traj":[]}"#.to_owned(), "fireact Items"),
         ] {
             assert_eq!(name(&format!("[{item}]")), told);
             assert_eq!(name(&format!("[\n  {item},\n  {item}\n]\n")), told);
