@@ -783,7 +783,10 @@ fn open_archive(
         return Err(std::io::Error::other("no archive"));
     };
     let mut members = Members::open(&input.path, || all(head, rest, room), is_run, room)?;
-    let shared = members.shared(shared).unwrap_or_else(|| b"{}".to_vec());
+    let shared = members.shared(shared).unwrap_or_else(|| {
+        part.reject(None, 0, "archive without a header that can be read".to_owned());
+        b"{}".to_vec()
+    });
     let items = Pieces::Archive(Box::new(members));
     let rest = Rest::Items { items, shared: Some(shared.into()), index: 0 };
     Ok(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) })
