@@ -481,7 +481,7 @@ fn session(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Roo
     // Runs that the session started are no part of it.
     let run = part.runs.into_iter().find(|run| run.row.parent.is_none())?;
     let entry = formats::find(&run.row.format).ok()?;
-    matches!(entry.reading, Reading::Session { .. }).then_some(run.steps)
+    matches!(entry.reading, Reading::Session { .. } | Reading::Sessions { .. }).then_some(run.steps)
 }
 
 fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Part {
@@ -783,7 +783,10 @@ fn open_archive(
         return Err(std::io::Error::other("no archive"));
     };
     let mut members = Members::open(&input.path, || all(head, rest, room), is_run, room)?;
-    let shared = members.shared(shared).unwrap_or_else(|| b"{}".to_vec());
+    let shared = members.shared(shared).unwrap_or_else(|| {
+        part.reject(None, 0, "archive without a header that can be read".to_owned());
+        b"{}".to_vec()
+    });
     let items = Pieces::Archive(Box::new(members));
     let rest = Rest::Items { items, shared: Some(shared.into()), index: 0 };
     Ok(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) })
@@ -835,7 +838,7 @@ fn detect_in(bytes: &[u8]) -> Detected {
 /// A file whose format is given: how it is cut into values.
 fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
     let layout = match entry.reading {
-        Reading::Session { .. } => Some(Layout::Lines),
+        Reading::Session { .. } | Reading::Sessions { .. } => Some(Layout::Lines),
         Reading::Document { .. } | Reading::Files { .. } | Reading::Text(_) => Some(Layout::Document),
         Reading::Archive { .. } => Some(Layout::Archive),
         Reading::Database { .. } if head.starts_with(formats::SQLITE) => return Detected::Database,
@@ -905,6 +908,10 @@ impl Part {
             Detected::Log(entry, layout) => {
                 self.found = Found::Log(entry.name);
                 let source = room.source(&input.name, entry.name);
+                if matches!(entry.reading, Reading::Sessions { .. }) && !input.parts.is_empty() {
+                    let bytes = all(head, rest, room)?;
+                    return self.read_session_files(bytes, entry, &source, input, room);
+                }
                 match (layout, rest) {
                     (Layout::Lines, None) => self.read_lines_of(&head, entry, &source, 1, 0),
                     (Layout::Lines, Some(rest)) => {
@@ -985,7 +992,7 @@ impl Part {
                 read(&[File { name: source.path.clone(), bytes: text.to_vec() }], &mut sink)
             }
             Reading::Text(read) => formats::read_text(text, &mut sink, read),
-            Reading::Session { open, .. } => {
+            Reading::Session { open, .. } | Reading::Sessions { open, .. } => {
                 let mut session = open();
                 formats::read_repaired(text, &mut sink, |value, _| session.value(value));
                 session.finish(&mut sink);
@@ -1007,22 +1014,10 @@ impl Part {
         let (mut n_bytes, mut n_objects) = (bytes.len() as u64, count_objects(&bytes));
         let mut files = vec![File { name: input.name.clone(), bytes }];
         for part in &input.parts {
-            let name = part.name.clone();
-            let opened = input::open_checked(&part.path, room.file);
-            let mut bytes = Vec::new();
-            match opened.map(|small| (small.rest, small.gaps)) {
-                Ok((Some(mut rest), gaps)) => {
-                    for gap in gaps {
-                        self.reject(None, gap.offset, format!("{name}: {}", gap.reason));
-                    }
-                    room.read(&mut *rest, &mut bytes, u64::MAX)?;
-                }
-                Ok((None, _)) => {}
-                Err(error) => self.reject(None, 0, format!("{name}: cannot be read: {error}")),
-            }
+            let bytes = self.read_part(part, room)?;
             n_bytes += bytes.len() as u64;
             n_objects += count_objects(&bytes);
-            files.push(File { name, bytes });
+            files.push(File { name: part.name.clone(), bytes });
             if n_bytes > room.value {
                 return Err(room.too_large());
             }
@@ -1036,6 +1031,67 @@ impl Part {
         self.take(&mut sink, None, 0);
         self.losses.merge(&sink.losses);
         Ok(())
+    }
+
+    /// All bytes of a file that is read with others.
+    fn read_part(&mut self, part: &Input, room: Room<'_>) -> std::io::Result<Vec<u8>> {
+        let name = &part.name;
+        let mut bytes = Vec::new();
+        match input::open_checked(&part.path, room.file).map(|small| (small.rest, small.gaps)) {
+            Ok((Some(mut rest), gaps)) => {
+                for gap in gaps {
+                    self.reject(None, gap.offset, format!("{name}: {}", gap.reason));
+                }
+                room.read(&mut *rest, &mut bytes, u64::MAX)?;
+            }
+            Ok((None, _)) => {}
+            Err(error) => self.reject(None, 0, format!("{name}: cannot be read: {error}")),
+        }
+        Ok(bytes)
+    }
+
+    /// Reads files whose values are one session, one after the other; `bytes` are those of the first one.
+    fn read_session_files(
+        &mut self,
+        mut bytes: Vec<u8>,
+        entry: &Entry,
+        source: &Source,
+        input: &Input,
+        room: Room<'_>,
+    ) -> std::io::Result<()> {
+        let mut lines = Lines::new(entry, source, 1, 0);
+        let (mut n_held, mut n_objects) = (0, 0);
+        let mut result = Ok(());
+        for (i, name) in [&input.name].into_iter().chain(input.parts.iter().map(|p| &p.name)).enumerate() {
+            if i > 0 {
+                bytes = self.read_part(&input.parts[i - 1], room)?;
+            }
+            n_held += bytes.len() as u64;
+            n_objects += count_objects(&bytes);
+            if n_held > room.value || n_objects > room.objects() {
+                result =
+                    Err(if n_held > room.value { room.too_large() } else { room.too_many(room.objects()) });
+                break;
+            }
+            let n_told = self.rejects.len();
+            (lines.line, lines.offset) = (1, 0);
+            match formats::layout_of(&bytes, true) {
+                Some(Layout::Lines) => {
+                    bytes.split_inclusive(|b| *b == b'\n').for_each(|line| lines.read(line, self));
+                }
+                _ => {
+                    let start = padding(&bytes);
+                    lines.value(&bytes[start..]);
+                    self.take(&mut lines.sink, None, start as u64);
+                    self.n_bytes += bytes.len() as u64;
+                }
+            }
+            for told in &mut self.rejects[n_told..] {
+                told.reason = format!("{name}: {}", told.reason);
+            }
+        }
+        lines.finish(self);
+        result
     }
 
     /// Reads documents that hold lists of runs, one after the other.
@@ -1154,7 +1210,7 @@ struct Lines<'a> {
 impl<'a> Lines<'a> {
     fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
         let session = match entry.reading {
-            Reading::Session { open, .. } => Some(open()),
+            Reading::Session { open, .. } | Reading::Sessions { open, .. } => Some(open()),
             _ => None,
         };
         Lines { sink: Sink::new(source), reading: entry.reading, session, document: None, line, offset }

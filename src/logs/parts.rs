@@ -16,7 +16,7 @@ pub(super) fn joined(mut inputs: Vec<Input>) -> Vec<Input> {
     let mut groups = beside_databases(&inputs);
     let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     for entry in formats::ALL {
-        if let Reading::Files { together, .. } = entry.reading {
+        if let Reading::Files { together, .. } | Reading::Sessions { together, .. } = entry.reading {
             let found = together(&names).into_iter().filter(|files| files.len() > 1);
             groups.extend(found.filter(|files| is_of(&inputs[files[0]], entry.name)));
         }

@@ -42,7 +42,7 @@ pub(super) fn beginnings(
         .iter()
         .filter(|e| forced.is_none_or(|f| f.name == e.name))
         .filter_map(|e| match e.reading {
-            Reading::Session { origin, .. } => Some(origin),
+            Reading::Session { origin, .. } | Reading::Sessions { origin, .. } => Some(origin),
             _ => None,
         })
         .collect();

@@ -32,6 +32,12 @@ record! {
 
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let runs: Runs = serde_json::from_slice(bytes)?;
+    if runs.rest.0.iter().any(|(key, _)| key == "traj") {
+        // A run alone, out of a damaged document: its id stood before it.
+        let id = sink.index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
+        finish(serde_json::from_slice(bytes)?, id, sink);
+        return Ok(());
+    }
     let start = bytes.as_ptr() as usize;
     for (id, raw) in runs.rest.0 {
         let offset =
@@ -142,5 +148,8 @@ mod tests {
             (Some("search"), Some(true), Some(0.5))
         );
         assert_eq!((t.len(), sink.rejects.len()), (2, 1));
+        read(br#"{"em":true,"gt":"a","pred":"a","traj":[{"role":"user","content":"Q"}]}"#, &mut sink)
+            .unwrap();
+        assert_eq!(sink.trajectories[2].task_id.as_deref(), Some("a"));
     }
 }

@@ -108,6 +108,12 @@ pub(crate) enum Reading {
     /// All values of a file are one run. Copies of a session share the origin that the head of the file has;
     /// the second argument says that the head is all of the file.
     Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
+    /// The same, where the values of one session may also stand in several files, `together` and in this order.
+    Sessions {
+        open: fn() -> Box<dyn Session>,
+        origin: fn(&[u8], bool) -> Origin,
+        together: fn(&[&str]) -> Vec<Vec<usize>>,
+    },
     /// Several files may be one run: `together` says which of all names, and of each run the file first by which it is told.
     Files { together: fn(&[&str]) -> Vec<Vec<usize>>, read: fn(&[File], &mut Sink<'_>) },
     /// The file is one text and no JSON.
@@ -1053,6 +1059,10 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if s.has("simulations") && s.has_any(&["info", "tasks", "simulations[].messages"]) {
         return Some(reader("tau2-bench", Layout::Document));
     }
+    // A run of a document whose beginning is damaged.
+    if s.has_all(&["traj", "gt", "pred"]) {
+        return Some(reader("fireact", layout));
+    }
     if s.has_all(&["traj", "reward"]) && (layout == Layout::Items || s.has("task_id")) {
         return Some(reader("tau-bench", layout));
     }
@@ -1470,6 +1480,7 @@ mod tests {
             (r#"{"sessionId":"s","uuid":"u","type":"user","message":{}}"#.to_owned(), "claude-code Items"),
             (r#"{"role":"user","content":"x"}"#.to_owned(), "openai-chat Document"),
             (r#"{"convo_id":1}"#.to_owned(), "abcd Items"),
+            (r#"{"reward":true,"gt":"a","pred":"a","traj":[]}"#.to_owned(), "fireact Items"),
         ] {
             assert_eq!(name(&format!("[{item}]")), told);
             assert_eq!(name(&format!("[\n  {item},\n  {item}\n]\n")), told);

@@ -12,13 +12,17 @@ use super::reading::scalar::Scalar;
 use super::reading::scan::{Scanned, scan};
 use super::reading::usage::LoggedUsage;
 use super::reading::{List, names, record};
-use super::{Entry, Origin, Reading, Session, Sink, list_start};
+use super::{Entry, Origin, Reading, Session, Sink, list_start, openhands_events};
 use crate::trajectory::Trajectory;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "openhands-completion",
     summary: "OpenHands LLM completion logs, one file a call",
-    reading: Reading::Session { open: || Box::<Calls>::default(), origin },
+    reading: Reading::Sessions {
+        open: || Box::<Calls>::default(),
+        origin,
+        together: |names| openhands_events::together(names, time),
+    },
 };
 
 record! {
@@ -44,6 +48,14 @@ record! {
         output: List<Message> = "output",
         usage: LoggedUsage = "usage",
     }
+}
+
+/// The time at the end of the name of a file.
+fn time(name: &str) -> Option<f64> {
+    let stem = names::stem(name);
+    let time = stem.rsplit(['-', '_']).next()?.parse().ok()?;
+    // From 2001 on.
+    (time > 1e9).then_some(time)
 }
 
 #[derive(Default)]
@@ -77,6 +89,7 @@ impl Session for Calls {
         if let Some(first) = reply.first_mut() {
             first.usage = first.usage.take().or(usage);
         }
+        anyhow::ensure!(!messages.is_empty() || !reply.is_empty(), "a call without messages");
         let marks: Vec<Mark> = messages.iter().map(Mark::of).collect();
         let take = &mut |i: usize| std::mem::take(&mut messages[i]);
         let reply = reply.into_iter().map(|message| (Mark::of(&message), message)).collect();
@@ -189,6 +202,17 @@ mod tests {
             (t.task_id.as_deref(), t.steps[3].time),
             (Some("owner__name-7"), Some(1_767_225_600_500_000))
         );
+    }
+
+    #[test]
+    fn calls_are_in_the_order_of_their_times() {
+        let names = [
+            "c/m-4-1733339230.5.json",
+            "c/m-4-1733339229.25.json.zst",
+            "c/x-7.json",
+            "d/001_1733339230.json",
+        ];
+        assert_eq!(openhands_events::together(&names, time), [vec![1, 0], vec![3]]);
     }
 
     #[test]

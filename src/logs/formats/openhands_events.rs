@@ -1,15 +1,54 @@
 //! Events of OpenHands, one a line: all of a file (or of the files of a conversation, one event each) are one run. They are read
 //! as those of [`super::openhands`].
 
+use std::collections::BTreeMap;
+
 use super::openhands::{History, Item};
+use super::reading::names;
 use super::{Entry, Origin, Reading, Session, Sink};
 use crate::trajectory::Trajectory;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "openhands-events",
     summary: "OpenHands events, one a line, of the server and of the SDK",
-    reading: Reading::Session { open: || Box::<Conversation>::default(), origin: |_, _| Origin::None },
+    reading: Reading::Sessions {
+        open: || Box::<Conversation>::default(),
+        origin: |_, _| Origin::None,
+        together: |names| together(names, number),
+    },
 };
+
+/// Files of one folder, by the numbers in their names.
+pub(super) fn together(names: &[&str], number: fn(&str) -> Option<f64>) -> Vec<Vec<usize>> {
+    let mut folders: BTreeMap<&str, Vec<(f64, usize)>> = BTreeMap::new();
+    for (file, name) in names.iter().enumerate() {
+        if let Some(number) = number(name) {
+            let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+            folders.entry(folder).or_default().push((number, file));
+        }
+    }
+    let sorted = folders.into_values().map(|mut files| {
+        files.sort_by(|a, b| a.0.total_cmp(&b.0));
+        files.into_iter().map(|(_, file)| file).collect()
+    });
+    sorted.collect()
+}
+
+/// The number of an event: `events/7.json` of the server, `events/event-00007-<id>.json` of the SDK.
+fn number(name: &str) -> Option<f64> {
+    let (folder, _) = name.rsplit_once('/')?;
+    let stem = names::stem(name);
+    let number =
+        stem.strip_prefix("event-").map_or(stem.as_str(), |rest| rest.split('-').next().unwrap_or(""));
+    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    (folder.ends_with("events") && is_number).then(|| number.parse().ok())?
+}
+
+/// The folder of the conversation, where its events stand in files of their own.
+fn conversation(path: &str) -> Option<String> {
+    number(path)?;
+    path.rsplit('/').nth(2).map(str::to_owned)
+}
 
 #[derive(Default)]
 struct Conversation {
@@ -25,7 +64,7 @@ impl Session for Conversation {
 
     fn finish(self: Box<Self>, sink: &mut Sink<'_>) {
         let about = Trajectory {
-            task_id: Some(sink.source.stem.clone()),
+            task_id: conversation(&sink.source.path).or_else(|| Some(sink.source.stem.clone())),
             is_named_by_file: true,
             agent: Some("openhands".to_owned()),
             ..Trajectory::default()
@@ -38,6 +77,20 @@ impl Session for Conversation {
 mod tests {
     use super::*;
     use crate::logs::formats::Source;
+
+    #[test]
+    fn events_in_files_of_their_own_are_in_the_order_of_their_numbers() {
+        let names = [
+            "s/a/events/10.json",
+            "s/a/events/9.json.zst",
+            "s/b/events/event-00001-x.json",
+            "s/b/events/event-00000-y.json",
+            "s/a/7.json",
+        ];
+        assert_eq!(together(&names, number), [vec![1, 0], vec![3, 2]]);
+        assert_eq!(conversation(names[1]).as_deref(), Some("a"));
+        assert_eq!(conversation("c.jsonl"), None);
+    }
 
     #[test]
     fn a_conversation_of_the_sdk_with_a_condensation() {

@@ -1,5 +1,6 @@
 //! One sample: its calls, by the spans that they were made in, as conversations.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::value::RawValue;
@@ -100,12 +101,13 @@ pub(super) fn finish(sample: Sample, log: &Log, n_bytes: usize, sink: &mut Sink<
     let pool =
         sample.message_pool.or(sample.events_data.and_then(|pools| pools.messages)).unwrap_or_default().0;
     let events = sample.events.or(transcript.events).unwrap_or_default().0;
-    let calls = Calls { attachments: &attachments, pool: &pool };
+    let calls = Calls { attachments: &attachments, pool: &pool, n_unread: Cell::new(0) };
     let conversations = calls.read(events, sink);
     let messages: Vec<Message> =
         sample.messages.unwrap_or_default().0.iter().filter_map(|raw| calls.resolved(raw)).collect();
     let (main, others) = sorted(conversations, messages);
     sink.losses.add_n("attachment that is not in the log", attachments.n_missing.get());
+    sink.losses.add_n("part of a sample that cannot be read left out", calls.n_unread.get());
     let mut scores = sample.scores.unwrap_or_default().into_values().chain(sample.score);
     let reward = scores.find_map(|score| value(score.value.as_deref()?.get()));
     sink.losses.add_n("score of another scorer left out", scores.count() as u64);
@@ -162,11 +164,25 @@ fn sorted(mut conversations: Vec<Conversation>, messages: Vec<Message>) -> (Conv
 struct Calls<'a> {
     attachments: &'a Attachments,
     pool: &'a [Box<RawValue>],
+    n_unread: Cell<u64>,
 }
 
 impl Calls<'_> {
     fn resolved(&self, raw: &RawValue) -> Option<Message> {
-        message::read(&self.attachments.resolve(raw.get()))
+        let message = message::read(&self.attachments.resolve(raw.get()));
+        self.n_unread.set(self.n_unread.get() + u64::from(message.is_none()));
+        message
+    }
+
+    /// A part of an event; what cannot be read is counted.
+    fn parsed<T: Default + serde::de::DeserializeOwned>(&self, raw: Option<&RawValue>) -> T {
+        let Some(raw) = raw.filter(|raw| raw.get() != "null") else {
+            return T::default();
+        };
+        serde_json::from_str(raw.get()).unwrap_or_else(|_| {
+            self.n_unread.set(self.n_unread.get() + 1);
+            T::default()
+        })
     }
 
     fn read(&self, events: Vec<Event>, sink: &mut Sink<'_>) -> Vec<Conversation> {
@@ -188,7 +204,7 @@ impl Calls<'_> {
                 n_scored += 1;
                 continue;
             }
-            let refs: List<(u64, u64)> = parsed(event.input_refs.as_deref());
+            let refs: List<(u64, u64)> = self.parsed(event.input_refs.as_deref());
             let n: u64 =
                 refs.0.iter().map(|(from, to)| to.min(&(marks.len() as u64)).saturating_sub(*from)).sum();
             n_sent += n;
@@ -203,7 +219,7 @@ impl Calls<'_> {
     }
 
     fn call(&self, event: Event, refs: &List<(u64, u64)>, pool: &[Mark], prompts: &mut Prompts) {
-        let inline: Raws = parsed(event.input.as_deref());
+        let inline: Raws = self.parsed(event.input.as_deref());
         let all = 0..self.pool.len();
         let named =
             refs.0.iter().flat_map(|(from, to)| (*from as usize).max(all.start)..(*to as usize).min(all.end));
@@ -213,7 +229,7 @@ impl Calls<'_> {
         let take = &mut |i: usize| {
             self.resolved(sent[i].map_or_else(|raw| raw, |i| &self.pool[i])).unwrap_or_default()
         };
-        let output: Output = parsed(event.output.as_deref());
+        let output: Output = self.parsed(event.output.as_deref());
         let raw = output.choices.unwrap_or_default().0.into_iter().next().and_then(|choice| choice.message);
         let reply = raw.and_then(|raw| {
             let (usage, timestamp) = (output.usage.map(usage), event.timestamp);
@@ -233,10 +249,6 @@ impl Calls<'_> {
 
 fn mark_of(raw: &RawValue) -> Mark {
     Mark::of(&message::read(raw.get()).unwrap_or_default())
-}
-
-fn parsed<T: Default + serde::de::DeserializeOwned>(raw: Option<&RawValue>) -> T {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 /// The spans of scorers, and those in them.

@@ -25,7 +25,7 @@ fn a_sample_without_calls_is_read_from_its_messages() {
     let (t, told) = runs(
         r#"{"id":3,"epoch":1,"messages":[{"role":"system","content":"attachment://aa"},{"role":"user","content":"Q"},
         {"role":"assistant","content":[{"type":"reasoning","reasoning":"hm","redacted":false},{"type":"text","text":"A"}]},
-        {"role":"user","content":"attachment://none"}],
+        {"role":"user","content":"attachment://none"},7],
         "attachments":{"aa":"Be \"kind\"."},"scores":{"match":{"value":"P"},"other":{"value":1}},"limit":{"type":"token"}}"#,
     );
     assert_eq!(
@@ -43,7 +43,14 @@ fn a_sample_without_calls_is_read_from_its_messages() {
         (Some(0.5), None, Some("limit: token"))
     );
     assert_eq!((t[0].task_id.as_deref(), t[0].agent.as_deref()), (Some("t/3"), Some("basic_agent")));
-    assert_eq!(told, ["attachment that is not in the log: 1", "score of another scorer left out: 1"]);
+    assert_eq!(
+        told,
+        [
+            "attachment that is not in the log: 1",
+            "part of a sample that cannot be read left out: 1",
+            "score of another scorer left out: 1"
+        ]
+    );
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! Events of the first line are an `action` or an `observation` by name (with `args` or `extras`; resolvers write these flat,
 //! versions before 0.9 pairs of both). Events of the SDK have a `kind`.
 
+use std::collections::HashSet;
+
 use serde::de::{self, Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -154,7 +156,7 @@ pub(super) enum Bound {
 #[derive(Default)]
 pub(super) struct Events {
     /// The ids of what the user did.
-    done_by_user: Vec<String>,
+    done_by_user: HashSet<String>,
     /// A message was the user's, where events have no source.
     user_spoke: bool,
 }

@@ -76,6 +76,9 @@ struct Said {
     message: usize,
 }
 
+/// So many runs may go on at once in one file.
+const MAX_OPEN: usize = 1000;
+
 /// Sorts calls into the runs that they belong to.
 #[derive(Default)]
 pub(crate) struct Prompts(Vec<Conversation>);
@@ -86,7 +89,7 @@ impl Prompts {
             let head = c.said.len().min(call.marks.len()).min(2);
             head > 0 && c.said.iter().zip(call.marks).take(head).all(|(said, mark)| said.mark == *mark)
         };
-        match self.0.iter_mut().rev().find(begins_alike) {
+        match self.0.iter_mut().rev().take(MAX_OPEN).find(begins_alike) {
             Some(known) if !known.is_before(call.marks) => known.go_on(call),
             Some(known) if known.is_last(&call) => known.draft.losses.add("call that is logged again merged"),
             _ => {
