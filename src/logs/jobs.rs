@@ -17,6 +17,7 @@ use crate::store::TrajectoryRow;
 use crate::trajectory::Step;
 
 use super::Limits;
+use super::archive::Members;
 use super::database::Database;
 use super::input::{self, Input, Measured, Room, Small};
 use super::sessions::{self, Beginning};
@@ -130,7 +131,7 @@ enum Rest {
     },
     /// `shared` is the document around the list, where there is one.
     Items {
-        items: Items,
+        items: Pieces,
         shared: Option<Arc<[u8]>>,
         index: usize,
     },
@@ -139,6 +140,28 @@ enum Rest {
         runs: mpsc::Receiver<Piece>,
         index: usize,
     },
+}
+
+/// Where the items come from.
+enum Pieces {
+    List(Items),
+    Archive(Box<Members>),
+}
+
+impl Pieces {
+    fn place(&self) -> u64 {
+        match self {
+            Pieces::List(items) => items.place(),
+            Pieces::Archive(members) => members.place(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Piece> {
+        match self {
+            Pieces::List(items) => items.next(),
+            Pieces::Archive(members) => members.next(),
+        }
+    }
 }
 
 /// What a worker makes of a file.
@@ -349,7 +372,7 @@ fn cut_lines(
 
 /// The same for items. What cannot be read is one of them.
 fn cut_items(
-    items: &mut Items,
+    items: &mut Pieces,
     shared: &Option<Arc<[u8]>>,
     index: &mut usize,
 ) -> (Records, u64, bool, Option<String>) {
@@ -530,6 +553,9 @@ fn read_file(
             Some(entry) => as_format(entry, &head, true),
             None => detect_in(&head),
         };
+        if let Detected::Log(entry, Layout::Archive) = found {
+            return open_archive(i, input, entry, (head, None), room, part).map(Some);
+        }
         if let Detected::Database = found {
             return open_database(i, input, forced, Box::new(Cursor::new(head)), room, part);
         }
@@ -551,6 +577,9 @@ fn read_file(
     };
     let n_told = part.rejects.len();
     let result = match found {
+        Detected::Log(entry, Layout::Archive) => {
+            return open_archive(i, input, entry, (head, Some(reader)), room, part).map(Some);
+        }
         Detected::Database => {
             return open_database(i, input, forced, Box::new(Cursor::new(head).chain(reader)), room, part);
         }
@@ -720,20 +749,39 @@ fn in_batches(
         (Reading::Values(_), Layout::Items) => {
             let reader = Box::new(Cursor::new(head).chain(reader));
             let items = Items::new(reader, room.value).behind(skipped.n_bytes);
-            Ok(Rest::Items { items, shared: None, index: 0 })
+            Ok(Rest::Items { items: Pieces::List(items), shared: None, index: 0 })
         }
         (Reading::Document { list, first, .. }, _) if skipped.n_bytes == 0 => {
             match shared_before(&head, list, first) {
                 Some((shared, start)) => {
                     let rest = Box::new(Cursor::new(head.split_off(start)).chain(reader));
                     let items = Items::of_field(rest, start as u64, room.value);
-                    Ok(Rest::Items { items, shared: Some(shared.into()), index: 0 })
+                    Ok(Rest::Items { items: Pieces::List(items), shared: Some(shared.into()), index: 0 })
                 }
                 None => Err((head, reader)),
             }
         }
         _ => Err((head, reader)),
     }
+}
+
+/// An archive, opened to be read member by member. What was read of it is needed only if the file itself is packed.
+fn open_archive(
+    i: usize,
+    input: &Input,
+    entry: &'static Entry,
+    (head, rest): (Vec<u8>, Option<Reader>),
+    room: Room<'_>,
+    part: &mut Part,
+) -> std::io::Result<Open> {
+    let Reading::Archive { shared, is_run, .. } = entry.reading else {
+        return Err(std::io::Error::other("no archive"));
+    };
+    let mut members = Members::open(&input.path, || all(head, rest, room), is_run, room)?;
+    let shared = members.shared(shared).unwrap_or_else(|| b"{}".to_vec());
+    let items = Pieces::Archive(Box::new(members));
+    let rest = Rest::Items { items, shared: Some(shared.into()), index: 0 };
+    Ok(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) })
 }
 
 /// What stands before a list in a document, as a document, if that holds what its runs share; and where its items begin.
@@ -783,7 +831,8 @@ fn detect_in(bytes: &[u8]) -> Detected {
 fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
     let layout = match entry.reading {
         Reading::Session { .. } => Some(Layout::Lines),
-        Reading::Document { .. } | Reading::Files { .. } => Some(Layout::Document),
+        Reading::Document { .. } | Reading::Files { .. } | Reading::Text(_) => Some(Layout::Document),
+        Reading::Archive { .. } => Some(Layout::Archive),
         Reading::Database { .. } if head.starts_with(formats::SQLITE) => return Detected::Database,
         Reading::Database { .. } => return Detected::Bad("no SQLite database"),
         Reading::Values(_) => formats::layout_of(head, is_whole),
@@ -867,7 +916,7 @@ impl Part {
                         self.read_items(items.by_ref(), Lines::new(entry, &source, 1, 0), 0);
                         self.n_bytes = items.place();
                     }
-                    (Layout::Document, rest) => {
+                    (Layout::Document | Layout::Archive, rest) => {
                         let bytes = all(head, rest, room)?;
                         match entry.reading {
                             Reading::Files { read, .. } => {
@@ -923,12 +972,14 @@ impl Part {
             Reading::Document { list, first, .. } => {
                 return self.read_runs(text, offset, entry, source, list, first);
             }
+            Reading::Archive { .. } => sink.rejects.push((0, "no zip archive".to_owned())),
             Reading::Values(read) | Reading::Database { read, .. } => {
                 formats::read_repaired(text, &mut sink, read);
             }
             Reading::Files { read, .. } => {
                 read(&[File { name: source.path.clone(), bytes: text.to_vec() }], &mut sink)
             }
+            Reading::Text(read) => formats::read_text(text, &mut sink, read),
             Reading::Session { open, .. } => {
                 let mut session = open();
                 formats::read_repaired(text, &mut sink, |value, _| session.value(value));
@@ -1107,7 +1158,9 @@ impl<'a> Lines<'a> {
     /// For runs in a document; `shared` is the document without them.
     fn of_document(entry: &Entry, source: &'a Source, shared: Option<&[u8]>, part: &mut Part) -> Self {
         let mut lines = Lines::new(entry, source, 1, 0);
-        if let (Reading::Document { open, .. }, Some(shared)) = (entry.reading, shared) {
+        if let (Reading::Document { open, .. } | Reading::Archive { open, .. }, Some(shared)) =
+            (entry.reading, shared)
+        {
             let document = &mut lines.document;
             formats::read_repaired(shared, &mut lines.sink, |text, _| {
                 *document = Some(open(text)?);

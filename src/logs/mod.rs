@@ -25,6 +25,7 @@ use crate::logs::formats::Entry;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow, step_rows};
 use crate::text::escape;
 
+mod archive;
 mod database;
 mod input;
 mod jobs;

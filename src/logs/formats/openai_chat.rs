@@ -296,6 +296,45 @@ mod tests {
         assert_eq!(told(&losses), ["encrypted reasoning left out: 1"]);
     }
 
+    /// From source only: a block or an item stands for all before it, and is sent back in later requests.
+    #[test]
+    fn compactions_of_the_provider() {
+        let json = r#"{"messages":[{"role":"user","content":"T"},{"role":"assistant","content":"one"},{"role":"user","content":"U"},
+            {"role":"assistant","content":[{"type":"compaction","content":"So far."},{"type":"text","text":"two"}],
+             "context_management":{"applied_edits":[{"type":"clear_tool_uses_20250919","cleared_tool_uses":3,"cleared_input_tokens":900}]}},
+            {"role":"user","content":"V"},{"role":"assistant","content":[{"type":"compaction","content":null},{"type":"text","text":"three"}]}]}"#;
+        let (t, losses) = runs(json);
+        let segments: Vec<String> = t[0]
+            .steps
+            .iter()
+            .map(|s| format!("{} {} {} {}", s.segment, s.turn, s.kind.name(), s.text))
+            .collect();
+        assert_eq!(
+            segments,
+            [
+                "0 0 message T",
+                "0 1 message one",
+                "0 2 message U",
+                "1 3 compaction So far.",
+                "1 3 message two",
+                "1 4 message V",
+                "1 4 message three"
+            ]
+        );
+        assert_eq!(
+            told(&losses),
+            [
+                "compaction that failed left out: 1",
+                "edit of the prompt that names no messages: clear_tool_uses_20250919: 1"
+            ]
+        );
+        let items = r#"{"input":[{"role":"user","content":"T"},{"type":"message","role":"assistant","content":"one"},
+            {"type":"compaction","id":"cmp","encrypted_content":"x"}],"output":[{"type":"message","role":"assistant","content":"two"}]}"#;
+        let (t, losses) = runs(items);
+        assert_eq!(outline(&t[0]), ["0 message T", "1 message one", "2 compaction ", "2 message two"]);
+        assert_eq!(told(&losses), ["compaction whose text is encrypted: 1"]);
+    }
+
     #[test]
     fn words_under_other_names_are_kept() {
         let json = r#"{"system":"Be kind.","messages":[{"role":"system","content":"Be brief."},

@@ -5,21 +5,6 @@ use crate::logs::formats::Source;
 use crate::logs::formats::reading::draft::Losses;
 use crate::trajectory::{LoggedEdit, Step, Usage};
 
-#[test]
-fn a_work_tree_belongs_to_its_repository() {
-    for path in [
-        "/home/me/src/cli",
-        "/home/me/src/cli/",
-        "/home/me/src/cli/.worktrees/3",
-        "/home/me/src/cli/.worktrees/me/fix-it",
-        "/home/me/src/cli/.claude/worktrees/fix",
-        "C:\\src\\cli",
-    ] {
-        assert_eq!(repository_of(path).as_deref(), Some("cli"), "{path}");
-    }
-    assert_eq!(repository_of("/"), None);
-}
-
 fn runs<S: AsRef<str>>(lines: &[S]) -> (Vec<Trajectory>, Losses) {
     let source = Source::test("s.jsonl", "claude-code");
     let mut sink = Sink::new(&source);

@@ -209,12 +209,16 @@ impl Messages {
         let (role, usage) = (message.role.take(), message.usage.take());
         let others = items::others(&message, &mut draft.losses);
         match items::read(message, &mut draft.losses) {
-            Item::Output { id, text } if self.is_output => {
-                self.reply(usage, draft).result(id.as_deref(), others.behind(text), None, draft);
-            }
-            Item::Output { id, text } => {
+            Item::Compaction(text) => {
                 self.end(draft);
-                draft.result(id.as_deref(), None, others.behind(text), None);
+                draft.compaction(text);
+            }
+            Item::Output { id, text, is_error } if self.is_output => {
+                self.reply(usage, draft).result(id.as_deref(), others.behind(text), is_error, draft);
+            }
+            Item::Output { id, text, is_error } => {
+                self.end(draft);
+                draft.result(id.as_deref(), None, others.behind(text), is_error);
             }
             Item::Other(text) if self.is_output => {
                 self.reply(usage, draft).text(text.unwrap_or_default(), draft);
@@ -288,6 +292,10 @@ impl Messages {
 
     /// The reply goes on with a message, repeats itself in it, or ends before it.
     fn push_agent(&mut self, mut message: Message, commands: Vec<String>, is_again: bool, draft: &mut Draft) {
+        for compaction in message.take_compactions(&mut draft.losses) {
+            self.end(draft);
+            draft.compaction(compaction);
+        }
         let is_typed = message.kind.as_deref() == Some("message");
         if !self.goes_on && !self.is_output && !is_again {
             self.end(draft);
@@ -295,6 +303,11 @@ impl Messages {
         self.goes_on = is_typed;
         let id = message.id.take().map(|id| id.0);
         self.id = if self.reply.is_some() { self.id.take().or(id) } else { id };
+        for edit in message.edits.take().and_then(|edits| edits.applied).unwrap_or_default().0 {
+            // It says how much went, not what.
+            let kind: String = edit.kind.unwrap_or_default().chars().take(40).collect();
+            draft.losses.add(&format!("edit of the prompt that names no messages: {kind}"));
+        }
         let reply = self.reply(message.usage.take(), draft);
         reply.is_again |= is_again;
         if is_again {

@@ -257,6 +257,22 @@ impl Rest {
         }
     }
 
+    /// Takes a field out, unread.
+    pub(crate) fn take(&mut self, key: &str) -> Option<Box<RawValue>> {
+        let at = self.0.iter().position(|(known, _)| known == key)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// The same as text.
+    pub(crate) fn take_text(&mut self, key: &str) -> String {
+        self.take(key).filter(|raw| raw.get() != "null").map_or(String::new(), |raw| words_of(raw.get()))
+    }
+
+    /// The same as what it is; none where it is nothing of that kind.
+    pub(crate) fn take_as<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
+        serde_json::from_str(self.take(key)?.get()).ok()
+    }
+
     /// The fields as one object again.
     pub(crate) fn into_raw(self) -> Box<RawValue> {
         let fields: Vec<String> =

@@ -24,7 +24,10 @@ pub(crate) enum Item {
     Output {
         id: Option<String>,
         text: String,
+        is_error: Option<bool>,
     },
+    /// What takes the place of all before it; empty where only the provider can read it.
+    Compaction(String),
     /// Words without a rule; none if it has no words.
     Other(Option<String>),
 }
@@ -63,11 +66,17 @@ pub(crate) fn read(mut message: Message, losses: &mut Losses) -> Item {
         }
         return Item::Reasoning(thought);
     }
+    if matches!(kind.as_str(), "compaction" | "compaction_summary") {
+        let summary = text(message.summary, losses).or_else(|| text(message.content, losses));
+        losses.add_n("compaction whose text is encrypted", u64::from(summary.is_none()));
+        return Item::Compaction(summary.unwrap_or_default());
+    }
     let id = message.call_id.or(message.id.map(|id| id.0));
     if kind.ends_with("_call_output") {
         let output =
             text(message.output, losses).or_else(|| text(message.content, losses)).unwrap_or_default();
-        return Item::Output { id, text: output };
+        let is_error = message.is_error.and_then(|is| is.truth("is_error", losses));
+        return Item::Output { id, text: output, is_error };
     }
     if let Some(tool) = kind.strip_suffix("_call") {
         let output = text(message.output, losses).or_else(|| text(message.error, losses));

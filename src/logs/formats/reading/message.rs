@@ -9,7 +9,7 @@ use super::others::{self, Others, Said};
 use super::reply::Call;
 use super::scalar::Scalar;
 use super::usage::LoggedUsage;
-use super::{Content, record};
+use super::{Content, List, record};
 
 record! {
     /// One message, or one item.
@@ -34,7 +34,17 @@ record! {
         timestamp: Scalar = "timestamp" | "created_at",
         is_error: Scalar = "is_error",
         usage: LoggedUsage = "usage",
+        edits: ContextEdits = "context_management",
         .. rest
+    }
+
+    /// What the provider took out of the prompt before the reply.
+    struct ContextEdits in "chat.message.context_management" {
+        applied: List<ContextEdit> = "applied_edits",
+    }
+
+    struct ContextEdit in "chat.message.applied_edit" {
+        kind: String = "type",
     }
 
     /// Speech of the agent.
@@ -44,6 +54,18 @@ record! {
 }
 
 impl Message {
+    /// A call as an item of a reply.
+    pub(crate) fn of_call(call: Call, timestamp: Option<Scalar>) -> Self {
+        Message {
+            kind: Some("function_call".to_owned()),
+            call_id: call.id,
+            name: Some(call.tool),
+            arguments: Some(Arguments(call.arguments)),
+            timestamp,
+            ..Message::default()
+        }
+    }
+
     /// Whether it holds a call, in whatever style.
     pub(crate) fn has_calls(&self) -> bool {
         let has_block =
@@ -126,6 +148,28 @@ impl Message {
         others::read(&rest, || self.all_said(), losses)
     }
 
+    /// Takes the blocks out that stand for all before them. One without a text is a compaction that failed, or one that
+    /// only the provider can read.
+    pub(crate) fn take_compactions(&mut self, losses: &mut Losses) -> Vec<String> {
+        let Some(Content::Blocks(blocks)) = &mut self.content else {
+            return Vec::new();
+        };
+        let mut texts = Vec::new();
+        for block in blocks.extract_if(.., |block| block.kind.as_deref() == Some("compaction")) {
+            let is_encrypted =
+                block.rest.0.iter().any(|(key, raw)| key == "encrypted_content" && raw.get() != "null");
+            let text = block.content.map_or(String::new(), |content| content.into_text(losses));
+            match text.is_empty() {
+                true if !is_encrypted => losses.add("compaction that failed left out"),
+                is_unread => {
+                    losses.add_n("compaction whose text is encrypted", u64::from(is_unread));
+                    texts.push(text);
+                }
+            }
+        }
+        texts
+    }
+
     /// Takes the text out of the content; thoughts among it stay.
     pub(crate) fn take_text(&mut self, losses: &mut Losses) -> String {
         match self.content.take().unwrap_or_default() {
@@ -183,7 +227,9 @@ impl Message {
             out.join("\n")
         };
         let mut answers = Vec::new();
-        if let Some(id) = self.tool_call_id.as_deref().or(self.call_id.as_deref()) {
+        let is_call = self.kind.as_deref().is_some_and(|kind| kind.ends_with("_call"));
+        let call_id = self.call_id.as_deref().filter(|_| !is_call);
+        if let Some(id) = self.tool_call_id.as_deref().or(call_id) {
             answers.push((id, words(self.content.as_ref().or(self.output.as_ref()))));
         }
         if let Some(Content::Blocks(blocks)) = &self.content {

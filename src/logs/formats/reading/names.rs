@@ -57,6 +57,15 @@ pub(crate) fn stem(path: &str) -> String {
     name.to_owned()
 }
 
+/// The folder of a repository, by a working directory in the style of Unix or Windows: the last component, or of a work
+/// tree (`cli/.worktrees/3`, `cli/.claude/worktrees/fix`) the folder that it belongs to.
+pub(crate) fn repository_of(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
+    let tree =
+        parts.iter().position(|part| [".worktrees", "worktrees"].contains(part)).unwrap_or(parts.len());
+    parts[..tree].iter().rfind(|part| **part != ".claude").map(|part| (*part).to_owned())
+}
+
 /// The task id inside of a run's name: SWE-agent writes `..__install-1__owner__name-1`.
 pub(crate) fn swe_task_id(stem: &str) -> &str {
     let Some(found) = stem.find("__install-") else {
@@ -84,13 +93,12 @@ pub(crate) fn swe_repository(task_id: &str) -> Option<String> {
     (is_name(owner) && is_name(name) && !name.contains("__")).then(|| format!("{owner}/{name}"))
 }
 
-/// The folder of a repository, by a working directory in the style of Unix or Windows: the last component, or of a work
-/// tree (`cli/.worktrees/3`, `cli/.claude/worktrees/fix`) the folder that it belongs to.
-pub(crate) fn repository_of(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
-    let tree =
-        parts.iter().position(|part| [".worktrees", "worktrees"].contains(part)).unwrap_or(parts.len());
-    parts[..tree].iter().rfind(|part| **part != ".claude").map(|part| (*part).to_owned())
+/// `owner/name` of the address of a repository.
+pub(crate) fn repository_of_url(url: &str) -> Option<String> {
+    let url = url.trim().trim_end_matches('/');
+    let mut parts = url.strip_suffix(".git").unwrap_or(url).rsplit(['/', ':']);
+    let (name, owner) = (parts.next()?, parts.next()?);
+    (!name.is_empty() && !owner.is_empty() && parts.next().is_some()).then(|| format!("{owner}/{name}"))
 }
 
 #[cfg(test)]
@@ -102,6 +110,16 @@ mod tests {
         assert_eq!(stem("a/b/x__y-1.traj.zst"), "x__y-1");
         assert_eq!(stem("x__y-1.traj.json.gz"), "x__y-1");
         assert_eq!(stem("plain"), "plain");
+    }
+
+    #[test]
+    fn repositories_by_their_address() {
+        for url in
+            ["https://example.org/me/tool", "https://example.org/me/tool.git", "git@example.org:me/tool.git"]
+        {
+            assert_eq!(repository_of_url(url).as_deref(), Some("me/tool"), "{url}");
+        }
+        assert_eq!(repository_of_url("tool"), None);
     }
 
     #[test]
@@ -119,5 +137,20 @@ mod tests {
         assert_eq!(swe_repository("github_issue"), None);
         assert_eq!(swe_task_id("m__t-0.00__install-1__a__b-7"), "a__b-7");
         assert_eq!(swe_task_id("a__b-7"), "a__b-7");
+    }
+
+    #[test]
+    fn a_work_tree_belongs_to_its_repository() {
+        for path in [
+            "/home/me/src/cli",
+            "/home/me/src/cli/",
+            "/home/me/src/cli/.worktrees/3",
+            "/home/me/src/cli/.worktrees/me/fix-it",
+            "/home/me/src/cli/.claude/worktrees/fix",
+            "C:\\src\\cli",
+        ] {
+            assert_eq!(repository_of(path).as_deref(), Some("cli"), "{path}");
+        }
+        assert_eq!(repository_of("/"), None);
     }
 }
