@@ -254,6 +254,12 @@ pub(crate) fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
+/// Why a part of a file that is too long to be held is not read.
+pub(crate) fn too_long(what: &str, n_bytes: u64) -> String {
+    let size = size(n_bytes);
+    format!("{what} of {size}, too long\nhint: --max-memory allows an eighth of it to {what}")
+}
+
 /// A file of `stored` bytes has more than `max`.
 pub(crate) fn too_large(max: u64, stored: u64) -> std::io::Error {
     let what = format!(
