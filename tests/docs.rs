@@ -7,7 +7,7 @@ use std::path::Path;
 use trajpress::internals::params::Param;
 
 const BEGIN: &str =
-    "<!-- catalogue: made from the program by `UPDATE_DOCS=1 cargo test --release --test docs` -->\n";
+    "<!-- catalogue: made from the program by `UPDATE_DOCS=1 cargo test --release --test all docs::` -->\n";
 const END: &str = "<!-- end of catalogue -->";
 
 fn defaults(params: &[Param]) -> String {
@@ -111,7 +111,7 @@ fn docs_have_the_catalogue() {
     } else {
         assert!(
             page == new,
-            "docs/catalogue.md is out of date\nhint: UPDATE_DOCS=1 cargo test --release --test docs"
+            "docs/catalogue.md is out of date\nhint: UPDATE_DOCS=1 cargo test --release --test all docs::"
         );
     }
 }

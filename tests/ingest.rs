@@ -404,12 +404,12 @@ fn labels_are_joined_and_other_formats_told() {
             "labels/m.run_1.json",
             r#"{"resolved_ids":["a__b-1"],"unresolved_ids":["a__b-2"],"schema_version":2}"#,
         )
-        .file("other/t.json", r#"{"schema_version":"ATIF-v1.7","session_id":"s","steps":[]}"#)
+        .file("other/t.parquet", "PAR1")
         .ingest();
     let labels: Vec<Option<bool>> = done.trajectories.iter().map(|t| t.resolved).collect();
     assert_eq!(labels, [Some(true), Some(false), None]);
     assert_eq!(done.trajectories[0].label_source.as_deref(), Some("labels/m.run_1.json"));
-    assert_eq!(done.report.not_read[0].format, "atif");
+    assert_eq!(done.report.not_read[0].format, "parquet");
     assert_eq!((done.report.labels[0].joined, done.report.rejects), (2, 0));
 }
 

@@ -23,6 +23,15 @@ pub(crate) struct Input {
     pub(crate) n_bytes: u64,
     /// Why it cannot be read, where that is known from the listing.
     pub(crate) problem: Option<String>,
+    /// Other files that are read with it: what is known of this file holds for all of them together.
+    pub(crate) parts: Vec<Input>,
+}
+
+impl Input {
+    /// Size as stored, with its parts.
+    pub(crate) fn n_stored(&self) -> u64 {
+        self.n_bytes + self.parts.iter().map(|part| part.n_bytes).sum::<u64>()
+    }
 }
 
 /// All files under what was given, in the order of their names. Hidden files and folders are left
@@ -45,7 +54,8 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
                 Ok(metadata) => (metadata.len(), problem_of_type(metadata.file_type())),
                 Err(error) => (0, Some(problem_of_link(&error))),
             };
-            inputs.push(Input { name, path: root.clone(), is_named: true, n_bytes, problem });
+            let path = root.clone();
+            inputs.push(Input { name, path, is_named: true, n_bytes, problem, parts: Vec::new() });
             continue;
         }
         let is_shown =
@@ -80,7 +90,8 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
             if let (true, Some(last)) = (roots.len() > 1, root.file_name()) {
                 parts.insert(0, last.to_string_lossy().into_owned());
             }
-            inputs.push(Input { name: parts.join("/"), path, is_named: false, n_bytes, problem });
+            let name = parts.join("/");
+            inputs.push(Input { name, path, is_named: false, n_bytes, problem, parts: Vec::new() });
         }
     }
     inputs.sort();
@@ -243,6 +254,23 @@ pub(crate) fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
+/// A file of `stored` bytes has more than `max`.
+pub(crate) fn too_large(max: u64, stored: u64) -> std::io::Error {
+    let what = format!(
+        "more than {} unpacked ({} as stored)\nhint: --max-file allows more",
+        size(max),
+        size(stored)
+    );
+    std::io::Error::new(ErrorKind::FileTooLarge, what)
+}
+
+/// Whether a file as stored begins so.
+pub(crate) fn begins_with(path: &Path, mark: &[u8]) -> std::io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(mark.len() as u64).read_to_end(&mut start)?;
+    Ok(start == mark)
+}
+
 /// A reader that ends with an error where a file has more than its share.
 pub(crate) struct Measured {
     inner: Box<dyn BufRead + Send>,
@@ -262,14 +290,7 @@ impl BufRead for Measured {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
         let bytes = self.inner.fill_buf()?;
         if self.left == 0 && !bytes.is_empty() {
-            return Err(std::io::Error::new(
-                ErrorKind::FileTooLarge,
-                format!(
-                    "more than {} unpacked ({} as stored)\nhint: --max-file allows more",
-                    size(self.max),
-                    size(self.stored)
-                ),
-            ));
+            return Err(too_large(self.max, self.stored));
         }
         let n = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         Ok(&bytes[..n])

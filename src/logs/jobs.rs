@@ -12,11 +12,13 @@ use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
 use crate::logs::formats::reading::list::{Content, Items, Piece};
 use crate::logs::formats::reading::repair::{self, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
-use crate::logs::formats::{self, Detected, Entry, Layout, Reading, Runs, Session, Sink, Source};
+use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Runs, Session, Sink, Source};
 use crate::store::TrajectoryRow;
 use crate::trajectory::Step;
 
 use super::Limits;
+use super::archive::Members;
+use super::database::Database;
 use super::input::{self, Input, Measured, Room, Small};
 use super::sessions::{self, Beginning};
 
@@ -129,10 +131,37 @@ enum Rest {
     },
     /// `shared` is the document around the list, where there is one.
     Items {
-        items: Items,
+        items: Pieces,
         shared: Option<Arc<[u8]>>,
         index: usize,
     },
+    /// Runs of a database.
+    Runs {
+        runs: mpsc::Receiver<Piece>,
+        index: usize,
+    },
+}
+
+/// Where the items come from.
+enum Pieces {
+    List(Items),
+    Archive(Box<Members>),
+}
+
+impl Pieces {
+    fn place(&self) -> u64 {
+        match self {
+            Pieces::List(items) => items.place(),
+            Pieces::Archive(members) => members.place(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Piece> {
+        match self {
+            Pieces::List(items) => items.next(),
+            Pieces::Archive(members) => members.next(),
+        }
+    }
 }
 
 /// What a worker makes of a file.
@@ -297,6 +326,7 @@ impl Queue {
         let (records, n_bytes, is_last, error) = match &mut open.rest {
             Rest::Lines { reader, line } => cut_lines(reader, line, share),
             Rest::Items { items, shared, index } => cut_items(items, shared, index),
+            Rest::Runs { runs, index } => cut_runs(runs, index),
         };
         let gaps = std::mem::take(&mut open.gaps);
         open.number += 1;
@@ -342,7 +372,7 @@ fn cut_lines(
 
 /// The same for items. What cannot be read is one of them.
 fn cut_items(
-    items: &mut Items,
+    items: &mut Pieces,
     shared: &Option<Arc<[u8]>>,
     index: &mut usize,
 ) -> (Records, u64, bool, Option<String>) {
@@ -359,6 +389,24 @@ fn cut_items(
     }
     let n_bytes = items.place() - start;
     (Records::Items { pieces, shared: shared.clone(), index: first, n_bytes }, n_bytes, is_last, None)
+}
+
+/// The same for runs of a database.
+fn cut_runs(runs: &mpsc::Receiver<Piece>, index: &mut usize) -> (Records, u64, bool, Option<String>) {
+    let (first, mut pieces, mut n_bytes) = (*index, Vec::new(), 0);
+    let mut is_last = true;
+    for piece in runs {
+        if let Content::Item(run) = &piece.content {
+            *index += 1;
+            n_bytes += run.len() as u64;
+        }
+        pieces.push(piece);
+        if n_bytes >= BATCH_BYTES as u64 {
+            is_last = false;
+            break;
+        }
+    }
+    (Records::Items { pieces, shared: None, index: first, n_bytes }, n_bytes, is_last, None)
 }
 
 /// Reads the last line to its end. One that gets longer than `max` is taken out again and skipped: its size. Says whether
@@ -477,6 +525,7 @@ fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
         Detected::NotRead(what) | Detected::Label(what) | Detected::NoLog(what) | Detected::Bad(what) => {
             Some(what)
         }
+        Detected::Database => Some("SQLite database"),
         Detected::More => Some("JSON of no known format"),
     }
 }
@@ -504,6 +553,12 @@ fn read_file(
             Some(entry) => as_format(entry, &head, true),
             None => detect_in(&head),
         };
+        if let Detected::Log(entry, Layout::Archive) = found {
+            return open_archive(i, input, entry, (head, None), room, part).map(Some);
+        }
+        if let Detected::Database = found {
+            return open_database(i, input, forced, Box::new(Cursor::new(head)), room, part);
+        }
         part.read_found(found, head, None, input, room)?;
         return Ok(None);
     };
@@ -522,6 +577,12 @@ fn read_file(
     };
     let n_told = part.rejects.len();
     let result = match found {
+        Detected::Log(entry, Layout::Archive) => {
+            return open_archive(i, input, entry, (head, Some(reader)), room, part).map(Some);
+        }
+        Detected::Database => {
+            return open_database(i, input, forced, Box::new(Cursor::new(head).chain(reader)), room, part);
+        }
         Detected::Log(entry, layout) if !is_whole => {
             match in_batches(entry, layout, head, reader, room, &skipped) {
                 Ok(rest) => {
@@ -537,6 +598,38 @@ fn read_file(
     skipped.move_behind(&mut part.rejects[n_told..]);
     part.n_bytes += skipped.n_bytes;
     result.map(|()| None)
+}
+
+/// Opens a database; `bytes` are those of the file, unpacked.
+fn open_database(
+    i: usize,
+    input: &Input,
+    forced: Option<&'static Entry>,
+    mut bytes: Reader,
+    room: Room<'_>,
+    part: &mut Part,
+) -> std::io::Result<Option<Open>> {
+    if input.n_bytes > room.file {
+        return Err(input::too_large(room.file, input.n_bytes));
+    }
+    let is_packed = !input::begins_with(&input.path, formats::SQLITE)?;
+    let unpacked: Option<&mut dyn Read> = if is_packed { Some(&mut bytes) } else { None };
+    let opened = Database::open(&input.path, unpacked, room.value).and_then(|db| Ok((db.tables()?, db)));
+    let (tables, database) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            part.reject(None, 0, format!("cannot open the database: {error:#}"));
+            return Ok(None);
+        }
+    };
+    let entry = forced.or_else(|| formats::of_tables(&tables));
+    let Some((entry, Reading::Database { rows, .. })) = entry.map(|entry| (entry, entry.reading)) else {
+        let found = Detected::NoLog("SQLite database of no known product");
+        part.read_found(found, Vec::new(), None, input, room)?;
+        return Ok(None);
+    };
+    let rest = Rest::Runs { runs: database.runs(rows, room.value), index: 0 };
+    Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) }))
 }
 
 /// Lines or items at the beginning of a file that are too long to be held. The rest tells what the file is.
@@ -596,7 +689,7 @@ impl Skipped {
     }
 }
 
-fn too_long(what: &str, size: u64) -> String {
+pub(super) fn too_long(what: &str, size: u64) -> String {
     let size = input::size(size);
     format!("{what} of {size}, too long\nhint: --max-memory allows an eighth of it to {what}")
 }
@@ -661,20 +754,39 @@ fn in_batches(
         (Reading::Values(_), Layout::Items) => {
             let reader = Box::new(Cursor::new(head).chain(reader));
             let items = Items::new(reader, room.value).behind(skipped.n_bytes);
-            Ok(Rest::Items { items, shared: None, index: 0 })
+            Ok(Rest::Items { items: Pieces::List(items), shared: None, index: 0 })
         }
         (Reading::Document { list, first, .. }, _) if skipped.n_bytes == 0 => {
             match shared_before(&head, list, first) {
                 Some((shared, start)) => {
                     let rest = Box::new(Cursor::new(head.split_off(start)).chain(reader));
                     let items = Items::of_field(rest, start as u64, room.value);
-                    Ok(Rest::Items { items, shared: Some(shared.into()), index: 0 })
+                    Ok(Rest::Items { items: Pieces::List(items), shared: Some(shared.into()), index: 0 })
                 }
                 None => Err((head, reader)),
             }
         }
         _ => Err((head, reader)),
     }
+}
+
+/// An archive, opened to be read member by member. What was read of it is needed only if the file itself is packed.
+fn open_archive(
+    i: usize,
+    input: &Input,
+    entry: &'static Entry,
+    (head, rest): (Vec<u8>, Option<Reader>),
+    room: Room<'_>,
+    part: &mut Part,
+) -> std::io::Result<Open> {
+    let Reading::Archive { shared, is_run, .. } = entry.reading else {
+        return Err(std::io::Error::other("no archive"));
+    };
+    let mut members = Members::open(&input.path, || all(head, rest, room), is_run, room)?;
+    let shared = members.shared(shared).unwrap_or_else(|| b"{}".to_vec());
+    let items = Pieces::Archive(Box::new(members));
+    let rest = Rest::Items { items, shared: Some(shared.into()), index: 0 };
+    Ok(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) })
 }
 
 /// What stands before a list in a document, as a document, if that holds what its runs share; and where its items begin.
@@ -724,7 +836,10 @@ fn detect_in(bytes: &[u8]) -> Detected {
 fn as_format(entry: &'static Entry, head: &[u8], is_whole: bool) -> Detected {
     let layout = match entry.reading {
         Reading::Session { .. } => Some(Layout::Lines),
-        Reading::Document { .. } | Reading::Text(_) => Some(Layout::Document),
+        Reading::Document { .. } | Reading::Files { .. } | Reading::Text(_) => Some(Layout::Document),
+        Reading::Archive { .. } => Some(Layout::Archive),
+        Reading::Database { .. } if head.starts_with(formats::SQLITE) => return Detected::Database,
+        Reading::Database { .. } => return Detected::Bad("no SQLite database"),
         Reading::Values(_) => formats::layout_of(head, is_whole),
     };
     layout.map_or(Detected::More, |layout| Detected::Log(entry, layout))
@@ -806,7 +921,15 @@ impl Part {
                         self.read_items(items.by_ref(), Lines::new(entry, &source, 1, 0), 0);
                         self.n_bytes = items.place();
                     }
-                    (Layout::Document, rest) => self.read_document(&all(head, rest, room)?, entry, &source),
+                    (Layout::Document | Layout::Archive, rest) => {
+                        let bytes = all(head, rest, room)?;
+                        match entry.reading {
+                            Reading::Files { read, .. } => {
+                                self.read_files(bytes, read, &source, input, room)?
+                            }
+                            _ => self.read_document(&bytes, entry, &source),
+                        }
+                    }
                 }
             }
             Detected::NotRead(name) => self.found = Found::NotRead(name),
@@ -819,7 +942,9 @@ impl Part {
             // Where all of it is damaged as it is packed, that was told.
             Detected::Bad(_) if !self.rejects.is_empty() => {}
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
-            Detected::More => self.reject(None, 0, "JSON of no known format".to_owned()),
+            Detected::More | Detected::Database => {
+                self.reject(None, 0, "JSON of no known format".to_owned());
+            }
         }
         Ok(())
     }
@@ -852,7 +977,13 @@ impl Part {
             Reading::Document { list, first, .. } => {
                 return self.read_runs(text, offset, entry, source, list, first);
             }
-            Reading::Values(read) => formats::read_repaired(text, &mut sink, read),
+            Reading::Archive { .. } => sink.rejects.push((0, "no zip archive".to_owned())),
+            Reading::Values(read) | Reading::Database { read, .. } => {
+                formats::read_repaired(text, &mut sink, read);
+            }
+            Reading::Files { read, .. } => {
+                read(&[File { name: source.path.clone(), bytes: text.to_vec() }], &mut sink)
+            }
             Reading::Text(read) => formats::read_text(text, &mut sink, read),
             Reading::Session { open, .. } => {
                 let mut session = open();
@@ -862,6 +993,49 @@ impl Part {
         }
         self.take(&mut sink, None, offset);
         self.losses.merge(&sink.losses);
+    }
+
+    /// Reads files that are one run; `bytes` are those of the first one.
+    fn read_files(
+        &mut self,
+        bytes: Vec<u8>,
+        read: fn(&[File], &mut Sink<'_>),
+        source: &Source,
+        input: &Input,
+        room: Room<'_>,
+    ) -> std::io::Result<()> {
+        let (mut n_bytes, mut n_objects) = (bytes.len() as u64, count_objects(&bytes));
+        let mut files = vec![File { name: input.name.clone(), bytes }];
+        for part in &input.parts {
+            let name = part.name.clone();
+            let opened = input::open_checked(&part.path, room.file);
+            let mut bytes = Vec::new();
+            match opened.map(|small| (small.rest, small.gaps)) {
+                Ok((Some(mut rest), gaps)) => {
+                    for gap in gaps {
+                        self.reject(None, gap.offset, format!("{name}: {}", gap.reason));
+                    }
+                    room.read(&mut *rest, &mut bytes, u64::MAX)?;
+                }
+                Ok((None, _)) => {}
+                Err(error) => self.reject(None, 0, format!("{name}: cannot be read: {error}")),
+            }
+            n_bytes += bytes.len() as u64;
+            n_objects += count_objects(&bytes);
+            files.push(File { name, bytes });
+            if n_bytes > room.value {
+                return Err(room.too_large());
+            }
+        }
+        if n_objects > room.objects() {
+            return Err(room.too_many(room.objects()));
+        }
+        self.n_bytes += n_bytes;
+        let mut sink = Sink::new(source);
+        read(&files, &mut sink);
+        self.take(&mut sink, None, 0);
+        self.losses.merge(&sink.losses);
+        Ok(())
     }
 
     /// Reads documents that hold lists of runs, one after the other.
@@ -989,7 +1163,9 @@ impl<'a> Lines<'a> {
     /// For runs in a document; `shared` is the document without them.
     fn of_document(entry: &Entry, source: &'a Source, shared: Option<&[u8]>, part: &mut Part) -> Self {
         let mut lines = Lines::new(entry, source, 1, 0);
-        if let (Reading::Document { open, .. }, Some(shared)) = (entry.reading, shared) {
+        if let (Reading::Document { open, .. } | Reading::Archive { open, .. }, Some(shared)) =
+            (entry.reading, shared)
+        {
             let document = &mut lines.document;
             formats::read_repaired(shared, &mut lines.sink, |text, _| {
                 *document = Some(open(text)?);
@@ -1032,7 +1208,9 @@ impl<'a> Lines<'a> {
             (Some(session), _) => {
                 formats::read_repaired(text, &mut self.sink, |value, _| session.value(value));
             }
-            (None, Reading::Values(read)) => formats::read_repaired(text, &mut self.sink, read),
+            (None, Reading::Values(read) | Reading::Database { read, .. }) => {
+                formats::read_repaired(text, &mut self.sink, read);
+            }
             (None, _) => {
                 if let Some(document) = &self.document {
                     formats::read_repaired(text, &mut self.sink, |value, sink| document.run(value, sink));

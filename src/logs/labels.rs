@@ -109,6 +109,15 @@ impl LabelFile {
                     put(Some(vec![id]), resolved);
                 }
             }
+            "swebench-eval-log" => {
+                for line in String::from_utf8_lossy(bytes).lines() {
+                    let told =
+                        line.strip_prefix("Result for ").and_then(|rest| rest.split_once(": resolved: "));
+                    if let Some((id, is)) = told {
+                        put(Some(vec![id.to_owned()]), Scalar::of_text(is).truth("resolved", &mut odd));
+                    }
+                }
+            }
             _ => {}
         }
         Ok(LabelFile {
@@ -271,6 +280,14 @@ mod tests {
         assert_eq!(join(&mut l, "x/trajs/a__b-2.traj", "a__b-2").unwrap().0, Some(false));
         assert_eq!(join(&mut l, "x/trajs/a__b-3.traj", "a__b-3").unwrap().0, None);
         assert_eq!(join(&mut l, "x/trajs/chat.jsonl", "chat-1"), None);
+    }
+
+    #[test]
+    fn the_log_of_an_evaluation_tells_its_result() {
+        let log = "2024-12-04 - INFO - Starting evaluation for instance a__b-1.\nResult for a__b-1: resolved: True\nResult for x\n";
+        let mut l = labels(&[("x/labels/instance_a__b-1.log", "swebench-eval-log", log)]);
+        assert_eq!(join(&mut l, "x/last/a__b-1.json", "a__b-1").unwrap().0, Some(true));
+        assert_eq!(join(&mut l, "x/last/a__b-2.json", "a__b-2"), None);
     }
 
     #[test]

@@ -25,10 +25,13 @@ use crate::logs::formats::Entry;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow, step_rows};
 use crate::text::escape;
 
+mod archive;
+mod database;
 mod input;
 mod jobs;
 mod labels;
 mod packed;
+mod parts;
 pub mod places;
 mod sessions;
 
@@ -220,12 +223,15 @@ struct FileReport {
     losses: BTreeMap<String, u64>,
     fields_mapped: BTreeMap<String, u64>,
     fields_dropped: BTreeMap<String, u64>,
+    /// The file that it was read with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part_of: Option<String>,
 }
 
 /// Reads logs into the tables of a dataset.
 pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Report> {
     let forced = options.format.as_deref().map(formats::find).transpose()?;
-    let inputs = input::find(&options.inputs)?;
+    let inputs = parts::joined(input::find(&options.inputs)?);
     anyhow::ensure!(
         !inputs.is_empty(),
         "no files under {}\nhint: give log files or a folder that holds some",
@@ -259,7 +265,7 @@ fn check_out(out: &Path) -> anyhow::Result<()> {
 /// tell the cost of writing. Returns the bytes of the logs and the number of trajectories.
 pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
     let forced = options.format.as_deref().map(formats::find).transpose()?;
-    let inputs = input::find(&options.inputs)?;
+    let inputs = parts::joined(input::find(&options.inputs)?);
     let (mut n_bytes, mut n_trajectories) = (0, 0);
     jobs::for_each_part(&inputs, forced, options.limits.threads(options.threads), options.limits, |part| {
         n_bytes += part.n_bytes;
@@ -278,13 +284,13 @@ fn run(
 ) -> anyhow::Result<()> {
     let mut progress = Progress {
         files: inputs.len() as u64,
-        bytes: inputs.iter().map(|i| i.n_bytes).sum(),
+        bytes: inputs.iter().map(Input::n_stored).sum(),
         ..Progress::default()
     };
     jobs::for_each_part(inputs, forced, options.limits.threads(options.threads), options.limits, |part| {
         if part.is_last {
             progress.files_done += 1;
-            progress.bytes_done += inputs[part.input].n_bytes;
+            progress.bytes_done += inputs[part.input].n_stored();
         }
         out.take(part, inputs)?;
         progress.trajectories = out.report.trajectories;
@@ -484,11 +490,18 @@ impl Output {
         file.format = format.to_owned();
         writeln!(self.files, "{}", escape::json_line(&file)?)
             .with_context(|| cannot_write(&self.dir, "files.jsonl"))?;
-        self.report.files += 1;
+        for part in &input.parts {
+            let (path, part_of) = (part.name.clone(), Some(name.clone()));
+            let part = FileReport { path, format: file.format.clone(), part_of, ..FileReport::default() };
+            writeln!(self.files, "{}", escape::json_line(&part)?)
+                .with_context(|| cannot_write(&self.dir, "files.jsonl"))?;
+        }
+        let n_files = 1 + input.parts.len() as u64;
+        self.report.files += n_files;
         self.report.bytes += file.bytes;
         if has_reader {
             let totals = self.report.formats.entry(format.to_owned()).or_default();
-            totals.files += 1;
+            totals.files += n_files;
             totals.trajectories += file.trajectories;
             totals.steps += file.steps;
             totals.bytes += file.bytes;
@@ -502,7 +515,7 @@ impl Output {
 
     /// Closes the tables, joins the labels, writes the report, and gives all files their names.
     fn finish(mut self, inputs: &[Input]) -> anyhow::Result<Report> {
-        self.report.stored_bytes = inputs.iter().map(|i| i.n_bytes).sum();
+        self.report.stored_bytes = inputs.iter().map(Input::n_stored).sum();
         self.report.dataset = self.dataset.finalize().to_hex()[..32].to_owned();
         self.trajectories.finish()?;
         self.steps.finish()?;

@@ -13,26 +13,67 @@ use crate::trajectory::Trajectory;
 
 pub(crate) mod reading;
 
+mod abcd;
 mod agentdojo;
 mod aider;
 mod amp;
 mod annotated;
+mod atif;
 mod chat_lines;
 mod claude_code;
+mod claude_stream;
+mod cline_sdk;
+mod codex;
 mod r#continue;
+mod copilot_cli;
+mod crush;
+mod cursor;
+mod cursor_state;
+mod cursor_store;
 mod factory_droid;
+mod fireact;
+mod gemini_cli;
+mod goose;
+mod goose_lines;
 mod hermes;
+mod hermes_state;
+mod inspect_eval;
+mod inspect_json;
+mod kimi_cli;
+mod kimi_code;
 mod langfuse;
 mod langsmith;
 mod letta;
 mod mini_swe_agent;
+mod mint;
+mod moatless;
 mod openai_agents;
 mod openai_chat;
+mod opencode;
+mod opencode_events;
+mod opencode_export;
+mod opencode_go;
+mod opencode_tree;
+mod openhands;
+mod openhands_completion;
+mod openhands_events;
 mod otel;
+mod otel_store;
+mod pi;
+mod qwen_code;
+mod roo_code;
+mod sharegpt;
 mod specstory;
+mod swe_corpora;
 mod sweagent;
+mod taskmaster;
 mod tau2_bench;
 mod tau_bench;
+mod toolbench;
+mod verifiers;
+mod vscode_chat;
+mod vscode_journal;
+mod who_and_when;
 
 use reading::draft::Losses;
 use reading::fields;
@@ -40,6 +81,7 @@ use reading::list::{self, Items};
 use reading::repair;
 use reading::scan::{Scanned, scan};
 use reading::shape::Shape;
+use reading::tables::{Rows, Tables};
 
 /// A reader in the catalogue.
 pub struct Entry {
@@ -57,11 +99,32 @@ pub(crate) enum Reading {
     /// A document is a list of runs under the key `list`, and what they share; `first` is the key of the most of that. What
     /// is opened is the document with an empty list.
     Document { list: &'static str, first: &'static str, open: fn(&[u8]) -> anyhow::Result<Box<dyn Runs>> },
+    /// Each member of a zip archive for which `is_run` holds is a run; what these share is the first of the members `shared`.
+    Archive {
+        shared: &'static [&'static str],
+        is_run: fn(&str) -> bool,
+        open: fn(&[u8]) -> anyhow::Result<Box<dyn Runs>>,
+    },
     /// All values of a file are one run. Copies of a session share the origin that the head of the file has;
     /// the second argument says that the head is all of the file.
     Session { open: fn() -> Box<dyn Session>, origin: fn(&[u8], bool) -> Origin },
+    /// Several files may be one run: `together` says which of all names, and of each run the file first by which it is told.
+    Files { together: fn(&[&str]) -> Vec<Vec<usize>>, read: fn(&[File], &mut Sink<'_>) },
     /// The file is one text and no JSON.
     Text(fn(&str, &mut Sink<'_>)),
+    /// A database, told by its tables, holds runs: each is read from its rows, as an object of lists of them.
+    Database {
+        is: fn(&Tables) -> bool,
+        rows: &'static [Rows],
+        read: fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+    },
+}
+
+/// A file that is read together with others.
+pub(crate) struct File {
+    /// Path relative to what was given on the command line.
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// What a session and its copies have in common: the uuid of the first thing said.
@@ -77,14 +140,32 @@ pub(crate) trait Runs {
     fn run(&self, bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()>;
 }
 
-/// Where in a document the items begin of the list under a key.
+/// Where in a document the items begin of the list under a key: the first that is not nested, or where all are, the first.
 pub(crate) fn list_start(text: &[u8], key: &str) -> Option<usize> {
     let quoted = format!("\"{key}\"");
-    memchr::memmem::find_iter(text, quoted.as_bytes()).find_map(|at| {
+    let lists = memchr::memmem::find_iter(text, quoted.as_bytes()).filter_map(|at| {
         let rest = text[at + quoted.len()..].trim_ascii_start().strip_prefix(b":")?;
         let items = rest.trim_ascii_start().strip_prefix(b"[")?;
-        Some(text.len() - items.len())
-    })
+        Some((at, text.len() - items.len()))
+    });
+    let (mut first, mut place, mut depth) = (None, 0, 0i64);
+    for (at, start) in lists {
+        first = first.or(Some(start));
+        while place < at {
+            match text[place] {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                b'"' => place = repair::string_end(text, place).unwrap_or(text.len()) - 1,
+                _ => {}
+            }
+            place += 1;
+        }
+        // In a string it is no key.
+        if depth == 1 && place == at {
+            return Some(start);
+        }
+    }
+    first
 }
 
 /// Reads a text; what is no UTF-8 in it is replaced and told.
@@ -105,52 +186,71 @@ pub(crate) trait Session {
 
 /// All readers.
 pub static ALL: &[Entry] = &[
+    abcd::ENTRY,
     agentdojo::ENTRY,
     aider::ENTRY,
     amp::ENTRY,
     annotated::ENTRY,
+    atif::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    claude_stream::ENTRY,
+    cline_sdk::ENTRY,
+    codex::ENTRY,
     r#continue::ENTRY,
+    copilot_cli::ENTRY,
+    crush::ENTRY,
+    cursor::ENTRY,
+    cursor_state::ENTRY,
+    cursor_store::ENTRY,
     factory_droid::ENTRY,
+    fireact::ENTRY,
+    gemini_cli::ENTRY,
+    goose::ENTRY,
+    goose_lines::ENTRY,
     hermes::ENTRY,
+    hermes_state::ENTRY,
+    inspect_eval::ENTRY,
+    inspect_json::ENTRY,
+    kimi_cli::ENTRY,
+    kimi_code::ENTRY,
     langfuse::ENTRY,
     langsmith::ENTRY,
     letta::ENTRY,
     mini_swe_agent::ENTRY,
+    mint::ENTRY,
+    moatless::ENTRY,
     openai_agents::ENTRY,
     openai_chat::ENTRY,
+    opencode::ENTRY,
+    opencode_events::ENTRY,
+    opencode_export::ENTRY,
+    opencode_go::ENTRY,
+    opencode_tree::ENTRY,
+    openhands::ENTRY,
+    openhands_completion::ENTRY,
+    openhands_events::ENTRY,
     otel::ENTRY,
+    otel_store::ENTRY,
+    pi::ENTRY,
+    qwen_code::ENTRY,
+    roo_code::ENTRY,
+    sharegpt::ENTRY,
     specstory::ENTRY,
+    swe_corpora::ENTRY,
     sweagent::ENTRY,
-    tau_bench::ENTRY,
+    taskmaster::ENTRY,
     tau2_bench::ENTRY,
+    tau_bench::ENTRY,
+    toolbench::ENTRY,
+    verifiers::ENTRY,
+    vscode_chat::ENTRY,
+    vscode_journal::ENTRY,
+    who_and_when::ENTRY,
 ];
 
 /// Formats that are recognised and have no reader yet.
-pub static NOT_READ: &[(&str, &str)] = &[
-    ("abcd", "ABCD customer dialogues"),
-    ("atif", "Agent Trajectory Interchange Format"),
-    ("claude-stream", "Claude Code output of --output-format stream-json"),
-    ("codex", "Codex CLI rollouts"),
-    ("fireact", "FireAct results keyed by question id"),
-    ("inspect-eval", "Inspect logs in zip"),
-    ("inspect-json", "Inspect logs in JSON"),
-    ("mint", "MINT results"),
-    ("moatless", "Moatless trajectories"),
-    ("openhands-completion", "OpenHands LLM completion logs, one file a call"),
-    ("openhands-events", "OpenHands event lists and sessions"),
-    ("openhands-output", "OpenHands output.jsonl"),
-    ("openhands-resolver", "OpenHands resolver output"),
-    ("openhands-sdk", "OpenHands SDK v1 events"),
-    ("parquet", "Parquet data sets of trajectories"),
-    ("pi", "pi and OpenClaw sessions"),
-    ("sharegpt", "ShareGPT conversations"),
-    ("taskmaster", "Taskmaster dialogues"),
-    ("toolbench", "ToolBench answer trees"),
-    ("verifiers", "verifiers rollouts with prompt and completion"),
-    ("who-and-when", "Who&When failure logs"),
-];
+pub static NOT_READ: &[(&str, &str)] = &[("parquet", "Parquet data sets of trajectories")];
 
 /// Finds a reader by name.
 pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
@@ -340,11 +440,15 @@ pub(crate) enum Layout {
     Items,
     /// One value, or several, over any number of lines.
     Document,
+    /// A zip archive, one value a member.
+    Archive,
 }
 
 /// What a file holds.
 pub(crate) enum Detected {
     Log(&'static Entry, Layout),
+    /// A database: whose, its tables tell.
+    Database,
     /// One of [`NOT_READ`].
     NotRead(&'static str),
     /// Labels or other side information and no run: the name of its kind.
@@ -370,6 +474,16 @@ const MAX_STRAY: usize = 16;
 pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
 pub(crate) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
+/// How a SQLite database begins, and its log and the index of that, which stand beside it.
+pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
+const BESIDE_SQLITE: [&[u8]; 4] =
+    [b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83", b"\x18\xe2\x2d\0", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"];
+
+/// The reader of a database with these tables.
+pub(crate) fn of_tables(tables: &Tables) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| matches!(entry.reading, Reading::Database { is, .. } if is(tables)))
+}
+
 /// Tells the format of a file by its first bytes; `whole` says that they are all of it.
 pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     if head.is_empty() {
@@ -378,11 +492,17 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
     if head.starts_with(b"PAR1") {
         return Detected::NotRead("parquet");
     }
+    if head.starts_with(SQLITE) {
+        return Detected::Database;
+    }
+    if BESIDE_SQLITE.iter().any(|mark| head.starts_with(mark)) {
+        return Detected::NoLog("log of a SQLite database, which is not there");
+    }
     if head.starts_with(b"PK\x03\x04") {
         let eval = memchr::memmem::find(head, b"header.json").is_some()
             || memchr::memmem::find(head, b"_journal/").is_some()
             || memchr::memmem::find(head, b"samples/").is_some();
-        return if eval { Detected::NotRead("inspect-eval") } else { Detected::Bad("a zip archive") };
+        return if eval { reader("inspect-eval", Layout::Archive) } else { Detected::Bad("a zip archive") };
     }
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Detected::Bad("UTF-16 text\nhint: convert it to UTF-8");
@@ -477,7 +597,7 @@ fn detect_at(head: &[u8], whole: bool) -> Detected {
     };
     let mut shape = Shape::default();
     let is_sure = match layout {
-        Layout::Document | Layout::Items => {
+        Layout::Document | Layout::Items | Layout::Archive => {
             shape.add(head, 0);
             shape.complete
         }
@@ -760,15 +880,16 @@ fn reader(name: &str, layout: Layout) -> Detected {
 
 /// The rules, the most telling first. Paths are relative to a value, for arrays to the array.
 fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
-    sessions(s, layout)
+    agents(s, layout)
+        .or_else(|| sessions(s, head, layout))
         .or_else(|| runs(s, head, layout))
-        .or_else(|| not_read(s))
+        .or_else(|| further(s, layout))
         .or_else(|| labels(s))
         .unwrap_or(Detected::NoLog("JSON of no known format"))
 }
 
-/// Lines of sessions.
-fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
+/// Sessions of command line agents but Claude Code.
+fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has("payload")
         && s.any(|p| {
             ["session_meta", "response_item", "event_msg", "turn_context", "compacted"]
@@ -776,16 +897,52 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
                 .any(|t| p.strip_prefix("type=") == Some(t))
         })
     {
-        return Some(Detected::NotRead("codex"));
+        return Some(reader("codex", Layout::Lines));
     }
-    if s.has("record_type=state") || s.has_all(&["type=thread.started"]) {
-        return Some(Detected::NotRead("codex"));
-    }
-    if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
-        return Some(Detected::Label("codex-usage"));
+    let is_old = s.has_all(&["id", "timestamp", "instructions"]) && !s.has("payload");
+    let is_old_item = s.has_any(&["type=message", "type=reasoning", "type=function_call"]);
+    if s.has_any(&["record_type=state", "type=thread.started"]) || is_old && is_old_item {
+        return Some(reader("codex", Layout::Lines));
     }
     if s.has("type=session") && s.has_any(&["cwd", "timestamp"]) {
-        return Some(Detected::NotRead("pi"));
+        return Some(reader("pi", Layout::Lines));
+    }
+    let is_gemini_line =
+        s.has_any(&["$set.lastUpdated", "$set.messages", "$rewindTo"]) || s.has_all(&["id", "type=gemini"]);
+    let is_content = ["[]", "history[]"]
+        .iter()
+        .any(|list| s.has(&format!("{list}.role")) && s.has(&format!("{list}.parts")));
+    if s.has_all(&["sessionId", "projectHash"]) || is_gemini_line || is_content {
+        return Some(reader("gemini-cli", layout));
+    }
+    let is_copilot =
+        |p: &str| p.starts_with("type=session.") || p == "type=user.message" || p == "type=assistant.message";
+    if s.has_all(&["data", "id", "timestamp"]) && s.any(is_copilot) {
+        return Some(reader("copilot-cli", Layout::Lines));
+    }
+    if s.any(|p| p.starts_with("type=context.append_"))
+        || s.has_all(&["type=metadata", "protocol_version", "type=config.update"])
+    {
+        return Some(reader("kimi-code", Layout::Lines));
+    }
+    let is_wire = ["TurnBegin", "StepBegin", "ContentPart", "ToolCall", "StatusUpdate"];
+    let is_wire = s.has("timestamp") && is_wire.iter().any(|kind| s.has(&format!("message.type={kind}")));
+    let is_context =
+        ["_system_prompt", "_checkpoint", "_usage"].iter().any(|role| s.has(&format!("role={role}")));
+    if is_wire || is_context {
+        return Some(reader("kimi-cli", Layout::Lines));
+    }
+    if s.has_all(&["uuid", "parentUuid", "sessionId"]) && s.has("message.parts") && !s.has("message.content")
+    {
+        return Some(reader("qwen-code", Layout::Lines));
+    }
+    None
+}
+
+/// Lines of sessions.
+fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
+    if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
+        return Some(Detected::Label("codex-usage"));
     }
     let droid = s.has("type=message") && s.has_all(&["text", "role", "session_id"]);
     if droid || s.has_any(&["type=session_start", "type=todo_state", "type=compaction_state"]) {
@@ -796,8 +953,43 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
     if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
         return Some(reader("claude-code", if layout == Layout::Items { layout } else { Layout::Lines }));
     }
-    if s.has_all(&["type=system", "session_id"]) {
-        return Some(Detected::NotRead("claude-stream"));
+    if s.has_all(&["type=system", "session_id"])
+        || s.has_all(&["message", "parent_tool_use_id", "session_id"])
+    {
+        return Some(reader("claude-stream", if layout == Layout::Items { layout } else { Layout::Lines }));
+    }
+    if s.has_all(&["aggregate_id", "seq", "type", "data"]) {
+        return Some(reader("opencode-events", layout));
+    }
+    if s.has_all(&["sessionId", "agent", "version", "messages"]) {
+        return Some(reader("cline-sdk", Layout::Document));
+    }
+    if s.has("requests") && s.has_any(&["responderUsername", "initialLocation", "requests[].requestId"]) {
+        return Some(reader("vscode-chat", layout));
+    }
+    if layout == Layout::Lines && s.has_all(&["kind", "v"]) && s.has_any(&["v.requests", "v.version", "k"]) {
+        return Some(reader("vscode-journal", layout));
+    }
+    if s.has_all(&["role", "message.content"]) && !s.has_any(&["type", "uuid"]) && layout == Layout::Lines {
+        return Some(reader("cursor", layout));
+    }
+    let is_roo = s.has("[].ts") || memchr::memmem::find(head, b"<environment_details>").is_some();
+    if s.has_all(&["[].role", "[].content"]) && is_roo
+        || s.has_all(&["[].ts", "[].text"]) && s.has_any(&["[].type=say", "[].type=ask"])
+    {
+        return Some(reader("roo-code", Layout::Document));
+    }
+    if s.has_all(&["role", "content_json"]) || s.has_all(&["working_dir", "description"]) && s.has("role") {
+        return Some(reader("goose-lines", Layout::Lines));
+    }
+    if s.has_all(&["info", "messages[].info", "messages[].parts"]) {
+        return Some(reader("opencode-export", layout));
+    }
+    let is_opencode = s.has_all(&["id", "time"]) && !s.has("messages");
+    if is_opencode && (s.has_all(&["sessionID", "role"]) || s.has_all(&["projectID", "title"]))
+        || s.has_all(&["id", "messageID", "type"])
+    {
+        return Some(reader("opencode-tree", Layout::Document));
     }
     if ["", "[].", "post[].", "patch[].", "runs[]."].iter().any(|at| s.has(&format!("{at}dotted_order"))) {
         return Some(reader("langsmith", layout));
@@ -818,16 +1010,28 @@ fn sessions(s: &Shape, layout: Layout) -> Option<Detected> {
     {
         return Some(reader("otel", layout));
     }
-    if s.any(|p| p.starts_with("kind=") && (p.ends_with("Event") || p == "kind=Condensation")) {
-        return Some(Detected::NotRead("openhands-sdk"));
-    }
     None
+}
+
+/// Events of OpenHands, of the SDK (by `kind`) and of the first line.
+fn openhands_events(s: &Shape, layout: Layout) -> Option<Detected> {
+    let is_kind = |p: &str| p.ends_with("Event") || p.ends_with("=Condensation");
+    let event = |at: &str| {
+        s.any(|p| p.strip_prefix(at).is_some_and(|p| p.starts_with("kind=")) && is_kind(p))
+            && s.has(&format!("{at}source"))
+            || s.has(&format!("{at}source"))
+                && (s.has(&format!("{at}action")) || s.has(&format!("{at}observation")))
+    };
+    if layout != Layout::Items && event("") {
+        return Some(reader("openhands-events", layout));
+    }
+    (event("[].") || event("[][].")).then(|| reader("openhands", Layout::Document))
 }
 
 /// Documents and lines that hold runs.
 fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if s.any(|p| p.starts_with("schema_version=ATIF-v")) {
-        return Some(Detected::NotRead("atif"));
+        return Some(reader("atif", layout));
     }
     if s.has("messages[].messageId") || s.has("messages[].content[].toolUseID") {
         return Some(reader("amp", layout));
@@ -853,7 +1057,7 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
         return Some(reader("tau-bench", layout));
     }
     if s.has_all(&["mistake_step", "history"]) || s.has_all(&["question_ID", "history"]) {
-        return Some(Detected::NotRead("who-and-when"));
+        return Some(reader("who-and-when", layout));
     }
     if s.any(|p| p.starts_with("trajectory_format=mini-swe-agent"))
         || s.has_all(&["messages", "info"])
@@ -871,8 +1075,8 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     {
         return Some(reader("sweagent", layout));
     }
-    if s.has_all(&["issue", "git_patch"]) {
-        return Some(Detected::NotRead("openhands-resolver"));
+    if s.has_all(&["issue", "git_patch", "history"]) {
+        return Some(reader("openhands", layout));
     }
     // Some evaluations call the instance `id`.
     let openhands =
@@ -881,7 +1085,7 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
         || s.has_any(&["instance_id", "id"])
             && (openhands && s.has("history") || s.has_all(&["test_result", "instruction"]))
     {
-        return Some(Detected::NotRead("openhands-output"));
+        return Some(reader("openhands", layout));
     }
     if s.has_all(&["messages", "annotations"]) {
         return Some(reader("annotated", layout));
@@ -891,7 +1095,8 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
             || s.has("fncall_messages")
             || s.has_all(&["response", "cost", "timestamp"]))
     {
-        return Some(Detected::NotRead("openhands-completion"));
+        let layout = if layout == Layout::Document { layout } else { Layout::Lines };
+        return Some(reader("openhands-completion", layout));
     }
     if s.has("messages[].role") {
         return Some(reader("openai-chat", layout));
@@ -928,41 +1133,40 @@ fn is_hermes(s: &Shape, head: &[u8]) -> bool {
 }
 
 /// Runs of further agents and sets, which are known but not read.
-fn not_read(s: &Shape) -> Option<Detected> {
+fn further(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has_all(&["prompt", "completion"]) {
-        return Some(Detected::NotRead("verifiers"));
+        return Some(reader("verifiers", layout));
     }
     if s.has_any(&["conversations[].from", "[].conversations[].from"]) {
-        return Some(Detected::NotRead("sharegpt"));
+        return Some(reader("sharegpt", layout));
     }
     if s.has_all(&["state", "task"]) && s.has_any(&["state.history", "state.finished"]) {
-        return Some(Detected::NotRead("mint"));
+        return Some(reader("mint", layout));
     }
     if s.has_all(&["eval", "status"]) || s.has_all(&["eval", "samples"]) {
-        return Some(Detected::NotRead("inspect-json"));
+        return Some(reader("inspect-json", Layout::Document));
     }
     if s.has_all(&["win", "tree"]) || s.has_all(&["answer_generation"]) {
-        return Some(Detected::NotRead("toolbench"));
+        return Some(reader("toolbench", layout));
     }
     if s.has_any(&["[].convo_id", "convo_id"]) {
-        return Some(Detected::NotRead("abcd"));
+        return Some(reader("abcd", layout));
     }
     if s.has_any(&["[].utterances", "utterances"]) {
-        return Some(Detected::NotRead("taskmaster"));
+        return Some(reader("taskmaster", layout));
     }
     if s.has("transitions") || s.has_all(&["nodes", "metadata"]) {
-        return Some(Detected::NotRead("moatless"));
+        return Some(reader("moatless", layout));
     }
     if s.any(|p| p.ends_with(".traj")) && s.any(|p| p.ends_with(".gt")) {
-        return Some(Detected::NotRead("fireact"));
+        return Some(reader("fireact", layout));
     }
-    let event = |at: &str| {
-        s.has(&format!("{at}source")) && (s.has(&format!("{at}action")) || s.has(&format!("{at}observation")))
-    };
-    if event("") || event("[].") || event("[][].") {
-        return Some(Detected::NotRead("openhands-events"));
+    let is_row = s.has_any(&["instance_id", "traj_id", "trajectory_id"]);
+    let is_text = s.has("messages") && !s.any(|p| p.starts_with("messages["));
+    if is_row && (s.has("trajectory[].role") || is_text) {
+        return Some(reader("swe-corpora", layout));
     }
-    None
+    openhands_events(s, layout)
 }
 
 /// Labels.
@@ -1017,6 +1221,7 @@ mod tests {
             Detected::Label(n) => format!("label: {n}"),
             Detected::NoLog(n) => format!("no log: {n}"),
             Detected::Bad(n) => format!("bad: {n}"),
+            Detected::Database => "database".to_owned(),
             Detected::More => "more".to_owned(),
         }
     }
@@ -1039,7 +1244,7 @@ mod tests {
             "mini-swe-agent Document"
         );
         assert_eq!(name(r#"{"messages":[{"role":"user"}],"annotations":{}}"#), "annotated Lines");
-        assert_eq!(name(r#"{"schema_version":"ATIF-v1.7","steps":[]}"#), "not read: atif");
+        assert_eq!(name(r#"{"schema_version":"ATIF-v1.7","steps":[]}"#), "atif Lines");
         assert_eq!(name(r#"{"resolved_ids":[],"schema_version":2}"#), "label: swebench-run-report");
         assert_eq!(name("{\"type\":\"summary\",\"leafUuid\":\"1\"}\n"), "claude-code Lines");
         assert_eq!(name("{\"role\":\"user\",\"content\":\"x\"}\n"), "chat-lines Lines");
@@ -1053,7 +1258,46 @@ mod tests {
         let event = r#"{"source":"agent","action":"run","args":{}}"#;
         for id in ["id", "instance_id"] {
             let line = format!(r#"{{"{id}":"a__b-1","history":[{event}],"metadata":{{"agent_class":"C"}}}}"#);
-            assert_eq!(name(&line), "not read: openhands-output");
+            assert_eq!(name(&line), "openhands Lines");
+        }
+        assert_eq!(name(&format!("[{event}]")), "openhands Document");
+        assert_eq!(name(&format!("[{event},\n{event}]")), "openhands Document");
+        assert_eq!(name(&format!("{event}\n{event}\n")), "openhands-events Lines");
+        assert_eq!(name(r#"{"kind":"ActionEvent","source":"agent"}"#), "openhands-events Lines");
+        assert_eq!(name(r#"{"issue":{},"git_patch":"","history":[{"action":"run"}]}"#), "openhands Lines");
+        assert_eq!(
+            name(r#"{"instance_id":"i","trajectory":[{"role":"ai","text":"x"}]}"#),
+            "swe-corpora Lines"
+        );
+        assert_eq!(name(r#"{"messages":"[]","instance_id":"i","traj_id":"t"}"#), "swe-corpora Lines");
+        assert_eq!(
+            name(r#"{"messages":[{"role":"user"}],"response":{},"kwargs":{}}"#),
+            "openhands-completion Lines"
+        );
+        for (text, told) in [
+            (r#"{"aggregate_id":"s","seq":0,"type":"session.created.1","data":{}}"#, "opencode-events Lines"),
+            (
+                r#"{"info":{"id":"s"},"messages":[{"info":{"role":"user"},"parts":[]}]}"#,
+                "opencode-export Lines",
+            ),
+            (r#"{"id":"m","sessionID":"s","role":"user","time":{}}"#, "opencode-tree Document"),
+            (r#"{"id":"p","messageID":"m","type":"text","text":"x"}"#, "opencode-tree Document"),
+            (r#"{"id":"s","projectID":"p","title":"t","time":{}}"#, "opencode-tree Document"),
+            (r#"{"id":1,"session_id":"s","role":"user","content_json":"[]"}"#, "goose-lines Lines"),
+            (
+                "{\"working_dir\":\"/w\",\"description\":\"d\"}\n{\"role\":\"user\",\"content\":[]}\n",
+                "goose-lines Lines",
+            ),
+            (r#"{"version":1,"agent":"lead","sessionId":"s","messages":[]}"#, "cline-sdk Document"),
+            (r#"[{"role":"user","content":[],"ts":1}]"#, "roo-code Document"),
+            (r#"[{"ts":1,"type":"say","say":"text","text":"x"}]"#, "roo-code Document"),
+            (r#"{"version":3,"responderUsername":"C","requests":[]}"#, "vscode-chat Lines"),
+            (r#"{"kind":0,"v":{"version":3,"requests":[]}}"#, "vscode-journal Lines"),
+            (r#"{"role":"user","message":{"content":[]}}"#, "cursor Lines"),
+            ("SQLite format 3\0", "database"),
+            ("\u{18}", "bad: binary file"),
+        ] {
+            assert_eq!(name(text), told, "{text}");
         }
         assert_eq!(name(&format!("\0\0{chat}\n")), "openai-chat Lines");
         assert_eq!(name("\0\0\n\0"), "bad: NUL bytes and nothing else");
@@ -1061,6 +1305,42 @@ mod tests {
         assert_eq!(name("a text\n{\"a\":1}\n[cut\n"), "no log: JSON of no known format");
         assert_eq!(name("\u{0}\u{1}\u{2}"), "bad: binary file");
         assert_eq!(name(" \n "), "bad: nothing but white space");
+    }
+
+    #[test]
+    fn agents_sessions_are_told_by_content() {
+        let content = r#"{"role":"user","parts":[{"text":"x"}]}"#;
+        for (line, told) in [
+            (r#"{"type":"session_meta","payload":{"id":"s"}}"#, "codex Lines"),
+            (r#"{"type":"event_msg","payload":{"type":"token_count"}}"#, "codex Lines"),
+            (r#"{"type":"thread.started","thread_id":"s"}"#, "codex Lines"),
+            (r#"{"sessionId":"s","projectHash":"p","messages":[]}"#, "gemini-cli Lines"),
+            (r#"{"$set":{"lastUpdated":"x"}}"#, "gemini-cli Lines"),
+            (r#"{"id":"1","type":"gemini","content":"x"}"#, "gemini-cli Lines"),
+            (r#"{"history":[{"role":"user","parts":[{"text":"x"}]}]}"#, "gemini-cli Lines"),
+            (
+                r#"{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"parts":[]}}"#,
+                "qwen-code Lines",
+            ),
+            (
+                r#"{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"content":[]}}"#,
+                "claude-code Lines",
+            ),
+            (r#"{"type":"session.start","id":"1","timestamp":"x","data":{}}"#, "copilot-cli Lines"),
+            (r#"{"type":"session","id":"s","cwd":"/x"}"#, "pi Lines"),
+            (r#"{"type":"context.append_message","message":{}}"#, "kimi-code Lines"),
+            (r#"{"role":"_checkpoint","id":0}"#, "kimi-cli Lines"),
+            (r#"{"timestamp":1,"message":{"type":"TurnBegin"}}"#, "kimi-cli Lines"),
+            (r#"{"type":"system","subtype":"init","session_id":"s"}"#, "claude-stream Lines"),
+        ] {
+            assert_eq!(name(line), told, "{line}");
+            assert_eq!(name(&format!("{line}\n{line}\n")), told, "{line}");
+        }
+        assert_eq!(name(&format!("[{content}]")), "gemini-cli Document");
+        let old = "{\"id\":\"s\",\"timestamp\":\"x\",\"instructions\":null}\n{\"type\":\"message\",\"role\":\"user\",\"content\":[]}\n";
+        assert_eq!(name(old), "codex Lines");
+        let document = "{\n \"sessionId\": \"s\",\n \"projectHash\": \"p\",\n \"messages\": [\n  {\"type\": \"user\"}\n ]\n}";
+        assert_eq!(name(document), "gemini-cli Document");
     }
 
     #[test]
@@ -1189,7 +1469,7 @@ mod tests {
             (r#"{"history":[{"role":"user","agent":"a"}]}"#.to_owned(), "sweagent Items"),
             (r#"{"sessionId":"s","uuid":"u","type":"user","message":{}}"#.to_owned(), "claude-code Items"),
             (r#"{"role":"user","content":"x"}"#.to_owned(), "openai-chat Document"),
-            (r#"{"convo_id":1}"#.to_owned(), "not read: abcd"),
+            (r#"{"convo_id":1}"#.to_owned(), "abcd Items"),
         ] {
             assert_eq!(name(&format!("[{item}]")), told);
             assert_eq!(name(&format!("[\n  {item},\n  {item}\n]\n")), told);

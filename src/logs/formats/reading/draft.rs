@@ -8,6 +8,8 @@ use super::reply::{Call, is_same_json};
 use crate::logs::formats::Sink;
 use crate::trajectory::{Builder, Kind, LoggedEdit, Role, Step, Trajectory, Usage, action_text, step};
 
+mod replace;
+
 /// How much of the first user message is kept as the goal.
 const GOAL_CHARS: usize = 4000;
 
@@ -42,6 +44,12 @@ impl Losses {
 /// The loss that tells of a run in which nothing was said.
 pub(crate) const EMPTY_RUN: &str = "run without messages";
 
+/// The loss that tells of a compaction of which the log does not say what it put there.
+pub(crate) const EMPTY_SUMMARY: &str = "compaction without its summary";
+
+/// The loss that tells of what was said and taken back: by a rewind, or on a branch that was left.
+pub(crate) const ABANDONED: &str = "line of an abandoned branch left out";
+
 #[derive(Default)]
 pub(crate) struct Draft {
     builder: Builder,
@@ -56,10 +64,14 @@ pub(crate) struct Draft {
     /// Where results and messages stand that the log edits later.
     places: Places,
     n_calls: usize,
+    /// The model of the first reply.
+    model: Option<String>,
     message: u32,
     time: Option<i64>,
     /// For the next steps.
     kept_to: Option<u32>,
+    /// The steps that the newest compaction kept.
+    staying: Vec<usize>,
 }
 
 impl Draft {
@@ -98,6 +110,7 @@ impl Draft {
         self.builder = Builder::new();
         self.answered.clear();
         self.places = Places::default();
+        self.staying.clear();
     }
 
     /// A system prompt.
@@ -120,6 +133,11 @@ impl Draft {
         self.push_text(Role::User, Kind::Message, text);
     }
 
+    /// A message in the name of the user: the harness's where all of it stands in a harness's tags.
+    pub(crate) fn user_or_harness(&mut self, text: String) {
+        if is_harness(&text) { self.notice(text) } else { self.user(text) }
+    }
+
     /// Text that the harness put before the model in the name of nobody: no statement of the user.
     pub(crate) fn notice(&mut self, text: String) {
         self.push_text(Role::System, Kind::Message, text);
@@ -134,6 +152,13 @@ impl Draft {
     /// What the provider counted for the call that began; it goes to the first step of the reply.
     pub(crate) fn usage(&mut self, usage: Option<Usage>) {
         self.usage = usage.or(self.usage);
+    }
+
+    /// Says which model the replies from here on are of: the first one is that of the run.
+    pub(crate) fn model(&mut self, name: &str) {
+        if self.model.get_or_insert_with(|| name.to_owned()) != name {
+            self.losses.add("reply of another model than the first");
+        }
     }
 
     fn forget_usage(&mut self) {
@@ -329,6 +354,18 @@ impl Draft {
         steps.is_some_and(|steps| steps.iter().map(edit_one).fold(false, |any, is_done| any || is_done))
     }
 
+    /// Says that a logged message stands in the prompts behind the compaction that comes next, too.
+    pub(crate) fn keep_message(&mut self, message: usize) {
+        self.places.find(self.builder.steps());
+        let steps = u32::try_from(message).ok().and_then(|message| self.places.messages.get(&message));
+        let next = self.builder.steps().last().map_or(1, |step| step.segment + 1);
+        for &at in steps.into_iter().flatten() {
+            let step = &mut self.builder.steps_mut()[at];
+            // The head stands in every prompt anyway.
+            step.kept_to = Some(next).filter(|_| step.turn > 0);
+        }
+    }
+
     /// Closes the trajectory and hands it over. `about` says all that does not stand in the steps.
     pub(crate) fn finish(mut self, mut about: Trajectory, sink: &mut Sink<'_>) {
         self.forget_usage();
@@ -339,6 +376,7 @@ impl Draft {
             return;
         }
         sink.losses.merge(&self.losses);
+        about.model = about.model.or(self.model);
         about.steps = self.builder.finish();
         if about.goal.is_none() {
             let said = about.steps.iter().filter(|s| s.kind == Kind::Message && s.role == Role::User);
@@ -448,6 +486,11 @@ fn without_enclosed(text: &str) -> &str {
         rest = rest.trim_start()[length..].trim_start();
     }
     if is_harness || rest.is_empty() { rest } else { text }
+}
+
+/// Whether all of a text stands in a harness's tags.
+pub(crate) fn is_harness(text: &str) -> bool {
+    !text.trim().is_empty() && without_enclosed(text).trim().is_empty()
 }
 
 /// Notes an edit of a step. The first one stands: an edited text is not edited again.

@@ -190,6 +190,21 @@ pub(crate) fn next_item<'de, T: DeserializeOwned, A: SeqAccess<'de>>(
     Ok(None)
 }
 
+/// A value that may be written as the JSON of it in a string.
+#[derive(Debug, Default)]
+pub(crate) struct Embedded<T>(pub(crate) T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Embedded<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        let read = match raw.starts_with('"') {
+            true => serde_json::from_str::<String>(raw).and_then(|text| serde_json::from_str(&text)),
+            false => serde_json::from_str(raw),
+        };
+        read.map(Embedded).map_err(serde::de::Error::custom)
+    }
+}
+
 /// The items of a list, each read when its turn comes: read, a message takes ten times the memory of its text.
 pub(crate) struct Unread<T>(Vec<Box<RawValue>>, PhantomData<T>);
 
@@ -242,12 +257,40 @@ impl Rest {
         }
     }
 
+    /// Takes a field out, unread.
+    pub(crate) fn take(&mut self, key: &str) -> Option<Box<RawValue>> {
+        let at = self.0.iter().position(|(known, _)| known == key)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// The same as text.
+    pub(crate) fn take_text(&mut self, key: &str) -> String {
+        self.take(key).filter(|raw| raw.get() != "null").map_or(String::new(), |raw| words_of(raw.get()))
+    }
+
+    /// The same as what it is; none where it is nothing of that kind.
+    pub(crate) fn take_as<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
+        serde_json::from_str(self.take(key)?.get()).ok()
+    }
+
     /// The fields as one object again.
     pub(crate) fn into_raw(self) -> Box<RawValue> {
         let fields: Vec<String> =
             self.0.iter().map(|(key, raw)| format!("{}:{}", Value::from(key.as_str()), raw.get())).collect();
         RawValue::from_string(format!("{{{}}}", fields.join(",")))
             .unwrap_or_else(|_| RawValue::NULL.to_owned())
+    }
+
+    /// What a part of a kind without a rule says, with its kind; none if it has no words. Both are counted.
+    pub(crate) fn said_as(&self, kind: &str, losses: &mut Losses) -> Option<String> {
+        let kind: String = kind.chars().take(40).collect();
+        let words = self.words();
+        if words.is_empty() {
+            losses.add(&format!("part without text left out: {kind}"));
+            return None;
+        }
+        losses.add(&format!("part without a rule kept as text: {kind}"));
+        Some(format!("[{kind}] {words}"))
     }
 
     /// Everything that may be words, as lines `key: value`; data is told by its size.

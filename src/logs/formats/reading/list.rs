@@ -6,8 +6,11 @@
 
 use std::io::BufRead;
 
-use super::repair::{LONGEST_PADDING, padding};
+use serde::de::DeserializeOwned;
+
+use super::repair::{LONGEST_PADDING, padding, value_end};
 use super::scan::{Scanned, Scanner, keys, scan};
+use crate::logs::formats::{Sink, list_start, read_repaired};
 
 /// So much is read at a time.
 const CHUNK: usize = 256 << 10;
@@ -33,6 +36,71 @@ pub(crate) enum Content {
     Item(Vec<u8>),
     /// Something else: what is wrong with it.
     Damage(String),
+}
+
+/// Reads the items of a list in memory one by one, each repaired where that is needed. Damage costs itself alone.
+pub(crate) fn each_item(
+    bytes: &[u8],
+    sink: &mut Sink<'_>,
+    mut read: impl FnMut(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+) {
+    each_of(&mut Items::new(Box::new(std::io::Cursor::new(bytes.to_vec())), u64::MAX), sink, &mut read);
+}
+
+/// The same for the list that is this field of a document. Returns the document with an empty list in its place.
+fn each_item_of(
+    bytes: &[u8],
+    field: &str,
+    sink: &mut Sink<'_>,
+    mut read: impl FnMut(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+) -> Vec<u8> {
+    let Some(start) = list_start(bytes, field) else {
+        return bytes.to_vec();
+    };
+    let (before, list) = bytes.split_at(start);
+    match value_end(bytes, start - 1) {
+        Some(end) => {
+            each_item(&bytes[start - 1..end], sink, read);
+            [before, b"]", &bytes[end..]].concat()
+        }
+        None => {
+            let mut items =
+                Items::of_field(Box::new(std::io::Cursor::new(list.to_vec())), start as u64, u64::MAX);
+            each_of(&mut items, sink, &mut read);
+            [before, b"]}"].concat()
+        }
+    }
+}
+
+/// Reads a damaged document: what stands around the list that is this field of it, and all items of that which are whole.
+pub(crate) fn read_around<D: DeserializeOwned + Default, I: DeserializeOwned>(
+    bytes: &[u8],
+    field: &str,
+    sink: &mut Sink<'_>,
+) -> (D, Vec<I>) {
+    let (mut document, mut items) = (D::default(), Vec::new());
+    let around = each_item_of(bytes, field, sink, |item, _| {
+        items.push(serde_json::from_slice(item)?);
+        Ok(())
+    });
+    read_repaired(&around, sink, |bytes, _| {
+        document = serde_json::from_slice(bytes)?;
+        Ok(())
+    });
+    (document, items)
+}
+
+fn each_of(
+    items: &mut Items,
+    sink: &mut Sink<'_>,
+    read: &mut impl FnMut(&[u8], &mut Sink<'_>) -> anyhow::Result<()>,
+) {
+    for piece in items {
+        match piece.content {
+            Content::Item(item) => read_repaired(&item, sink, &mut *read),
+            Content::Damage(reason) => sink.rejects.push((piece.offset as usize, reason)),
+        }
+    }
 }
 
 /// A list that is read.

@@ -1,0 +1,202 @@
+//! Runs in a zip archive, one a member, read one after the other.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use zip::ZipArchive;
+
+use crate::logs::formats::reading::list::{Content, Piece};
+
+use super::input::{Room, size};
+
+/// First bytes of an archive, and of the record at its end.
+const MEMBER: &[u8] = b"PK\x03\x04";
+const END: &[u8] = b"PK\x05\x06";
+/// Length of that record, and of the longest comment behind it.
+const END_BYTES: usize = 22;
+const MAX_COMMENT: u64 = u16::MAX as u64;
+
+trait Stored: Read + Seek + Send {}
+impl<T: Read + Seek + Send> Stored for T {}
+
+/// The members of an archive that are runs.
+pub(super) struct Members {
+    archive: ZipArchive<Box<dyn Stored>>,
+    /// Numbers of those that come yet.
+    next: std::vec::IntoIter<usize>,
+    /// Unpacked bytes so far, and those that may still come.
+    n_bytes: u64,
+    left: u64,
+    max: u64,
+}
+
+impl Members {
+    /// Opens an archive; `held` is its content, where the file itself is packed once more.
+    pub(super) fn open(
+        path: &Path,
+        held: impl FnOnce() -> io::Result<Vec<u8>>,
+        is_run: fn(&str) -> bool,
+        room: Room<'_>,
+    ) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mut begin = [0; 4];
+        let is_plain = file.read_exact(&mut begin).is_ok() && begin == MEMBER;
+        let mut stored: Box<dyn Stored> = match is_plain {
+            true => Box::new(BufReader::with_capacity(64 << 10, file)),
+            false => Box::new(Cursor::new(held()?)),
+        };
+        let n_listed = directory_bytes(&mut stored)?;
+        if n_listed > room.value {
+            let what = format!("an archive whose list of members has {}", size(n_listed));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+        }
+        let archive =
+            ZipArchive::new(stored).map_err(|error| io::Error::other(format!("zip archive: {error}")))?;
+        let is_one = |i: &usize| matches!(archive.name_for_index(*i), Some(Ok(name)) if is_run(&name));
+        let next = (0..archive.len()).filter(is_one).collect::<Vec<_>>().into_iter();
+        Ok(Members { archive, next, n_bytes: 0, left: room.file, max: room.value })
+    }
+
+    /// The first of these members that is there.
+    pub(super) fn shared(&mut self, names: &[&str]) -> Option<Vec<u8>> {
+        names.iter().find_map(|name| {
+            let at = self.archive.index_for_name(name)?;
+            self.read(at).ok()
+        })
+    }
+
+    /// How much was unpacked so far.
+    pub(super) fn place(&self) -> u64 {
+        self.n_bytes
+    }
+
+    fn read(&mut self, at: usize) -> Result<Vec<u8>, String> {
+        let mut member = self.archive.by_index(at).map_err(|error| error.to_string())?;
+        let most = self.max.min(self.left);
+        let mut bytes = Vec::new();
+        let result = (&mut member).take(most + 1).read_to_end(&mut bytes);
+        let n = bytes.len() as u64;
+        self.n_bytes += n;
+        self.left -= n.min(self.left);
+        match result {
+            Err(error) => Err(error.to_string()),
+            Ok(_) if n > self.max => {
+                Err(format!("more than {}\nhint: --max-memory allows an eighth of it to one", size(self.max)))
+            }
+            Ok(_) if n > most => Err("more than is left of --max-file".to_owned()),
+            Ok(_) => Ok(bytes),
+        }
+    }
+}
+
+impl Iterator for Members {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        let at = self.next.next().filter(|_| self.left > 0)?;
+        let offset = self.n_bytes;
+        let content = match self.read(at) {
+            Ok(bytes) => Content::Item(bytes),
+            Err(reason) => {
+                let name = self.archive.name_for_index(at).and_then(Result::ok).unwrap_or_default();
+                Content::Damage(format!("member {name} of the archive: {reason}"))
+            }
+        };
+        Some(Piece { offset, content })
+    }
+}
+
+/// How long the list of members is, as the end of an archive says: all of it is held.
+fn directory_bytes(stored: &mut (impl Read + Seek)) -> io::Result<u64> {
+    let n = stored.seek(SeekFrom::End(0))?;
+    stored.seek(SeekFrom::Start(n.saturating_sub(MAX_COMMENT + END_BYTES as u64)))?;
+    let mut end = Vec::new();
+    stored.read_to_end(&mut end)?;
+    stored.seek(SeekFrom::Start(0))?;
+    let found = memchr::memmem::rfind(&end, END).and_then(|at| end.get(at + 12..at + 16)?.try_into().ok());
+    // An archive that is larger than this field says so, and has a list as large as itself at most.
+    Ok(match found.map(u32::from_le_bytes) {
+        Some(u32::MAX) => n,
+        Some(bytes) => u64::from(bytes),
+        None => 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::Limits;
+    use std::io::Write as _;
+
+    fn archive(members: &[(&str, &str)]) -> Vec<u8> {
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (i, (name, text)) in members.iter().enumerate() {
+            let method = [
+                zip::CompressionMethod::Deflated,
+                zip::CompressionMethod::Zstd,
+                zip::CompressionMethod::Stored,
+            ][i % 3];
+            zip.start_file(*name, zip::write::SimpleFileOptions::default().compression_method(method))
+                .unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    /// What is shared, and the runs or what is wrong with them.
+    fn read(bytes: &[u8], limits: Limits) -> io::Result<(Option<Vec<u8>>, Vec<Result<String, String>>)> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.eval");
+        std::fs::write(&path, bytes).unwrap();
+        let room = Room::new(limits, 1, 1, &|| {});
+        let mut members =
+            Members::open(&path, || Ok(bytes[1..].to_vec()), |name| name.starts_with("runs/"), room)?;
+        let shared = members.shared(&["header", "start"]);
+        let runs = members.map(|piece| match piece.content {
+            Content::Item(bytes) => Ok(String::from_utf8(bytes).unwrap()),
+            Content::Damage(reason) => Err(reason),
+        });
+        Ok((shared, runs.collect()))
+    }
+
+    #[test]
+    fn members_are_runs_within_the_limits() {
+        let bytes = archive(&[
+            ("runs/1", "one"),
+            ("start", "s"),
+            ("runs/2", &"x".repeat(200)),
+            ("other", "o"),
+            ("runs/3", "three"),
+        ]);
+        let (shared, runs) = read(&bytes, Limits::default()).unwrap();
+        assert_eq!(shared.as_deref(), Some(&b"s"[..]));
+        assert_eq!(runs, [Ok("one".to_owned()), Ok("x".repeat(200)), Ok("three".to_owned())]);
+        // An eighth of the memory for one: the second is too long. The list of members has more than 100 bytes.
+        let told = read(&bytes, Limits { memory: 8 * 100, ..Limits::default() }).err().unwrap().to_string();
+        assert!(told.contains("list of members"), "{told}");
+        let long = archive(&[("runs/1", "one"), ("runs/2", &"x".repeat(300)), ("runs/3", "three")]);
+        let (_, runs) = read(&long, Limits { memory: 8 * 200, ..Limits::default() }).unwrap();
+        assert!(
+            runs[0].is_ok() && runs[1].as_ref().is_err_and(|e| e.contains("runs/2")) && runs[2].is_ok(),
+            "{runs:?}"
+        );
+        let (_, runs) = read(&bytes, Limits { file: 100, ..Limits::default() }).unwrap();
+        assert!(runs.len() == 2 && runs[1].as_ref().is_err_and(|e| e.contains("--max-file")), "{runs:?}");
+        // An archive that is packed once more is held.
+        let (_, runs) = read(&[b"?", &bytes[..]].concat(), Limits::default()).unwrap();
+        assert_eq!(runs.len(), 3);
+    }
+
+    #[test]
+    fn damage_costs_a_member() {
+        let mut bytes = archive(&[("runs/1", &"one ".repeat(99)), ("runs/2", "two"), ("runs/3", "three")]);
+        let at = memchr::memmem::find(&bytes, b"runs/1").unwrap() + 10;
+        bytes[at] ^= 0xff;
+        let (_, runs) = read(&bytes, Limits::default()).unwrap();
+        assert!(runs[0].is_err() && runs[1..].iter().all(Result::is_ok), "{runs:?}");
+        for cut in [5, 60, bytes.len() - 3] {
+            assert!(read(&bytes[..cut], Limits::default()).is_err(), "{cut}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! SQLite databases of agents: opened so that nothing is written to them or beside them, also while the agent has them
+//! open, and cut into runs.
+//!
+//! The newest rows stand in a log beside the database (`-wal`). Who opens both there writes a third file, and may undo or
+//! move what another process left; so a database with such a log is copied into a temporary folder first.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Statement};
+use serde::de::IgnoredAny;
+use tempfile::TempDir;
+
+use crate::logs::formats::reading::list::{Content, Piece};
+use crate::logs::formats::reading::tables::{Rows, Tables};
+
+/// What the files are called that SQLite keeps beside a database.
+pub(super) const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// How often a copy is begun again because the database was cleaned up meanwhile.
+const TRIES: usize = 5;
+
+/// SQLite's steps for a byte of the file, and for any file: a damaged tree can send it in circles.
+const STEPS_A_BYTE: u64 = 20;
+const LEAST_STEPS: u64 = 10_000_000;
+/// So many steps are made between two looks at that.
+const STEPS_A_LOOK: i32 = 10_000;
+
+/// A database that can be read.
+pub(super) struct Database {
+    connection: Connection,
+    /// Goes with it.
+    _copy: Option<TempDir>,
+}
+
+impl Database {
+    /// Opens a database; `unpacked` reads it where it is packed. No value may be longer than `max`.
+    pub(super) fn open(path: &Path, unpacked: Option<&mut dyn Read>, max: u64) -> anyhow::Result<Self> {
+        let has = |ending: &&str| std::fs::metadata(beside(path, ending)).is_ok_and(|m| m.len() > 0);
+        let copy = match unpacked {
+            Some(reader) => Some(copy_of(reader)?),
+            None if has(&"-wal") || has(&"-journal") => copy(path).ok(),
+            None => None,
+        };
+        let (mut connection, size) = match &copy {
+            Some((_, file)) => (Connection::open(file)?, file.metadata()?.len()),
+            None => {
+                // In this mode SQLite makes the files beside it, unless it is told that nobody writes.
+                let is_alone = is_in_wal_mode(path)? && !has(&"-wal");
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                (Connection::open_with_flags(uri(path, is_alone), flags)?, path.metadata()?.len())
+            }
+        };
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(max).unwrap_or(i32::MAX))?;
+        let mut looks = (LEAST_STEPS + STEPS_A_BYTE * size) / STEPS_A_LOOK as u64;
+        let is_over = move || {
+            looks = looks.saturating_sub(1);
+            looks == 0
+        };
+        connection.progress_handler(STEPS_A_LOOK, Some(is_over))?;
+        // One state of the database, however long the reading takes.
+        connection.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; BEGIN")?;
+        Ok(Database { connection, _copy: copy.map(|(folder, _)| folder) })
+    }
+
+    /// The tables with their columns.
+    pub(super) fn tables(&self) -> rusqlite::Result<Tables> {
+        let mut statement = self.connection.prepare(
+            "SELECT t.name, c.name FROM sqlite_schema AS t JOIN pragma_table_info(t.name) AS c WHERE t.type = 'table'",
+        )?;
+        let mut tables = Tables::default();
+        let columns = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for column in columns {
+            let (table, column): (String, String) = column?;
+            tables.add(table, column);
+        }
+        Ok(tables)
+    }
+
+    /// Reads in a thread of its own, and hands over the runs one after the other, each as an object of lists of rows.
+    pub(super) fn runs(self, rows: &'static [Rows], max: u64) -> mpsc::Receiver<Piece> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        std::thread::spawn(move || {
+            // Nobody may wait for more.
+            let mut send = |content| sender.send(Piece { offset: 0, content }).is_ok();
+            if let Err(error) = self.hand_over(rows, max, &mut send) {
+                send(Content::Damage(format!("cannot read the database: {error}")));
+            }
+        });
+        receiver
+    }
+
+    fn hand_over(
+        &self,
+        rows: &'static [Rows],
+        max: u64,
+        send: &mut dyn FnMut(Content) -> bool,
+    ) -> rusqlite::Result<()> {
+        let tables = self.tables()?;
+        let known: Vec<&Rows> = rows.iter().filter(|of| tables.has(of.table, &[])).collect();
+        let mut statements = Vec::new();
+        for of in &known {
+            match self.connection.prepare(of.sql) {
+                Ok(statement) => statements.push((statement, *of)),
+                Err(error) => {
+                    send(Content::Damage(format!("cannot read the table {}: {error}", of.name)));
+                }
+            }
+        }
+        let mut cursors = Vec::new();
+        for (statement, of) in &mut statements {
+            cursors.push(Cursor::new(statement, of, send)?);
+        }
+        while let Some(key) =
+            cursors.iter().filter_map(|c| c.next.as_ref()).map(|(key, _)| key).min().cloned()
+        {
+            let mut run = Vec::new();
+            let mut is_long = false;
+            for cursor in &mut cursors {
+                run.extend(if run.is_empty() { b"{" } else { b"," });
+                run.extend(format!("\"{}\":[", cursor.of.name).bytes());
+                while let Some((_, row)) = cursor.next.take_if(|(of, _)| *of == key) {
+                    is_long |= (run.len() + row.len()) as u64 > max;
+                    if !is_long {
+                        run.extend(if run.ends_with(b"[") { "" } else { "," }.bytes());
+                        run.extend(row.bytes());
+                    }
+                    cursor.advance(send);
+                }
+                run.push(b']');
+            }
+            run.push(b'}');
+            let content = match is_long {
+                true => Content::Damage(super::jobs::too_long("a run of a database", run.len() as u64)),
+                false => Content::Item(run),
+            };
+            if !send(content) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rows of one table, in the order of their runs.
+struct Cursor<'a> {
+    rows: rusqlite::Rows<'a>,
+    of: &'static Rows,
+    columns: Vec<String>,
+    /// The run of the next row, and that row as JSON.
+    next: Option<(Key, String)>,
+}
+
+/// What says whose run a row is, in the order of SQLite.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Null,
+    Number(i64),
+    Text(Vec<u8>),
+    Data(Vec<u8>),
+}
+
+impl<'a> Cursor<'a> {
+    fn new(
+        statement: &'a mut Statement<'_>,
+        of: &'static Rows,
+        send: &mut dyn FnMut(Content) -> bool,
+    ) -> rusqlite::Result<Self> {
+        let columns = statement.column_names().into_iter().map(str::to_owned).collect();
+        let mut cursor = Cursor { rows: statement.query([])?, of, columns, next: None };
+        cursor.advance(send);
+        Ok(cursor)
+    }
+
+    /// Goes to the next row. What cannot be read ends the table.
+    fn advance(&mut self, send: &mut dyn FnMut(Content) -> bool) {
+        self.next = match self.rows.next() {
+            Ok(Some(row)) => match object(row, &self.columns, self.of.json) {
+                Ok(next) => Some(next),
+                Err(error) => return self.damaged(&error, send),
+            },
+            Ok(None) => None,
+            Err(error) => return self.damaged(&error, send),
+        };
+    }
+
+    fn damaged(&mut self, error: &rusqlite::Error, send: &mut dyn FnMut(Content) -> bool) {
+        self.next = None;
+        send(Content::Damage(format!("cannot read on in the table {}: {error}", self.of.name)));
+    }
+}
+
+/// The run of a row, and its other columns as an object.
+fn object(row: &rusqlite::Row<'_>, columns: &[String], json: &[&str]) -> rusqlite::Result<(Key, String)> {
+    let key = match row.get_ref(0)? {
+        ValueRef::Null => Key::Null,
+        ValueRef::Integer(n) => Key::Number(n),
+        ValueRef::Real(n) => Key::Number(n as i64),
+        ValueRef::Text(text) => Key::Text(text.to_owned()),
+        ValueRef::Blob(data) => Key::Data(data.to_owned()),
+    };
+    let mut fields = Vec::new();
+    for (i, column) in columns.iter().enumerate().skip(1) {
+        let value = match row.get_ref(i)? {
+            ValueRef::Null => continue,
+            ValueRef::Integer(n) => n.to_string(),
+            ValueRef::Real(n) => serde_json::Value::from(n).to_string(),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                let text = String::from_utf8_lossy(bytes);
+                let is_json = json.contains(&column.as_str());
+                match is_json && serde_json::from_str::<IgnoredAny>(&text).is_ok() {
+                    true => text.into_owned(),
+                    false => serde_json::Value::from(text).to_string(),
+                }
+            }
+        };
+        fields.push(format!("{}:{value}", serde_json::Value::from(column.as_str())));
+    }
+    Ok((key, format!("{{{}}}", fields.join(","))))
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// Whether the header says that changes go to a log beside the database.
+fn is_in_wal_mode(path: &Path) -> io::Result<bool> {
+    let mut header = [0; 20];
+    File::open(path)?.read_exact(&mut header)?;
+    Ok(header[18] == 2 || header[19] == 2)
+}
+
+/// The name of a file as SQLite takes it, which says so if nobody else has it open.
+fn uri(path: &Path, is_alone: bool) -> String {
+    let path = path.to_string_lossy().into_owned();
+    let path = if cfg!(windows) { format!("/{}", path.replace('\\', "/")) } else { path };
+    let encoded: String = path
+        .bytes()
+        .map(|b| match b {
+            b'/' | b'.' | b'-' | b'_' | b':' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                char::from(b).to_string()
+            }
+            _ => format!("%{b:02X}"),
+        })
+        .collect();
+    format!("file:{encoded}{}", if is_alone { "?immutable=1" } else { "" })
+}
+
+type Copy = (TempDir, PathBuf);
+
+fn folder() -> io::Result<Copy> {
+    let folder = tempfile::Builder::new().prefix("trajpress-").tempdir()?;
+    let file = folder.path().join("database");
+    Ok((folder, file))
+}
+
+fn copy_of(reader: &mut dyn Read) -> io::Result<Copy> {
+    let copy = folder()?;
+    io::copy(reader, &mut File::create(&copy.1)?)?;
+    Ok(copy)
+}
+
+/// Copies a database with what stands beside it. The copy is one state as long as the log was not begun anew: pages that
+/// were moved out of it meanwhile stand in the copy of the log, too.
+fn copy(path: &Path) -> io::Result<Copy> {
+    let start = || -> io::Result<Vec<u8>> {
+        let mut start = Vec::new();
+        match File::open(beside(path, "-wal")) {
+            Ok(log) => log.take(32).read_to_end(&mut start)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(error),
+        };
+        Ok(start)
+    };
+    let (folder, file) = folder()?;
+    for _ in 0..TRIES {
+        let before = start()?;
+        io::copy(&mut File::open(path)?, &mut File::create(&file)?)?;
+        for ending in ["-wal", "-journal"] {
+            match File::open(beside(path, ending)) {
+                Ok(mut from) => io::copy(&mut from, &mut File::create(beside(&file, ending))?)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+                Err(error) => return Err(error),
+            };
+        }
+        if start()? == before {
+            return Ok((folder, file));
+        }
+    }
+    Err(io::Error::other("the database is cleaned up all the time"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! Sessions of goose, in both forms.
+
+use crate::logs::formats::{Reading, Sink, Source, Tables, find, of_tables};
+
+const CONTENT: [(&str, &str, &str); 6] = [
+    ("user", r#"[{"type":"text","text":"Fix it."}]"#, r#"{"userVisible":true,"agentVisible":false}"#),
+    (
+        "assistant",
+        r#"[{"type":"thinking","thinking":"hm"},{"type":"toolRequest","id":"c1","toolCall":{"status":"success","value":{"name":"shell","arguments":{"command":"ls"}}}},{"type":"toolRequest","id":"c2","toolCall":{"status":"error","error":"bad call"}}]"#,
+        r#"{"userVisible":true,"agentVisible":false}"#,
+    ),
+    (
+        "user",
+        r#"[{"type":"toolResponse","id":"c1","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"a b"},{"type":"text","text":"for you","annotations":{"audience":["user"]}}],"isError":false}}},{"type":"toolResponse","id":"c2","toolResult":{"status":"error","error":"not run"}}]"#,
+        r#"{"userVisible":true,"agentVisible":false}"#,
+    ),
+    ("user", r#"[{"type":"text","text":"The summary."}]"#, r#"{"userVisible":false,"agentVisible":true}"#),
+    (
+        "assistant",
+        r#"[{"type":"text","text":"Go on as if nothing was."}]"#,
+        r#"{"userVisible":false,"agentVisible":true}"#,
+    ),
+    ("assistant", r#"[{"type":"text","text":"Done."}]"#, r#"{"userVisible":true,"agentVisible":true}"#),
+];
+
+const OUTLINE: [&str; 9] = [
+    "0 user message Fix it.",
+    "1 agent thought hm",
+    "1 agent action shell\nls",
+    "1 agent action unknown\nbad call",
+    "1 tool observation a b",
+    "1 tool observation not run",
+    "2 user compaction The summary.",
+    "2 system message Go on as if nothing was.",
+    "2 agent message Done.",
+];
+
+fn outline(sink: &Sink<'_>) -> Vec<String> {
+    let line =
+        |s: &crate::trajectory::Step| format!("{} {} {} {}", s.turn, s.role.name(), s.kind.name(), s.text);
+    sink.trajectories[0].steps.iter().map(line).collect()
+}
+
+#[test]
+fn rows_of_a_database_and_lines_are_the_same_run() {
+    let rows: Vec<serde_json::Value> = CONTENT
+        .iter()
+        .map(|(role, content, metadata)| {
+            serde_json::json!({"session_id": "7", "role": role, "content_json": content, "metadata_json": metadata,
+                "created_timestamp": 1_700_000_000})
+        })
+        .collect();
+    let run = serde_json::json!({"sessions": [{"id": "7", "working_dir": "/w/app"}], "messages": rows});
+    let source = Source::test("sessions.db", "goose");
+    let mut sink = Sink::new(&source);
+    super::read(run.to_string().as_bytes(), &mut sink).unwrap();
+    assert_eq!(outline(&sink), OUTLINE);
+    assert_eq!(sink.trajectories[0].steps[5].is_error, Some(true));
+    assert_eq!(sink.losses.0["part of a result for the user alone left out"], 1);
+    let Reading::Session { open, .. } = find("goose-lines").unwrap().reading else { panic!() };
+    let lines = |lines: &[String], name: &str| {
+        let source = Source::test(name, "goose-lines");
+        let mut sink = Sink::new(&source);
+        let mut session = open();
+        lines.iter().for_each(|line| session.value(line.as_bytes()).unwrap());
+        session.finish(&mut sink);
+        assert_eq!(outline(&sink), OUTLINE);
+        sink.trajectories.remove(0).task_id
+    };
+    let of_rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
+    assert_eq!(lines(&of_rows, "rows.jsonl").as_deref(), Some("7"));
+    let mut old = vec![r#"{"working_dir":"/w/app","description":"d","message_count":6}"#.to_owned()];
+    old.extend(CONTENT.iter().map(|(role, content, metadata)| {
+        format!(r#"{{"role":"{role}","created":1700000000,"content":{content},"metadata":{metadata}}}"#)
+    }));
+    assert_eq!(lines(&old, "20251001_101010.jsonl").as_deref(), Some("20251001_101010"));
+}
+
+#[test]
+fn databases_are_told_by_their_tables() {
+    let told = |tables: &[(&str, &[&str])]| {
+        let mut known = Tables::default();
+        for (table, columns) in tables {
+            columns.iter().for_each(|column| known.add((*table).to_owned(), (*column).to_owned()));
+        }
+        of_tables(&known).map(|entry| entry.name)
+    };
+    let goose: &[&str] = &["session_id", "role", "content_json", "created_timestamp"];
+    assert_eq!(told(&[("sessions", &["id", "working_dir"]), ("messages", goose)]), Some("goose"));
+    let sessions: &[&str] = &["id", "parent_session_id"];
+    let old: &[&str] = &["id", "session_id", "role", "parts", "created_at"];
+    assert_eq!(told(&[("sessions", sessions), ("messages", old)]), Some("opencode-go"));
+    let new: &[&str] = &["id", "session_id", "role", "parts", "created_at", "provider"];
+    assert_eq!(told(&[("sessions", sessions), ("messages", new)]), Some("crush"));
+    let message: &[&str] = &["id", "session_id", "time_created", "data"];
+    let part: &[&str] = &["id", "session_id", "message_id", "data"];
+    let opencode: [(&str, &[&str]); 3] =
+        [("session", &["id", "directory"]), ("message", message), ("part", part)];
+    assert_eq!(told(&opencode), Some("opencode"));
+    assert_eq!(told(&[("cookies", &["id"])]), None);
+}

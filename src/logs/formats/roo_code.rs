@@ -1,0 +1,282 @@
+//! Tasks of Roo Code and Cline in VS Code: a folder a task. `api_conversation_history.json` holds the messages as they are
+//! sent, `ui_messages.json` what the user was shown: of that only what is nowhere else is taken, the usage of each call and
+//! the reasoning. `task_metadata.json` and `history_item.json` name the workspace, the model and the parent.
+//!
+//! Calls are blocks with ids, or in the older dialect elements of XML in the text ([`xml`]), answered by blocks that begin
+//! with `[tool ...] Result:`. A summary (`isSummary`) takes the place of what stands before it, and so does the mark of a
+//! truncation. Where the messages are not there, the run is read from what was shown ([`ui`]).
+
+use std::collections::BTreeMap;
+
+use super::reading::content::Block;
+use super::reading::draft::Losses;
+use super::reading::list::each_item;
+use super::reading::names::repository_of;
+use super::reading::reply::{Call, Reply};
+use super::reading::scalar::Scalar;
+use super::reading::{Content, Draft, List, record};
+use super::{Entry, File, Reading, Sink, read_repaired};
+use crate::trajectory::{Role, Trajectory};
+
+mod ui;
+mod xml;
+
+use ui::Shown;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "roo-code",
+    summary: "tasks of Roo Code and of Cline's extension",
+    reading: Reading::Files { together, read },
+};
+
+/// The names of the files, the one first by which a task is told.
+const FILES: [&str; 4] =
+    ["api_conversation_history.json", "ui_messages.json", "task_metadata.json", "history_item.json"];
+
+/// Groups files by their folders.
+fn together(names: &[&str]) -> Vec<Vec<usize>> {
+    let mut folders: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
+    for (file, name) in names.iter().enumerate() {
+        let (folder, last) = name.rsplit_once('/').unwrap_or(("", name));
+        let last = last.trim_end_matches(".gz").trim_end_matches(".zst");
+        if let Some(kind) = FILES.iter().position(|known| *known == last) {
+            folders.entry(folder).or_default().push((kind, file));
+        }
+    }
+    let sorted = folders.into_values().map(|mut files| {
+        files.sort_unstable();
+        files.into_iter().map(|(_, file)| file).collect()
+    });
+    sorted.collect()
+}
+
+record! {
+    struct Message in "roo.message" {
+        role: String = "role",
+        content: Content = "content",
+        time: Scalar = "ts",
+        is_summary: Scalar = "isSummary",
+        is_truncation: Scalar = "isTruncationMarker",
+        reasoning: Content = "reasoning_content" | "reasoning",
+        kind: String = "type",
+        model: ModelInfo = "modelInfo",
+    }
+
+    struct ModelInfo in "roo.message.model" {
+        id: String = "modelId" | "id",
+    }
+
+    /// What the files beside the messages say of the task.
+    struct About in "roo.task" {
+        id: String = "id",
+        workspace: String = "workspace" | "cwdOnTaskInitialization",
+        parent: String = "parentTaskId",
+        models: List<Used> = "model_usage",
+        tokens_sent: Scalar = "tokensIn",
+    }
+
+    struct Used in "roo.task.model" {
+        id: String = "model_id",
+    }
+}
+
+fn read(files: &[File], sink: &mut Sink<'_>) {
+    let (mut messages, mut shown) = (Vec::new(), Vec::new());
+    let mut about = About::default();
+    for file in files {
+        match list_of(&file.bytes) {
+            Some("shown") => each_item(&file.bytes, sink, |item, _| {
+                shown.push(serde_json::from_slice::<Shown>(item)?);
+                Ok(())
+            }),
+            Some(_) => each_item(&file.bytes, sink, |item, _| {
+                messages.push(serde_json::from_slice::<Message>(item)?);
+                Ok(())
+            }),
+            None => read_repaired(&file.bytes, sink, |bytes, _| {
+                let more: About = serde_json::from_slice(bytes)?;
+                about.id = about.id.take().or(more.id);
+                about.workspace = about.workspace.take().or(more.workspace);
+                about.parent = about.parent.take().or(more.parent);
+                about.models = about.models.take().or(more.models);
+                Ok(())
+            }),
+        }
+    }
+    let mut reader = Reader { is_cline: about.models.is_some(), ..Reader::default() };
+    let mut draft = Draft::new();
+    for model in about.models.unwrap_or_default().0 {
+        draft.model(model.id.as_deref().unwrap_or_default());
+    }
+    if messages.is_empty() {
+        ui::read_all(shown, &mut draft);
+    } else {
+        let mut shown = ui::Calls::of(shown, &mut draft.losses);
+        for (i, message) in messages.into_iter().enumerate() {
+            reader.read(i, message, &mut shown, &mut draft);
+        }
+        shown.end(&mut draft.losses);
+    }
+    let path = files.first().map_or("", |file| file.name.as_str());
+    let folder = path.rsplit('/').nth(1).filter(|folder| !folder.is_empty()).unwrap_or(&sink.source.stem);
+    let is_named_by_file = about.id.is_none();
+    let about = Trajectory {
+        task_id: about.id.or_else(|| Some(folder.to_owned())),
+        is_named_by_file,
+        parent: about.parent.filter(|parent| !parent.is_empty()),
+        repository: about.workspace.or(reader.workspace).as_deref().and_then(repository_of),
+        agent: Some(if reader.is_cline { "cline" } else { "roo-code" }.to_owned()),
+        ..Trajectory::default()
+    };
+    draft.finish(about, sink);
+}
+
+/// What a list holds, by its first item; none if it is no list.
+fn list_of(bytes: &[u8]) -> Option<&'static str> {
+    let list = bytes[super::repair::padding(bytes)..].strip_prefix(b"[")?;
+    let first = &list[..list.len().min(4096)];
+    let has = |key: &[u8]| memchr::memmem::find(first, key).is_some();
+    Some(if has(b"\"say\"") || has(b"\"ask\"") && !has(b"\"role\"") { "shown" } else { "messages" })
+}
+
+#[derive(Default)]
+struct Reader {
+    is_cline: bool,
+    /// The folder that the harness named first.
+    workspace: Option<String>,
+}
+
+impl Reader {
+    fn read(&mut self, i: usize, message: Message, shown: &mut ui::Calls, draft: &mut Draft) {
+        let time = message.time.unwrap_or_default().time(&mut draft.losses);
+        draft.at(i, time);
+        let is = |flag: Option<Scalar>| flag == Some(Scalar::Bool(true));
+        if is(message.is_summary) || is(message.is_truncation) {
+            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
+            return draft.compaction(text);
+        }
+        if let Some(model) = message.model.and_then(|model| model.id) {
+            self.is_cline = true;
+            draft.model(&model);
+        }
+        let blocks = match message.content.unwrap_or_default() {
+            Content::Blocks(blocks) => blocks,
+            Content::Text(text) => {
+                vec![Block { kind: Some("text".to_owned()), text: Some(text), ..Block::default() }]
+            }
+            Content::Null => Vec::new(),
+        };
+        if message.role.as_deref() == Some("assistant") {
+            let call = shown.before(time, &mut draft.losses);
+            let mut reply = Reply::begin(call.usage, draft);
+            let reasoning = message.reasoning.map(|text| text.into_text(&mut draft.losses));
+            for thought in reasoning.map_or(call.thoughts, |text| vec![text]) {
+                reply.thought(thought, draft);
+            }
+            read_reply(blocks, &mut reply, draft);
+            reply.end(draft);
+        } else {
+            self.read_user(blocks, draft);
+        }
+    }
+
+    fn read_user(&mut self, blocks: Vec<Block>, draft: &mut Draft) {
+        let mut answer: Option<Answer> = None;
+        for block in blocks {
+            if block.is_result() {
+                let result = block.into_result(&mut draft.losses);
+                let who = speaker(&result.text);
+                draft.result_by(who, result.id.as_deref(), None, result.text, result.is_error);
+                continue;
+            }
+            let Some(text) = block.into_text(&mut draft.losses) else {
+                continue;
+            };
+            if let Some((tool, rest)) = xml::result(&text) {
+                say(answer.take(), draft);
+                answer = Some(Answer { tool: tool.to_owned(), text: rest.to_owned() });
+                continue;
+            }
+            if text.trim_start().starts_with("<environment_details>") {
+                say(answer.take(), draft);
+                self.look_around(&text, draft);
+                draft.notice(text);
+                continue;
+            }
+            match &mut answer {
+                Some(answer) if !text.contains("<user_message>") => {
+                    answer.text.extend([if answer.text.is_empty() { "" } else { "\n" }, &text]);
+                }
+                _ if text.starts_with("[ERROR]") => draft.notice(text),
+                _ => {
+                    say(answer.take(), draft);
+                    draft.user(text);
+                }
+            }
+        }
+        say(answer, draft);
+    }
+
+    /// What the harness tells of the surroundings: the model, and the folder.
+    fn look_around(&mut self, text: &str, draft: &mut Draft) {
+        let between = |from: &str, to: &str| {
+            let rest = text.split_once(from)?.1;
+            rest.split_once(to).map(|(found, _)| found)
+        };
+        if let Some(model) = between("<model>", "</model>") {
+            draft.model(model);
+        }
+        let folder = between("# Current Workspace Directory (", ") Files");
+        let folder = folder.or_else(|| between("# Current Working Directory (", ") Files"));
+        self.workspace = self.workspace.take().or(folder.map(str::to_owned));
+    }
+}
+
+/// The result of a call of the older dialect.
+struct Answer {
+    tool: String,
+    text: String,
+}
+
+fn say(answer: Option<Answer>, draft: &mut Draft) {
+    if let Some(Answer { tool, text }) = answer {
+        let is_error = text.starts_with("The tool execution failed").then_some(true);
+        draft.result_by(speaker(&text), None, Some(tool), text, is_error);
+    }
+}
+
+/// Who says a result: words of the user stand in tags.
+fn speaker(text: &str) -> Role {
+    let is_said = ["<feedback>", "<answer>", "<user_message>"].iter().any(|tag| text.contains(tag));
+    if is_said { Role::User } else { Role::Tool }
+}
+
+fn read_reply(blocks: Vec<Block>, reply: &mut Reply, draft: &mut Draft) {
+    for block in blocks {
+        if block.is_call() {
+            let arguments = block.input.unwrap_or_default().0;
+            let tool = block.name.unwrap_or_else(|| "unknown".to_owned());
+            reply.call(Call::new(block.id, tool, arguments), &mut Vec::new(), draft);
+        } else if block.is_thought() {
+            let thought = block.thinking.or(block.text).unwrap_or_else(|| block.rest.words());
+            reply.thought(thought, draft);
+        } else if let Some(text) = block.into_text(&mut draft.losses) {
+            for part in xml::parts(&text) {
+                match part {
+                    xml::Part::Text(text) => reply.text(text.trim().to_owned(), draft),
+                    xml::Part::Call { tool, arguments } => {
+                        reply.call(Call::new(None, tool.to_owned(), arguments), &mut Vec::new(), draft);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Counts what of the messages to the user has no place.
+fn left_out(losses: &mut Losses, kind: &str) {
+    losses.add(&format!("what the user was shown left out: {}", kind.chars().take(40).collect::<String>()));
+}
+
+#[cfg(test)]
+mod tests;

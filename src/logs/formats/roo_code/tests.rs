@@ -1,0 +1,127 @@
+//! Tasks of Roo Code and Cline: several files are one run.
+
+use crate::logs::formats::{File, Reading, Sink, Source, find};
+
+const MESSAGES: &str = r#"[
+{"role":"user","ts":1700000000000,"content":[{"type":"text","text":"<task>\nFix it.\n</task>"},{"type":"text","text":"<environment_details>\n<model>m-1</model>\n# Current Workspace Directory (d:/dev/app) Files\na\n</environment_details>"}]},
+{"role":"assistant","ts":1700000010000,"content":[{"type":"text","text":"I look.\n<read_file>\n<path>a</path>\n</read_file>"}]},
+{"role":"user","ts":1700000011000,"content":[{"type":"text","text":"[read_file for 'a'] Result:"},{"type":"text","text":"line 1\nline 2"},{"type":"text","text":"<environment_details>\nb</environment_details>"}]},
+{"role":"assistant","ts":1700000020000,"content":"<ask_followup_question><question>Which?</question></ask_followup_question>"},
+{"role":"user","ts":1700000021000,"content":[{"type":"text","text":"[ask_followup_question for 'Which?'] Result:"},{"type":"text","text":"<answer>\nThe first\n</answer>"},{"type":"text","text":"New instructions for task continuation:\n<user_message>\nHurry\n</user_message>"}]},
+{"role":"user","ts":1700000022000,"isSummary":true,"condenseId":"x","content":"The summary."},
+{"role":"assistant","ts":1700000030000,"content":[{"type":"tool_use","id":"t1","name":"execute_command","input":{"command":"ls"}}]},
+{"role":"user","ts":1700000031000,"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"},{"type":"text","text":"[ERROR] You did not use a tool"}]}]"#;
+
+const SHOWN: &str = r#"[
+{"ts":1700000000001,"type":"say","say":"text","text":"Fix it."},
+{"ts":1700000001000,"type":"say","say":"api_req_started","text":"{\"tokensIn\":1,\"tokensOut\":0,\"cacheWrites\":0,\"cacheReads\":0,\"cancelReason\":\"x\"}"},
+{"ts":1700000002000,"type":"say","say":"api_req_started","text":"{\"request\":\"r\",\"apiProtocol\":\"anthropic\",\"tokensIn\":10,\"tokensOut\":7,\"cacheWrites\":100,\"cacheReads\":3}"},
+{"ts":1700000003000,"type":"say","say":"reasoning","text":"hm"},
+{"ts":1700000004000,"type":"ask","ask":"tool","text":"{\"tool\":\"readFile\",\"path\":\"a\"}"},
+{"ts":1700000012000,"type":"say","say":"api_req_started","text":"{\"apiProtocol\":\"openai\",\"tokensIn\":500,\"tokensOut\":9,\"cacheWrites\":0,\"cacheReads\":400}"},
+{"ts":1700000013000,"type":"ask","ask":"command","text":"ls"},
+{"ts":1700000014000,"type":"say","say":"command_output","text":"a b"},
+{"ts":1700000015000,"type":"say","say":"user_feedback","text":"Hurry"},
+{"ts":1700000016000,"type":"say","say":"checkpoint_saved","text":"abc"}]"#;
+
+const METADATA: &str = r#"{"workspace":"/w/other","files_in_context":[]}"#;
+
+fn read(files: &[(&str, &str)]) -> (crate::trajectory::Trajectory, Vec<String>, Vec<String>) {
+    let Reading::Files { read, .. } = find("roo-code").unwrap().reading else { panic!() };
+    let files: Vec<File> = files
+        .iter()
+        .map(|(name, text)| File { name: (*name).to_owned(), bytes: text.as_bytes().to_vec() })
+        .collect();
+    let source = Source::test(&files[0].name, "roo-code");
+    let mut sink = Sink::new(&source);
+    read(&files, &mut sink);
+    let rejects: Vec<String> = sink.rejects.iter().map(|(_, reason)| reason.clone()).collect();
+    let losses = sink.losses.0.keys().cloned().chain(rejects).collect();
+    let t = sink.trajectories.remove(0);
+    let line =
+        |s: &crate::trajectory::Step| format!("{} {} {} {}", s.turn, s.role.name(), s.kind.name(), s.text);
+    let outline = t.steps.iter().map(line).collect();
+    (t, outline, losses)
+}
+
+#[test]
+fn the_messages_with_what_the_user_was_shown() {
+    let (t, outline, losses) = read(&[
+        ("t/abc/api_conversation_history.json", MESSAGES),
+        ("t/abc/ui_messages.json", SHOWN),
+        ("t/abc/task_metadata.json", METADATA),
+    ]);
+    assert_eq!(
+        outline,
+        [
+            "0 user message <task>\nFix it.\n</task>",
+            "0 system message <environment_details>\n<model>m-1</model>\n# Current Workspace Directory (d:/dev/app) Files\na\n</environment_details>",
+            "1 agent thought hm",
+            "1 agent thought I look.",
+            "1 agent action read_file\na",
+            "1 tool observation line 1\nline 2",
+            "1 system message <environment_details>\nb</environment_details>",
+            "2 agent action ask_followup_question\nWhich?",
+            "2 user observation <answer>\nThe first\n</answer>",
+            "3 user message New instructions for task continuation:\n<user_message>\nHurry\n</user_message>",
+            "4 user compaction The summary.",
+            "4 agent action execute_command\nls",
+            "4 tool observation ok",
+            "4 system message [ERROR] You did not use a tool",
+        ]
+    );
+    let inputs: Vec<Option<u64>> = t.steps.iter().map(|s| s.usage.as_ref().map(|u| u.input)).collect();
+    assert_eq!(inputs.iter().flatten().copied().collect::<Vec<_>>(), [113, 500]);
+    assert_eq!((inputs[2], inputs[7]), (Some(113), Some(500)));
+    let about = [&t.task_id, &t.repository, &t.model, &t.agent].map(|text| text.as_deref().unwrap());
+    assert_eq!(about, ["abc", "other", "m-1", "roo-code"]);
+    assert_eq!(
+        losses,
+        ["call of the model that was tried again", "usage of a call without a reply left out"]
+    );
+}
+
+#[test]
+fn what_the_user_was_shown_alone() {
+    let (t, outline, losses) = read(&[("t/abc/ui_messages.json", SHOWN)]);
+    assert_eq!(
+        outline,
+        [
+            "0 user message Fix it.",
+            "2 agent thought hm",
+            "2 agent action readFile\na",
+            "3 agent action ls",
+            "3 tool observation a b",
+            "4 user message Hurry",
+        ]
+    );
+    assert_eq!(t.steps[1].usage.as_ref().map(|u| u.input), Some(113));
+    assert!(losses.contains(&"what the user was shown left out: checkpoint_saved".to_owned()), "{losses:?}");
+}
+
+/// A file that was cut costs what is cut alone.
+#[test]
+fn messages_before_a_cut_stay() {
+    let cut = &MESSAGES[..MESSAGES.find("New instructions").unwrap()];
+    let (_, outline, losses) =
+        read(&[("abc/api_conversation_history.json", cut), ("abc/task_metadata.json", "{\"wor")]);
+    assert_eq!(outline.last().unwrap(), "2 agent action ask_followup_question\nWhich?");
+    assert_eq!(
+        losses.iter().filter(|loss| loss.contains("EOF") || loss.contains("cut")).count(),
+        2,
+        "{losses:?}"
+    );
+}
+
+#[test]
+fn files_of_a_folder_are_one_task() {
+    let Reading::Files { together, .. } = find("roo-code").unwrap().reading else { panic!() };
+    let names = [
+        "a/api_conversation_history.json",
+        "a/other.json",
+        "a/ui_messages.json",
+        "b/task_metadata.json",
+        "b/ui_messages.json.zst",
+    ];
+    assert_eq!(together(&names), [vec![0, 2], vec![4, 3]]);
+}

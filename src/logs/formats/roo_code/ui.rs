@@ -1,0 +1,181 @@
+//! What the user of Roo Code or Cline was shown: usage and reasoning of each call, and where nothing else is there the run.
+
+use std::collections::VecDeque;
+
+use crate::logs::formats::reading::content::Arguments;
+use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::fields::Embedded;
+use crate::logs::formats::reading::reply::{Call as ToolCall, Reply};
+use crate::logs::formats::reading::scalar::Scalar;
+use crate::logs::formats::reading::{Draft, record};
+use crate::trajectory::Usage;
+
+record! {
+    struct Shown in "roo.shown" {
+        time: Scalar = "ts",
+        say: String = "say",
+        ask: String = "ask",
+        text: String = "text",
+        reasoning: String = "reasoning",
+        partial: Scalar = "partial",
+        condense: Condense = "contextCondense",
+    }
+
+    struct Condense in "roo.shown.condense" {
+        summary: String = "summary",
+    }
+
+    /// The text of a request, as JSON.
+    struct Request in "roo.shown.request" {
+        input: Scalar = "tokensIn",
+        output: Scalar = "tokensOut",
+        cache_write: Scalar = "cacheWrites",
+        cache_read: Scalar = "cacheReads",
+        protocol: String = "apiProtocol",
+    }
+
+    struct Tool in "roo.shown.tool" {
+        tool: String = "tool" | "toolName",
+        arguments: Arguments = "arguments",
+        .. rest
+    }
+}
+
+impl Request {
+    /// With the protocol of Anthropic, and for those that name none, the cached part is counted apart.
+    fn usage(&self) -> Option<Usage> {
+        let count = |n: Option<Scalar>| n.and_then(Scalar::count);
+        let (read, write) = (count(self.cache_read), count(self.cache_write));
+        let cached = read.unwrap_or(0) + write.unwrap_or(0);
+        let input = count(self.input)? + if self.protocol.as_deref() == Some("openai") { 0 } else { cached };
+        let output = count(self.output);
+        (input > 0).then_some(Usage { input, output, cache_read: read, cache_write: write })
+    }
+}
+
+/// What is known of a call of the model from what was shown.
+#[derive(Default)]
+pub(super) struct Call {
+    time: Option<i64>,
+    pub(super) usage: Option<Usage>,
+    pub(super) thoughts: Vec<String>,
+}
+
+/// The calls in their order.
+pub(super) struct Calls(VecDeque<Call>);
+
+impl Calls {
+    pub(super) fn of(shown: Vec<Shown>, losses: &mut Losses) -> Self {
+        let mut calls: VecDeque<Call> = VecDeque::new();
+        for message in shown {
+            let time = message.time.unwrap_or_default().time(losses);
+            let text = message.text.unwrap_or_default();
+            match message.say.as_deref() {
+                Some("api_req_started") => {
+                    calls.push_back(Call { time, usage: request(&text).usage(), thoughts: Vec::new() })
+                }
+                Some("reasoning") if !text.trim().is_empty() => match calls.back_mut() {
+                    Some(call) => call.thoughts.push(text),
+                    None => losses.add("reasoning without a reply left out"),
+                },
+                // All else stands in the messages, too.
+                _ => {}
+            }
+        }
+        Calls(calls)
+    }
+
+    /// The call that a reply of this time came from: the last one before it.
+    pub(super) fn before(&mut self, time: Option<i64>, losses: &mut Losses) -> Call {
+        let mut found = Call::default();
+        let mut n_found = 0;
+        while self.0.front().is_some_and(|call| time.is_some() && call.time <= time) {
+            lose(&found, losses);
+            found = self.0.pop_front().unwrap_or_default();
+            n_found += 1;
+        }
+        losses.add_n("call of the model that was tried again", u64::saturating_sub(n_found, 1));
+        found
+    }
+
+    pub(super) fn end(self, losses: &mut Losses) {
+        self.0.iter().for_each(|call| lose(call, losses));
+    }
+}
+
+fn lose(call: &Call, losses: &mut Losses) {
+    losses.add_n("usage of a call without a reply left out", u64::from(call.usage.is_some()));
+    losses.add_n("reasoning without a reply left out", call.thoughts.len() as u64);
+}
+
+fn request(text: &str) -> Request {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// Reads a run from what was shown alone: a call of the model begins where its request is told.
+pub(super) fn read_all(shown: Vec<Shown>, draft: &mut Draft) {
+    let mut reply: Option<Reply> = None;
+    let mut is_begun = false;
+    for (i, message) in shown.into_iter().enumerate() {
+        let time = message.time.unwrap_or_default().time(&mut draft.losses);
+        draft.at(i, time);
+        let text = message.text.unwrap_or_default();
+        let kind = message.say.or(message.ask).unwrap_or_default();
+        let end = |draft: &mut Draft, reply: &mut Option<Reply>| {
+            if let Some(reply) = reply.take() {
+                reply.end(draft);
+            }
+        };
+        match kind.as_str() {
+            "api_req_started" => {
+                end(draft, &mut reply);
+                reply = Some(Reply::begin(request(&text).usage(), draft));
+            }
+            "text" if !is_begun => draft.user(text),
+            "user_feedback" => {
+                end(draft, &mut reply);
+                draft.user(text);
+            }
+            "text" | "completion_result" | "followup" | "reasoning" => {
+                let reply = reply.get_or_insert_with(|| Reply::begin(None, draft));
+                match kind.as_str() {
+                    "reasoning" => reply.thought(text, draft),
+                    _ => reply.text(text, draft),
+                }
+            }
+            "tool" | "command" | "use_mcp_server" | "browser_action_launch" => {
+                let call = call(&kind, text);
+                reply.get_or_insert_with(|| Reply::begin(None, draft)).call(call, &mut Vec::new(), draft);
+            }
+            "command_output" | "mcp_server_response" | "browser_action_result" => {
+                end(draft, &mut reply);
+                draft.result(None, None, text, None);
+            }
+            "condense_context" => {
+                end(draft, &mut reply);
+                draft.compaction(message.condense.and_then(|c| c.summary).unwrap_or(text));
+            }
+            kind if !text.is_empty() => super::left_out(&mut draft.losses, kind),
+            _ => {}
+        }
+        is_begun = true;
+    }
+    if let Some(reply) = reply {
+        reply.end(draft);
+    }
+}
+
+/// The call that the user was asked to allow.
+fn call(kind: &str, text: String) -> ToolCall {
+    if kind == "command" {
+        return ToolCall::command(text);
+    }
+    let tool: Option<Embedded<Tool>> = serde_json::from_str(&text).ok();
+    match tool.map(|tool| tool.0) {
+        Some(Tool { tool: Some(name), arguments, rest }) => {
+            let arguments = arguments.map(|a| a.0).unwrap_or_else(|| rest.into_raw().get().to_owned());
+            ToolCall::new(None, name, arguments)
+        }
+        _ => ToolCall::new(None, kind.to_owned(), text),
+    }
+}

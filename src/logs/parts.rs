@@ -1,0 +1,104 @@
+//! Files that are read together: those of one run where an agent keeps several, and what SQLite keeps beside a database.
+//!
+//! Readers say by the names which files may be one run; that they are is told by the content of the first one.
+
+use std::collections::{HashMap, HashSet};
+
+use super::database;
+use super::input::{self, Input};
+use crate::logs::formats::{self, Detected, Reading};
+
+/// So much of the first file is looked at.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// Puts files that are read together into one input: the first of them.
+pub(super) fn joined(mut inputs: Vec<Input>) -> Vec<Input> {
+    let mut groups = beside_databases(&inputs);
+    let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    for entry in formats::ALL {
+        if let Reading::Files { together, .. } = entry.reading {
+            let found = together(&names).into_iter().filter(|files| files.len() > 1);
+            groups.extend(found.filter(|files| is_of(&inputs[files[0]], entry.name)));
+        }
+    }
+    let mut parts: HashMap<usize, Vec<Input>> = HashMap::new();
+    let mut taken: HashSet<usize> = HashSet::new();
+    for files in groups {
+        if files.iter().any(|file| taken.contains(file) || inputs[*file].problem.is_some()) {
+            continue;
+        }
+        taken.extend(&files);
+        parts.insert(files[0], files[1..].iter().map(|file| inputs[*file].clone()).collect());
+    }
+    for (first, of) in &mut parts {
+        taken.remove(first);
+        inputs[*first].parts = std::mem::take(of);
+    }
+    let mut number = 0..;
+    inputs.retain(|_| number.next().is_some_and(|file| !taken.contains(&file)));
+    inputs
+}
+
+/// Databases, each with the files beside it.
+fn beside_databases(inputs: &[Input]) -> Vec<Vec<usize>> {
+    let by_path: HashMap<&str, usize> =
+        inputs.iter().enumerate().filter_map(|(i, input)| Some((input.path.to_str()?, i))).collect();
+    let mut groups: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (path, file) in &by_path {
+        let database = database::BESIDE.iter().find_map(|ending| by_path.get(path.strip_suffix(ending)?));
+        if let Some(database) = database {
+            groups.entry(*database).or_default().push(*file);
+        }
+    }
+    let is_database =
+        |file: &usize| input::begins_with(&inputs[*file].path, formats::SQLITE).unwrap_or(false);
+    let found = groups.into_iter().filter(|(database, _)| is_database(database));
+    found
+        .map(|(database, mut files)| {
+            files.sort_unstable();
+            [&[database], files.as_slice()].concat()
+        })
+        .collect()
+}
+
+fn is_of(input: &Input, format: &str) -> bool {
+    let mut head = Vec::new();
+    let is_whole = input::open_for(&input.path, HEAD_BYTES)
+        .and_then(|mut reader| input::read_head(&mut *reader, &mut head, HEAD_BYTES));
+    match is_whole.map(|is_whole| formats::detect(&head, is_whole)) {
+        Ok(Detected::Log(entry, _)) => entry.name == format,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_beside_a_database_goes_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = [formats::SQLITE, &[0; 84]].concat();
+        for (name, bytes) in [
+            ("a.db", database.as_slice()),
+            ("a.db-wal", b"x"),
+            ("a.db-shm", b""),
+            ("b.db", b"none"),
+            ("b.db-wal", b"x"),
+            ("c.db-wal", b"x"),
+        ] {
+            std::fs::write(dir.path().join(name), bytes).unwrap();
+        }
+        let inputs = joined(input::find(&[dir.path().to_owned()]).unwrap());
+        let told: Vec<(&str, Vec<&str>)> = inputs
+            .iter()
+            .map(|i| (i.name.as_str(), i.parts.iter().map(|part| part.name.as_str()).collect()))
+            .collect();
+        let alone = |name| (name, Vec::new());
+        assert_eq!(
+            told,
+            [("a.db", vec!["a.db-shm", "a.db-wal"]), alone("b.db"), alone("b.db-wal"), alone("c.db-wal")]
+        );
+        assert_eq!(inputs[0].n_stored(), 101);
+    }
+}

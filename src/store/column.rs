@@ -1,0 +1,185 @@
+//! The Rust types that can be a column.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, StringArray, StringBuilder,
+    TimestampMicrosecondArray, UInt8Array, UInt32Array, UInt64Array,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, TimeUnit};
+
+/// A Rust type that can be a column.
+pub trait Column: Sized {
+    const NULLABLE: bool = false;
+    fn data_type() -> DataType;
+    fn build(values: Vec<Self>) -> ArrayRef;
+    fn read(array: &ArrayRef) -> Option<Vec<Self>>;
+    /// Approximate bytes in memory, to bound row groups.
+    fn weight(&self) -> usize {
+        std::mem::size_of::<Self>()
+    }
+}
+
+macro_rules! primitive_column {
+    ($($rust:ty, $array:ty, $arrow:ident;)+) => {$(
+        impl Column for $rust {
+            fn data_type() -> DataType { DataType::$arrow }
+            fn build(values: Vec<Self>) -> ArrayRef { Arc::new(<$array>::from(values)) }
+            fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+                let array = array.as_any().downcast_ref::<$array>()?;
+                Some((0..array.len()).map(|i| array.value(i)).collect())
+            }
+        }
+        impl Column for Option<$rust> {
+            const NULLABLE: bool = true;
+            fn data_type() -> DataType { DataType::$arrow }
+            fn build(values: Vec<Self>) -> ArrayRef { Arc::new(<$array>::from(values)) }
+            fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+                let array = array.as_any().downcast_ref::<$array>()?;
+                Some(array.iter().collect())
+            }
+        }
+    )+};
+}
+primitive_column! {
+    bool, BooleanArray, Boolean;
+    u32, UInt32Array, UInt32;
+    u64, UInt64Array, UInt64;
+    i64, Int64Array, Int64;
+    f64, Float64Array, Float64;
+}
+
+/// A point in time: microseconds since 1970 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(pub i64);
+
+impl Column for Option<Time> {
+    const NULLABLE: bool = true;
+    fn data_type() -> DataType {
+        DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        let values = values.into_iter().map(|v| v.map(|t| t.0));
+        Arc::new(TimestampMicrosecondArray::from_iter(values).with_timezone("UTC"))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<TimestampMicrosecondArray>()?;
+        Some(array.iter().map(|v| v.map(Time)).collect())
+    }
+}
+
+impl Column for String {
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        Arc::new(StringArray::from(values))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<StringArray>()?;
+        Some((0..array.len()).map(|i| array.value(i).to_owned()).collect())
+    }
+    fn weight(&self) -> usize {
+        self.len() + 8
+    }
+}
+
+/// A text that many rows share.
+impl Column for Arc<str> {
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(values))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<StringArray>()?;
+        let mut values: Vec<Self> = Vec::with_capacity(array.len());
+        for i in 0..array.len() {
+            let value = values.last().filter(|last| ***last == *array.value(i)).cloned();
+            values.push(value.unwrap_or_else(|| array.value(i).into()));
+        }
+        Some(values)
+    }
+    fn weight(&self) -> usize {
+        self.len() + 8
+    }
+}
+
+/// A text that is mostly one of the program's own.
+impl Column for Cow<'static, str> {
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(values))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        Some(String::read(array)?.into_iter().map(Cow::Owned).collect())
+    }
+    fn weight(&self) -> usize {
+        self.len() + 8
+    }
+}
+
+impl Column for Option<String> {
+    const NULLABLE: bool = true;
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        let n_bytes = values.iter().flatten().map(String::len).sum();
+        let mut builder = StringBuilder::with_capacity(values.len(), n_bytes);
+        values.iter().for_each(|v| builder.append_option(v.as_deref()));
+        Arc::new(builder.finish())
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<StringArray>()?;
+        Some(array.iter().map(|v| v.map(str::to_owned)).collect())
+    }
+    fn weight(&self) -> usize {
+        self.as_ref().map_or(1, |s| s.len() + 8)
+    }
+}
+
+macro_rules! list_column {
+    ($($rust:ty, $array:ty, $arrow:ident;)+) => {$(
+        impl Column for Vec<$rust> {
+            fn data_type() -> DataType {
+                DataType::List(Arc::new(Field::new("item", DataType::$arrow, false)))
+            }
+            fn build(values: Vec<Self>) -> ArrayRef {
+                let offsets = OffsetBuffer::from_lengths(values.iter().map(Vec::len));
+                let flat: Vec<$rust> = values.into_iter().flatten().collect();
+                let field = Arc::new(Field::new("item", DataType::$arrow, false));
+                Arc::new(ListArray::new(field, offsets, Arc::new(<$array>::from(flat)), None))
+            }
+            fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+                let array = array.as_any().downcast_ref::<ListArray>()?;
+                (0..array.len()).map(|i| <$rust as Column>::read(&array.value(i))).collect()
+            }
+            fn weight(&self) -> usize {
+                8 + self.iter().map(|v| v.weight()).sum::<usize>()
+            }
+        }
+    )+};
+}
+impl Column for u8 {
+    fn data_type() -> DataType {
+        DataType::UInt8
+    }
+    fn build(values: Vec<Self>) -> ArrayRef {
+        Arc::new(UInt8Array::from(values))
+    }
+    fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+        let array = array.as_any().downcast_ref::<UInt8Array>()?;
+        Some(array.values().to_vec())
+    }
+}
+list_column! {
+    u8, UInt8Array, UInt8;
+    u32, UInt32Array, UInt32;
+    String, StringArray, Utf8;
+}

@@ -1,0 +1,47 @@
+//! The tables: their columns, their documentation, and how they are written and read.
+//!
+//! The only folder that knows column names, one file a table. Each table is a row struct declared with [`row::table!`]; the
+//! doc comment of a field is the documentation of its column, kept in the Parquet schema as metadata `doc`. Every file
+//! carries `table` and `schema_version`. A trajectory never straddles a row group: [`TableWriter::push`] takes all rows of
+//! a trajectory at once.
+
+mod column;
+mod read;
+mod row;
+#[cfg(test)]
+mod tests;
+mod write;
+
+mod cells;
+mod contexts;
+mod events;
+mod features;
+mod items;
+mod partners;
+mod scores;
+mod steps;
+mod timeline;
+mod trajectories;
+mod units;
+mod usage;
+mod variants;
+
+pub use cells::{CellRow, CellStatus};
+pub use contexts::ContextRow;
+pub use events::EventRow;
+pub use features::FeatureRow;
+pub use items::ItemRow;
+pub use partners::PartnerRow;
+pub use read::{TableReader, columns, read, read_row_group, row_groups};
+pub use row::Row;
+pub use scores::ScoreRow;
+pub use steps::{StepKey, StepRow, step_rows};
+pub use timeline::TimelineRow;
+pub use trajectories::{TrajectoryKey, TrajectoryRow};
+pub use units::UnitRow;
+pub use usage::UsageRow;
+pub use variants::VariantRow;
+pub use write::TableWriter;
+
+/// Raised whenever the meaning or the set of columns changes.
+pub const SCHEMA_VERSION: &str = "2";

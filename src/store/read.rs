@@ -1,0 +1,181 @@
+//! How tables are read: whole, by row group, or by ranges of rows.
+
+use std::fs::File;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
+
+use super::SCHEMA_VERSION;
+use super::row::Row;
+
+fn open(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<File>> {
+    let file = open_file(path)?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+        .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
+    check_version(path, builder.schema())?;
+    Ok(builder)
+}
+
+fn open_file(path: &Path) -> anyhow::Result<File> {
+    File::open(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn check_version(path: &Path, schema: &Schema) -> anyhow::Result<()> {
+    let version = schema.metadata().get("schema_version").map_or("none", String::as_str);
+    anyhow::ensure!(
+        version == SCHEMA_VERSION,
+        "{} has schema version {version}, expected {SCHEMA_VERSION}\nhint: make it again with this version",
+        path.display()
+    );
+    Ok(())
+}
+
+/// A table open for reading single row groups and rows. Keeps the footer, so that a read costs no
+/// more than its pages; decodes only the columns of `R`.
+pub struct TableReader<R: Row> {
+    path: PathBuf,
+    metadata: ArrowReaderMetadata,
+    columns: ProjectionMask,
+    row: PhantomData<fn() -> R>,
+}
+
+impl<R: Row> TableReader<R> {
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let file = open_file(path)?;
+        // The index of pages lets a read of few rows skip the other pages.
+        let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
+        let metadata = ArrowReaderMetadata::load(&file, options)
+            .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
+        check_version(path, metadata.schema())?;
+        let wanted = R::fields();
+        let roots = metadata
+            .schema()
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| wanted.iter().any(|w| w.name() == f.name()))
+            .map(|(i, _)| i);
+        let columns = ProjectionMask::roots(metadata.parquet_schema(), roots);
+        Ok(TableReader { path: path.to_owned(), metadata, columns, row: PhantomData })
+    }
+
+    /// Number of rows of each row group.
+    pub fn row_groups(&self) -> Vec<usize> {
+        let groups = self.metadata.metadata().row_groups();
+        groups.iter().map(|g| usize::try_from(g.num_rows()).unwrap_or(0)).collect()
+    }
+
+    /// Reads ascending ranges of rows of one row group.
+    pub fn read(&self, row_group: usize, ranges: &[Range<usize>]) -> anyhow::Result<Vec<R>> {
+        let mut rows = Vec::new();
+        for batch in self.batches(row_group, Some(ranges))? {
+            rows.extend(batch?);
+        }
+        Ok(rows)
+    }
+
+    /// Reads one row group in batches.
+    pub fn scan(&self, row_group: usize, mut each: impl FnMut(Vec<R>)) -> anyhow::Result<()> {
+        for batch in self.batches(row_group, None)? {
+            each(batch?);
+        }
+        Ok(())
+    }
+
+    /// The rows of a range of one row group, read as they are asked for.
+    pub fn rows(
+        &self,
+        row_group: usize,
+        range: Range<usize>,
+    ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<R>> + use<R>> {
+        let ranges = [range];
+        Ok(self.batches(row_group, Some(&ranges))?.flat_map(|batch| match batch {
+            Ok(rows) => rows.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        }))
+    }
+
+    fn batches(
+        &self,
+        row_group: usize,
+        ranges: Option<&[Range<usize>]>,
+    ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Vec<R>>> + use<R>> {
+        let mut builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(open_file(&self.path)?, self.metadata.clone())
+                .with_batch_size(batch_rows(self.metadata.metadata(), &[row_group]))
+                .with_row_groups(vec![row_group])
+                .with_projection(self.columns.clone());
+        if let Some(ranges) = ranges {
+            let n_rows = self.row_groups()[row_group];
+            let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), n_rows);
+            builder = builder.with_row_selection(selection);
+        }
+        let damaged = format!("cannot read row group {row_group} of {}", self.path.display());
+        let read = builder.build().with_context(|| damaged.clone())?;
+        Ok(read.map(move |batch| R::rows(&batch.with_context(|| damaged.clone())?)))
+    }
+}
+
+/// Number of row groups of a table.
+pub fn row_groups<R: Row>(path: &Path) -> anyhow::Result<usize> {
+    Ok(open(path)?.metadata().num_row_groups())
+}
+
+/// Reads the rows of one row group.
+pub fn read_row_group<R: Row>(path: &Path, row_group: usize) -> anyhow::Result<Vec<R>> {
+    let builder = open(path)?;
+    let rows = batch_rows(builder.metadata(), &[row_group]);
+    read_batches(builder.with_row_groups(vec![row_group]).with_batch_size(rows))
+}
+
+/// Reads all rows of a table.
+pub fn read<R: Row>(path: &Path) -> anyhow::Result<Vec<R>> {
+    let builder = open(path)?;
+    let all: Vec<usize> = (0..builder.metadata().num_row_groups()).collect();
+    let rows = batch_rows(builder.metadata(), &all);
+    read_batches(builder.with_batch_size(rows))
+}
+
+/// Reads these columns of a table, many rows at a time.
+pub fn columns<R: Row>(
+    path: &Path,
+    names: &[&str],
+    mut each: impl FnMut(RecordBatch) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let builder = open(path)?;
+    let all: Vec<usize> = (0..builder.metadata().num_row_groups()).collect();
+    let rows = batch_rows(builder.metadata(), &all);
+    let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
+    for batch in builder.with_batch_size(rows).with_projection(mask).build()? {
+        each(batch.with_context(|| format!("{} ends in the middle", path.display()))?)?;
+    }
+    Ok(())
+}
+
+/// Rows that are read at a time: one, where a column of the row groups holds more text than a batch may.
+fn batch_rows(metadata: &ParquetMetaData, row_groups: &[usize]) -> usize {
+    let is_large = |&group: &usize| {
+        let columns = metadata.row_group(group).columns();
+        columns.iter().any(|column| column.uncompressed_size() >= i64::from(i32::MAX) - (64 << 20))
+    };
+    if row_groups.iter().any(is_large) { 1 } else { BATCH_ROWS }
+}
+
+const BATCH_ROWS: usize = 1024;
+
+fn read_batches<R: Row>(builder: ParquetRecordBatchReaderBuilder<File>) -> anyhow::Result<Vec<R>> {
+    let mut rows = Vec::new();
+    for batch in builder.build()? {
+        rows.extend(R::rows(&batch?)?);
+    }
+    Ok(rows)
+}

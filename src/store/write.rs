@@ -1,0 +1,126 @@
+//! How tables are written.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use super::row::{Row, batch, schema};
+
+/// Bytes after which a page is closed, and rows after which that is looked at.
+const PAGE_BYTES: usize = 128 << 10;
+const PAGE_ROWS: usize = 64;
+
+/// From so many bytes on, rows become a batch of arrays and pages of the row group: they stand in memory twice then.
+const BATCH_BYTES: usize = 16 << 20;
+/// The rows of a batch have at most so many bytes, unless one row alone has more: its texts have offsets of 31 bits.
+const MOST_BYTES: usize = 256 << 20;
+
+/// Writes one table; a row group is closed between trajectories, when it is large enough.
+pub struct TableWriter<R: Row> {
+    path: PathBuf,
+    writer: ArrowWriter<File>,
+    pending: Vec<R>,
+    pending_bytes: usize,
+    /// Bytes of the row group so far, pending ones included.
+    open_bytes: usize,
+    row_group_bytes: usize,
+    n_rows: u64,
+}
+
+impl<R: Row> TableWriter<R> {
+    /// Creates the file. `row_group_bytes` bounds the memory of a row group (approximate; one
+    /// trajectory may exceed it).
+    pub fn create(path: &Path, row_group_bytes: usize) -> anyhow::Result<Self> {
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let level = ZstdLevel::try_new(1).expect("1 is a zstd level");
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_max_row_group_row_count(Some(usize::MAX))
+            // Single trajectories are read by their rows: small pages, so that little else is decoded.
+            .set_data_page_size_limit(PAGE_BYTES)
+            .set_write_batch_size(PAGE_ROWS)
+            .set_created_by("trajpress".to_owned());
+        // Long texts hardly repeat: a dictionary would be built, found too large and given up, and
+        // nobody looks for the smallest text.
+        for column in ["text", "arguments", "goal", "annotations"] {
+            let column = ColumnPath::from(column);
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_statistics_enabled(column, EnabledStatistics::None);
+        }
+        let properties = properties.build();
+        let writer = ArrowWriter::try_new(file, schema::<R>(), Some(properties))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(TableWriter {
+            path: path.to_owned(),
+            writer,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            open_bytes: 0,
+            row_group_bytes,
+            n_rows: 0,
+        })
+    }
+
+    /// Appends all rows of one trajectory (or of several).
+    pub fn push(&mut self, rows: impl IntoIterator<Item = R>) -> anyhow::Result<()> {
+        for row in rows {
+            let bytes = row.weight();
+            anyhow::ensure!(
+                bytes < i32::MAX as usize,
+                "{}: a row of {bytes} bytes, and no column holds more than 2 GiB of one row",
+                self.cannot()
+            );
+            if self.pending_bytes + bytes > MOST_BYTES {
+                self.write_pending()?;
+            }
+            self.pending_bytes += bytes;
+            self.open_bytes += bytes;
+            self.n_rows += 1;
+            self.pending.push(row);
+            // Whole write batches: pages end where they would if all rows came at once.
+            if self.pending_bytes >= BATCH_BYTES && self.pending.len() % PAGE_ROWS == 0 {
+                self.write_pending()?;
+            }
+        }
+        if self.open_bytes >= self.row_group_bytes {
+            self.end_row_group()?;
+        }
+        Ok(())
+    }
+
+    fn write_pending(&mut self) -> anyhow::Result<()> {
+        self.pending_bytes = 0;
+        let rows = std::mem::take(&mut self.pending);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.writer.write(&batch(rows)?).with_context(|| self.cannot())
+    }
+
+    /// Closes the row group.
+    pub fn end_row_group(&mut self) -> anyhow::Result<()> {
+        self.write_pending()?;
+        if std::mem::take(&mut self.open_bytes) > 0 {
+            self.writer.flush().with_context(|| self.cannot())?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and the footer, and says how many rows the table has.
+    pub fn finish(mut self) -> anyhow::Result<u64> {
+        self.end_row_group()?;
+        self.writer.finish().with_context(|| self.cannot())?;
+        self.writer.inner_mut().sync_all().with_context(|| self.cannot())?;
+        Ok(self.n_rows)
+    }
+
+    fn cannot(&self) -> String {
+        format!("cannot write {}", self.path.display())
+    }
+}

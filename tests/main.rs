@@ -1,0 +1,15 @@
+//! All tests that go through the program or its tables: one program, so that it is linked once.
+
+mod docs;
+mod golden;
+mod ingest;
+mod llama;
+mod messages;
+mod method;
+mod models;
+mod pipeline;
+mod robust;
+mod server;
+mod tables;
+mod tidy;
+mod trial;
