@@ -50,7 +50,8 @@ fn read(text: &str, sink: &mut Sink<'_>) {
             }
             Who::Agent | Who::Tool => {
                 model = model.or(Some(before).filter(|name| !name.is_empty()));
-                replies.read(&block.text, block.who == Who::Tool, &mut draft);
+                let is_tool = block.who == Who::Tool && block.text.contains("<details>");
+                replies.read(&block.text, is_tool, &mut draft);
             }
         }
     }
@@ -282,7 +283,10 @@ fn last_fence(body: &str) -> (&str, Option<String>) {
     let opens = |mark: &str| {
         if inner.starts_with(mark) { Some(0) } else { inner.find(&format!("\n{mark}")).map(|at| at + 1) }
     };
-    let last = || inner.rfind("\n```").map(|at| at + 1).or(inner.starts_with("```").then_some(0));
+    // Of another language it is what the agent wrote.
+    let is_plain = |at: &usize| matches!(inner[*at..].lines().next(), Some("```" | "```json"));
+    let last =
+        || inner.rfind("\n```").map(|at| at + 1).or(inner.starts_with("```").then_some(0)).filter(is_plain);
     match opens("```text\n").or_else(last) {
         Some(at) => {
             let output = inner[at..].split_once('\n').map_or("", |(_, output)| output);
@@ -353,6 +357,11 @@ _**Agent (big-1 2026-01-02 03:04:09Z)**_
 <tool-use data-tool-type="write" data-tool-name="Edit"><details>
 <summary>Tool use: **Edit**</summary>
  `a.rs`
+
+```diff
+-x
++y
+```
 </details></tool-use>
 
 ---
@@ -371,7 +380,7 @@ Done.
                 "1 thought I look.",
                 "1 action Bash\n`cat notes.md`",
                 "1 observation _**User (2025-01-01 00:00:00Z)**_\n\n```sh\nls\n```",
-                "2 action Edit\n`a.rs`",
+                "2 action Edit\n`a.rs`\n\n```diff\n-x\n+y\n```",
                 "3 message Done.",
             ]
         );
