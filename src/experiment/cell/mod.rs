@@ -112,6 +112,7 @@ pub struct Scene<'a> {
     /// Kind of the partner (index in [`Plan::partners`]), and what it mentions of ours.
     partners: Vec<(usize, &'a Prepared, Watch<'a>)>,
     plan: &'a Plan,
+    prices: money::Prices,
     strata: Strata,
     /// None where the trajectory is not annotated.
     truth: Option<Truth>,
@@ -138,7 +139,8 @@ impl<'a> Scene<'a> {
             .collect();
         let strata = Strata::new(&plan.reference_tails, &plan.partners);
         let (watch, truth) = (Watch::own(log, ids), Truth::of(log));
-        Scene { own, watch, partners, plan, strata, truth, readers, replays: None }
+        let prices = plan.prices.of(log.trajectory.model.as_deref());
+        Scene { own, watch, partners, plan, prices, strata, truth, readers, replays: None }
     }
 
     /// Replays and scores the trajectory under one variant.
@@ -153,7 +155,7 @@ impl<'a> Scene<'a> {
         let mut rows = Rows { ids, rows: Vec::new() };
         let (run, misses) = self.replayed(recipe, tokenizer, &mut rows)?;
         discard::score(log, &run, &misses.needed, &mut rows);
-        money::score(log, &run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
+        money::score(log, &run, &self.prices, money::rework(log, &misses.hard), &mut rows);
         sent::score(&run, questions.tokens_as_sent, &mut rows);
         honesty::score(log, &run, &mut rows);
         ratios::score(&run, &mut rows);
@@ -169,7 +171,7 @@ impl<'a> Scene<'a> {
             events: rows::event_rows(
                 &rows.ids,
                 &variant.strategy,
-                money::break_even(log, &run, &plan.prices),
+                money::break_even(log, &run, &self.prices),
                 &run,
             ),
             items: rows::item_rows(&rows.ids, &run),
@@ -177,7 +179,7 @@ impl<'a> Scene<'a> {
                 true => rows::context_rows(&rows.ids, log, recipe, tokenizer, &run),
                 false => Vec::new(),
             },
-            timeline: rows::timeline_rows(&rows.ids, log, &run, &plan.prices),
+            timeline: rows::timeline_rows(&rows.ids, log, &run, &self.prices),
             scores: rows.rows,
         })
     }
