@@ -1,6 +1,7 @@
 //! `trajpress try`: from logs to an answer in one command.
 
 mod answer;
+mod budget;
 mod models;
 
 use std::fs;
@@ -26,8 +27,6 @@ use answer::Answer;
 
 /// What is replayed, as an experiment.
 const EXPERIMENT: &str = include_str!("../data/try.toml");
-/// Step-variants a second and thread that a budget counts on.
-const RATE: f64 = 20_000.0;
 /// Up to so many sessions the lines that were lost are shown, and numbers take the place of shares.
 const FEW_SESSIONS: usize = 10;
 /// Turns that an agent surely remembers: as in the report.
@@ -223,7 +222,7 @@ impl Desk {
         }
         let key = hash.finalize().to_hex()[..32].to_owned();
         let kept = reach::read(&out.join("try.json"))?;
-        for name in ["data", "run"] {
+        for name in ["data", "run", "pilot"] {
             anyhow::ensure!(
                 kept.is_some() || !reach::is_there(&out.join(name))?,
                 "{} holds `{name}`, which `trajpress try` has not made and would replace\nhint: choose another folder for `--out`",
@@ -310,17 +309,16 @@ impl Desk {
         if let Some(prices) = prices {
             text += &format!("\n[prices]\n{}", toml::to_string(&prices)?);
         }
-        let plan = Plan::parse("try.toml", &text, &catalogue())?;
-        if let Some(budget) = args.budget {
-            let steps: u64 = data.entries().iter().map(|entry| u64::from(entry.n_steps)).sum();
-            let threads = super::threads(args.threads) as f64;
-            let needed = steps as f64 * plan.variants.len() as f64 / (RATE * threads);
-            let left = budget.saturating_sub(start.elapsed()).as_secs_f64();
-            let n = data.entries().len();
-            if needed > left {
-                let sample = ((n as f64 * left / needed) as usize).clamp(1, n);
-                text += &format!("\n[data]\nsample = {sample}\n");
-            }
+        if let Some(budget) = args.budget
+            && let Some(sample) = budget::sample(
+                &text,
+                data,
+                &self.path("pilot"),
+                super::threads(args.threads),
+                start + budget,
+            )?
+        {
+            text += &format!("\n[data]\nsample = {sample}\n");
         }
         Ok(text)
     }
