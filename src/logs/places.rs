@@ -13,6 +13,10 @@ const BELOW_HOME: &[(&str, &str)] = &[
     ("Continue", ".continue/sessions"),
     ("Factory Droid", ".factory/sessions"),
     ("Hermes", ".hermes/sessions"),
+    ("Qwen Code", ".qwen/projects"),
+    ("pi", ".pi/agent/sessions"),
+    ("Kimi Code", ".kimi-code/sessions"),
+    ("kimi-cli", ".kimi/sessions"),
 ];
 
 /// A folder that may hold logs.

@@ -11,17 +11,16 @@
 //! - The oldest files hold bare items behind a bare header; `codex exec --json` writes another stream ([`exec`]), which has
 //!   no prompts and no usage of single calls.
 
-use serde_json::value::RawValue;
-
 mod context;
 mod exec;
+mod line;
 
-use super::reading::chat::Message;
+use line::{Event, Header, Line, Placed, Record, TurnContext};
+
 use super::reading::draft::Losses;
 use super::reading::names::{Name, repository_of};
 use super::reading::scalar::Scalar;
-use super::reading::usage::LoggedUsage;
-use super::reading::{Draft, List, record};
+use super::reading::{Draft, record};
 use super::{Entry, Origin, Reading, Session, Sink};
 use crate::trajectory::Trajectory;
 
@@ -31,79 +30,11 @@ pub(super) const ENTRY: Entry = Entry {
     reading: Reading::Session { open: || Box::<Codex>::default(), origin },
 };
 
-record! {
-    struct Line in "codex" {
-        timestamp: Scalar = "timestamp",
-        kind: String = "type",
-        payload: Box<RawValue> = "payload",
-        record_type: String = "record_type",
-        // The header of the oldest files.
-        id: String = "id",
-        instructions: String = "instructions",
-        // `codex exec --json`.
-        thread_id: String = "thread_id",
-        item: Box<RawValue> = "item",
-        usage: LoggedUsage = "usage",
-        error: ErrorText = "error",
-        message: String = "message",
-    }
-
-    struct ErrorText in "codex.error" { message: String = "message" }
-
-    struct Header in "codex.session_meta" {
-        id: String = "id" | "session_id",
-        cwd: String = "cwd",
-        instructions: String = "instructions",
-        base_instructions: Instructions = "base_instructions",
-        dynamic_tools: Box<RawValue> = "dynamic_tools",
-        forked_from: String = "forked_from_id",
-        parent: String = "parent_thread_id",
-        source: Box<RawValue> = "source",
-    }
-
-    struct Instructions in "codex.base_instructions" { text: String = "text" }
-
-    struct TurnContext in "codex.turn_context" { model: String = "model" }
-
-    struct Event in "codex.event_msg" {
-        kind: String = "type",
-        info: TokenInfo = "info",
-        num_turns: Scalar = "num_turns",
-    }
-
-    struct TokenInfo in "codex.token_count" {
-        total: LoggedUsage = "total_token_usage",
-        last: LoggedUsage = "last_token_usage",
-    }
-
-    struct Compacted in "codex.compacted" {
-        message: String = "message",
-        replacement_history: List<Message> = "replacement_history",
-    }
-}
-
-/// A line that the context is made of.
-struct Placed {
-    position: usize,
-    time: Option<i64>,
-    record: Record,
-}
-
-enum Record {
-    Item(Box<Message>),
-    Usage(TokenInfo),
-    Compacted(Compacted),
-    /// The reply before it is whole.
-    ReplyEnds,
-    RolledBack(u64),
-}
-
 #[derive(Default)]
 struct Codex {
     records: Vec<Placed>,
     exec: exec::Open,
     header: Option<Header>,
-    model: Option<String>,
     tokens_sent: Option<u64>,
     losses: Losses,
     n_lines: usize,
@@ -127,7 +58,6 @@ impl Session for Codex {
             task_id: header.id.clone().or_else(|| Some(sink.source.stem.clone())),
             repository: header.cwd.as_deref().and_then(repository_of),
             agent: Some("codex".to_owned()),
-            model: self.model,
             parent: header.parent(),
             tokens_sent: self.tokens_sent,
             ..Trajectory::default()
@@ -135,26 +65,6 @@ impl Session for Codex {
         let mut draft = Draft::new();
         context::write(header, self.records, &mut draft);
         draft.finish(about, sink);
-    }
-}
-
-impl Header {
-    /// The thread that started this one as a sub-agent.
-    fn parent(&self) -> Option<String> {
-        #[derive(serde::Deserialize)]
-        struct Source {
-            subagent: Subagent,
-        }
-        #[derive(serde::Deserialize)]
-        struct Subagent {
-            thread_spawn: Spawn,
-        }
-        #[derive(serde::Deserialize)]
-        struct Spawn {
-            parent_thread_id: String,
-        }
-        let source = self.source.as_ref().and_then(|raw| serde_json::from_str::<Source>(raw.get()).ok());
-        source.map(|source| source.subagent.thread_spawn.parent_thread_id).or_else(|| self.parent.clone())
     }
 }
 
@@ -166,7 +76,10 @@ impl Codex {
             let text = payload.get();
             match kind.as_str() {
                 "session_meta" => self.read_header(serde_json::from_str(text)?),
-                "turn_context" => self.read_model(serde_json::from_str::<TurnContext>(text)?.model),
+                "turn_context" => {
+                    let model = serde_json::from_str::<TurnContext>(text)?.model;
+                    model.into_iter().for_each(|model| self.push(None, Record::Model(model)));
+                }
                 "response_item" => self.push_at(time, Record::Item(serde_json::from_str(text)?)),
                 "compacted" => self.push_at(time, Record::Compacted(serde_json::from_str(text)?)),
                 "event_msg" => self.read_event(time, serde_json::from_str(text)?),
@@ -207,16 +120,6 @@ impl Codex {
             None => self.header = Some(header),
             Some(known) if known.id == header.id => self.losses.add("header that a resumed session repeats"),
             Some(_) => self.losses.add("header of the session that this one begins with"),
-        }
-    }
-
-    fn read_model(&mut self, model: Option<String>) {
-        match (&self.model, model) {
-            (None, model) => self.model = model,
-            (Some(known), Some(model)) if *known != model => {
-                self.losses.add("change of the model within a run");
-            }
-            _ => {}
         }
     }
 

@@ -175,7 +175,7 @@ impl Run {
             let kind = line.kind.unwrap_or_default();
             run.event(&kind, line.data.unwrap_or_default());
         }
-        run.draft.finish(Trajectory { model: run.model, ..about }, sink);
+        run.draft.finish(about, sink);
     }
 
     fn event(&mut self, kind: &str, data: Data) {
@@ -195,11 +195,7 @@ impl Run {
             "session.compaction_start" => self.compaction = Some(self.draft.place().0 as u32),
             "session.compaction_complete" => self.compact(data),
             "session.start" | "session.resume" | "session.model_change" => {
-                if let Some(model) = data.model {
-                    let is_change = self.model.as_ref().is_some_and(|known| *known != model);
-                    self.draft.losses.add_n("change of the model within a run", u64::from(is_change));
-                    self.model.get_or_insert(model);
-                }
+                self.model = data.model.or(self.model.take());
             }
             "session.truncation" => {
                 self.draft.losses.add("truncation of the context that does not say what is gone");
@@ -256,6 +252,7 @@ impl Run {
         if text.is_empty() && thoughts.is_empty() && requests.is_empty() {
             return self.draft.losses.add("reply without anything to read left out");
         }
+        self.model.iter().for_each(|model| self.draft.model(model));
         let mut reply = Reply::begin(None, &mut self.draft);
         thoughts.into_iter().for_each(|thought| reply.thought(thought, &self.draft));
         reply.text(text, &self.draft);

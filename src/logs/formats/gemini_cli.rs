@@ -234,13 +234,12 @@ impl Run {
     fn finish(mut self, sink: &mut Sink<'_>) {
         let mut draft = Draft::new();
         self.join(&mut draft.losses);
-        let mut models: Vec<String> = Vec::new();
         for event in std::mem::take(&mut self.events) {
             match event {
-                Event::Message(at) => self.write(at, &mut models, &mut draft),
+                Event::Message(at) => self.write(at, &mut draft),
                 Event::Set(list) => {
                     let mut new = Draft::new();
-                    list.into_iter().for_each(|at| self.write(at, &mut models, &mut new));
+                    list.into_iter().for_each(|at| self.write(at, &mut new));
                     draft.replace(new);
                 }
                 Event::Turns(turns) => turns.into_iter().enumerate().for_each(|(i, turn)| {
@@ -249,26 +248,24 @@ impl Run {
                 }),
             }
         }
-        draft.losses.add_n("change of the model within a run", models.len().saturating_sub(1) as u64);
         let about = Trajectory {
             is_named_by_file: self.session_id.is_none(),
             task_id: self.session_id.or_else(|| Some(sink.source.stem.clone())),
             repository: self.directory.as_deref().and_then(repository_of),
             agent: Some("gemini-cli".to_owned()),
-            model: models.into_iter().next(),
             ..Trajectory::default()
         };
         draft.finish(about, sink);
     }
 
-    fn write(&mut self, at: usize, models: &mut Vec<String>, draft: &mut Draft) {
+    fn write(&mut self, at: usize, draft: &mut Draft) {
         let Some(message) = self.messages[at].take() else {
             return;
         };
         let time = message.timestamp.unwrap_or_default().time(&mut draft.losses);
         draft.at(at, time);
-        if let Some(model) = message.model.as_ref().filter(|model| models.last() != Some(model)) {
-            models.push(model.clone());
+        if let Some(model) = &message.model {
+            draft.model(model);
         }
         match message.kind.as_deref().unwrap_or("") {
             "user" => message.content.unwrap_or_default().write_user(draft),

@@ -1,29 +1,58 @@
-//! Sessions of kimi-cli (Python): `context.jsonl`, the context itself with one chat message a line, and `wire.jsonl`, the
-//! stream for the screen ([`wire`]).
+//! Sessions of kimi-cli (Python), a folder each: `context.jsonl`, the context itself with one chat message a line, and
+//! `wire.jsonl`, the stream for the screen ([`wire`]), which is read where there is no context.
 //!
 //! - Records among the messages: `_system_prompt`; `_usage` before a reply counts its prompt, behind it the prompt with the
 //!   reply; `_checkpoint` says nothing.
-//! - A compaction and a rewind move the file away and begin it anew, so the beginning of a session may be missing: a first
-//!   message that tells of a compaction is its text.
+//! - A compaction and a rewind move the file away (`context_1.jsonl`, ...) and begin it anew. A file that begins with all of
+//!   the one before, or a part of it, is a rewind; one that begins with a summary a compaction, which kept what is said
+//!   again before the first count; every other one a cleared context. Where the older file is not there, the summary is the
+//!   text of a compaction all the same.
 //! - Texts in `<system>` are the harness's.
 
 mod wire;
 
+use std::collections::BTreeMap;
+
 use serde_json::value::RawValue;
 
 use super::reading::chat::{Message, Messages};
-use super::reading::draft::enclosed;
+use super::reading::draft::{ABANDONED, enclosed};
 use super::reading::scalar::Scalar;
 use super::reading::usage::LoggedUsage;
 use super::reading::{Content, Draft, record};
-use super::{Entry, Origin, Reading, Session, Sink};
+use super::{Entry, File, Reading, Sink, read_repaired};
 use crate::trajectory::{Trajectory, Usage};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "kimi-cli",
     summary: "kimi-cli contexts and wires",
-    reading: Reading::Session { open: || Box::<Kimi>::default(), origin: |_, _| Origin::None },
+    reading: Reading::Files { together, read },
 };
+
+/// Groups the files of a session by their folder: the contexts, the oldest first, then the wire.
+fn together(names: &[&str]) -> Vec<Vec<usize>> {
+    let mut folders: BTreeMap<&str, Vec<(u64, usize)>> = BTreeMap::new();
+    for (file, name) in names.iter().enumerate() {
+        let (folder, last) = name.rsplit_once('/').unwrap_or(("", name));
+        if let Some(place) = place(last) {
+            folders.entry(folder).or_default().push((place, file));
+        }
+    }
+    let sorted = folders.into_values().map(|mut files| {
+        files.sort_unstable();
+        files.into_iter().map(|(_, file)| file).collect()
+    });
+    sorted.collect()
+}
+
+/// Where a file of this name stands among those of its session.
+fn place(name: &str) -> Option<u64> {
+    match name.strip_suffix(".jsonl")? {
+        "context" => Some(u64::MAX - 1),
+        "wire" => Some(u64::MAX),
+        older => older.strip_prefix("context_")?.parse().ok(),
+    }
+}
 
 record! {
     /// What tells the lines of both files apart.
@@ -40,23 +69,92 @@ record! {
 /// How a message begins that holds the summary of a compaction.
 const COMPACTED: &str = "<system>Previous context has been compacted.";
 
+fn read(files: &[File], sink: &mut Sink<'_>) {
+    let mut run = Kimi::default();
+    let (mut lines, mut before): (Vec<Piece<'_>>, Vec<&[u8]>) = (Vec::new(), Vec::new());
+    for file in files {
+        let start = file.bytes.as_ptr() as usize;
+        let now: Vec<&[u8]> =
+            file.bytes.split(|b| *b == b'\n').filter(|line| !line.trim_ascii().is_empty()).collect();
+        if !lines.is_empty() && place(file.name.rsplit('/').next().unwrap_or("")) == Some(u64::MAX) {
+            run.draft.losses.add_n("line of a wire that repeats the context", now.len() as u64);
+            continue;
+        }
+        let n_same = before.iter().zip(&now).take_while(|(a, b)| a == b).count();
+        let is_said = |line: &&[u8]| memchr::memmem::find(line, br#""role":"user""#).is_some();
+        if now[..n_same].iter().any(is_said) {
+            run.draft.losses.add_n(ABANDONED, (before.len() - n_same) as u64);
+            lines.truncate(lines.len() - (before.len() - n_same));
+            lines.extend(now[n_same..].iter().map(|line| Piece::of(line, start)));
+        } else {
+            lines.extend(Some(Piece::Begin).filter(|_| !lines.is_empty()));
+            lines.extend(now.iter().map(|line| Piece::of(line, start)));
+        }
+        before = now;
+    }
+    for line in lines {
+        match line {
+            Piece::Begin => {
+                run.end_list();
+                run.state = State::Begun;
+            }
+            Piece::Line(line, offset) => {
+                let n = sink.rejects.len();
+                read_repaired(line, sink, |value, _| run.value(value));
+                sink.rejects[n..].iter_mut().for_each(|(at, _)| *at += offset);
+            }
+        }
+    }
+    run.finish(sink);
+}
+
+/// A line of a session, or where a context begins anew.
+enum Piece<'a> {
+    Begin,
+    /// With its place in the file.
+    Line(&'a [u8], usize),
+}
+
+impl<'a> Piece<'a> {
+    fn of(line: &'a [u8], start: usize) -> Self {
+        Piece::Line(line, line.as_ptr() as usize - start)
+    }
+}
+
+/// A session in the making.
 #[derive(Default)]
 struct Kimi {
     draft: Draft,
     messages: Messages,
+    /// The system prompt as it was said last.
+    system: Option<String>,
     /// Tokens of the prompt of the reply that comes next, and whether it came.
     prompt: Option<(u64, bool)>,
+    state: State,
     wire: wire::Wire,
     n_lines: usize,
 }
 
-impl Session for Kimi {
+#[derive(Default)]
+enum State {
+    #[default]
+    Going,
+    /// A context begins anew, and no message of it came.
+    Begun,
+    /// The messages come that a compacted context begins with: here they are kept, for they are compared with the past.
+    Listing(Box<(Draft, Messages)>),
+}
+
+impl Kimi {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         let line: Line = serde_json::from_slice(bytes)?;
         let position = self.n_lines;
         match (line.role.as_deref(), line.message) {
-            (Some("_usage"), _) => self.count(line.token_count.as_deref()),
-            (Some(role), _) => self.read(position, &role.to_owned(), serde_json::from_slice(bytes)?),
+            (Some("_usage"), _) => {
+                self.end_list();
+                self.count(line.token_count.as_deref());
+            }
+            (Some(role), _) => self.read(position, role, serde_json::from_slice(bytes)?),
             (None, Some(message)) => {
                 let time = line.timestamp.unwrap_or_default().time(&mut self.draft.losses);
                 self.wire.read(position, time, message);
@@ -70,20 +168,78 @@ impl Session for Kimi {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
+    fn finish(mut self, sink: &mut Sink<'_>) {
+        self.end_list();
         self.messages.end(&mut self.draft);
         let session = sink.source.stem.clone();
         let about = Trajectory { agent: Some("kimi-cli".to_owned()), ..Trajectory::default() };
-        let main = Trajectory { task_id: Some(session.clone()), is_named_by_file: true, ..about.clone() };
+        let main = Trajectory { task_id: Some(session), is_named_by_file: true, ..about.clone() };
         if !self.wire.is_empty() {
             sink.losses.merge(&self.draft.losses);
             return self.wire.finish(main, &about, sink);
         }
         self.draft.finish(main, sink);
     }
-}
 
-impl Kimi {
+    /// The messages are all there that a context begins with.
+    fn end_list(&mut self) {
+        if let State::Listing(list) = std::mem::take(&mut self.state) {
+            let (mut new, mut messages) = *list;
+            messages.end(&mut new);
+            self.messages.end(&mut self.draft);
+            self.draft.at(self.n_lines, None);
+            self.draft.replace(new);
+        }
+    }
+
+    fn read(&mut self, position: usize, role: &str, mut message: Message) {
+        if role == "_system_prompt" {
+            let text = message.take_text(&mut self.draft.losses);
+            if self.system.as_ref() == Some(&text) {
+                return self.draft.losses.add("system prompt that is logged again");
+            }
+            self.system = Some(text.clone());
+            self.draft.at(position, None);
+            return self.draft.system(text);
+        }
+        if matches!(self.state, State::Begun) && !role.starts_with('_') {
+            self.begin(position, &message);
+        }
+        let is_list = matches!(self.state, State::Listing(_));
+        let (draft, messages) = match &mut self.state {
+            State::Listing(list) => (&mut list.0, &mut list.1),
+            _ => (&mut self.draft, &mut self.messages),
+        };
+        if role == "user" {
+            self.prompt = None;
+            messages.give_way(&message, false, draft);
+            draft.at(position, None);
+            return say(message.content.unwrap_or_default(), is_list, draft);
+        }
+        messages.read(position, message, draft);
+        self.prompt = match self.prompt.take() {
+            Some((input, false)) if role == "assistant" => {
+                draft.usage(Some(Usage { input, ..Usage::default() }));
+                Some((input, true))
+            }
+            // Records that are no messages stand anywhere.
+            prompt => prompt.filter(|_| role.starts_with('_')),
+        };
+    }
+
+    /// The first message of a context that begins anew tells why.
+    fn begin(&mut self, position: usize, message: &Message) {
+        if message.said().first().is_some_and(|text| text.starts_with(COMPACTED)) {
+            self.state = State::Listing(Box::default());
+            return;
+        }
+        self.state = State::Going;
+        self.messages.end(&mut self.draft);
+        self.draft.at(position, None);
+        self.draft.losses.add("context cleared by the user");
+        self.draft.compaction(String::new());
+    }
+
     fn count(&mut self, count: Option<&RawValue>) {
         // Older versions write the parts.
         let of = |raw: &RawValue| match raw.get().starts_with('{') {
@@ -101,42 +257,27 @@ impl Kimi {
             _ => self.prompt = Some((n, false)),
         }
     }
+}
 
-    fn read(&mut self, position: usize, role: &str, message: Message) {
-        if role == "user" {
-            self.prompt = None;
-            self.messages.give_way(&message, false, &mut self.draft);
-            self.draft.at(position, None);
-            return self.say(message.content.unwrap_or_default());
-        }
-        self.messages.read(position, message, &mut self.draft);
-        self.prompt = match self.prompt.take() {
-            Some((input, false)) if role == "assistant" => {
-                self.draft.usage(Some(Usage { input, ..Usage::default() }));
-                Some((input, true))
-            }
-            // Records that are no messages stand anywhere.
-            prompt => prompt.filter(|_| role.starts_with('_')),
-        };
-    }
-
-    /// A message in the name of the user.
-    fn say(&mut self, content: Content) {
-        let text = content.into_text(&mut self.draft.losses);
-        let is_whole = enclosed(&text).is_some_and(|(tag, length)| tag == "system" && length == text.len());
-        if text.starts_with(COMPACTED) {
-            self.draft.compaction(text);
-        } else if is_whole {
-            self.draft.notice(text);
-        } else {
-            self.draft.user_or_harness(text);
-        }
+/// A message in the name of the user; a summary is one where nothing tells what stood before it.
+fn say(content: Content, is_listed: bool, draft: &mut Draft) {
+    let text = content.into_text(&mut draft.losses);
+    let is_whole = enclosed(&text).is_some_and(|(tag, length)| tag == "system" && length == text.len());
+    if text.starts_with(COMPACTED) && !is_listed {
+        draft.compaction(text);
+    } else if is_whole {
+        draft.notice(text);
+    } else {
+        draft.user_or_harness(text);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::logs::formats::reading::draft::Losses;
     use crate::logs::formats::reading::testing::{outline, read, told};
+    use crate::logs::formats::{File, Sink, Source};
+    use crate::trajectory::Trajectory;
 
     #[test]
     fn a_context() {
@@ -174,6 +315,87 @@ mod tests {
             t.steps.iter().filter_map(|s| s.usage.as_ref().map(|u| (u.input, u.output))).collect();
         assert_eq!(usages, [(50, Some(4)), (60, None)]);
         assert_eq!(told(&losses), ["1 record that is no message left out: _checkpoint"]);
+    }
+
+    fn read_files(files: &[(&str, &[&str])]) -> (Trajectory, Losses) {
+        let file = |(name, lines): &(&str, &[&str])| File {
+            name: format!("d/{name}"),
+            bytes: lines.join("\n").into_bytes(),
+        };
+        let source = Source::test("d/context_1.jsonl", "kimi-cli");
+        let mut sink = Sink::new(&source);
+        super::read(&files.iter().map(file).collect::<Vec<_>>(), &mut sink);
+        assert_eq!(sink.trajectories.len(), 1);
+        (sink.trajectories.remove(0), sink.losses)
+    }
+
+    const SYSTEM: &str = r#"{"role":"_system_prompt","content":"Be brief."}"#;
+    const LIST: &str = r#"{"role":"user","content":"List it."}"#;
+    const LISTED: &str = r#"{"role":"assistant","content":"a.py"}"#;
+    const SORT: &str = r#"{"role":"user","content":"Sort it."}"#;
+    const SORTED: &str = r#"{"role":"assistant","content":"Sorted."}"#;
+    const WIRE: &str = r#"{"timestamp":1767225600.5,"message":{"type":"StepBegin","payload":{"n":1}}}"#;
+
+    #[test]
+    fn a_context_that_was_compacted_goes_on_in_another_file() {
+        let summary = r#"{"role":"user","content":[{"type":"text","text":"<system>Previous context has been compacted. Here it is:</system>"},{"type":"text","text":"S"}]}"#;
+        let usage = r#"{"role":"_usage","token_count":9}"#;
+        let (t, losses) = read_files(&[
+            ("context_1.jsonl", &[SYSTEM, LIST, LISTED, SORT, SORTED]),
+            (
+                "context.jsonl",
+                &[SYSTEM, summary, SORT, SORTED, usage, r#"{"role":"user","content":"Go on."}"#],
+            ),
+            ("wire.jsonl", &[WIRE]),
+        ]);
+        assert_eq!(
+            outline(&t)[3..],
+            [
+                "0 2 user message Sort it.",
+                "0 2 agent message Sorted.",
+                "1 3 user compaction <system>Previous context has been compacted. Here it is:</system> S",
+                "1 3 user message Go on.",
+            ]
+        );
+        let kept: Vec<usize> = (0..t.steps.len()).filter(|at| t.steps[*at].kept_to == Some(1)).collect();
+        assert_eq!(kept, [3, 4]);
+        assert_eq!(
+            told(&losses),
+            ["1 line of a wire that repeats the context", "1 system prompt that is logged again"]
+        );
+    }
+
+    #[test]
+    fn a_rewind_and_a_cleared_context() {
+        let (t, losses) = read_files(&[
+            ("context_1.jsonl", &[SYSTEM, LIST, LISTED, SORT, SORTED]),
+            ("context.jsonl", &[SYSTEM, LIST, LISTED, r#"{"role":"user","content":"Go on."}"#]),
+        ]);
+        let texts: Vec<&str> = t.steps.iter().map(|s| s.text.as_str()).collect();
+        assert_eq!(texts, ["Be brief.", "List it.", "a.py", "Go on."]);
+        assert_eq!(told(&losses), ["2 line of an abandoned branch left out"]);
+        let (t, losses) = read_files(&[
+            ("context_1.jsonl", &[SYSTEM, LIST, LISTED]),
+            ("context.jsonl", &[SYSTEM, SORT, SORTED]),
+        ]);
+        assert_eq!(
+            outline(&t)[3..],
+            ["1 2 user compaction ", "1 2 user message Sort it.", "1 2 agent message Sorted."]
+        );
+        assert_eq!(told(&losses), ["1 context cleared by the user", "1 system prompt that is logged again"]);
+    }
+
+    #[test]
+    fn the_files_of_a_folder_are_one_session() {
+        let names = [
+            "a/wire.jsonl",
+            "a/context.jsonl",
+            "b/context.jsonl",
+            "a/context_2.jsonl",
+            "a/context_10.jsonl",
+            "a/x.jsonl",
+        ];
+        assert_eq!(super::together(&names), [vec![3, 4, 1, 0], vec![2]]);
     }
 
     #[test]

@@ -108,6 +108,7 @@ impl Item {
 /// One reply: what it says, and what was counted.
 #[derive(Default)]
 struct Step {
+    model: Option<String>,
     parts: Vec<Event>,
     usage: Option<Usage>,
 }
@@ -179,7 +180,6 @@ impl Session for Kimi {
             task_id,
             is_named_by_file: true,
             agent: Some("kimi-code".to_owned()),
-            model: self.model,
             ..Trajectory::default()
         };
         draft.finish(about, sink);
@@ -197,11 +197,7 @@ impl Kimi {
     }
 
     fn configure(&mut self, line: Line, time: Option<i64>) {
-        if let Some(model) = line.model {
-            let is_change = self.model.as_ref().is_some_and(|known| *known != model);
-            self.losses.add_n("change of the model within a run", u64::from(is_change));
-            self.model.get_or_insert(model);
-        }
+        self.model = line.model.or(self.model.take());
         if let Some(text) = line.system.filter(|text| self.system.as_ref() != Some(text)) {
             self.system = Some(text.clone());
             self.push(time, Item::System(text));
@@ -246,7 +242,7 @@ impl Kimi {
             None => self.steps.len().checked_sub(1),
         };
         known.unwrap_or_else(|| {
-            self.steps.push(Step::default());
+            self.steps.push(Step { model: self.model.clone(), ..Step::default() });
             let step = self.steps.len() - 1;
             self.by_uuid.extend(uuid.map(|uuid| (uuid, step)));
             self.push(time, Item::Reply(step));
@@ -317,6 +313,7 @@ impl Step {
         if self.parts.is_empty() {
             return draft.losses.add("reply without anything to read left out");
         }
+        self.model.iter().for_each(|model| draft.model(model));
         let mut reply = Reply::begin(self.usage, draft);
         for event in self.parts {
             if event.kind.as_deref() == Some("tool.call") {

@@ -936,7 +936,7 @@ fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     let is_context =
         ["_system_prompt", "_checkpoint", "_usage"].iter().any(|role| s.has(&format!("role={role}")));
     if is_wire || is_context {
-        return Some(reader("kimi-cli", Layout::Lines));
+        return Some(reader("kimi-cli", Layout::Document));
     }
     if s.has_all(&["uuid", "parentUuid", "sessionId"]) && s.has("message.parts") && !s.has("message.content")
     {
@@ -1339,8 +1339,8 @@ mod tests {
             (r#"{"type":"session.start","id":"1","timestamp":"x","data":{}}"#, "copilot-cli Lines"),
             (r#"{"type":"session","id":"s","cwd":"/x"}"#, "pi Lines"),
             (r#"{"type":"context.append_message","message":{}}"#, "kimi-code Lines"),
-            (r#"{"role":"_checkpoint","id":0}"#, "kimi-cli Lines"),
-            (r#"{"timestamp":1,"message":{"type":"TurnBegin"}}"#, "kimi-cli Lines"),
+            (r#"{"role":"_checkpoint","id":0}"#, "kimi-cli Document"),
+            (r#"{"timestamp":1,"message":{"type":"TurnBegin"}}"#, "kimi-cli Document"),
             (r#"{"type":"system","subtype":"init","session_id":"s"}"#, "claude-stream Lines"),
         ] {
             assert_eq!(name(line), told, "{line}");

@@ -34,7 +34,6 @@ record! {
         parent: Name = "parentId",
         timestamp: Scalar = "timestamp",
         cwd: String = "cwd",
-        model: String = "modelId",
         message: Message = "message",
         content: Texts = "content",
         summary: String = "summary",
@@ -132,7 +131,7 @@ impl Session for Pi {
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
         let header = self.lines.iter().find(|line| line.kind.as_deref() == Some("session"));
         let id = header.and_then(|line| line.id.clone());
-        let mut about = Trajectory {
+        let about = Trajectory {
             is_named_by_file: id.is_none(),
             task_id: id.or_else(|| Some(sink.source.stem.clone())),
             repository: header.and_then(|line| line.cwd.as_deref()).and_then(repository_of),
@@ -146,7 +145,7 @@ impl Session for Pi {
         for ((position, line), kept_to) in path.into_iter().zip(kept) {
             // An older summary is none of the lines that are kept.
             draft.keep_to(kept_to.filter(|_| !is_compaction(&line)));
-            about.model = write(position, line, about.model, &mut draft);
+            write(position, line, &mut draft);
         }
         draft.finish(about, sink);
     }
@@ -205,16 +204,12 @@ fn kept(path: &[(usize, Line)], losses: &mut Losses) -> Vec<Option<u32>> {
     kept
 }
 
-/// Writes a line; returns the model of the run.
-fn write(position: usize, line: Line, model: Option<String>, draft: &mut Draft) -> Option<String> {
+/// Writes a line.
+fn write(position: usize, line: Line, draft: &mut Draft) {
     let time = line.timestamp.unwrap_or_default().time(&mut draft.losses);
     draft.at(position, time);
     match (line.kind.as_deref().unwrap_or(""), line.message) {
-        ("message", Some(message)) => {
-            let replied = message.model.clone().filter(|_| message.role.as_deref() == Some("assistant"));
-            write_message(message, draft);
-            return model.or(replied);
-        }
+        ("message", Some(message)) => write_message(message, draft),
         ("compaction", _) => draft.compaction(line.summary.unwrap_or_default()),
         ("branch_summary", _) => draft.notice(line.summary.unwrap_or_default()),
         ("custom_message", _) => {
@@ -222,13 +217,11 @@ fn write(position: usize, line: Line, model: Option<String>, draft: &mut Draft) 
             draft.notice(text);
         }
         ("session", _) => {}
-        ("model_change", _) => draft.losses.add("change of the model within a run"),
         (kind, _) => {
             let kind: String = kind.chars().take(40).collect();
             draft.losses.add(&format!("record of the harness left out: {kind}"));
         }
     }
-    model
 }
 
 fn write_message(message: Message, draft: &mut Draft) {
@@ -265,6 +258,7 @@ fn write_reply(message: Message, draft: &mut Draft) {
     if blocks.is_empty() {
         return draft.losses.add("reply without anything to read left out");
     }
+    message.model.iter().for_each(|model| draft.model(model));
     let mut reply = Reply::begin(usage, draft);
     for block in blocks {
         match block.kind.as_deref() {

@@ -123,14 +123,14 @@ impl Qwen {
     }
 }
 
-fn write(lines: Vec<Placed>, mut about: Trajectory, sink: &mut Sink<'_>) {
+fn write(lines: Vec<Placed>, about: Trajectory, sink: &mut Sink<'_>) {
     let mut draft = Draft::new();
     for (position, line) in lines {
         let time = line.timestamp.unwrap_or_default().time(&mut draft.losses);
         draft.at(position, time);
         match (line.kind.as_deref().unwrap_or(""), line.message) {
             ("assistant", Some(message)) => {
-                about.model = about.model.or(line.model);
+                line.model.iter().for_each(|model| draft.model(model));
                 let mut reply = Reply::begin(line.usage.and_then(|usage| usage.usage()), &mut draft);
                 message.parts.unwrap_or_default().write_reply(&mut reply, &mut draft);
                 reply.end(&mut draft);

@@ -1,6 +1,6 @@
 //! The lines of a rollout made into what the agent's model saw.
 
-use super::{Compacted, Header, Placed, Record};
+use super::line::{Compacted, Header, Placed, Record};
 use crate::logs::formats::reading::chat::{Message, Messages};
 use crate::logs::formats::reading::draft::{self, ABANDONED, Losses};
 use crate::logs::formats::reading::message::{Speaker, speaker};
@@ -34,6 +34,7 @@ pub(super) fn write(header: Header, records: Vec<Placed>, draft: &mut Draft) {
                 compact(compacted, draft);
             }
             Record::ReplyEnds => messages.end(draft),
+            Record::Model(model) => draft.model(&model),
             Record::Usage(_) | Record::RolledBack(_) => {}
         }
     }
@@ -69,7 +70,7 @@ fn count(records: &mut Vec<Placed>, losses: &mut Losses) {
     for (i, placed) in records.iter().enumerate().rev() {
         next_is_agent[i] = match &placed.record {
             Record::Item(item) => is_agent(item),
-            Record::Usage(_) => next_is_agent[i + 1],
+            Record::Usage(_) | Record::Model(_) => next_is_agent[i + 1],
             _ => false,
         };
     }
@@ -111,6 +112,7 @@ fn count(records: &mut Vec<Placed>, losses: &mut Losses) {
                     is_open = false;
                 }
             }
+            Record::Model(_) => {}
             _ => is_open = false,
         }
     }

@@ -130,6 +130,20 @@ fn a_list_that_is_set_anew_is_a_compaction_or_an_edit() {
     assert_eq!(outline(&runs[0])[7..], ["1 3 user compaction a.py is there.", "1 3 user message Go on."]);
     assert_eq!(runs[0].steps[6].kept_to, Some(1));
     assert_eq!(told(&losses), [] as [&str; 0]);
+    // A later list still holds the summary: what is edited behind it is no compaction.
+    let (list, later) = (
+        [user("9", "a.py is there."), before[3].clone()],
+        [user("5", "Go on."), reply("6", "c2", Some("b.py"))],
+    );
+    let masked =
+        [list.clone().to_vec(), vec![later[0].clone(), reply("6", "c2", Some("[cleared]"))]].concat();
+    let lines = [&before[..], &[set(&list)], &later, &[set(&masked), done("7")]].concat();
+    let (runs, losses) = read("gemini-cli", &lines);
+    let t = &runs[0];
+    assert_eq!(outline(t)[7..9], ["1 3 user compaction a.py is there.", "1 3 user message Go on."]);
+    assert_eq!((t.steps[12].text.as_str(), t.steps[13].text.as_str(), t.steps.len()), ("b.py", "Done.", 14));
+    assert_eq!(t.steps[12].edit.as_deref(), Some(&LoggedEdit { from: 4, text: "[cleared]".to_owned() }));
+    assert_eq!(told(&losses), [] as [&str; 0]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A trajectory in the making: steps in the order of the log, calls tied to their results, and
 //! what was lost on the way.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::open_calls::{OpenCall, OpenCalls};
 use super::reply::{Call, is_same_json};
@@ -72,6 +72,8 @@ pub(crate) struct Draft {
     kept_to: Option<u32>,
     /// The steps that the newest compaction kept.
     staying: Vec<usize>,
+    /// Digests of what the head says, of so many steps.
+    head: (usize, HashSet<u64>),
 }
 
 impl Draft {
@@ -111,6 +113,7 @@ impl Draft {
         self.answered.clear();
         self.places = Places::default();
         self.staying.clear();
+        self.head = Default::default();
     }
 
     /// A system prompt.

@@ -1,6 +1,6 @@
 //! What tests of readers share.
 
-use crate::logs::formats::{Reading, Sink, Source, find, read_repaired};
+use crate::logs::formats::{File, Reading, Sink, Source, find, read_repaired};
 use crate::trajectory::{Step, Trajectory};
 
 use super::draft::Losses;
@@ -28,6 +28,10 @@ pub(crate) fn read_hostile<'a>(
             session.finish(&mut sink);
         }
         Reading::Values(read) => values.into_iter().for_each(|value| read_repaired(value, &mut sink, read)),
+        Reading::Files { read, .. } => {
+            let lines: Vec<&[u8]> = values.into_iter().collect();
+            read(&[File { name: "d/s.jsonl".to_owned(), bytes: lines.join(&b'\n') }], &mut sink);
+        }
         _ => unreachable!("only readers of values and sessions are tested so"),
     }
     let rejects = sink.rejects.into_iter().map(|(_, reason)| reason).collect();

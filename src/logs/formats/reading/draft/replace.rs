@@ -1,6 +1,7 @@
 //! The whole context is logged anew: a compaction where something of it is gone, else edits of results.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Draft, EMPTY_SUMMARY};
 use crate::trajectory::{Kind, Role, Step};
@@ -12,33 +13,50 @@ fn key(step: &Step) -> Key<'_> {
     (step.role, step.kind, step.call_id.as_deref(), &step.text)
 }
 
+fn digest(step: &Step) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key(step).hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Draft {
     /// From here on the agent saw these steps instead of the past. Those that stand there already were kept; the others are
     /// what took the place of those that are gone.
     pub(crate) fn replace(&mut self, new: Draft) {
         self.losses.merge(&new.losses);
-        let new = new.builder.finish();
+        self.learn_head();
         let live = self.live();
-        let (old_of, kept) = self.compare(&live, &new);
+        let (new, old_of) = self.compare(&live, new.builder.finish());
+        let kept: HashSet<usize> = old_of.iter().flatten().copied().collect();
         let results = new.iter().filter(|step| step.kind == Kind::Observation);
         let results: HashSet<&str> = results.filter_map(|step| step.call_id.as_deref()).collect();
         let is_gone = |at: &&usize| {
             let step = &self.builder.steps()[**at];
             let is_edited = step.kind == Kind::Observation
                 && step.call_id.as_deref().is_some_and(|id| results.contains(id));
-            step.turn > 0 && !kept.contains(at) && !is_edited
+            !kept.contains(at) && !is_edited
         };
         if live.iter().find(is_gone).is_none() {
             return self.go_on_with(new, &old_of);
         }
-        let kept = self.whole_pairs(&live, kept);
+        let mut kept = self.whole_pairs(&live, kept);
+        // What an older summary says stands in the new one.
+        kept.retain(|at| self.builder.steps()[*at].kind != Kind::Compaction);
         let is_new = |(step, old): &(&Step, &Option<usize>)| {
-            let stays = |at: usize| kept.contains(&at) || self.builder.steps()[at].turn == 0;
-            !old.is_some_and(stays) && !step.text.is_empty()
+            !old.is_some_and(|at| kept.contains(&at)) && !step.text.is_empty()
         };
         let texts: Vec<&str> =
             new.iter().zip(&old_of).filter(is_new).map(|(step, _)| step.text.as_str()).collect();
         self.compact(texts.join("\n\n"), kept);
+    }
+
+    /// Notes what the head says, as far as that was not done.
+    fn learn_head(&mut self) {
+        let (n, said) = &mut self.head;
+        for step in self.builder.steps()[*n..].iter().take_while(|step| step.turn == 0) {
+            said.insert(digest(step));
+            *n += 1;
+        }
     }
 
     /// A compaction that the log contains: from here on the agent saw `text`, and the steps that are kept, instead of the past.
@@ -49,27 +67,47 @@ impl Draft {
         self.compact(text, self.whole_pairs(&live, kept));
     }
 
-    /// The steps of the current context, in order: the head, those that were kept, and those since the last compaction.
+    /// The steps of the current context behind the head, in order: those that were kept, and those since the last compaction.
     fn live(&self) -> Vec<usize> {
         let steps = self.builder.steps();
         let segment = steps.last().map_or(0, |step| step.segment);
-        let n = steps.iter().rev().take_while(|step| step.segment == segment).count();
-        let head = steps.iter().take(steps.len() - n).take_while(|step| step.turn == 0).count();
-        let kept = self.staying.iter().copied();
-        (0..head).chain(kept.filter(|at| *at >= head)).chain(steps.len() - n..steps.len()).collect()
+        let is_new = |step: &&Step| step.segment == segment && step.turn > 0;
+        let n = steps.iter().rev().take_while(is_new).count();
+        self.staying.iter().copied().chain(steps.len() - n..steps.len()).collect()
     }
 
-    /// For each new step the old one that says the same, the newest ones first; and all of these that are found.
-    fn compare(&self, live: &[usize], new: &[Step]) -> (Vec<Option<usize>>, HashSet<usize>) {
+    /// The new steps that the head does not say, and for each the old one that says the same, the newest ones first.
+    fn compare(&self, live: &[usize], new: Vec<Step>) -> (Vec<Step>, Vec<Option<usize>>) {
         let mut known: HashMap<Key<'_>, Vec<usize>> = HashMap::new();
         for at in live {
             known.entry(key(&self.builder.steps()[*at])).or_default().push(*at);
         }
-        let mut old_of: Vec<_> =
+        let mut old_of: Vec<Option<usize>> =
             new.iter().rev().map(|step| known.get_mut(&key(step)).and_then(Vec::pop)).collect();
         old_of.reverse();
-        let kept = old_of.iter().flatten().copied().collect();
-        (old_of, kept)
+        self.find_summary(live, &new, &mut old_of);
+        let is_said =
+            |(step, old): &(Step, Option<usize>)| old.is_some() || !self.head.1.contains(&digest(step));
+        new.into_iter().zip(old_of).filter(is_said).unzip()
+    }
+
+    /// The new steps that are the summary with which the current context begins.
+    fn find_summary(&self, live: &[usize], new: &[Step], old_of: &mut [Option<usize>]) {
+        let is_summary = |at: &&usize| self.builder.steps()[**at].kind == Kind::Compaction;
+        let Some(&summary) = live.iter().find(is_summary) else {
+            return;
+        };
+        let mut rest = self.builder.steps()[summary].text.as_str();
+        let mut parts = Vec::new();
+        for (i, step) in new.iter().enumerate().filter(|(i, _)| old_of[*i].is_none()) {
+            if let Some(behind) = rest.strip_prefix(&step.text).filter(|_| !step.text.is_empty()) {
+                rest = behind.strip_prefix("\n\n").unwrap_or(behind);
+                parts.push(i);
+            }
+        }
+        if rest.is_empty() {
+            parts.into_iter().for_each(|i| old_of[i] = Some(summary));
+        }
     }
 
     /// Nothing is gone: results with another text were edited, what is new is said here.
@@ -100,8 +138,7 @@ impl Draft {
     fn whole_pairs(&self, live: &[usize], mut kept: HashSet<usize>) -> HashSet<usize> {
         let steps = self.builder.steps();
         let id = |at: &usize| steps[*at].call_id.as_deref();
-        let parted: HashSet<&str> =
-            live.iter().filter(|at| !kept.contains(at) && steps[**at].turn > 0).filter_map(id).collect();
+        let parted: HashSet<&str> = live.iter().filter(|at| !kept.contains(at)).filter_map(id).collect();
         kept.retain(|at| !id(at).is_some_and(|id| parted.contains(id)));
         kept
     }
@@ -112,7 +149,7 @@ impl Draft {
         }
         let steps = self.builder.steps_mut();
         let segment = steps.last().map_or(0, |step| step.segment) + 1;
-        let mut staying: Vec<usize> = kept.into_iter().filter(|at| steps[*at].turn > 0).collect();
+        let mut staying: Vec<usize> = kept.into_iter().collect();
         staying.sort_unstable();
         staying.iter().for_each(|at| steps[*at].kept_to = Some(segment));
         self.staying = staying;
