@@ -3,6 +3,7 @@
 pub mod atoms;
 pub mod escape;
 pub mod lists;
+pub mod memo;
 pub mod natural;
 pub mod phrases;
 pub mod runs;

@@ -11,8 +11,11 @@
 //! A document is also found by its tags and by up to [`MAX_EVOLVED`] terms that later ones lend it, of which the
 //! newest stay. They are no part of what it says: neither of its length nor of its novelty.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
@@ -41,7 +44,8 @@ pub(crate) fn bag_of(text: &str) -> Bag {
 
 /// The terms of some spans, with the number of those that hold them.
 fn collect<'a>(spans: impl Iterator<Item = &'a str>) -> Bag {
-    counted(spans.flat_map(terms).map(|term| (term, 1.0)))
+    let spans: Vec<Rc<[Term]>> = spans.map(terms).collect();
+    counted(spans.iter().flat_map(|terms| terms.iter()).map(|&term| (term, 1.0)))
 }
 
 /// The terms of all of them.
@@ -110,11 +114,13 @@ pub(crate) struct Hit {
 /// Documents by number, in the order in which they were added.
 #[derive(Default)]
 pub(crate) struct Index {
-    postings: HashMap<Term, Postings>,
+    postings: FxHashMap<Term, Postings>,
     documents: VecDeque<Document>,
     /// Number of the oldest that is still there.
     first: u32,
     length: f64,
+    /// For how many documents, and by the number of those that hold a term: its idf, where it was asked for.
+    idfs: RefCell<(usize, Vec<Option<f64>>)>,
 }
 
 impl Index {
@@ -127,9 +133,19 @@ impl Index {
         self.first + self.len() as u32
     }
 
+    /// Many terms stand in as many documents, and a logarithm costs more than to look one up.
     fn idf(&self, frequency: u32) -> f64 {
+        let (of, idfs) = &mut *self.idfs.borrow_mut();
+        if *of != self.len() {
+            *of = self.len();
+            idfs.clear();
+        }
+        let at = frequency as usize;
+        if idfs.len() <= at {
+            idfs.resize(at + 1, None);
+        }
         let (n, d) = (self.len() as f64, f64::from(frequency));
-        libm::log1p((n - d + 0.5).max(0.0) / (d + 0.5))
+        *idfs[at].get_or_insert_with(|| libm::log1p((n - d + 0.5).max(0.0) / (d + 0.5)))
     }
 
     /// How much a term says; as of one that nothing holds, if nothing does.
@@ -243,7 +259,7 @@ impl Index {
         let query = self.heaviest(&known, MAX_TERMS);
         let norm = libm::sqrt(query.iter().map(|(_, weight)| weight * weight).sum());
         let average = self.length / self.len().max(1) as f64;
-        let mut found: HashMap<u32, (f64, f64)> = HashMap::new();
+        let mut found: FxHashMap<u32, (f64, f64)> = FxHashMap::default();
         for &(term, weight) in &query {
             let postings = &self.postings[&term];
             let idf = self.idf(postings.frequency);
@@ -270,6 +286,12 @@ impl Index {
 
 /// What it counts that a term stands in so many spans.
 pub(crate) fn tf(count: f64) -> f64 {
+    // Most counts are small.
+    static SMALL: LazyLock<[f64; 64]> = LazyLock::new(|| std::array::from_fn(|count| by_count(count as f64)));
+    SMALL.get(count as usize).filter(|_| count.fract() == 0.0).copied().unwrap_or_else(|| by_count(count))
+}
+
+fn by_count(count: f64) -> f64 {
     1.0 + libm::log(count.max(1.0))
 }
 
