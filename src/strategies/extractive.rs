@@ -109,7 +109,12 @@ impl Numbered {
         };
         let terms = spans.iter().map(|span| terms(span).iter().map(|&term| number(term)).collect()).collect();
         let n = spans.len() as f64;
-        let weight = |&(term, d): &(Term, f64)| d.ln_1p() * (n / d).ln_1p() * if term.1 { ATOM } else { 1.0 };
+        // Most terms stand in few spans.
+        let mut by_frequency: Vec<Option<f64>> = vec![None; spans.len() + 1];
+        let weight = |&(term, d): &(Term, f64)| {
+            let weight = by_frequency[d as usize].get_or_insert_with(|| d.ln_1p() * (n / d).ln_1p());
+            *weight * if term.1 { ATOM } else { 1.0 }
+        };
         Numbered { terms, weights: known.iter().map(weight).collect() }
     }
 }

@@ -69,10 +69,17 @@ fn counted(entries: impl Iterator<Item = (Term, f64)>) -> Bag {
 }
 
 /// The heaviest entries, heaviest first: of equal ones atoms before words, then what comes first.
-pub(crate) fn heaviest(mut weights: Bag, most: usize) -> Bag {
-    weights.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.1.cmp(&a.0.1)));
-    weights.truncate(most);
-    weights
+pub(crate) fn heaviest(weights: Bag, most: usize) -> Bag {
+    let mut entries: Vec<(usize, (Term, f64))> = weights.into_iter().enumerate().collect();
+    let order = |(i, a): &(usize, (Term, f64)), (j, b): &(usize, (Term, f64))| {
+        b.1.total_cmp(&a.1).then(b.0.1.cmp(&a.0.1)).then(i.cmp(j))
+    };
+    if entries.len() > most {
+        entries.select_nth_unstable_by(most, order);
+        entries.truncate(most);
+    }
+    entries.sort_unstable_by(order);
+    entries.into_iter().map(|(_, entry)| entry).collect()
 }
 
 struct Document {
@@ -102,6 +109,26 @@ struct Postings {
     newest: VecDeque<(u32, f64)>,
 }
 
+/// What is made of how many documents there are and how many of them hold a term, where it was asked for: many terms stand
+/// in as many documents, and a logarithm costs more than to look one up.
+#[derive(Default)]
+pub(crate) struct ByFrequency(RefCell<(u32, Vec<Option<f64>>)>);
+
+impl ByFrequency {
+    pub(crate) fn get(&self, n: u32, frequency: u32, make: impl FnOnce(f64, f64) -> f64) -> f64 {
+        let (of, made) = &mut *self.0.borrow_mut();
+        if *of != n {
+            *of = n;
+            made.clear();
+        }
+        let at = frequency as usize;
+        if made.len() <= at {
+            made.resize(at + 1, None);
+        }
+        *made[at].get_or_insert_with(|| make(f64::from(n), f64::from(frequency)))
+    }
+}
+
 /// How well a document fits a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Hit {
@@ -119,8 +146,7 @@ pub(crate) struct Index {
     /// Number of the oldest that is still there.
     first: u32,
     length: f64,
-    /// For how many documents, and by the number of those that hold a term: its idf, where it was asked for.
-    idfs: RefCell<(usize, Vec<Option<f64>>)>,
+    idfs: ByFrequency,
 }
 
 impl Index {
@@ -133,19 +159,9 @@ impl Index {
         self.first + self.len() as u32
     }
 
-    /// Many terms stand in as many documents, and a logarithm costs more than to look one up.
     fn idf(&self, frequency: u32) -> f64 {
-        let (of, idfs) = &mut *self.idfs.borrow_mut();
-        if *of != self.len() {
-            *of = self.len();
-            idfs.clear();
-        }
-        let at = frequency as usize;
-        if idfs.len() <= at {
-            idfs.resize(at + 1, None);
-        }
-        let (n, d) = (self.len() as f64, f64::from(frequency));
-        *idfs[at].get_or_insert_with(|| libm::log1p((n - d + 0.5).max(0.0) / (d + 0.5)))
+        let idf = |n: f64, d: f64| libm::log1p((n - d + 0.5).max(0.0) / (d + 0.5));
+        self.idfs.get(self.len() as u32, frequency, idf)
     }
 
     /// How much a term says; as of one that nothing holds, if nothing does.
