@@ -441,10 +441,7 @@ impl Log {
 
     /// Mentions of this trajectory's atoms in a text that is not one of its steps, each with its cues.
     pub fn mentions_in_text(&self, text: &str) -> Vec<(AtomId, Vec<u32>)> {
-        atoms::occurrences(text)
-            .into_iter()
-            .filter_map(|o| Some((self.find_atom(&o.norm)?, o.cues)))
-            .collect()
+        atoms::known_occurrences(text, |norm| self.find_atom(norm))
     }
 }
 

@@ -190,3 +190,113 @@ impl Observer for Recorder<'_> {
         self.trace.moves.push(Move::Decided);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::watch::Watch;
+    use crate::{strategies, triggers};
+
+    /// What is seen in blocks: (watched, bound), in order.
+    type Seen = Vec<(u32, bool)>;
+
+    /// Reads the blocks themselves.
+    struct Reader<'a> {
+        watch: &'a Watch<'a>,
+        changes: Vec<(Seen, Seen)>,
+        recalled: Vec<Seen>,
+        decided: Vec<u32>,
+        appended: Vec<u32>,
+    }
+
+    impl Reader<'_> {
+        fn seen<'b>(&self, blocks: impl Iterator<Item = &'b Block>, until: u32) -> Seen {
+            let mut seen = Vec::new();
+            blocks.for_each(|block| self.watch.in_block(block, until, &mut |w, b| seen.push((w, b))));
+            seen
+        }
+    }
+
+    impl Observer for Reader<'_> {
+        fn appended(&mut self, step: u32) {
+            self.appended.push(step);
+        }
+        fn compressed(&mut self, _: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
+            let gone = self.seen(before.iter().filter(|block| block.fresh), until);
+            let left = self.seen(event.after.iter(), until);
+            self.changes.push((gone, left));
+        }
+        fn recalled(&mut self, blocks: &[Block], until: u32) {
+            let recalled = self.seen(blocks.iter(), until);
+            self.recalled.push(recalled);
+        }
+        fn decided(&mut self, decision: u32, _: u32) {
+            self.decided.push(decision);
+        }
+    }
+
+    fn log() -> Log {
+        let mut script = "system: be good\nuser: mend the parser of src/part0.py".to_owned();
+        for i in 0..24 {
+            let more = "and so it goes on with many words that say nothing ".repeat(i % 4);
+            script += &format!(
+                "\nthought: the parser of src/part{}.py calls the lexer\naction: cat src/part{i}.py\nobservation: \
+                 limit_{i}=3{i} {more}bounds the parser of src/part{i}.py~nothing of note~{more}the lexer of part{i}.py fails",
+                i / 2
+            );
+            if i == 15 {
+                script += "\nsummary: The parser of src/part7.py was mended, and limit_9=39.";
+            }
+        }
+        Log::script(&script)
+    }
+
+    #[test]
+    fn a_trace_shows_what_the_blocks_show() {
+        let (log, tokenizer) = (log(), Tokenizer::load("o200k").unwrap());
+        let atoms: Vec<AtomId> = (0..log.atoms.len() as u32).collect();
+        let needs = Needs::of(&log, 1);
+        let (mut n_left, mut n_recalled) = (0, 0);
+        for entry in strategies::ALL {
+            for params in ["n = 1", "n = 4\nkeep = 2"] {
+                let recipe = Recipe {
+                    strategy: strategies::build(entry.name, toml::Table::new()).unwrap(),
+                    trigger: triggers::build("turns", toml::from_str(params).unwrap()).unwrap(),
+                    seed: 1,
+                    model: None,
+                    embedder: None,
+                    trigger_model: None,
+                };
+                let watch = Watch::own(&log, &atoms);
+                let (run, trace) = traced(&log, &recipe, &tokenizer, &needs).unwrap();
+                let (changes, recalled, decided, appended) = Default::default();
+                let mut reader = Reader { watch: &watch, changes, recalled, decided, appended };
+                replay(&log, &recipe, &tokenizer, &needs, &mut reader).unwrap();
+                let seen = |blocks: &Blocks| {
+                    let mut seen = Seen::new();
+                    watch.in_trace(&trace, blocks.clone(), &mut |w, b| seen.push((w, b)));
+                    seen
+                };
+                let changes: Vec<(Seen, Seen)> =
+                    trace.changes.iter().map(|change| (seen(&change.gone), seen(&change.left))).collect();
+                assert_eq!(changes, reader.changes, "{}", entry.name);
+                let left = run.events.iter().map(|event| event.after.len());
+                assert!(left.eq(trace.changes.iter().map(|change| change.left.len())), "{}", entry.name);
+                let (mut recalled, mut appended, mut n_decided) = (Vec::new(), Vec::new(), 0);
+                for next in &trace.moves {
+                    match next {
+                        Move::Recalled(blocks) => recalled.push(seen(blocks)),
+                        Move::Appended(steps) => appended.extend(steps.clone()),
+                        Move::Decided => n_decided += 1,
+                        Move::Reset | Move::Compressed => {}
+                    }
+                }
+                assert_eq!((&recalled, &appended), (&reader.recalled, &reader.appended), "{}", entry.name);
+                assert_eq!((n_decided, trace.tokens_sent.len()), (reader.decided.len(), run.decisions.len()));
+                n_left += changes.iter().map(|(_, left)| left.len()).sum::<usize>();
+                n_recalled += recalled.iter().map(Vec::len).sum::<usize>();
+            }
+        }
+        assert!(n_left > 1000 && n_recalled > 100, "{n_left} {n_recalled}");
+    }
+}

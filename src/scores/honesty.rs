@@ -144,7 +144,7 @@ impl Tally {
 
 /// The distinct atoms of a text, in their normal form.
 fn atoms_of(text: &str) -> BTreeMap<String, AtomKind> {
-    atoms::occurrences(text).into_iter().map(|o| (o.norm.into_owned(), o.kind)).collect()
+    atoms::lex(text).atoms.into_iter().map(|atom| (atom.norm.into_owned(), atom.kind)).collect()
 }
 
 /// Whether a step before this one mentions the atom.

@@ -12,13 +12,17 @@
 //! tokens an event, 0.048 of the scope): efficiency 0.03, 0.15, 0.21, 0.26, 0.26 at a cost of 1, 0.7, 0.5, 0.3, 0; 0.23,
 //! 0.26, 0.29 at an atom of 1, 2, 4, but 0.11, 0.12, 0.09 with 200 tokens.
 
-use std::borrow::Cow;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+mod terms;
 
-use crate::text::atoms;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
+
 use crate::text::sentences::{is_numbered, statements};
 use crate::text::spans::{MAX_CHARS, span_ends};
 use crate::text::tokens::Tokenizer;
+
+pub(crate) use terms::{Term, named_terms, terms};
 
 /// How much more than a word an atom weighs.
 const ATOM: f64 = 2.0;
@@ -35,7 +39,7 @@ pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> S
     let spans: Vec<&str> = cut.iter().map(|(span, _)| *span).collect();
     // A line's end is a token of its own, except that of the last. A line of a file that is shown never fits.
     let tokens =
-        cut.iter().map(|(span, is_shown)| if *is_shown { u32::MAX } else { tokenizer.count(span) + 1 });
+        cut.iter().map(|(span, is_shown)| if *is_shown { u32::MAX } else { tokenizer.count_line(span) + 1 });
     let tokens: Vec<u32> = tokens.collect();
     let chosen = choose(&spans, &tokens, budget.saturating_add(1));
     if chosen.is_empty() {
@@ -49,24 +53,16 @@ pub(super) fn summary(texts: &[String], budget: u32, tokenizer: &Tokenizer) -> S
 
 /// The spans that cover most for so many tokens at most, in order; `tokens` has those of each.
 pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> {
-    let terms: Vec<Vec<Term>> = spans.iter().map(|span| terms(span)).collect();
-    let mut frequency: HashMap<Term, f64> = HashMap::new();
-    for term in terms.iter().flatten() {
-        *frequency.entry(*term).or_default() += 1.0;
-    }
-    let n = spans.len() as f64;
-    let weight = |term: &Term| {
-        let d = frequency[term];
-        d.ln_1p() * (n / d).ln_1p() * if term.1 { ATOM } else { 1.0 }
+    let Numbered { terms, weights } = Numbered::of(spans);
+    let cost: Vec<f64> = tokens.iter().map(|&n| f64::from(n).powf(COST)).collect();
+    let density = |span: usize, covered: &[bool]| -> f64 {
+        let new = terms[span].iter().map(|&term| term as usize).filter(|&term| !covered[term]);
+        new.map(|term| weights[term]).sum::<f64>() / cost[span]
     };
-    let density = |gain: f64, span: usize| gain / f64::from(tokens[span]).powf(COST);
-    let gain = |span: usize, covered: &HashSet<Term>| -> f64 {
-        terms[span].iter().filter(|term| !covered.contains(term)).map(weight).sum()
-    };
-    let mut covered = HashSet::new();
+    let mut covered = vec![false; weights.len()];
     let mut heap: BinaryHeap<Candidate> = (0..spans.len())
         .filter(|&span| tokens[span] <= budget)
-        .map(|span| Candidate { density: density(gain(span, &covered), span), span })
+        .map(|span| Candidate { density: density(span, &covered), span })
         .collect();
     let (mut left, mut chosen) = (budget, Vec::new());
     // Gains only fall, so a candidate that is still best after an update is the best.
@@ -74,7 +70,7 @@ pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> 
         if tokens[span] > left {
             continue;
         }
-        let now = Candidate { density: density(gain(span, &covered), span), span };
+        let now = Candidate { density: density(span, &covered), span };
         if now.density <= 0.0 {
             continue;
         }
@@ -83,11 +79,44 @@ pub(super) fn choose(spans: &[&str], tokens: &[u32], budget: u32) -> Vec<usize> 
             continue;
         }
         left -= tokens[span];
-        covered.extend(terms[span].iter().copied());
+        terms[span].iter().for_each(|&term| covered[term as usize] = true);
         chosen.push(span);
     }
     chosen.sort_unstable();
     chosen
+}
+
+/// The terms of some spans by number.
+struct Numbered {
+    /// Of each span, distinct.
+    terms: Vec<Vec<u32>>,
+    /// Of each term.
+    weights: Vec<f64>,
+}
+
+impl Numbered {
+    fn of(spans: &[&str]) -> Self {
+        let mut numbers: FxHashMap<Term, u32> = FxHashMap::default();
+        // Each term with the spans that hold it.
+        let mut known: Vec<(Term, f64)> = Vec::new();
+        let mut number = |term: Term| {
+            let number = *numbers.entry(term).or_insert(known.len() as u32);
+            if number as usize == known.len() {
+                known.push((term, 0.0));
+            }
+            known[number as usize].1 += 1.0;
+            number
+        };
+        let terms = spans.iter().map(|span| terms(span).iter().map(|&term| number(term)).collect()).collect();
+        let n = spans.len() as f64;
+        // Most terms stand in few spans.
+        let mut by_frequency: Vec<Option<f64>> = vec![None; spans.len() + 1];
+        let weight = |&(term, d): &(Term, f64)| {
+            let weight = by_frequency[d as usize].get_or_insert_with(|| d.ln_1p() * (n / d).ln_1p());
+            *weight * if term.1 { ATOM } else { 1.0 }
+        };
+        Numbered { terms, weights: known.iter().map(weight).collect() }
+    }
 }
 
 /// From so many numbered lines on, a text shows a file, whose lines say little one by one.
@@ -174,27 +203,6 @@ fn beginning(piece: &str, budget: u32, tokenizer: &Tokenizer) -> Option<String> 
     // Tokens grow with the text but for a few at its end: the search comes near, and then walks back.
     let near = ends.partition_point(|&end| fits(end));
     ends[..near].iter().rev().find(|&&end| fits(end)).map(|&end| cut(end))
-}
-
-/// A content word or an atom, by its hash, and whether it is an atom.
-pub(super) type Term = (u64, bool);
-
-/// The terms of a text with their names: its words in their order, then its atoms.
-pub(super) fn named_terms(text: &str) -> impl Iterator<Item = (Term, Cow<'_, str>)> {
-    let hash = |text: &str| {
-        let hash = blake3::hash(text.as_bytes());
-        u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes"))
-    };
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    let words = words.filter_map(|word| Some(((u64::from(atoms::cue_hash(word)?), false), word.into())));
-    let atoms = atoms::occurrences(text).into_iter();
-    words.chain(atoms.map(move |atom| ((hash(&atom.norm), true), atom.norm)))
-}
-
-/// The distinct terms of a span: its words in their order, then its atoms.
-pub(super) fn terms(span: &str) -> Vec<Term> {
-    let mut seen = HashSet::new();
-    named_terms(span).map(|(term, _)| term).filter(|term| seen.insert(*term)).collect()
 }
 
 /// A span by what it adds for its cost; of equals, the later.

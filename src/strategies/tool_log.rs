@@ -68,8 +68,8 @@ impl Strategy for ToolLog {
         if !steps.iter().any(|s| scope.log.kind(s.1) == Kind::Action) {
             (env.work.warning, env.work.fallback) = (Some("no tool calls"), Some("extractive"));
             let texts = texts(scope);
-            let tokens: u32 = texts.iter().map(|text| env.tokenizer.count(text)).sum();
-            return Ok(put(scope, extractive::summary(&texts, SUMMARY_TOKENS.min(tokens), env.tokenizer)));
+            let tokens = env.tokenizer.count_up_to(&texts, SUMMARY_TOKENS);
+            return Ok(put(scope, extractive::summary(&texts, tokens, env.tokenizer)));
         }
         let mut log = String::new();
         for steps in steps.chunk_by(|a, b| scope.log.turn_of(a.1) == scope.log.turn_of(b.1)) {

@@ -67,14 +67,14 @@ pub(super) fn summarise(
     env: &mut Env<'_>,
     prompt: impl FnOnce() -> anyhow::Result<Prompt>,
 ) -> anyhow::Result<String> {
-    let tokens: u32 = texts.iter().map(|text| env.tokenizer.count(text)).sum();
     if env.model.is_some() {
+        let tokens: u32 = texts.iter().map(|text| env.tokenizer.count(text)).sum();
         if let Some(text) = write(prompt()?, None, max_tokens, tokens, env)? {
             return Ok(text);
         }
         env.work.fallback = Some(FALLBACK);
     }
-    Ok(extractive::summary(texts, max_tokens.min(tokens), env.tokenizer))
+    Ok(extractive::summary(texts, env.tokenizer.count_up_to(texts, max_tokens), env.tokenizer))
 }
 
 /// A text by the variant's model about a source of so many tokens, in the form of the grammar (GBNF) if there is one;

@@ -96,11 +96,19 @@ pub fn occurrences(text: &str) -> Vec<Occurrence<'_>> {
     let lexed = lex(text);
     let mut all = Vec::with_capacity(lexed.atoms.len());
     lexed.visit(&spans::span_ends(text), |atom, span, near| {
-        let mut cues: Vec<u32> = near.iter().map(|cue| cue.hash).collect();
-        cues.sort_unstable();
-        cues.dedup();
+        let cues = hashes(near);
         let (start, end) = (atom.start as usize, atom.end as usize);
         all.push(Occurrence { kind: atom.kind, start, end, span, norm: atom.norm.clone(), cues });
+    });
+    all
+}
+
+/// Those atoms of a text that are `known`, in order, with the hashes of the distinct cues near each, sorted.
+pub(crate) fn known_occurrences<T>(text: &str, known: impl Fn(&str) -> Option<T>) -> Vec<(T, Vec<u32>)> {
+    let lexed = lex(text);
+    let mut all = Vec::new();
+    lexed.visit(&spans::span_ends(text), |atom, _, near| {
+        all.extend(known(&atom.norm).map(|known| (known, hashes(near))));
     });
     all
 }
@@ -164,6 +172,14 @@ impl<'a> Lexed<'a> {
             visit(atom, span, &self.cues[low..high]);
         }
     }
+}
+
+/// The distinct hashes, sorted.
+fn hashes(near: &[Cue]) -> Vec<u32> {
+    let mut hashes: Vec<u32> = near.iter().map(|cue| cue.hash).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
 }
 
 /// Whether at least [`MIN_CUES`] (two) of the cues are distinct.

@@ -4,6 +4,7 @@ pub mod atoms;
 mod bpe;
 pub mod escape;
 pub mod lists;
+pub mod memo;
 pub mod natural;
 pub mod phrases;
 pub mod runs;

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::text::memo::Memo;
 use anyhow::Context as _;
 use tokenizers::pipeline::{EncodeOptions, Override, PipelineToken, PipelineTokenizer};
 
@@ -87,6 +88,28 @@ impl Tokenizer {
         u32::try_from(n).unwrap_or(u32::MAX)
     }
 
+    /// The same, of a line that was counted before or will be again.
+    pub fn count_line(&self, line: &str) -> u32 {
+        LINES.with_borrow_mut(|(name, lines)| {
+            if *name != self.name {
+                (*name, *lines) = (self.name.clone(), Memo::new());
+            }
+            lines.get(line, |line| self.count(line))
+        })
+    }
+
+    /// The sum over some texts, or `most` if there are as many or more.
+    pub fn count_up_to(&self, texts: &[String], most: u32) -> u32 {
+        let mut sum = 0;
+        for text in texts {
+            if sum >= most {
+                break;
+            }
+            sum += self.count(text);
+        }
+        sum.min(most)
+    }
+
     /// How many texts could not be encoded so far.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
@@ -97,6 +120,8 @@ thread_local! {
     /// Spans are short and many: their ids go to one buffer a thread.
     static IDS: RefCell<Vec<PipelineToken>> = const { RefCell::new(Vec::new()) };
     static PIECES: RefCell<Pieces> = RefCell::new(Pieces::new());
+    /// Of the tokenizer of this name.
+    static LINES: RefCell<(String, Memo<u32>)> = const { RefCell::new((String::new(), Memo::new())) };
 }
 
 /// Tokens of short pieces (words) seen lately: logs repeat their words, and to look one up is
@@ -158,6 +183,20 @@ mod tests {
         assert_eq!(o200k.count("hello world"), 2);
         assert_eq!(o200k.count(""), 0);
         assert_eq!(o200k.name(), "o200k");
+    }
+
+    #[test]
+    fn a_line_has_the_tokens_of_its_tokenizer() {
+        let line = "the broken parser lives in src/parser.py beside its lexer 你好，世界";
+        let counts = ["o200k", "cl100k", "o200k"].map(|name| {
+            let tokenizer = Tokenizer::load(name).unwrap();
+            assert_eq!(tokenizer.count_line(line), tokenizer.count(line));
+            tokenizer.count_line(line)
+        });
+        assert!(counts[0] == counts[2] && counts[0] != counts[1], "{counts:?}");
+        let (tokenizer, texts) = (Tokenizer::load("o200k").unwrap(), [line.to_owned(), line.to_owned()]);
+        let up_to = |most: u32| tokenizer.count_up_to(&texts, most);
+        assert_eq!([up_to(0), up_to(counts[0] + 1), up_to(99)], [0, counts[0] + 1, 2 * counts[0]]);
     }
 
     #[test]

@@ -11,8 +11,11 @@
 //! A document is also found by its tags and by up to [`MAX_EVOLVED`] terms that later ones lend it, of which the
 //! newest stay. They are no part of what it says: neither of its length nor of its novelty.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
@@ -41,7 +44,8 @@ pub(crate) fn bag_of(text: &str) -> Bag {
 
 /// The terms of some spans, with the number of those that hold them.
 fn collect<'a>(spans: impl Iterator<Item = &'a str>) -> Bag {
-    counted(spans.flat_map(terms).map(|term| (term, 1.0)))
+    let spans: Vec<Rc<[Term]>> = spans.map(terms).collect();
+    counted(spans.iter().flat_map(|terms| terms.iter()).map(|&term| (term, 1.0)))
 }
 
 /// The terms of all of them.
@@ -65,10 +69,17 @@ fn counted(entries: impl Iterator<Item = (Term, f64)>) -> Bag {
 }
 
 /// The heaviest entries, heaviest first: of equal ones atoms before words, then what comes first.
-pub(crate) fn heaviest(mut weights: Bag, most: usize) -> Bag {
-    weights.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.1.cmp(&a.0.1)));
-    weights.truncate(most);
-    weights
+pub(crate) fn heaviest(weights: Bag, most: usize) -> Bag {
+    let mut entries: Vec<(usize, (Term, f64))> = weights.into_iter().enumerate().collect();
+    let order = |(i, a): &(usize, (Term, f64)), (j, b): &(usize, (Term, f64))| {
+        b.1.total_cmp(&a.1).then(b.0.1.cmp(&a.0.1)).then(i.cmp(j))
+    };
+    if entries.len() > most {
+        entries.select_nth_unstable_by(most, order);
+        entries.truncate(most);
+    }
+    entries.sort_unstable_by(order);
+    entries.into_iter().map(|(_, entry)| entry).collect()
 }
 
 struct Document {
@@ -98,6 +109,26 @@ struct Postings {
     newest: VecDeque<(u32, f64)>,
 }
 
+/// What is made of how many documents there are and how many of them hold a term, where it was asked for: many terms stand
+/// in as many documents, and a logarithm costs more than to look one up.
+#[derive(Default)]
+pub(crate) struct ByFrequency(RefCell<(u32, Vec<Option<f64>>)>);
+
+impl ByFrequency {
+    pub(crate) fn get(&self, n: u32, frequency: u32, make: impl FnOnce(f64, f64) -> f64) -> f64 {
+        let (of, made) = &mut *self.0.borrow_mut();
+        if *of != n {
+            *of = n;
+            made.clear();
+        }
+        let at = frequency as usize;
+        if made.len() <= at {
+            made.resize(at + 1, None);
+        }
+        *made[at].get_or_insert_with(|| make(f64::from(n), f64::from(frequency)))
+    }
+}
+
 /// How well a document fits a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Hit {
@@ -110,11 +141,12 @@ pub(crate) struct Hit {
 /// Documents by number, in the order in which they were added.
 #[derive(Default)]
 pub(crate) struct Index {
-    postings: HashMap<Term, Postings>,
+    postings: FxHashMap<Term, Postings>,
     documents: VecDeque<Document>,
     /// Number of the oldest that is still there.
     first: u32,
     length: f64,
+    idfs: ByFrequency,
 }
 
 impl Index {
@@ -128,8 +160,8 @@ impl Index {
     }
 
     fn idf(&self, frequency: u32) -> f64 {
-        let (n, d) = (self.len() as f64, f64::from(frequency));
-        libm::log1p((n - d + 0.5).max(0.0) / (d + 0.5))
+        let idf = |n: f64, d: f64| libm::log1p((n - d + 0.5).max(0.0) / (d + 0.5));
+        self.idfs.get(self.len() as u32, frequency, idf)
     }
 
     /// How much a term says; as of one that nothing holds, if nothing does.
@@ -243,7 +275,7 @@ impl Index {
         let query = self.heaviest(&known, MAX_TERMS);
         let norm = libm::sqrt(query.iter().map(|(_, weight)| weight * weight).sum());
         let average = self.length / self.len().max(1) as f64;
-        let mut found: HashMap<u32, (f64, f64)> = HashMap::new();
+        let mut found: FxHashMap<u32, (f64, f64)> = FxHashMap::default();
         for &(term, weight) in &query {
             let postings = &self.postings[&term];
             let idf = self.idf(postings.frequency);
@@ -270,6 +302,12 @@ impl Index {
 
 /// What it counts that a term stands in so many spans.
 pub(crate) fn tf(count: f64) -> f64 {
+    // Most counts are small.
+    static SMALL: LazyLock<[f64; 64]> = LazyLock::new(|| std::array::from_fn(|count| by_count(count as f64)));
+    SMALL.get(count as usize).filter(|_| count.fract() == 0.0).copied().unwrap_or_else(|| by_count(count))
+}
+
+fn by_count(count: f64) -> f64 {
     1.0 + libm::log(count.max(1.0))
 }
 

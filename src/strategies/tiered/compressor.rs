@@ -66,7 +66,7 @@ pub(crate) fn light(log: &Log, spans: &[u32], ratio: f64, env: &mut Env<'_>) -> 
     for chunk in cut(log, spans, CHUNK_TOKENS, env)? {
         let mut texts: Vec<&str> = spans[chunk].iter().map(|&span| log.span_text(span).trim()).collect();
         texts.retain(|text| !text.is_empty() && !said.contains(text));
-        let counts: Vec<u32> = texts.iter().map(|text| tokenizer.count(text) + 1).collect();
+        let counts: Vec<u32> = texts.iter().map(|text| tokenizer.count_line(text) + 1).collect();
         // What a chunk leaves of its share is the next one's.
         let chunk_tokens: u32 = counts.iter().sum();
         let own = share(chunk_tokens, ratio).max(1).min(budget.saturating_sub(used));
@@ -112,7 +112,7 @@ pub(crate) fn heavy(
         return text;
     }
     let lines: Vec<&str> = content.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let counts: Vec<u32> = lines.iter().map(|line| tokenizer.count(line) + 1).collect();
+    let counts: Vec<u32> = lines.iter().map(|line| tokenizer.count_line(line) + 1).collect();
     let chosen: Vec<&str> =
         extractive::choose(&lines, &counts, budget).into_iter().map(|at| lines[at]).collect();
     if chosen.is_empty() { beginning(content.trim(), budget, tokenizer) } else { chosen.join("\n") }
@@ -136,7 +136,10 @@ fn listed<'a>(
     used += tokenizer.count(head);
     let mut fits: Vec<&str> = Vec::new();
     for entry in entries {
-        let tokens = tokenizer.count(entry) + 1;
+        if used >= budget {
+            break;
+        }
+        let tokens = tokenizer.count_line(entry) + 1;
         if used + tokens > budget {
             continue;
         }

@@ -19,6 +19,6 @@ const MAX_ENTITIES: usize = 64;
 /// The entities of a text, each once, in order.
 pub(crate) fn entities(text: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let names = atoms::occurrences(text).into_iter().map(|atom| atom.norm.into_owned());
+    let names = atoms::lex(text).atoms.into_iter().map(|atom| atom.norm.into_owned());
     names.filter(|name| seen.insert(name.clone())).take(MAX_ENTITIES).collect()
 }

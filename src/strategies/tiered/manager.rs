@@ -15,7 +15,7 @@ use super::relevance::{EntityCounts, Formula, Likeness, Situation, importance};
 use super::segment::{Holders, Level, Meaning, Metadata, Segment, cosine, text_of};
 use crate::context::log::Log;
 use crate::strategies::extractive::Term;
-use crate::strategies::notes::index::{Bag, bag_of};
+use crate::strategies::notes::index::{Bag, ByFrequency, bag_of};
 use crate::strategies::prune_importance::scoring::Who;
 use crate::strategies::{Env, Fate, Item};
 
@@ -41,6 +41,7 @@ pub(crate) struct Memory {
     /// In how many segments each term stood.
     frequencies: FxHashMap<Term, u32>,
     n_segments: u32,
+    weights: ByFrequency,
     holders: Holders,
 }
 
@@ -55,7 +56,7 @@ impl Memory {
     /// How much a term says, by the segments so far.
     pub(crate) fn weight(&self, term: Term) -> f64 {
         let frequency = self.frequencies.get(&term).copied().unwrap_or(0);
-        libm::log1p(f64::from(self.n_segments.max(1)) / f64::from(frequency.max(1)))
+        self.weights.get(self.n_segments.max(1), frequency.max(1), |n, d| libm::log1p(n / d))
     }
 
     pub(crate) fn meaning(&self, bag: &Bag) -> Meaning {

@@ -99,12 +99,22 @@ pub(crate) fn importance(
     counts: &EntityCounts,
     formula: &Formula,
 ) -> f64 {
+    weighed(segment, situation, formula, entity(&segment.entities, situation, counts, formula.beta))
+}
+
+/// No importance is above this: that of a segment with all the entities, which are what costs to look at.
+pub(crate) fn at_most(segment: &Segment, situation: &Situation, formula: &Formula) -> f64 {
+    const ROUNDING: f64 = 1e-9;
+    weighed(segment, situation, formula, 1.0) + ROUNDING
+}
+
+fn weighed(segment: &Segment, situation: &Situation, formula: &Formula, entity: f64) -> f64 {
     let to = |likeness: &Likeness| likeness.get(segment.seat).copied().unwrap_or(0.0);
     let query = situation.query.as_ref().map_or(0.0, to);
     let sum = formula.recency * recency(situation.time - segment.created, formula.decay)
         + formula.access * access(segment.access_count, situation.time - segment.last_accessed, formula)
         + formula.semantic * to(&situation.context)
-        + formula.entity * entity(&segment.entities, situation, counts, formula.beta)
+        + formula.entity * entity
         + formula.uniqueness * uniqueness(segment.nearest)
         + formula.query * query;
     let marked = if segment.is_marked { sum * formula.marker } else { sum };

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 use serde_json::json;
 
 use super::manager::{Memory, moved};
-use super::relevance::{Formula, Situation, importance};
+use super::relevance::{Formula, Situation, at_most, importance};
 use super::segment::{Level, Segment, text_of};
 use crate::context::Recalled;
 use crate::context::log::Log;
@@ -54,7 +54,10 @@ pub(crate) fn relevant(
     formula: &Formula,
     threshold: f64,
 ) -> Vec<(f64, bool, usize)> {
-    let score = |segment: &Segment| importance(segment, situation, &memory.counts, formula);
+    let score = |segment: &Segment| match at_most(segment, situation, formula) > threshold {
+        true => importance(segment, situation, &memory.counts, formula),
+        false => f64::NEG_INFINITY,
+    };
     let warm = memory.warm.iter().enumerate().map(|(at, segment)| (score(segment), false, at));
     let cold = memory.cold.iter().enumerate().map(|(at, segment)| (score(segment), true, at));
     let mut all: Vec<(f64, bool, usize)> = warm.chain(cold).filter(|s| s.0 > threshold).collect();
