@@ -92,8 +92,8 @@ impl Answer<'_> {
              where a policy left it out of the prompt, or without the words that say what it is; those of one action count as one.\n\
              In brackets: 95 % intervals for more sessions like these; `k of n` where there are too few for that. Worst session: how\n\
              its id begins, and its needs lost. Affected: something was compressed.\n\
-             Money: prompt and answer at {}, a broken prompt cache paid for.\n\
-             Billed: with what the log does not show (system prompt, tools); `-` where the log has no usage.\n",
+             Billed: with what the log does not show (system prompt, tools); `-` where the log has no usage.\n\
+             Money: prompt and answer, and a broken prompt cache, at {}.\n",
             models::priced(&self.plan.prices, &self.sessions),
         );
         text += &models::guessed(&self.sessions);

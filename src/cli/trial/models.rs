@@ -61,9 +61,9 @@ pub(super) fn priced(prices: &Prices, sessions: &[Session]) -> String {
     let mut text = format!("the prices of {}", by_model(&known));
     if !unknown.is_empty() {
         text += &format!(
-            "; not known for {}, which take those of {}",
-            by_model(&unknown),
-            escape::short(&prices.name)
+            "; those of {} also where none are known: {}",
+            escape::short(&prices.name),
+            by_model(&unknown)
         );
     }
     text
@@ -82,7 +82,7 @@ pub(super) fn guessed(sessions: &[Session]) -> String {
         n => format!(" and {n} more"),
     };
     format!(
-        "Window: a guess for {} of {} ({}: {}{more}): the smallest known one that holds the longest prompt.\n",
+        "Window: a guess for {} of {}, the smallest known one that holds the longest prompt: {}; {}{more}.\n",
         guessed.len(),
         count(sessions.len() as u64, "session"),
         by_model(&guessed),
@@ -90,7 +90,7 @@ pub(super) fn guessed(sessions: &[Session]) -> String {
     )
 }
 
-/// Names of models with their numbers of sessions, the most first.
+/// Names of models, of several with their numbers of sessions, the most first.
 fn by_model(sessions: &[&Session]) -> String {
     let mut n_of: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for session in sessions {
@@ -98,12 +98,14 @@ fn by_model(sessions: &[&Session]) -> String {
     }
     let mut n_of: Vec<_> = n_of.into_iter().collect();
     n_of.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let told = |(model, n): &(Option<&str>, usize)| {
-        format!("{} {n}", model.map_or_else(|| "no model named".to_owned(), escape::short))
-    };
-    let mut all: Vec<String> = n_of.iter().take(SHOWN).map(told).collect();
+    let name = |model: Option<&str>| model.map_or_else(|| "no model named".to_owned(), escape::short);
+    if let [(model, _)] = n_of[..] {
+        return name(model);
+    }
+    let mut all: Vec<String> =
+        n_of.iter().take(SHOWN).map(|(model, n)| format!("{} ({n})", name(*model))).collect();
     if n_of.len() > SHOWN {
-        all.push(format!("{} more models", n_of.len() - SHOWN));
+        all.push(count((n_of.len() - SHOWN) as u64, "more model"));
     }
     all.join(", ")
 }
@@ -128,14 +130,16 @@ mod tests {
         let own = Prices { own: true, ..Prices::known("gpt-4.1", false).unwrap() };
         assert_eq!(
             priced(&own, &all),
-            "the prices of gpt-4.1 2, claude-opus-4-5-20251101 1; not known for no model named 1, mine 1, which take those of gpt-4.1"
+            "the prices of gpt-4.1 (2), claude-opus-4-5-20251101 (1); \
+             those of gpt-4.1 also where none are known: no model named (1), mine (1)"
         );
         assert_eq!(
             guessed(&all),
-            "Window: a guess for 3 of 5 sessions (no model named 1, gpt-4.1 1, mine 1: cccccc, dddddd, eeeeee): \
-             the smallest known one that holds the longest prompt.\n"
+            "Window: a guess for 3 of 5 sessions, the smallest known one that holds the longest prompt: \
+             no model named (1), gpt-4.1 (1), mine (1); cccccc, dddddd, eeeeee.\n"
         );
         assert_eq!(guessed(&all[..2]), "");
+        assert_eq!(priced(&own, &all[1..3]), "the prices of gpt-4.1");
         assert!(priced(&Prices::default(), &all[3..]).starts_with("relative prices"));
     }
 }
