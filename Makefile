@@ -11,17 +11,28 @@ NATIVE := source tests/native.sh &&
 export PORTABLE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test soak lint coverage bench figures clean
+.PHONY: help setup build wheel wheel-test run test soak lint coverage bench figures clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 setup: ## Install what the build needs (through apt, when root), or say exactly what is missing
 	@bash tests/setup.sh
 
 build: setup ## Build the program
-	@echo "== build: about 310 crates, arrow, polars and llama.cpp dominate; 15 to 30 minutes on two cores when cold, seconds when warm"
+	@echo "== build: about 260 crates, arrow and llama.cpp dominate; 15 to 30 minutes on two cores when cold, seconds when warm"
 	$(NATIVE) $(CARGO) build --release --locked
+
+# For any processor, unless PORTABLE= says otherwise: then what `make build` built is packed.
+wheel: PORTABLE = 1
+wheel: setup ## Pack the program as a wheel, into dist/
+	@test -x $(TARGET)/maturin/bin/maturin || { python3 -m venv $(TARGET)/maturin && \
+		$(TARGET)/maturin/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'; }
+	rm -rf dist
+	$(NATIVE) $(TARGET)/maturin/bin/maturin build --release --locked --compression-level 9 --out dist
+
+wheel-test: ## Install the wheel of dist/ in a fresh virtual environment, and try it there
+	bash tests/wheel.sh dist/*.whl
 
 run: build ## Do the main job on the built-in data: logs -> tables -> grid -> report, into out/
 	@echo "== 1/4 ingest: logs -> $(OUT)/data"
@@ -65,4 +76,4 @@ figures: build ## Draw the figures of the kept reports again from their rows
 
 clean: ## Remove what `make run` and the build made
 	$(CARGO) clean
-	rm -rf $(OUT)
+	rm -rf $(OUT) dist

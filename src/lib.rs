@@ -106,7 +106,10 @@ pub mod internals {
         pub use crate::params::Param;
     }
     pub mod replay {
-        pub use crate::replay::{Recipe, replay};
+        pub use crate::replay::Recipe;
+        pub mod trace {
+            pub use crate::replay::trace::traced;
+        }
         pub mod watch {
             pub use crate::replay::watch::Watch;
         }

@@ -31,8 +31,8 @@ if [ -z "${PORTABLE:-}" ] && [ -r /proc/cpuinfo ] && [ "$(uname -m)" = x86_64 ];
   fi
 fi
 
-# Part of what every answer of a model is known by.
-export TRAJPRESS_LLAMA_FLAVOUR="$flavour"
+# Part of what every answer of a model is known by. Unset is portable: so plain cargo goes on from a portable build.
+if [ "$flavour" = portable ]; then unset TRAJPRESS_LLAMA_FLAVOUR; else export TRAJPRESS_LLAMA_FLAVOUR="$flavour"; fi
 
 # llama.cpp's build does not notice all that changes here, so a new flavour makes it start over.
 stamp="${CARGO_TARGET_DIR:-target}/.llama-flavour"

@@ -1,8 +1,9 @@
 //! `trajpress try`: from logs to an answer in one command.
 
 mod answer;
+mod budget;
+mod models;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,16 +19,14 @@ use crate::experiment::run::select;
 use crate::experiment::{Dataset, Options, Plan, clear, run_with};
 use crate::files::reach;
 use crate::logs::{self, Limits, places};
-use crate::models::api;
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::{self, Population};
+use crate::scores::money::Prices;
 use crate::text::escape;
 use answer::Answer;
 
 /// What is replayed, as an experiment.
 const EXPERIMENT: &str = include_str!("../data/try.toml");
-/// Step-variants a second and thread that a budget counts on.
-const RATE: f64 = 20_000.0;
 /// Up to so many sessions the lines that were lost are shown, and numbers take the place of shares.
 const FEW_SESSIONS: usize = 10;
 /// Turns that an agent surely remembers: as in the report.
@@ -57,9 +56,12 @@ pub struct Args {
     /// Tokens of the window for all sessions [default: that of the model which a session names]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1000..))]
     window: Option<u64>,
-    /// Model whose prices count, one of `trajpress list api-models` [default: the one with the most steps; else relative prices]
+    /// Model whose prices count for all sessions, one of `trajpress list api-models` [default: the model which a session names]
     #[arg(long, value_name = "MODEL")]
     prices: Option<String>,
+    /// Price a prompt cache that lives an hour, where the model has one [default: the usual one]
+    #[arg(long)]
+    hour_cache: bool,
     /// Use N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -127,8 +129,13 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             lost.extend(losses(&data, &plan, index, TAIL)?.into_iter().map(|loss| (index, loss)));
         }
     }
-    let answer =
-        Answer { plan: &plan, brief: &written.brief, data: &data, lost, n_all: data.entries().len() };
+    let answer = Answer {
+        plan: &plan,
+        brief: &written.brief,
+        data: &data,
+        sessions: models::sessions(&data, &selection, args.window.is_none())?,
+        lost,
+    };
     match output.json {
         true => print(&escape::json(&answer.json())?)?,
         false => print(&answer.text())?,
@@ -199,7 +206,7 @@ struct Desk {
 impl Desk {
     fn new(out: &Path, inputs: &[PathBuf], args: &Args) -> anyhow::Result<Self> {
         let mut hash = blake3::Hasher::new();
-        let options = (&args.budget, &args.window, &args.prices, inputs);
+        let options = (&args.budget, &args.window, &args.prices, args.hour_cache, inputs);
         hash.update(format!("{} {options:?} {EXPERIMENT}", env!("CARGO_PKG_VERSION")).as_bytes());
         for input in inputs {
             anyhow::ensure!(reach::is_there(input)?, "{} is not there", input.display());
@@ -215,7 +222,7 @@ impl Desk {
         }
         let key = hash.finalize().to_hex()[..32].to_owned();
         let kept = reach::read(&out.join("try.json"))?;
-        for name in ["data", "run"] {
+        for name in ["data", "run", "pilot"] {
             anyhow::ensure!(
                 kept.is_some() || !reach::is_there(&out.join(name))?,
                 "{} holds `{name}`, which `trajpress try` has not made and would replace\nhint: choose another folder for `--out`",
@@ -291,34 +298,27 @@ impl Desk {
         if let Some(window) = args.window {
             text = text.replace("window = \"own\"", &format!("window = {window}"));
         }
-        let name = match &args.prices {
-            Some(name) => Some(name.clone()),
-            None => most_used(data)?,
-        };
-        let prices = name.as_deref().and_then(|name| api::find(name)?.prices.map(|prices| (name, prices)));
-        if let Some((name, prices)) = prices {
-            let api::ApiPrices { fresh, cache_write, cache_read, output, cache_lifetime, .. } = prices;
-            text += &format!(
-                "\n[prices]\nname = {}\nfresh = {fresh:?}\ncache_write = {cache_write:?}\ncache_read = {cache_read:?}\noutput = {output:?}\ncache_lifetime = {cache_lifetime:?}\n",
-                toml::Value::from(name)
-            );
-        } else if let Some(name) = &args.prices {
-            anyhow::bail!(
+        let hour = args.hour_cache;
+        let prices = match &args.prices {
+            Some(name) => Some(Prices::known(name, hour).with_context(|| format!(
                 "the prices of `{}` are not known\nhint: `trajpress list api-models` has those that are; others go into `[prices]` of an experiment",
                 escape::short(name)
-            );
+            ))?),
+            None => models::most_used(data, hour)?.map(|prices| Prices { own: true, hour, ..prices }),
+        };
+        if let Some(prices) = prices {
+            text += &format!("\n[prices]\n{}", toml::to_string(&prices)?);
         }
-        let plan = Plan::parse("try.toml", &text, &catalogue())?;
-        if let Some(budget) = args.budget {
-            let steps: u64 = data.entries().iter().map(|entry| u64::from(entry.n_steps)).sum();
-            let threads = super::threads(args.threads) as f64;
-            let needed = steps as f64 * plan.variants.len() as f64 / (RATE * threads);
-            let left = budget.saturating_sub(start.elapsed()).as_secs_f64();
-            let n = data.entries().len();
-            if needed > left {
-                let sample = ((n as f64 * left / needed) as usize).clamp(1, n);
-                text += &format!("\n[data]\nsample = {sample}\n");
-            }
+        if let Some(budget) = args.budget
+            && let Some(sample) = budget::sample(
+                &text,
+                data,
+                &self.path("pilot"),
+                super::threads(args.threads),
+                start + budget,
+            )?
+        {
+            text += &format!("\n[data]\nsample = {sample}\n");
         }
         Ok(text)
     }
@@ -327,18 +327,6 @@ impl Desk {
 /// What `try.json` says.
 fn note(made_of: Option<&str>) -> String {
     json!({ "made_of": made_of }).to_string()
-}
-
-/// The model that most steps are of, if any is named.
-fn most_used(data: &Dataset) -> anyhow::Result<Option<String>> {
-    let all: Vec<usize> = (0..data.entries().len()).collect();
-    let mut steps: BTreeMap<String, u64> = BTreeMap::new();
-    for (row, entry) in data.trajectory_rows(&all)?.into_iter().zip(data.entries()) {
-        if let Some(model) = row.model {
-            *steps.entry(model).or_default() += u64::from(entry.n_steps);
-        }
-    }
-    Ok(steps.into_iter().max_by_key(|(_, n)| *n).map(|(model, _)| model))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a run would ask of its models: its replays with models that only count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -34,8 +34,8 @@ struct Nobody;
 
 impl Observer for Nobody {}
 
-/// By model: what the plan's variants ask of it over these trajectories, had no answer been computed before. Partners are
-/// replayed as well, and count as the trajectories that they are partners of. `windows` in tokens.
+/// By model: what the plan's variants ask of it over these trajectories (in order), had no answer been computed before. Their
+/// partners are replayed as well; what is replayed twice asks once. `windows` in tokens.
 ///
 /// # Errors
 /// A trajectory that cannot be read or replayed.
@@ -51,17 +51,20 @@ pub fn demand(
     let all: Vec<_> = plan.variants.iter().collect();
     let of_one = |&index: &usize| -> anyhow::Result<BTreeMap<String, Demand>> {
         let log = data.log(index, false)?;
-        let bridged = if log.n_segments > 1 { Some(data.log(index, true)?) } else { None };
-        let replays = 1 + data.partners(index).filter(|p| plan.partners.iter().any(|k| k == p.kind)).count();
         // What strategies ask is asked for partners, too; what readers are asked is not.
+        let is_scored = selection.binary_search(&index).is_ok();
+        let bridged = if is_scored && log.n_segments > 1 { Some(data.log(index, true)?) } else { None };
         let (of_strategies, of_readers) = (Counters::new(windows), Counters::new(windows));
         let readers = Readers::open(&plan.readers, &of_readers.models())?;
         let truth = Truth::of(&log);
-        let variants = if plan.readers.is_empty() { &asking } else { &all };
+        let variants = if plan.readers.is_empty() || !is_scored { &asking } else { &all };
         for variant in variants {
             let recipe = recipe(variant, &of_strategies.models())?;
             let log = bridged.as_ref().filter(|_| recipe.trigger.bridges()).unwrap_or(&log);
             let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody)?;
+            if !is_scored {
+                continue;
+            }
             let mut rows = Rows { ids: (variant.id.as_str().into(), log.id().into()), rows: Vec::new() };
             if let Some(truth) = truth.as_ref().filter(|_| !plan.readers.is_empty()) {
                 truth::score(truth, log, &run, &readers, plan.seed, &mut rows)?;
@@ -69,15 +72,16 @@ pub fn demand(
             likelihood::score(log, &run, &readers, plan.seed, &mut rows)?;
         }
         let mut sum: BTreeMap<String, Demand> = BTreeMap::new();
-        for (counters, times) in [(of_strategies, replays), (of_readers, 1)] {
-            for (name, dry) in counters.0 {
-                (0..times).for_each(|_| sum.entry(name.clone()).or_default().add(dry.demand()));
-            }
+        for (name, dry) in of_strategies.0.into_iter().chain(of_readers.0) {
+            sum.entry(name).or_default().add(dry.demand());
         }
         Ok(sum)
     };
+    let partners = selection.iter().flat_map(|&index| data.partners(index));
+    let partners = partners.filter(|partner| plan.partners.iter().any(|kind| kind == partner.kind));
+    let replayed: BTreeSet<usize> = partners.map(|p| p.index).chain(selection.iter().copied()).collect();
     let counted: Vec<BTreeMap<String, Demand>> =
-        selection.par_iter().map(of_one).collect::<anyhow::Result<_>>()?;
+        replayed.par_iter().map(of_one).collect::<anyhow::Result<_>>()?;
     let mut sum: BTreeMap<String, Demand> = BTreeMap::new();
     for (name, demand) in counted.into_iter().flatten() {
         sum.entry(name).or_default().add(demand);

@@ -17,6 +17,7 @@ use rusqlite::{Connection, OpenFlags, Statement};
 use serde::de::IgnoredAny;
 use tempfile::TempDir;
 
+use super::input::too_long;
 use crate::logs::formats::reading::list::{Content, Piece};
 use crate::logs::formats::reading::tables::{Rows, Tables};
 
@@ -139,7 +140,7 @@ impl Database {
             }
             run.push(b'}');
             let content = match is_long {
-                true => Content::Damage(super::jobs::too_long("a run of a database", run.len() as u64)),
+                true => Content::Damage(too_long("a run of a database", run.len() as u64)),
                 false => Content::Item(run),
             };
             if !send(content) {

@@ -8,7 +8,6 @@ use anyhow::Context as _;
 
 use super::Limits;
 use super::packed::{self, Gap, Packing};
-use super::parts;
 use crate::logs::formats::{MANY, Source};
 
 /// A file to be read.
@@ -97,7 +96,7 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     }
     inputs.sort();
     inputs.dedup_by(|a, b| a.path == b.path);
-    Ok(parts::joined(inputs))
+    Ok(inputs)
 }
 
 /// What is wrong with a file that is neither a plain file nor a folder.
@@ -253,6 +252,12 @@ impl<'a> Room<'a> {
 /// Bytes for people.
 pub(crate) fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
+}
+
+/// Why a part of a file that is too long to be held is not read.
+pub(crate) fn too_long(what: &str, n_bytes: u64) -> String {
+    let size = size(n_bytes);
+    format!("{what} of {size}, too long\nhint: --max-memory allows an eighth of it to {what}")
 }
 
 /// A file of `stored` bytes has more than `max`.

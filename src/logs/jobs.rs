@@ -497,7 +497,7 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, ro
             part.read_lines_of(&bytes, batch.entry, &source, line, batch.offset);
             if let Some(size) = long {
                 let line = line + memchr::memchr_iter(b'\n', &bytes).count() as u64;
-                part.reject(Some(line), batch.offset + part.n_bytes, too_long("a line", size));
+                part.reject(Some(line), batch.offset + part.n_bytes, input::too_long("a line", size));
                 part.n_bytes += size;
             }
         }
@@ -668,7 +668,7 @@ impl Skipped {
         }
         let line =
             is_line.then_some(1 + self.n_lines + memchr::memchr_iter(b'\n', &head[..start]).count() as u64);
-        part.reject(line, self.n_bytes + begin as u64, too_long(what, size));
+        part.reject(line, self.n_bytes + begin as u64, input::too_long(what, size));
         self.n_lines = line.unwrap_or(0);
         self.n_bytes += begin as u64 + size;
         head.clear();
@@ -687,11 +687,6 @@ impl Skipped {
             reject.line = reject.line.map(|line| line + self.n_lines);
         }
     }
-}
-
-pub(super) fn too_long(what: &str, size: u64) -> String {
-    let size = input::size(size);
-    format!("{what} of {size}, too long\nhint: --max-memory allows an eighth of it to {what}")
 }
 
 /// Goes behind the end of a line; says how many bytes that were.
@@ -1139,7 +1134,7 @@ impl Part {
                         Ok(rest) => n as u64 + rest,
                         Err(error) => break Err(error),
                     };
-                    self.reject(Some(lines.line), lines.offset, too_long("a line", size));
+                    self.reject(Some(lines.line), lines.offset, input::too_long("a line", size));
                     lines.leave_out(size, self);
                 }
                 Ok(n) if n_held + n as u64 > room.value => break Err(room.too_large()),

@@ -231,7 +231,7 @@ struct FileReport {
 /// Reads logs into the tables of a dataset.
 pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Report> {
     let forced = options.format.as_deref().map(formats::find).transpose()?;
-    let inputs = input::find(&options.inputs)?;
+    let inputs = parts::joined(input::find(&options.inputs)?);
     anyhow::ensure!(
         !inputs.is_empty(),
         "no files under {}\nhint: give log files or a folder that holds some",
@@ -265,7 +265,7 @@ fn check_out(out: &Path) -> anyhow::Result<()> {
 /// tell the cost of writing. Returns the bytes of the logs and the number of trajectories.
 pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
     let forced = options.format.as_deref().map(formats::find).transpose()?;
-    let inputs = input::find(&options.inputs)?;
+    let inputs = parts::joined(input::find(&options.inputs)?);
     let (mut n_bytes, mut n_trajectories) = (0, 0);
     jobs::for_each_part(&inputs, forced, options.limits.threads(options.threads), options.limits, |part| {
         n_bytes += part.n_bytes;

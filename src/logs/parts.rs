@@ -89,7 +89,7 @@ mod tests {
         ] {
             std::fs::write(dir.path().join(name), bytes).unwrap();
         }
-        let inputs = input::find(&[dir.path().to_owned()]).unwrap();
+        let inputs = joined(input::find(&[dir.path().to_owned()]).unwrap());
         let told: Vec<(&str, Vec<&str>)> = inputs
             .iter()
             .map(|i| (i.name.as_str(), i.parts.iter().map(|part| part.name.as_str()).collect()))

@@ -9,6 +9,10 @@ const BELOW_HOME: &[(&str, &str)] = &[
     ("Gemini CLI", ".gemini/tmp"),
     ("opencode", ".local/share/opencode"),
     ("Copilot CLI", ".copilot"),
+    ("Amp", ".local/share/amp/threads"),
+    ("Continue", ".continue/sessions"),
+    ("Factory Droid", ".factory/sessions"),
+    ("Hermes", ".hermes/sessions"),
 ];
 
 /// A folder that may hold logs.

@@ -13,7 +13,7 @@ pub struct ApiModel {
     names: Vec<String>,
     /// Tokens of prompt and answer, as the provider counts them.
     pub window: u64,
-    /// The most tokens of an answer, where known.
+    /// The most tokens of an answer, where the provider keeps that part of the window free of the prompt.
     pub max_output: Option<u64>,
     /// Where they are known.
     pub prices: Option<ApiPrices>,
@@ -72,7 +72,22 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static ApiModel)> {
     ALL.iter().flat_map(|model| model.names.iter().map(move |name| (name.as_str(), model)))
 }
 
+impl ApiPrices {
+    /// With a cache that lives an hour, where one can be had.
+    pub fn of_an_hour(self) -> Self {
+        match self.cache_write_1h {
+            Some(cache_write) => ApiPrices { cache_write, cache_lifetime: 3600.0, ..self },
+            None => self,
+        }
+    }
+}
+
 impl ApiModel {
+    /// The most tokens of a prompt.
+    fn prompt(&self) -> u64 {
+        self.window - self.max_output.unwrap_or(0)
+    }
+
     /// What is known of it, on one line.
     pub fn about(&self) -> String {
         let prices = self.prices.map_or_else(String::new, |p| {
@@ -80,7 +95,7 @@ impl ApiModel {
             let ApiPrices { fresh, cache_write, cache_read, output, .. } = p;
             format!(", dollars a million: {fresh} fresh, {cache_write}{hour} written to the cache, {cache_read} read from it, {output} out")
         });
-        let answer = self.max_output.map_or_else(String::new, |n| format!(", answers up to {n}"));
+        let answer = self.max_output.map_or_else(String::new, |n| format!(", {n} of it for the answer"));
         let seen = self.seen.map_or("not checked there".to_owned(), |seen| format!("prices read {seen}"));
         format!("window {}{answer}{prices}; {}, {seen}", self.window, self.source)
     }
@@ -92,16 +107,27 @@ pub fn find(logged: &str) -> Option<&'static ApiModel> {
     ALL.iter().find(|model| model.names.contains(&name))
 }
 
+/// How long the prompts of a log may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    pub tokens: u64,
+    /// Whether it is that of the log's own model.
+    pub is_known: bool,
+}
+
 /// The window of a log: that of its model; where the model is unknown, or a prompt of the log was longer than that, the smallest
 /// known window that holds the longest prompt, or that prompt itself where none does.
-pub fn window(logged: Option<&str>, longest_prompt: u64) -> u64 {
+pub fn window(logged: Option<&str>, longest_prompt: u64) -> Window {
     let own = logged.and_then(|name| match plain(name).1 {
         true => Some(MILLION),
-        false => find(name).map(|model| model.window),
+        false => find(name).map(ApiModel::prompt),
     });
-    let known = ALL.iter().map(|model| model.window).chain([MILLION]);
+    let known = ALL.iter().map(ApiModel::prompt).chain([MILLION]);
     let holds = |window: &u64| *window >= longest_prompt;
-    own.filter(holds).or_else(|| known.filter(holds).min()).unwrap_or(longest_prompt)
+    match own.filter(holds) {
+        Some(tokens) => Window { tokens, is_known: true },
+        None => Window { tokens: known.filter(holds).min().unwrap_or(longest_prompt), is_known: false },
+    }
 }
 
 const MILLION: u64 = 1_000_000;
@@ -127,12 +153,26 @@ mod tests {
 
     #[test]
     fn a_window_holds_the_longest_prompt() {
-        assert_eq!(window(Some("claude-sonnet-4-5"), 150_000), 200_000);
-        assert_eq!(window(Some("claude-sonnet-4-5"), 250_000), 400_000);
-        assert_eq!(window(Some("claude-sonnet-4-5[1m]"), 5), 1_000_000);
-        assert_eq!(window(None, 1_000), 128_000);
-        assert_eq!(window(Some("own"), 130_000), 200_000);
-        assert_eq!(window(None, 3_000_000), 3_000_000);
+        let known = |name, longest| {
+            let Window { tokens, is_known } = window(name, longest);
+            (tokens, is_known)
+        };
+        assert_eq!(known(Some("claude-sonnet-4-5"), 150_000), (200_000, true));
+        assert_eq!(known(Some("claude-sonnet-4-5"), 250_000), (272_000, false));
+        assert_eq!(known(Some("claude-sonnet-4-5[1m]"), 5), (1_000_000, true));
+        assert_eq!(known(None, 1_000), (128_000, false));
+        assert_eq!(known(Some("own"), 130_000), (200_000, false));
+        assert_eq!(known(None, 3_000_000), (3_000_000, false));
+        // What is kept free for the answer holds no prompt.
+        assert_eq!(known(Some("gpt-5-2025-08-07"), 5), (272_000, true));
+    }
+
+    #[test]
+    fn a_cache_of_an_hour_costs_more() {
+        let hour = |name: &str| find(name).and_then(|m| m.prices).map(ApiPrices::of_an_hour).unwrap();
+        let [claude, gpt] = ["claude-opus-4-5", "gpt-5"].map(hour);
+        assert_eq!((claude.cache_write, claude.cache_lifetime), (10.0, 3600.0));
+        assert_eq!((gpt.cache_write, gpt.cache_lifetime), (1.25, 300.0));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 pub mod sent;
 pub mod shadow;
+pub mod trace;
 pub mod watch;
 
 use std::ops::Range;

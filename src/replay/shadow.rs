@@ -24,6 +24,7 @@ use std::ops::Range;
 
 use crate::context::Piece;
 use crate::context::log::{AtomId, Log};
+use crate::replay::trace::Trace;
 use crate::replay::watch::Watch;
 use crate::replay::{Event, Run, rng};
 use crate::strategies::{Strategy, atom_bag, oracle, random};
@@ -221,6 +222,8 @@ struct Held {
 pub struct Caster<'a> {
     pub log: &'a Log,
     pub watch: &'a Watch<'a>,
+    /// Of the variant's own replay.
+    pub trace: &'a Trace,
     pub strategy: &'a dyn Strategy,
     pub tokenizer: &'a Tokenizer,
     pub seed: u64,
@@ -263,7 +266,7 @@ impl Caster<'_> {
                     held.oracle[l] = pieces;
                 }
             }
-            shadows.variant.push(self.kept_by_variant(event, until));
+            shadows.variant.push(self.kept_by_variant(event, number));
             // Nothing kept is nothing to draw.
             let steps = if budget == 0 { &[][..] } else { &event.removable };
             let spans: Vec<u32> = steps.iter().flat_map(|&s| self.log.spans_of(s)).collect();
@@ -371,10 +374,12 @@ impl Caster<'_> {
         oracle::Aim { log: self.log, tokenizer: self.tokenizer, bound, weight }
     }
 
-    fn kept_by_variant(&self, event: &Event, until: u32) -> Vec<(u32, bool)> {
+    fn kept_by_variant(&self, event: &Event, number: usize) -> Vec<(u32, bool)> {
         let mut kept = Vec::new();
-        for block in event.after.iter().filter(|b| Event::is_kept(self.log, self.strategy, b)) {
-            self.watch.in_block(block, until, &mut |w, b| kept.push((w, b)));
+        for (block, at) in event.after.iter().zip(self.trace.changes[number].left.clone()) {
+            if Event::is_kept(self.log, self.strategy, block) {
+                self.watch.in_trace(self.trace, at..at + 1, &mut |w, b| kept.push((w, b)));
+            }
         }
         kept
     }

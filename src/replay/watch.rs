@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use crate::context::log::{AtomId, BOUND, Log};
 use crate::context::{Block, Content, Piece};
+use crate::replay::trace::{Blocks, Mark, Trace};
 
 /// Sources looked at when generated text is tested for an atom: the newest ones.
 const MAX_SOURCES: usize = 64;
@@ -134,10 +135,15 @@ impl<'a> Watch<'a> {
 
     /// Sightings of a span.
     pub fn in_span(&self, span: u32) -> &[Sighting] {
-        let step = self.in_step(self.log.spans[span as usize].step);
-        let start = step.partition_point(|s| s.span < span);
-        let end = step.partition_point(|s| s.span <= span);
-        &step[start..end]
+        self.in_spans(span, span + 1)
+    }
+
+    /// Sightings of the spans of a step from the first to before the last.
+    fn in_spans(&self, first: u32, end: u32) -> &[Sighting] {
+        let step = self.in_step(self.log.spans[first as usize].step);
+        let start = step.partition_point(|s| s.span < first);
+        let n = step[start..].partition_point(|s| s.span < end);
+        &step[start..start + n]
     }
 
     /// Calls `see(watched, bound)` for each sighting in copied pieces.
@@ -175,6 +181,32 @@ impl<'a> Watch<'a> {
             Content::Step(step) => self.in_step(*step).iter().for_each(|s| see(s.watched, s.bound)),
             Content::Excerpt { pieces, .. } => self.in_pieces(pieces, see),
             Content::Placeholder { text, .. } | Content::Generated { text } => self.in_text(text, until, see),
+        }
+    }
+
+    /// Calls `see(watched, bound)` for each sighting in blocks of a trace of this log's replay.
+    pub fn in_trace(&self, trace: &Trace, blocks: Blocks, see: &mut impl FnMut(u32, bool)) {
+        if self.is_empty() {
+            return;
+        }
+        for mark in trace.marks(blocks) {
+            let (atom, cues, until) = match *mark {
+                Mark::Step(step) => {
+                    self.in_step(step).iter().for_each(|s| see(s.watched, s.bound));
+                    continue;
+                }
+                Mark::Spans(first, end) => {
+                    self.in_spans(first, end).iter().for_each(|s| see(s.watched, s.bound));
+                    continue;
+                }
+                Mark::Cut { span, .. } if self.in_span(span).is_empty() => continue,
+                Mark::Cut { atom, cues, span } => (atom, cues, self.log.spans[span as usize].step + 1),
+                Mark::Text { atom, cues, until } => (atom, cues, until),
+            };
+            if let Some(watched) = self.index(atom) {
+                let cues = trace.cues(cues);
+                see(watched, cues.len() >= 2 && self.is_bound(atom, watched, cues, until));
+            }
         }
     }
 

@@ -58,6 +58,9 @@ pub(crate) struct Prices {
     pub(crate) output: f64,
     /// Seconds that a cached prompt lives; none in runs that took it to live for ever.
     pub(crate) cache_lifetime: Option<f64>,
+    /// Whether logs were priced as the models that they name, where those are known.
+    #[serde(default)]
+    pub(crate) own: bool,
 }
 
 /// What a trajectory's rows are grouped by.

@@ -6,102 +6,100 @@
 //! nearest in tokens. So chance is measured at equal tokens, and without cutting any text.
 //! Corrected retention is (x - c) / (1 - c), by the report.
 
-use std::collections::BTreeSet;
-
-use crate::context::Block;
+use crate::replay::trace::{Blocks, Move, Trace};
 use crate::replay::watch::{Counts, Watch};
-use crate::replay::{Event, Observer, Run};
-use crate::strategies::Strategy;
 
-/// Records when each watched atom stands in the context of a replay.
-pub struct Journal<'a> {
+/// When a watched atom stands in the context of a replay: (decision, present, bound) at each change.
+type Changes = Vec<(u32, bool, bool)>;
+
+/// Follows the watched atoms through a trace of the log in which they are watched.
+struct Journal<'a> {
     watch: &'a Watch<'a>,
+    trace: &'a Trace,
     counts: Counts,
-    touched: BTreeSet<u32>,
-    /// What a recursive strategy's last event left.
-    left: Vec<(u32, bool)>,
-    /// What was recalled for the coming decision.
-    recalled: Vec<(u32, bool)>,
-    /// Per watched atom: (decision, present, bound) at each change.
-    changes: Vec<Vec<(u32, bool, bool)>>,
+    /// What may have changed since the last decision, each once.
+    touched: Vec<u32>,
+    is_touched: Vec<bool>,
+    changes: Vec<Changes>,
 }
 
 impl<'a> Journal<'a> {
-    pub fn new(watch: &'a Watch<'a>) -> Self {
-        Journal {
-            watch,
-            counts: Counts::new(watch.len()),
-            touched: BTreeSet::new(),
-            left: Vec::new(),
-            recalled: Vec::new(),
-            changes: vec![Vec::new(); watch.len()],
+    fn new(watch: &'a Watch<'a>, trace: &'a Trace) -> Self {
+        let n = watch.len();
+        let (counts, is_touched, changes) = (Counts::new(n), vec![false; n], vec![Changes::new(); n]);
+        Journal { watch, trace, counts, touched: Vec::new(), is_touched, changes }
+    }
+
+    fn touch(&mut self, watched: u32) {
+        if !std::mem::replace(&mut self.is_touched[watched as usize], true) {
+            self.touched.push(watched);
         }
     }
 
-    /// Whether the atom stood in the context at this decision: (at all, bound).
-    fn at(&self, watched: u32, decision: u32) -> (bool, bool) {
-        let changes = &self.changes[watched as usize];
-        let n = changes.partition_point(|c| c.0 <= decision);
-        n.checked_sub(1).map_or((false, false), |i| (changes[i].1, changes[i].2))
-    }
-}
-
-impl Observer for Journal<'_> {
-    fn reset(&mut self) {
-        self.counts.clear();
-        self.left.clear();
-        self.touched.extend(0..self.watch.len() as u32);
+    fn add(&mut self, (watched, bound): (u32, bool)) {
+        self.counts.add(watched, bound);
+        self.touch(watched);
     }
 
-    fn appended(&mut self, step: u32) {
-        for s in self.watch.in_step(step) {
-            self.counts.add(s.watched, s.bound);
-            self.touched.insert(s.watched);
-        }
+    fn remove(&mut self, (watched, bound): (u32, bool)) {
+        self.counts.remove(watched, bound);
+        self.touch(watched);
     }
 
-    fn compressed(&mut self, strategy: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
-        let sightings = |blocks: &mut dyn Iterator<Item = &Block>| {
-            let mut seen = Vec::new();
-            blocks.for_each(|block| self.watch.in_block(block, until, &mut |w, b| seen.push((w, b))));
-            seen
-        };
-        // What is bound in a text depends on the sources before it, so that what was counted is remembered.
-        let gone = sightings(&mut before.iter().filter(|block| block.fresh));
-        let left = sightings(&mut event.after.iter());
-        for (w, b) in self.left.drain(..).chain(gone) {
-            self.counts.remove(w, b);
-            self.touched.insert(w);
-        }
-        for &(w, b) in &left {
-            self.counts.add(w, b);
-            self.touched.insert(w);
-        }
-        if strategy.is_recursive() {
-            self.left = left;
-        }
+    fn seen(&self, blocks: &Blocks) -> Vec<(u32, bool)> {
+        let mut seen = Vec::new();
+        self.watch.in_trace(self.trace, blocks.clone(), &mut |w, b| seen.push((w, b)));
+        seen
     }
 
-    fn recalled(&mut self, blocks: &[Block], until: u32) {
-        let recalled = &mut self.recalled;
-        blocks.iter().for_each(|block| self.watch.in_block(block, until, &mut |w, b| recalled.push((w, b))));
-        for &(w, b) in &self.recalled {
-            self.counts.add(w, b);
-            self.touched.insert(w);
+    fn read(mut self) -> Vec<Changes> {
+        let (mut decision, mut events) = (0, self.trace.changes.iter());
+        // What a recursive strategy's last event left, and what was recalled for the coming decision.
+        let (mut left, mut recalled) = (Vec::new(), Vec::new());
+        for next in &self.trace.moves {
+            match next {
+                Move::Reset => {
+                    self.counts.clear();
+                    left.clear();
+                    (0..self.watch.len() as u32).for_each(|watched| self.touch(watched));
+                }
+                Move::Appended(steps) => {
+                    for step in steps.clone() {
+                        self.watch.in_step(step).iter().for_each(|s| self.add((s.watched, s.bound)));
+                    }
+                }
+                Move::Compressed => {
+                    let Some(change) = events.next() else { continue };
+                    let gone = self.seen(&change.gone);
+                    left.drain(..).chain(gone).for_each(|seen| self.remove(seen));
+                    let now = self.seen(&change.left);
+                    now.iter().for_each(|&seen| self.add(seen));
+                    if self.trace.replaces {
+                        left = now;
+                    }
+                }
+                Move::Recalled(blocks) => {
+                    recalled = self.seen(blocks);
+                    recalled.iter().for_each(|&seen| self.add(seen));
+                }
+                Move::Decided => {
+                    self.decided(decision);
+                    decision += 1;
+                    recalled.drain(..).for_each(|seen| self.remove(seen));
+                }
+            }
         }
+        self.changes
     }
 
-    fn decided(&mut self, decision: u32, _: u32) {
-        for watched in std::mem::take(&mut self.touched) {
+    fn decided(&mut self, decision: u32) {
+        for watched in self.touched.drain(..) {
+            self.is_touched[watched as usize] = false;
             let now = (self.counts.has(watched, false), self.counts.has(watched, true));
             let changes = &mut self.changes[watched as usize];
             if changes.last().map_or((false, false), |c| (c.1, c.2)) != now {
                 changes.push((decision, now.0, now.1));
             }
-        }
-        for (w, b) in std::mem::take(&mut self.recalled) {
-            self.counts.remove(w, b);
-            self.touched.insert(w);
         }
     }
 }
@@ -110,17 +108,23 @@ impl Observer for Journal<'_> {
 pub struct Partner<'a> {
     /// Index of its kind in the experiment's list.
     pub kind: usize,
-    journal: Journal<'a>,
+    watch: &'a Watch<'a>,
+    /// By watched atom; empty where none is mentioned.
+    changes: Vec<Changes>,
     /// (tokens sent, decision), by tokens.
     by_tokens: Vec<(u64, u32)>,
 }
 
 impl<'a> Partner<'a> {
-    pub fn new(kind: usize, journal: Journal<'a>, run: &Run) -> Self {
-        let mut by_tokens: Vec<(u64, u32)> =
-            run.decisions.iter().enumerate().map(|(i, d)| (d.tokens_sent, i as u32)).collect();
+    pub fn new(kind: usize, watch: &'a Watch<'a>, trace: &Trace) -> Self {
+        let mut by_tokens: Vec<(u64, u32)> = trace.tokens_sent.iter().copied().zip(0..).collect();
         by_tokens.sort_unstable();
-        Partner { kind, journal, by_tokens }
+        Partner { kind, watch, changes: Journal::new(watch, trace).read(), by_tokens }
+    }
+
+    /// A partner that mentions none of the atoms.
+    pub fn stranger(kind: usize, watch: &'a Watch<'a>) -> Self {
+        Partner { kind, watch, changes: Vec::new(), by_tokens: Vec::new() }
     }
 
     /// Whether the atom stands in the partner's context of about this many tokens: (at all, bound).
@@ -131,8 +135,13 @@ impl<'a> Partner<'a> {
             .flatten()
             .filter_map(|i| self.by_tokens.get(i))
             .min_by_key(|d| (d.0.abs_diff(tokens), d.1));
-        nearest.map_or((false, false), |&(_, decision)| {
-            self.journal.at(self.journal.watch.known_as(watched), decision)
-        })
+        nearest.map_or((false, false), |&(_, decision)| self.at(self.watch.known_as(watched), decision))
+    }
+
+    /// Whether the atom stood in the context at this decision: (at all, bound).
+    fn at(&self, watched: u32, decision: u32) -> (bool, bool) {
+        let changes = &self.changes[watched as usize];
+        let n = changes.partition_point(|c| c.0 <= decision);
+        n.checked_sub(1).map_or((false, false), |i| (changes[i].1, changes[i].2))
     }
 }

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use super::registry::{Better, Column, Entry, Field, Pooled, Scale, Set, Unit};
 use super::{Rows, ratio};
 use crate::context::log::Log;
+use crate::models::api;
 use crate::replay::{Decision, Event, Run};
 
 /// Prices of one million tokens.
@@ -37,6 +38,30 @@ pub struct Prices {
     /// Seconds that a cached prompt lives after it was last sent.
     #[serde(deserialize_with = "price", default = "cache_lifetime")]
     pub cache_lifetime: f64,
+    /// Whether a log is priced as the model that it names, in dollars; these are then the prices of logs whose model's are
+    /// not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
+    /// Whether own prices are those of a cache that lives an hour, where one can be had.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hour: bool,
+}
+
+impl Prices {
+    /// Those of a model by its name in a log, where they are known.
+    pub fn known(logged: &str, hour: bool) -> Option<Prices> {
+        let prices = api::find(logged)?.prices?;
+        let api::ApiPrices { fresh, cache_write, cache_read, output, cache_lifetime, .. } =
+            if hour { prices.of_an_hour() } else { prices };
+        let name = logged.to_owned();
+        Some(Prices { name, fresh, cache_write, cache_read, output, cache_lifetime, own: false, hour: false })
+    }
+
+    /// Those of a log that names this model.
+    pub fn of(&self, logged: Option<&str>) -> Prices {
+        let own = logged.filter(|_| self.own).and_then(|name| Prices::known(name, self.hour));
+        own.unwrap_or_else(|| self.clone())
+    }
 }
 
 /// None is below 0, nor without end.
@@ -60,6 +85,8 @@ impl Default for Prices {
             cache_read: 0.1,
             output: 5.0,
             cache_lifetime: 300.0,
+            own: false,
+            hour: false,
         }
     }
 }
@@ -333,6 +360,18 @@ fn paid_after(event: &Event, decision: &Decision, is_expired: bool, prices: &Pri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_is_priced_as_its_model_where_that_is_known() {
+        let fresh = |prices: &Prices, name| prices.of(name).fresh;
+        let one = Prices::default();
+        assert_eq!(fresh(&one, Some("claude-opus-4-5-20251101")), 1.0);
+        let own = Prices { own: true, fresh: 7.0, ..Prices::default() };
+        let names = [Some("claude-opus-4-5-20251101"), Some("gpt-4.1"), Some("mine"), None];
+        assert_eq!(names.map(|name| fresh(&own, name)), [5.0, 2.0, 7.0, 7.0]);
+        let hour = Prices { hour: true, ..own };
+        assert_eq!(hour.of(names[0]).cache_write, 10.0);
+    }
 
     /// 10,000 cached tokens and 1,000 new ones become 4,000 of which 1,000 are a shared prefix.
     #[test]

@@ -17,13 +17,13 @@ use std::collections::HashMap;
 use super::chance::Partner;
 use super::registry::{Better, Column, Entry, Field, ORACLE, Pooled, RANDOM, Set};
 use super::{Rows, ratio};
-use crate::context::Block;
 use crate::context::log::Log;
 use crate::context::needs::{Group, Need, Needs};
 use crate::replay::sent::Sent;
 use crate::replay::shadow::{Caster, Kept, OpenNeed, OpenNeeds, Shadows, Store, Wanted, holds};
+use crate::replay::trace::{Change, Move, Trace};
 use crate::replay::watch::{Counts, Watch};
-use crate::replay::{Event, Observer, Run};
+use crate::replay::{Event, Run};
 use crate::strategies::Strategy;
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
@@ -343,9 +343,16 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub fn new(log: &'a Log, watch: &'a Watch<'a>, questions: &'a Questions) -> Self {
+    /// Reads the trace of a replay of the log, which `run` tells of.
+    pub fn of(
+        log: &'a Log,
+        watch: &'a Watch<'a>,
+        questions: &'a Questions,
+        strategy: &dyn Strategy,
+        (run, trace): (&Run, &Trace),
+    ) -> Self {
         let n = watch.len();
-        Ledger {
+        let mut ledger = Ledger {
             log,
             watch,
             needs: &questions.needs.list,
@@ -357,11 +364,27 @@ impl<'a> Ledger<'a> {
             last_event_turn: 0,
             recalled: Vec::new(),
             states: Vec::with_capacity(questions.needs.list.len()),
+        };
+        let mut decisions = (0..).zip(&run.decisions);
+        for next in &trace.moves {
+            match next {
+                Move::Reset => ledger.reset(),
+                Move::Appended(steps) => steps.clone().for_each(|step| ledger.appended(step)),
+                Move::Compressed => {
+                    let number = ledger.n_events as usize;
+                    ledger.compressed(strategy, trace, &trace.changes[number], &run.events[number]);
+                }
+                Move::Recalled(blocks) => {
+                    watch.in_trace(trace, blocks.clone(), &mut |w, b| ledger.recalled.push((w, b)));
+                }
+                Move::Decided => {
+                    decisions.next().into_iter().for_each(|(number, d)| ledger.decided(number, d.turn));
+                }
+            }
         }
+        ledger
     }
-}
 
-impl Observer for Ledger<'_> {
     fn reset(&mut self) {
         self.outside.clear();
         self.fixed.clear();
@@ -377,24 +400,18 @@ impl Observer for Ledger<'_> {
         }
     }
 
-    fn compressed(&mut self, strategy: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
-        for block in before.iter().filter(|block| block.fresh) {
-            self.watch.in_block(block, until, &mut |w, b| {
-                self.outside.remove(w, b);
-                self.lost[w as usize] |= !self.outside.has(w, false);
-            });
-        }
-        let fixed = |b: &&Block| b.fresh && !Event::is_kept(self.log, strategy, b);
-        for block in event.after.iter().filter(fixed) {
-            self.watch.in_block(block, until, &mut |w, b| self.fixed.add(w, b));
+    fn compressed(&mut self, strategy: &dyn Strategy, trace: &Trace, change: &Change, event: &Event) {
+        self.watch.in_trace(trace, change.gone.clone(), &mut |w, b| {
+            self.outside.remove(w, b);
+            self.lost[w as usize] |= !self.outside.has(w, false);
+        });
+        for (block, number) in event.after.iter().zip(change.left.clone()) {
+            if block.fresh && !Event::is_kept(self.log, strategy, block) {
+                self.watch.in_trace(trace, number..number + 1, &mut |w, b| self.fixed.add(w, b));
+            }
         }
         self.n_events += 1;
         self.last_event_turn = event.turn;
-    }
-
-    fn recalled(&mut self, blocks: &[Block], until: u32) {
-        let recalled = &mut self.recalled;
-        blocks.iter().for_each(|block| self.watch.in_block(block, until, &mut |w, b| recalled.push((w, b))));
     }
 
     fn decided(&mut self, decision: u32, turn: u32) {
@@ -661,7 +678,8 @@ pub fn census(questions: &Questions, rows: &mut Rows) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{Recipe, replay};
+    use crate::replay::Recipe;
+    use crate::replay::trace::traced;
     use crate::{strategies, triggers};
 
     const LINES: [&str; 6] = [
@@ -695,7 +713,6 @@ mod tests {
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let questions = Questions::of(log, &[1], &tokenizer).unwrap();
         let watch = Watch::own(log, &questions.needs.atoms);
-        let mut ledger = Ledger::new(log, &watch, &questions);
         let recipe = Recipe {
             strategy: strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
             trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
@@ -704,10 +721,12 @@ mod tests {
             embedder: None,
             trigger_model: None,
         };
-        let run = replay(log, &recipe, &tokenizer, &questions.needs, &mut ledger).unwrap();
+        let (run, trace) = traced(log, &recipe, &tokenizer, &questions.needs).unwrap();
+        let strategy = &*recipe.strategy;
+        let ledger = Ledger::of(log, &watch, &questions, strategy, (&run, &trace));
         let open = open_needs(&questions, &ledger, 0..ledger.states.len());
-        let (strategy, log) = (&*recipe.strategy, log);
-        let caster = Caster { log, watch: &watch, strategy, tokenizer: &tokenizer, seed: 1, n_random: 8 };
+        let (watch, trace, tokenizer) = (&watch, &trace, &tokenizer);
+        let caster = Caster { log, watch, trace, strategy, tokenizer, seed: 1, n_random: 8 };
         (!open.is_empty()).then(|| (caster.cast(&run, 0..run.events.len(), &open), open))
     }
 
@@ -751,17 +770,18 @@ mod tests {
             let tokenizer = Tokenizer::load("o200k").unwrap();
             let questions = Questions::of(&log, &[1], &tokenizer).unwrap();
             let watch = Watch::own(&log, &questions.needs.atoms);
-            let mut ledger = Ledger::new(&log, &watch, &questions);
             let strategy = strategies::build("as-sent", toml::Table::new()).unwrap();
             let trigger = triggers::build("logged-edits", toml::Table::new()).unwrap();
             let recipe =
                 Recipe { strategy, trigger, seed: 1, model: None, embedder: None, trigger_model: None };
-            let run = replay(&log, &recipe, &tokenizer, &questions.needs, &mut ledger).unwrap();
+            let (run, trace) = traced(&log, &recipe, &tokenizer, &questions.needs).unwrap();
+            let ledger = Ledger::of(&log, &watch, &questions, &*recipe.strategy, (&run, &trace));
             proptest::prop_assert_eq!(
                 questions.tokens_as_sent, run.decisions.iter().map(|d| d.tokens_sent).sum::<u64>());
             let caster = Caster {
                 log: &log,
                 watch: &watch,
+                trace: &trace,
                 strategy: &*recipe.strategy,
                 tokenizer: &tokenizer,
                 seed: 1,

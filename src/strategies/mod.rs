@@ -96,7 +96,7 @@ pub struct Env<'a> {
 }
 
 /// What a strategy remembers from event to event; it begins anew with each cell and each segment.
-pub struct State(Box<dyn Any>);
+pub struct State(Box<dyn Any + Send>);
 
 impl Default for State {
     fn default() -> Self {
@@ -280,7 +280,7 @@ impl<'a> Env<'a> {
     }
 
     /// What the strategy remembers, as it left it at the last event of the segment; its default at the first.
-    fn state<T: Any + Default>(&mut self) -> &mut T {
+    fn state<T: Any + Default + Send>(&mut self) -> &mut T {
         if !self.state.0.is::<T>() {
             self.state = State(Box::new(T::default()));
         }

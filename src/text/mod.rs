@@ -1,6 +1,7 @@
 //! Text in, byte offsets out: tokens, spans, words, sentences, atoms. Knows no agent.
 
 pub mod atoms;
+mod bpe;
 pub mod escape;
 pub mod lists;
 pub mod natural;

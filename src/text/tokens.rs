@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
-use bpe_openai::byte_pair_encoding::BytePairEncoding;
 use tokenizers::pipeline::{EncodeOptions, Override, PipelineToken, PipelineTokenizer};
+
+use super::bpe::{self, Bpe};
 
 /// The tokenizer used where none is named.
 pub const DEFAULT: &str = "o200k";
@@ -23,7 +24,7 @@ pub struct Tokenizer {
 }
 
 enum Counter {
-    Bpe(&'static bpe_openai::Tokenizer),
+    Bpe(&'static Bpe),
     File(Box<PipelineTokenizer>),
 }
 
@@ -31,8 +32,8 @@ impl Tokenizer {
     /// Loads `o200k`, `cl100k`, or the `tokenizer.json` at a path.
     pub fn load(name: &str) -> anyhow::Result<Self> {
         match name {
-            "o200k" => Ok(Self::new(name, Counter::Bpe(bpe_openai::o200k_base()))),
-            "cl100k" => Ok(Self::new(name, Counter::Bpe(bpe_openai::cl100k_base()))),
+            "o200k" => Ok(Self::new(name, Counter::Bpe(&bpe::O200K_BASE))),
+            "cl100k" => Ok(Self::new(name, Counter::Bpe(&bpe::CL100K_BASE))),
             _ => Self::from_file(Path::new(name)),
         }
     }
@@ -69,8 +70,9 @@ impl Tokenizer {
     /// [`Self::failures`] tells how often that happened.
     pub fn count(&self, text: &str) -> u32 {
         let n = match &self.counter {
-            Counter::Bpe(bpe) => PIECES
-                .with_borrow_mut(|pieces| bpe.split(text).map(|piece| pieces.count(&bpe.bpe, piece)).sum()),
+            Counter::Bpe(bpe) => {
+                PIECES.with_borrow_mut(|pieces| bpe.split(text).map(|piece| pieces.count(bpe, piece)).sum())
+            }
             Counter::File(pipeline) => IDS.with_borrow_mut(|ids| {
                 ids.clear();
                 match pipeline.encode_into(text, &options(), ids) {
@@ -112,7 +114,7 @@ impl Pieces {
         Pieces { vocabulary: 0, slots: Vec::new() }
     }
 
-    fn count(&mut self, bpe: &BytePairEncoding, piece: &str) -> usize {
+    fn count(&mut self, bpe: &Bpe, piece: &str) -> usize {
         let bytes = piece.as_bytes();
         if bytes.len() > 15 {
             return bpe.count(bytes);

@@ -64,7 +64,7 @@ impl Trigger for Tokens {
     fn detector(&self, log: &Log, _: u32) -> Box<dyn Detector> {
         let window = match self.window {
             Window::Tokens(window) => window,
-            Window::Own => api::window(log.trajectory.model.as_deref(), log.longest_prompt()),
+            Window::Own => api::window(log.trajectory.model.as_deref(), log.longest_prompt()).tokens,
         };
         let limit = self.fraction * window.saturating_sub(self.reserve) as f64;
         Box::new(Limit { limit, keep: self.keep })

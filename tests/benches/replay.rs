@@ -8,8 +8,9 @@ use trajpress::internals::annotate::features;
 use trajpress::internals::context::Context;
 use trajpress::internals::context::log::Log;
 use trajpress::internals::experiment::cell::{self, Prepared, Scene};
+use trajpress::internals::replay::Recipe;
+use trajpress::internals::replay::trace::traced;
 use trajpress::internals::replay::watch::Watch;
-use trajpress::internals::replay::{Recipe, replay};
 use trajpress::internals::scores::readers::Readers;
 use trajpress::internals::scores::retention::{Ledger, Questions};
 use trajpress::internals::text::tokens::Tokenizer;
@@ -72,8 +73,9 @@ fn replays(bencher: Bencher<'_, '_>, n_steps: u32, recipe: &Recipe) {
     let questions = Questions::of(&log, &[3, 10], &tokenizer).expect("questions");
     let watch = Watch::own(&log, &questions.needs.atoms);
     bencher.counter(ItemsCount::new(log.n_steps())).bench_local(|| {
-        let mut ledger = Ledger::new(&log, &watch, &questions);
-        black_box(replay(&log, recipe, &tokenizer, &questions.needs, &mut ledger).expect("a replay"))
+        let (run, trace) = traced(&log, recipe, &tokenizer, &questions.needs).expect("a replay");
+        let ledger = Ledger::of(&log, &watch, &questions, &*recipe.strategy, (&run, &trace));
+        black_box(ledger);
     });
 }
 

@@ -4,10 +4,12 @@ use serde_json::json;
 
 use super::super::{columns, count, inspect};
 use super::TAIL;
+use super::models::{self, Session};
 use crate::experiment::cell::Loss;
 use crate::experiment::plan::Variant;
 use crate::experiment::{Dataset, Plan};
 use crate::report::brief::{Brief, BriefRow};
+use crate::scores::money::Prices;
 
 const SHOWN_LINES: usize = 5;
 
@@ -18,7 +20,8 @@ pub(super) struct Answer<'a> {
     pub(super) data: &'a Dataset,
     /// By place of the session in the data.
     pub(super) lost: Vec<(usize, Loss)>,
-    pub(super) n_all: usize,
+    /// Those that were replayed.
+    pub(super) sessions: Vec<Session>,
 }
 
 impl Answer<'_> {
@@ -39,8 +42,16 @@ impl Answer<'_> {
                 "last_seen_at": loss.seen, "needed_at": loss.needed, "lost_by": loss.variants,
             })
         });
+        let sessions = self.sessions.iter().map(|session| {
+            let is_priced = Prices::known(session.model.as_deref().unwrap_or_default(), false).is_some();
+            json!({
+                "session": session.id, "model": session.model, "own_prices_known": is_priced,
+                "window_guessed": session.is_guessed,
+            })
+        });
         json!({
-            "sessions": self.brief.n_sessions, "sessions_found": self.n_all, "prices": self.plan.prices.name,
+            "sessions": self.brief.n_sessions, "sessions_found": self.data.entries().len(), "prices": self.plan.prices.name,
+            "prices_of_each_session": self.plan.prices.own, "models": sessions.collect::<Vec<_>>(),
             "policies": rows.collect::<Vec<_>>(), "lost_lines": lost.collect::<Vec<_>>(),
         })
     }
@@ -54,11 +65,12 @@ impl Answer<'_> {
     pub(super) fn text(&self) -> String {
         let Brief { n_sessions, rows } = self.brief;
         let mut text = String::from("\n");
-        if *n_sessions < self.n_all {
+        let n_all = self.data.entries().len();
+        if *n_sessions < n_all {
             text += &format!(
                 "A sample: {} of {}, drawn by lot, to stay near the budget.\n",
                 count(*n_sessions as u64, "session"),
-                self.n_all
+                n_all
             );
         }
         text += &self.sentence();
@@ -82,11 +94,9 @@ impl Answer<'_> {
              its id begins, and its needs lost. Affected: something was compressed.\n\
              Money: prompt and answer at {}, a broken prompt cache paid for.\n\
              Billed: with what the log does not show (system prompt, tools); `-` where the log has no usage.\n",
-            match self.plan.prices.name.as_str() {
-                "relative" => "relative prices (those of the most used model are not known)".to_owned(),
-                name => format!("the prices of {name}"),
-            }
+            models::priced(&self.plan.prices, &self.sessions),
         );
+        text += &models::guessed(&self.sessions);
         if !self.lost.is_empty() {
             text += &self.lines();
         }

@@ -1,9 +1,10 @@
 //! Computes the rows of a unit: each of its trajectories under each of its variants.
 //!
 //! What depends on the trajectory alone (its log, its questions, what of it stands in its partners)
-//! is made once and shared by all variants.
+//! is made once and shared by all variants; what depends on the variant too (its replay) by all cells that ask for it.
 
 mod losses;
+mod replays;
 mod rows;
 mod shelf;
 #[cfg(test)]
@@ -20,9 +21,10 @@ use super::rows::{UnitRows, error_cell};
 use super::units::Unit;
 use crate::models::{Model, Outage};
 use crate::replay::shadow::Caster;
+use crate::replay::trace::traced;
 use crate::replay::watch::{Watch, cue_sets};
-use crate::replay::{Recipe, Run, replay};
-use crate::scores::chance::{Journal, Partner};
+use crate::replay::{Recipe, Run};
+use crate::scores::chance::Partner;
 use crate::scores::readers::Readers;
 use crate::scores::retention::{self, Ledger, Misses, Strata};
 use crate::scores::{Rows, discard, ground::Truth, honesty, likelihood, money, ratios, sent, truth};
@@ -31,6 +33,7 @@ use crate::text::tokens::Tokenizer;
 use crate::triggers;
 
 pub use losses::{Loss, losses};
+use replays::Replays;
 pub use shelf::{Prepared, Shelf};
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
@@ -56,13 +59,15 @@ pub fn run_unit(
                 partners.push((kind, shelf.get(data, plan, partner.index)?));
             }
         }
-        let scene = Scene::new(&own, &partners, plan, &readers);
+        let scene = Scene { replays: Some(&shelf.replays), ..Scene::new(&own, &partners, plan, &readers) };
         let bridges = |recipe: &Recipe| recipe.trigger.bridges() && own.log.n_segments > 1;
         let bridged = match recipes.iter().flatten().any(bridges) {
             true => Some(own.bridged(data, plan, index)?),
             false => None,
         };
-        let over = bridged.as_ref().map(|own| Scene::new(own, &partners, plan, &readers));
+        let replays = Some(&shelf.replays);
+        let over =
+            bridged.as_ref().map(|own| Scene { replays, ..Scene::new(own, &partners, plan, &readers) });
         for (variant, recipe) in unit.variants.iter().zip(&recipes) {
             let cell = match recipe {
                 Ok(recipe) => {
@@ -107,10 +112,13 @@ pub struct Scene<'a> {
     /// Kind of the partner (index in [`Plan::partners`]), and what it mentions of ours.
     partners: Vec<(usize, &'a Prepared, Watch<'a>)>,
     plan: &'a Plan,
+    prices: money::Prices,
     strata: Strata,
     /// None where the trajectory is not annotated.
     truth: Option<Truth>,
     readers: &'a Readers,
+    /// None where nobody else asks for them.
+    replays: Option<&'a Replays>,
 }
 
 impl<'a> Scene<'a> {
@@ -130,7 +138,9 @@ impl<'a> Scene<'a> {
             .map(|(kind, p)| (*kind, &**p, Watch::foreign(&p.log, &atoms, &mut cues)))
             .collect();
         let strata = Strata::new(&plan.reference_tails, &plan.partners);
-        Scene { own, watch: Watch::own(log, ids), partners, plan, strata, truth: Truth::of(log), readers }
+        let (watch, truth) = (Watch::own(log, ids), Truth::of(log));
+        let prices = plan.prices.of(log.trajectory.model.as_deref());
+        Scene { own, watch, partners, plan, prices, strata, truth, readers, replays: None }
     }
 
     /// Replays and scores the trajectory under one variant.
@@ -140,12 +150,12 @@ impl<'a> Scene<'a> {
         recipe: &Recipe,
         tokenizer: &Tokenizer,
     ) -> anyhow::Result<UnitRows> {
-        let (Prepared { log, questions }, plan) = (self.own, self.plan);
+        let (Prepared { log, questions, .. }, plan) = (self.own, self.plan);
         let ids = (variant.id.as_str().into(), log.id().into());
         let mut rows = Rows { ids, rows: Vec::new() };
         let (run, misses) = self.replayed(recipe, tokenizer, &mut rows)?;
         discard::score(log, &run, &misses.needed, &mut rows);
-        money::score(log, &run, &plan.prices, money::rework(log, &misses.hard), &mut rows);
+        money::score(log, &run, &self.prices, money::rework(log, &misses.hard), &mut rows);
         sent::score(&run, questions.tokens_as_sent, &mut rows);
         honesty::score(log, &run, &mut rows);
         ratios::score(&run, &mut rows);
@@ -161,7 +171,7 @@ impl<'a> Scene<'a> {
             events: rows::event_rows(
                 &rows.ids,
                 &variant.strategy,
-                money::break_even(log, &run, &plan.prices),
+                money::break_even(log, &run, &self.prices),
                 &run,
             ),
             items: rows::item_rows(&rows.ids, &run),
@@ -169,7 +179,7 @@ impl<'a> Scene<'a> {
                 true => rows::context_rows(&rows.ids, log, recipe, tokenizer, &run),
                 false => Vec::new(),
             },
-            timeline: rows::timeline_rows(&rows.ids, log, &run, &plan.prices),
+            timeline: rows::timeline_rows(&rows.ids, log, &run, &self.prices),
             scores: rows.rows,
         })
     }
@@ -181,29 +191,45 @@ impl<'a> Scene<'a> {
         tokenizer: &Tokenizer,
         rows: &mut Rows,
     ) -> anyhow::Result<(Run, Misses)> {
-        let (Prepared { log, questions }, watch) = (self.own, &self.watch);
-        let mut ledger = Ledger::new(log, watch, questions);
-        let run = replay(log, recipe, tokenizer, &questions.needs, &mut ledger)?;
-        let partners = self.partner_runs(recipe, tokenizer)?;
+        let (Prepared { log, questions, place }, watch) = (self.own, &self.watch);
+        let variant = &rows.ids.0;
+        let replay = || traced(log, recipe, tokenizer, &questions.needs);
+        let (run, trace) = match self.replays.zip(*place) {
+            Some((replays, place)) => replays.own(place, variant, replay)?,
+            None => replay().map(|(run, trace)| (run, Arc::new(trace)))?,
+        };
+        let partners = self.partner_runs(variant, recipe, tokenizer)?;
         let (strategy, seed, n_random) = (&*recipe.strategy, self.plan.seed, self.plan.shadow_seeds);
-        let caster = Caster { log, watch, strategy, tokenizer, seed, n_random };
+        let ledger = Ledger::of(log, watch, questions, strategy, (&run, &trace));
+        let caster = Caster { log, watch, trace: &trace, strategy, tokenizer, seed, n_random };
         let misses = retention::score(&caster, questions, ledger, &run, &partners, &self.strata, rows);
         Ok((run, misses))
     }
 
-    /// Replays the partners under the variant; one that mentions none of the atoms is left out of
+    /// What the partners meet under the variant; one that mentions none of the atoms is left out of
     /// the work, not of the mean.
-    fn partner_runs(&self, recipe: &Recipe, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Partner<'_>>> {
-        self.partners
-            .iter()
-            .map(|(kind, partner, watch)| {
-                let mut journal = Journal::new(watch);
-                let run = match watch.is_empty() {
-                    true => Run::default(),
-                    false => replay(&partner.log, recipe, tokenizer, &partner.questions.needs, &mut journal)?,
-                };
-                Ok(Partner::new(*kind, journal, &run))
-            })
-            .collect()
+    fn partner_runs(
+        &self,
+        variant: &Arc<str>,
+        recipe: &Recipe,
+        tokenizer: &Tokenizer,
+    ) -> anyhow::Result<Vec<Partner<'_>>> {
+        let mut met = Vec::with_capacity(self.partners.len());
+        for (kind, partner, watch) in &self.partners {
+            if watch.is_empty() {
+                met.push(Partner::stranger(*kind, watch));
+                continue;
+            }
+            let replay = || traced(&partner.log, recipe, tokenizer, &partner.questions.needs);
+            let trace = match self.replays.zip(partner.place) {
+                Some((replays, place)) => {
+                    let now = self.own.place.unwrap_or(place);
+                    replays.partner((now, place), variant, self.plan.contexts, replay)?
+                }
+                None => Arc::new(replay()?.1),
+            };
+            met.push(Partner::new(*kind, watch, &trace));
+        }
+        Ok(met)
     }
 }

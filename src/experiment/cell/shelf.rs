@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::dataset::Dataset;
 use super::super::plan::Plan;
+use super::replays::Replays;
 use crate::context::log::Log;
 use crate::scores::retention::Questions;
 use crate::text::tokens::Tokenizer;
@@ -17,6 +18,8 @@ const SHELF_BYTES: usize = 32 << 20;
 pub struct Prepared {
     pub(super) log: Log,
     pub(super) questions: Questions,
+    /// Its index in the data; none where its log is not as the data have it.
+    pub(super) place: Option<usize>,
 }
 
 impl Prepared {
@@ -24,12 +27,13 @@ impl Prepared {
     /// The log cannot be replayed as it was sent.
     pub fn new(log: Log, reference_tails: &[u32], tokenizer: &Tokenizer) -> anyhow::Result<Self> {
         let questions = Questions::of(&log, reference_tails, tokenizer)?;
-        Ok(Prepared { log, questions })
+        Ok(Prepared { log, questions, place: None })
     }
 
     pub(super) fn load(data: &Dataset, plan: &Plan, index: usize, is_bridged: bool) -> anyhow::Result<Self> {
         let tokenizer = Tokenizer::load(&plan.tokenizer)?;
-        Prepared::new(data.log(index, is_bridged)?, &plan.reference_tails, &tokenizer)
+        let prepared = Prepared::new(data.log(index, is_bridged)?, &plan.reference_tails, &tokenizer)?;
+        Ok(Prepared { place: (!is_bridged).then_some(index), ..prepared })
     }
 
     /// The same log over its own compactions. What was sent is what was sent, with them.
@@ -41,10 +45,11 @@ impl Prepared {
 }
 
 /// Prepared trajectories, shared by the units of a run; the one unused the longest goes first, so memory
-/// stays bounded whatever the number of trajectories.
+/// stays bounded whatever the number of trajectories. Beside them their replays.
 #[derive(Default)]
 pub struct Shelf {
     inner: Mutex<Inner>,
+    pub(super) replays: Replays,
 }
 
 #[derive(Default)]

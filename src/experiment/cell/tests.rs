@@ -18,7 +18,14 @@ fn cell(script: &str, partners: &[&str], strategy: (&str, &str), trigger: (&str,
 
 fn cell_of(own: &Prepared, partners: &[&str], strategy: (&str, &str), trigger: (&str, &str)) -> UnitRows {
     let partners: Vec<(usize, Arc<Prepared>)> = partners.iter().map(|p| (0, Arc::new(prepared(p)))).collect();
-    let variant = Variant {
+    let (plan, readers, variant) = (plan(), Readers::default(), variant(strategy, trigger));
+    let scene = Scene::new(own, &partners, &plan, &readers);
+    let tokenizer = Tokenizer::load("o200k").unwrap();
+    scene.cell(&variant, &recipe(&variant, &Models::new()).unwrap(), &tokenizer).unwrap()
+}
+
+fn variant(strategy: (&str, &str), trigger: (&str, &str)) -> Variant {
+    Variant {
         id: "v".to_owned(),
         label: String::new(),
         strategy: strategy.0.to_owned(),
@@ -27,8 +34,11 @@ fn cell_of(own: &Prepared, partners: &[&str], strategy: (&str, &str), trigger: (
         trigger_params: toml::from_str(trigger.1).unwrap(),
         model: None,
         seed: 1,
-    };
-    let plan = Plan {
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
         readers: crate::scores::readers::Named::default(),
         contexts: true,
         name: String::new(),
@@ -43,11 +53,7 @@ fn cell_of(own: &Prepared, partners: &[&str], strategy: (&str, &str), trigger: (
         models: Default::default(),
         data: None,
         notes: Vec::new(),
-    };
-    let tokenizer = Tokenizer::load("o200k").unwrap();
-    let readers = Readers::default();
-    let scene = Scene::new(own, &partners, &plan, &readers);
-    scene.cell(&variant, &recipe(&variant, &Models::new()).unwrap(), &tokenizer).unwrap()
+    }
 }
 
 fn row<'a>(rows: &'a [ScoreRow], metric: &str, stratum: &str) -> &'a ScoreRow {
@@ -284,6 +290,50 @@ fn a_stranger_meets_what_is_recalled_for_it() {
     assert_eq!(row(&rows, "need_retention", EXPOSED).chance, Some(1.0));
     let rows = scores(&hinting(), &[&twin], ("notes", "keep_last = 2\nk = 0"), ALL_BUT_TWO);
     assert_eq!(row(&rows, "need_retention", EXPOSED).chance, Some(0.0));
+}
+
+/// Three logs, each a partner of the others: cells that share replays have the rows of cells that share none, and each log is
+/// replayed once. (Where contexts are shown, a partner that comes later is replayed for its own cell again.)
+#[test]
+fn replays_are_shared_and_change_no_row() {
+    use crate::models::scripted::Scripted;
+    use crate::models::{Answer, Card, Finish, Text};
+    let card = || Card { name: "m".to_owned(), identity: "test".to_owned(), window: 4096 };
+    let answer = |_: &crate::models::Call| {
+        let text = "The broken parser lives in src/parser.py.".to_owned();
+        let finish = Finish::Stop;
+        Some(Ok(Answer::Text(Text { text, finish, prompt_tokens: 9, tokens: 9, cut_tokens: 0 })))
+    };
+    let log = |place| {
+        let script = script().replace("the task", &format!("task {place}"));
+        Arc::new(Prepared { place: Some(place), ..prepared(&script) })
+    };
+    let (logs, readers) = ([log(0), log(1), log(2)], Readers::default());
+    let tokenizer = Tokenizer::load("o200k").unwrap();
+    let variant =
+        Variant { model: Some("m".to_owned()), ..variant(("summary", ""), ("turns", "n = 2\nkeep = 1")) };
+    // The rows of all three, and the calls for them.
+    let rows = |plan: &Plan, replays: Option<&Replays>, others: bool| {
+        let model = Arc::new(Scripted::rule(card(), answer));
+        let models = Models::from([("m".to_owned(), Arc::clone(&model) as Arc<dyn Model>)]);
+        let recipe = recipe(&variant, &models).unwrap();
+        let of_one = |own: &Arc<Prepared>| {
+            let partners = logs.iter().filter(|log| others && log.place != own.place);
+            let partners: Vec<(usize, Arc<Prepared>)> = partners.map(|log| (0, Arc::clone(log))).collect();
+            let scene = Scene { replays, ..Scene::new(own, &partners, plan, &readers) };
+            format!("{:?}", scene.cell(&variant, &recipe, &tokenizer).unwrap())
+        };
+        let rows: Vec<String> = logs.iter().map(of_one).collect();
+        (rows, model.asked().len())
+    };
+    for contexts in [false, true] {
+        let plan = Plan { contexts, ..plan() };
+        let (_, once) = rows(&plan, None, false);
+        let (alone, thrice) = rows(&plan, None, true);
+        let (shared, n) = rows(&plan, Some(&Replays::default()), true);
+        assert!(once > 0 && alone == shared);
+        assert_eq!((thrice, n * 3), (3 * once, if contexts { 5 * once } else { 3 * once }));
+    }
 }
 
 #[test]

@@ -61,13 +61,16 @@ fn finish(start: Option<&str>, lines: &[&str], sink: &mut Sink<'_>) {
     }
     let mut draft = Draft::new();
     let mut time = start.and_then(parse_iso);
-    let mut speaker = Who::Aider;
+    let (mut speaker, mut is_asked) = (Who::Aider, false);
     for (i, block) in blocks.iter().enumerate() {
         draft.at(i, time.take());
         let text = block.text.clone();
         match block.who {
-            Who::User => draft.user(text),
-            Who::Reply if !blocks[..i].iter().any(|before| before.who == Who::User) => draft.notice(text),
+            Who::User => {
+                draft.user(text);
+                is_asked = true;
+            }
+            Who::Reply if !is_asked => draft.notice(text),
             Who::Reply => {
                 draft.begin_call();
                 draft.usage(blocks.get(i + 1).and_then(|next| usage(&next.text)));

@@ -35,6 +35,7 @@ mod entry;
 mod line;
 mod reply;
 mod run;
+pub(super) mod stream;
 mod tree;
 mod words;
 
@@ -44,7 +45,7 @@ use run::Run;
 use tree::{Fate, Node, Tree, What};
 
 use super::reading::Draft;
-use super::reading::draft::Losses;
+use super::reading::draft::{ABANDONED, Losses};
 use super::reading::names::repository_of;
 use super::reading::repair::{string_end, value_end, without_padding};
 use super::reading::scalar::Scalar;
@@ -105,6 +106,7 @@ impl Session for ClaudeSession {
     }
 }
 
+/// Hands a run over.
 fn finish_run(mut run: Run, about: Trajectory, sink: &mut Sink<'_>) {
     let mut draft = Draft::new();
     let model = run.model.take();
@@ -146,7 +148,7 @@ fn calls_and_results(message: &RawValue) -> [u64; 2] {
 
 /// The uuid of the first line of the conversation. A cut line is told by its key `sessionId`, which stands
 /// before the message, to be worth a longer head.
-fn origin(head: &[u8], whole: bool) -> Origin {
+pub(super) fn origin(head: &[u8], whole: bool) -> Origin {
     #[derive(Deserialize)]
     struct Said {
         #[serde(rename = "type")]
@@ -305,7 +307,7 @@ impl ClaudeSession {
                     continue;
                 }
                 Fate::Abandoned => {
-                    self.losses.add_n("line of an abandoned branch left out", u64::from(!is_link));
+                    self.losses.add_n(ABANDONED, u64::from(!is_link));
                     if matches!(entry.body, Body::Reply { .. }) {
                         main.abandon_queue();
                     }

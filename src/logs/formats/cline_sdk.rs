@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 use super::reading::content::Arguments;
 use super::reading::draft::Losses;
 use super::reading::fields::without_long_data;
-use super::reading::list::each_item_of;
+use super::reading::list::read_around;
 use super::reading::names::repository_of;
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::{Content, Draft, List, record};
-use super::{Entry, File, Reading, Sink, read_repaired};
+use super::{Entry, File, Reading, Sink};
 use crate::trajectory::{Trajectory, Usage};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -192,6 +192,7 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
     for (i, message) in messages.into_iter().enumerate() {
         if let Some(compaction) = &compaction {
             if compaction.at == i {
+                draft.keep_to(None);
                 draft.compaction(compaction.text.clone());
             }
             let is_kept =
@@ -220,16 +221,7 @@ fn read_document(bytes: &[u8], sink: &mut Sink<'_>) -> Document {
     if let Ok(document) = serde_json::from_slice(bytes) {
         return document;
     }
-    let mut messages = Vec::new();
-    let rest = each_item_of(bytes, "messages", sink, |item, _| {
-        messages.push(serde_json::from_slice(item)?);
-        Ok(())
-    });
-    let mut document = Document::default();
-    read_repaired(&rest, sink, |bytes, _| {
-        document = serde_json::from_slice(bytes)?;
-        Ok(())
-    });
+    let (document, messages) = read_around::<Document, Message>(bytes, "messages", sink);
     Document { messages: (!messages.is_empty()).then_some(List(messages)), ..document }
 }
 
@@ -348,10 +340,12 @@ fn read_user(blocks: Vec<Block>, notices: &[String], draft: &mut Draft) {
 /// A content as text: blocks by their texts, other JSON as it stands, which is how the model is sent it.
 fn text_of(raw: &RawValue, losses: &mut Losses) -> String {
     let raw = raw.get();
-    let is_text = raw.starts_with('"') || raw.starts_with("[{\"type\"");
+    if !raw.starts_with('"') && !raw.starts_with("[{\"type\"") {
+        return without_long_data(raw);
+    }
     match serde_json::from_str::<Content>(raw) {
-        Ok(content) if is_text => content.into_text(losses),
-        _ => without_long_data(raw),
+        Ok(content) => content.into_text(losses),
+        Err(_) => without_long_data(raw),
     }
 }
 

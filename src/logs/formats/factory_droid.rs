@@ -1,8 +1,11 @@
 //! Sessions of Factory's Droid: JSONL of messages in the style of Anthropic, and the output of `droid exec` as a stream.
 //!
-//! A line `compaction_state` holds the text that took the place of the past. Todo states repeat the calls that made
+//! `parentId` tells what was lived: a message of the user with the parent of an earlier one leaves the branch of that. A
+//! line `compaction_state` holds the text that took the place of the past. Todo states repeat the calls that made
 //! them, and are left out and counted, as are other records without words. The tokens of a session stand in a
 //! file of settings beside it, for all calls together.
+
+use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 
@@ -26,6 +29,7 @@ record! {
     struct Line in "droid" {
         kind: String = "type",
         id: String = "id",
+        parent: String = "parentId",
         call_id: String = "toolCallId",
         session: String = "session_id" | "sessionId",
         parent_session: String = "parentSessionId" | "callingSessionId",
@@ -45,9 +49,11 @@ record! {
 
 #[derive(Default)]
 struct Droid {
+    lines: Vec<Line>,
     draft: Draft,
     messages: Messages,
-    n_lines: usize,
+    /// The line that is read.
+    place: usize,
     session: Option<String>,
     parent: Option<String>,
     cwd: Option<String>,
@@ -58,13 +64,20 @@ struct Droid {
 
 impl Session for Droid {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        let line: Line = serde_json::from_slice(bytes)?;
-        self.read(line);
-        self.n_lines += 1;
+        self.lines.push(serde_json::from_slice(bytes)?);
         Ok(())
     }
 
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
+        let lines = std::mem::take(&mut self.lines);
+        let abandoned = abandoned(&lines);
+        for (place, line) in lines.into_iter().enumerate() {
+            self.place = place;
+            match abandoned.contains(&place) {
+                true => self.draft.losses.add("line of an abandoned branch left out"),
+                false => self.read(line),
+            }
+        }
         self.messages.end(&mut self.draft);
         let about = Trajectory {
             is_named_by_file: self.session.is_none(),
@@ -117,7 +130,7 @@ impl Droid {
 
     fn at(&mut self, time: Option<Scalar>) {
         let time = time.and_then(|time| time.time(&mut self.draft.losses));
-        self.draft.at(self.n_lines, time);
+        self.draft.at(self.place, time);
     }
 
     /// A message; texts that the harness put beside the user's are notices.
@@ -139,7 +152,7 @@ impl Droid {
             self.newest = text.clone();
         }
         said.timestamp = said.timestamp.or(time);
-        self.messages.read(self.n_lines, said, &mut self.draft);
+        self.messages.read(self.place, said, &mut self.draft);
     }
 
     fn read_streamed(&mut self, kind: &str, line: Line, time: Option<Scalar>) {
@@ -150,7 +163,7 @@ impl Droid {
                 let arguments = line.parameters.map_or(String::new(), |raw| raw.get().to_owned());
                 let call = Call::new(id, line.tool.unwrap_or_default(), arguments);
                 let said = chat::Message::of_call(call, time);
-                self.messages.read(self.n_lines, said, &mut self.draft);
+                self.messages.read(self.place, said, &mut self.draft);
             }
             "tool_result" => {
                 self.messages.end(&mut self.draft);
@@ -171,6 +184,32 @@ impl Droid {
             }
         }
     }
+}
+
+/// Lines of branches that were left: of several messages of the user with one parent the last one was lived.
+fn abandoned(lines: &[Line]) -> HashSet<usize> {
+    let is_typed = |line: &Line| {
+        let message = line.message.as_ref().filter(|message| message.role.as_deref() == Some("user"));
+        message.is_some_and(|message| message.answers().is_empty())
+    };
+    let mut newest: HashMap<&str, usize> = HashMap::new();
+    for (i, line) in lines.iter().enumerate().filter(|(_, line)| is_typed(line)) {
+        if let Some(parent) = line.parent.as_deref() {
+            newest.insert(parent, i);
+        }
+    }
+    let (mut left, mut ids) = (HashSet::new(), HashSet::new());
+    for (i, line) in lines.iter().enumerate() {
+        let Some(parent) = line.parent.as_deref() else {
+            continue;
+        };
+        let is_older = is_typed(line) && newest.get(parent).is_some_and(|newest| *newest > i);
+        if is_older || ids.contains(parent) {
+            left.insert(i);
+            ids.extend(line.id.as_deref());
+        }
+    }
+    left
 }
 
 fn is_reminder(text: &str) -> bool {
@@ -224,6 +263,28 @@ mod tests {
         );
         assert_eq!((t.task_id.as_deref(), t.repository.as_deref()), (Some("s-1"), Some("tool")));
         assert_eq!(losses.0["record that is no message left out: todo_state"], 1);
+    }
+
+    #[test]
+    fn a_branch_that_was_left_is_left_out() {
+        let line = |id: &str, parent: &str, role: &str, text: &str| {
+            format!(
+                r#"{{"type":"message","id":"{id}","parentId":"{parent}","message":{{"role":"{role}","content":[{{"type":"text","text":"{text}"}}]}}}}"#
+            )
+        };
+        let lines = [
+            r#"{"type":"session_start","id":"s"}"#.to_owned(),
+            line("1", "s", "user", "Q"),
+            line("2", "1", "assistant", "A"),
+            line("3", "2", "user", "left"),
+            line("4", "3", "assistant", "left too"),
+            line("5", "2", "user", "lived"),
+            line("6", "5", "assistant", "B"),
+        ];
+        let (t, losses) = run(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+        let texts: Vec<&str> = t.steps.iter().map(|s| s.text.as_str()).collect();
+        assert_eq!(texts, ["Q", "A", "lived", "B"]);
+        assert_eq!(losses.0["line of an abandoned branch left out"], 2);
     }
 
     #[test]

@@ -71,7 +71,8 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
 /// Reads a session.
 pub(super) fn finish(about: About, messages: Vec<Message>, sink: &mut Sink<'_>) {
     let mut draft = Draft::new();
-    messages::read_all(messages, &mut draft);
+    let policy =
+        messages::read_all(messages, &mut draft).then(|| "summaries of calls with their results".to_owned());
     let is_named_by_file = about.id.is_none();
     let about = Trajectory {
         task_id: about.id.or_else(|| Some(sink.source.stem.clone())),
@@ -81,6 +82,7 @@ pub(super) fn finish(about: About, messages: Vec<Message>, sink: &mut Sink<'_>) 
         model: about.model.and_then(|model| model.0.name),
         tokens_sent: about.tokens_sent.and_then(Scalar::count),
         format: "goose".to_owned(),
+        policy,
         ..Trajectory::default()
     };
     draft.finish(about, sink);

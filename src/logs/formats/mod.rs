@@ -21,19 +21,26 @@ mod annotated;
 mod atif;
 mod chat_lines;
 mod claude_code;
+mod claude_stream;
 mod cline_sdk;
+mod codex;
 mod r#continue;
+mod copilot_cli;
 mod crush;
 mod cursor;
 mod cursor_state;
 mod cursor_store;
 mod factory_droid;
 mod fireact;
+mod gemini_cli;
 mod goose;
 mod goose_lines;
 mod hermes;
+mod hermes_state;
 mod inspect_eval;
 mod inspect_json;
+mod kimi_cli;
+mod kimi_code;
 mod langfuse;
 mod langsmith;
 mod letta;
@@ -51,6 +58,9 @@ mod openhands;
 mod openhands_completion;
 mod openhands_events;
 mod otel;
+mod otel_store;
+mod pi;
+mod qwen_code;
 mod roo_code;
 mod sharegpt;
 mod specstory;
@@ -190,19 +200,26 @@ pub static ALL: &[Entry] = &[
     atif::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    claude_stream::ENTRY,
     cline_sdk::ENTRY,
+    codex::ENTRY,
     r#continue::ENTRY,
+    copilot_cli::ENTRY,
     crush::ENTRY,
     cursor::ENTRY,
     cursor_state::ENTRY,
     cursor_store::ENTRY,
     factory_droid::ENTRY,
     fireact::ENTRY,
+    gemini_cli::ENTRY,
     goose::ENTRY,
     goose_lines::ENTRY,
     hermes::ENTRY,
+    hermes_state::ENTRY,
     inspect_eval::ENTRY,
     inspect_json::ENTRY,
+    kimi_cli::ENTRY,
+    kimi_code::ENTRY,
     langfuse::ENTRY,
     langsmith::ENTRY,
     letta::ENTRY,
@@ -220,6 +237,9 @@ pub static ALL: &[Entry] = &[
     openhands_completion::ENTRY,
     openhands_events::ENTRY,
     otel::ENTRY,
+    otel_store::ENTRY,
+    pi::ENTRY,
+    qwen_code::ENTRY,
     roo_code::ENTRY,
     sharegpt::ENTRY,
     specstory::ENTRY,
@@ -236,12 +256,7 @@ pub static ALL: &[Entry] = &[
 ];
 
 /// Formats that are recognised and have no reader yet.
-pub static NOT_READ: &[(&str, &str)] = &[
-    ("claude-stream", "Claude Code output of --output-format stream-json"),
-    ("codex", "Codex CLI rollouts"),
-    ("parquet", "Parquet data sets of trajectories"),
-    ("pi", "pi and OpenClaw sessions"),
-];
+pub static NOT_READ: &[(&str, &str)] = &[("parquet", "Parquet data sets of trajectories")];
 
 /// Finds a reader by name.
 pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
@@ -871,15 +886,16 @@ fn reader(name: &str, layout: Layout) -> Detected {
 
 /// The rules, the most telling first. Paths are relative to a value, for arrays to the array.
 fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
-    sessions(s, head, layout)
+    agents(s, layout)
+        .or_else(|| sessions(s, head, layout))
         .or_else(|| runs(s, head, layout))
         .or_else(|| further(s, layout))
         .or_else(|| labels(s))
         .unwrap_or(Detected::NoLog("JSON of no known format"))
 }
 
-/// Lines of sessions.
-fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
+/// Sessions of command line agents but Claude Code.
+fn agents(s: &Shape, layout: Layout) -> Option<Detected> {
     if s.has("payload")
         && s.any(|p| {
             ["session_meta", "response_item", "event_msg", "turn_context", "compacted"]
@@ -887,16 +903,52 @@ fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
                 .any(|t| p.strip_prefix("type=") == Some(t))
         })
     {
-        return Some(Detected::NotRead("codex"));
+        return Some(reader("codex", Layout::Lines));
     }
-    if s.has("record_type=state") || s.has_all(&["type=thread.started"]) {
-        return Some(Detected::NotRead("codex"));
-    }
-    if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
-        return Some(Detected::Label("codex-usage"));
+    let is_old = s.has_all(&["id", "timestamp", "instructions"]) && !s.has("payload");
+    let is_old_item = s.has_any(&["type=message", "type=reasoning", "type=function_call"]);
+    if s.has_any(&["record_type=state", "type=thread.started"]) || is_old && is_old_item {
+        return Some(reader("codex", Layout::Lines));
     }
     if s.has("type=session") && s.has_any(&["cwd", "timestamp"]) {
-        return Some(Detected::NotRead("pi"));
+        return Some(reader("pi", Layout::Lines));
+    }
+    let is_gemini_line =
+        s.has_any(&["$set.lastUpdated", "$set.messages", "$rewindTo"]) || s.has_all(&["id", "type=gemini"]);
+    let is_content = ["[]", "history[]"]
+        .iter()
+        .any(|list| s.has(&format!("{list}.role")) && s.has(&format!("{list}.parts")));
+    if s.has_all(&["sessionId", "projectHash"]) || is_gemini_line || is_content {
+        return Some(reader("gemini-cli", layout));
+    }
+    let is_copilot =
+        |p: &str| p.starts_with("type=session.") || p == "type=user.message" || p == "type=assistant.message";
+    if s.has_all(&["data", "id", "timestamp"]) && s.any(is_copilot) {
+        return Some(reader("copilot-cli", Layout::Lines));
+    }
+    if s.any(|p| p.starts_with("type=context.append_"))
+        || s.has_all(&["type=metadata", "protocol_version", "type=config.update"])
+    {
+        return Some(reader("kimi-code", Layout::Lines));
+    }
+    let is_wire = ["TurnBegin", "StepBegin", "ContentPart", "ToolCall", "StatusUpdate"];
+    let is_wire = s.has("timestamp") && is_wire.iter().any(|kind| s.has(&format!("message.type={kind}")));
+    let is_context =
+        ["_system_prompt", "_checkpoint", "_usage"].iter().any(|role| s.has(&format!("role={role}")));
+    if is_wire || is_context {
+        return Some(reader("kimi-cli", Layout::Lines));
+    }
+    if s.has_all(&["uuid", "parentUuid", "sessionId"]) && s.has("message.parts") && !s.has("message.content")
+    {
+        return Some(reader("qwen-code", Layout::Lines));
+    }
+    None
+}
+
+/// Lines of sessions.
+fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
+    if s.has_all(&["accountKey", "windowKind", "usedPercent"]) {
+        return Some(Detected::Label("codex-usage"));
     }
     let droid = s.has("type=message") && s.has_all(&["text", "role", "session_id"]);
     if droid || s.has_any(&["type=session_start", "type=todo_state", "type=compaction_state"]) {
@@ -907,8 +959,10 @@ fn sessions(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     if claude_line || s.has_any(&claude_meta) || s.has_all(&["type=summary", "leafUuid"]) {
         return Some(reader("claude-code", if layout == Layout::Items { layout } else { Layout::Lines }));
     }
-    if s.has_all(&["type=system", "session_id"]) {
-        return Some(Detected::NotRead("claude-stream"));
+    if s.has_all(&["type=system", "session_id"])
+        || s.has_all(&["message", "parent_tool_use_id", "session_id"])
+    {
+        return Some(reader("claude-stream", if layout == Layout::Items { layout } else { Layout::Lines }));
     }
     if s.has_all(&["aggregate_id", "seq", "type", "data"]) {
         return Some(reader("opencode-events", layout));
@@ -1261,6 +1315,42 @@ mod tests {
         assert_eq!(name("a text\n{\"a\":1}\n[cut\n"), "no log: JSON of no known format");
         assert_eq!(name("\u{0}\u{1}\u{2}"), "bad: binary file");
         assert_eq!(name(" \n "), "bad: nothing but white space");
+    }
+
+    #[test]
+    fn agents_sessions_are_told_by_content() {
+        let content = r#"{"role":"user","parts":[{"text":"x"}]}"#;
+        for (line, told) in [
+            (r#"{"type":"session_meta","payload":{"id":"s"}}"#, "codex Lines"),
+            (r#"{"type":"event_msg","payload":{"type":"token_count"}}"#, "codex Lines"),
+            (r#"{"type":"thread.started","thread_id":"s"}"#, "codex Lines"),
+            (r#"{"sessionId":"s","projectHash":"p","messages":[]}"#, "gemini-cli Lines"),
+            (r#"{"$set":{"lastUpdated":"x"}}"#, "gemini-cli Lines"),
+            (r#"{"id":"1","type":"gemini","content":"x"}"#, "gemini-cli Lines"),
+            (r#"{"history":[{"role":"user","parts":[{"text":"x"}]}]}"#, "gemini-cli Lines"),
+            (
+                r#"{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"parts":[]}}"#,
+                "qwen-code Lines",
+            ),
+            (
+                r#"{"uuid":"1","parentUuid":null,"sessionId":"s","type":"user","message":{"content":[]}}"#,
+                "claude-code Lines",
+            ),
+            (r#"{"type":"session.start","id":"1","timestamp":"x","data":{}}"#, "copilot-cli Lines"),
+            (r#"{"type":"session","id":"s","cwd":"/x"}"#, "pi Lines"),
+            (r#"{"type":"context.append_message","message":{}}"#, "kimi-code Lines"),
+            (r#"{"role":"_checkpoint","id":0}"#, "kimi-cli Lines"),
+            (r#"{"timestamp":1,"message":{"type":"TurnBegin"}}"#, "kimi-cli Lines"),
+            (r#"{"type":"system","subtype":"init","session_id":"s"}"#, "claude-stream Lines"),
+        ] {
+            assert_eq!(name(line), told, "{line}");
+            assert_eq!(name(&format!("{line}\n{line}\n")), told, "{line}");
+        }
+        assert_eq!(name(&format!("[{content}]")), "gemini-cli Document");
+        let old = "{\"id\":\"s\",\"timestamp\":\"x\",\"instructions\":null}\n{\"type\":\"message\",\"role\":\"user\",\"content\":[]}\n";
+        assert_eq!(name(old), "codex Lines");
+        let document = "{\n \"sessionId\": \"s\",\n \"projectHash\": \"p\",\n \"messages\": [\n  {\"type\": \"user\"}\n ]\n}";
+        assert_eq!(name(document), "gemini-cli Document");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Spans `generation` hold the prompt and the reply, spans `response` neither: there only the calls of tools and their
 //! results are known. Handoffs, guardrails and other spans are left out and counted.
 
+use std::collections::HashMap;
+
 use serde_json::value::RawValue;
 
 use super::reading::draft::Losses;
@@ -45,10 +47,11 @@ record! {
 
 #[derive(Default)]
 struct Traces {
-    /// By their ids, in the order of the log.
+    /// With their ids, in the order of the log.
     traces: Vec<(String, Trace)>,
+    by_id: HashMap<String, usize>,
     /// Workflow and group of each trace.
-    about: Vec<(String, Option<String>, Option<String>)>,
+    about: HashMap<String, (Option<String>, Option<String>)>,
     losses: Losses,
 }
 
@@ -56,7 +59,9 @@ impl Session for Traces {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         let line: Line = serde_json::from_slice(bytes)?;
         match line.object.as_deref() {
-            Some("trace") => self.about.push((line.id.unwrap_or_default(), line.workflow, line.group)),
+            Some("trace") => {
+                self.about.insert(line.id.unwrap_or_default(), (line.workflow, line.group));
+            }
             Some("trace.span") => self.add(line),
             _ => self.losses.add("record that is no span left out"),
         }
@@ -66,9 +71,7 @@ impl Session for Traces {
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
         sink.losses.merge(&self.losses);
         for (id, trace) in std::mem::take(&mut self.traces) {
-            let about = self.about.iter().find(|(of, ..)| *of == id);
-            let (workflow, group) =
-                about.map_or((None, None), |(_, workflow, group)| (workflow.clone(), group.clone()));
+            let (workflow, group) = self.about.remove(&id).unwrap_or_default();
             let about =
                 Trajectory { task_id: Some(id), agent: workflow, parent: group, ..Trajectory::default() };
             trace.finish(about, sink);
@@ -82,10 +85,11 @@ impl Traces {
         let start = line.start.and_then(|start| start.time(&mut self.losses));
         let what = self.what(line.data.unwrap_or_default(), line.error);
         let span = Span { id: line.id.unwrap_or_default(), parent: line.parent, start, what };
-        match self.traces.iter_mut().rev().find(|(id, _)| *id == trace) {
-            Some((_, found)) => found.spans.push(span),
-            None => self.traces.push((trace, Trace { spans: vec![span] })),
-        }
+        let at = *self.by_id.entry(trace.clone()).or_insert_with(|| {
+            self.traces.push((trace, Trace::default()));
+            self.traces.len() - 1
+        });
+        self.traces[at].1.spans.push(span);
     }
 
     fn what(&mut self, data: Data, error: Option<Box<RawValue>>) -> What {
@@ -163,6 +167,7 @@ mod tests {
         assert_eq!((t[0].steps[1].is_error, t[0].steps[3].is_error), (Some(false), Some(true)));
         assert_eq!((t[0].task_id.as_deref(), t[0].agent.as_deref()), (Some("t-1"), Some("w")));
         assert_eq!(losses.0["span of no call left out: handoff"], 1);
+        assert_eq!(losses.0["reply whose words are not logged"], 2);
     }
 
     /// Each prompt holds the past; a sub-agent has a run of its own, and a masked result is an edit.

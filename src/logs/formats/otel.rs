@@ -5,6 +5,8 @@
 //! All traces of a conversation (`gen_ai.conversation.id`) are one; what a trace holds becomes runs in
 //! [`spans`](super::reading::spans). Spans that are neither a call, a tool nor an agent are left out and counted.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 mod attributes;
@@ -70,6 +72,7 @@ record! {
 #[derive(Default)]
 struct Spans {
     traces: Vec<OfTrace>,
+    by_id: HashMap<String, usize>,
     losses: Losses,
 }
 
@@ -102,9 +105,10 @@ impl Session for Spans {
     fn finish(self: Box<Self>, sink: &mut Sink<'_>) {
         sink.losses.merge(&self.losses);
         let mut whole: Vec<OfTrace> = Vec::new();
+        let mut by_conversation: HashMap<String, usize> = HashMap::new();
         for of in self.traces {
-            let same = |w: &&mut OfTrace| w.conversation.is_some() && w.conversation == of.conversation;
-            match whole.iter_mut().find(same) {
+            let first = of.conversation.clone().map(|id| *by_conversation.entry(id).or_insert(whole.len()));
+            match first.and_then(|first| whole.get_mut(first)) {
                 Some(whole) => {
                     whole.agent = whole.agent.take().or(of.agent);
                     whole.trace.spans.extend(of.trace.spans);
@@ -146,7 +150,7 @@ impl Spans {
             start,
             what,
         };
-        let at = self.traces.iter().rposition(|of| of.id == trace).unwrap_or_else(|| {
+        let at = *self.by_id.entry(trace.clone()).or_insert_with(|| {
             let trace = OfTrace { id: trace, conversation: None, agent: None, trace: Trace::default() };
             self.traces.push(trace);
             self.traces.len() - 1

@@ -57,6 +57,7 @@ record! {
         time: Scalar = "ts",
         is_summary: Scalar = "isSummary",
         is_truncation: Scalar = "isTruncationMarker",
+        compaction: String = "condenseId" | "truncationId",
         reasoning: Content = "reasoning_content" | "reasoning",
         kind: String = "type",
         model: ModelInfo = "modelInfo",
@@ -111,10 +112,26 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
     if messages.is_empty() {
         ui::read_all(shown, &mut draft);
     } else {
+        let compactions = compactions(&messages, &shown, &mut draft.losses);
         let mut shown = ui::Calls::of(shown, &mut draft.losses);
+        let mut texts: Vec<String> = vec![String::new(); messages.len()];
+        let compact = |before: usize, texts: &mut [String], draft: &mut Draft| {
+            for (_, mark) in compactions.iter().filter(|(at, _)| *at == before) {
+                draft.keep_to(None);
+                draft.compaction(std::mem::take(&mut texts[*mark]));
+            }
+        };
         for (i, message) in messages.into_iter().enumerate() {
+            compact(i, &mut texts, &mut draft);
+            if message.is_mark() {
+                texts[i] = message.content.unwrap_or_default().into_text(&mut draft.losses);
+                continue;
+            }
+            let kept = compactions.iter().rposition(|(at, mark)| (mark + 1..*at).contains(&i));
+            draft.keep_to(kept.map(|n| n as u32 + 1));
             reader.read(i, message, &mut shown, &mut draft);
         }
+        compact(texts.len(), &mut texts, &mut draft);
         shown.end(&mut draft.losses);
     }
     let path = files.first().map_or("", |file| file.name.as_str());
@@ -129,6 +146,32 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
         ..Trajectory::default()
     };
     draft.finish(about, sink);
+}
+
+impl Message {
+    /// Whether it stands for what is not sent any more.
+    fn is_mark(&self) -> bool {
+        [self.is_summary, self.is_truncation].contains(&Some(Scalar::Bool(true)))
+    }
+}
+
+/// Before which message each compaction took place, and the message that stands for what went. That stands behind what went;
+/// what comes behind it was kept, up to the time at which the user was shown that.
+fn compactions(messages: &[Message], shown: &[Shown], losses: &mut Losses) -> Vec<(usize, usize)> {
+    let mut told = ui::compactions(shown, losses);
+    let mut found = Vec::new();
+    for (mark, message) in messages.iter().enumerate().filter(|(_, message)| message.is_mark()) {
+        let by_id = |(id, _): &(Option<String>, Option<i64>)| id.is_some() && *id == message.compaction;
+        let at = told.iter().position(by_id).or((!told.is_empty()).then_some(0));
+        let time = at.and_then(|at| told.remove(at).1);
+        let is_later = |message: &Message| {
+            time.is_none() || message.time.unwrap_or_default().time(&mut Losses::default()) > time
+        };
+        let behind = messages[mark + 1..].iter().position(is_later);
+        found.push((behind.map_or(messages.len(), |n| mark + 1 + n), mark));
+    }
+    found.sort_unstable();
+    found
 }
 
 /// What a list holds, by its first item; none if it is no list.
@@ -150,11 +193,6 @@ impl Reader {
     fn read(&mut self, i: usize, message: Message, shown: &mut ui::Calls, draft: &mut Draft) {
         let time = message.time.unwrap_or_default().time(&mut draft.losses);
         draft.at(i, time);
-        let is = |flag: Option<Scalar>| flag == Some(Scalar::Bool(true));
-        if is(message.is_summary) || is(message.is_truncation) {
-            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
-            return draft.compaction(text);
-        }
         if let Some(model) = message.model.and_then(|model| model.id) {
             self.is_cline = true;
             draft.model(&model);

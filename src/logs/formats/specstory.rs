@@ -50,7 +50,8 @@ fn read(text: &str, sink: &mut Sink<'_>) {
             }
             Who::Agent | Who::Tool => {
                 model = model.or(Some(before).filter(|name| !name.is_empty()));
-                replies.read(&block.text, block.who == Who::Tool, &mut draft);
+                let is_tool = block.who == Who::Tool && block.text.contains("<details>");
+                replies.read(&block.text, is_tool, &mut draft);
             }
         }
     }
@@ -155,23 +156,40 @@ struct Replies {
 
 impl Replies {
     fn read(&mut self, text: &str, is_tool: bool, draft: &mut Draft) {
-        let mut rest = text;
-        while !rest.is_empty() {
-            let part = if is_tool { Part::Tool(rest, "") } else { Part::first(rest) };
-            rest = match part {
-                Part::Text(text, rest) => {
-                    self.said.push((draft.place(), false, text.trim().to_owned()));
-                    rest
+        if is_tool {
+            return self.call(text, draft);
+        }
+        // Where the next element of each kind begins; those that come no more are not looked for again.
+        let mut next = ELEMENTS.map(|(open, _)| begin(text, 0, open));
+        let mut at = 0;
+        while at < text.len() {
+            for (next, (open, _)) in next.iter_mut().zip(ELEMENTS) {
+                if next.is_some_and(|next| next < at) {
+                    *next = begin(text, at, open);
                 }
-                Part::Thought(text, rest) => {
-                    self.said.push((draft.place(), true, without_summary(text).to_owned()));
-                    rest
+            }
+            let found =
+                next.iter().zip(ELEMENTS).filter_map(|(next, element)| Some((((*next)?), element))).min();
+            let start = found.map_or(text.len(), |(start, _)| start);
+            self.say(&text[at..start], false, draft);
+            at = start;
+            if let Some((_, (open, close))) = found {
+                let is_thought = open == THINK.0;
+                let rest = &text[start..];
+                let end = if is_thought { rest.find(close) } else { closing(rest, close) };
+                let end = end.unwrap_or(rest.len());
+                match is_thought {
+                    true => self.say(without_summary(&rest[open.len().min(end)..end]), true, draft),
+                    false => self.call(&rest[..end], draft),
                 }
-                Part::Tool(text, rest) => {
-                    self.call(text, draft);
-                    rest
-                }
-            };
+                at += (end + close.len()).min(rest.len());
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str, is_thought: bool, draft: &Draft) {
+        if !text.trim().is_empty() {
+            self.said.push((draft.place(), is_thought, text.trim().to_owned()));
         }
     }
 
@@ -206,40 +224,16 @@ impl Replies {
     }
 }
 
-/// The first part of what an agent says, and what follows.
-enum Part<'a> {
-    Text(&'a str, &'a str),
-    Thought(&'a str, &'a str),
-    Tool(&'a str, &'a str),
-}
-
 const THINK: (&str, &str) = ("<think>", "</think>");
 
-impl<'a> Part<'a> {
-    fn first(text: &'a str) -> Self {
-        let begin = |tag: &str| {
-            let is_line = |at: &usize| *at == 0 || text.as_bytes()[at - 1] == b'\n';
-            text.match_indices(tag).map(|(at, _)| at).find(is_line)
-        };
-        let found = [THINK, ("<tool-use", "</tool-use>"), ("<details>\n<summary>Tool use: **", "</details>")]
-            .into_iter()
-            .filter_map(|(open, close)| Some((begin(open)?, open, close)))
-            .min();
-        let Some((at, open, close)) = found else {
-            return Part::Text(text, "");
-        };
-        if at > 0 {
-            return Part::Text(&text[..at], &text[at..]);
-        }
-        let is_thought = open == THINK.0;
-        let end = if is_thought { text.find(close) } else { closing(text, close) };
-        let end = end.unwrap_or(text.len());
-        let rest = text.get(end + close.len()..).unwrap_or("").trim_start();
-        match is_thought {
-            true => Part::Thought(&text[open.len().min(end)..end], rest),
-            false => Part::Tool(&text[..end], rest),
-        }
-    }
+/// What stands among the words of an agent, by its first and last tag.
+const ELEMENTS: [(&str, &str); 3] =
+    [THINK, ("<tool-use", "</tool-use>"), ("<details>\n<summary>Tool use: **", "</details>")];
+
+/// Where a line begins with this tag, from a place on.
+fn begin(text: &str, from: usize, tag: &str) -> Option<usize> {
+    let is_line = |at: &usize| *at == 0 || text.as_bytes()[at - 1] == b'\n' || *at == from;
+    text[from..].match_indices(tag).map(|(at, _)| from + at).find(is_line)
 }
 
 /// Where the tag stands that closes a tool: at the end of a line.
@@ -289,7 +283,10 @@ fn last_fence(body: &str) -> (&str, Option<String>) {
     let opens = |mark: &str| {
         if inner.starts_with(mark) { Some(0) } else { inner.find(&format!("\n{mark}")).map(|at| at + 1) }
     };
-    let last = || inner.rfind("\n```").map(|at| at + 1).or(inner.starts_with("```").then_some(0));
+    // Of another language it is what the agent wrote.
+    let is_plain = |at: &usize| matches!(inner[*at..].lines().next(), Some("```" | "```json"));
+    let last =
+        || inner.rfind("\n```").map(|at| at + 1).or(inner.starts_with("```").then_some(0)).filter(is_plain);
     match opens("```text\n").or_else(last) {
         Some(at) => {
             let output = inner[at..].split_once('\n').map_or("", |(_, output)| output);
@@ -360,6 +357,11 @@ _**Agent (big-1 2026-01-02 03:04:09Z)**_
 <tool-use data-tool-type="write" data-tool-name="Edit"><details>
 <summary>Tool use: **Edit**</summary>
  `a.rs`
+
+```diff
+-x
++y
+```
 </details></tool-use>
 
 ---
@@ -378,7 +380,7 @@ Done.
                 "1 thought I look.",
                 "1 action Bash\n`cat notes.md`",
                 "1 observation _**User (2025-01-01 00:00:00Z)**_\n\n```sh\nls\n```",
-                "2 action Edit\n`a.rs`",
+                "2 action Edit\n`a.rs`\n\n```diff\n-x\n+y\n```",
                 "3 message Done.",
             ]
         );

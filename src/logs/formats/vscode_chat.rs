@@ -2,8 +2,8 @@
 //!
 //! A request holds what was shown (`response`), and beside it what the model said and was sent (`result.metadata`): the
 //! rounds, one a call of the model, and the results of their calls as trees of the prompt. What was shown is read only
-//! where the other is not there, as of a request that was cancelled. A round with a summary was sent that in the place of
-//! all before it.
+//! where the other is not there, as of a request that was cancelled. The summary of a round was sent in the place
+//! of all up to it.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 
 use super::reading::content::Arguments;
 use super::reading::draft::Losses;
+use super::reading::list::read_around;
 use super::reading::names::repository_of;
+use super::reading::repair::is_json;
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::{Content, Draft, List, record};
@@ -122,7 +124,14 @@ impl<'de> serde::Deserialize<'de> for Text {
 }
 
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
-    let chat: Chat = serde_json::from_slice(bytes)?;
+    let chat = match serde_json::from_slice(bytes) {
+        Ok(chat) => chat,
+        Err(error) if is_json(bytes) => return Err(error.into()),
+        Err(_) => {
+            let (chat, requests) = read_around::<Chat, Request>(bytes, "requests", sink);
+            Chat { requests: Some(List(requests)), ..chat }
+        }
+    };
     let mut draft = Draft::new();
     let (mut session, mut folder) = (chat.id, None);
     for (i, request) in chat.requests.unwrap_or_default().0.into_iter().enumerate() {
@@ -205,9 +214,6 @@ fn read_user(typed: String, rendered: &str, draft: &mut Draft) {
 }
 
 fn read_round(round: Round, usage: Option<Usage>, results: &mut HashMap<String, Output>, draft: &mut Draft) {
-    if let Some(summary) = round.summary.filter(|summary| !summary.is_empty()) {
-        draft.compaction(summary);
-    }
     let mut reply = Reply::begin(usage, draft);
     if let Some(thinking) = round.thinking.and_then(|thinking| thinking.text) {
         let text = thinking.into_text(&mut draft.losses);
@@ -228,6 +234,9 @@ fn read_round(round: Round, usage: Option<Usage>, results: &mut HashMap<String, 
             let text = text_of(output, &mut draft.losses);
             draft.result(Some(&id), None, text, is_error);
         }
+    }
+    if let Some(summary) = round.summary.filter(|summary| !summary.is_empty()) {
+        draft.compaction(summary);
     }
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::reading::draft::Losses;
+use super::reading::draft::{EMPTY_RUN, Losses};
 use super::reading::record;
 use super::vscode_chat;
 use super::{Entry, Origin, Reading, Session, Sink, read_repaired};
@@ -44,6 +44,9 @@ impl Session for Journal {
 
     fn finish(self: Box<Self>, sink: &mut Sink<'_>) {
         sink.losses.merge(&self.losses);
+        if self.chat.is_null() {
+            return sink.losses.add(EMPTY_RUN);
+        }
         let chat = serde_json::to_vec(&self.chat).unwrap_or_default();
         read_repaired(&chat, sink, vscode_chat::read);
     }

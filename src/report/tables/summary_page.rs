@@ -177,8 +177,14 @@ impl Summary {
             ),
             None => "to the end".to_owned(),
         };
+        let own = match p.own {
+            true => {
+                "Prices of the model that a log names (`trajpress list api-models`); where they are not known, "
+            }
+            false => "Prices ",
+        };
         format!(
-            "Prices `{}`: prompt {} fresh, {} written to the cache, {} read from it; output {}. A cached prompt lives {lives}.\n\n",
+            "{own}`{}`: prompt {} fresh, {} written to the cache, {} read from it; output {}. A cached prompt lives {lives}.\n\n",
             p.name,
             amount(p.fresh),
             amount(p.cache_write),

@@ -17,13 +17,13 @@ record! {
         uuid: String = "uuid",
         parent: String = "parentUuid",
         logical_parent: String = "logicalParentUuid",
-        session_id: String = "sessionId",
+        session_id: String = "sessionId" | "session_id",
         request_id: String = "requestId",
         agent_id: String = "agentId",
         timestamp: Scalar = "timestamp",
         cwd: String = "cwd",
         is_sidechain: Scalar = "isSidechain",
-        is_meta: Scalar = "isMeta",
+        is_meta: Scalar = "isMeta" | "isSynthetic",
         is_compact_summary: Scalar = "isCompactSummary",
         is_transcript_only: Scalar = "isVisibleInTranscriptOnly",
         is_api_error: Scalar = "isApiErrorMessage",
@@ -35,8 +35,12 @@ record! {
         attachment: Json = "attachment",
         rendered: Json = "rendered",
         leaf: String = "leafUuid",
-        compact: Compact = "compactMetadata",
-        microcompact: Microcompact = "microcompactMetadata",
+        compact: Compact = "compactMetadata" | "compact_metadata",
+        microcompact: Microcompact = "microcompactMetadata" | "microcompact_metadata",
+        // Of the output of --output-format stream-json.
+        model: String = "model",
+        parent_call: String = "parent_tool_use_id",
+        usage: LoggedUsage = "usage",
     }
 
     struct Message in "claude.message" {

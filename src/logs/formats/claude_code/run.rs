@@ -9,7 +9,7 @@ use super::entry::{Body, Entry};
 use super::reply::{Part, Placed, Reply};
 use super::words::{Queue, Words, is_answer};
 use crate::logs::formats::reading::Draft;
-use crate::logs::formats::reading::draft::Losses;
+use crate::logs::formats::reading::draft::{ABANDONED, EMPTY_SUMMARY, Losses};
 use crate::trajectory::{Kind, Role, Usage};
 
 /// What Claude Code sends in the place of a result that a microcompaction cleared.
@@ -198,7 +198,7 @@ impl Run {
     /// A reply of a branch that was left took up the prompts of the queue.
     pub(super) fn abandon_queue(&mut self) {
         let n = self.queue.take(&mut Losses::default()).len();
-        self.losses.add_n("line of an abandoned branch left out", n as u64);
+        self.losses.add_n(ABANDONED, n as u64);
     }
 
     /// Counts of the queue what a message of the user tells; whether that is any prompt.
@@ -241,7 +241,7 @@ impl Run {
     fn end_boundary(&mut self) {
         if let Some(Boundary { position, time, kept, summary }) = self.boundary.take() {
             if summary.is_none() {
-                self.losses.add("compaction without its summary");
+                self.losses.add(EMPTY_SUMMARY);
             }
             self.compact(summary.unwrap_or_default(), kept, position, time);
         }

@@ -1,7 +1,10 @@
 //! Messages of goose, which become steps: results stand in messages of the user.
 //!
 //! Flags say who sees a message. A compaction takes the agent's sight of all that was said, and puts a summary behind it
-//! that the user does not see.
+//! that the user does not see, and a copy of the user's newest words. A call and its result may give way to a summary of
+//! their own.
+
+use std::collections::{HashMap, HashSet};
 
 use crate::logs::formats::reading::content::Arguments;
 use crate::logs::formats::reading::draft::Losses;
@@ -105,44 +108,101 @@ impl Message {
         self.sees(|m| m.agent_sees)
     }
 
-    fn is_for_agent_alone(&self) -> bool {
-        self.agent_sees() && !self.sees(|m| m.user_sees)
+    fn items(&self) -> impl Iterator<Item = &Item> {
+        self.content.iter().flat_map(|content| &content.0.0)
+    }
+
+    fn has_tools(&self) -> bool {
+        self.items().any(|item| item.call.is_some() || item.result.is_some())
+    }
+
+    fn text(&self) -> String {
+        self.items().filter_map(|item| item.text.as_deref()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Whether the program put it before the agent alone.
+    fn is_internal(&self) -> bool {
+        !self.sees(|m| m.user_sees)
     }
 }
 
-/// Pushes the messages of a session, in their order.
-pub(crate) fn read_all(messages: Vec<Message>, draft: &mut Draft) {
-    // Where a summary stands behind nothing but what the agent does not see any more.
-    let summaries: Vec<bool> = {
-        let mut is_seen = false;
-        let mut all = Vec::new();
-        for message in &messages {
-            let is_summary = message.is_for_agent_alone() && !is_seen && !all.is_empty();
-            all.push(is_summary && message.role.as_deref() == Some("user"));
-            is_seen |= message.agent_sees();
-        }
-        all
-    };
+/// Pushes the messages of a session, in their order; says whether the log records edits of the context.
+pub(crate) fn read_all(messages: Vec<Message>, draft: &mut Draft) -> bool {
+    let summaries = summaries(&messages);
     let last = summaries.iter().rposition(|is| *is);
+    let (kept, copies) = kept(&messages, &summaries);
+    // Calls and results that the agent did not see any more, until a summary of them comes.
+    let mut hidden = Vec::new();
+    let mut is_edited = false;
     for (i, message) in messages.into_iter().enumerate() {
         let time = message.created.unwrap_or_default().time(&mut draft.losses);
         draft.at(i, time);
-        if !message.agent_sees() && last.is_none_or(|last| i > last) {
-            draft.losses.add("message that the agent does not see left out");
+        draft.keep_to(kept[i]);
+        let is_compacted = last.is_some_and(|last| i < last);
+        let (is_seen, is_pair) = (message.agent_sees(), message.has_tools());
+        if copies.contains(&i) || !is_seen && !is_compacted && !is_pair {
+            let what = if is_seen { "repeats what a compaction kept" } else { "that the agent does not see" };
+            draft.losses.add(&format!("message {what} left out"));
             continue;
         }
-        let is_for_agent_alone = message.is_for_agent_alone();
+        if !is_seen && !is_compacted {
+            hidden.push(i);
+        }
+        let is_internal = message.is_internal();
         let is_agent = message.role.as_deref() == Some("assistant");
         let items = message.content.unwrap_or_default().0.0;
         if summaries[i] {
             let texts: Vec<String> = items.into_iter().filter_map(|item| item.text).collect();
             draft.compaction(texts.join("\n"));
-        } else if is_agent && !is_for_agent_alone {
+        } else if is_agent && !is_internal {
             read_reply(items, draft);
         } else {
-            read_user(items, is_for_agent_alone, draft);
+            if is_internal {
+                // A call and its result give way to it.
+                let n = hidden.len().min(2);
+                is_edited |=
+                    hidden.drain(..n).fold(false, |any, message| draft.edit_message(message, "") || any);
+            }
+            read_user(items, is_internal, draft);
         }
     }
+    is_edited
+}
+
+/// Which messages are summaries: they stand behind nothing but what the agent does not see any more, or before the words that
+/// tell it to go on.
+fn summaries(messages: &[Message]) -> Vec<bool> {
+    let is_agent = |message: &Message| message.role.as_deref() == Some("assistant");
+    let goes_on = |next: Option<&Message>| next.is_some_and(|next| is_agent(next) && next.is_internal());
+    let mut is_seen = false;
+    let mut found: Vec<bool> = Vec::new();
+    for (i, message) in messages.iter().enumerate() {
+        let is_behind =
+            !found.is_empty() && (!is_seen && message.agent_sees() || goes_on(messages.get(i + 1)));
+        found.push(is_behind && message.is_internal() && !is_agent(message));
+        is_seen |= message.agent_sees();
+    }
+    found
+}
+
+/// For each message the last segment that a compaction kept it for, and the messages that repeat such ones.
+fn kept(messages: &[Message], summaries: &[bool]) -> (Vec<Option<u32>>, HashSet<usize>) {
+    let (mut kept, mut copies) = (vec![None; messages.len()], HashSet::new());
+    let mut said: HashMap<String, usize> = HashMap::new();
+    let mut segment = 0;
+    for (i, message) in messages.iter().enumerate().filter(|(_, m)| m.role.as_deref() == Some("user")) {
+        segment += u32::from(summaries[i]);
+        let text = message.text();
+        if !message.is_internal() {
+            said.insert(text, i);
+        } else if let Some(first) =
+            said.get(&text).filter(|_| segment > 0 && !summaries[i] && !text.is_empty())
+        {
+            kept[*first] = Some(segment);
+            copies.insert(i);
+        }
+    }
+    (kept, copies)
 }
 
 fn read_reply(items: Vec<Item>, draft: &mut Draft) {

@@ -76,6 +76,89 @@ fn rows_of_a_database_and_lines_are_the_same_run() {
     assert_eq!(lines(&old, "20251001_101010.jsonl").as_deref(), Some("20251001_101010"));
 }
 
+/// Of a call and its result, and of the words that a compaction kept, the agent saw something else later.
+#[test]
+fn what_gives_way_is_recorded_as_an_edit() {
+    let both = r#"{"userVisible":true,"agentVisible":true}"#;
+    let (hidden, alone) = (CONTENT[0].2, CONTENT[3].2);
+    let text = |text: &str| format!(r#"[{{"type":"text","text":"{text}"}}]"#);
+    let read_all = |rows: &[(&str, String, &str)]| {
+        let lines = rows.iter().map(|(role, content, metadata)| {
+            serde_json::json!({"session_id": "7", "role": role, "content_json": content, "metadata_json": metadata})
+        });
+        let run = serde_json::json!({"sessions": [], "messages": lines.collect::<Vec<_>>()});
+        let source = Source::test("sessions.db", "goose");
+        let mut sink = Sink::new(&source);
+        super::read(run.to_string().as_bytes(), &mut sink).unwrap();
+        let line = |s: &crate::trajectory::Step| {
+            let edit = s.edit.as_ref().map_or(String::new(), |e| format!(" (gone from {})", e.from));
+            let kept = s.kept_to.map_or(String::new(), |to| format!(" (kept to {to})"));
+            format!("{} {} {}{edit}{kept}", s.turn, s.kind.name(), s.text)
+        };
+        sink.trajectories[0].steps.iter().map(line).collect::<Vec<_>>()
+    };
+    let call = CONTENT[1].1.split(r#",{"type":"toolRequest","id":"c2""#).next().unwrap().to_owned() + "]";
+    let result = CONTENT[2].1.split(r#",{"type":"toolResponse","id":"c2""#).next().unwrap().to_owned() + "]";
+    let pair = [
+        ("user", text("Fix it."), both),
+        ("assistant", call, hidden),
+        ("user", result, hidden),
+        ("assistant", text("I go on."), both),
+        ("user", text("ls said a b."), alone),
+        ("assistant", text("Done."), both),
+    ];
+    assert_eq!(
+        read_all(&pair),
+        [
+            "0 message Fix it.",
+            "1 thought hm (gone from 3)",
+            "1 action shell\nls (gone from 3)",
+            "1 observation a b (gone from 3)",
+            "2 message I go on.",
+            "2 message ls said a b.",
+            "3 message Done.",
+        ]
+    );
+    let gone = r#"{"userVisible":false,"agentVisible":false}"#;
+    let twice = [
+        ("user", text("First."), hidden),
+        ("user", text("Summary 1."), gone),
+        ("assistant", text("Go on."), gone),
+        ("assistant", text("Yes."), hidden),
+        ("user", text("Summary 2."), alone),
+        ("assistant", text("Go on."), alone),
+    ];
+    assert_eq!(
+        read_all(&twice),
+        [
+            "0 message First.",
+            "1 compaction Summary 1.",
+            "1 message Go on.",
+            "1 message Yes.",
+            "2 compaction Summary 2.",
+            "2 message Go on.",
+        ]
+    );
+    let compacted = [
+        ("user", text("First."), hidden),
+        ("assistant", text("Yes."), hidden),
+        ("user", text("Second."), hidden),
+        ("user", text("The summary."), alone),
+        ("user", text("Second."), alone),
+        ("assistant", text("Done."), both),
+    ];
+    assert_eq!(
+        read_all(&compacted),
+        [
+            "0 message First.",
+            "1 message Yes.",
+            "2 message Second. (kept to 1)",
+            "3 compaction The summary.",
+            "3 message Done.",
+        ]
+    );
+}
+
 #[test]
 fn databases_are_told_by_their_tables() {
     let told = |tables: &[(&str, &[&str])]| {

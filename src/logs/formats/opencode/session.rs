@@ -192,15 +192,16 @@ pub(crate) fn finish(mut session: Session, mut messages: Vec<Message>, sink: &mu
     let mut cleared = cleared(&messages, &mut draft).into_iter().peekable();
     let mut reader = Reader { is_compacted: compacted(&messages), system: None };
     let n = messages.len();
+    let mut is_edited = false;
     for (i, message) in messages.into_iter().enumerate() {
         let time = times.get(message.id()).copied();
         draft.at(i, time);
         draft.keep_to(kept[i]);
         if message.is_agent() {
             while let Some((_, call)) = cleared.next_if(|(at, _)| time.is_some_and(|time| *at <= time)) {
-                if !draft.edit_result(&call, CLEARED) {
-                    draft.losses.add("cleared result that is not in the log");
-                }
+                let is_there = draft.edit_result(&call, CLEARED);
+                is_edited |= is_there;
+                draft.losses.add_n("cleared result that is not in the log", u64::from(!is_there));
             }
             reader.read_agent(i, message, i + 1 == n, &mut draft);
         } else {
@@ -214,6 +215,7 @@ pub(crate) fn finish(mut session: Session, mut messages: Vec<Message>, sink: &mu
         repository: session.directory.as_deref().and_then(repository_of),
         agent: Some("opencode".to_owned()),
         format: "opencode".to_owned(),
+        policy: is_edited.then(|| "old results cleared".to_owned()),
         ..Trajectory::default()
     };
     draft.finish(about, sink);

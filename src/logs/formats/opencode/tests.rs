@@ -162,3 +162,9 @@ fn what_was_taken_back_is_left_out() {
     assert_eq!(outline(&runs[0]).last().unwrap(), "1 tool observation [Tool execution was interrupted]");
     assert_eq!(losses.0["message taken back left out"], 5);
 }
+
+#[test]
+fn messages_before_a_cut_stay() {
+    let cut = &EXPORT[..EXPORT.find("Done.").unwrap()];
+    assert_eq!(outline(&read_value("opencode-export", cut).0[0]).len(), 11);
+}

@@ -213,12 +213,12 @@ impl Messages {
                 self.end(draft);
                 draft.compaction(text);
             }
-            Item::Output { id, text } if self.is_output => {
-                self.reply(usage, draft).result(id.as_deref(), others.behind(text), None, draft);
+            Item::Output { id, text, is_error } if self.is_output => {
+                self.reply(usage, draft).result(id.as_deref(), others.behind(text), is_error, draft);
             }
-            Item::Output { id, text } => {
+            Item::Output { id, text, is_error } => {
                 self.end(draft);
-                draft.result(id.as_deref(), None, others.behind(text), None);
+                draft.result(id.as_deref(), None, others.behind(text), is_error);
             }
             Item::Other(text) if self.is_output => {
                 self.reply(usage, draft).text(text.unwrap_or_default(), draft);

@@ -180,6 +180,13 @@ impl Media {
     }
 }
 
+/// What stands in the text for data of its media type.
+pub(crate) fn media_text(media: Media, losses: &mut Losses) -> String {
+    losses.add("media replaced by a placeholder");
+    let of_type = media.media_type.as_deref().and_then(|name| name.split('/').next());
+    media.placeholder(of_type.filter(|kind| ["image", "audio"].contains(kind)).unwrap_or("file"))
+}
+
 /// Size of what base64 text of this length holds.
 pub(crate) fn base64_bytes(length: usize) -> u64 {
     length as u64 / 4 * 3
@@ -228,8 +235,10 @@ impl<'de> Deserialize<'de> for Media {
                         "content" => {
                             media.text = Some(map.next_value::<Content>()?.into_text(&mut Losses::default()));
                         }
-                        "url" | "data" | "file_data" | "base64" | "file_id" => media = map.next_value()?,
-                        "media_type" | "mime_type" | "format" => {
+                        "url" | "data" | "file_data" | "base64" | "file_id" | "fileUri" => {
+                            media = map.next_value()?
+                        }
+                        "media_type" | "mime_type" | "mimeType" | "format" => {
                             media_type = map.next_value::<Option<String>>()?
                         }
                         _ => {

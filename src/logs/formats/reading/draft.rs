@@ -8,6 +8,8 @@ use super::reply::{Call, is_same_json};
 use crate::logs::formats::Sink;
 use crate::trajectory::{Builder, Kind, LoggedEdit, Role, Step, Trajectory, Usage, action_text, step};
 
+mod replace;
+
 /// How much of the first user message is kept as the goal.
 const GOAL_CHARS: usize = 4000;
 
@@ -42,6 +44,12 @@ impl Losses {
 /// The loss that tells of a run in which nothing was said.
 pub(crate) const EMPTY_RUN: &str = "run without messages";
 
+/// The loss that tells of a compaction of which the log does not say what it put there.
+pub(crate) const EMPTY_SUMMARY: &str = "compaction without its summary";
+
+/// The loss that tells of what was said and taken back: by a rewind, or on a branch that was left.
+pub(crate) const ABANDONED: &str = "line of an abandoned branch left out";
+
 #[derive(Default)]
 pub(crate) struct Draft {
     builder: Builder,
@@ -62,6 +70,8 @@ pub(crate) struct Draft {
     time: Option<i64>,
     /// For the next steps.
     kept_to: Option<u32>,
+    /// The steps that the newest compaction kept.
+    staying: Vec<usize>,
 }
 
 impl Draft {
@@ -100,6 +110,7 @@ impl Draft {
         self.builder = Builder::new();
         self.answered.clear();
         self.places = Places::default();
+        self.staying.clear();
     }
 
     /// A system prompt.
@@ -120,6 +131,11 @@ impl Draft {
     /// A message of the user.
     pub(crate) fn user(&mut self, text: String) {
         self.push_text(Role::User, Kind::Message, text);
+    }
+
+    /// A message in the name of the user: the harness's where all of it stands in a harness's tags.
+    pub(crate) fn user_or_harness(&mut self, text: String) {
+        if is_harness(&text) { self.notice(text) } else { self.user(text) }
     }
 
     /// Text that the harness put before the model in the name of nobody: no statement of the user.
@@ -470,6 +486,11 @@ fn without_enclosed(text: &str) -> &str {
         rest = rest.trim_start()[length..].trim_start();
     }
     if is_harness || rest.is_empty() { rest } else { text }
+}
+
+/// Whether all of a text stands in a harness's tags.
+pub(crate) fn is_harness(text: &str) -> bool {
+    !text.trim().is_empty() && without_enclosed(text).trim().is_empty()
 }
 
 /// Notes an edit of a step. The first one stands: an edited text is not edited again.

@@ -24,6 +24,7 @@ pub(crate) enum Item {
     Output {
         id: Option<String>,
         text: String,
+        is_error: Option<bool>,
     },
     /// What takes the place of all before it; empty where only the provider can read it.
     Compaction(String),
@@ -74,7 +75,8 @@ pub(crate) fn read(mut message: Message, losses: &mut Losses) -> Item {
     if kind.ends_with("_call_output") {
         let output =
             text(message.output, losses).or_else(|| text(message.content, losses)).unwrap_or_default();
-        return Item::Output { id, text: output };
+        let is_error = message.is_error.and_then(|is| is.truth("is_error", losses));
+        return Item::Output { id, text: output, is_error };
     }
     if let Some(tool) = kind.strip_suffix("_call") {
         let output = text(message.output, losses).or_else(|| text(message.error, losses));

@@ -6,6 +6,8 @@
 
 use std::io::BufRead;
 
+use serde::de::DeserializeOwned;
+
 use super::repair::{LONGEST_PADDING, padding, value_end};
 use super::scan::{Scanned, Scanner, keys, scan};
 use crate::logs::formats::{Sink, list_start, read_repaired};
@@ -46,7 +48,7 @@ pub(crate) fn each_item(
 }
 
 /// The same for the list that is this field of a document. Returns the document with an empty list in its place.
-pub(crate) fn each_item_of(
+fn each_item_of(
     bytes: &[u8],
     field: &str,
     sink: &mut Sink<'_>,
@@ -68,6 +70,24 @@ pub(crate) fn each_item_of(
             [before, b"]}"].concat()
         }
     }
+}
+
+/// Reads a damaged document: what stands around the list that is this field of it, and all items of that which are whole.
+pub(crate) fn read_around<D: DeserializeOwned + Default, I: DeserializeOwned>(
+    bytes: &[u8],
+    field: &str,
+    sink: &mut Sink<'_>,
+) -> (D, Vec<I>) {
+    let (mut document, mut items) = (D::default(), Vec::new());
+    let around = each_item_of(bytes, field, sink, |item, _| {
+        items.push(serde_json::from_slice(item)?);
+        Ok(())
+    });
+    read_repaired(&around, sink, |bytes, _| {
+        document = serde_json::from_slice(bytes)?;
+        Ok(())
+    });
+    (document, items)
 }
 
 fn each_of(

@@ -1,6 +1,7 @@
 //! What the readers share: typed records that count their fields, message contents, the draft of
 //! a trajectory, repair of broken text, and the shape of a file by which its format is told.
 
+pub(crate) mod branch;
 pub(crate) mod chat;
 pub(crate) mod content;
 pub(crate) mod draft;
@@ -12,6 +13,7 @@ pub(crate) mod message;
 pub(crate) mod names;
 mod open_calls;
 pub(crate) mod others;
+pub(crate) mod parts;
 pub(crate) mod points;
 pub(crate) mod prompts;
 pub(crate) mod repair;
@@ -21,6 +23,8 @@ pub(crate) mod scan;
 pub(crate) mod shape;
 pub(crate) mod spans;
 pub(crate) mod tables;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod time;
 pub(crate) mod traced;
 pub(crate) mod usage;

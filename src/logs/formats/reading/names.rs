@@ -57,6 +57,15 @@ pub(crate) fn stem(path: &str) -> String {
     name.to_owned()
 }
 
+/// The folder of a repository, by a working directory in the style of Unix or Windows: the last component, or of a work
+/// tree (`cli/.worktrees/3`, `cli/.claude/worktrees/fix`) the folder that it belongs to.
+pub(crate) fn repository_of(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
+    let tree =
+        parts.iter().position(|part| [".worktrees", "worktrees"].contains(part)).unwrap_or(parts.len());
+    parts[..tree].iter().rfind(|part| **part != ".claude").map(|part| (*part).to_owned())
+}
+
 /// The task id inside of a run's name: SWE-agent writes `..__install-1__owner__name-1`.
 pub(crate) fn swe_task_id(stem: &str) -> &str {
     let Some(found) = stem.find("__install-") else {
@@ -82,15 +91,6 @@ pub(crate) fn swe_repository(task_id: &str) -> Option<String> {
         }
     };
     (is_name(owner) && is_name(name) && !name.contains("__")).then(|| format!("{owner}/{name}"))
-}
-
-/// The folder of a repository, by a working directory in the style of Unix or Windows: the last component, or of a work
-/// tree (`cli/.worktrees/3`, `cli/.claude/worktrees/fix`) the folder that it belongs to.
-pub(crate) fn repository_of(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
-    let tree =
-        parts.iter().position(|part| [".worktrees", "worktrees"].contains(part)).unwrap_or(parts.len());
-    parts[..tree].iter().rfind(|part| **part != ".claude").map(|part| (*part).to_owned())
 }
 
 /// `owner/name` of the address of a repository.

@@ -13,8 +13,8 @@ const MAX_DEPTH: usize = 5;
 const MAX_ELEMENTS: usize = 4;
 const MAX_PATHS: usize = 600;
 /// Keys whose short string values are kept.
-const TELLING: [&str; 7] =
-    ["type", "kind", "schema_version", "trajectory_format", "record_type", "mini_version", "object"];
+const TELLING: [&str; 8] =
+    ["type", "kind", "role", "schema_version", "trajectory_format", "record_type", "mini_version", "object"];
 
 #[derive(Debug, Default)]
 pub(crate) struct Shape {

@@ -250,11 +250,12 @@ impl Run {
     /// Whether a prompt is the known one with some results in another form, and more behind it.
     fn is_edited_in(&self, prompt: &Prompt) -> bool {
         let new = &prompt.digests;
+        if self.known.len() >= new.len() || self.known.first() != new.first() {
+            return false;
+        }
         let same = self.known.iter().zip(new).filter(|(a, b)| a == b).count();
         let others = self.known.iter().zip(new).zip(&prompt.input.messages).filter(|((a, b), _)| a != b);
-        self.known.len() < new.len()
-            && self.known.first() == new.first()
-            && 2 * same >= self.known.len()
+        2 * same >= self.known.len()
             && others.into_iter().all(|(_, message)| {
                 traced::message(message).is_some_and(|message| !message.answers().is_empty())
             })
@@ -359,6 +360,7 @@ impl Run {
                 );
             }
             None => {
+                self.draft.losses.add("reply whose words are not logged");
                 self.reader.end(&mut self.draft);
                 self.draft.at(place, start);
                 self.draft.begin_call();

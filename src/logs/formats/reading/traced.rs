@@ -70,15 +70,40 @@ impl Traced {
             self.tools.extend(tools);
         }
         // Of several places the first one that says something counts: the others repeat it.
-        for key in
-            ["messages", "message", "choices", "generations", "input", "output", "prompt", "text", "content"]
-        {
+        if let Some(Value::Object(config)) = fields.remove("config") {
+            self.add_config(config);
+        }
+        for key in [
+            "messages",
+            "contents",
+            "message",
+            "choices",
+            "generations",
+            "input",
+            "output",
+            "prompt",
+            "text",
+            "content",
+        ] {
             if let Some(value) = fields.remove(key).filter(|value| !is_empty(value)) {
                 return self.add(value, role, depth + 1);
             }
         }
         if !fields.is_empty() {
             self.say(Value::Object(fields).to_string(), role);
+        }
+    }
+
+    /// What a request to Gemini says beside its contents.
+    fn add_config(&mut self, mut config: Map<String, Value>) {
+        let mut take = |keys: [&str; 2]| keys.iter().find_map(|key| config.remove(*key));
+        if let Some(system) = take(["system_instruction", "systemInstruction"]) {
+            let parts = system["parts"].as_array().cloned().unwrap_or_else(|| vec![system]);
+            let texts = parts.iter().filter_map(|part| part.as_str().or(part["text"].as_str()));
+            self.system.extend(texts.map(str::to_owned));
+        }
+        if let Some(Value::Array(tools)) = take(["tools", "functionDeclarations"]) {
+            self.tools.extend(tools);
         }
     }
 
@@ -101,6 +126,12 @@ impl Traced {
             message.remove(key);
         }
         if let Some(parts) = message.remove("parts").or_else(|| message.remove("contents")) {
+            message.insert("content".to_owned(), parts);
+        }
+        // Some tracers write the parts as JSON in a string.
+        let inner =
+            message.get("content").and_then(Value::as_str).filter(|text| text.starts_with("[{\"type\":"));
+        if let Some(parts) = inner.and_then(json_in) {
             message.insert("content".to_owned(), parts);
         }
         if let Some(Value::Array(parts)) = message.get_mut("content") {
@@ -183,6 +214,21 @@ fn to_block(part: &mut Value) {
         return;
     };
     let mut take = |keys: &[&str]| keys.iter().find_map(|key| fields.remove(*key)).unwrap_or_default();
+    let (mut call, mut response) =
+        (take(&["functionCall", "function_call"]), take(&["functionResponse", "function_response"]));
+    if call.is_object() {
+        *part = json!({"type": "tool_use", "id": call["id"].take(), "name": call["name"].take(), "input": call["args"].take()});
+        return;
+    }
+    if response.is_object() {
+        let said = said_by_tool(response["response"].take());
+        *part = json!({"type": "tool_result", "tool_use_id": response["id"].take(), "content": said});
+        return;
+    }
+    if take(&["thought"]) == Value::Bool(true) {
+        *part = json!({"type": "thinking", "thinking": take(&["text"])});
+        return;
+    }
     *part = match kind.as_str() {
         "text" => json!({"type": "text", "text": take(&["text", "content"])}),
         "reasoning" | "thinking" => {
@@ -321,6 +367,17 @@ mod tests {
         assert_eq!(read(chain, "user").0, ["user|Q", "assistant||f {\"x\":1}"]);
         let lifted = r#"{"role":"assistant","content":"","additional_kwargs":{"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}],"refusal":null}}"#;
         assert_eq!(read(lifted, "assistant").0, ["assistant||f {}"]);
+    }
+
+    #[test]
+    fn contents_of_gemini_are_messages() {
+        let request = r#"{"model":"g","config":{"system_instruction":"S","tools":[{"function_declarations":[]}]},"contents":[
+            {"role":"user","parts":[{"text":"Q"}]},{"role":"model","parts":[{"text":"hm","thought":true},{"function_call":{"id":"c","name":"f","args":{"x":1}}}]},
+            {"role":"user","parts":[{"function_response":{"id":"c","name":"f","response":{"output":"r"}}}]}]}"#;
+        let said = ["system S", "user|Q", "assistant|hm|f {\"x\":1}", "user|r|c=r"];
+        assert_eq!(read(request, "user"), (said.map(str::to_owned).to_vec(), 1));
+        let reply = r#"{"content":{"parts":[{"text":"A"}],"role":"model"},"usage_metadata":{}}"#;
+        assert_eq!(read(reply, "assistant").0, ["assistant|A"]);
     }
 
     #[test]

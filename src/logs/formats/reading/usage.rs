@@ -1,4 +1,4 @@
-//! What a provider counted for a reply, in the forms of OpenAI (chat and Responses) and Anthropic.
+//! What a provider counted for a reply, in the forms of OpenAI (chat and Responses), Codex and Anthropic.
 
 use super::record;
 use super::scalar::Scalar;
@@ -6,6 +6,7 @@ use crate::trajectory::Usage;
 
 record! {
     /// `usage` of a reply.
+    #[derive(PartialEq)]
     struct LoggedUsage in "usage" {
         prompt_tokens: Scalar = "prompt_tokens",
         completion_tokens: Scalar = "completion_tokens",
@@ -13,10 +14,12 @@ record! {
         output_tokens: Scalar = "output_tokens",
         prompt_details: Details = "prompt_tokens_details",
         input_details: Details = "input_tokens_details" | "input_token_details",
+        cached_input: Scalar = "cached_input_tokens",
         cache_read: Scalar = "cache_read_input_tokens",
-        cache_write: Scalar = "cache_creation_input_tokens",
+        cache_write: Scalar = "cache_creation_input_tokens" | "cache_write_input_tokens",
     }
 
+    #[derive(PartialEq)]
     struct Details in "usage.details" {
         cached_tokens: Scalar = "cached_tokens" | "cache_read",
     }
@@ -30,6 +33,7 @@ impl LoggedUsage {
             self.completion_tokens,
             self.input_tokens,
             self.output_tokens,
+            self.cached_input,
             self.cache_read,
             self.cache_write,
         ];
@@ -38,17 +42,19 @@ impl LoggedUsage {
 
     /// The usage with the whole prompt as input; none if the prompt was not counted, or a part of it cannot be read.
     ///
-    /// `prompt_tokens`, and the `input_tokens` of OpenAI, hold the cached part; those of Anthropic do not, and are told
+    /// `prompt_tokens`, and the `input_tokens` of OpenAI and Codex, hold the cached part; those of Anthropic do not, and are told
     /// by the counts of the cache beside them.
     pub(crate) fn usage(&self) -> Option<Usage> {
         let count = |s: &Option<Scalar>| s.and_then(Scalar::count);
         let cached = |d: &Option<Details>| d.as_ref().and_then(|d| count(&d.cached_tokens));
-        let cache_read =
-            count(&self.cache_read).or(cached(&self.prompt_details)).or(cached(&self.input_details));
+        let cache_read = count(&self.cache_read)
+            .or(count(&self.cached_input))
+            .or(cached(&self.prompt_details))
+            .or(cached(&self.input_details));
         let cache_write = count(&self.cache_write);
         let input = match count(&self.prompt_tokens) {
             Some(prompt) => prompt,
-            None if self.input_details.is_some() => count(&self.input_tokens)?,
+            None if self.input_details.is_some() || self.cached_input.is_some() => count(&self.input_tokens)?,
             None if is_odd(self.cache_read) || is_odd(self.cache_write) => return None,
             None => {
                 count(&self.input_tokens)?
@@ -58,6 +64,33 @@ impl LoggedUsage {
         };
         // Gateways write 0 for what they did not count; no prompt is empty.
         let output = count(&self.completion_tokens).or(count(&self.output_tokens));
+        (input > 0).then_some(Usage { input, output, cache_read, cache_write })
+    }
+}
+
+/// Counts of a format that names them in its own way.
+#[derive(Default)]
+pub(crate) struct TokenCounts {
+    pub(crate) prompt: Option<Scalar>,
+    /// Parts of the prompt that `prompt` does not hold.
+    pub(crate) more_prompt: [Option<Scalar>; 2],
+    pub(crate) output: Option<Scalar>,
+    /// A part of the output that `output` does not hold.
+    pub(crate) more_output: Option<Scalar>,
+    pub(crate) cache_read: Option<Scalar>,
+    pub(crate) cache_write: Option<Scalar>,
+}
+
+impl TokenCounts {
+    /// The same rules as those of [`LoggedUsage::usage`].
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let count = |s: Option<Scalar>| s.and_then(Scalar::count);
+        if self.more_prompt.into_iter().any(is_odd) {
+            return None;
+        }
+        let input = count(self.prompt)? + self.more_prompt.into_iter().filter_map(count).sum::<u64>();
+        let output = count(self.output).map(|n| n + count(self.more_output).unwrap_or(0));
+        let (cache_read, cache_write) = (count(self.cache_read), count(self.cache_write));
         (input > 0).then_some(Usage { input, output, cache_read, cache_write })
     }
 }
@@ -87,6 +120,9 @@ mod tests {
         assert_eq!(read(responses), usage(100, 7, Some(64), None));
         let anthropic = r#"{"input_tokens":3,"output_tokens":7,"cache_read_input_tokens":90,"cache_creation_input_tokens":7}"#;
         assert_eq!(read(anthropic), usage(100, 7, Some(90), Some(7)));
+        let codex =
+            r#"{"input_tokens":100,"cached_input_tokens":64,"output_tokens":7,"reasoning_output_tokens":5}"#;
+        assert_eq!(read(codex), usage(100, 7, Some(64), None));
         assert_eq!(read(r#"{"prompt_tokens":0,"completion_tokens":7}"#), None);
         assert_eq!(read(r#"{"prompt_tokens":"NaN","completion_tokens":-7}"#), None);
         // A prompt is not counted by the parts of it that can be read.

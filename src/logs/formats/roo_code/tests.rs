@@ -99,6 +99,42 @@ fn what_the_user_was_shown_alone() {
     assert!(losses.contains(&"what the user was shown left out: checkpoint_saved".to_owned()), "{losses:?}");
 }
 
+/// A summary is inserted before what it kept; when that was is shown to the user alone.
+#[test]
+fn what_a_compaction_kept_was_seen_before_it() {
+    let message = |role: &str, n: u32, rest: &str| {
+        format!(r#"{{"role":"{role}","ts":17000000{n}000,"content":"text {n}"{rest}}}"#)
+    };
+    let messages = [
+        message("user", 10, ""),
+        message("assistant", 11, r#","condenseParent":"x""#),
+        message("user", 29, r#","isSummary":true,"condenseId":"x""#),
+        message("user", 30, ""),
+        message("assistant", 31, ""),
+        message("user", 50, ""),
+    ];
+    let messages = format!("[{}]", messages.join(","));
+    let shown = r#"[{"ts":1700000040000,"type":"say","say":"condense_context","contextCondense":{"summary":"s","condenseId":"x"}}]"#;
+    let (t, outline, _) =
+        read(&[("abc/api_conversation_history.json", &messages), ("abc/ui_messages.json", shown)]);
+    assert_eq!(
+        outline,
+        [
+            "0 user message text 10",
+            "1 agent message text 11",
+            "2 user message text 30",
+            "2 agent message text 31",
+            "3 user compaction text 29",
+            "3 user message text 50",
+        ]
+    );
+    let kept: Vec<Option<u32>> = t.steps.iter().map(|s| s.kept_to).collect();
+    assert_eq!(kept, [None, None, Some(1), Some(1), None, None]);
+    // Nobody says when: it stands where it is.
+    let (_, alone, _) = read(&[("abc/api_conversation_history.json", &messages)]);
+    assert_eq!(alone[2], "2 user compaction text 29");
+}
+
 /// A file that was cut costs what is cut alone.
 #[test]
 fn messages_before_a_cut_stay() {

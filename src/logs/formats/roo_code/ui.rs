@@ -18,11 +18,12 @@ record! {
         text: String = "text",
         reasoning: String = "reasoning",
         partial: Scalar = "partial",
-        condense: Condense = "contextCondense",
+        condense: Condense = "contextCondense" | "contextTruncation",
     }
 
     struct Condense in "roo.shown.condense" {
         summary: String = "summary",
+        id: String = "condenseId" | "truncationId",
     }
 
     /// The text of a request, as JSON.
@@ -51,6 +52,19 @@ impl Request {
         let output = count(self.output);
         (input > 0).then_some(Usage { input, output, cache_read: read, cache_write: write })
     }
+}
+
+/// The compactions that the user was shown, by their ids, with their times.
+pub(super) fn compactions(shown: &[Shown], losses: &mut Losses) -> Vec<(Option<String>, Option<i64>)> {
+    let is_one = |shown: &&Shown| {
+        matches!(shown.say.as_deref(), Some("condense_context" | "sliding_window_truncation"))
+            && shown.partial != Some(Scalar::Bool(true))
+    };
+    let of = |shown: &Shown| {
+        let id = shown.condense.as_ref().and_then(|condense| condense.id.clone());
+        (id, shown.time.unwrap_or_default().time(losses))
+    };
+    shown.iter().filter(is_one).map(of).collect()
 }
 
 /// What is known of a call of the model from what was shown.

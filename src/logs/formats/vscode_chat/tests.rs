@@ -8,8 +8,8 @@ const CHAT: &str = r#"{"version":3,"sessionId":"s1","responderUsername":"GitHub 
  "result":{"metadata":{"cacheKey":"file:///w/app","renderedGlobalContext":[{"type":1,"text":"<environment_info>x</environment_info>"},{"type":3}],
   "renderedUserMessage":[{"type":1,"text":"<context>\nnow\n</context>\n<userRequest>\nFix it.\n</userRequest>"}],
   "toolCallRounds":[
-   {"response":"I look.","thinking":{"text":"hm"},"toolCalls":[{"id":"c1","name":"read_file","arguments":"{\"f\":\"a\"}"}]},
-   {"response":"Done.","summary":"The summary.","toolCalls":[]}],
+   {"response":"I look.","summary":"The summary.","thinking":{"text":"hm"},"toolCalls":[{"id":"c1","name":"read_file","arguments":"{\"f\":\"a\"}"}]},
+   {"response":"Done.","toolCalls":[]}],
   "toolCallResults":{"c1":{"content":[{"value":{"node":{"type":1,"children":[{"type":2,"text":"line 1"},{"type":1,"children":[{"type":2,"text":"line 2","lineBreakBefore":true}]}]}}},{"value":"end"}]},"c9":{"content":[]}}}}},
 {"requestId":"r2","timestamp":1700000100000,"modelId":"copilot/g-1","message":{"text":"More."},"shouldBeRemovedOnSend":{"requestId":"r2"},"response":[]},
 {"requestId":"r3","timestamp":1700000200000,"modelId":"copilot/g-1","message":{"text":"Stop?"},"isCanceled":true,
@@ -98,4 +98,10 @@ fn a_journal_is_played_again() {
     let (t, _, losses) = outline("vscode-journal", &format!("{}\n{odd}", journal.join("\n")));
     assert_eq!(t.id, outline("vscode-chat", CHAT).0.id);
     assert!(losses.contains(&"change of a place that is not there left out".to_owned()));
+}
+
+#[test]
+fn requests_before_a_cut_stay() {
+    let cut = &CHAT[..CHAT.find("Stop?").unwrap()];
+    assert_eq!(outline("vscode-chat", cut).1, OUTLINE[..9]);
 }

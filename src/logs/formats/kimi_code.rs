@@ -1,0 +1,370 @@
+//! The wire of Kimi Code: one JSON value a line, a file is one agent of a session.
+//!
+//! - The context is made of `context.append_message` and of the loop's events: a step is one reply, with its parts, calls and
+//!   results, and its usage at its end. `turn.prompt` and `usage.record` repeat what stands there.
+//! - `context.apply_compaction` is a compaction: `contextSummary` stands in the context, behind the words of the user that it
+//!   counts as kept, or in older versions before the messages that it does not count as compacted. `context.clear` is one
+//!   without a text. `context.undo` takes back the newest prompts, with all behind them.
+//! - Messages of another origin than the user are the harness's.
+
+use std::collections::HashMap;
+
+use super::reading::content::{Arguments, UNKNOWN_TOOL};
+use super::reading::draft::{ABANDONED, Losses};
+use super::reading::reply::{Call, Reply};
+use super::reading::scalar::Scalar;
+use super::reading::usage::TokenCounts;
+use super::reading::{Content, Draft, record};
+use super::{Entry, Origin, Reading, Session, Sink};
+use crate::trajectory::{Kind, Role, Trajectory, Usage};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "kimi-code",
+    summary: "Kimi Code wire files, with their compactions",
+    reading: Reading::Session { open: || Box::<Kimi>::default(), origin: |_, _| Origin::None },
+};
+
+record! {
+    struct Line in "kimi" {
+        kind: String = "type",
+        time: Scalar = "time",
+        system: String = "systemPrompt",
+        model: String = "modelAlias",
+        message: Message = "message",
+        event: Event = "event",
+        input: Content = "input",
+        summary: Content = "summary",
+        context_summary: String = "contextSummary",
+        n_compacted: Scalar = "compactedCount" | "count",
+        n_kept: Scalar = "keptUserMessageCount",
+    }
+
+    struct Message in "kimi.message" {
+        role: String = "role",
+        content: Content = "content",
+        calls: super::reading::content::ToolCalls = "toolCalls",
+        call_id: String = "toolCallId",
+        is_error: Scalar = "isError",
+        origin: From = "origin",
+    }
+
+    struct From in "kimi.origin" { kind: String = "kind" }
+
+    struct Event in "kimi.event" {
+        kind: String = "type",
+        uuid: String = "uuid",
+        step: String = "stepUuid",
+        part: Content = "part",
+        call_id: String = "toolCallId",
+        name: String = "name",
+        args: Arguments = "args",
+        result: Outcome = "result",
+        usage: KimiUsage = "usage",
+    }
+
+    struct Outcome in "kimi.result" {
+        output: Content = "output",
+        is_error: Scalar = "isError",
+    }
+
+    struct KimiUsage in "kimi.usage" {
+        other: Scalar = "inputOther" | "input_other",
+        output: Scalar = "output",
+        cache_read: Scalar = "inputCacheRead" | "input_cache_read",
+        cache_write: Scalar = "inputCacheCreation" | "input_cache_creation",
+    }
+}
+
+impl KimiUsage {
+    pub(super) fn usage(self) -> Option<Usage> {
+        let KimiUsage { other, output, cache_read, cache_write } = self;
+        let more_prompt = [cache_read, cache_write];
+        TokenCounts { prompt: other, more_prompt, output, cache_read, cache_write, ..TokenCounts::default() }
+            .usage()
+    }
+}
+
+/// A message of the context, or what changes it.
+enum Item {
+    Message(Message),
+    /// The reply of this step.
+    Reply(usize),
+    Result {
+        id: Option<String>,
+        outcome: Outcome,
+    },
+    System(String),
+    Compaction(Box<Line>),
+    Clear,
+}
+
+impl Item {
+    /// Whether the user said it.
+    fn is_prompt(&self) -> bool {
+        matches!(self, Item::Message(message) if message.is_prompt())
+    }
+}
+
+/// One reply: what it says, and what was counted.
+#[derive(Default)]
+struct Step {
+    parts: Vec<Event>,
+    usage: Option<Usage>,
+}
+
+#[derive(Default)]
+struct Kimi {
+    items: Vec<(usize, Option<i64>, Item)>,
+    steps: Vec<Step>,
+    by_uuid: HashMap<String, usize>,
+    model: Option<String>,
+    system: Option<String>,
+    /// A prompt that no message repeats yet.
+    prompt: Option<Content>,
+    losses: Losses,
+    n_lines: usize,
+}
+
+impl Session for Kimi {
+    fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        let mut line: Line = serde_json::from_slice(bytes)?;
+        self.n_lines += 1;
+        let time = line.time.take().unwrap_or_default().time(&mut self.losses);
+        let kind = line.kind.take().unwrap_or_default();
+        match kind.as_str() {
+            "config.update" => self.configure(line, time),
+            "turn.prompt" | "turn.steer" => self.prompt = line.input,
+            "context.append_message" => {
+                if let Some(message) = line.message {
+                    self.prompt.take_if(|_| message.is_prompt());
+                    self.push(time, Item::Message(message));
+                }
+            }
+            "context.append_loop_event" => self.read_event(line.event.unwrap_or_default(), time),
+            "context.apply_compaction" => self.push(time, Item::Compaction(Box::new(line))),
+            "context.clear" => self.push(time, Item::Clear),
+            "context.undo" => self.undo(line.n_compacted.and_then(Scalar::count).unwrap_or(0)),
+            "metadata" | "usage.record" => {}
+            _ => self.leave_out(&kind),
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
+        let mut draft = Draft::new();
+        draft.losses.merge(&self.losses);
+        let mut n_messages = 0;
+        for (position, time, item) in std::mem::take(&mut self.items) {
+            draft.at(position, time);
+            n_messages += u64::from(matches!(item, Item::Message(_) | Item::Reply(_) | Item::Result { .. }));
+            match item {
+                Item::System(text) => draft.system(text),
+                Item::Message(message) => message.write(&mut draft),
+                Item::Reply(step) => std::mem::take(&mut self.steps[step]).write(&mut draft),
+                Item::Result { id, outcome } => {
+                    let text = outcome.output.unwrap_or_default().into_text(&mut draft.losses);
+                    let is_error = outcome.is_error.and_then(|is| is.truth("isError", &mut draft.losses));
+                    draft.result(id.as_deref(), None, text, is_error);
+                }
+                Item::Compaction(line) => n_messages = compact(*line, n_messages, &mut draft),
+                Item::Clear => {
+                    draft.losses.add("context cleared by the user");
+                    draft.compaction(String::new());
+                    n_messages = 0;
+                }
+            }
+        }
+        let task_id = Some(sink.source.stem.clone());
+        let about = Trajectory {
+            task_id,
+            is_named_by_file: true,
+            agent: Some("kimi-code".to_owned()),
+            model: self.model,
+            ..Trajectory::default()
+        };
+        draft.finish(about, sink);
+    }
+}
+
+impl Kimi {
+    fn push(&mut self, time: Option<i64>, item: Item) {
+        self.items.push((self.n_lines - 1, time, item));
+    }
+
+    fn leave_out(&mut self, kind: &str) {
+        let kind: String = kind.chars().take(40).collect();
+        self.losses.add(&format!("record of the harness left out: {kind}"));
+    }
+
+    fn configure(&mut self, line: Line, time: Option<i64>) {
+        if let Some(model) = line.model {
+            let is_change = self.model.as_ref().is_some_and(|known| *known != model);
+            self.losses.add_n("change of the model within a run", u64::from(is_change));
+            self.model.get_or_insert(model);
+        }
+        if let Some(text) = line.system.filter(|text| self.system.as_ref() != Some(text)) {
+            self.system = Some(text.clone());
+            self.push(time, Item::System(text));
+        }
+    }
+
+    fn read_event(&mut self, event: Event, time: Option<i64>) {
+        match event.kind.as_deref().unwrap_or("") {
+            "step.begin" => {
+                if let Some(content) = self.prompt.take() {
+                    let role = Some("user".to_owned());
+                    self.push(
+                        time,
+                        Item::Message(Message { role, content: Some(content), ..Message::default() }),
+                    );
+                }
+                self.step(event.uuid, time);
+            }
+            "content.part" | "tool.call" => {
+                let step = self.step(event.step.clone(), time);
+                self.steps[step].parts.push(event);
+            }
+            "tool.result" => {
+                let (id, outcome) = (event.call_id, event.result.unwrap_or_default());
+                self.push(time, Item::Result { id, outcome });
+            }
+            "step.end" => {
+                let step = self.step(event.uuid, time);
+                self.steps[step].usage = event.usage.and_then(KimiUsage::usage);
+            }
+            kind => {
+                let kind = kind.to_owned();
+                self.leave_out(&kind);
+            }
+        }
+    }
+
+    /// The step of an id; what names none belongs to the newest one.
+    fn step(&mut self, uuid: Option<String>, time: Option<i64>) -> usize {
+        let known = match &uuid {
+            Some(uuid) => self.by_uuid.get(uuid).copied(),
+            None => self.steps.len().checked_sub(1),
+        };
+        known.unwrap_or_else(|| {
+            self.steps.push(Step::default());
+            let step = self.steps.len() - 1;
+            self.by_uuid.extend(uuid.map(|uuid| (uuid, step)));
+            self.push(time, Item::Reply(step));
+            step
+        })
+    }
+
+    /// Takes back the newest prompts of the user, not beyond a compaction.
+    fn undo(&mut self, n: u64) {
+        let mut cut = self.items.len();
+        let mut left = n;
+        for (at, (.., item)) in self.items.iter().enumerate().rev() {
+            if left == 0 || matches!(item, Item::Compaction(_) | Item::Clear) {
+                break;
+            }
+            if item.is_prompt() {
+                (cut, left) = (at, left - 1);
+            }
+        }
+        let gone = self.items.split_off(cut);
+        self.losses.add_n(ABANDONED, gone.len() as u64);
+    }
+}
+
+impl Message {
+    fn is_prompt(&self) -> bool {
+        let origin = self.origin.as_ref().and_then(|origin| origin.kind.as_deref());
+        self.role.as_deref() == Some("user") && origin.is_none_or(|kind| kind == "user")
+    }
+
+    fn write(self, draft: &mut Draft) {
+        let is_prompt = self.is_prompt();
+        let text = |draft: &mut Draft, content: Option<Content>| {
+            content.unwrap_or_default().into_text(&mut draft.losses)
+        };
+        match self.role.as_deref().unwrap_or("") {
+            "assistant" => {
+                let mut reply = Reply::begin(None, draft);
+                say(self.content.unwrap_or_default(), &mut reply, draft);
+                for call in self.calls.map(|calls| calls.0).unwrap_or_default() {
+                    reply.call(Call::of(call), &mut Vec::new(), draft);
+                }
+                reply.end(draft);
+            }
+            "tool" => {
+                let said = text(draft, self.content);
+                let is_error = self.is_error.and_then(|is| is.truth("isError", &mut draft.losses));
+                draft.result(self.call_id.as_deref(), None, said, is_error);
+            }
+            "system" => {
+                let said = text(draft, self.content);
+                draft.system(said);
+            }
+            _ if is_prompt => {
+                let said = text(draft, self.content);
+                draft.user_or_harness(said);
+            }
+            _ => {
+                let said = text(draft, self.content);
+                draft.notice(said);
+            }
+        }
+    }
+}
+
+impl Step {
+    fn write(self, draft: &mut Draft) {
+        if self.parts.is_empty() {
+            return draft.losses.add("reply without anything to read left out");
+        }
+        let mut reply = Reply::begin(self.usage, draft);
+        for event in self.parts {
+            if event.kind.as_deref() == Some("tool.call") {
+                let tool = event.name.unwrap_or_else(|| UNKNOWN_TOOL.to_owned());
+                let call = Call::new(event.call_id, tool, event.args.unwrap_or_default().0);
+                reply.call(call, &mut Vec::new(), draft);
+            } else {
+                say(event.part.unwrap_or_default(), &mut reply, draft);
+            }
+        }
+        reply.end(draft);
+    }
+}
+
+/// Words and thoughts of a reply.
+pub(super) fn say(content: Content, reply: &mut Reply, draft: &mut Draft) {
+    let Content::Blocks(blocks) = content else {
+        let text = content.into_text(&mut draft.losses);
+        return reply.text(text, draft);
+    };
+    for block in blocks {
+        if block.is_thought() {
+            reply.thought(block.thinking.or(block.text).unwrap_or_default(), draft);
+        } else if let Some(text) = block.into_text(&mut draft.losses) {
+            reply.text(text, draft);
+        }
+    }
+}
+
+/// Writes a compaction of a context of so many messages; returns how many there are now.
+fn compact(line: Line, n_messages: u64, draft: &mut Draft) -> u64 {
+    let summary = line.summary.unwrap_or_default();
+    let text = line.context_summary.unwrap_or_else(|| summary.into_text(&mut draft.losses));
+    let (mut n, mut message) = (0, None);
+    let mut count = |position: u32| {
+        n += u64::from(message.replace(position) != Some(position));
+        n
+    };
+    if let Some(n_kept) = line.n_kept.and_then(Scalar::count) {
+        draft.compact_but(text, |step| {
+            step.kind == Kind::Message && step.role == Role::User && count(step.message) <= n_kept
+        });
+        return n_kept + 1;
+    }
+    let n_tail = n_messages.saturating_sub(line.n_compacted.and_then(Scalar::count).unwrap_or(n_messages));
+    draft.compact_but(text, |step| count(step.message) <= n_tail);
+    n_tail + 1
+}
+
+#[cfg(test)]
+mod tests;

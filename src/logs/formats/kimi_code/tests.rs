@@ -1,0 +1,119 @@
+//! Wires as they are logged, and what is right of them by hand.
+
+use crate::logs::formats::reading::testing::{outline, read, told};
+use crate::trajectory::Trajectory;
+
+fn message(origin: &str, text: &str) -> String {
+    format!(
+        r#"{{"type":"context.append_message","message":{{"role":"user","content":[{{"type":"text","text":"{text}"}}],"origin":{{"kind":"{origin}"}}}},"time":1767225600000}}"#
+    )
+}
+
+fn event(rest: &str) -> String {
+    format!(r#"{{"type":"context.append_loop_event","event":{{{rest}}},"time":1767225600000}}"#)
+}
+
+/// A step that calls a tool, as its lines.
+fn calling(step: &str) -> Vec<String> {
+    vec![
+        event(&format!(r#""type":"step.begin","uuid":"{step}""#)),
+        event(&format!(
+            r#""type":"content.part","stepUuid":"{step}","part":{{"type":"think","think":"Hm."}}"#
+        )),
+        event(&format!(
+            r#""type":"tool.call","stepUuid":"{step}","toolCallId":"Bash_0","name":"Bash","args":{{"command":"ls"}}"#
+        )),
+        event(r#""type":"tool.result","toolCallId":"Bash_0","result":{"output":"a.py","isError":true}"#),
+        event(&format!(
+            r#""type":"step.end","uuid":"{step}","usage":{{"inputOther":3,"output":4,"inputCacheRead":40,"inputCacheCreation":7}}"#
+        )),
+        r#"{"type":"usage.record","usage":{"inputOther":3}}"#.to_owned(),
+    ]
+}
+
+fn saying(step: &str, text: &str) -> Vec<String> {
+    vec![event(&format!(
+        r#""type":"content.part","stepUuid":"{step}","part":{{"type":"text","text":"{text}"}}"#
+    ))]
+}
+
+fn texts(t: &Trajectory) -> Vec<&str> {
+    t.steps.iter().map(|s| s.text.as_str()).collect()
+}
+
+#[test]
+fn a_session_with_a_compaction() {
+    let prompt =
+        r#"{"type":"turn.prompt","input":[{"type":"text","text":"List it."}],"origin":{"kind":"user"}}"#;
+    let compaction = r#"{"type":"context.apply_compaction","summary":"S","contextSummary":"So far: S","compactedCount":5,"keptUserMessageCount":1}"#;
+    let lines = [
+        vec![
+            r#"{"type":"metadata","protocol_version":"1.4"}"#.to_owned(),
+            r#"{"type":"config.update","systemPrompt":"Be brief.","modelAlias":"k2"}"#.to_owned(),
+            prompt.to_owned(),
+            message("user", "List it."),
+            message("injection", "Remember."),
+        ],
+        calling("u1"),
+        vec![message("user", "Sort it.")],
+        saying("u2", "Sorted."),
+        vec![compaction.to_owned(), r#"{"type":"plan_mode.exit"}"#.to_owned(), message("user", "Go on.")],
+    ]
+    .concat();
+    let (runs, losses) = read("kimi-code", &lines);
+    let t = &runs[0];
+    assert_eq!(
+        outline(t),
+        [
+            "0 0 system system Be brief.",
+            "0 0 user message List it.",
+            "0 0 system message Remember.",
+            "0 1 agent thought Hm.",
+            "0 1 agent action Bash ls",
+            "0 1 tool observation a.py",
+            "0 2 user message Sort it.",
+            "0 2 agent message Sorted.",
+            "1 3 user compaction So far: S",
+            "1 3 user message Go on.",
+        ]
+    );
+    let kept: Vec<usize> = (0..t.steps.len()).filter(|at| t.steps[*at].kept_to == Some(1)).collect();
+    assert_eq!((kept, t.steps[5].is_error, t.model.as_deref()), (vec![6], Some(true), Some("k2")));
+    let usage = t.steps[3].usage.as_deref().unwrap();
+    assert_eq!((usage.input, usage.output, usage.cache_read), (50, Some(4), Some(40)));
+    assert_eq!(told(&losses), ["1 record of the harness left out: plan_mode.exit"]);
+}
+
+#[test]
+fn older_compactions_keep_the_messages_behind_those_they_count() {
+    let compaction = r#"{"type":"context.apply_compaction","summary":"S","compactedCount":1}"#;
+    let lines = [vec![message("user", "List it.")], calling("u1"), vec![compaction.to_owned()]].concat();
+    let (runs, _) = read("kimi-code", &lines);
+    let kept: Vec<bool> = runs[0].steps.iter().map(|s| s.kept_to == Some(1)).collect();
+    // The prompt is the one that is counted; it stands in the head, which stays anyway.
+    assert_eq!(kept, [false, true, true, true, false]);
+}
+
+#[test]
+fn prompts_are_undone_and_contexts_cleared() {
+    let undo = r#"{"type":"context.undo","count":1}"#.to_owned();
+    let clear = r#"{"type":"context.clear"}"#.to_owned();
+    let lines = [
+        vec![message("user", "One.")],
+        saying("u1", "1"),
+        vec![message("user", "Two.")],
+        saying("u2", "2"),
+        vec![undo.clone(), clear, undo, message("user", "Three.")],
+    ]
+    .concat();
+    let (runs, losses) = read("kimi-code", &lines);
+    assert_eq!(texts(&runs[0]), ["One.", "1", "", "Three."]);
+    assert_eq!(told(&losses), ["1 context cleared by the user", "2 line of an abandoned branch left out"]);
+}
+
+#[test]
+fn a_prompt_that_no_message_repeats_is_said() {
+    let prompt = r#"{"type":"turn.prompt","input":[{"type":"text","text":"List it."}]}"#;
+    let (runs, _) = read("kimi-code", &[vec![prompt.to_owned()], calling("u1")].concat());
+    assert_eq!(texts(&runs[0])[0], "List it.");
+}

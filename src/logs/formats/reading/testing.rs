@@ -1,0 +1,49 @@
+//! What tests of readers share.
+
+use crate::logs::formats::{Reading, Sink, Source, find, read_repaired};
+use crate::trajectory::{Step, Trajectory};
+
+use super::draft::Losses;
+
+/// Reads values with the reader of this name, as from one file: the runs, and what was lost. No value may be a reject.
+pub(crate) fn read<S: AsRef<str>>(format: &'static str, values: &[S]) -> (Vec<Trajectory>, Losses) {
+    let (runs, losses, rejects) = read_hostile(format, values.iter().map(|value| value.as_ref().as_bytes()));
+    assert_eq!(rejects, Vec::<String>::new());
+    (runs, losses)
+}
+
+/// The same for values that may be broken; also tells the rejects.
+pub(crate) fn read_hostile<'a>(
+    format: &'static str,
+    values: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<Trajectory>, Losses, Vec<String>) {
+    let source = Source::test("d/s.jsonl", format);
+    let mut sink = Sink::new(&source);
+    match find(format).unwrap().reading {
+        Reading::Session { open, .. } => {
+            let mut session = open();
+            for value in values {
+                read_repaired(value, &mut sink, |value, _| session.value(value));
+            }
+            session.finish(&mut sink);
+        }
+        Reading::Values(read) => values.into_iter().for_each(|value| read_repaired(value, &mut sink, read)),
+        _ => unreachable!("only readers of values and sessions are tested so"),
+    }
+    let rejects = sink.rejects.into_iter().map(|(_, reason)| reason).collect();
+    (sink.trajectories, sink.losses, rejects)
+}
+
+/// `segment turn role kind text` of each step.
+pub(crate) fn outline(run: &Trajectory) -> Vec<String> {
+    let line = |s: &Step| {
+        let text = s.text.replace('\n', " ");
+        format!("{} {} {} {} {text}", s.segment, s.turn, s.role.name(), s.kind.name())
+    };
+    run.steps.iter().map(line).collect()
+}
+
+/// Which losses were told, with their counts.
+pub(crate) fn told(losses: &Losses) -> Vec<String> {
+    losses.0.iter().map(|(what, n)| format!("{n} {what}")).collect()
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Tries a wheel as a user would: a fresh virtual environment, `pip install`, `trajpress try`. Builds nothing.
+set -euo pipefail
+wheel="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
+data="$(cd "$(dirname "$0")/../datasets/coding" && pwd)"
+
+fail() { echo "error: $1" >&2; exit 1; }
+bytes="$(wc -c <"$wheel")"
+[ "$bytes" -lt 40000000 ] || fail "the wheel has $bytes bytes, 40 MB is the most"
+
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+"${PYTHON:-python3}" -m venv "$work/venv" 2>/dev/null || python -m venv "$work/venv"
+bin="$work/venv/bin"
+[ -d "$bin" ] || bin="$work/venv/Scripts"
+# From the folder alone: a wheel that needs another package, or another platform, cannot be installed.
+"$bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
+
+cd "$work"
+# Nobody's sessions are there, and the folder holds nothing: then it says what to do.
+export HOME="$work/home" USERPROFILE="$work/home" XDG_CACHE_HOME="$work/cache"
+mkdir "$HOME" "$work/empty"
+(cd empty && "$bin/trajpress" try) >none 2>&1 && fail "it found sessions where there are none"
+grep -q '^hint: ' none || fail "no hint where there are no sessions: $(cat none)"
+
+seconds="$SECONDS"
+"$bin/trajpress" try "$data" --out first >told 2>heard || fail "try failed: $(cat heard)"
+for part in '^Over [0-9]* sessions' '^policy .* sessions affected' '^nothing compressed .* 0.0' '^drop old turns, every turn '; do
+  grep -q "$part" told || fail "the answer lacks \`$part\`: $(cat told)"
+done
+[ -s first/report/retention_savings.png ] || fail "there is no figure"
+echo "ok: $(basename "$wheel"), $((bytes / 1000000)) MB, answered after $((SECONDS - seconds)) s"
