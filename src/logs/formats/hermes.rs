@@ -93,7 +93,7 @@ fn of_tags(said: Said, draft: &mut Draft) -> Vec<Message> {
     }
 }
 
-fn message(role: &str, text: String) -> Message {
+pub(super) fn message(role: &str, text: String) -> Message {
     Message { role: Some(role.to_owned()), content: Some(Content::Text(text)), ..Message::default() }
 }
 
@@ -105,7 +105,7 @@ fn tag<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
 }
 
 /// A reply with its calls as blocks.
-fn reply(text: &str) -> Message {
+pub(super) fn reply(text: &str) -> Message {
     let mut blocks = Vec::new();
     let mut rest = text;
     if let Some((_, thought, after)) = tag(rest, "think").filter(|(before, ..)| before.trim().is_empty()) {
@@ -141,7 +141,7 @@ fn reply(text: &str) -> Message {
     Message { role: Some("assistant".to_owned()), content, ..Message::default() }
 }
 
-fn results(text: &str) -> Vec<Message> {
+pub(super) fn results(text: &str) -> Vec<Message> {
     let mut messages = Vec::new();
     let mut rest = text;
     while let Some((_, inner, after)) = tag(rest, "tool_response") {

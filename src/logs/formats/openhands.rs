@@ -136,10 +136,13 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn read(&mut self, event: event::Logged) {
+    pub(super) fn read(&mut self, mut event: event::Logged) {
         let id = event.id.as_ref().map_or(String::new(), |id| id.0.clone());
         let time = event.timestamp.and_then(|time| time.time(&mut self.losses));
-        let (bodies, bound) = self.events.read(event, &mut self.losses);
+        let (bodies, bound) = match event.kind.take() {
+            Some(kind) => (sdk::read(&kind, event, &mut self.losses), Bound::None),
+            None => self.events.read(event, &mut self.losses),
+        };
         if bound == Bound::End && self.open.len() > 1 {
             self.delegates.extend(self.open.pop());
         }

@@ -3,13 +3,15 @@
 
 use serde_json::value::RawValue;
 
-use super::reading::content::ToolCall;
+use super::reading::chat::{self, Message};
+use super::reading::content::ToolCalls;
+use super::reading::draft::Losses;
 use super::reading::fields;
 use super::reading::names::Name;
 use super::reading::scalar::Scalar;
-use super::reading::{Draft, List, record};
-use super::{Entry, Reading, Sink};
-use crate::trajectory::{Kind, Trajectory};
+use super::reading::{Draft, List, ToolCall, record};
+use super::{Entry, Reading, Sink, hermes};
+use crate::trajectory::Trajectory;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "sharegpt",
@@ -53,11 +55,12 @@ fn finish(run: Run, sink: &mut Sink<'_>) {
     if let Some(system) = run.system.filter(|system| !system.is_empty()) {
         draft.system(system);
     }
-    for (i, said) in run.conversations.unwrap_or_default().0.into_iter().enumerate() {
-        draft.at(i, None);
-        let text = said.value.map_or(String::new(), |raw| fields::words_of(raw.get()));
-        speak(said.from.as_deref().unwrap_or(""), text, &mut draft);
+    let mut said = Vec::new();
+    for entry in run.conversations.unwrap_or_default().0 {
+        let text = entry.value.map_or(String::new(), |raw| fields::words_of(raw.get()));
+        said.extend(messages(entry.from.as_deref().unwrap_or(""), text, &mut draft.losses));
     }
+    chat::read_all(said, Vec::new(), &mut draft);
     let by_place = || sink.index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
     let id = run.id.map(|id| id.0).filter(|id| !id.is_empty());
     let reward = run.reward.and_then(|reward| reward.number("reward", &mut draft.losses));
@@ -72,80 +75,27 @@ fn finish(run: Run, sink: &mut Sink<'_>) {
     draft.finish(about, sink);
 }
 
-fn speak(who: &str, text: String, draft: &mut Draft) {
+/// The messages of an entry.
+fn messages(who: &str, text: String, losses: &mut Losses) -> Vec<Message> {
+    let has_results = text.contains("<tool_response>");
     match who {
-        "system" => draft.system(text),
-        "human" | "user" => results(text, false, draft),
-        "observation" | "tool" | "function_response" | "function" => results(text, true, draft),
-        "function_call" | "tool_call" => {
-            draft.begin_call();
-            call(&text, draft);
+        "human" | "user" | "observation" | "tool" | "function_response" | "function" if has_results => {
+            hermes::results(&text)
         }
-        "gpt" | "assistant" | "chatgpt" | "model" | "bing" | "bard" | "claude" => agent(&text, draft),
-        _ => {
-            draft.losses.add("message of unknown role kept as text");
-            let who: String = who.chars().take(40).collect();
-            draft.observation(format!("[{who}] {text}"), None);
-        }
+        "observation" | "tool" | "function_response" | "function" => vec![hermes::message("tool", text)],
+        "gpt" | "assistant" | "chatgpt" | "model" | "bing" | "bard" | "claude" => vec![hermes::reply(&text)],
+        "function_call" | "tool_call" => vec![call(text, losses)],
+        _ => vec![hermes::message(who, text)],
     }
 }
 
-/// A reply, with its thought and calls among the text.
-fn agent(text: &str, draft: &mut Draft) {
-    draft.begin_call();
-    let (thoughts, text) = parts(text, "think");
-    let (calls, text) = parts(&text, "tool_call");
-    thoughts.into_iter().for_each(|thought| draft.agent(Kind::Thought, thought));
-    draft.agent(if calls.is_empty() { Kind::Message } else { Kind::Thought }, text);
-    calls.iter().for_each(|text| call(text, draft));
-}
-
-fn call(text: &str, draft: &mut Draft) {
-    match serde_json::from_str::<ToolCall>(text.trim()) {
-        Ok(logged) => {
-            let (id, tool, arguments) = logged.into_parts();
-            draft.action(tool, arguments, id);
-        }
-        Err(_) => {
-            draft.losses.add("call that is no JSON kept as text");
-            draft.action_as("unknown".to_owned(), text.trim().to_owned(), None, None);
-        }
-    }
-}
-
-/// Results of calls; what else stands there is the user's, or where it is the message of a tool, the result itself.
-fn results(text: String, is_tool: bool, draft: &mut Draft) {
-    let (responses, rest) = parts(&text, "tool_response");
-    if responses.is_empty() && is_tool {
-        return draft.result(None, None, text, None);
-    }
-    if responses.is_empty() {
-        return draft.user(text);
-    }
-    for response in responses {
-        draft.result(None, None, response, None);
-    }
-    if !rest.is_empty() {
-        match is_tool {
-            true => draft.observation(rest, None),
-            false => draft.user(rest),
-        }
-    }
-}
-
-/// What stands in tags of this name, and the rest. A tag without its end is text.
-fn parts(text: &str, tag: &str) -> (Vec<String>, String) {
-    let (begin, end) = (format!("<{tag}>"), format!("</{tag}>"));
-    let (mut inner, mut outer, mut rest) = (Vec::new(), String::new(), text);
-    while let Some((before, (part, after))) =
-        rest.split_once(&begin).and_then(|(before, more)| Some((before, more.split_once(&end)?)))
-    {
-        outer.push_str(before);
-        inner.push(part.trim().to_owned());
-        rest = after;
-    }
-    outer.push_str(rest);
-    (inner, if text.len() == rest.len() { outer } else { outer.trim().to_owned() })
+fn call(text: String, losses: &mut Losses) -> Message {
+    let Ok(call) = serde_json::from_str::<ToolCall>(text.trim()) else {
+        losses.add("call that is no JSON kept as text");
+        return hermes::message("assistant", text);
+    };
+    let tool_calls = Some(ToolCalls(vec![call]));
+    Message { tool_calls, ..hermes::message("assistant", String::new()) }
 }
 
 #[cfg(test)]
@@ -167,12 +117,12 @@ mod tests {
         let (outline, told) = run(
             r#"{"id":"1","system":"S","tools":"[{\"name\":\"f\"}]","conversations":[{"from":"human","value":"Q"},
               {"from":"function_call","value":"{\"name\": \"f\", \"arguments\": {\"a\": 1}}"},{"from":"observation","value":"r"},
-              {"from":"gpt","value":"A"},{"from":"critic","value":"fine"}]}"#,
+              {"from":"gpt","value":"A"},{"from":"critic","value":"fine"},{"from":"function_call","value":"no"}]}"#,
         );
         let calls = ["1 action f\n1", "1 observation r", "2 message A"];
         let head = ["0 tools [{\"name\":\"f\"}]", "0 system S", "0 message Q"];
-        assert_eq!(outline, [&head[..], &calls, &["2 observation [critic] fine"]].concat());
-        assert_eq!(told, ["message of unknown role kept as text: 1"]);
+        assert_eq!(outline, [&head[..], &calls, &["2 observation [critic] fine", "3 message no"]].concat());
+        assert_eq!(told, ["call that is no JSON kept as text: 1", "message of unknown role kept as text: 1"]);
         let (outline, told) = run(
             r#"[{"conversations":[{"from":"system","value":"S"},{"from":"human","value":"Q"},
               {"from":"gpt","value":"<think>hm</think>Both.<tool_call>\n{\"name\":\"f\",\"arguments\":{\"a\":1}}\n</tool_call>\n<tool_call>no</tool_call>"},
@@ -184,14 +134,13 @@ mod tests {
                 "0 system S",
                 "0 message Q",
                 "1 thought hm",
-                "1 thought Both.",
+                "1 thought Both.\n<tool_call>no</tool_call>",
                 "1 action f\n1",
-                "1 action no",
                 "1 observation r",
                 "1 observation s",
                 "2 message A <tool_call>"
             ]
         );
-        assert_eq!(told, ["call that is no JSON kept as text: 1"]);
+        assert_eq!(told, ["tool result without a call: 1"]);
     }
 }

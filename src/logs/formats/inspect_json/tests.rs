@@ -1,3 +1,5 @@
+//! Samples of Inspect with and without calls, in a pool and in line.
+
 use super::*;
 use crate::logs::formats::Source;
 use crate::trajectory::Trajectory;

@@ -164,9 +164,6 @@ pub(super) struct Events {
 impl Events {
     /// What the model met of an event, and whether a sub-agent begins behind it or ends before it.
     pub(super) fn read(&mut self, mut event: Logged, losses: &mut Losses) -> (Vec<Body>, Bound) {
-        if let Some(kind) = event.kind.take() {
-            return (super::sdk::read(&kind, event, losses), Bound::None);
-        }
         let name = |raw: Option<Box<RawValue>>| raw.map(|raw| fields::words_of(raw.get()));
         if let Some(action) = name(event.action.take()) {
             let bound = match action.as_str() {

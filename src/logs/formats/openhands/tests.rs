@@ -1,3 +1,5 @@
+//! Results, lists of events, delegates and condensations of OpenHands.
+
 use super::*;
 use crate::logs::formats::Source;
 
