@@ -14,7 +14,10 @@ const HEAD_BYTES: usize = 64 << 10;
 /// Puts files that are read together into one input: the first of them.
 pub(super) fn joined(mut inputs: Vec<Input>) -> Vec<Input> {
     let mut groups = beside_databases(&inputs);
-    let names: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    // Names of files that were given one by one do not tell their folders.
+    let paths: Vec<String> =
+        inputs.iter().map(|input| input.path.to_string_lossy().replace('\\', "/")).collect();
+    let names: Vec<&str> = paths.iter().map(String::as_str).collect();
     for entry in formats::ALL {
         if let Reading::Files { together, .. } | Reading::Sessions { together, .. } = entry.reading {
             let found = together(&names).into_iter().filter(|files| files.len() > 1);
@@ -100,5 +103,26 @@ mod tests {
             [("a.db", vec!["a.db-shm", "a.db-wal"]), alone("b.db"), alone("b.db-wal"), alone("c.db-wal")]
         );
         assert_eq!(inputs[0].n_stored(), 101);
+    }
+
+    #[test]
+    fn files_that_are_given_by_name_stay_with_their_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut given = Vec::new();
+        for task in ["a", "b"] {
+            std::fs::create_dir(dir.path().join(task)).unwrap();
+            for (name, text) in [
+                ("api_conversation_history.json", r#"[{"role":"user","content":"x","ts":1}]"#),
+                ("ui_messages.json", r#"[{"ts":1,"type":"say","say":"text","text":"x"}]"#),
+            ] {
+                given.push(dir.path().join(task).join(name));
+                std::fs::write(given.last().unwrap(), text).unwrap();
+            }
+        }
+        let inputs = joined(input::find(&given).unwrap());
+        let told: Vec<usize> = inputs.iter().map(|input| input.parts.len()).collect();
+        assert_eq!(told, [1, 1]);
+        let is_beside = |input: &Input| input.parts[0].path.parent() == input.path.parent();
+        assert!(inputs.iter().all(is_beside));
     }
 }

@@ -40,7 +40,11 @@ fn together(names: &[&str]) -> Vec<Vec<usize>> {
         let (folder, last) = name.rsplit_once('/').unwrap_or(("", name));
         let last = last.trim_end_matches(".gz").trim_end_matches(".zst");
         if let Some(kind) = FILES.iter().position(|known| *known == last) {
-            folders.entry(folder).or_default().push((kind, file));
+            let files = folders.entry(folder).or_default();
+            // The same packed and unpacked is there once.
+            if files.iter().all(|(known, _)| *known != kind) {
+                files.push((kind, file));
+            }
         }
     }
     let sorted = folders.into_values().map(|mut files| {
