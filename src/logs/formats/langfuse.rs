@@ -52,7 +52,7 @@ record! {
         level: String = "level",
         message: String = "statusMessage",
         tools: Box<RawValue> = "toolDefinitions",
-        metadata: Value = "metadata",
+        metadata: Box<RawValue> = "metadata",
     }
 
     struct Usage in "langfuse.usage" {
@@ -114,7 +114,7 @@ fn chat(observation: Observation, error: Option<String>) -> Chat {
     Chat {
         tools: text(observation.tools)
             .filter(|tools| !matches!(tools.as_str(), "{}" | "[]"))
-            .or_else(|| tools_in(&observation.metadata)),
+            .or_else(|| tools_in(observation.metadata)),
         input: text(observation.input),
         output: text(observation.output),
         usage: Some(LoggedUsage {
@@ -131,32 +131,39 @@ fn chat(observation: Observation, error: Option<String>) -> Chat {
 }
 
 /// The tools of a call, which pydantic-ai logs as a parameter of the request.
-fn tools_in(metadata: &Option<Value>) -> Option<String> {
-    let parameters = metadata.as_ref()?.get("attributes")?.get("model_request_parameters")?;
-    let parameters = parameters.as_str().and_then(json_in).unwrap_or_else(|| parameters.clone());
+fn tools_in(metadata: Option<Box<RawValue>>) -> Option<String> {
+    let metadata = metadata.filter(|raw| raw.get().contains("function_tools"));
+    let parameters = attributes(metadata)?.get_mut("model_request_parameters")?.take();
+    let parameters = parameters.as_str().and_then(json_in).unwrap_or(parameters);
     let tools = parameters.get("function_tools")?.as_array()?;
     (!tools.is_empty()).then(|| Value::from(tools.clone()).to_string())
 }
 
+fn attributes(metadata: Option<Box<RawValue>>) -> Option<Value> {
+    let value: Value = serde_json::from_str(metadata?.get()).ok()?;
+    let mut value = value.as_str().and_then(json_in).unwrap_or(value);
+    value.get_mut("attributes").map(Value::take)
+}
+
 fn tool(observation: Observation, error: Option<String>, is_doubtful: bool) -> Tool {
+    let name = observation.name.unwrap_or_default();
+    if is_doubtful {
+        let result = text(observation.output).or(error.clone());
+        return Tool { name, result, is_error: Some(error.is_some()), is_doubtful, ..Tool::default() };
+    }
     let value = |raw: Option<Box<RawValue>>| {
         let value = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();
         let inner = value.as_str().and_then(json_in).filter(Value::is_object);
         inner.unwrap_or(value)
     };
-    let attributes = observation
-        .metadata
-        .as_ref()
-        .and_then(|metadata| metadata.get("attributes"))
-        .cloned()
-        .unwrap_or_default();
+    let attributes = attributes(observation.metadata).unwrap_or_default();
     let named = |key: &str| attributes[key].as_str().map(str::to_owned);
     let (input, output) = (value(observation.input), value(observation.output));
     let call_id = named("gen_ai.tool.call.id").or_else(|| output["tool_call_id"].as_str().map(str::to_owned));
     let said = said_by_tool(output);
     Tool {
         call_id,
-        name: named("gen_ai.tool.name").or(named("tool.name")).or(observation.name).unwrap_or_default(),
+        name: named("gen_ai.tool.name").or(named("tool.name")).unwrap_or(name),
         arguments: match input {
             Value::Null => String::new(),
             Value::String(text) => text,

@@ -8,8 +8,10 @@
 //! of tools are the calls.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Draft;
 use super::chat::{Message, Messages};
@@ -60,7 +62,7 @@ pub(crate) struct Tool {
     pub(crate) arguments: String,
     pub(crate) result: Option<String>,
     pub(crate) is_error: Option<bool>,
-    /// It may be something else: only a call of its name makes it a tool.
+    /// It may be something else: only a call of its name makes it a tool. Its result is as it is logged.
     pub(crate) is_doubtful: bool,
 }
 
@@ -77,12 +79,13 @@ impl Trace {
         let agents = self.agents();
         let outer = self.outer_calls();
         let mut runs: Vec<Run> = Vec::new();
+        let mut known = HashMap::new();
         let mut early: Vec<(Tool, Option<i64>, Option<usize>)> = Vec::new();
         for (i, span) in self.spans.into_iter().enumerate() {
             match span.what {
                 What::Chat(_) if outer.contains(&i) => {}
                 What::Chat(chat) => {
-                    let prompt = Prompt::of(*chat);
+                    let prompt = Prompt::of(*chat, &mut known);
                     let at = match Run::continued_by(&runs, &prompt, agents[i]) {
                         Some(at) => at,
                         None => {
@@ -163,9 +166,27 @@ fn finish_runs(runs: Vec<Run>, about: Trajectory, sink: &mut Sink<'_>) {
     }
 }
 
+/// A message of a prompt; one that was met before is read only where it is asked for.
+enum Said {
+    Read(Value),
+    Unread(String),
+}
+
+impl Said {
+    fn message(&self) -> Option<Message> {
+        match self {
+            Said::Read(value) => traced::message(value),
+            Said::Unread(text) => traced::message(Traced::read(text, "user").messages.first()?),
+        }
+    }
+}
+
 /// A call of a model, read.
+#[derive(Default)]
 struct Prompt {
-    input: Traced,
+    system: Vec<String>,
+    tools: Vec<Value>,
+    messages: Vec<Said>,
     digests: Vec<u64>,
     output: Traced,
     usage: Option<LoggedUsage>,
@@ -174,25 +195,63 @@ struct Prompt {
 }
 
 impl Prompt {
-    fn of(chat: Chat) -> Self {
-        let mut input = Traced::default();
+    /// `known` has the digests of the messages so far by the hash of their texts.
+    fn of(chat: Chat, known: &mut HashMap<u64, u64>) -> Self {
+        let mut prompt =
+            Prompt { usage: chat.usage, model: chat.model, error: chat.error, ..Prompt::default() };
         if let Some(system) = &chat.system {
-            let said = Traced::read(system, "system").messages;
-            input.system.extend(said.iter().filter_map(text_of));
+            prompt.system.extend(Traced::read(system, "system").messages.iter().filter_map(text_of));
         }
         if let Some(text) = &chat.tools {
-            input.tools.extend(traced::json_in(text).or_else(|| Some(Value::from(text.as_str()))));
+            prompt.tools.extend(traced::json_in(text).or_else(|| Some(Value::from(text.as_str()))));
         }
-        let said = chat.input.as_deref().map_or_else(Traced::default, |text| Traced::read(text, "user"));
-        let output =
-            chat.output.as_deref().map_or_else(Traced::default, |text| Traced::read(text, "assistant"));
-        let is_new = |text: &String| !input.system.contains(text);
-        let more: Vec<String> = said.system.into_iter().chain(output.system.clone()).filter(is_new).collect();
-        input.system.extend(more);
-        input.tools.extend(said.tools.into_iter().chain(output.tools.clone()));
-        input.messages = said.messages;
-        let digests = input.messages.iter().map(traced::digest).collect();
-        Prompt { input, digests, output, usage: chat.usage, model: chat.model, error: chat.error }
+        let input = chat.input.unwrap_or_default();
+        let input = serde_json::from_str::<String>(&input).unwrap_or(input);
+        match serde_json::from_str::<Vec<&RawValue>>(&input) {
+            Ok(items) => items.into_iter().for_each(|item| prompt.add(item.get(), known)),
+            Err(_) => prompt.add_read(Traced::read(&input, "user")),
+        }
+        if let Some(text) = chat.output {
+            let mut output = Traced::read(&text, "assistant");
+            let system = std::mem::take(&mut output.system);
+            prompt.say_system(system);
+            prompt.tools.append(&mut output.tools);
+            prompt.output = output;
+        }
+        prompt
+    }
+
+    fn say_system(&mut self, texts: Vec<String>) {
+        for text in texts {
+            if !self.system.contains(&text) {
+                self.system.push(text);
+            }
+        }
+    }
+
+    fn add(&mut self, text: &str, known: &mut HashMap<u64, u64>) {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(digest) = known.get(&hash) {
+            self.digests.push(*digest);
+            return self.messages.push(Said::Unread(text.to_owned()));
+        }
+        if text == "null" {
+            return;
+        }
+        let read = Traced::read(text, "user");
+        if let ([message], true) = (&read.messages[..], read.tools.is_empty() && read.system.is_empty()) {
+            known.insert(hash, traced::digest(message));
+        }
+        self.add_read(read);
+    }
+
+    fn add_read(&mut self, read: Traced) {
+        self.say_system(read.system);
+        self.tools.extend(read.tools);
+        self.digests.extend(read.messages.iter().map(traced::digest));
+        self.messages.extend(read.messages.into_iter().map(Said::Read));
     }
 }
 
@@ -254,11 +313,11 @@ impl Run {
             return false;
         }
         let same = self.known.iter().zip(new).filter(|(a, b)| a == b).count();
-        let others = self.known.iter().zip(new).zip(&prompt.input.messages).filter(|((a, b), _)| a != b);
+        let others = self.known.iter().zip(new).zip(&prompt.messages).filter(|((a, b), _)| a != b);
         2 * same >= self.known.len()
-            && others.into_iter().all(|(_, message)| {
-                traced::message(message).is_some_and(|message| !message.answers().is_empty())
-            })
+            && others
+                .into_iter()
+                .all(|(_, message)| message.message().is_some_and(|message| !message.answers().is_empty()))
     }
 
     /// The run that a tool ran for.
@@ -272,22 +331,26 @@ impl Run {
             .or_else(|| runs.iter().rposition(|run| run.agent == agent && !tool.is_doubtful))
     }
 
-    fn call(&mut self, place: usize, start: Option<i64>, prompt: Prompt) {
+    fn call(&mut self, place: usize, start: Option<i64>, mut prompt: Prompt) {
         let n_known = if self.known.len() < prompt.digests.len() { self.known.len() } else { 0 };
         self.n_calls += 1;
-        self.model = self.model.take().or(prompt.model);
-        self.note_edits(&prompt.input.messages, &prompt.digests);
+        self.model = self.model.take().or(prompt.model.take());
+        self.note_edits(&prompt.messages, &prompt.digests);
         if !self.has_head {
-            self.head(&prompt.input);
+            self.head(&prompt);
         }
-        let mut tail: Vec<&Value> = prompt.input.messages.iter().skip(n_known).collect();
+        let time = start.map(Scalar::Time);
+        let mut tail: Vec<Message> = prompt
+            .messages
+            .iter()
+            .skip(n_known)
+            .filter_map(|said| self.message(said.message(), time))
+            .collect();
         if self.has_reply {
             // The newest reply stands in the prompt once more.
             let n = tail.iter().take_while(|message| traced::is_agent(message)).count();
             tail.drain(..n);
         }
-        let time = start.map(Scalar::Time);
-        let tail: Vec<Message> = tail.into_iter().filter_map(|value| self.message(value, time)).collect();
         self.run_tools(&tail);
         for message in tail {
             self.reader.read(place, message, &mut self.draft);
@@ -298,7 +361,7 @@ impl Run {
         self.reply(place, start, &prompt.output.messages, prompt.usage, prompt.error);
     }
 
-    fn head(&mut self, input: &Traced) {
+    fn head(&mut self, input: &Prompt) {
         self.has_head = true;
         if !input.tools.is_empty() {
             let tools = match &input.tools[..] {
@@ -310,21 +373,20 @@ impl Run {
         input.system.iter().for_each(|text| self.draft.system(text.clone()));
     }
 
-    fn message(&mut self, value: &Value, time: Option<Scalar>) -> Option<Message> {
-        let message = traced::message(value);
+    fn message(&mut self, message: Option<Message>, time: Option<Scalar>) -> Option<Message> {
         self.draft.losses.add_n("message of a trace that cannot be read", u64::from(message.is_none()));
         message.map(|message| Message { timestamp: message.timestamp.or(time), ..message })
     }
 
     /// Notes the results that a prompt holds in another form than those before.
-    fn note_edits(&mut self, messages: &[Value], new: &[u64]) {
+    fn note_edits(&mut self, messages: &[Said], new: &[u64]) {
         if new.len() <= self.known.len() {
             return;
         }
         let changed =
             messages.iter().enumerate().take(self.known.len()).filter(|(i, _)| self.known[*i] != new[*i]);
         for (_, message) in changed {
-            let Some(message) = traced::message(message) else {
+            let Some(message) = message.message() else {
                 continue;
             };
             for (id, text) in message.answers() {
@@ -344,8 +406,10 @@ impl Run {
         usage: Option<LoggedUsage>,
         error: Option<String>,
     ) {
-        let mut items: Vec<Message> =
-            output.iter().filter_map(|value| self.message(value, start.map(Scalar::Time))).collect();
+        let mut items: Vec<Message> = output
+            .iter()
+            .filter_map(|value| self.message(traced::message(value), start.map(Scalar::Time)))
+            .collect();
         let calls = items.iter().flat_map(Message::calls);
         self.calls = calls.map(|call| (call.id.filter(|id| !id.is_empty()), call.tool)).collect();
         self.has_reply = !items.is_empty();
@@ -414,6 +478,8 @@ impl Run {
         let Some(text) = tool.result else {
             return;
         };
+        // What may be something else was not read before.
+        let text = if tool.is_doubtful { traced::said_in(&text) } else { text };
         self.reader.end(&mut self.draft);
         self.draft.at(place, start);
         self.draft.result(id.as_deref(), Some(name), text, tool.is_error);

@@ -266,6 +266,13 @@ pub(crate) fn said_by_tool(mut value: Value) -> String {
     }
 }
 
+/// The same of a result as JSON, or as JSON in a string.
+pub(crate) fn said_in(text: &str) -> String {
+    let value = json_in(text).unwrap_or_else(|| Value::from(text));
+    let inner = value.as_str().and_then(json_in).filter(Value::is_object);
+    said_by_tool(inner.unwrap_or(value))
+}
+
 /// The usage that stands somewhere in a reply, in the form of the provider or of LangChain.
 pub(crate) fn usage_in(text: &str) -> Option<LoggedUsage> {
     let value: Value = serde_json::from_str(text).ok()?;
@@ -291,9 +298,9 @@ fn find_usage(value: &Value, depth: u32) -> Option<LoggedUsage> {
 }
 
 /// Whether the agent's model wrote it.
-pub(crate) fn is_agent(message: &Value) -> bool {
-    let kind = message["type"].as_str().unwrap_or("");
-    match message["role"].as_str() {
+pub(crate) fn is_agent(message: &Message) -> bool {
+    let kind = message.kind.as_deref().unwrap_or("");
+    match message.role.as_deref() {
         Some(role) => role == "assistant",
         None => kind == "reasoning" || kind.ends_with("_call"),
     }
