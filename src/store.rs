@@ -23,10 +23,13 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
 use crate::trajectory::{Kind, LoggedEdit, Role, Step, Trajectory, Usage};
@@ -314,6 +317,9 @@ table! {
         pub logged_tokens_sent: Option<u64>,
         /// The policy behind the edits that the log records (`edit_from` of steps); null where it records none.
         pub logged_policy: Option<String>,
+        /// The same for the same run however it has grown: format, and the log's own session id, else the file's digest and
+        /// the run's number in it.
+        pub source_key: String,
     }
 }
 
@@ -374,6 +380,14 @@ table! {
         pub format: String,
         /// Number of turns after the head.
         pub n_turns: u32,
+    }
+}
+
+table! {
+    /// Whose row it is.
+    pub struct FeatureKey in "features" {
+        /// Trajectory id.
+        pub trajectory: String,
     }
 }
 
@@ -767,6 +781,7 @@ impl From<&Trajectory> for TrajectoryRow {
             parent: t.parent.clone(),
             logged_tokens_sent: t.tokens_sent,
             logged_policy: t.policy.clone(),
+            source_key: t.session.as_ref().map(|name| format!("{} {name}", t.format)).unwrap_or_default(),
         }
     }
 }
@@ -848,6 +863,7 @@ impl From<TrajectoryRow> for Trajectory {
             label_source: row.label_source,
             annotations: row.annotations,
             parent: row.parent,
+            session: None,
             tokens_sent: row.logged_tokens_sent,
             policy: row.logged_policy,
             steps: Vec::new(),
@@ -879,7 +895,9 @@ const MOST_BYTES: usize = 256 << 20;
 /// Writes one table; a row group is closed between trajectories, when it is large enough.
 pub struct TableWriter<R: Row> {
     path: PathBuf,
-    writer: ArrowWriter<File>,
+    writer: SerializedFileWriter<File>,
+    row_groups: ArrowRowGroupWriterFactory,
+    n_row_groups: usize,
     pending: Vec<R>,
     pending_bytes: usize,
     row_group_bytes: usize,
@@ -908,11 +926,14 @@ impl<R: Row> TableWriter<R> {
                 .set_column_statistics_enabled(column, EnabledStatistics::None);
         }
         let properties = properties.build();
-        let writer = ArrowWriter::try_new(file, schema::<R>(), Some(properties))
+        let (writer, row_groups) = ArrowWriter::try_new(file, schema::<R>(), Some(properties))
+            .and_then(ArrowWriter::into_serialized_writer)
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(TableWriter {
             path: path.to_owned(),
             writer,
+            row_groups,
+            n_row_groups: 0,
             pending: Vec::new(),
             pending_bytes: 0,
             row_group_bytes,
@@ -937,6 +958,8 @@ impl<R: Row> TableWriter<R> {
     pub fn end_row_group(&mut self) -> anyhow::Result<()> {
         if !self.pending.is_empty() {
             let mut rows = std::mem::take(&mut self.pending).into_iter().peekable();
+            let mut columns =
+                self.row_groups.create_column_writers(self.n_row_groups).with_context(|| self.cannot())?;
             while rows.peek().is_some() {
                 let mut chunk = Vec::new();
                 let mut bytes = 0;
@@ -951,11 +974,52 @@ impl<R: Row> TableWriter<R> {
                     "{}: a row of {bytes} bytes, and no column holds more than 2 GiB of one row",
                     self.cannot()
                 );
-                self.writer.write(&batch(chunk)?).with_context(|| self.cannot())?;
+                let (mut writers, batch) = (columns.iter_mut(), batch(chunk)?);
+                for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+                    for leaf in compute_leaves(field, array)? {
+                        let writer = writers.next().context("a column has a writer")?;
+                        writer.write(&leaf).with_context(|| self.cannot())?;
+                    }
+                }
             }
-            self.writer.flush().with_context(|| self.cannot())?;
+            let write = || -> parquet::errors::Result<()> {
+                let mut group = self.writer.next_row_group()?;
+                for column in columns {
+                    column.close()?.append_to_row_group(&mut group)?;
+                }
+                group.close().map(drop)
+            };
+            write().with_context(|| format!("cannot write {}", self.path.display()))?;
+            self.n_row_groups += 1;
             self.pending_bytes = 0;
         }
+        Ok(())
+    }
+
+    /// Takes over a row group of another table of this kind as it is stored; nothing is decoded.
+    pub fn copy(&mut self, from: &TableReader<R>, row_group: usize) -> anyhow::Result<()> {
+        self.end_row_group()?;
+        let (file, metadata) = (open_file(&from.path)?, from.metadata.metadata());
+        let stored = metadata.row_group(row_group);
+        let pages = metadata.page_index_for_row_group(row_group);
+        let mut write = || -> parquet::errors::Result<()> {
+            let mut group = self.writer.next_row_group()?;
+            for (at, column) in stored.columns().iter().enumerate() {
+                let close = ColumnCloseResult {
+                    bytes_written: column.compressed_size().unsigned_abs(),
+                    rows_written: stored.num_rows().unsigned_abs(),
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: pages.offset_index(at).cloned(),
+                };
+                group.append_column(&file, close)?;
+            }
+            group.close().map(drop)
+        };
+        write().with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.n_row_groups += 1;
+        self.n_rows += stored.num_rows().unsigned_abs();
         Ok(())
     }
 
@@ -1021,6 +1085,11 @@ impl<R: Row> TableReader<R> {
             .map(|(i, _)| i);
         let columns = ProjectionMask::roots(metadata.parquet_schema(), roots);
         Ok(TableReader { path: path.to_owned(), metadata, columns, row: PhantomData })
+    }
+
+    /// Bytes of a row group as Parquet counts them, before they are packed.
+    pub fn row_group_bytes(&self, row_group: usize) -> usize {
+        usize::try_from(self.metadata.metadata().row_group(row_group).total_byte_size()).unwrap_or(0)
     }
 
     /// Number of rows of each row group.

@@ -1,6 +1,7 @@
 //! Computes the features of a dataset, once.
 
 pub mod features;
+mod kept;
 pub mod partners;
 pub mod usage;
 
@@ -9,6 +10,7 @@ pub use usage::Counted;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -32,6 +34,7 @@ use crate::text::{atoms, escape};
 use crate::trajectory::Step;
 use crate::trajectory::usage::Call;
 use features::FEATURES_VERSION;
+use kept::Kept;
 
 /// What `annotate.json` says of the features beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +58,9 @@ pub struct Annotated {
     pub n_partners: u64,
     /// The provider's counts, where logged.
     pub usage: Counted,
+    /// Trajectories whose features were there already; nothing else depends on it.
+    #[serde(skip)]
+    pub n_kept: u64,
     /// What was written, for those who read it.
     pub tables: Tables,
 }
@@ -101,11 +107,12 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
         n_atoms: atoms::NAMES.iter().map(|name| ((*name).to_owned(), 0)).collect(),
         n_partners: 0,
         usage: Counted::default(),
+        n_kept: 0,
         tables: Tables::new(),
     };
-    // What an earlier run said no longer holds.
-    remove(&data.join("annotate.json"))?;
-    let sessions = pool.install(|| write_features(data, &tokenizer, &mut known, &mut annotated))?;
+    // What an earlier run said no longer holds once its tables are others, by their digests.
+    let kept = Kept::open(data, tokenizer.name());
+    let sessions = pool.install(|| write_features(data, &tokenizer, &kept, &mut known, &mut annotated))?;
     write_partners(data, &known.candidates, &mut annotated)?;
     annotated.usage = write_usage(data, sessions)?;
     annotated.n_tokenizer_failures = tokenizer.failures();
@@ -221,6 +228,7 @@ fn trajectories(path: &Path) -> anyhow::Result<Known> {
 fn write_features(
     data: &Path,
     tokenizer: &Tokenizer,
+    kept: &Kept,
     known: &mut Known,
     annotated: &mut Annotated,
 ) -> anyhow::Result<Sessions> {
@@ -245,15 +253,23 @@ fn write_features(
                 writer.finish()
             });
             for group in groups {
+                let n_kept = AtomicU64::new(0);
                 let computed_rows: Vec<(Vec<FeatureRow>, Vec<Call>)> = group
                     .into_par_iter()
                     .map(|(id, steps): (String, Vec<Step>)| {
-                        let rows = rows(&id, &steps, tokenizer);
+                        let rows = match kept.rows(&id, steps.len()) {
+                            Some(rows) => {
+                                n_kept.fetch_add(1, Ordering::Relaxed);
+                                rows
+                            }
+                            None => rows(&id, &steps, tokenizer),
+                        };
                         let calls = usage::calls(&steps, &rows, tokenizer);
                         bar.inc(steps.iter().map(|s| s.text.len() as u64).sum());
                         (rows, calls)
                     })
                     .collect();
+                annotated.n_kept += n_kept.into_inner();
                 let mut features = Vec::with_capacity(computed_rows.len());
                 for (rows, calls) in computed_rows {
                     count(&rows, known, annotated);
@@ -374,15 +390,6 @@ fn publish(path: &Path, write: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyh
         let _ = fs::remove_file(&partial);
     }
     written.with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn remove(path: &Path) -> anyhow::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot replace {}", path.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A bar on a terminal, nothing elsewhere.

@@ -23,6 +23,15 @@ pub(crate) struct Input {
     pub(crate) n_bytes: u64,
     /// Why it cannot be read, where that is known from the listing.
     pub(crate) problem: Option<String>,
+    /// Hashes of where it stands and what stands in it; the second is none where it cannot be read. Found by `record::mark`.
+    pub(crate) place: u128,
+    pub(crate) digest: Option<u128>,
+}
+
+impl Input {
+    fn new(name: String, path: PathBuf, is_named: bool, n_bytes: u64, problem: Option<String>) -> Self {
+        Input { name, path, is_named, n_bytes, problem, place: 0, digest: None }
+    }
 }
 
 /// All files under what was given, in the order of their names. Hidden files and folders are left
@@ -45,7 +54,7 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
                 Ok(metadata) => (metadata.len(), problem_of_type(metadata.file_type())),
                 Err(error) => (0, Some(problem_of_link(&error))),
             };
-            inputs.push(Input { name, path: root.clone(), is_named: true, n_bytes, problem });
+            inputs.push(Input::new(name, root.clone(), true, n_bytes, problem));
             continue;
         }
         let is_shown =
@@ -80,7 +89,7 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
             if let (true, Some(last)) = (roots.len() > 1, root.file_name()) {
                 parts.insert(0, last.to_string_lossy().into_owned());
             }
-            inputs.push(Input { name: parts.join("/"), path, is_named: false, n_bytes, problem });
+            inputs.push(Input::new(parts.join("/"), path, false, n_bytes, problem));
         }
     }
     inputs.sort();
