@@ -32,7 +32,9 @@ mod turns;
 pub use annotate::{Annotated, annotate};
 pub use experiment::cell::{Models, Shelf, run_unit};
 pub use experiment::{Catalogue, Dataset, Options as RunOptions, Outcome, Plan, Variant, run_with as run};
-pub use logs::{Limits, Options as IngestOptions, Progress, Report as Ingested, ingest};
+pub use logs::{
+    Filter, Limits, Mode as IngestMode, Options as IngestOptions, Progress, Report as Ingested, ingest,
+};
 pub use report::statistics::bootstrap::Resampling;
 pub use report::{Names, Options as ReportOptions, Population, Written, write as report};
 pub use trajectory::{Builder, Kind, LoggedEdit, Role, Step, Trajectory, Usage, step};
@@ -130,7 +132,9 @@ pub mod internals {
         }
     }
     pub mod store {
-        pub use crate::store::{ScoreRow, StepRow, TableWriter, TrajectoryRow, VariantRow, read};
+        pub use crate::store::{
+            FeatureRow, ScoreRow, StepRow, TableWriter, TrajectoryRow, UsageRow, VariantRow, read,
+        };
     }
     pub mod strategies {
         pub use crate::strategies::{ALL, build};

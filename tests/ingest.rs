@@ -48,6 +48,7 @@ impl Dir {
             format: format.map(str::to_owned),
             threads,
             limits: Limits::default(),
+            ..Options::default()
         };
         let report = ingest(&options, &mut |_| {}).unwrap();
         let rejects = fs::read_to_string(out.join("rejects.jsonl")).unwrap();
@@ -477,6 +478,7 @@ fn nothing_to_read_is_an_error_with_a_hint() {
         format: None,
         threads: 1,
         limits: Limits::default(),
+        ..Options::default()
     };
     let error = ingest(&options, &mut |_| {}).unwrap_err();
     assert!(format!("{error:#}").contains("hint:"), "{error:#}");
@@ -504,20 +506,10 @@ fn a_file_of_another_format_than_the_forced_one_is_a_reject() {
 }
 
 #[test]
-fn a_run_is_kept_and_what_was_made_for_other_tables_goes() {
+fn a_run_is_not_replaced_by_a_dataset() {
     let dir = Dir::new();
     let first = dir.file("x.jsonl", chat("a")).ingest();
-    assert_eq!(first.report.replaced, None);
-    let made = ["annotate.json", "features.parquet", "partners.parquet"];
-    for name in made {
-        fs::write(first.out.join(name), "x").unwrap();
-    }
-    let same = dir.ingest().report.replaced.unwrap();
-    assert!(same.is_same && same.removed.is_empty());
-    let other = dir.file("x.jsonl", chat("b")).ingest().report.replaced.unwrap();
-    assert_eq!((other.is_same, other.removed), (false, made.to_vec()));
-    assert!(made.iter().all(|name| !first.out.join(name).exists()));
-
+    assert_eq!(first.report.before, None);
     fs::write(first.out.join("_manifest.json"), "{}").unwrap();
     let options = Options {
         inputs: vec![dir.logs()],
@@ -525,6 +517,7 @@ fn a_run_is_kept_and_what_was_made_for_other_tables_goes() {
         format: None,
         threads: 1,
         limits: Limits::default(),
+        ..Options::default()
     };
     let error = format!("{:#}", ingest(&options, &mut |_| {}).unwrap_err());
     assert!(error.contains("holds a run") && error.contains("hint:"), "{error}");
@@ -728,6 +721,7 @@ fn real_logs_have_as_many_trajectories_as_their_manifest() {
         format: None,
         threads: 2,
         limits: Limits::default(),
+        ..Options::default()
     };
     let report = ingest(&options, &mut |_| {}).unwrap();
     let mut expected = BTreeMap::<&str, u64>::new();
@@ -907,6 +901,7 @@ fn a_large_list_is_read_item_by_item() {
         format: None,
         threads,
         limits: Limits { memory: 64 << 20, ..Limits::default() },
+        ..Options::default()
     };
     for threads in [1, 4] {
         let report = ingest(&options(threads), &mut |_| {}).unwrap();

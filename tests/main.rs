@@ -1,5 +1,6 @@
 //! All tests that go through the program or its tables: one program, so that it is linked once.
 
+mod append;
 mod docs;
 mod golden;
 mod ingest;

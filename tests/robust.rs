@@ -14,7 +14,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use trajpress::internals::store::{self, TrajectoryRow};
-use trajpress::{IngestOptions as Options, Limits, ingest};
+use trajpress::{IngestMode, IngestOptions as Options, Limits, ingest};
 
 /// How often something is tried: few times, or in the long form many.
 fn times(short: usize, long: usize) -> usize {
@@ -172,7 +172,12 @@ fn kills_change_no_byte() {
     done(place.ingest("whole"));
     let ingested = place.files("whole");
     let n = times(6, 40);
-    kill_and_end(|| place.ingest("data"), n, &mut rng);
+    let again = || {
+        let mut command = place.ingest("data");
+        command.arg("--fresh");
+        command
+    };
+    kill_and_end(again, n, &mut rng);
     assert!(place.files("data") == ingested, "ingest");
     done(place.annotate("whole"));
     let annotated = place.files("whole");
@@ -194,6 +199,45 @@ fn kills_change_no_byte() {
     kill_and_end(|| place.run("data", "run"), n, &mut rng);
     assert!(tables("run") == tables("undisturbed"), "run");
     println!("kills: {n} each of ingest, annotate and run");
+}
+
+/// A dataset of some logs to which others are added, of which one has grown and one is gone.
+#[test]
+fn kills_while_adding_change_no_byte() {
+    let place = Place::new();
+    let mut rng = ChaCha8Rng::seed_from_u64(37);
+    let chats = |n: usize| (0..n).map(|i| chat(&format!("question {i}")) + "\n").collect::<String>();
+    fs::write(place.logs().join("grows.jsonl"), chats(2000)).unwrap();
+    fs::write(place.logs().join("goes.jsonl"), chats(1)).unwrap();
+    done(place.ingest("before"));
+    fs::write(place.logs().join("grows.jsonl"), chats(3000)).unwrap();
+    fs::remove_file(place.logs().join("goes.jsonl")).unwrap();
+    fs::write(place.logs().join("new.jsonl"), chats(2).replace("question", "more")).unwrap();
+    let begin = |folder: &str| {
+        let _ = fs::remove_dir_all(place.at(folder));
+        fs::create_dir(place.at(folder)).unwrap();
+        for (name, bytes) in place.files("before") {
+            fs::write(place.at(folder).join(name), bytes).unwrap();
+        }
+    };
+    begin("undisturbed");
+    let start = Instant::now();
+    done(place.ingest("undisturbed"));
+    let (whole, after) = (start.elapsed(), place.files("undisturbed"));
+    assert!(after != place.files("before"));
+    let n = times(20, 300);
+    for _ in 0..n {
+        begin("data");
+        for _ in 0..rng.random_range(1..3) {
+            let mut child = place.ingest("data").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(whole.mul_f64(rng.random_range(0.0..1.1)));
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
+        done(place.ingest("data"));
+        assert!(place.files("data") == after);
+    }
+    println!("kills while adding: {n}");
 }
 
 #[test]
@@ -346,6 +390,8 @@ fn mutated_logs_lose_only_what_was_touched() {
             format: None,
             threads: 1,
             limits: Limits::default(),
+            mode: IngestMode::Fresh,
+            ..Options::default()
         };
         ingest(&options, &mut |_| {}).unwrap();
         longest = longest.max(start.elapsed());
@@ -385,6 +431,8 @@ fn read_log(place: &Place, bytes: &[u8]) -> (BTreeSet<String>, bool) {
         format: None,
         threads: 1,
         limits: Limits::default(),
+        mode: IngestMode::Fresh,
+        ..Options::default()
     };
     ingest(&options, &mut |_| {}).unwrap();
     let (names, rejects) = names_and_rejects(&place.at("data"));

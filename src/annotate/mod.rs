@@ -1,6 +1,7 @@
 //! Computes the features of a dataset, once.
 
 pub mod features;
+mod kept;
 pub mod partners;
 pub mod usage;
 
@@ -31,6 +32,7 @@ use crate::text::{atoms, escape};
 use crate::trajectory::Step;
 use crate::trajectory::usage::{Call, calls};
 use features::FEATURES_VERSION;
+use kept::Kept;
 
 /// What `annotate.json` says of the features beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +56,9 @@ pub struct Annotated {
     pub n_partners: u64,
     /// The provider's counts, where logged.
     pub usage: Counted,
+    /// Trajectories whose features were there already; nothing else depends on it.
+    #[serde(skip)]
+    pub n_kept: u64,
     /// What was written, for those who read it.
     pub tables: Tables,
 }
@@ -100,11 +105,13 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
         n_atoms: atoms::NAMES.iter().map(|name| ((*name).to_owned(), 0)).collect(),
         n_partners: 0,
         usage: Counted::default(),
+        n_kept: 0,
         tables: Tables::new(),
     };
-    // What an earlier run said no longer holds.
-    remove(&data.join("annotate.json"))?;
-    let sessions = pool.install(|| write_features(data, &tokenizer, &mut known, &mut annotated))?;
+    // What an earlier run said no longer holds once its tables are others, by their digests.
+    let kept = Kept::open(data, tokenizer.name());
+    let sessions = pool.install(|| write_features(data, &tokenizer, &kept, &mut known, &mut annotated))?;
+    annotated.n_kept = kept.n_used();
     write_partners(data, &known.candidates, &mut annotated)?;
     annotated.usage = write_usage(data, sessions)?;
     annotated.n_tokenizer_failures = tokenizer.failures();
@@ -220,6 +227,7 @@ fn trajectories(path: &Path) -> anyhow::Result<Known> {
 fn write_features(
     data: &Path,
     tokenizer: &Tokenizer,
+    kept: &Kept,
     known: &mut Known,
     annotated: &mut Annotated,
 ) -> anyhow::Result<Sessions> {
@@ -246,7 +254,7 @@ fn write_features(
             for group in groups {
                 // Those that are too long to hold all their rows come alone, piece by piece.
                 for part in group.chunk_by(|a, b| !is_long(a) && !is_long(b)) {
-                    let calls = annotate_part(part, tokenizer, |rows| {
+                    let calls = annotate_part(part, kept, tokenizer, |rows| {
                         rows.iter().for_each(|rows| count(rows, known, annotated));
                         computed.send(Computed::Rows(rows)).is_ok()
                     });
@@ -285,9 +293,10 @@ fn is_long((_, steps): &Steps) -> bool {
     steps.len() > features::PIECE
 }
 
-/// Computes the rows of trajectories, or of a long one piece by piece, until nobody wants them; returns the calls of each.
+/// Finds or computes the rows of trajectories, or of a long one piece by piece, until nobody wants them; returns the calls of each.
 fn annotate_part(
     part: &[Steps],
+    kept: &Kept,
     tokenizer: &Tokenizer,
     mut is_wanted: impl FnMut(Vec<Vec<FeatureRow>>) -> bool,
 ) -> Vec<Vec<Call>> {
@@ -295,7 +304,7 @@ fn annotate_part(
     let calls_of = |steps: &[Step], tokens: &[u32]| calls(steps, tokens, |text| tokenizer.count(text));
     if let [(id, steps)] = part {
         let mut tokens = Vec::with_capacity(steps.len());
-        for rows in features::pieces(id, steps, tokenizer) {
+        for rows in kept.pieces(id, steps, tokenizer) {
             tokens.extend(tokens_of(&rows));
             if !is_wanted(vec![rows]) {
                 return Vec::new();
@@ -304,7 +313,7 @@ fn annotate_part(
         return vec![calls_of(steps, &tokens)];
     }
     let compute = |(id, steps): &Steps| {
-        let rows = features::rows(id, steps, tokenizer);
+        let rows: Vec<FeatureRow> = kept.pieces(id, steps, tokenizer).flatten().collect();
         let calls = calls_of(steps, &tokens_of(&rows));
         (rows, calls)
     };
@@ -420,15 +429,6 @@ fn publish(path: &Path, write: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyh
         let _ = fs::remove_file(&partial);
     }
     written.with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn remove(path: &Path) -> anyhow::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot replace {}", path.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A bar on a terminal, nothing elsewhere.

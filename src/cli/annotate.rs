@@ -45,6 +45,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             count(n_atoms, "atom"),
             count(annotated.n_partners, "partner")
         ));
+        if annotated.n_kept > 0 {
+            super::tell(&format!("{} annotated before", count(annotated.n_kept, "trajectory")));
+        }
         if let Some(line) = usage_line(&annotated.usage) {
             super::tell(&line);
         }

@@ -1,9 +1,9 @@
 //! `trajpress ingest`: logs into the tables of a dataset.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use crate::logs::{self, Limits, Options, Progress, Report, formats};
+use crate::logs::{self, Before, Filter, Limits, Mode, Options, Progress, Report, formats};
 use crate::text::escape;
 
 use super::meter::Meter;
@@ -13,10 +13,11 @@ use super::{ExitStatus, Output};
 ///
 /// Formats are told by content; gzip and zstd are undone. What cannot be read goes to
 /// DATA/rejects.jsonl, and DATA/ingest.json says what was read, dropped and lost. A dataset in DATA is
-/// replaced; what was annotated for other tables is removed then. A run is never replaced.
+/// added to: files that it knows by their content are not read again, a file that has grown or changed is read again whole
+/// and replaces its runs, and runs of files that are gone stay.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  trajpress ingest logs/ --out data\n  trajpress ingest run.jsonl.gz --out data --format openai-chat\n  trajpress ingest ~/.claude/projects --out data --json"
+    after_help = "Examples:\n  trajpress ingest logs/ --out data\n  trajpress ingest run.jsonl.gz --out data --format openai-chat\n  trajpress ingest ~/.claude/projects --out data --since 7d --exclude '*/agent-*'\n  trajpress ingest ~/.claude/projects --out data --json"
 )]
 pub struct Args {
     /// Log files, or folders of them
@@ -28,6 +29,18 @@ pub struct Args {
     /// Read all files as this format instead of telling it by content
     #[arg(long, default_value = "auto", value_name = "NAME")]
     format: String,
+    /// Only files changed since then: a day (2026-01-31), or how long ago (12h, 7d, 2w)
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<SystemTime>,
+    /// Only files whose name fits, such as '*.jsonl'; may be given several times. Names are those below LOGS
+    #[arg(long, value_name = "GLOB")]
+    include: Vec<String>,
+    /// No files whose name fits, such as '*/old/*'; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+    /// Replace the dataset in DATA instead of adding to it
+    #[arg(long)]
+    fresh: bool,
     /// Read with N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -62,6 +75,12 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A point in time.
+fn since(text: &str) -> Result<SystemTime, String> {
+    logs::since(text)
+        .ok_or_else(|| "expected a day, such as 2026-01-31, or a time, such as 12h, 7d or 2w".to_owned())
+}
+
 /// Runs the subcommand.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let options = Options {
@@ -70,6 +89,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         format: (args.format != "auto").then(|| args.format.clone()),
         threads: super::threads(args.threads),
         limits: Limits { file: args.max_file, memory: args.max_memory },
+        mode: if args.fresh { Mode::Fresh } else { Mode::Add },
+        filter: Filter { since: args.since, include: args.include.clone(), exclude: args.exclude.clone() },
     };
     let start = Instant::now();
     let mut meter = Meter::new(output.quiet);
@@ -84,19 +105,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         if !named.is_empty() {
             super::tell(named.trim_end());
         }
-        if let Some(replaced) = &report.replaced {
-            let data = options.out.display();
-            if replaced.is_same {
-                super::tell(&format!("the dataset in {data} was replaced by the same tables"));
-            } else {
-                super::tell(&format!("the dataset in {data} was replaced"));
-            }
-            if !replaced.removed.is_empty() {
-                super::tell(&format!(
-                    "removed, since made for the tables before: {}",
-                    replaced.removed.join(", ")
-                ));
-            }
+        if let Some(before) = &report.before {
+            super::tell(&what_became(before, &report, &options.out.display().to_string()));
         }
         if report.rejects > 0 {
             super::tell(&format!(
@@ -113,6 +123,25 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         }
     }
     Ok(if is_done(&report, args.strict) { ExitStatus::Done } else { ExitStatus::Failed })
+}
+
+/// What became of the dataset that was there.
+fn what_became(before: &Before, report: &Report, data: &str) -> String {
+    let files = |n: u64| super::count(n, "file");
+    let same = if before.is_same { "; its tables are the same" } else { "" };
+    if before.is_replaced {
+        return format!("the dataset in {data} was replaced{same}");
+    }
+    let n_read = report.files.saturating_sub(before.n_known + before.n_gone);
+    let mut text =
+        format!("added to the dataset in {data}: {} read, {} known", files(n_read), before.n_known);
+    if before.n_gone > 0 {
+        text += &format!(", {} not among them any more (their runs stay)", before.n_gone);
+    }
+    if before.n_runs_gone > 0 {
+        text += &format!("; {} read anew or held by others now", super::count(before.n_runs_gone, "run"));
+    }
+    text + same
 }
 
 /// Nothing was lost of what was recognised, and all that was named gave something. Other files beside the logs
@@ -232,9 +261,12 @@ fn table(report: &Report, time: Duration) -> String {
     if !report.duplicates.is_empty() {
         out += &format!("duplicates, kept once: {}\n", report.duplicates.len());
     }
+    if report.left_out > 0 {
+        out += &format!("left out, since not asked for: {}\n", super::count(report.left_out, "file"));
+    }
     let seconds = time.as_secs_f64();
-    out +=
-        &format!("{seconds:.2} s, {:.0} MB/s of log text\n", report.bytes as f64 / 1e6 / seconds.max(1e-9));
+    let n_bytes = report.before.as_ref().map_or(report.bytes, |before| before.n_bytes_read);
+    out += &format!("{seconds:.2} s, {:.0} MB/s of log text\n", n_bytes as f64 / 1e6 / seconds.max(1e-9));
     out
 }
 
@@ -250,6 +282,17 @@ mod tests {
         assert_eq!(
             told_by_name(&report, "i.json"),
             "runs in which the agent says nothing (0 turns): many (3 runs), b, c, d, e and 1 more (all in i.json)\n"
+        );
+    }
+
+    #[test]
+    fn times_are_days_or_spans() {
+        let day = since("2026-01-31").unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(day.as_secs(), 1_769_817_600);
+        let ago = since("2w").unwrap().elapsed().unwrap().as_secs();
+        assert!((1_209_600..1_209_700).contains(&ago));
+        assert!(
+            ["", "7", "7y", "d", "31.1.2026", "99999999999999999999d"].into_iter().all(|t| since(t).is_err())
         );
     }
 

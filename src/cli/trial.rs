@@ -255,6 +255,9 @@ impl Desk {
                 format: None,
                 threads: super::threads(threads),
                 limits: Limits::default(),
+                // Nothing of other logs; sessions that are known are not read again.
+                mode: logs::Mode::Match,
+                ..logs::Options::default()
             };
             let mut meter = Meter::new(output.quiet);
             let report = logs::ingest(&options, &mut |p| {
@@ -274,6 +277,9 @@ impl Desk {
                 .map(|(name, of)| format!("{} of {name}", count(of.trajectories, "session")))
                 .collect();
             let mut told = format!("read {} ({})", formats.join(", "), count(report.steps, "step"));
+            if let Some(known) = report.before.as_ref().map(|before| before.n_known).filter(|n| *n > 0) {
+                told += &format!("; {} known from before", count(known, "file"));
+            }
             let unread = report.not_read.len() + report.unreadable.len();
             if unread > 0 {
                 told += &format!("; {} could not be read, see ingest.json", count(unread as u64, "file"));

@@ -23,6 +23,8 @@ use crate::logs::formats::reading::tables::{Rows, Tables};
 
 /// What the files are called that SQLite keeps beside a database.
 pub(super) const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// Those of them that hold rows; the other one changes whenever somebody looks.
+pub(super) const READ_BESIDE: [&str; 2] = ["-wal", "-journal"];
 
 /// How often a copy is begun again because the database was cleaned up meanwhile.
 const TRIES: usize = 5;
@@ -228,7 +230,8 @@ fn object(row: &rusqlite::Row<'_>, columns: &[String], json: &[&str]) -> rusqlit
     Ok((key, format!("{{{}}}", fields.join(","))))
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+/// Where a file stands beside a database.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     PathBuf::from(name)
@@ -287,7 +290,7 @@ fn copy(path: &Path) -> io::Result<Copy> {
     for _ in 0..TRIES {
         let before = start()?;
         io::copy(&mut File::open(path)?, &mut File::create(&file)?)?;
-        for ending in ["-wal", "-journal"] {
+        for ending in READ_BESIDE {
             match File::open(beside(path, ending)) {
                 Ok(mut from) => io::copy(&mut from, &mut File::create(beside(&file, ending))?)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => 0,

@@ -25,9 +25,17 @@ pub(crate) struct Input {
     pub(crate) problem: Option<String>,
     /// Other files that are read with it: what is known of this file holds for all of them together.
     pub(crate) parts: Vec<Input>,
+    /// Hashes of where it stands and what stands in it and its parts; the second is none where that cannot be read. Found by
+    /// `record::mark`.
+    pub(crate) place: u128,
+    pub(crate) digest: Option<u128>,
 }
 
 impl Input {
+    fn new(name: String, path: PathBuf, is_named: bool, n_bytes: u64, problem: Option<String>) -> Self {
+        Input { name, path, is_named, n_bytes, problem, parts: Vec::new(), place: 0, digest: None }
+    }
+
     /// Size as stored, with its parts.
     pub(crate) fn n_stored(&self) -> u64 {
         self.n_bytes + self.parts.iter().map(|part| part.n_bytes).sum::<u64>()
@@ -54,8 +62,7 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
                 Ok(metadata) => (metadata.len(), problem_of_type(metadata.file_type())),
                 Err(error) => (0, Some(problem_of_link(&error))),
             };
-            let path = root.clone();
-            inputs.push(Input { name, path, is_named: true, n_bytes, problem, parts: Vec::new() });
+            inputs.push(Input::new(name, root.clone(), true, n_bytes, problem));
             continue;
         }
         let is_shown =
@@ -90,8 +97,7 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
             if let (true, Some(last)) = (roots.len() > 1, root.file_name()) {
                 parts.insert(0, last.to_string_lossy().into_owned());
             }
-            let name = parts.join("/");
-            inputs.push(Input { name, path, is_named: false, n_bytes, problem, parts: Vec::new() });
+            inputs.push(Input::new(parts.join("/"), path, false, n_bytes, problem));
         }
     }
     inputs.sort();

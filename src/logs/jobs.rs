@@ -3,7 +3,7 @@
 //! that meets a big one opens it, and all go on with its lines. At most a fixed number of jobs is ahead of
 //! what was written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, Cursor, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
@@ -186,17 +186,58 @@ struct Queue {
     is_stopped: bool,
 }
 
+/// So many jobs are ahead of what was written at most.
+fn window(threads: usize) -> u64 {
+    2 * threads as u64 + 2
+}
+
+/// How files are read.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// The format of all files, if that is given.
+    pub(super) forced: Option<&'static Entry>,
+    pub(super) threads: usize,
+    pub(super) limits: Limits,
+}
+
+impl How {
+    /// What a file may have.
+    fn room(self) -> Room<'static> {
+        Room::new(self.limits, window(self.threads), BATCH_BYTES as u64, &|| {})
+    }
+}
+
+/// What the sessions share, where nothing is known.
+pub(super) fn all_beginnings(inputs: &[Input], how: How) -> anyhow::Result<HashMap<usize, Beginning>> {
+    let origins = sessions::origins(inputs, how.forced, how.threads)?;
+    beginnings(inputs, &origins, &HashMap::new(), how)
+}
+
+/// What the sessions share, by input; a session that is known already has a number behind these, its origin, and its hashes.
+pub(super) fn beginnings(
+    inputs: &[Input],
+    origins: &[Option<u128>],
+    known: &HashMap<usize, (u128, Vec<u128>)>,
+    how: How,
+) -> anyhow::Result<HashMap<usize, Beginning>> {
+    let share = how.room();
+    let read = origins.iter().enumerate().filter_map(|(i, origin)| Some(((*origin)?, i)));
+    let all = read.chain(known.iter().map(|(i, (origin, _))| (*origin, *i))).collect();
+    sessions::beginnings(all, how.threads, |i| match known.get(&i) {
+        Some((_, hashes)) => Some(hashes.clone()),
+        None => session(i, inputs, how.forced, share).map(|steps| sessions::hashes(&steps)),
+    })
+}
+
 /// Reads all inputs and hands the parts over in order of inputs and positions.
 pub(super) fn for_each_part(
     inputs: &[Input],
-    forced: Option<&'static Entry>,
-    threads: usize,
-    limits: Limits,
+    how: How,
+    beginnings: &HashMap<usize, Beginning>,
     mut each: impl FnMut(Part) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let window = 2 * threads as u64 + 2;
-    let share = Room::new(limits, window, BATCH_BYTES as u64, &|| {});
-    let beginnings = sessions::beginnings(inputs, forced, threads, |i| session(i, inputs, forced, share))?;
+    let How { forced, threads, .. } = how;
+    let (window, share) = (window(threads), how.room());
     let (queue, moved) = (Mutex::new(Queue::default()), Condvar::new());
     // A worker that panicked has left no half state behind the lock: each field is set on its own.
     let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,45 +6,65 @@
 //! so memory depends on the largest document (or session, or batch), not on how many there are; what grows
 //! with the number of runs is 24 bytes each, to tell duplicates, and as much for each session, to tell those
 //! that begin alike. All files are written under temporary
-//! names and renamed at the end, `ingest.json` last: a dataset without it is not finished.
+//! names, and get their names together at the end. A dataset that is there already is added to: what is known of it is not
+//! read again (`record`, `keep`).
 
 pub mod formats;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::files::lock::Lock;
 use crate::files::reach;
+use crate::files::swap;
 use crate::files::vouch::{Made, Sealed, Tables};
-use crate::logs::formats::Entry;
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow, step_rows};
 use crate::text::escape;
 
 mod archive;
 mod database;
+mod filter;
 mod input;
 mod jobs;
+mod keep;
 mod labels;
 mod packed;
 mod parts;
 pub mod places;
+mod record;
 mod sessions;
+
+pub use filter::{Filter, since};
+pub use record::ReadWith;
 
 use input::Input;
 use jobs::{Found, Part, Run};
 use labels::{LabelFile, Labels};
+use record::{FileRecord, Known};
 use sessions::Beginning;
 
 /// Row groups are closed at about this much text, so that units of work are small.
 const ROW_GROUP_BYTES: usize = 8 << 20;
 
+/// What happens to a dataset that is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// It is added to. Runs of files that are not given, or not there any more, stay.
+    #[default]
+    Add,
+    /// It becomes one of the files that are given, and what is known of these is not read again.
+    Match,
+    /// It is replaced, and nothing of it is used.
+    Fresh,
+}
+
 /// What to ingest.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Files and folders.
     pub inputs: Vec<PathBuf>,
@@ -55,6 +75,8 @@ pub struct Options {
     /// Number of threads that read.
     pub threads: usize,
     pub limits: Limits,
+    pub mode: Mode,
+    pub filter: Filter,
 }
 
 /// How much is read; what is larger becomes a reject, and the rest is read.
@@ -96,7 +118,7 @@ pub struct Progress {
 }
 
 /// What was read of one format.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FormatTotals {
     pub files: u64,
     pub trajectories: u64,
@@ -118,7 +140,7 @@ pub struct FormatTotals {
 }
 
 /// A run that is there already.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Duplicate {
     pub trajectory: String,
     pub source: String,
@@ -127,7 +149,7 @@ pub struct Duplicate {
 }
 
 /// A file that was not read, and what it seems to be.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Aside {
     pub path: String,
     /// What it seems to be, or why it could not be read.
@@ -137,14 +159,14 @@ pub struct Aside {
 }
 
 /// A run by its names.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunName {
     pub trajectory: String,
     pub source: String,
 }
 
 /// A label file and how many runs it was joined to.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LabelReport {
     pub path: String,
     pub format: String,
@@ -154,11 +176,12 @@ pub struct LabelReport {
 }
 
 /// The report of an ingest, also written as `ingest.json` (there with a list of all files).
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub tool: String,
     pub version: String,
     pub schema_version: String,
+    pub read_with: ReadWith,
     /// Hash of the ids of all trajectories in order: the identity of the dataset.
     pub dataset: String,
     pub files: u64,
@@ -183,20 +206,30 @@ pub struct Report {
     pub named_for_nothing: Vec<String>,
     /// Records of logs that could not be read, and files that a limit kept from being known.
     pub lost_records: u64,
+    /// Files that were found and not asked for.
+    pub left_out: u64,
     /// What was written, for those who read it.
     pub tables: Tables,
-    /// What stood in the folder before.
+    /// What became of the dataset that stood in the folder.
     #[serde(skip)]
-    pub replaced: Option<Replaced>,
+    pub before: Option<Before>,
 }
 
-/// A dataset that gave way to a new one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
-    /// Its tables were the same.
+/// A dataset that was added to, or gave way to a new one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Its tables are the same still.
     pub is_same: bool,
-    /// Files that were made from its tables, and removed since they do not hold for the new ones.
-    pub removed: Vec<&'static str>,
+    /// Nothing of it was used.
+    pub is_replaced: bool,
+    /// Files that it knew, and that were not read again.
+    pub n_known: u64,
+    /// Files that were not given, or cannot be read any more, and whose runs stay.
+    pub n_gone: u64,
+    /// Runs that went: of files that were read again, or that others hold now.
+    pub n_runs_gone: u64,
+    /// Bytes, uncompressed, of what was read now.
+    pub n_bytes_read: u64,
 }
 
 /// One line of `rejects.jsonl`.
@@ -210,32 +243,20 @@ struct Reject<'a> {
     reason: &'a str,
 }
 
-/// One file in `ingest.json`.
-#[derive(Debug, Default, Serialize)]
-struct FileReport {
-    path: String,
-    format: String,
-    trajectories: u64,
-    duplicates: u64,
-    steps: u64,
-    bytes: u64,
-    rejects: u64,
-    losses: BTreeMap<String, u64>,
-    fields_mapped: BTreeMap<String, u64>,
-    fields_dropped: BTreeMap<String, u64>,
-    /// The file that it was read with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    part_of: Option<String>,
-}
-
 /// Reads logs into the tables of a dataset.
 pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Report> {
     let forced = options.format.as_deref().map(formats::find).transpose()?;
-    let inputs = parts::joined(input::find(&options.inputs)?);
+    let mut inputs = parts::joined(input::find(&options.inputs)?);
+    let n_left_out = options.filter.apply(&mut inputs)?;
     anyhow::ensure!(
         !inputs.is_empty(),
-        "no files under {}\nhint: give log files or a folder that holds some",
-        options.inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+        "no files under {}{}\nhint: give log files or a folder that holds some",
+        options.inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "),
+        if n_left_out > 0 {
+            format!(", but for {n_left_out} that were not asked for")
+        } else {
+            String::new()
+        }
     );
     check_out(&options.out)?;
     std::fs::create_dir_all(&options.out)
@@ -243,13 +264,40 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     let lock = Lock::alone(&options.out, "ingest")?;
     // A run may have begun there meanwhile.
     check_out(&options.out)?;
+    swap::settle(&options.out)?;
     if lock.is_sure() {
         remove_abandoned(&options.out);
     }
+    let threads = options.limits.threads(options.threads);
+    let how = jobs::How { forced, threads, limits: options.limits };
+    record::mark(&mut inputs, threads)?;
+    let read_with = ReadWith::of(options);
+    let mut known = match options.mode {
+        Mode::Add => Known::load(&options.out)?.unwrap_or_default(),
+        // What is damaged can be made again of the same files.
+        Mode::Match => Known::load(&options.out).ok().flatten().unwrap_or_default(),
+        Mode::Fresh => Known::default(),
+    };
+    let mut wanted = known.compare(&inputs, options.mode == Mode::Add, known.report.read_with == read_with);
+    if !known.files.is_empty() && known.is_same(&inputs, &wanted) {
+        return Ok(known.unchanged());
+    }
+    let origins = sessions::origins(&inputs, forced, threads)?;
+    known.add_dependent(&mut wanted, |i| origins[i]);
+    let read: Vec<Input> = wanted.iter().map(|&i| inputs[i].clone()).collect();
+    let origins: Vec<Option<u128>> = wanted.iter().map(|&i| origins[i]).collect();
+    let gone = keep::gone_sessions(&known, &options.out, &origins)?;
+    let beginnings = jobs::beginnings(&read, &origins, &gone, how)?;
     let _unfinished = Unfinished(&options.out);
-    let mut out = Output::create(&options.out)?;
-    run(&inputs, forced, options, &mut out, on_progress)?;
-    out.finish(&inputs)
+    let mut out = Output::create(&options.out, &read, origins)?;
+    out.report.read_with = read_with;
+    out.report.left_out = n_left_out;
+    out.know(&known)?;
+    run(&read, how, &beginnings, &mut out, on_progress)?;
+    out.before.n_bytes_read = out.report.bytes;
+    out.keep(&known, &inputs, &read, &beginnings)?;
+    out.before.is_replaced = known.files.is_empty();
+    out.finish()
 }
 
 fn check_out(out: &Path) -> anyhow::Result<()> {
@@ -266,8 +314,10 @@ fn check_out(out: &Path) -> anyhow::Result<()> {
 pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
     let forced = options.format.as_deref().map(formats::find).transpose()?;
     let inputs = parts::joined(input::find(&options.inputs)?);
+    let threads = options.limits.threads(options.threads);
+    let how = jobs::How { forced, threads, limits: options.limits };
     let (mut n_bytes, mut n_trajectories) = (0, 0);
-    jobs::for_each_part(&inputs, forced, options.limits.threads(options.threads), options.limits, |part| {
+    jobs::for_each_part(&inputs, how, &jobs::all_beginnings(&inputs, how)?, |part| {
         n_bytes += part.n_bytes;
         n_trajectories += part.runs.len() as u64;
         Ok(())
@@ -277,8 +327,8 @@ pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
 
 fn run(
     inputs: &[Input],
-    forced: Option<&'static Entry>,
-    options: &Options,
+    how: jobs::How,
+    beginnings: &HashMap<usize, Beginning>,
     out: &mut Output,
     on_progress: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<()> {
@@ -287,7 +337,7 @@ fn run(
         bytes: inputs.iter().map(Input::n_stored).sum(),
         ..Progress::default()
     };
-    jobs::for_each_part(inputs, forced, options.limits.threads(options.threads), options.limits, |part| {
+    jobs::for_each_part(inputs, how, beginnings, |part| {
         if part.is_last {
             progress.files_done += 1;
             progress.bytes_done += inputs[part.input].n_stored();
@@ -306,19 +356,23 @@ struct Output {
     steps: TableWriter<StepRow>,
     rejects: BufWriter<File>,
     files: BufWriter<File>,
-    /// Which input a run was read from first, by its log id.
+    /// Names of the inputs, and behind them of the files that are known.
+    names: Vec<String>,
+    n_inputs: usize,
+    /// What the sessions in the inputs have in common with their copies.
+    origins: Vec<Option<u128>>,
+    /// Which of these a run was read from first, by its log id.
     seen: HashMap<u128, u32>,
+    /// The `source_key` of all that was read, hashed, if runs of other files may have one of them.
+    keys: Option<HashSet<u128>>,
     dataset: blake3::Hasher,
     labels: Labels,
     report: Report,
-    file: FileReport,
+    before: Before,
+    file: FileRecord,
 }
 
 const TABLES: [&str; 4] = ["trajectories.parquet", "steps.parquet", "rejects.jsonl", "ingest.json"];
-
-/// What is made from the tables of a dataset and stands beside them; the one that vouches for the others
-/// comes first.
-const DERIVED: [&str; 3] = ["annotate.json", "features.parquet", "partners.parquet"];
 
 /// How the temporary names end of files that are not finished.
 const UNFINISHED: &str = ".unfinished";
@@ -333,6 +387,9 @@ struct Unfinished<'a>(&'a Path);
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
+        if swap::is_begun(self.0) {
+            return;
+        }
         for name in TABLES.into_iter().chain(["files.jsonl", "joined.parquet"]) {
             let _ = std::fs::remove_file(unfinished(self.0, name));
         }
@@ -351,7 +408,7 @@ fn remove_abandoned(dir: &Path) {
 }
 
 impl Output {
-    fn create(dir: &Path) -> anyhow::Result<Self> {
+    fn create(dir: &Path, inputs: &[Input], origins: Vec<Option<u128>>) -> anyhow::Result<Self> {
         let file = |name: &str| {
             let path = unfinished(dir, name);
             File::create(&path)
@@ -364,7 +421,11 @@ impl Output {
             rejects: file("rejects.jsonl")?,
             files: file("files.jsonl")?,
             dir: dir.to_owned(),
+            names: inputs.iter().map(|input| input.name.clone()).collect(),
+            n_inputs: inputs.len(),
+            origins,
             seen: HashMap::new(),
+            keys: None,
             dataset: blake3::Hasher::new(),
             labels: Labels::default(),
             report: Report {
@@ -373,13 +434,18 @@ impl Output {
                 schema_version: store::SCHEMA_VERSION.to_owned(),
                 ..Report::default()
             },
-            file: FileReport::default(),
+            before: Before::default(),
+            file: FileRecord::default(),
         })
     }
 
     /// Takes the next part in order.
     fn take(&mut self, part: Part, inputs: &[Input]) -> anyhow::Result<()> {
-        let name = &inputs[part.input].name;
+        let input = &inputs[part.input];
+        let name = &input.name;
+        if part.number == 0 {
+            self.file = FileRecord::of(input, self.origins[part.input]);
+        }
         for reject in &part.rejects {
             let row =
                 Reject { path: name, line: reject.line, byte_offset: reject.offset, reason: &reject.reason };
@@ -392,27 +458,40 @@ impl Output {
         add_all(&mut self.file.losses, &part.losses.0);
         add_all(&mut self.file.fields_mapped, &part.fields.mapped);
         add_all(&mut self.file.fields_dropped, &part.fields.dropped);
-        let input = &inputs[part.input];
         let format = self.take_kind(&part, input);
-        let (mut n_duplicates, mut n_text) = (0, 0);
-        for Run { row: trajectory, steps, log_id } in part.runs {
-            let log_id = u128::from_str_radix(&log_id, 16).context("an id is a hex number")?;
+        for Run { row: mut trajectory, steps, log_id } in part.runs {
+            if trajectory.source_key.is_empty() {
+                let n = self.file.trajectories + self.file.duplicates;
+                trajectory.source_key = format!("{} {}#{n}", trajectory.format, self.file.digest);
+            }
+            let is_named_by_file = log_id != trajectory.trajectory;
+            let log_text = log_id;
+            let log_id = u128::from_str_radix(&log_text, 16).context("an id is a hex number")?;
             let repeats = match part.beginning {
                 // A session goes on in the other file; runs that it started are told by themselves.
                 Some(Beginning::Whole(other)) if trajectory.parent.is_none() => Some(other),
                 _ => self.seen.get(&log_id).map(|first| *first as usize),
             };
             if let Some(other) = repeats {
-                n_duplicates += 1;
+                let repeats = self.names[other].clone();
                 self.file.duplicates += 1;
+                if repeats != *name {
+                    self.file.repeats.insert(repeats.clone());
+                }
                 self.report.duplicates.push(Duplicate {
                     trajectory: trajectory.trajectory,
                     source: name.clone(),
-                    repeats: inputs[other].name.clone(),
+                    repeats,
                 });
                 continue;
             }
             self.seen.insert(log_id, part.input as u32);
+            if let Some(keys) = &mut self.keys {
+                keys.insert(keep::key(&trajectory.source_key));
+            }
+            if is_named_by_file {
+                self.file.log_ids.insert(trajectory.trajectory.clone(), log_text);
+            }
             if trajectory.n_turns == 0 {
                 let (trajectory, source) = (trajectory.trajectory.clone(), name.clone());
                 self.report.without_turns.push(RunName { trajectory, source });
@@ -422,14 +501,9 @@ impl Output {
             self.report.steps += steps.len() as u64;
             self.file.trajectories += 1;
             self.file.steps += steps.len() as u64;
-            n_text += trajectory.n_bytes;
+            self.file.text_bytes += trajectory.n_bytes;
             self.steps.push(step_rows(&trajectory.trajectory, steps))?;
             self.trajectories.push([trajectory])?;
-        }
-        if matches!(part.found, Found::Log(_)) {
-            let totals = self.report.formats.entry(format.to_owned()).or_default();
-            totals.duplicates += n_duplicates;
-            totals.text_bytes += n_text;
         }
         if part.is_last {
             self.end_file(input, format)?;
@@ -476,7 +550,6 @@ impl Output {
     fn end_file(&mut self, input: &Input, format: &str) -> anyhow::Result<()> {
         let mut file = std::mem::take(&mut self.file);
         let name = &input.name;
-        file.path = name.to_owned();
         let has_reader = formats::ALL.iter().any(|e| e.name == format);
         if file.trajectories + file.duplicates == 0 {
             if has_reader {
@@ -488,23 +561,31 @@ impl Output {
             }
         }
         file.format = format.to_owned();
+        self.count_file(file)
+    }
+
+    /// Counts all that is known of a file, and writes it down.
+    fn count_file(&mut self, file: FileRecord) -> anyhow::Result<()> {
         writeln!(self.files, "{}", escape::json_line(&file)?)
             .with_context(|| cannot_write(&self.dir, "files.jsonl"))?;
-        for part in &input.parts {
-            let (path, part_of) = (part.name.clone(), Some(name.clone()));
-            let part = FileReport { path, format: file.format.clone(), part_of, ..FileReport::default() };
+        for path in &file.parts {
+            let (path, part_of) = (path.clone(), Some(file.path.clone()));
+            let part = FileRecord { path, format: file.format.clone(), part_of, ..FileRecord::default() };
             writeln!(self.files, "{}", escape::json_line(&part)?)
                 .with_context(|| cannot_write(&self.dir, "files.jsonl"))?;
         }
-        let n_files = 1 + input.parts.len() as u64;
+        let n_files = file.n_files();
         self.report.files += n_files;
         self.report.bytes += file.bytes;
-        if has_reader {
-            let totals = self.report.formats.entry(format.to_owned()).or_default();
+        self.report.stored_bytes += file.stored_bytes;
+        if formats::ALL.iter().any(|e| e.name == file.format) {
+            let totals = self.report.formats.entry(file.format).or_default();
             totals.files += n_files;
             totals.trajectories += file.trajectories;
+            totals.duplicates += file.duplicates;
             totals.steps += file.steps;
             totals.bytes += file.bytes;
+            totals.text_bytes += file.text_bytes;
             totals.rejects += file.rejects;
             add_all(&mut totals.losses, &file.losses);
             add_all(&mut totals.fields_mapped, &file.fields_mapped);
@@ -514,8 +595,7 @@ impl Output {
     }
 
     /// Closes the tables, joins the labels, writes the report, and gives all files their names.
-    fn finish(mut self, inputs: &[Input]) -> anyhow::Result<Report> {
-        self.report.stored_bytes = inputs.iter().map(Input::n_stored).sum();
+    fn finish(mut self) -> anyhow::Result<Report> {
         self.report.dataset = self.dataset.finalize().to_hex()[..32].to_owned();
         self.trajectories.finish()?;
         self.steps.finish()?;
@@ -545,24 +625,13 @@ impl Output {
         let is_same = ["trajectories.parquet", "steps.parquet"]
             .iter()
             .all(|name| Made::of(&self.dir.join(name)).ok().as_ref() == self.report.tables.get(*name));
-        // Without its report a dataset is not finished: it goes first and comes last.
-        let was_there = std::fs::remove_file(self.dir.join("ingest.json")).is_ok();
-        let mut removed = Vec::new();
-        for name in DERIVED.into_iter().filter(|_| !is_same) {
-            match std::fs::remove_file(self.dir.join(name)) {
-                Ok(()) => removed.push(name),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    return Err(error).with_context(|| format!("cannot remove the outdated {name}"));
-                }
-            }
-        }
-        self.report.replaced = (was_there || !removed.is_empty()).then_some(Replaced { is_same, removed });
-        for name in TABLES {
-            let path = self.dir.join(name);
-            std::fs::rename(unfinished(&self.dir, name), &path)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        let was_there = reach::is_there(&self.dir.join("ingest.json"))?;
+        self.report.before = was_there.then_some(Before { is_same, ..self.before });
+        let staged = |name: &'static str| {
+            let path = unfinished(&self.dir, name);
+            (path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(), name)
+        };
+        swap::swap(&self.dir, &staged("swap").0, &TABLES.map(staged))?;
         Ok(self.report)
     }
 }

@@ -16,6 +16,7 @@ use crate::logs::formats::{self, Entry, Origin, Reading};
 use crate::trajectory::Step;
 
 use super::input::{self, Input};
+use super::record::short;
 
 /// The first line of conversation is looked for in so much of a file, or behind it where it begins there.
 const HEAD_BYTES: usize = 64 << 10;
@@ -31,13 +32,12 @@ pub(super) enum Beginning {
     Shared,
 }
 
-/// What the sessions among the inputs share, by input; `steps` reads the session of one.
-pub(super) fn beginnings(
+/// What each file has in common with copies of the session in it.
+pub(super) fn origins(
     inputs: &[Input],
     forced: Option<&'static Entry>,
     threads: usize,
-    steps: impl Fn(usize) -> Option<Vec<Step>> + Sync,
-) -> anyhow::Result<HashMap<usize, Beginning>> {
+) -> anyhow::Result<Vec<Option<u128>>> {
     let origins: Vec<OriginOf> = formats::ALL
         .iter()
         .filter(|e| forced.is_none_or(|f| f.name == e.name))
@@ -47,25 +47,33 @@ pub(super) fn beginnings(
         })
         .collect();
     if origins.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(vec![None; inputs.len()]);
     }
-    let pool =
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
-    let mut found: Vec<(u128, usize)> = pool.install(|| {
-        (0..inputs.len()).into_par_iter().filter_map(|i| Some((origin(&inputs[i], &origins)?, i))).collect()
-    });
-    found.sort_unstable();
+    Ok(pool(threads)?.install(|| inputs.par_iter().map(|input| origin(input, &origins)).collect()))
+}
+
+/// What sessions share, by their numbers; `hashes` gives those of a session.
+pub(super) fn beginnings(
+    mut origins: Vec<(u128, usize)>,
+    threads: usize,
+    hashes: impl Fn(usize) -> Option<Vec<u128>> + Sync,
+) -> anyhow::Result<HashMap<usize, Beginning>> {
+    origins.sort_unstable();
     let families: Vec<&[(u128, usize)]> =
-        found.chunk_by(|a, b| a.0 == b.0).filter(|family| family.len() > 1).collect();
-    Ok(pool.install(|| {
+        origins.chunk_by(|a, b| a.0 == b.0).filter(|family| family.len() > 1).collect();
+    Ok(pool(threads)?.install(|| {
         families
             .par_iter()
             .flat_map_iter(|family| {
-                let read = |&(_, i): &(u128, usize)| Some((i, hashes(&steps(i)?)));
+                let read = |&(_, i): &(u128, usize)| Some((i, hashes(i)?));
                 compare(&family.iter().filter_map(read).collect::<Vec<_>>())
             })
             .collect()
     }))
+}
+
+fn pool(threads: usize) -> anyhow::Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")
 }
 
 type OriginOf = fn(&[u8], bool) -> Origin;
@@ -96,21 +104,29 @@ fn origin(input: &Input, origins: &[OriginOf]) -> Option<u128> {
 }
 
 /// For each step the hash of the session up to it.
-fn hashes(steps: &[Step]) -> Vec<u128> {
-    let mut hash = blake3::Hasher::new();
-    let up_to = |step: &Step| {
-        for part in [step.role.name(), step.kind.name(), &step.text, step.tool.as_deref().unwrap_or("")] {
-            hash.update(&(part.len() as u64).to_le_bytes());
-            hash.update(part.as_bytes());
-        }
-        short(hash.finalize())
-    };
-    steps.iter().map(up_to).collect()
+#[derive(Default)]
+pub(super) struct Hashes {
+    hash: blake3::Hasher,
+    pub(super) up_to: Vec<u128>,
 }
 
-fn short(hash: blake3::Hash) -> u128 {
-    let (half, _) = hash.as_bytes().split_first_chunk().expect("a hash has 32 bytes");
-    u128::from_be_bytes(*half)
+impl Hashes {
+    pub(super) fn add(&mut self, role: &str, kind: &str, text: &str, tool: Option<&str>) {
+        for part in [role, kind, text, tool.unwrap_or("")] {
+            self.hash.update(&(part.len() as u64).to_le_bytes());
+            self.hash.update(part.as_bytes());
+        }
+        self.up_to.push(short(self.hash.finalize()));
+    }
+}
+
+/// Those of all steps of a session.
+pub(super) fn hashes(steps: &[Step]) -> Vec<u128> {
+    let mut hashes = Hashes::default();
+    for step in steps {
+        hashes.add(step.role.name(), step.kind.name(), &step.text, step.tool.as_deref());
+    }
+    hashes.up_to
 }
 
 /// Compares sessions, in the order of their inputs. Of several that begin with all of a session the longest

@@ -30,3 +30,11 @@ table! {
         pub atom_flags: Vec<u8>,
     }
 }
+
+table! {
+    /// Whose row it is.
+    pub struct FeatureKey in "features" {
+        /// Trajectory id.
+        pub trajectory: String,
+    }
+}

@@ -29,7 +29,7 @@ mod variants;
 pub use cells::{CellRow, CellStatus};
 pub use contexts::ContextRow;
 pub use events::EventRow;
-pub use features::FeatureRow;
+pub use features::{FeatureKey, FeatureRow};
 pub use items::ItemRow;
 pub use partners::PartnerRow;
 pub use read::{TableReader, columns, read, read_row_group, row_groups};

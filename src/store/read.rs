@@ -25,7 +25,7 @@ fn open(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<File>> {
     Ok(builder)
 }
 
-fn open_file(path: &Path) -> anyhow::Result<File> {
+pub(super) fn open_file(path: &Path) -> anyhow::Result<File> {
     File::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
@@ -42,8 +42,8 @@ fn check_version(path: &Path, schema: &Schema) -> anyhow::Result<()> {
 /// A table open for reading single row groups and rows. Keeps the footer, so that a read costs no
 /// more than its pages; decodes only the columns of `R`.
 pub struct TableReader<R: Row> {
-    path: PathBuf,
-    metadata: ArrowReaderMetadata,
+    pub(super) path: PathBuf,
+    pub(super) metadata: ArrowReaderMetadata,
     columns: ProjectionMask,
     row: PhantomData<fn() -> R>,
 }
@@ -66,6 +66,11 @@ impl<R: Row> TableReader<R> {
             .map(|(i, _)| i);
         let columns = ProjectionMask::roots(metadata.parquet_schema(), roots);
         Ok(TableReader { path: path.to_owned(), metadata, columns, row: PhantomData })
+    }
+
+    /// Bytes of a row group as Parquet counts them, before they are packed.
+    pub fn row_group_bytes(&self, row_group: usize) -> usize {
+        usize::try_from(self.metadata.metadata().row_group(row_group).total_byte_size()).unwrap_or(0)
     }
 
     /// Number of rows of each row group.

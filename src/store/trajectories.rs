@@ -48,6 +48,9 @@ table! {
         pub logged_tokens_sent: Option<u64>,
         /// The policy behind the edits that the log records (`edit_from` of steps); null where it records none.
         pub logged_policy: Option<String>,
+        /// The same for the same run however it has grown: format, and the log's own session id, else the file's digest and
+        /// the run's number in it.
+        pub source_key: String,
     }
 }
 
@@ -89,6 +92,7 @@ impl From<&Trajectory> for TrajectoryRow {
             parent: t.parent.clone(),
             logged_tokens_sent: t.tokens_sent,
             logged_policy: t.policy.clone(),
+            source_key: t.session.as_ref().map(|name| format!("{} {name}", t.format)).unwrap_or_default(),
         }
     }
 }
@@ -113,6 +117,7 @@ impl From<TrajectoryRow> for Trajectory {
             label_source: row.label_source,
             annotations: row.annotations,
             parent: row.parent,
+            session: None,
             tokens_sent: row.logged_tokens_sent,
             policy: row.logged_policy,
             steps: Vec::new(),

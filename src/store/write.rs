@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::ColumnCloseResult;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
+use super::read::{TableReader, open_file};
 use super::row::{Row, batch, schema};
 
 /// Bytes after which a page is closed, and rows after which that is looked at.
@@ -23,7 +27,11 @@ const MOST_BYTES: usize = 256 << 20;
 /// Writes one table; a row group is closed between trajectories, when it is large enough.
 pub struct TableWriter<R: Row> {
     path: PathBuf,
-    writer: ArrowWriter<File>,
+    writer: SerializedFileWriter<File>,
+    row_groups: ArrowRowGroupWriterFactory,
+    n_row_groups: usize,
+    /// The columns of the row group so far.
+    columns: Vec<ArrowColumnWriter>,
     pending: Vec<R>,
     pending_bytes: usize,
     /// Bytes of the row group so far, pending ones included.
@@ -54,11 +62,15 @@ impl<R: Row> TableWriter<R> {
                 .set_column_statistics_enabled(column, EnabledStatistics::None);
         }
         let properties = properties.build();
-        let writer = ArrowWriter::try_new(file, schema::<R>(), Some(properties))
+        let (writer, row_groups) = ArrowWriter::try_new(file, schema::<R>(), Some(properties))
+            .and_then(ArrowWriter::into_serialized_writer)
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(TableWriter {
             path: path.to_owned(),
             writer,
+            row_groups,
+            n_row_groups: 0,
+            columns: Vec::new(),
             pending: Vec::new(),
             pending_bytes: 0,
             open_bytes: 0,
@@ -100,15 +112,63 @@ impl<R: Row> TableWriter<R> {
         if rows.is_empty() {
             return Ok(());
         }
-        self.writer.write(&batch(rows)?).with_context(|| self.cannot())
+        if self.columns.is_empty() {
+            let columns = self.row_groups.create_column_writers(self.n_row_groups);
+            self.columns = columns.with_context(|| self.cannot())?;
+        }
+        let (mut writers, batch) = (self.columns.iter_mut(), batch(rows)?);
+        for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+            for leaf in compute_leaves(field, array)? {
+                let writer = writers.next().context("a column has a writer")?;
+                writer.write(&leaf).with_context(|| format!("cannot write {}", self.path.display()))?;
+            }
+        }
+        Ok(())
     }
 
     /// Closes the row group.
     pub fn end_row_group(&mut self) -> anyhow::Result<()> {
         self.write_pending()?;
-        if std::mem::take(&mut self.open_bytes) > 0 {
-            self.writer.flush().with_context(|| self.cannot())?;
+        self.open_bytes = 0;
+        let columns = std::mem::take(&mut self.columns);
+        if columns.is_empty() {
+            return Ok(());
         }
+        self.n_row_groups += 1;
+        let write = || -> parquet::errors::Result<()> {
+            let mut group = self.writer.next_row_group()?;
+            for column in columns {
+                column.close()?.append_to_row_group(&mut group)?;
+            }
+            group.close().map(drop)
+        };
+        write().with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Takes over a row group of another table of this kind as it is stored; nothing is decoded.
+    pub fn copy(&mut self, from: &TableReader<R>, row_group: usize) -> anyhow::Result<()> {
+        self.end_row_group()?;
+        let (file, metadata) = (open_file(&from.path)?, from.metadata.metadata());
+        let stored = metadata.row_group(row_group);
+        let pages = metadata.page_index_for_row_group(row_group);
+        let mut write = || -> parquet::errors::Result<()> {
+            let mut group = self.writer.next_row_group()?;
+            for (at, column) in stored.columns().iter().enumerate() {
+                let close = ColumnCloseResult {
+                    bytes_written: column.compressed_size().unsigned_abs(),
+                    rows_written: stored.num_rows().unsigned_abs(),
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: pages.offset_index(at).cloned(),
+                };
+                group.append_column(&file, close)?;
+            }
+            group.close().map(drop)
+        };
+        write().with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.n_row_groups += 1;
+        self.n_rows += stored.num_rows().unsigned_abs();
         Ok(())
     }
 

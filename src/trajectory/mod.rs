@@ -149,6 +149,9 @@ pub struct Trajectory {
     pub annotations: Option<String>,
     /// What the log names the run that this one was started by: a session, a task.
     pub parent: Option<String>,
+    /// What the log names this run, by a name that no other run has: the id of a session, not that of a task. Not stored; see
+    /// `source_key` of the tables.
+    pub session: Option<String>,
     /// Tokens of all prompts together, as the log counts them.
     pub tokens_sent: Option<u64>,
     /// The policy behind the edits that the log records, in words.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use trajpress::internals::logs::read_only;
-use trajpress::{IngestOptions as Options, Limits, ingest};
+use trajpress::{IngestMode, IngestOptions as Options, Limits, ingest};
 
 fn main() {
     divan::main();
@@ -47,6 +47,8 @@ fn options(path: &std::path::Path, out: &std::path::Path) -> Options {
         format: None,
         threads: 1,
         limits: Limits::default(),
+        mode: IngestMode::Fresh,
+        ..Options::default()
     }
 }
 
@@ -93,8 +95,14 @@ fn real_logs() -> Vec<PathBuf> {
 #[divan::bench(sample_count = 5)]
 fn ingest_real_logs(bencher: Bencher<'_, '_>) {
     let (dir, inputs) = (tempfile::tempdir().expect("a folder"), real_logs());
-    let options =
-        Options { inputs, out: dir.path().join("data"), format: None, threads: 1, limits: Limits::default() };
+    let options = Options {
+        inputs,
+        out: dir.path().join("data"),
+        format: None,
+        threads: 1,
+        mode: IngestMode::Fresh,
+        ..Options::default()
+    };
     if !options.inputs.is_empty() {
         bencher.bench_local(|| black_box(ingest(&options, &mut |_| {}).expect("ingested")));
     }

@@ -85,6 +85,7 @@ impl Session for ClaudeSession {
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
         let is_named_by_file = self.session_id.is_none();
         let logged = self.session_id.take().or(self.agents_session_id.take());
+        let is_logged = logged.is_some();
         let session = logged.unwrap_or_else(|| sink.source.stem.clone());
         let runs = self.cut(&session);
         sink.losses.merge(&self.losses);
@@ -96,11 +97,22 @@ impl Session for ClaudeSession {
         if runs.main.is_empty() && !runs.others.is_empty() {
             sink.losses.merge(&runs.main.losses);
         } else {
-            let about = Trajectory { task_id: Some(session.clone()), is_named_by_file, ..about.clone() };
+            let named = (!is_named_by_file).then(|| session.clone());
+            let about = Trajectory {
+                task_id: Some(session.clone()),
+                is_named_by_file,
+                session: named,
+                ..about.clone()
+            };
             finish_run(runs.main, about, sink);
         }
         for (name, run) in runs.others {
-            let about = Trajectory { task_id: Some(name), parent: Some(session.clone()), ..about.clone() };
+            let about = Trajectory {
+                session: is_logged.then(|| format!("{session}/{name}")),
+                task_id: Some(name),
+                parent: Some(session.clone()),
+                ..about.clone()
+            };
             finish_run(run, about, sink);
         }
     }

@@ -190,6 +190,9 @@ pub(crate) trait Session {
     fn finish(self: Box<Self>, sink: &mut Sink<'_>);
 }
 
+/// Raised when a reader gives other rows of a file than before: files that were read by an earlier one are read again.
+pub const READERS_VERSION: u32 = 1;
+
 /// All readers.
 pub static ALL: &[Entry] = &[
     abcd::ENTRY,

@@ -1,0 +1,357 @@
+//! A dataset that is added to: the same rows as of all logs at once, whatever came when; what is known is not read again, what is
+//! gone stays, and what has grown takes the place of what it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+
+use trajpress::internals::store::{self, FeatureRow, StepRow, TrajectoryRow, UsageRow};
+use trajpress::{Filter, IngestMode, IngestOptions as Options, Ingested as Report, annotate, ingest};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::create_dir(place.at("logs")).unwrap();
+        place
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.at("logs").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.at("logs").join(name)).unwrap();
+    }
+
+    fn options(&self, out: &str) -> Options {
+        Options { inputs: vec![self.at("logs")], out: self.at(out), threads: 2, ..Options::default() }
+    }
+
+    fn ingest(&self, out: &str) -> Report {
+        ingest(&self.options(out), &mut |_| {}).unwrap()
+    }
+
+    fn rows(&self, out: &str) -> (Vec<TrajectoryRow>, Vec<StepRow>) {
+        let read = |name: &str| self.at(out).join(name);
+        let mut trajectories: Vec<TrajectoryRow> = store::read(&read("trajectories.parquet")).unwrap();
+        let mut steps: Vec<StepRow> = store::read(&read("steps.parquet")).unwrap();
+        let in_order =
+            |ids: Vec<&String>| ids.chunk_by(|a, b| a == b).map(|c| c[0].clone()).collect::<Vec<_>>();
+        let order = in_order(steps.iter().map(|row| &row.trajectory).collect());
+        assert_eq!(in_order(trajectories.iter().map(|row| &row.trajectory).collect()), order, "one order");
+        trajectories.sort_by(|a, b| a.trajectory.cmp(&b.trajectory));
+        steps.sort_by(|a, b| (&a.trajectory, a.step).cmp(&(&b.trajectory, b.step)));
+        (trajectories, steps)
+    }
+
+    fn record(&self, out: &str) -> Value {
+        serde_json::from_slice(&fs::read(self.at(out).join("ingest.json")).unwrap()).unwrap()
+    }
+}
+
+/// A session of some questions and answers; all sessions of an origin begin alike.
+fn session(id: &str, origin: &str, texts: &[String]) -> String {
+    let mut text = String::new();
+    let mut parent = "null".to_owned();
+    for (i, said) in texts.iter().enumerate() {
+        let (q, a) = (format!("{origin}-q{i}"), format!("{origin}-a{i}"));
+        text += &format!(
+            "{{\"type\":\"user\",\"uuid\":\"{q}\",\"parentUuid\":{parent},\"sessionId\":\"{id}\",\"message\":{{\"role\":\"user\",\"content\":\"{said}\"}}}}\n"
+        );
+        text += &format!(
+            "{{\"type\":\"assistant\",\"uuid\":\"{a}\",\"parentUuid\":\"{q}\",\"sessionId\":\"{id}\",\"message\":{{\"id\":\"{origin}-m{i}\",\"role\":\"assistant\",\"model\":\"claude-opus-4-5\",\"content\":[{{\"type\":\"text\",\"text\":\"answer to {said} in src/{said}.rs\"}}],\"usage\":{{\"input_tokens\":{},\"output_tokens\":7}}}}}}\n",
+            100 + 20 * i
+        );
+        parent = format!("\"{a}\"");
+    }
+    text
+}
+
+fn said(of: &str, n: usize) -> Vec<String> {
+    (0..n).map(|i| format!("{of}_{i}")).collect()
+}
+
+fn chat(question: &str) -> String {
+    format!(
+        "{{\"id\":\"{question}\",\"messages\":[{{\"role\":\"user\",\"content\":\"{question}\"}},{{\"role\":\"assistant\",\"content\":\"yes\"}}]}}\n"
+    )
+}
+
+/// Rows without what tells which of several equal runs was read first.
+fn but_source(
+    (mut trajectories, steps): (Vec<TrajectoryRow>, Vec<StepRow>),
+) -> (Vec<TrajectoryRow>, Vec<StepRow>) {
+    for row in &mut trajectories {
+        row.source.clear();
+        row.source_key.clear();
+    }
+    (trajectories, steps)
+}
+
+/// What the report says of each format, and how many rejects there are.
+fn counts(record: &Value) -> Value {
+    let keys =
+        ["files", "trajectories", "steps", "bytes", "stored_bytes", "rejects", "lost_records", "formats"];
+    keys.iter().map(|key| ((*key).to_owned(), record[*key].clone())).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// Files in random states, added in random order: sessions that grow and fork, chats, a label file, text, broken lines.
+fn change(place: &Place, state: &mut BTreeMap<String, usize>, rng: &mut ChaCha8Rng) {
+    for _ in 0..rng.random_range(1..6) {
+        let kind = rng.random_range(0..7);
+        let which = rng.random_range(0..4);
+        let name = format!("{kind}/{which}");
+        let n = state.entry(name).or_default();
+        *n += rng.random_range(1..3);
+        let n = *n;
+        match kind {
+            // Sessions of their own.
+            0 => place.write(
+                &format!("s{which}.jsonl"),
+                &session(&format!("s{which}"), &format!("o{which}"), &said("own", n)),
+            ),
+            // Sessions that begin alike and go on alike, each under its own id: all but the longest are beginnings.
+            1 => place
+                .write(&format!("f{which}.jsonl"), &session(&format!("f{which}"), "fork", &said("fork", n))),
+            // Sessions that begin alike and go on differently.
+            2 => {
+                let mut texts = said("shared", 1);
+                texts.extend(said(&format!("branch{which}"), n));
+                place.write(&format!("b{which}.jsonl"), &session(&format!("b{which}"), "branch", &texts));
+            }
+            3 => place.write(
+                &format!("chats/{which}.jsonl"),
+                &said("q", n).iter().map(|q| chat(q)).collect::<String>(),
+            ),
+            4 => place.write(
+                &format!("broken{which}.jsonl"),
+                &(chat(&format!("x{which}-{n}")) + "{\"messages\":[{\n" + &chat("z")),
+            ),
+            5 => place.write(&format!("note{which}.txt"), &format!("no log, {n}")),
+            _ => {
+                place.write(&format!("swe/o__r-{which}.traj.json"), &format!(
+                    "{{\"info\":{{\"exit_status\":\"done\"}},\"trajectory_format\":\"mini-swe-agent-1\",\"instance_id\":\"o__r-{which}\",\"messages\":[{{\"role\":\"system\",\"content\":\"s\"}},{{\"role\":\"user\",\"content\":\"task {n}\"}},{{\"role\":\"assistant\",\"content\":\"```bash\\nls\\n```\"}}]}}"
+                ));
+                let resolved = if n % 2 == 0 { "\"o__r-0\"" } else { "\"o__r-1\"" };
+                place.write(
+                    "swe/results/results.json",
+                    &format!("{{\"no_generation\":[],\"no_logs\":[],\"resolved\":[{resolved}]}}"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn added_logs_give_the_rows_of_all_at_once() {
+    for seed in 0..25 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let (place, mut state) = (Place::new(), BTreeMap::new());
+        for round in 0..4 {
+            change(&place, &mut state, &mut rng);
+            place.ingest("data");
+            let whole = format!("whole-{round}");
+            place.ingest(&whole);
+            let at = format!("seed {seed}, round {round}");
+            let (added, all) = (but_source(place.rows("data")), but_source(place.rows(&whole)));
+            let ids = |rows: &[TrajectoryRow]| rows.iter().map(|row| row.task_id.clone()).collect::<Vec<_>>();
+            assert!(added == all, "{at}: {:?}, {:?}", ids(&added.0), ids(&all.0));
+            let (one, all) = (counts(&place.record("data")), counts(&place.record(&whole)));
+            assert_eq!(one, all, "{at}");
+            let lines = |out: &str| fs::read_to_string(place.at(out).join("rejects.jsonl")).unwrap();
+            let sorted = |text: String| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+            assert_eq!(sorted(lines("data")), sorted(lines(&whole)), "{at}");
+            // Once more is nothing.
+            let before = fs::read(place.at("data/ingest.json")).unwrap();
+            let again = place.ingest("data").before.unwrap();
+            assert!(again.is_same && again.n_runs_gone == 0, "{at}: {again:?}");
+            assert!(fs::read(place.at("data/ingest.json")).unwrap() == before, "{at}");
+        }
+    }
+}
+
+#[test]
+fn what_is_known_is_not_read_again() {
+    let place = Place::new();
+    for i in 0..6 {
+        place.write(&format!("s{i}.jsonl"), &session(&format!("s{i}"), &format!("o{i}"), &said("a", 3)));
+    }
+    place.ingest("data");
+    place.write("s2.jsonl", &session("s2", "o2", &said("a", 5)));
+    place.write("new.jsonl", &chat("q"));
+    let report = place.ingest("data");
+    let before = report.before.unwrap();
+    assert_eq!((before.n_known, before.n_gone, before.n_runs_gone), (5, 0, 1));
+    assert_eq!((report.files, report.trajectories), (7, 7));
+    assert_eq!(place.rows("data").1.len(), 5 * 6 + 10 + 2);
+    // Read in another way, all is read again.
+    let options = Options {
+        limits: trajpress::Limits { file: 1 << 20, ..Default::default() },
+        ..place.options("data")
+    };
+    assert_eq!(ingest(&options, &mut |_| {}).unwrap().before.unwrap().n_known, 0);
+}
+
+#[test]
+fn runs_of_files_that_are_gone_stay() {
+    let place = Place::new();
+    place.write("a.jsonl", &session("a", "oa", &said("a", 3)));
+    place.write("b.jsonl", &session("b", "ob", &said("b", 3)));
+    place.write("chat.jsonl", &chat("q"));
+    place.ingest("data");
+    let all = place.rows("data");
+    // Moved: the same file. Removed: its runs stay.
+    fs::create_dir(place.at("logs/sub")).unwrap();
+    fs::rename(place.at("logs/a.jsonl"), place.at("logs/sub/a.jsonl")).unwrap();
+    place.remove("chat.jsonl");
+    let before = place.ingest("data").before.unwrap();
+    assert_eq!((before.n_known, before.n_gone, before.n_runs_gone), (2, 1, 0));
+    assert!(place.rows("data") == all);
+    // Gone, and come again elsewhere grown: by its session it is the same, and the old rows go.
+    place.remove("b.jsonl");
+    place.ingest("data");
+    let mut other = said("b", 2);
+    other.push("else".to_owned());
+    other.push("more".to_owned());
+    place.write("elsewhere/b.jsonl", &session("b", "ob", &other));
+    let before = place.ingest("data").before.unwrap();
+    assert_eq!(before.n_runs_gone, 1, "{before:?}");
+    let of_b = |rows: &[TrajectoryRow]| rows.iter().filter(|r| r.source_key == "claude-code b").count();
+    assert_eq!(of_b(&place.rows("data").0), 1);
+    // An older copy of a session that is gone changes nothing: it is the beginning of what is known.
+    place.remove("elsewhere/b.jsonl");
+    place.write("backup/b.jsonl", &session("b", "ob", &other[..2]));
+    let report = place.ingest("data");
+    assert_eq!((report.trajectories, report.before.unwrap().n_runs_gone), (3, 0));
+    assert_eq!(place.rows("data").1.iter().filter(|s| s.text == "more").count(), 1);
+    // And one that goes on takes its place, also under another id.
+    other.push("again".to_owned());
+    place.write("resumed.jsonl", &session("c", "ob", &other));
+    let report = place.ingest("data");
+    assert_eq!((report.trajectories, report.before.unwrap().n_runs_gone), (3, 1));
+    assert_eq!(place.rows("data").1.iter().filter(|s| s.text == "more").count(), 1);
+    // A dataset of the given files alone has nothing of the others.
+    let options = Options { mode: IngestMode::Match, ..place.options("data") };
+    let report = ingest(&options, &mut |_| {}).unwrap();
+    place.ingest("whole");
+    assert!(but_source(place.rows("data")) == but_source(place.rows("whole")), "{report:?}");
+    assert_eq!(report.before.unwrap().n_gone, 0);
+}
+
+#[test]
+fn two_folders_with_the_same_names_are_two() {
+    let place = Place::new();
+    for folder in ["run1", "run2"] {
+        place.write(&format!("{folder}/task.jsonl"), &chat(folder));
+    }
+    for folder in ["run1", "run2"] {
+        let inputs = vec![place.at("logs").join(folder)];
+        ingest(&Options { inputs, ..place.options("data") }, &mut |_| {}).unwrap();
+    }
+    let (trajectories, steps) = place.rows("data");
+    assert_eq!((trajectories.len(), steps.len()), (2, 4));
+}
+
+#[test]
+fn what_is_not_asked_for_is_told_and_stays() {
+    let place = Place::new();
+    for name in ["a/x.jsonl", "b/y.jsonl"] {
+        place.write(name, &chat(name));
+    }
+    place.ingest("data");
+    place.write("a/z.jsonl", &chat("z"));
+    place.write("b/w.jsonl", &chat("w"));
+    let filter = Filter { exclude: vec!["b/*".to_owned()], ..Filter::default() };
+    let report = ingest(&Options { filter, ..place.options("data") }, &mut |_| {}).unwrap();
+    assert_eq!((report.trajectories, report.left_out), (3, 2));
+    let filter = Filter { include: vec!["none".to_owned()], ..Filter::default() };
+    let error = ingest(&Options { filter, ..place.options("data") }, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("but for 4 that were not asked for"), "{error}");
+}
+
+#[test]
+fn a_damaged_dataset_is_not_added_to() {
+    let place = Place::new();
+    place.write("a.jsonl", &chat("a"));
+    place.ingest("data");
+    let path = place.at("data/steps.parquet");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    place.write("b.jsonl", &chat("b"));
+    let error = format!("{:#}", ingest(&place.options("data"), &mut |_| {}).unwrap_err());
+    assert!(error.contains("steps.parquet") && error.contains("--fresh"), "{error}");
+    let fresh = Options { mode: IngestMode::Fresh, ..place.options("data") };
+    assert!(ingest(&fresh, &mut |_| {}).unwrap().before.unwrap().is_replaced);
+    assert_eq!(place.rows("data").1.len(), 4);
+}
+
+#[test]
+fn what_was_annotated_of_runs_that_stay_is_not_computed_again() {
+    let place = Place::new();
+    for i in 0..5 {
+        place.write(&format!("s{i}.jsonl"), &session(&format!("s{i}"), &format!("o{i}"), &said("a", 3 + i)));
+    }
+    place.ingest("data");
+    annotate(&place.at("data"), "o200k", 2).unwrap();
+    place.write("s2.jsonl", &session("s2", "o2", &said("a", 9)));
+    place.write("new.jsonl", &session("n", "on", &said("b", 12)));
+    place.ingest("data");
+    let (annotated, _) = annotate(&place.at("data"), "o200k", 2).unwrap();
+    assert_eq!(annotated.n_kept, 4);
+    place.ingest("whole");
+    let (whole, _) = annotate(&place.at("whole"), "o200k", 2).unwrap();
+    assert_eq!(whole.n_kept, 0);
+    let sorted = |out: &str| {
+        let at = |name: &str| place.at(out).join(name);
+        let mut features: Vec<FeatureRow> = store::read(&at("features.parquet")).unwrap();
+        let mut usage: Vec<UsageRow> = store::read(&at("usage.parquet")).unwrap();
+        features.sort_by(|a, b| (&a.trajectory, a.step).cmp(&(&b.trajectory, b.step)));
+        usage.sort_by(|a, b| (&a.trajectory, a.first_turn).cmp(&(&b.trajectory, b.first_turn)));
+        (features, usage)
+    };
+    assert!(sorted("data") == sorted("whole"));
+    let other = |a: &trajpress::Annotated| (a.n_tokens, a.n_spans, a.n_atoms.clone(), a.usage.clone());
+    assert_eq!(other(&annotated), other(&whole));
+}
+
+/// The real logs, in two halves.
+#[test]
+fn real_logs_in_halves_are_those_at_once() {
+    let Some(logs) = std::env::var_os("TRAJPRESS_LOGS").map(PathBuf::from) else {
+        eprintln!("SKIPPED: TRAJPRESS_LOGS names no folder of logs");
+        return;
+    };
+    let place = Place::new();
+    let half = |out: &str, filter: Filter| {
+        let options = Options { inputs: vec![logs.clone()], filter, ..place.options(out) };
+        ingest(&options, &mut |_| {}).unwrap()
+    };
+    let digits = |range: &str| vec![format!("*[{range}].*")];
+    half("data", Filter { include: digits("0-9a-h"), ..Filter::default() });
+    let report = half("data", Filter::default());
+    half("whole", Filter::default());
+    assert!(report.before.unwrap().n_known > 20);
+    let (mut data, mut whole) = (place.rows("data"), place.rows("whole"));
+    assert_eq!(data.0.len(), whole.0.len());
+    // Of equal runs the one that was read first stays, so that the sources differ.
+    assert!(data.1 == whole.1);
+    for rows in [&mut data.0, &mut whole.0] {
+        rows.iter_mut()
+            .for_each(|row| (row.source.clear(), row.source_key.clear(), row.label_source.take()).0);
+    }
+    assert!(data.0 == whole.0);
+    assert_eq!(counts(&place.record("data"))["formats"], counts(&place.record("whole"))["formats"]);
+}
