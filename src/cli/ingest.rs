@@ -41,6 +41,10 @@ pub struct Args {
     /// Replace the dataset in DATA instead of adding to it
     #[arg(long)]
     fresh: bool,
+    /// Put placeholders such as <email-3> in the place of keys, passwords, e-mails, home folders, hosts, phone and card numbers.
+    /// The ids of the runs are others then
+    #[arg(long)]
+    redact: bool,
     /// Read with N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -91,6 +95,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         limits: Limits { file: args.max_file, memory: args.max_memory },
         mode: if args.fresh { Mode::Fresh } else { Mode::Add },
         filter: Filter { since: args.since, include: args.include.clone(), exclude: args.exclude.clone() },
+        redact: args.redact,
     };
     let start = Instant::now();
     let mut meter = Meter::new(output.quiet);
@@ -104,6 +109,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         let named = told_by_name(&report, &options.out.join("ingest.json").display().to_string());
         if !named.is_empty() {
             super::tell(named.trim_end());
+        }
+        if args.redact {
+            super::tell(super::redact::found(&report.redacted).trim_end());
         }
         if let Some(before) = &report.before {
             super::tell(&what_became(before, &report, &options.out.display().to_string()));

@@ -14,9 +14,11 @@ use crate::logs::formats::reading::repair::{self, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
 use crate::logs::formats::{self, Detected, Entry, Layout, Reading, Runs, Session, Sink, Source};
 use crate::store::{StepRow, TrajectoryRow, step_rows};
+use crate::text::redact::{self, Tally};
 
 use super::Limits;
 use super::input::{self, Input, Measured, Room, Small};
+use super::placeholders::redact_run;
 use super::sessions::{self, Beginning};
 
 /// How much of a file is looked at first, to tell its format.
@@ -69,6 +71,7 @@ pub(super) struct Part {
     pub(super) rejects: Vec<Rejected>,
     pub(super) losses: Losses,
     pub(super) fields: FieldCounts,
+    pub(super) redacted: Tally,
     /// Uncompressed bytes that were read.
     pub(super) n_bytes: u64,
     /// A limit of ours ended it, so that nobody knows what it holds.
@@ -168,12 +171,15 @@ pub(super) struct How {
     pub(super) forced: Option<&'static Entry>,
     pub(super) threads: usize,
     pub(super) limits: Limits,
+    /// Whether secrets and personal data become placeholders.
+    pub(super) redacts: bool,
 }
 
 impl How {
     /// What a file may have.
     fn room(self) -> Room<'static> {
-        Room::new(self.limits, window(self.threads), BATCH_BYTES as u64, &|| {})
+        let room = Room::new(self.limits, window(self.threads), BATCH_BYTES as u64, &|| {});
+        Room { redacts: self.redacts, ..room }
     }
 }
 
@@ -795,6 +801,7 @@ impl Part {
             rejects: Vec::new(),
             losses: Losses::default(),
             fields: FieldCounts::default(),
+            redacted: Tally::new(),
             n_bytes: 0,
             is_too_large: false,
         }
@@ -881,6 +888,9 @@ impl Part {
             self.reject(line, offset + at as u64, reason);
         }
         for mut trajectory in sink.trajectories.drain(..) {
+            if sink.source.redacts {
+                redact::add(&mut self.redacted, &redact_run(&mut trajectory));
+            }
             let row = TrajectoryRow::from(&trajectory);
             let log_id = trajectory.log_id();
             let steps = step_rows(&trajectory.id, std::mem::take(&mut trajectory.steps));

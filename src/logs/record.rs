@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use crate::files::{reach, vouch};
 use crate::logs::formats::{self, reading::names};
 use crate::store;
+use crate::text::redact::{self, Tally};
 
 use super::input::Input;
 use super::{Before, Options, Report, TABLES};
@@ -29,6 +30,9 @@ pub struct ReadWith {
     pub format: Option<String>,
     pub max_file: u64,
     pub max_memory: u64,
+    /// Version of the rules by which it was redacted, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redact: Option<u32>,
 }
 
 impl ReadWith {
@@ -39,6 +43,7 @@ impl ReadWith {
             format: options.format.clone(),
             max_file: options.limits.file,
             max_memory: options.limits.memory,
+            redact: options.redact.then_some(redact::VERSION),
         }
     }
 }
@@ -68,6 +73,8 @@ pub(super) struct FileRecord {
     /// Of runs that the file's name names: what is the same under any name, by id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) log_ids: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Tally::is_empty")]
+    pub(super) redacted: Tally,
     pub(super) losses: BTreeMap<String, u64>,
     pub(super) fields_mapped: BTreeMap<String, u64>,
     pub(super) fields_dropped: BTreeMap<String, u64>,

@@ -5,6 +5,7 @@ pub mod escape;
 pub mod lists;
 pub mod natural;
 pub mod phrases;
+pub mod redact;
 pub mod runs;
 pub mod sentences;
 pub mod spans;

@@ -140,11 +140,19 @@ pub(crate) struct Source {
     pub(crate) format: &'static str,
     /// Objects that one value may hold: each takes memory, however short it is.
     pub(crate) most_objects: u64,
+    /// Whether secrets and personal data become placeholders.
+    pub(crate) redacts: bool,
 }
 
 impl Source {
     pub(crate) fn new(path: &str, format: &'static str) -> Self {
-        Source { path: path.to_owned(), stem: reading::names::stem(path), format, most_objects: u64::MAX }
+        Source {
+            path: path.to_owned(),
+            stem: reading::names::stem(path),
+            format,
+            most_objects: u64::MAX,
+            redacts: false,
+        }
     }
 
     #[cfg(test)]
