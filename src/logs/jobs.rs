@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, Cursor, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
+use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
 use crate::logs::formats::reading::list::{Content, Items, Piece};
@@ -173,13 +174,15 @@ pub(super) struct How {
     pub(super) limits: Limits,
     /// Whether secrets and personal data become placeholders.
     pub(super) redacts: bool,
+    /// Where things stand in files of a format that no reader knows.
+    pub(super) mapping: Option<&'static Mapping>,
 }
 
 impl How {
     /// What a file may have.
     fn room(self) -> Room<'static> {
         let room = Room::new(self.limits, window(self.threads), BATCH_BYTES as u64, &|| {});
-        Room { redacts: self.redacts, ..room }
+        Room { redacts: self.redacts, mapping: self.mapping, ..room }
     }
 }
 
@@ -518,11 +521,16 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, ro
     part
 }
 
+/// What a file looks like.
+pub(super) fn detected(input: &Input) -> std::io::Result<Detected> {
+    let mut reader = input::open(&input.path)?;
+    let room = Room::new(Limits::default(), 1, BATCH_BYTES as u64, &|| {});
+    Ok(detect(&mut *reader, &mut Vec::new(), None, MAX_HEAD_BYTES, room)?.0)
+}
+
 /// What a file looks like, if that is not the format it was read as.
 fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
-    let mut reader = input::open(&input.path).ok()?;
-    let room = Room::new(Limits::default(), 1, BATCH_BYTES as u64, &|| {});
-    let (found, _) = detect(&mut *reader, &mut Vec::new(), None, MAX_HEAD_BYTES, room).ok()?;
+    let found = detected(input).ok()?;
     match found {
         Detected::Log(found, _) => (found.name != entry.name).then_some(found.name),
         Detected::NotRead(what) | Detected::Label(what) | Detected::NoLog(what) | Detected::Bad(what) => {

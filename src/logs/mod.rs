@@ -27,6 +27,7 @@ use crate::store::{self, StepRow, TableWriter, TrajectoryRow};
 use crate::text::escape;
 use crate::text::redact::{self, Tally};
 
+mod explain;
 mod filter;
 mod input;
 mod jobs;
@@ -40,10 +41,12 @@ mod record;
 mod redacted;
 mod sessions;
 
+pub use explain::explain;
 pub use filter::{Filter, since};
 pub use record::ReadWith;
 pub use redacted::{Redacted, redact_logs};
 
+use formats::mapping::Mapping;
 use input::Input;
 use jobs::{Found, Part, Run};
 use labels::{LabelFile, Labels};
@@ -81,6 +84,8 @@ pub struct Options {
     pub filter: Filter,
     /// Whether secrets and personal data become placeholders.
     pub redact: bool,
+    /// A file that says where things stand in logs of a format that no reader knows: all files are read by it.
+    pub mapping: Option<PathBuf>,
 }
 
 /// How much is read; what is larger becomes a reject, and the rest is read.
@@ -276,7 +281,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
         remove_abandoned(&options.out);
     }
     record::mark(&mut inputs, how.threads)?;
-    let read_with = ReadWith::of(options);
+    let read_with = ReadWith::of(options, how.mapping);
     let mut known = match options.mode {
         Mode::Add => Known::load(&options.out)?.unwrap_or_default(),
         // What is damaged can be made again of the same files.
@@ -341,9 +346,14 @@ pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
 }
 
 fn how(options: &Options) -> anyhow::Result<jobs::How> {
-    let forced = options.format.as_deref().map(formats::find).transpose()?;
+    let mapping = options.mapping.as_deref().map(Mapping::load).transpose()?;
+    let forced = match (&options.format, mapping) {
+        (_, Some(mapping)) => Some(mapping.entry()),
+        (Some(name), None) => Some(formats::find(name)?),
+        (None, None) => None,
+    };
     let threads = options.limits.threads(options.threads);
-    Ok(jobs::How { forced, threads, limits: options.limits, redacts: options.redact })
+    Ok(jobs::How { forced, threads, limits: options.limits, redacts: options.redact, mapping })
 }
 
 fn run(

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::files::{reach, vouch};
+use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::{self, reading::names};
 use crate::store;
 use crate::text::redact::{self, Tally};
@@ -36,11 +37,11 @@ pub struct ReadWith {
 }
 
 impl ReadWith {
-    pub(super) fn of(options: &Options) -> Self {
+    pub(super) fn of(options: &Options, mapping: Option<&Mapping>) -> Self {
         ReadWith {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             readers: formats::READERS_VERSION,
-            format: options.format.clone(),
+            format: mapping.map(|m| format!("mapping {}", m.digest)).or(options.format.clone()),
             max_file: options.limits.file,
             max_memory: options.limits.memory,
             redact: options.redact.then_some(redact::VERSION),

@@ -36,6 +36,7 @@ pub fn redact_logs(
         threads: Limits::default().threads(threads),
         limits: Limits::default(),
         redacts: true,
+        mapping: None,
     };
     let beginnings = jobs::all_beginnings(&inputs, how)?;
     let mut done = Redacted::default();

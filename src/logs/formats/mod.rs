@@ -16,6 +16,7 @@ pub(crate) mod reading;
 mod annotated;
 mod chat_lines;
 mod claude_code;
+pub(crate) mod mapping;
 mod mini_swe_agent;
 mod openai_chat;
 mod sweagent;
@@ -87,6 +88,7 @@ pub static ALL: &[Entry] = &[
     annotated::ENTRY,
     chat_lines::ENTRY,
     claude_code::ENTRY,
+    mapping::ENTRY,
     mini_swe_agent::ENTRY,
     openai_chat::ENTRY,
     sweagent::ENTRY,
@@ -142,6 +144,8 @@ pub(crate) struct Source {
     pub(crate) most_objects: u64,
     /// Whether secrets and personal data become placeholders.
     pub(crate) redacts: bool,
+    /// Where things stand in a format that no reader knows.
+    pub(crate) mapping: Option<&'static mapping::Mapping>,
 }
 
 impl Source {
@@ -152,6 +156,7 @@ impl Source {
             format,
             most_objects: u64::MAX,
             redacts: false,
+            mapping: None,
         }
     }
 
