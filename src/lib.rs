@@ -146,6 +146,9 @@ pub mod internals {
         pub mod escape {
             pub use crate::text::escape::acts;
         }
+        pub mod redact {
+            pub use crate::text::redact::redact;
+        }
         pub mod tokens {
             pub use crate::text::tokens::Tokenizer;
         }

@@ -13,7 +13,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("settings", vec!["text"]),
         ("params", vec![]),
         ("store", vec!["trajectory"]),
-        ("logs", vec!["files", "store", "text", "trajectory"]),
+        ("logs", vec!["files", "settings", "store", "text", "trajectory"]),
         ("models", vec!["files", "settings", "text"]),
         ("turns", vec!["text", "trajectory"]),
         ("annotate", vec!["files", "store", "text", "trajectory", "turns"]),

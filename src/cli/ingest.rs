@@ -17,18 +17,25 @@ use super::{ExitStatus, Output};
 /// and replaces its runs, and runs of files that are gone stay.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  trajpress ingest logs/ --out data\n  trajpress ingest run.jsonl.gz --out data --format openai-chat\n  trajpress ingest ~/.claude/projects --out data --since 7d --exclude '*/agent-*'\n  trajpress ingest ~/.claude/projects --out data --json"
+    after_help = "Examples:\n  trajpress ingest logs/ --out data\n  trajpress ingest run.jsonl.gz --out data --format openai-chat\n  trajpress ingest ~/.claude/projects --out data --since 7d --exclude '*/agent-*'\n  trajpress ingest ~/.claude/projects --out data --json\n  trajpress ingest --explain run.json > mine.toml\n  trajpress ingest logs/ --mapping mine.toml --out data"
 )]
 pub struct Args {
     /// Log files, or folders of them
-    #[arg(required = true, value_name = "LOGS")]
+    #[arg(required_unless_present = "explain", value_name = "LOGS")]
     logs: Vec<PathBuf>,
     /// Folder of the dataset
-    #[arg(long, value_name = "DATA")]
-    out: PathBuf,
+    #[arg(long, required_unless_present = "explain", value_name = "DATA")]
+    out: Option<PathBuf>,
     /// Read all files as this format instead of telling it by content
     #[arg(long, default_value = "auto", value_name = "NAME")]
     format: String,
+    /// Read all files by a mapping: a TOML of JSON pointers that says where runs, messages and calls stand
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    mapping: Option<PathBuf>,
+    /// Read nothing into tables: say what FILE is recognised as, what is left out of it, and print a first mapping if it is of
+    /// no known format
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["logs", "out"])]
+    explain: Option<PathBuf>,
     /// Only files changed since then: a day (2026-01-31), or how long ago (12h, 7d, 2w)
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<SystemTime>,
@@ -41,6 +48,10 @@ pub struct Args {
     /// Replace the dataset in DATA instead of adding to it
     #[arg(long)]
     fresh: bool,
+    /// Put placeholders such as <email-3> in the place of keys, passwords, e-mails, home folders, hosts, phone and card numbers.
+    /// The ids of the runs are others then
+    #[arg(long)]
+    redact: bool,
     /// Read with N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -85,13 +96,19 @@ fn since(text: &str) -> Result<SystemTime, String> {
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let options = Options {
         inputs: args.logs.clone(),
-        out: args.out.clone(),
+        out: args.out.clone().unwrap_or_default(),
         format: (args.format != "auto").then(|| args.format.clone()),
         threads: super::threads(args.threads),
         limits: Limits { file: args.max_file, memory: args.max_memory },
         mode: if args.fresh { Mode::Fresh } else { Mode::Add },
         filter: Filter { since: args.since, include: args.include.clone(), exclude: args.exclude.clone() },
+        redact: args.redact,
+        mapping: args.mapping.clone(),
     };
+    if let Some(path) = &args.explain {
+        super::print(&logs::explain(path, &options)?)?;
+        return Ok(ExitStatus::Done);
+    }
     let start = Instant::now();
     let mut meter = Meter::new(output.quiet);
     let report = logs::ingest(&options, &mut |p| meter.show(|| reading(&p), p.bytes_done, p.bytes))?;
@@ -104,6 +121,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         let named = told_by_name(&report, &options.out.join("ingest.json").display().to_string());
         if !named.is_empty() {
             super::tell(named.trim_end());
+        }
+        if args.redact {
+            super::tell(super::redact::found(&report.redacted).trim_end());
         }
         if let Some(before) = &report.before {
             super::tell(&what_became(before, &report, &options.out.display().to_string()));
@@ -170,6 +190,7 @@ fn told_by_name(report: &Report, path: &str) -> String {
         [&report.not_read, &report.no_logs, &report.unreadable].into_iter().flatten().collect();
     unread.sort_by_key(|a| (std::cmp::Reverse(a.bytes), a.path.as_str()));
     let sized = |a: &logs::Aside| format!("{} ({}, {})", a.path, a.format, size(a.bytes));
+    let has_unread = unread.iter().any(|a| !a.format.starts_with("text"));
     tell("not read, the largest first", unread.into_iter().map(sized).collect());
     tell("logs without a run", report.without_runs.iter().map(sized).collect());
     let of_one_file = report.without_turns.chunk_by(|a, b| a.source == b.source);
@@ -179,6 +200,9 @@ fn told_by_name(report: &Report, path: &str) -> String {
     };
     tell("runs in which the agent says nothing (0 turns)", of_one_file.map(counted).collect());
     tell("named, and gave nothing", report.named_for_nothing.clone());
+    if has_unread {
+        out += "hint: `trajpress ingest --explain FILE` says what a file is, and prints a mapping to read it by, if it is a log\n";
+    }
     out
 }
 

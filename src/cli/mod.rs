@@ -20,6 +20,7 @@ pub mod inspect;
 pub mod list;
 mod meter;
 pub mod models;
+pub mod redact;
 pub mod report;
 pub mod run;
 mod tiers;
@@ -82,6 +83,7 @@ pub struct Output {
 enum Command {
     Try(trial::Args),
     Ingest(ingest::Args),
+    Redact(redact::Args),
     Annotate(annotate::Args),
     Run(run::Args),
     Report(report::Args),
@@ -143,6 +145,7 @@ impl Cli {
         match &self.command {
             Command::Try(args) => trial::run(args, self.output),
             Command::Ingest(args) => ingest::run(args, self.output),
+            Command::Redact(args) => redact::run(args, self.output),
             Command::Annotate(args) => annotate::run(args, self.output),
             Command::Run(args) => run::run(args, self.output),
             Command::Report(args) => report::run(args).map(|()| ExitStatus::Done),

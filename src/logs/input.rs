@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use super::Limits;
 use super::packed::{self, Gap, Packing};
+use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::{MANY, Source};
 
 /// A file to be read.
@@ -200,13 +201,23 @@ pub(crate) struct Room<'a> {
     pub(crate) small: u64,
     /// Waits for that turn.
     pub(crate) turn: &'a (dyn Fn() + Sync),
+    /// Whether secrets and personal data become placeholders.
+    pub(crate) redacts: bool,
+    pub(crate) mapping: Option<&'static Mapping>,
 }
 
 impl<'a> Room<'a> {
     /// The shares of so many files in flight; none is smaller than a batch of lines.
     pub(crate) fn new(limits: Limits, in_flight: u64, least: u64, turn: &'a (dyn Fn() + Sync)) -> Self {
         let value = (limits.memory / 8).max(least);
-        Room { file: limits.file, value, small: (value / in_flight).max(least), turn }
+        Room {
+            file: limits.file,
+            value,
+            small: (value / in_flight).max(least),
+            turn,
+            redacts: false,
+            mapping: None,
+        }
     }
 
     /// Reads up to `n` bytes of a value of which `bytes` is the beginning; says whether the reader has ended.
@@ -236,7 +247,12 @@ impl<'a> Room<'a> {
 
     /// The source of a file with that limit.
     pub(crate) fn source(&self, path: &str, format: &'static str) -> Source {
-        Source { most_objects: self.objects(), ..Source::new(path, format) }
+        Source {
+            most_objects: self.objects(),
+            redacts: self.redacts,
+            mapping: self.mapping,
+            ..Source::new(path, format)
+        }
     }
 
     pub(crate) fn too_many(&self, n_objects: u64) -> std::io::Error {

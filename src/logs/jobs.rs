@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, Cursor, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
+use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
 use crate::logs::formats::reading::list::{Content, Items, Piece};
@@ -14,12 +15,14 @@ use crate::logs::formats::reading::repair::{self, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
 use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Runs, Session, Sink, Source};
 use crate::store::TrajectoryRow;
+use crate::text::redact::{self, Tally};
 use crate::trajectory::Step;
 
 use super::Limits;
 use super::archive::Members;
 use super::database::Database;
 use super::input::{self, Input, Measured, Room, Small};
+use super::placeholders::redact_run;
 use super::sessions::{self, Beginning};
 
 /// How much of a file is looked at first, to tell its format.
@@ -72,6 +75,7 @@ pub(super) struct Part {
     pub(super) rejects: Vec<Rejected>,
     pub(super) losses: Losses,
     pub(super) fields: FieldCounts,
+    pub(super) redacted: Tally,
     /// Uncompressed bytes that were read.
     pub(super) n_bytes: u64,
     /// A limit of ours ended it, so that nobody knows what it holds.
@@ -198,12 +202,17 @@ pub(super) struct How {
     pub(super) forced: Option<&'static Entry>,
     pub(super) threads: usize,
     pub(super) limits: Limits,
+    /// Whether secrets and personal data become placeholders.
+    pub(super) redacts: bool,
+    /// Where things stand in files of a format that no reader knows.
+    pub(super) mapping: Option<&'static Mapping>,
 }
 
 impl How {
     /// What a file may have.
     fn room(self) -> Room<'static> {
-        Room::new(self.limits, window(self.threads), BATCH_BYTES as u64, &|| {})
+        let room = Room::new(self.limits, window(self.threads), BATCH_BYTES as u64, &|| {});
+        Room { redacts: self.redacts, mapping: self.mapping, ..room }
     }
 }
 
@@ -556,11 +565,16 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, ro
     part
 }
 
+/// What a file looks like.
+pub(super) fn detected(input: &Input) -> std::io::Result<Detected> {
+    let mut reader = input::open(&input.path)?;
+    let room = Room::new(Limits::default(), 1, BATCH_BYTES as u64, &|| {});
+    Ok(detect(&mut *reader, &mut Vec::new(), None, MAX_HEAD_BYTES, room)?.0)
+}
+
 /// What a file looks like, if that is not the format it was read as.
 fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
-    let mut reader = input::open(&input.path).ok()?;
-    let room = Room::new(Limits::default(), 1, BATCH_BYTES as u64, &|| {});
-    let (found, _) = detect(&mut *reader, &mut Vec::new(), None, MAX_HEAD_BYTES, room).ok()?;
+    let found = detected(input).ok()?;
     match found {
         Detected::Log(found, _) => (found.name != entry.name).then_some(found.name),
         Detected::NotRead(what) | Detected::Label(what) | Detected::NoLog(what) | Detected::Bad(what) => {
@@ -904,6 +918,7 @@ impl Part {
             rejects: Vec::new(),
             losses: Losses::default(),
             fields: FieldCounts::default(),
+            redacted: Tally::new(),
             n_bytes: 0,
             is_too_large: false,
         }
@@ -1004,6 +1019,9 @@ impl Part {
             self.reject(line, offset + at as u64, reason);
         }
         for mut trajectory in sink.trajectories.drain(..) {
+            if sink.source.redacts {
+                redact::add(&mut self.redacted, &redact_run(&mut trajectory));
+            }
             let row = TrajectoryRow::from(&trajectory);
             let log_id = trajectory.log_id();
             let steps = std::mem::take(&mut trajectory.steps);

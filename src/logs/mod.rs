@@ -25,23 +25,31 @@ use crate::files::swap;
 use crate::files::vouch::{Made, Sealed, Tables};
 use crate::store::{self, StepRow, TableWriter, TrajectoryRow, step_rows};
 use crate::text::escape;
+use crate::text::redact::{self, Tally};
 
 mod archive;
 mod database;
+mod explain;
 mod filter;
 mod input;
 mod jobs;
 mod keep;
 mod labels;
+mod messages;
 mod packed;
 mod parts;
+mod placeholders;
 pub mod places;
 mod record;
+mod redacted;
 mod sessions;
 
+pub use explain::explain;
 pub use filter::{Filter, since};
 pub use record::ReadWith;
+pub use redacted::{Redacted, redact_logs};
 
+use formats::mapping::Mapping;
 use input::Input;
 use jobs::{Found, Part, Run};
 use labels::{LabelFile, Labels};
@@ -77,6 +85,10 @@ pub struct Options {
     pub limits: Limits,
     pub mode: Mode,
     pub filter: Filter,
+    /// Whether secrets and personal data become placeholders.
+    pub redact: bool,
+    /// A file that says where things stand in logs of a format that no reader knows: all files are read by it.
+    pub mapping: Option<PathBuf>,
 }
 
 /// How much is read; what is larger becomes a reject, and the rest is read.
@@ -206,6 +218,9 @@ pub struct Report {
     pub named_for_nothing: Vec<String>,
     /// Records of logs that could not be read, and files that a limit kept from being known.
     pub lost_records: u64,
+    /// What was redacted, by kind: places, and different values, numbered anew in each run.
+    #[serde(default, skip_serializing_if = "Tally::is_empty")]
+    pub redacted: Tally,
     /// Files that were found and not asked for.
     pub left_out: u64,
     /// What was written, for those who read it.
@@ -245,7 +260,7 @@ struct Reject<'a> {
 
 /// Reads logs into the tables of a dataset.
 pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Report> {
-    let forced = options.format.as_deref().map(formats::find).transpose()?;
+    let how = how(options)?;
     let mut inputs = parts::joined(input::find(&options.inputs)?);
     let n_left_out = options.filter.apply(&mut inputs)?;
     anyhow::ensure!(
@@ -268,21 +283,31 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     if lock.is_sure() {
         remove_abandoned(&options.out);
     }
-    let threads = options.limits.threads(options.threads);
-    let how = jobs::How { forced, threads, limits: options.limits };
-    record::mark(&mut inputs, threads)?;
-    let read_with = ReadWith::of(options);
+    record::mark(&mut inputs, how.threads)?;
+    let read_with = ReadWith::of(options, how.mapping);
     let mut known = match options.mode {
         Mode::Add => Known::load(&options.out)?.unwrap_or_default(),
         // What is damaged can be made again of the same files.
         Mode::Match => Known::load(&options.out).ok().flatten().unwrap_or_default(),
         Mode::Fresh => Known::default(),
     };
+    anyhow::ensure!(
+        known.files.is_empty()
+            || options.mode != Mode::Add
+            || known.report.read_with.redact == read_with.redact,
+        "the dataset in {} is {}\nhint: give another folder to --out, or replace it with --fresh",
+        options.out.display(),
+        if options.redact {
+            "not redacted, or in another way"
+        } else {
+            "redacted, and this would add what is not"
+        }
+    );
     let mut wanted = known.compare(&inputs, options.mode == Mode::Add, known.report.read_with == read_with);
     if !known.files.is_empty() && known.is_same(&inputs, &wanted) {
         return Ok(known.unchanged());
     }
-    let origins = sessions::origins(&inputs, forced, threads)?;
+    let origins = sessions::origins(&inputs, how.forced, how.threads)?;
     known.add_dependent(&mut wanted, |i| origins[i]);
     let read: Vec<Input> = wanted.iter().map(|&i| inputs[i].clone()).collect();
     let origins: Vec<Option<u128>> = wanted.iter().map(|&i| origins[i]).collect();
@@ -312,10 +337,8 @@ fn check_out(out: &Path) -> anyhow::Result<()> {
 /// Reads logs into the rows of the tables and throws them away: what [`ingest`] is compared with to
 /// tell the cost of writing. Returns the bytes of the logs and the number of trajectories.
 pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
-    let forced = options.format.as_deref().map(formats::find).transpose()?;
     let inputs = parts::joined(input::find(&options.inputs)?);
-    let threads = options.limits.threads(options.threads);
-    let how = jobs::How { forced, threads, limits: options.limits };
+    let how = how(options)?;
     let (mut n_bytes, mut n_trajectories) = (0, 0);
     jobs::for_each_part(&inputs, how, &jobs::all_beginnings(&inputs, how)?, |part| {
         n_bytes += part.n_bytes;
@@ -323,6 +346,17 @@ pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
         Ok(())
     })?;
     Ok((n_bytes, n_trajectories))
+}
+
+fn how(options: &Options) -> anyhow::Result<jobs::How> {
+    let mapping = options.mapping.as_deref().map(Mapping::load).transpose()?;
+    let forced = match (&options.format, mapping) {
+        (_, Some(mapping)) => Some(mapping.entry()),
+        (Some(name), None) => Some(formats::find(name)?),
+        (None, None) => None,
+    };
+    let threads = options.limits.threads(options.threads);
+    Ok(jobs::How { forced, threads, limits: options.limits, redacts: options.redact, mapping })
 }
 
 fn run(
@@ -456,6 +490,7 @@ impl Output {
         self.file.rejects += part.rejects.len() as u64;
         self.file.bytes += part.n_bytes;
         add_all(&mut self.file.losses, &part.losses.0);
+        redact::add(&mut self.file.redacted, &part.redacted);
         add_all(&mut self.file.fields_mapped, &part.fields.mapped);
         add_all(&mut self.file.fields_dropped, &part.fields.dropped);
         let format = self.take_kind(&part, input);
@@ -578,6 +613,7 @@ impl Output {
         self.report.files += n_files;
         self.report.bytes += file.bytes;
         self.report.stored_bytes += file.stored_bytes;
+        redact::add(&mut self.report.redacted, &file.redacted);
         if formats::ALL.iter().any(|e| e.name == file.format) {
             let totals = self.report.formats.entry(file.format).or_default();
             totals.files += n_files;

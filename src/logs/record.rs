@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::files::{reach, vouch};
+use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::{self, reading::names};
 use crate::store;
+use crate::text::redact::{self, Tally};
 
 use super::database;
 use super::input::Input;
@@ -30,16 +32,20 @@ pub struct ReadWith {
     pub format: Option<String>,
     pub max_file: u64,
     pub max_memory: u64,
+    /// Version of the rules by which it was redacted, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redact: Option<u32>,
 }
 
 impl ReadWith {
-    pub(super) fn of(options: &Options) -> Self {
+    pub(super) fn of(options: &Options, mapping: Option<&Mapping>) -> Self {
         ReadWith {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             readers: formats::READERS_VERSION,
-            format: options.format.clone(),
+            format: mapping.map(|m| format!("mapping {}", m.digest)).or(options.format.clone()),
             max_file: options.limits.file,
             max_memory: options.limits.memory,
+            redact: options.redact.then_some(redact::VERSION),
         }
     }
 }
@@ -69,6 +75,8 @@ pub(super) struct FileRecord {
     /// Of runs that the file's name names: what is the same under any name, by id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) log_ids: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Tally::is_empty")]
+    pub(super) redacted: Tally,
     pub(super) losses: BTreeMap<String, u64>,
     pub(super) fields_mapped: BTreeMap<String, u64>,
     pub(super) fields_dropped: BTreeMap<String, u64>,

@@ -380,6 +380,10 @@ impl<'a> Lexer<'a> {
             self.number(start, j, key);
             return j;
         }
+        if self.is_placeholder(start, j) {
+            self.emit_as_is(AtomKind::Id, start, j);
+            return j;
+        }
         if j - start > 2 * MAX_BYTES {
             self.word += 1;
             return j;
@@ -393,6 +397,19 @@ impl<'a> Lexer<'a> {
             self.classify(start, end, key);
         }
         cut.map_or(j, |(_, resume)| resume)
+    }
+
+    /// Whether it is one of those that `redact` puts in the place of a value: `<email-3>`.
+    fn is_placeholder(&self, start: usize, end: usize) -> bool {
+        let is_enclosed = start > 0 && self.bytes[start - 1] == b'<' && self.bytes.get(end) == Some(&b'>');
+        let is_named = |name: &str, number: &str| {
+            name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+                && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+                && !number.is_empty()
+                && number.bytes().all(|b| b.is_ascii_digit())
+        };
+        is_enclosed
+            && self.text[start..end].rsplit_once('-').is_some_and(|(name, number)| is_named(name, number))
     }
 
     /// `grep` puts `12-` or `file.py-12-` before context lines: answers where the chunk really

@@ -7,6 +7,7 @@ pub mod lists;
 pub mod memo;
 pub mod natural;
 pub mod phrases;
+pub mod redact;
 pub mod runs;
 pub mod sentences;
 pub mod spans;

@@ -107,6 +107,9 @@ class Lexer:
         if full("[0-9]+", whole):
             self.number(start, j, key)
             return j
+        if self.at(start - 1) == "<" and self.at(j) == ">" and full("[a-z0-9][a-z0-9-]*-[0-9]+", whole):
+            self.emit(ID, start, j)
+            return j
         if size(whole) > 400:
             self.skip()
             return j

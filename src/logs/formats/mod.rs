@@ -44,6 +44,7 @@ mod kimi_code;
 mod langfuse;
 mod langsmith;
 mod letta;
+pub(crate) mod mapping;
 mod mini_swe_agent;
 mod mint;
 mod moatless;
@@ -226,6 +227,7 @@ pub static ALL: &[Entry] = &[
     langfuse::ENTRY,
     langsmith::ENTRY,
     letta::ENTRY,
+    mapping::ENTRY,
     mini_swe_agent::ENTRY,
     mint::ENTRY,
     moatless::ENTRY,
@@ -279,11 +281,22 @@ pub(crate) struct Source {
     pub(crate) format: &'static str,
     /// Objects that one value may hold: each takes memory, however short it is.
     pub(crate) most_objects: u64,
+    /// Whether secrets and personal data become placeholders.
+    pub(crate) redacts: bool,
+    /// Where things stand in a format that no reader knows.
+    pub(crate) mapping: Option<&'static mapping::Mapping>,
 }
 
 impl Source {
     pub(crate) fn new(path: &str, format: &'static str) -> Self {
-        Source { path: path.to_owned(), stem: reading::names::stem(path), format, most_objects: u64::MAX }
+        Source {
+            path: path.to_owned(),
+            stem: reading::names::stem(path),
+            format,
+            most_objects: u64::MAX,
+            redacts: false,
+            mapping: None,
+        }
     }
 
     #[cfg(test)]

@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for Items {
     }
 }
 
-fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
+pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let is_list = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
     let run = match is_list {
         true => Run { messages: Some(serde_json::from_slice(bytes)?), ..Run::default() },

@@ -38,6 +38,9 @@ enum Repeat {
 /// An id that names nothing: the OpenAI Agents SDK gives it to all items of other providers.
 pub(crate) const NO_ID: &str = "__fake_id__";
 
+/// The role under which we ourselves write what took the place of the past.
+const COMPACTION: &str = "compaction";
+
 /// Reads messages one after the other.
 #[derive(Default)]
 pub(crate) struct Messages {
@@ -136,6 +139,12 @@ impl Messages {
         if role.starts_with('_') && role != "_system_prompt" {
             let name: String = role.chars().take(40).collect();
             return draft.losses.add(&format!("record that is no message left out: {name}"));
+        }
+        if role == COMPACTION {
+            self.give_way(&message, false, draft);
+            message.add_others(&mut draft.losses);
+            let text = message.content.unwrap_or_default().into_text(&mut draft.losses);
+            return draft.compaction(text);
         }
         let who = if role == "_system_prompt" { Some(Speaker::System) } else { speaker(role) };
         match who {

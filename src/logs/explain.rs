@@ -1,0 +1,344 @@
+//! What a file was recognised as, and a first mapping for one that was not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::formats::{self, Detected, Layout};
+use super::{Options, input, jobs};
+
+/// So much of a file is looked at for a first mapping.
+const LOOKED_AT: u64 = 32 << 20;
+/// So many fields of each kind are named.
+const NAMED: usize = 12;
+
+/// Says in words what a file is, what was read of it and what was left out; a first mapping, if it is of no known format.
+pub fn explain(path: &Path, options: &Options) -> anyhow::Result<String> {
+    let how = super::how(options)?;
+    let inputs = input::find(std::slice::from_ref(&path.to_owned()))?;
+    anyhow::ensure!(inputs.len() == 1, "{} is a folder\nhint: --explain takes one file", path.display());
+    let mut told = format!("{}\n", path.display());
+    let found = jobs::detected(&inputs[0])?;
+    let mut mapping = None;
+    if recognised(&found, &how, &mut told) {
+        read(&inputs, how, &mut told)?;
+    } else {
+        mapping = first_mapping(path)?;
+        told += match mapping {
+            Some(_) => {
+                "a first mapping, to be edited; then: trajpress ingest LOGS --out DATA --mapping FILE.toml\n"
+            }
+            None => "no list of messages was found in it\n",
+        };
+    }
+    // As a whole it is a mapping, with what was told as remarks.
+    let told: String = told.lines().map(|line| format!("# {line}\n")).collect();
+    Ok(told + &mapping.unwrap_or_default())
+}
+
+/// Whether a reader takes the file.
+fn recognised(found: &Detected, how: &jobs::How, out: &mut String) -> bool {
+    if let Some(entry) = how.forced {
+        let _ = writeln!(out, "read as {}, since that was asked for: {}", entry.name, entry.summary);
+        return true;
+    }
+    let (text, is_known) = match found {
+        Detected::Log(entry, layout) => {
+            let layout = match layout {
+                Layout::Lines => "one value a line",
+                Layout::Items => "a list of values",
+                Layout::Document => "a document",
+            };
+            (format!("recognised as {} ({}), {layout}", entry.name, entry.summary), true)
+        }
+        Detected::NotRead(name) => (format!("recognised as {name}, which has no reader yet"), false),
+        Detected::Label(name) => (format!("recognised as {name}: labels, and no run"), false),
+        Detected::NoLog(what) => ((*what).to_owned(), false),
+        Detected::Bad(what) => (format!("cannot be read: {what}"), false),
+        Detected::More => ("JSON of no known format".to_owned(), false),
+    };
+    out.push_str(&text);
+    out.push('\n');
+    is_known
+}
+
+/// Reads the file, and says what that gave.
+fn read(inputs: &[input::Input], how: jobs::How, out: &mut String) -> anyhow::Result<()> {
+    let (mut n_runs, mut n_steps, mut kinds) = (0, 0, BTreeMap::<String, u64>::new());
+    let (mut mapped, mut dropped, mut losses) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut rejects = Vec::new();
+    jobs::for_each_part(inputs, how, &std::collections::HashMap::new(), |part| {
+        for run in &part.runs {
+            n_runs += 1;
+            n_steps += run.steps.len();
+            run.steps
+                .iter()
+                .for_each(|step| *kinds.entry(format!("{} {}", step.role, step.kind)).or_default() += 1);
+        }
+        super::add_all(&mut mapped, &part.fields.mapped);
+        super::add_all(&mut dropped, &part.fields.dropped);
+        super::add_all(&mut losses, &part.losses.0);
+        rejects.extend(part.rejects.into_iter().map(|reject| reject.reason));
+        Ok(())
+    })?;
+    let _ = writeln!(out, "runs: {n_runs}, steps: {n_steps}{}", list(&kinds, " = ", usize::MAX));
+    let _ = writeln!(out, "told by its fields: {}", list(&mapped, "", NAMED));
+    let _ = writeln!(out, "fields left out: {}", list(&dropped, "", NAMED));
+    for (what, n) in &losses {
+        let _ = writeln!(out, "{n} x {what}");
+    }
+    for reason in rejects.iter().take(NAMED) {
+        let _ = writeln!(out, "could not be read: {reason}");
+    }
+    if rejects.len() > NAMED {
+        let _ = writeln!(out, "could not be read: {} more", rejects.len() - NAMED);
+    }
+    Ok(())
+}
+
+/// Names with their counts, the most first.
+fn list(counts: &BTreeMap<String, u64>, before: &str, most: usize) -> String {
+    let mut sorted: Vec<_> = counts.iter().collect();
+    sorted.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    let more = sorted.len().saturating_sub(most);
+    let named: Vec<String> = sorted.iter().take(most).map(|(name, n)| format!("{name} {n}")).collect();
+    match (named.is_empty(), more) {
+        (true, _) if before.is_empty() => "none".to_owned(),
+        (true, _) => String::new(),
+        (_, 0) => format!("{before}{}", named.join(", ")),
+        _ => format!("{before}{} and {more} more", named.join(", ")),
+    }
+}
+
+/// Where logs often have what a mapping asks for, the most telling first.
+const ROLE: &[&str] = &[
+    "/role",
+    "/message/role",
+    "/author/role",
+    "/from",
+    "/speaker",
+    "/sender",
+    "/author",
+    "/actor",
+    "/source",
+    "/type",
+    "/kind",
+];
+const CONTENT: &[&str] = &[
+    "/content",
+    "/message/content",
+    "/text",
+    "/value",
+    "/message/text",
+    "/body",
+    "/utterance",
+    "/message",
+    "/parts",
+    "/data/content",
+    "/payload/content",
+    "/output",
+];
+const MESSAGE: &[(&str, &[&str])] = &[
+    ("thought", &["/reasoning_content", "/reasoning", "/thought", "/thinking"]),
+    ("time", &["/timestamp", "/time", "/created_at", "/createdAt", "/ts", "/date"]),
+    ("model", &["/model", "/message/model"]),
+    ("usage", &["/usage", "/message/usage", "/token_usage"]),
+    (
+        "calls",
+        &[
+            "/tool_calls",
+            "/message/tool_calls",
+            "/toolCalls",
+            "/calls",
+            "/actions",
+            "/function_call",
+            "/action",
+        ],
+    ),
+    ("result_id", &["/tool_call_id", "/message/tool_call_id", "/toolCallId", "/call_id"]),
+    ("is_error", &["/is_error", "/error"]),
+];
+const CALL: &[(&str, &[&str])] = &[
+    ("id", &["/id", "/call_id", "/tool_call_id", "/toolCallId"]),
+    ("name", &["/function/name", "/name", "/tool_name", "/toolName", "/tool", "/action"]),
+    ("arguments", &["/function/arguments", "/arguments", "/args", "/input", "/parameters", "/action_input"]),
+    ("result", &["/result", "/output", "/observation"]),
+];
+const RUN: &[(&str, &[&str])] = &[
+    ("task", &["/task_id", "/instance_id", "/task", "/session_id", "/id"]),
+    ("repository", &["/repository", "/repo"]),
+    ("agent", &["/agent"]),
+    ("model", &["/model", "/model_name", "/config/model"]),
+    ("outcome", &["/outcome", "/exit_status", "/status"]),
+    ("reward", &["/reward", "/score"]),
+    ("resolved", &["/resolved", "/success"]),
+    ("system", &["/system_prompt", "/system"]),
+    ("tools", &["/tools", "/functions"]),
+];
+
+/// A list of messages, and the run that it stands in.
+struct Guess<'a> {
+    is_lines: bool,
+    runs: Option<String>,
+    messages: Option<String>,
+    run: Option<&'a Value>,
+    list: Vec<&'a Value>,
+    score: usize,
+}
+
+/// A mapping for the beginning of a file, if it has a list of messages.
+fn first_mapping(path: &Path) -> anyhow::Result<Option<String>> {
+    let mut text = Vec::new();
+    input::open(path)?.take(LOOKED_AT).read_to_end(&mut text)?;
+    let values: Vec<Value> =
+        serde_json::Deserializer::from_slice(&text).into_iter().map_while(Result::ok).take(200).collect();
+    let mut guesses = Vec::new();
+    if values.len() > 1 {
+        let list: Vec<&Value> = values.iter().collect();
+        let score = score(&list);
+        guesses.push(Guess {
+            is_lines: true,
+            runs: None,
+            messages: None,
+            run: list.first().copied(),
+            list,
+            score,
+        });
+    }
+    if let Some(first) = values.first() {
+        look(first, "", None, first, &mut guesses, 0);
+    }
+    let best = guesses.into_iter().filter(|guess| guess.score > 0).max_by_key(|guess| guess.score);
+    Ok(best.map(|guess| written(&guess)))
+}
+
+/// Looks for lists of messages in a value that stands at `path` in a run.
+fn look<'a>(
+    value: &'a Value,
+    path: &str,
+    runs: Option<&str>,
+    run: &'a Value,
+    out: &mut Vec<Guess<'a>>,
+    depth: usize,
+) {
+    if depth > 6 {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                look(value, &format!("{path}/{key}"), runs, run, out, depth + 1);
+            }
+        }
+        Value::Array(items) => {
+            let list: Vec<&Value> = items.iter().filter(|item| item.is_object()).take(200).collect();
+            let score = score(&list);
+            if score > 0 {
+                let runs = runs.map(str::to_owned);
+                out.push(Guess {
+                    is_lines: false,
+                    runs,
+                    messages: Some(path.to_owned()),
+                    run: Some(run),
+                    list,
+                    score,
+                });
+            } else if let (Some(first), None) = (items.first(), runs) {
+                // A list of what is no message may be one of runs.
+                look(first, "", Some(path), first, out, depth + 1);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// How many of some values have a role and something said.
+fn score(list: &[&Value]) -> usize {
+    let (Some(role), Some(content)) = (best(ROLE, list, Value::is_string), best(CONTENT, list, is_said))
+    else {
+        return 0;
+    };
+    list.iter().filter(|item| item.pointer(role).is_some() && item.pointer(content).is_some()).count()
+}
+
+fn is_said(value: &Value) -> bool {
+    value.is_string() || value.is_array()
+}
+
+/// The first pointer that leads to something in half of the values, else the one that does most often.
+fn best<'p>(pointers: &[&'p str], list: &[&Value], is_it: fn(&Value) -> bool) -> Option<&'p str> {
+    let count = |pointer: &str| list.iter().filter(|item| item.pointer(pointer).is_some_and(is_it)).count();
+    let counts: Vec<(usize, &str)> = pointers.iter().map(|pointer| (count(pointer), *pointer)).collect();
+    let often = counts.iter().find(|(n, _)| 2 * n >= list.len().max(1) && *n > 0);
+    often.or(counts.iter().rev().max_by_key(|(n, _)| *n)).filter(|(n, _)| *n > 0).map(|(_, pointer)| *pointer)
+}
+
+/// A guess as TOML.
+fn written(guess: &Guess<'_>) -> String {
+    let mut out = String::from(
+        "# Where things stand, as JSON pointers; a list of pointers: the first that leads to something.\n",
+    );
+    if guess.is_lines {
+        out += "# All lines of a file are messages of one run (\"values\": each value is a run, or holds some).\neach = \"lines\"\n";
+    }
+    if let Some(runs) = &guess.runs {
+        let _ = writeln!(out, "runs = {}", quoted(runs));
+    }
+    if let Some(messages) = &guess.messages {
+        let _ = writeln!(out, "messages = {}", quoted(messages));
+    }
+    let any = |value: &Value| !value.is_null();
+    let run: Vec<&Value> = guess.run.into_iter().collect();
+    section(&mut out, "run", RUN, &run, any);
+    out += "\n[message]\n";
+    let (role, content) = (best(ROLE, &guess.list, Value::is_string), best(CONTENT, &guess.list, is_said));
+    for (key, pointer) in [("role", role), ("content", content)] {
+        let _ = pointer.map(|pointer| writeln!(out, "{key} = {}", quoted(pointer)));
+    }
+    let fields = fields(MESSAGE, &guess.list, any);
+    let calls = fields.iter().find(|(key, _)| *key == "calls").map(|(_, pointer)| *pointer);
+    for (key, pointer) in &fields {
+        let _ = writeln!(out, "{key} = {}", quoted(pointer));
+    }
+    let calls: Vec<&Value> = calls
+        .map(|pointer| {
+            guess.list.iter().filter_map(|message| message.pointer(pointer)).flat_map(each).collect()
+        })
+        .unwrap_or_default();
+    section(&mut out, "call", CALL, &calls, any);
+    let names: BTreeSet<&str> =
+        guess.list.iter().filter_map(|message| message.pointer(role?)?.as_str()).take(200).collect();
+    out += "\n# Who speaks: system, user, agent, tool; none for what is no message.\n[roles]\n";
+    for name in names.into_iter().take(20) {
+        let _ = writeln!(out, "{} = {}", quoted(name), quoted(formats::mapping::role_name(name)));
+    }
+    out
+}
+
+fn each(value: &Value) -> Vec<&Value> {
+    value.as_array().map_or_else(|| vec![value], |values| values.iter().collect())
+}
+
+type Fields = &'static [(&'static str, &'static [&'static str])];
+
+fn fields(of: Fields, list: &[&Value], is_it: fn(&Value) -> bool) -> Vec<(&'static str, &'static str)> {
+    of.iter().filter_map(|(key, pointers)| Some((*key, best(pointers, list, is_it)?))).collect()
+}
+
+fn section(out: &mut String, name: &str, of: Fields, list: &[&Value], is_it: fn(&Value) -> bool) {
+    let fields = fields(of, list, is_it);
+    if !fields.is_empty() {
+        let _ = writeln!(out, "\n[{name}]");
+        for (key, pointer) in fields {
+            let _ = writeln!(out, "{key} = {}", quoted(pointer));
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}

@@ -1,0 +1,490 @@
+//! A format that nobody here knows, read by a mapping: a TOML of JSON pointers says where runs, messages and calls stand.
+//!
+//! What they point to becomes chat messages, which are read as those of `openai_chat` are: no second way of reading.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::settings;
+
+use super::{Entry, Reading, Session, Sink, openai_chat};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "mapping",
+    summary: "Any JSON or JSONL, by a TOML of JSON pointers: `ingest --mapping FILE`",
+    reading: Reading::Values(read),
+};
+
+/// The same for a file whose lines are the messages of one run.
+pub(crate) static LINES: Entry = Entry {
+    reading: Reading::Session { open: || Box::<Lines>::default(), origin: |_, _| super::Origin::None },
+    ..ENTRY
+};
+
+/// One pointer, or several: of these the first that leads to something.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a JSON pointer, such as \"/message/role\", or a list of them")]
+enum Pointers {
+    One(String),
+    More(Vec<String>),
+}
+
+impl Pointers {
+    fn all(&self) -> &[String] {
+        match self {
+            Pointers::One(one) => std::slice::from_ref(one),
+            Pointers::More(more) => more,
+        }
+    }
+
+    fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
+        self.all().iter().find_map(|pointer| value.pointer(pointer).filter(|value| !value.is_null()))
+    }
+}
+
+fn find<'a>(pointers: &Option<Pointers>, value: &'a Value) -> Option<&'a Value> {
+    pointers.as_ref()?.find(value)
+}
+
+/// Where runs stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Runs {
+    /// Each value of a file is a run, or holds a list of them.
+    #[default]
+    Values,
+    /// All lines of a file are messages of one run.
+    Lines,
+}
+
+/// What a mapping says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mapping {
+    #[serde(default)]
+    each: Runs,
+    /// In a value, the list of runs; none is the value itself.
+    runs: Option<Pointers>,
+    /// In a run, the list of messages; "" is the run itself.
+    messages: Option<Pointers>,
+    #[serde(default)]
+    run: Run,
+    #[serde(default)]
+    message: Message,
+    #[serde(default)]
+    call: Call,
+    /// What the log calls those who speak, and who that is: system, user, agent, tool, or none for what is no message.
+    #[serde(default)]
+    roles: BTreeMap<String, Role>,
+    /// Hash of its text.
+    #[serde(skip)]
+    pub(crate) digest: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Run {
+    task: Option<Pointers>,
+    repository: Option<Pointers>,
+    agent: Option<Pointers>,
+    model: Option<Pointers>,
+    outcome: Option<Pointers>,
+    reward: Option<Pointers>,
+    resolved: Option<Pointers>,
+    system: Option<Pointers>,
+    tools: Option<Pointers>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Message {
+    role: Option<Pointers>,
+    content: Option<Pointers>,
+    thought: Option<Pointers>,
+    time: Option<Pointers>,
+    model: Option<Pointers>,
+    usage: Option<Pointers>,
+    /// The list of calls, or one; "" is the message itself.
+    calls: Option<Pointers>,
+    /// Which call a result answers, and what failed.
+    result_id: Option<Pointers>,
+    tool: Option<Pointers>,
+    is_error: Option<Pointers>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Call {
+    id: Option<Pointers>,
+    name: Option<Pointers>,
+    arguments: Option<Pointers>,
+    /// The result, where it stands in the call.
+    result: Option<Pointers>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    System,
+    User,
+    Agent,
+    Tool,
+    None,
+}
+
+/// What logs call those who speak, where the mapping does not say it.
+const ROLES: [(&str, Role); 16] = [
+    ("system", Role::System),
+    ("developer", Role::System),
+    ("user", Role::User),
+    ("human", Role::User),
+    ("assistant", Role::Agent),
+    ("agent", Role::Agent),
+    ("ai", Role::Agent),
+    ("bot", Role::Agent),
+    ("gpt", Role::Agent),
+    ("model", Role::Agent),
+    ("tool", Role::Tool),
+    ("function", Role::Tool),
+    ("observation", Role::Tool),
+    ("environment", Role::Tool),
+    ("tool_result", Role::Tool),
+    ("tool_response", Role::Tool),
+];
+
+impl Mapping {
+    /// Reads a mapping. It lives as long as the program: readers are plain functions, which the catalogue holds.
+    pub(crate) fn load(path: &Path) -> anyhow::Result<&'static Mapping> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+        let mut mapping: Mapping = settings::Source { path: &name, text: &text }.read()?;
+        mapping.digest = blake3::hash(text.as_bytes()).to_hex()[..32].to_owned();
+        Ok(Box::leak(Box::new(mapping)))
+    }
+
+    /// How a file is read by it.
+    pub(crate) fn entry(&self) -> &'static Entry {
+        match self.each {
+            Runs::Values => super::ALL.iter().find(|e| e.name == "mapping").expect("the catalogue has it"),
+            Runs::Lines => &LINES,
+        }
+    }
+
+    /// The runs in a value.
+    fn runs<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
+        match &self.runs {
+            None => vec![value],
+            Some(pointers) => match pointers.find(value) {
+                Some(Value::Array(runs)) => runs.iter().collect(),
+                Some(Value::Object(runs)) => runs.values().collect(),
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// A run as a chat; none without messages.
+    fn chat(&self, run: &Value, sink: &mut Sink<'_>) -> Option<Value> {
+        let list = match &self.messages {
+            Some(pointers) => pointers.find(run)?,
+            None => run,
+        };
+        let list = list.as_array()?;
+        Some(self.chat_of(run, list, sink))
+    }
+
+    fn chat_of(&self, run: &Value, list: &[Value], sink: &mut Sink<'_>) -> Value {
+        let mut messages = Vec::with_capacity(list.len());
+        if let Some(system) = find(&self.run.system, run) {
+            messages.push(json!({"role": "system", "content": system}));
+        }
+        for message in list {
+            self.message(message, &mut messages, sink);
+        }
+        let mut chat = Map::from_iter([("messages".to_owned(), Value::Array(messages))]);
+        let parts = [
+            ("task_id", &self.run.task),
+            ("repository", &self.run.repository),
+            ("agent", &self.run.agent),
+            ("model", &self.run.model),
+            ("outcome", &self.run.outcome),
+            ("reward", &self.run.reward),
+            ("resolved", &self.run.resolved),
+            ("tools", &self.run.tools),
+        ];
+        for (key, pointers) in parts {
+            chat.extend(find(pointers, run).map(|value| (key.to_owned(), value.clone())));
+        }
+        let model = || list.iter().find_map(|message| find(&self.message.model, message));
+        if !chat.contains_key("model")
+            && let Some(model) = model()
+        {
+            chat.insert("model".to_owned(), model.clone());
+        }
+        Value::Object(chat)
+    }
+
+    /// A message, and the results that stand in its calls.
+    fn message(&self, value: &Value, messages: &mut Vec<Value>, sink: &mut Sink<'_>) {
+        let calls: Vec<&Value> = match find(&self.message.calls, value) {
+            Some(Value::Array(calls)) => calls.iter().collect(),
+            Some(call) => vec![call],
+            None => Vec::new(),
+        };
+        // Only what has a name is a call: the message itself is one or none.
+        let calls: Vec<&Value> =
+            calls.into_iter().filter(|call| find(&self.call.name, call).is_some()).collect();
+        let named = find(&self.message.role, value).map(text);
+        let role = match &named {
+            Some(name) => self.role(name),
+            None if !calls.is_empty() => Some(Role::Agent),
+            None => None,
+        };
+        let is_result = find(&self.message.result_id, value).is_some() && calls.is_empty();
+        let role = match role {
+            Some(Role::None) => return sink.losses.add("record that the mapping leaves out"),
+            // Providers give results to the user.
+            Some(Role::User) | None if is_result => Role::Tool,
+            Some(role) => role,
+            None => {
+                let name: String = named.as_deref().unwrap_or("none").chars().take(40).collect();
+                return sink.losses.add(&format!("record without a role in the mapping left out: {name}"));
+            }
+        };
+        let name = match role {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Agent | Role::None => "assistant",
+            Role::Tool => "tool",
+        };
+        let content = find(&self.message.content, value).cloned().unwrap_or_else(|| "".into());
+        let mut message = Map::from_iter([("role".to_owned(), name.into()), ("content".to_owned(), content)]);
+        let mut parts = vec![("timestamp", &self.message.time)];
+        match role {
+            Role::Agent => {
+                parts.extend([("reasoning_content", &self.message.thought), ("usage", &self.message.usage)])
+            }
+            Role::Tool => parts.extend([
+                ("tool_call_id", &self.message.result_id),
+                ("name", &self.message.tool),
+                ("is_error", &self.message.is_error),
+            ]),
+            _ => {}
+        }
+        for (key, pointers) in parts {
+            message.extend(find(pointers, value).map(|value| (key.to_owned(), value.clone())));
+        }
+        let mut results = Vec::new();
+        if !calls.is_empty() {
+            let calls =
+                calls.iter().enumerate().map(|(i, call)| self.call(call, messages.len(), i, &mut results));
+            message.insert("tool_calls".to_owned(), calls.collect());
+        }
+        messages.push(Value::Object(message));
+        messages.extend(results);
+    }
+
+    fn call(&self, call: &Value, place: usize, i: usize, results: &mut Vec<Value>) -> Value {
+        let id = find(&self.call.id, call).map_or_else(|| format!("call-{place}-{i}"), text);
+        let arguments = find(&self.call.arguments, call).cloned().unwrap_or_else(|| json!({}));
+        let name = find(&self.call.name, call).cloned().unwrap_or(Value::Null);
+        if let Some(result) = find(&self.call.result, call) {
+            results.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
+        }
+        json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+    }
+
+    fn role(&self, name: &str) -> Option<Role> {
+        let name = name.trim();
+        self.roles.get(name).copied().or_else(|| {
+            let lower = name.to_ascii_lowercase();
+            ROLES.iter().find(|(known, _)| *known == lower).map(|(_, role)| *role)
+        })
+    }
+}
+
+/// Who speaks under a name, if that is known.
+pub(crate) fn role_name(name: &str) -> &'static str {
+    let lower = name.to_ascii_lowercase();
+    match ROLES.iter().find(|(known, _)| *known == lower).map(|(_, role)| *role) {
+        Some(Role::System) => "system",
+        Some(Role::User) => "user",
+        Some(Role::Agent) => "agent",
+        Some(Role::Tool) => "tool",
+        Some(Role::None) | None => "none",
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
+    let value: Value = serde_json::from_slice(bytes)?;
+    let Some(mapping) = sink.source.mapping else { anyhow::bail!("{NO_MAPPING}") };
+    let runs = mapping.runs(&value);
+    let index = sink.index;
+    anyhow::ensure!(!runs.is_empty(), "no list of runs where the mapping says it is");
+    let mut n_read = 0;
+    for (i, run) in runs.iter().enumerate() {
+        if runs.len() > 1 {
+            sink.index = Some(i);
+        }
+        if let Some(chat) = mapping.chat(run, sink) {
+            openai_chat::read(&serde_json::to_vec(&chat)?, sink)?;
+            n_read += 1;
+        }
+    }
+    sink.index = index;
+    anyhow::ensure!(n_read > 0, "no list of messages where the mapping says it is");
+    sink.losses.add_n("run without messages where the mapping says they are", (runs.len() - n_read) as u64);
+    Ok(())
+}
+
+const NO_MAPPING: &str = "no mapping is given\nhint: `--mapping FILE`; `--explain LOG` prints a first one";
+
+/// The values of a file of lines.
+#[derive(Default)]
+struct Lines(Vec<Value>);
+
+impl Session for Lines {
+    fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.0.push(serde_json::from_slice(bytes)?);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, sink: &mut Sink<'_>) {
+        let Some(mapping) = sink.source.mapping else { return };
+        // What is said of the run may stand in any line.
+        let about = self
+            .0
+            .iter()
+            .find(|line| find(&mapping.run.task, line).or(find(&mapping.run.model, line)).is_some());
+        let chat = mapping.chat_of(about.or(self.0.first()).unwrap_or(&Value::Null), &self.0, sink);
+        let read = serde_json::to_vec(&chat).map_err(anyhow::Error::from);
+        if let Err(error) = read.and_then(|bytes| openai_chat::read(&bytes, sink)) {
+            sink.rejects.push((0, format!("{error:#}")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::formats::Source;
+    use crate::trajectory::Trajectory;
+
+    fn mapping(text: &str) -> &'static Mapping {
+        Box::leak(Box::new(settings::Source { path: "m.toml", text }.read().unwrap()))
+    }
+
+    fn outline(runs: &[Trajectory]) -> Vec<String> {
+        let steps = runs.iter().flat_map(|run| &run.steps);
+        steps.map(|s| format!("{} {} {}: {}", s.turn, s.role.name(), s.kind.name(), s.text)).collect()
+    }
+
+    #[test]
+    fn runs_in_a_document_with_calls_in_messages() {
+        let text = r#"
+            runs = "/data/episodes"
+            messages = "/turns"
+            [run]
+            task = "/name"
+            model = "/cfg/llm"
+            system = "/sys"
+            [message]
+            role = ["/who", "/kind"]
+            content = "/says"
+            time = "/at"
+            usage = "/cost"
+            calls = "/does"
+            result_id = "/of"
+            [call]
+            id = "/n"
+            name = "/op"
+            arguments = "/with"
+            [roles]
+            boss = "user"
+            worker = "agent"
+            env = "tool"
+            mark = "none"
+        "#;
+        let source = Source { mapping: Some(mapping(text)), ..Source::new("d/x.json", "mapping") };
+        let mut sink = Sink::new(&source);
+        let log = r#"{"data":{"episodes":[{"name":"t1","cfg":{"llm":"m"},"sys":"Be brief.","turns":[
+            {"who":"boss","says":"List.","at":"2026-01-01T00:00:00Z"},
+            {"who":"worker","says":"I look.","cost":{"prompt_tokens":9,"completion_tokens":2},"does":[{"n":1,"op":"ls","with":{"path":"/"}}]},
+            {"who":"env","of":1,"says":"a b"},{"kind":"mark"},{"who":"ghost","says":"boo"},{"who":"worker","says":"a and b"}]},{"name":"t2"}]}}"#;
+        read(log.as_bytes(), &mut sink).unwrap();
+        assert_eq!(
+            outline(&sink.trajectories),
+            [
+                "0 system system: Be brief.",
+                "0 user message: List.",
+                "1 agent thought: I look.",
+                "1 agent action: ls\n/",
+                "1 tool observation: a b",
+                "2 agent message: a and b"
+            ]
+        );
+        let run = &sink.trajectories[0];
+        assert_eq!(
+            (run.task_id.as_deref(), run.model.as_deref(), run.format.as_str()),
+            (Some("t1"), Some("m"), "mapping")
+        );
+        assert_eq!(run.steps[2].usage.map(|u| u.input), Some(9));
+        assert!(run.steps[1].time.is_some());
+        assert_eq!(run.steps[4].call_id, run.steps[3].call_id);
+        let losses = &sink.losses.0;
+        assert_eq!(losses["record that the mapping leaves out"], 1);
+        assert_eq!(losses["record without a role in the mapping left out: ghost"], 1);
+        assert_eq!(losses["run without messages where the mapping says they are"], 1);
+    }
+
+    #[test]
+    fn lines_of_one_run_with_results_in_calls() {
+        let text = r#"
+            each = "lines"
+            [message]
+            role = "/type"
+            content = "/text"
+            calls = ""
+            [call]
+            name = "/tool"
+            arguments = "/args"
+            result = "/out"
+            [roles]
+            step = "agent"
+        "#;
+        let source = Source { mapping: Some(mapping(text)), ..Source::new("d/x.jsonl", "mapping") };
+        let mut sink = Sink::new(&source);
+        let mut lines = Box::<Lines>::default();
+        for line in [
+            r#"{"type":"user","text":"Go."}"#,
+            r#"{"type":"step","text":"","tool":"ls","args":"{}","out":"a"}"#,
+            r#"{"type":"assistant","text":"Done."}"#,
+        ] {
+            lines.value(line.as_bytes()).unwrap();
+        }
+        lines.finish(&mut sink);
+        assert_eq!(
+            outline(&sink.trajectories),
+            ["0 user message: Go.", "1 agent action: ls", "1 tool observation: a", "2 agent message: Done."]
+        );
+        assert_eq!(mapping(text).entry().name, "mapping");
+    }
+
+    #[test]
+    fn a_wrong_key_is_told() {
+        let error =
+            settings::Source { path: "m.toml", text: "mesages = \"/x\"" }.read::<Mapping>().map(|_| ());
+        let error = format!("{:#}", error.unwrap_err());
+        assert!(error.contains("m.toml:1") && error.contains("messages"), "{error}");
+    }
+}

@@ -1,0 +1,263 @@
+//! Where secrets and personal data stand in a text.
+//!
+//! One pass looks for the keywords of all rules; a rule is tried in a window around each of its own. Windows that touch become one,
+//! so that no rule looks at a byte more than a few times: linear in the text.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::rules::{Check, Finding, RULES, Rule, Rules};
+
+/// How far before and behind a keyword a rule looks. What goes on at the end of a window is looked at further.
+const BEFORE: usize = 256;
+const BEHIND: usize = 16 << 10;
+
+/// Something to redact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) range: Range<usize>,
+    /// Number of the rule.
+    pub(super) rule: usize,
+}
+
+/// All that is found in a text, in order; none overlaps another.
+pub(super) fn find(text: &str) -> Vec<Found> {
+    let rules = &*RULES;
+    let flat = flat(text);
+    let mut found = Vec::new();
+    for (rule, windows) in windows(rules, text).into_iter().enumerate() {
+        // Names may begin like an escape: `\Users\nina`.
+        let bytes = if rules.all[rule].is_personal { text.as_bytes() } else { &*flat };
+        for window in windows {
+            search(&rules.all[rule], rule, bytes, window, &mut found);
+        }
+    }
+    for &rule in &rules.everywhere {
+        search(&rules.all[rule], rule, text.as_bytes(), 0..text.len(), &mut found);
+    }
+    for one in &mut found {
+        one.range = whole_characters(text, one.range.clone());
+    }
+    // What a rule knows by its form says more than that it looks like a key.
+    found.sort_by_key(|one| (one.range.start, is_general(one), std::cmp::Reverse(one.range.end)));
+    let mut kept: Vec<Found> = Vec::with_capacity(found.len());
+    for one in found.iter().filter(|one| !is_general(one)).chain(found.iter().filter(|one| is_general(one))) {
+        let at = kept.partition_point(|k| k.range.start < one.range.start);
+        let is_free = (at == 0 || kept[at - 1].range.end <= one.range.start)
+            && kept.get(at).is_none_or(|next| one.range.end <= next.range.start);
+        if is_free && !one.range.is_empty() {
+            kept.insert(at, one.clone());
+        }
+    }
+    kept
+}
+
+fn is_general(one: &Found) -> bool {
+    RULES.all[one.rule].id == "generic-api-key"
+}
+
+/// Where each rule is to look, by rule.
+fn windows(rules: &Rules, text: &str) -> Vec<Vec<Range<usize>>> {
+    let mut windows: Vec<Vec<Range<usize>>> = vec![Vec::new(); rules.all.len()];
+    for hit in rules.keywords.find_overlapping_iter(text) {
+        let window = hit.start().saturating_sub(BEFORE)..(hit.end() + BEHIND).min(text.len());
+        for &rule in &rules.wanted_by[hit.pattern().as_usize()] {
+            match windows[rule].last_mut() {
+                // Hits come by their ends; a longer one may begin before.
+                Some(last) if window.start <= last.end => {
+                    last.end = last.end.max(window.end);
+                    last.start = last.start.min(window.start);
+                }
+                _ => windows[rule].push(window.clone()),
+            }
+        }
+    }
+    windows
+}
+
+/// Tries a rule in a window.
+fn search(rule: &Rule, number: usize, bytes: &[u8], window: Range<usize>, found: &mut Vec<Found>) {
+    let regex = rule.regex();
+    let (mut at, mut end) = (window.start, window.end);
+    while at <= end {
+        let Some(whole) = regex.find_at(&bytes[..end], at) else { return };
+        if whole.end() == end && end < bytes.len() {
+            // It may go on behind the window.
+            end = bytes.len().min(end + (end - whole.start()).max(BEHIND));
+            at = whole.start();
+            continue;
+        }
+        let range = match regex.captures_len() {
+            1 => Some(whole.range()),
+            _ => regex.captures_at(&bytes[..end], whole.start()).and_then(|groups| match rule.group {
+                Some(group) => groups.get(group).map(|group| group.range()),
+                None => {
+                    let first = groups.iter().skip(1).flatten().find(|group| !group.is_empty());
+                    Some(first.map_or(whole.range(), |group| group.range()))
+                }
+            }),
+        };
+        if let Some(range) = range
+            && is_one(rule, bytes, whole.range(), range.clone())
+        {
+            found.push(Found { range, rule: number });
+        }
+        at = if whole.is_empty() { whole.end() + 1 } else { whole.end() };
+    }
+}
+
+/// Whether what a rule found is one.
+fn is_one(rule: &Rule, bytes: &[u8], whole: Range<usize>, secret: Range<usize>) -> bool {
+    let is_checked = match rule.check {
+        None => true,
+        Some(Check::Alone) => is_alone(bytes, &secret),
+        Some(Check::Card) => is_alone(bytes, &secret) && is_card(&bytes[secret.clone()]),
+    };
+    if !is_checked {
+        return false;
+    }
+    let line_start = memchr::memrchr(b'\n', &bytes[..whole.start]).map_or(0, |at| at + 1);
+    let line_end = memchr::memchr(b'\n', &bytes[whole.end..]).map_or(bytes.len(), |at| whole.end + at);
+    // A line may be a whole file.
+    let line_start = line_start.max(whole.start.saturating_sub(BEFORE));
+    let line = &bytes[line_start..line_end.min(whole.end + BEFORE)];
+    !rule.allows(&Finding { line, whole: &bytes[whole], secret: &bytes[secret] })
+}
+
+/// Whether a number stands alone: no part of a longer one, of a version or of a word.
+fn is_alone(bytes: &[u8], range: &Range<usize>) -> bool {
+    let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    let is_free = |next: Option<&u8>, further: Option<&u8>| match next {
+        None => true,
+        // A point or dash joins if a word goes on behind it.
+        Some(b'.' | b'-' | b'+') => !further.is_some_and(is_part),
+        Some(b) => !is_part(b),
+    };
+    let before = |n: usize| range.start.checked_sub(n).and_then(|at| bytes.get(at));
+    is_free(before(1), before(2)) && is_free(bytes.get(range.end), bytes.get(range.end + 1))
+}
+
+/// Whether digits are those of a card: their last one checks the others (Luhn), and they are no simple row.
+fn is_card(bytes: &[u8]) -> bool {
+    let digits: Vec<u32> = bytes.iter().filter(|b| b.is_ascii_digit()).map(|b| u32::from(b - b'0')).collect();
+    let twice = |n: u32| if n > 4 { 2 * n - 9 } else { 2 * n };
+    let sum: u32 =
+        digits.iter().rev().enumerate().map(|(i, n)| if i % 2 == 1 { twice(*n) } else { *n }).sum();
+    let n_kinds = (0..10).filter(|d| digits.contains(d)).count();
+    sum.is_multiple_of(10) && n_kinds > 2
+}
+
+/// The text with white space in the place of escapes, as JSON and code have them: a word begins behind `\n`. All else keeps its
+/// place.
+fn flat(text: &str) -> Cow<'_, [u8]> {
+    let bytes = text.as_bytes();
+    let Some(mut at) = memchr::memchr(b'\\', bytes) else { return Cow::Borrowed(bytes) };
+    let mut flat = bytes.to_vec();
+    loop {
+        let escaped = match bytes.get(at + 1) {
+            Some(b'n' | b'r') => Some(b'\n'),
+            Some(b't') => Some(b'\t'),
+            Some(b'"') => Some(b'"'),
+            _ => None,
+        };
+        if let Some(escaped) = escaped {
+            flat[at] = b' ';
+            flat[at + 1] = escaped;
+        }
+        match memchr::memchr(b'\\', bytes.get(at + 2..).unwrap_or_default()) {
+            Some(next) => at += 2 + next,
+            None => return Cow::Owned(flat),
+        }
+    }
+}
+
+/// A range that cuts neither a character nor an escape.
+fn whole_characters(text: &str, mut range: Range<usize>) -> Range<usize> {
+    while !text.is_char_boundary(range.start) {
+        range.start -= 1;
+    }
+    while !text.is_char_boundary(range.end) {
+        range.end += 1;
+    }
+    let n_before = text.as_bytes()[..range.start].iter().rev().take_while(|b| **b == b'\\').count();
+    if n_before % 2 == 1 && text.as_bytes().get(range.start).is_some_and(|b| b"nrtbf\"/".contains(b)) {
+        range.start += 1;
+    }
+    range
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<(&str, &str)> {
+        find(text).into_iter().map(|one| (RULES.all[one.rule].id.as_str(), &text[one.range])).collect()
+    }
+
+    #[test]
+    fn personal_data_are_found_and_what_is_nobodys_is_not() {
+        assert_eq!(
+            found("mail nina.k+x@firm.co.uk, call +49 170 1234567 or (415) 867-5309"),
+            [("email", "nina.k+x@firm.co.uk"), ("phone", "+49 170 1234567"), ("phone", "(415) 867-5309")]
+        );
+        assert_eq!(
+            found("/home/nina/x.rs C:\\Users\\nina\\y C:\\\\Users\\\\nina\\\\z /Users/Nina.K/a"),
+            [
+                ("home", "/home/nina"),
+                ("home", "C:\\Users\\nina"),
+                ("home", "C:\\\\Users\\\\nina"),
+                ("home", "/Users/Nina.K")
+            ]
+        );
+        assert_eq!(
+            found("ssh db-3.prod.internal, 10.20.30.41:5432 and 10.20.30.42."),
+            [("host", "db-3.prod.internal"), ("address", "10.20.30.41"), ("address", "10.20.30.42")]
+        );
+        // A number of few digits is one of tests.
+        assert_eq!(
+            found("card 4111 1111 1111 1111 and 4539-1488-0343-6467, not 4539148803436468"),
+            [("card", "4539-1488-0343-6467")]
+        );
+        for nothing in [
+            "git@github.com:a/b.git x@example.com icon@2x.png @app.route a@b",
+            "/home/user/x /Users/runner/y /home/ ~/x",
+            "127.0.0.1 0.0.0.0 255.255.255.0 192.0.2.7 1.2.3.4 v10.2.3.44 10.2.3.44.5 10.2.3.44-rc1",
+            "self.local settings.local 2024-01-31 12:00:00.123456 1234567890123456 build 415-867-5309123",
+        ] {
+            assert_eq!(found(nothing), [], "{nothing}");
+        }
+    }
+
+    #[test]
+    fn an_escape_is_no_part_of_what_stands_behind_it() {
+        let key = "AKIAQ7KTZ3VXD5PLW2HN";
+        let text = format!(r#"{{"command":"x\n{key}\nnina@firm.de \"nina@firm.de\""}}"#);
+        assert_eq!(
+            found(&text),
+            [("aws-access-token", key), ("email", "nina@firm.de"), ("email", "nina@firm.de")]
+        );
+    }
+
+    /// Keywords without end, and no secret.
+    #[test]
+    fn cost_is_linear() {
+        let text = "api_key: secret token password key ".repeat(60_000);
+        let start = std::time::Instant::now();
+        assert_eq!(find(&text), []);
+        assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn what_goes_on_behind_a_window_is_found_whole() {
+        let text = format!(
+            "token {}.{}.{} end",
+            "eyJhbGciOiJIUzI1NiJ9",
+            "eyJzdWIiOiIxMjM0NTY3ODkwIn0",
+            "x7Hk".repeat(20)
+        );
+        let (number, rule) = RULES.all.iter().enumerate().find(|(_, rule)| rule.id == "jwt").unwrap();
+        let mut found = Vec::new();
+        search(rule, number, text.as_bytes(), 0..70, &mut found);
+        assert_eq!(&text[found[0].range.clone()], text.split(' ').nth(1).unwrap());
+    }
+}

@@ -1,0 +1,156 @@
+//! Secrets and personal data become typed placeholders, `<email-3>`, in all texts of a run.
+//!
+//! The same value has the same placeholder wherever it stands in the run, so that it can be followed as any other literal;
+//! numbers begin anew in each run. A secret that a rule found in one place goes also where no rule finds it.
+
+mod find;
+mod rules;
+
+use std::collections::{BTreeMap, HashMap};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use find::Found;
+use rules::RULES;
+
+/// Raised when other things are found, or told in other words.
+pub const VERSION: u32 = 1;
+
+/// Shorter secrets are words, too, and stay where no rule finds them.
+const MIN_BYTES: usize = 8;
+
+/// How often something was found, by kind: places, and different values.
+pub type Tally = BTreeMap<String, [u64; 2]>;
+
+/// Adds up what was found.
+pub fn add(to: &mut Tally, from: &Tally) {
+    for (kind, [places, values]) in from {
+        let known = to.entry(kind.clone()).or_default();
+        known[0] += places;
+        known[1] += values;
+    }
+}
+
+/// Redacts the texts of one run, which stand in order.
+pub fn redact(texts: &mut [&mut String]) -> Tally {
+    let mut found: Vec<Vec<Found>> = texts.iter().map(|text| find::find(text)).collect();
+    add_known(texts, &mut found);
+    let mut tally = Tally::new();
+    let mut numbers: HashMap<(usize, String), u64> = HashMap::new();
+    for (text, found) in texts.iter_mut().zip(found) {
+        if found.is_empty() {
+            continue;
+        }
+        let (mut redacted, mut at) = (String::with_capacity(text.len()), 0);
+        for Found { range, rule } in found {
+            let kind = &RULES.all[rule].id;
+            let counts = tally.entry(kind.clone()).or_default();
+            counts[0] += 1;
+            let n = *numbers.entry((rule, text[range.clone()].to_owned())).or_insert_with(|| {
+                counts[1] += 1;
+                counts[1]
+            });
+            redacted += &text[at..range.start];
+            redacted += &format!("<{kind}-{n}>");
+            at = range.end;
+        }
+        redacted += &text[at..];
+        **text = redacted;
+    }
+    tally
+}
+
+/// Adds the places where a secret stands that was found elsewhere.
+fn add_known(texts: &[&mut String], found: &mut [Vec<Found>]) {
+    let mut secrets: BTreeMap<&str, usize> = BTreeMap::new();
+    for (text, found) in texts.iter().zip(&*found) {
+        for one in found.iter().filter(|one| !RULES.all[one.rule].is_personal) {
+            let secret = &text[one.range.clone()];
+            if secret.len() >= MIN_BYTES {
+                secrets.entry(secret).or_insert(one.rule);
+            }
+        }
+    }
+    if secrets.is_empty() {
+        return;
+    }
+    let rules: Vec<usize> = secrets.values().copied().collect();
+    let words = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(secrets.keys());
+    let Ok(words) = words else { return };
+    for (text, found) in texts.iter().zip(found) {
+        let mut all = Vec::with_capacity(found.len());
+        let mut known = std::mem::take(found).into_iter().peekable();
+        for hit in words.find_iter(text.as_str()) {
+            while let Some(one) = known.next_if(|one| one.range.start < hit.end()) {
+                all.push(one);
+            }
+            let is_free = all.last().is_none_or(|last: &Found| last.range.end <= hit.start());
+            if is_free && is_word(text, hit.start(), hit.end()) {
+                all.push(Found { range: hit.range(), rule: rules[hit.pattern().as_usize()] });
+            }
+        }
+        all.extend(known);
+        *found = all;
+    }
+}
+
+/// Whether no letter or digit stands on either side; one of an escape, as in `\n`, is none.
+fn is_word(text: &str, start: usize, end: usize) -> bool {
+    let bytes = text.as_bytes();
+    let is_escape = start >= 2 && bytes[start - 2] == b'\\' && b"nrt".contains(&bytes[start - 1]);
+    let is_part = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
+    (is_escape || start == 0 || !is_part(start - 1)) && !is_part(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::atoms;
+
+    fn redacted(texts: &[&str]) -> (Vec<String>, Tally) {
+        let mut texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let tally = redact(&mut texts.iter_mut().collect::<Vec<_>>());
+        (texts, tally)
+    }
+
+    #[test]
+    fn a_value_has_one_placeholder_in_a_run() {
+        let (texts, tally) = redacted(&["a@x.io b@x.io", "b@x.io a@x.io c@x.io", "none"]);
+        assert_eq!(texts, ["<email-1> <email-2>", "<email-2> <email-1> <email-3>", "none"]);
+        assert_eq!(tally, Tally::from([("email".to_owned(), [5, 3])]));
+    }
+
+    #[test]
+    fn a_secret_goes_wherever_it_stands() {
+        let key = "kD83nfQz71LmWx02PvRt";
+        let (texts, tally) =
+            redacted(&[&format!("see {key}, x{key}"), &format!("api_key = \"{key}\""), &format!("\\n{key}")]);
+        let name = "<generic-api-key-1>";
+        assert_eq!(
+            texts,
+            [format!("see {name}, x{key}"), format!("api_key = \"{name}\""), format!("\\n{name}")]
+        );
+        assert_eq!(tally["generic-api-key"], [3, 1]);
+    }
+
+    #[test]
+    fn redacted_text_is_left_alone_and_its_placeholders_are_atoms() {
+        let text = "api_key = \"kD83nfQz71LmWx02PvRt\" by nina@firm.de in /home/nina/x from 10.1.2.77, +49 170 1234567";
+        let (once, _) = redacted(&[text]);
+        let (twice, tally) = redacted(&[&once[0]]);
+        assert_eq!((twice, tally), (once.clone(), Tally::new()));
+        let norms: Vec<String> =
+            atoms::occurrences(&once[0]).into_iter().map(|atom| atom.norm.into_owned()).collect();
+        for name in ["generic-api-key-1", "email-1", "home-1", "address-1", "phone-1"] {
+            assert!(norms.iter().any(|norm| norm.contains(name)), "{name}: {norms:?} in {}", once[0]);
+        }
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let text = r#"{"a":"x\nnina@firm.de","b":"\"/home/nina\"","c":"TOKEN=\"kD83nfQz71LmWx02PvRt\"\n"}"#;
+        let (texts, tally) = redacted(&[text]);
+        assert!(serde_json::from_str::<serde_json::Value>(&texts[0]).is_ok(), "{}", texts[0]);
+        assert_eq!(tally.len(), 3, "{}", texts[0]);
+    }
+}

@@ -1,0 +1,105 @@
+//! A log of a format that nobody knows: explained, a first mapping printed, and read by that as it is.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use trajpress::internals::store::{self, StepRow};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn program(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
+    }
+
+    fn texts(&self, out: &str) -> Vec<String> {
+        let rows: Vec<StepRow> = store::read(&self.at(out).join("steps.parquet")).unwrap();
+        rows.into_iter().map(|s| format!("{} {}: {}", s.role, s.kind, s.text)).collect()
+    }
+}
+
+fn told(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_first_mapping_reads_what_it_was_made_of() {
+    let place = Place(tempfile::tempdir().unwrap());
+    let log = r#"{"meta":{"v":1},"episodes":[{"task":"t1","dialogue":[{"speaker":"Human","utterance":"List."},
+        {"speaker":"Bot","utterance":"I look.","actions":[{"call_id":"1","tool":"ls","args":{"path":"/"}}]},
+        {"speaker":"Tool","utterance":"a b","call_id":"1"},{"speaker":"Bot","utterance":"a and b"}]}]}"#;
+    fs::write(place.at("x.json"), log).unwrap();
+    let unread = place.program(&["ingest", ".", "--out", "none"]);
+    assert!(
+        told(&unread.stderr).contains("hint: `trajpress ingest --explain FILE`"),
+        "{}",
+        told(&unread.stderr)
+    );
+    let explained = place.program(&["ingest", "--explain", "x.json"]);
+    assert!(explained.status.success(), "{}", told(&explained.stderr));
+    fs::write(place.at("m.toml"), &explained.stdout).unwrap();
+    let read = place.program(&["ingest", "x.json", "--mapping", "m.toml", "--out", "data"]);
+    assert!(read.status.success(), "{}\n{}", told(&read.stderr), told(&explained.stdout));
+    assert_eq!(
+        place.texts("data"),
+        [
+            "user message: List.",
+            "agent thought: I look.",
+            "agent action: ls\n/",
+            "tool observation: a b",
+            "agent message: a and b"
+        ],
+        "{}",
+        told(&explained.stdout)
+    );
+}
+
+#[test]
+fn lines_with_nested_messages_are_one_run() {
+    let place = Place(tempfile::tempdir().unwrap());
+    let lines = [
+        r#"{"n":1,"data":{"content":"Go."},"actor":"customer"}"#,
+        r#"{"n":2,"data":{"content":"Done."},"actor":"agent"}"#,
+        r#"{"n":3,"data":{"content":"Thanks."},"actor":"customer"}"#,
+    ];
+    fs::write(place.at("x.jsonl"), lines.join("\n")).unwrap();
+    let explained = told(&place.program(&["ingest", "--explain", "x.jsonl"]).stdout);
+    assert!(
+        explained.contains("each = \"lines\"") && explained.contains("\"customer\" = \"none\""),
+        "{explained}"
+    );
+    fs::write(place.at("m.toml"), explained.replace("\"customer\" = \"none\"", "customer = \"user\""))
+        .unwrap();
+    assert!(place.program(&["ingest", "x.jsonl", "--mapping", "m.toml", "--out", "data"]).status.success());
+    assert_eq!(place.texts("data"), ["user message: Go.", "agent message: Done.", "user message: Thanks."]);
+    fs::write(place.at("m.toml"), explained.replace("content", "contnt")).unwrap();
+    let wrong = place.program(&["ingest", "x.jsonl", "--mapping", "m.toml", "--out", "data"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        told(&wrong.stderr).contains("m.toml:") && told(&wrong.stderr).contains("content"),
+        "{}",
+        told(&wrong.stderr)
+    );
+}
+
+#[test]
+fn a_known_log_is_explained() {
+    let place = Place(tempfile::tempdir().unwrap());
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/datasets/coding/chat-runs.jsonl");
+    let explained = told(&place.program(&["ingest", "--explain", log]).stdout);
+    for part in [
+        "recognised as openai-chat",
+        "one value a line",
+        "runs: ",
+        "told by its fields: ",
+        "fields left out: ",
+    ] {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+}
