@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::formats::{self, Detected, Layout};
-use super::{Options, input, jobs};
+use super::{Options, input, jobs, parts};
 
 /// So much of a file is looked at for a first mapping.
 const LOOKED_AT: u64 = 32 << 20;
@@ -18,7 +18,7 @@ const NAMED: usize = 12;
 /// Says in words what a file is, what was read of it and what was left out; a first mapping, if it is of no known format.
 pub fn explain(path: &Path, options: &Options) -> anyhow::Result<String> {
     let how = super::how(options)?;
-    let inputs = input::find(std::slice::from_ref(&path.to_owned()))?;
+    let inputs = parts::joined(input::find(std::slice::from_ref(&path.to_owned()))?);
     anyhow::ensure!(inputs.len() == 1, "{} is a folder\nhint: --explain takes one file", path.display());
     let mut told = format!("{}\n", path.display());
     let found = jobs::detected(&inputs[0])?;
@@ -51,8 +51,12 @@ fn recognised(found: &Detected, how: &jobs::How, out: &mut String) -> bool {
                 Layout::Lines => "one value a line",
                 Layout::Items => "a list of values",
                 Layout::Document => "a document",
+                Layout::Archive => "a zip archive",
             };
             (format!("recognised as {} ({}), {layout}", entry.name, entry.summary), true)
+        }
+        Detected::Database => {
+            ("recognised as a SQLite database: its reader is told by its tables".to_owned(), true)
         }
         Detected::NotRead(name) => (format!("recognised as {name}, which has no reader yet"), false),
         Detected::Label(name) => (format!("recognised as {name}: labels, and no run"), false),
@@ -74,9 +78,9 @@ fn read(inputs: &[input::Input], how: jobs::How, out: &mut String) -> anyhow::Re
         for run in &part.runs {
             n_runs += 1;
             n_steps += run.steps.len();
-            run.steps
-                .iter()
-                .for_each(|step| *kinds.entry(format!("{} {}", step.role, step.kind)).or_default() += 1);
+            run.steps.iter().for_each(|step| {
+                *kinds.entry(format!("{} {}", step.role.name(), step.kind.name())).or_default() += 1
+            });
         }
         super::add_all(&mut mapped, &part.fields.mapped);
         super::add_all(&mut dropped, &part.fields.dropped);

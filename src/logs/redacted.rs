@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::store::{StepRow, TrajectoryRow};
+use crate::store::{StepRow, TrajectoryRow, step_rows};
 use crate::text::escape;
 use crate::text::redact::{Tally, add};
 
 use super::sessions::Beginning;
-use super::{Limits, formats, input, jobs, messages};
+use super::{Limits, formats, input, jobs, messages, parts};
 
 /// What was redacted and what could not be read.
 #[derive(Debug, Default, serde::Serialize)]
@@ -30,7 +30,7 @@ pub fn redact_logs(
     threads: usize,
     mut each: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Redacted> {
-    let inputs = input::find(logs)?;
+    let inputs = parts::joined(input::find(logs)?);
     let how = jobs::How {
         forced: format.map(formats::find).transpose()?,
         threads: Limits::default().threads(threads),
@@ -53,6 +53,7 @@ pub fn redact_logs(
         for jobs::Run { row, steps, .. } in part.runs {
             // A session goes on in another file, which is read, too.
             if !(goes_on && row.parent.is_none()) {
+                let steps: Vec<StepRow> = step_rows(&row.trajectory, steps).collect();
                 each(&line(&row, &steps, &mut done)?)?;
             }
         }

@@ -27,6 +27,7 @@ mod usage;
 mod variants;
 
 pub use cells::{CellRow, CellStatus};
+pub use column::Time;
 pub use contexts::ContextRow;
 pub use events::EventRow;
 pub use features::{FeatureKey, FeatureRow};

@@ -75,9 +75,8 @@ mod tests {
         let options = crate::logs::Options {
             inputs: vec![built_in],
             out: out.clone(),
-            format: None,
             threads: 1,
-            limits: crate::logs::Limits::default(),
+            ..crate::logs::Options::default()
         };
         crate::logs::ingest(&options, &mut |_| {}).unwrap();
         crate::annotate::annotate(&out, "o200k", 1).unwrap();

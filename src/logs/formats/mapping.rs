@@ -438,7 +438,7 @@ mod tests {
             (run.task_id.as_deref(), run.model.as_deref(), run.format.as_str()),
             (Some("t1"), Some("m"), "mapping")
         );
-        assert_eq!(run.steps[2].usage.map(|u| u.input), Some(9));
+        assert_eq!(run.steps[2].usage.as_deref().map(|u| u.input), Some(9));
         assert!(run.steps[1].time.is_some());
         assert_eq!(run.steps[4].call_id, run.steps[3].call_id);
         let losses = &sink.losses.0;
