@@ -250,6 +250,71 @@ fn runs_of_files_that_are_gone_stay() {
     assert_eq!(report.before.unwrap().n_gone, 0);
 }
 
+/// A conversation of which each event stands in a file of its own.
+#[test]
+fn a_run_in_several_files_is_known_by_all_of_them() {
+    let place = Place::new();
+    let event = |i: usize, text: &str| {
+        let source = if i % 2 == 0 { ("user", "user") } else { ("agent", "assistant") };
+        place.write(
+            &format!("s/events/{i}.json"),
+            &format!(
+                "{{\"kind\":\"MessageEvent\",\"id\":\"e{i}\",\"source\":\"{}\",\"llm_message\":{{\"role\":\"{}\",\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}}}",
+                source.0, source.1
+            ),
+        );
+    };
+    let texts = |out: &str| place.rows(out).1.into_iter().map(|row| row.text).collect::<Vec<_>>();
+    (0..4).for_each(|i| event(i, &format!("said {i}")));
+    place.write("chat.jsonl", &chat("zzz"));
+    let report = place.ingest("data");
+    assert_eq!((report.files, report.trajectories), (5, 2), "{report:?}");
+    let before = place.ingest("data").before.unwrap();
+    assert!(before.is_same && before.n_known == 5, "{before:?}");
+    // One of the parts says something else, and one more comes.
+    event(2, "changed");
+    let before = place.ingest("data").before.unwrap();
+    assert_eq!((before.n_known, before.n_gone, before.n_runs_gone), (1, 0, 1));
+    assert!(texts("data").contains(&"changed".to_owned()));
+    event(4, "more");
+    let report = place.ingest("data");
+    assert_eq!((report.files, report.trajectories), (6, 2));
+    assert_eq!(report.before.unwrap().n_known, 1);
+    // Known beside others that are read: all of its files are in the record still.
+    place.write("other.jsonl", &chat("other"));
+    let before = place.ingest("data").before.unwrap();
+    assert_eq!((before.n_known, before.n_runs_gone), (6, 0));
+    // A file that was a run of its own becomes part of one.
+    event(3, "said 3");
+    fs::rename(place.at("logs/s/events/0.json"), place.at("zero.json")).unwrap();
+    let report = place.ingest("part");
+    assert_eq!(report.trajectories, 3);
+    fs::rename(place.at("zero.json"), place.at("logs/s/events/0.json")).unwrap();
+    place.ingest("part");
+    place.ingest("whole");
+    for out in ["data", "part"] {
+        assert!(but_source(place.rows(out)) == but_source(place.rows("whole")), "{out}");
+        assert_eq!(counts(&place.record(out)), counts(&place.record("whole")), "{out}");
+        let paths = |out: &str| {
+            let record = place.record(out);
+            let files = record["by_file"].as_array().unwrap().clone();
+            let name = |file: Value| (file["path"].to_string(), file["part_of"].to_string());
+            files.into_iter().map(name).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(paths(out), paths("whole"), "{out}");
+    }
+    // By the time of one of its files all of them are read.
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    for i in 0..4 {
+        let file = fs::File::options().write(true).open(place.at(&format!("logs/s/events/{i}.json")));
+        file.unwrap().set_modified(old).unwrap();
+    }
+    let since = Some(std::time::SystemTime::now() - std::time::Duration::from_secs(3600));
+    let filter = Filter { since, include: vec!["s/*".to_owned()], ..Filter::default() };
+    let report = ingest(&Options { filter, ..place.options("since") }, &mut |_| {}).unwrap();
+    assert_eq!((report.files, report.left_out, report.steps), (5, 2, 5));
+}
+
 #[test]
 fn two_folders_with_the_same_names_are_two() {
     let place = Place::new();

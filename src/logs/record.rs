@@ -375,3 +375,33 @@ impl Known {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::{input, parts};
+
+    #[test]
+    fn a_database_is_known_with_the_rows_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).unwrap();
+        write("a.db", &[formats::SQLITE, &[0; 84]].concat());
+        let digest = |root: &str| {
+            let mut inputs = parts::joined(input::find(&[path(root)]).unwrap());
+            mark(&mut inputs, 1).unwrap();
+            assert_eq!(inputs.len(), 1);
+            inputs[0].digest.unwrap()
+        };
+        let mut seen = BTreeSet::from([digest("")]);
+        let changes: [(&str, &[u8]); 4] =
+            [("a.db-wal", b"1"), ("a.db-wal", b"2"), ("a.db-journal", b"2"), ("a.db", formats::SQLITE)];
+        for (name, bytes) in changes {
+            write(name, bytes);
+            assert!(seen.insert(digest("")), "{name}");
+            assert_eq!(digest("a.db"), digest(""), "also where it is named alone");
+        }
+        write("a.db-shm", b"whoever looks writes here");
+        assert!(!seen.insert(digest("")));
+    }
+}
