@@ -216,13 +216,15 @@ impl Mapping {
             ("tools", &self.run.tools),
         ];
         for (key, pointers) in parts {
-            chat.extend(find(pointers, run).map(|value| (key.to_owned(), value.clone())));
+            let is_text = !["reward", "resolved", "tools"].contains(&key);
+            let read = |value: &Value| if is_text { text(value).into() } else { value.clone() };
+            chat.extend(find(pointers, run).map(|value| (key.to_owned(), read(value))));
         }
         let model = || list.iter().find_map(|message| find(&self.message.model, message));
         if !chat.contains_key("model")
             && let Some(model) = model()
         {
-            chat.insert("model".to_owned(), model.clone());
+            chat.insert("model".to_owned(), text(model).into());
         }
         Value::Object(chat)
     }
@@ -275,7 +277,10 @@ impl Mapping {
             _ => {}
         }
         for (key, pointers) in parts {
-            message.extend(find(pointers, value).map(|value| (key.to_owned(), value.clone())));
+            // Ids are numbers here and there.
+            let is_text = ["tool_call_id", "name"].contains(&key);
+            let read = |value: &Value| if is_text { text(value).into() } else { value.clone() };
+            message.extend(find(pointers, value).map(|value| (key.to_owned(), read(value))));
         }
         let mut results = Vec::new();
         if !calls.is_empty() {
@@ -290,7 +295,7 @@ impl Mapping {
     fn call(&self, call: &Value, place: usize, i: usize, results: &mut Vec<Value>) -> Value {
         let id = find(&self.call.id, call).map_or_else(|| format!("call-{place}-{i}"), text);
         let arguments = find(&self.call.arguments, call).cloned().unwrap_or_else(|| json!({}));
-        let name = find(&self.call.name, call).cloned().unwrap_or(Value::Null);
+        let name = find(&self.call.name, call).map(text);
         if let Some(result) = find(&self.call.result, call) {
             results.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
         }
