@@ -20,14 +20,14 @@ setup: ## Install what the build needs (through apt, when root), or say exactly 
 	@bash tests/setup.sh
 
 build: setup ## Build the program
-	@echo "== build: about 260 crates, arrow and llama.cpp dominate; 15 to 30 minutes on two cores when cold, seconds when warm"
+	@echo "== build: about 310 crates, arrow, polars and llama.cpp dominate; 15 to 30 minutes on two cores when cold, seconds when warm"
 	$(NATIVE) $(CARGO) build --release --locked
 
 # For any processor, unless PORTABLE= says otherwise: then what `make build` built is packed.
 wheel: PORTABLE = 1
 wheel: setup ## Pack the program as a wheel, into dist/
-	@test -x $(TARGET)/maturin/bin/maturin || { python3 -m venv $(TARGET)/maturin && \
-		$(TARGET)/maturin/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'; }
+	@test -x $(TARGET)/maturin/bin/maturin || \
+		python3 -m pip install --quiet --disable-pip-version-check --target $(TARGET)/maturin 'maturin>=1.9,<2'
 	rm -rf dist
 	$(NATIVE) $(TARGET)/maturin/bin/maturin build --release --locked --compression-level 9 --out dist
 

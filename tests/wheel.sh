@@ -10,7 +10,12 @@ bytes="$(wc -c <"$wheel")"
 
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
-"${PYTHON:-python3}" -m venv "$work/venv" 2>/dev/null || python -m venv "$work/venv"
+python="${PYTHON:-python3}"
+# Debian's python has no venv until it is installed.
+"$python" -m venv "$work/venv" 2>/dev/null || {
+  "$python" -m pip install --quiet --disable-pip-version-check --target "$work/virtualenv" virtualenv
+  PYTHONPATH="$work/virtualenv" "$python" -m virtualenv --quiet "$work/venv"
+}
 bin="$work/venv/bin"
 [ -d "$bin" ] || bin="$work/venv/Scripts"
 # From the folder alone: a wheel that needs another package, or another platform, cannot be installed.
