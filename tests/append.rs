@@ -251,6 +251,50 @@ fn runs_of_files_that_are_gone_stay() {
 }
 
 /// A conversation of which each event stands in a file of its own.
+/// A file that gets another name, or is packed, is the same log: one run, whatever else is there.
+#[test]
+fn a_log_under_another_name_stays_one_run() {
+    let zstd = |text: &str| zstd::encode_all(text.as_bytes(), 1).unwrap();
+    for (log, ending) in [(session("s1", "one", &said("one", 3)), "jsonl"), (chat("What is it?"), "json")] {
+        for others in [0, 2] {
+            let place = Place::new();
+            (0..others).for_each(|i| place.write(&format!("other-{i}.json"), &chat(&format!("And {i}?"))));
+            place.write(&format!("a.{ending}"), &log);
+            place.ingest("data");
+            place.remove(&format!("a.{ending}"));
+            place.write(&format!("z.{ending}"), &log);
+            for _ in 0..2 {
+                place.ingest("data");
+                assert_eq!(place.rows("data").0.len(), 1 + others, "{ending}, renamed");
+            }
+            place.remove(&format!("z.{ending}"));
+            fs::write(place.at("logs").join(format!("z.{ending}.zst")), zstd(&log)).unwrap();
+            for _ in 0..2 {
+                place.ingest("data");
+                let (runs, steps) = place.rows("data");
+                assert_eq!(runs.len(), 1 + others, "{ending}, packed");
+                let n_steps: u32 = runs.iter().map(|run| run.n_steps).sum();
+                assert_eq!(steps.len(), n_steps as usize);
+                place.ingest("once");
+                assert_eq!(runs.len(), place.rows("once").0.len());
+            }
+        }
+    }
+}
+
+/// What reads nothing takes nothing away.
+#[test]
+fn a_wrong_format_leaves_the_dataset_as_it_was() {
+    let place = Place::new();
+    place.write("a.json", &chat("What is it?"));
+    place.ingest("data");
+    let before = place.rows("data");
+    let wrong = Options { format: Some("sweagent".to_owned()), ..place.options("data") };
+    let error = ingest(&wrong, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("no run would be left of the 1 in"), "{error}");
+    assert_eq!(place.rows("data"), before);
+}
+
 #[test]
 fn a_run_in_several_files_is_known_by_all_of_them() {
     let place = Place::new();

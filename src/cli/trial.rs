@@ -17,6 +17,7 @@ use crate::annotate::annotate;
 use crate::experiment::cell::{Models, Shelf, losses, run_unit};
 use crate::experiment::run::select;
 use crate::experiment::{Dataset, Options, Plan, clear, run_with};
+use crate::files::lock::Lock;
 use crate::files::reach;
 use crate::logs::{self, Limits, places};
 use crate::report::statistics::bootstrap::Resampling;
@@ -92,10 +93,14 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         Some(out) => out.clone(),
         None => cache()?,
     };
-    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    let prices = args.prices.as_deref().map(|name| named(name, args.hour_cache)).transpose()?;
+    fs::create_dir_all(&out).with_context(|| {
+        format!("cannot create {}\nhint: `--out DIR` names another folder", out.display())
+    })?;
+    let _alone = Lock::alone(&out, "try")?;
     let desk = Desk::new(&out, &inputs, args)?;
     let data = desk.data(&inputs, args.threads, output)?;
-    let text = desk.experiment(&data, args, start)?;
+    let text = desk.experiment(&data, args, prices, start)?;
     let path = desk.path("experiment.toml");
     let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
     fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
@@ -110,7 +115,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         if reach::is_there(&rows)? {
             clear(&rows)?;
         }
-        desk.keep(Some(&desk.key))?;
+        desk.keep(Some((&desk.key, &text)))?;
     }
     let outcome = run_with(&plan, &data, &rows, &options, &|data, unit, plan, progress| {
         run_unit(data, unit, plan, &shelf, &models, progress)
@@ -145,7 +150,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             ["report/summary.md", "report/retention_savings.png", "experiment.toml", "data"]
                 .map(|name| desk.path(name).display().to_string());
         print(&format!(
-            "\nAll scores      {summary}\nThe figure      {figure}\nTo change it    edit {experiment}, then: trajpress run {experiment} --data {data} --out RUN\n"
+            "\nAll scores      {summary}\nThe figure      {figure}\nTo change it    copy {experiment}, then: trajpress run COPY --data {data} --out RUN\n"
         ))?;
     }
     if !output.quiet {
@@ -194,6 +199,16 @@ fn cache() -> anyhow::Result<PathBuf> {
     Ok(cache.context("there is no home folder\nhint: add `--out DIR`")?.join("trajpress").join("try"))
 }
 
+/// The prices of a model.
+fn named(name: &str, hour: bool) -> anyhow::Result<Prices> {
+    Prices::known(name, hour).with_context(|| {
+        format!(
+            "the prices of `{}` are not known\nhint: `trajpress list api-models` has those that are; others go into `[prices]` of an experiment",
+            escape::short(name)
+        )
+    })
+}
+
 /// The folder of a trial.
 struct Desk {
     out: PathBuf,
@@ -229,7 +244,10 @@ impl Desk {
                 out.display()
             );
         }
-        let is_same = kept.is_some_and(|kept| kept == note(Some(&key)).as_bytes());
+        // Who has changed the experiment has another one.
+        let experiment = reach::read(&out.join("experiment.toml"))?.unwrap_or_default();
+        let made_of = (key.as_str(), &*String::from_utf8_lossy(&experiment));
+        let is_same = kept.is_some_and(|kept| kept == note(Some(made_of)).as_bytes());
         Ok(Desk { out: out.to_owned(), key, is_same })
     }
 
@@ -238,7 +256,7 @@ impl Desk {
     }
 
     /// Notes that the folder is a trial's, and of what once that is so.
-    fn keep(&self, made_of: Option<&str>) -> anyhow::Result<()> {
+    fn keep(&self, made_of: Option<(&str, &str)>) -> anyhow::Result<()> {
         let path = self.path("try.json");
         fs::write(&path, note(made_of)).with_context(|| format!("cannot write {}", path.display()))
     }
@@ -294,7 +312,13 @@ impl Desk {
     }
 
     /// The experiment with window, prices and sample; that of the last time where nothing has changed.
-    fn experiment(&self, data: &Dataset, args: &Args, start: Instant) -> anyhow::Result<String> {
+    fn experiment(
+        &self,
+        data: &Dataset,
+        args: &Args,
+        prices: Option<Prices>,
+        start: Instant,
+    ) -> anyhow::Result<String> {
         if self.is_same
             && let Some(text) = reach::read(&self.path("experiment.toml"))?
         {
@@ -305,11 +329,8 @@ impl Desk {
             text = text.replace("window = \"own\"", &format!("window = {window}"));
         }
         let hour = args.hour_cache;
-        let prices = match &args.prices {
-            Some(name) => Some(Prices::known(name, hour).with_context(|| format!(
-                "the prices of `{}` are not known\nhint: `trajpress list api-models` has those that are; others go into `[prices]` of an experiment",
-                escape::short(name)
-            ))?),
+        let prices = match prices {
+            Some(prices) => Some(prices),
             None => models::most_used(data, hour)?.map(|prices| Prices { own: true, hour, ..prices }),
         };
         if let Some(prices) = prices {
@@ -330,9 +351,11 @@ impl Desk {
     }
 }
 
-/// What `try.json` says.
-fn note(made_of: Option<&str>) -> String {
-    json!({ "made_of": made_of }).to_string()
+/// What `try.json` says: of what the folder was made, and by which experiment.
+fn note(made_of: Option<(&str, &str)>) -> String {
+    let (key, experiment) = made_of.unzip();
+    let experiment = experiment.map(|text| blake3::hash(text.as_bytes()).to_hex().to_string());
+    json!({ "made_of": key, "experiment": experiment }).to_string()
 }
 
 #[cfg(test)]

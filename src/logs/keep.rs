@@ -90,7 +90,8 @@ pub(super) fn gone_sessions(
 }
 
 impl Output {
-    /// Takes note of the runs that stay: who reads one of them again has a duplicate.
+    /// Takes note of the runs of files that stay: who reads one of them again has a duplicate. What is read again of a file
+    /// that is gone takes its place: it was renamed, or packed.
     pub(super) fn know(&mut self, known: &Known) -> anyhow::Result<()> {
         self.names.extend(known.files.iter().map(|file| file.name.clone()));
         if known.files.is_empty() {
@@ -111,7 +112,7 @@ impl Output {
                     n_left = file.context("ingest.json tells of too few runs")?.1.n_trajectories;
                 }
                 n_left -= 1;
-                if let Some((k, file)) = file.filter(|(_, file)| file.fate != Fate::Goes) {
+                if let Some((k, file)) = file.filter(|(_, file)| matches!(file.fate, Fate::Stays(_))) {
                     let id = number(file.log_ids.get(&row.trajectory).unwrap_or(&row.trajectory))?;
                     self.seen.insert(id, (self.n_inputs + k) as u32);
                 }
@@ -180,7 +181,10 @@ impl Output {
             _ => None,
         };
         let key = key(&row.source_key);
-        let is_newer = file.fate == Fate::Gone && self.keys.as_ref().is_some_and(|keys| keys.contains(&key));
+        let id = number(file.log_ids.get(&row.trajectory).unwrap_or(&row.trajectory))?;
+        let is_read = self.seen.get(&id).is_some_and(|first| (*first as usize) < self.n_inputs);
+        let is_newer = file.fate == Fate::Gone
+            && (is_read || self.keys.as_ref().is_some_and(|keys| keys.contains(&key)));
         if repeats.is_some() || is_newer {
             self.file.trajectories -= 1;
             self.file.steps = self.file.steps.saturating_sub(u64::from(row.n_steps));

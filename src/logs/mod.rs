@@ -321,6 +321,12 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     run(&read, how, &beginnings, &mut out, on_progress)?;
     out.before.n_bytes_read = out.report.bytes;
     out.keep(&known, &inputs, &read, &beginnings)?;
+    anyhow::ensure!(
+        options.mode != Mode::Add || out.report.trajectories > 0 || known.report.trajectories == 0,
+        "no run would be left of the {} in {}, which stays as it was\nhint: a wrong --format or --mapping reads nothing; --fresh starts over",
+        known.report.trajectories,
+        options.out.display()
+    );
     out.before.is_replaced = known.files.is_empty();
     out.finish()
 }

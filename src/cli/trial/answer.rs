@@ -93,7 +93,8 @@ impl Answer<'_> {
              In brackets: 95 % intervals for more sessions like these; `k of n` where there are too few for that. Worst session: how\n\
              its id begins, and its needs lost. Affected: something was compressed.\n\
              Billed: with what the log does not show (system prompt, tools); `-` where the log has no usage.\n\
-             Money: prompt and answer, and a broken prompt cache, at {}.\n",
+             Money: prompt and answer, and a broken prompt cache{}, at {}.\n",
+            if self.plan.prices.hour { " (of an hour)" } else { "" },
             models::priced(&self.plan.prices, &self.sessions),
         );
         text += &models::guessed(&self.sessions);
@@ -152,10 +153,11 @@ impl Answer<'_> {
                     "Over {sessions}, `{most}` saves the most money: {money:.0} %, and loses {lost}{gentle}.\n\n"
                 )
             }
+            _ if acting().any(|row| row.money.is_some_and(|money| money <= -0.005)) => format!(
+                "Over {sessions}, no policy saves money: a broken prompt cache costs more than what is left out.\n\n"
+            ),
             _ if acting().next().is_some() => {
-                format!(
-                    "Over {sessions}, no policy saves money: each breaks the prompt cache for more than it saves.\n\n"
-                )
+                format!("Over {sessions}, no policy saves as much as 1 % of the money.\n\n")
             }
             _ => format!(
                 "Over {sessions}, no policy had anything to compress: the sessions are too short.\n\n"

@@ -33,9 +33,10 @@ pub(super) fn sample(
         Ok(chosen.iter().map(|&index| u64::from(data.entries()[index].n_steps)).sum())
     };
     let left = || end.saturating_duration_since(Instant::now());
-    let options = Options { threads: Some(threads), quiet: true, fresh: true, ..Options::default() };
+    let options = Options { threads: Some(threads), quiet: true, ..Options::default() };
     let (mut few, least) = (1, (left() / PILOT).min(ENOUGH));
     let rate = loop {
+        remove(folder)?;
         let (start, shelf, models) = (Instant::now(), Shelf::default(), Models::new());
         run_with(&sampled(&plan, few), data, folder, &options, &|data, unit, plan, progress| {
             run_unit(data, unit, plan, &shelf, &models, progress)
@@ -46,7 +47,7 @@ pub(super) fn sample(
         }
         few *= 2;
     };
-    fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    remove(folder)?;
     let fit = rate * REPLAY * left().as_secs_f64();
     let mut fitting = n;
     while fitting > 1 && steps(fitting)? as f64 > fit {
@@ -54,6 +55,15 @@ pub(super) fn sample(
         fitting = fitting * 9 / 10;
     }
     Ok((fitting < n).then_some(fitting))
+}
+
+fn remove(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn sampled(plan: &Plan, n: usize) -> Plan {

@@ -58,6 +58,13 @@ pub(super) fn priced(prices: &Prices, sessions: &[Session]) -> String {
     let (known, unknown): (Vec<&Session>, Vec<&Session>) = sessions
         .iter()
         .partition(|session| session.model.as_deref().is_some_and(|m| Prices::known(m, false).is_some()));
+    if known.is_empty() {
+        return format!(
+            "the prices of {}, since none are known: {}",
+            escape::short(&prices.name),
+            by_model(&unknown)
+        );
+    }
     let mut text = format!("the prices of {}", by_model(&known));
     if !unknown.is_empty() {
         text += &format!(
