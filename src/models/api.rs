@@ -55,6 +55,13 @@ fn plain(logged: &str) -> (String, bool) {
     let name = name.strip_prefix("ft:").unwrap_or(&name);
     let name = name.rsplit('/').next().unwrap_or(name);
     let name = name.split([':', '@']).next().unwrap_or(name);
+    // Bedrock: `us.anthropic.claude-opus-4-5-20251101-v1:0`.
+    let name = match name.rsplit_once("anthropic.") {
+        Some((_, name)) => {
+            name.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix("-v").unwrap_or(name)
+        }
+        None => name,
+    };
     let (name, is_long) = name.strip_suffix("[1m]").map_or((name, false), |name| (name, true));
     let name = name.strip_suffix("-latest").unwrap_or(name);
     let digits = |part: &str, n: usize| part.len() == n && part.bytes().all(|b| b.is_ascii_digit());
@@ -139,7 +146,10 @@ mod tests {
     #[test]
     fn names_of_logs_find_their_model() {
         let window = |name: &str| find(name).map(|model| model.window);
-        for name in ["claude-opus-4-5-20251101", "anthropic/claude-opus-4-5", "Claude-Opus-4-5-latest"] {
+        let of_providers =
+            ["us.anthropic.claude-opus-4-5-20251101-v1:0", "bedrock/anthropic.claude-opus-4-5"];
+        let names = ["claude-opus-4-5-20251101", "anthropic/claude-opus-4-5", "Claude-Opus-4-5-latest"];
+        for name in names.into_iter().chain(of_providers) {
             assert_eq!(find(name).and_then(|m| m.prices).map(|p| p.output), Some(25.0), "{name}");
         }
         assert_eq!(find("claude-opus-4-20250514").and_then(|m| m.prices).map(|p| p.output), Some(75.0));
