@@ -162,6 +162,8 @@ fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
     let cap = match strategy {
         "codex" if !is_soak() => "user_tokens = 2000",
         "salience" | "protected-core" | "core-notes" if !is_soak() => "cap_tokens = 1000",
+        // More notes find more, up to a cap of the search: with the default that is not reached at these sizes.
+        "notes" if !is_soak() => "max_notes = 200",
         _ => "",
     };
     let window = if trigger == "tokens" { "window = 8000" } else { "" };
