@@ -176,15 +176,15 @@ impl Output {
         beginning: Option<&Beginning>,
         read: &HashSet<&str>,
     ) -> anyhow::Result<bool> {
-        let repeats = match beginning {
-            Some(Beginning::Whole(other)) if row.parent.is_none() => Some(self.names[*other].clone()),
+        let id = number(file.log_ids.get(&row.trajectory).unwrap_or(&row.trajectory))?;
+        let again = self.seen.get(&id).map(|first| *first as usize).filter(|first| *first < self.n_inputs);
+        let repeats = match (beginning, again) {
+            (Some(Beginning::Whole(other)), _) if row.parent.is_none() => Some(self.names[*other].clone()),
+            (_, Some(again)) if file.fate == Fate::Gone => Some(self.names[again].clone()),
             _ => None,
         };
         let key = key(&row.source_key);
-        let id = number(file.log_ids.get(&row.trajectory).unwrap_or(&row.trajectory))?;
-        let is_read = self.seen.get(&id).is_some_and(|first| (*first as usize) < self.n_inputs);
-        let is_newer = file.fate == Fate::Gone
-            && (is_read || self.keys.as_ref().is_some_and(|keys| keys.contains(&key)));
+        let is_newer = file.fate == Fate::Gone && self.keys.as_ref().is_some_and(|keys| keys.contains(&key));
         if repeats.is_some() || is_newer {
             self.file.trajectories -= 1;
             self.file.steps = self.file.steps.saturating_sub(u64::from(row.n_steps));
