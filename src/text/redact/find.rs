@@ -222,7 +222,7 @@ mod tests {
             "git@github.com:a/b.git x@example.com icon@2x.png @app.route a@b",
             "/home/user/x /Users/runner/y /home/ ~/x",
             "127.0.0.1 0.0.0.0 255.255.255.0 192.0.2.7 1.2.3.4 v10.2.3.44 10.2.3.44.5 10.2.3.44-rc1",
-            "self.local settings.local 2024-01-31 12:00:00.123456 1234567890123456 build 415-867-5309123",
+            "self.local settings.local py.path.local(x) com.sun.internal last.Local().Format 2024-01-31 12:00:00.123456 1234567890123456 build 415-867-5309123",
         ] {
             assert_eq!(found(nothing), [], "{nothing}");
         }
@@ -238,13 +238,11 @@ mod tests {
         );
     }
 
-    /// Keywords without end, and no secret.
+    /// If each keyword looked through all of the text, this would not end today.
     #[test]
-    fn cost_is_linear() {
+    fn keywords_without_end_are_no_secret() {
         let text = "api_key: secret token password key ".repeat(60_000);
-        let start = std::time::Instant::now();
         assert_eq!(find(&text), []);
-        assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
     }
 
     #[test]
