@@ -16,7 +16,7 @@ use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
 use crate::scores::readers::Named;
 use crate::store::{TrajectoryRow, UsageRow};
-use crate::strategies::{Fate, Strategy};
+use crate::strategies::Fate;
 use crate::text::escape;
 use crate::text::tokens::Tokenizer;
 
@@ -101,7 +101,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let models = args.using.open([variant], &Named::default(), 1)?.models();
     let recipe = recipe(variant, &models)?;
-    let log = if recipe.trigger.bridges() { data.log(index, true)? } else { log };
+    let log = if recipe.bridges() { data.log(index, true)? } else { log };
     let needs = Needs::of(&log, plan.reference_tails.iter().copied().min().unwrap_or(0));
     let mut camera = Camera::default();
     let run = replay(&log, &recipe, &tokenizer, &needs, &mut camera)?;
@@ -128,7 +128,7 @@ struct Camera {
 }
 
 impl Observer for Camera {
-    fn compressed(&mut self, _: &dyn Strategy, before: &[Block], _: &Event, _: u32) {
+    fn compressed(&mut self, before: &[Block], _: &Event, _: u32) {
         self.before.push(before.to_vec());
     }
 }

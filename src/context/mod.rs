@@ -28,6 +28,8 @@ pub struct Block {
     pub content: Content,
     /// Whether no event has had it in its scope; of the blocks that an event left, whether that was its first.
     pub fresh: bool,
+    /// Its number among all blocks that events of the replay left, from 1; 0 where none has had it.
+    pub left: u32,
 }
 
 /// What a block holds, and where it came from.
@@ -219,7 +221,7 @@ impl Recalled {
             }
             Recalled::Generated(text) => (tokenizer.count(&text), Content::Generated { text }),
         };
-        Ok((tokens > 0).then_some(Block { turn, tokens, content, fresh: false }))
+        Ok((tokens > 0).then_some(Block { turn, tokens, content, fresh: false, left: 0 }))
     }
 }
 
@@ -247,6 +249,8 @@ pub struct Context {
     pairs: Standing,
     /// Whether what stands for a scope may be longer than it was: where it is what the log records.
     may_grow: bool,
+    /// Blocks that events have left so far.
+    n_left: u32,
 }
 
 /// What applying the edits of one event did.
@@ -273,6 +277,7 @@ impl Context {
             tokens,
             content: Content::Step(step),
             fresh: true,
+            left: 0,
         });
         if let Some(pair) = log.pairs.number(step) {
             self.pairs.logged(pair, log.kind(step));
@@ -309,7 +314,7 @@ impl Context {
         let blocks: Vec<Block> =
             (0..self.n_head).chain(picked.iter().copied()).map(|i| self.blocks[i].clone()).collect();
         let (tokens, n_head) = (sum(&blocks), self.n_head);
-        Context { tokens, blocks, n_head, pairs: Standing::default(), may_grow: self.may_grow }
+        Context { tokens, blocks, n_head, may_grow: self.may_grow, ..Context::default() }
     }
 
     /// Applies the edits of one event to the scope. Edits must be sorted by block and at most one
@@ -361,11 +366,16 @@ impl Context {
         let tokens_after: u64 = after.iter().map(|(_, b)| u64::from(b.tokens)).sum();
         if tokens_after > tokens_before && !self.may_grow {
             let places: Vec<usize> = (0..before.len()).map(&place).collect();
-            places.iter().for_each(|&at| self.blocks[at].fresh = false);
-            self.set_pairs(log, after.iter().map(|(_, block)| block), false);
+            let news = after;
+            let mut after = before.clone();
+            for (block, &at) in after.iter_mut().zip(&places) {
+                block.left = self.next_left();
+                self.blocks[at] = Block { fresh: false, ..block.clone() };
+            }
+            self.set_pairs(log, news.iter().map(|(_, block)| block), false);
             self.set_pairs(log, &before, true);
             let violations = vec!["longer than the original"];
-            return Applied { after: before.clone(), before, places, unchanged_prefix: None, violations };
+            return Applied { after, before, places, unchanged_prefix: None, violations };
         }
         let first_changed =
             before.iter().zip(&after).position(|(b, (_, a))| b != a).unwrap_or(before.len().min(after.len()));
@@ -379,10 +389,16 @@ impl Context {
                 self.tokens - sum(&self.blocks[at..])
             }
         });
+        after.iter_mut().for_each(|(_, block)| block.left = self.next_left());
         let places = self.replace(before.len(), &after, place, range);
         let after: Vec<Block> = after.into_iter().map(|(_, block)| block).collect();
         self.tokens = self.tokens - tokens_before + tokens_after;
         Applied { before, after, places, unchanged_prefix, violations: self.violations().collect() }
+    }
+
+    fn next_left(&mut self) -> u32 {
+        self.n_left += 1;
+        self.n_left
     }
 
     /// Puts `after` in the place of `n_before` blocks; returns where it stands. The first of them that give way to one block each
@@ -522,7 +538,7 @@ fn edited(
                 let tokens = tokenizer.count(&text);
                 after.push((
                     index - scope.start,
-                    Block { turn, tokens, content: Content::Generated { text }, fresh },
+                    Block { turn, tokens, content: Content::Generated { text }, fresh, left: 0 },
                 ));
             } else {
                 on_block = Some(edit);
@@ -541,11 +557,17 @@ fn edited(
             None => after.push((at, block.clone())),
             Some(Edit::Keep { pieces, .. }) if !pieces.is_empty() => {
                 let tokens = pieces.iter().map(|p| p.tokens).sum();
-                after.push((at, Block { turn, tokens, content: Content::Excerpt { step, pieces }, fresh }));
+                after.push((
+                    at,
+                    Block { turn, tokens, content: Content::Excerpt { step, pieces }, fresh, left: 0 },
+                ));
             }
             Some(Edit::Mask { text, .. }) => {
                 let tokens = tokenizer.count(&text);
-                after.push((at, Block { turn, tokens, content: Content::Placeholder { step, text }, fresh }));
+                after.push((
+                    at,
+                    Block { turn, tokens, content: Content::Placeholder { step, text }, fresh, left: 0 },
+                ));
             }
             Some(_) => {}
         }

@@ -60,7 +60,7 @@ pub fn demand(
         let variants = if plan.readers.is_empty() || !is_scored { &asking } else { &all };
         for variant in variants {
             let recipe = recipe(variant, &of_strategies.models())?;
-            let log = bridged.as_ref().filter(|_| recipe.trigger.bridges()).unwrap_or(&log);
+            let log = bridged.as_ref().filter(|_| recipe.bridges()).unwrap_or(&log);
             let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody)?;
             if !is_scored {
                 continue;

@@ -5,13 +5,13 @@
 //! sent. Work is linear in the number of steps: an event touches only the turns that became its scope, and, where the
 //! strategy is recursive, what it left of those before.
 
+mod recipe;
 pub mod sent;
 pub mod shadow;
 pub mod trace;
 pub mod watch;
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
@@ -23,21 +23,15 @@ use crate::models::{Asked, Metered, Model};
 use crate::strategies::{self, Env, Scope, State, Strategy, Work};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
-use crate::triggers::{Firing, Moment, Trigger};
+use crate::triggers::{Detector, Firing, Moment};
+
+pub use recipe::{Recipe, Stage};
 
 /// Violation: what was recalled would have made the prompt longer than the uncompressed one.
 pub const OVERFULL: &str = "recalled more than was taken away";
 
-/// A variant ready to run.
-pub struct Recipe {
-    pub strategy: Box<dyn Strategy>,
-    pub trigger: Box<dyn Trigger>,
-    pub seed: u64,
-    pub model: Option<Arc<dyn Model>>,
-    pub embedder: Option<Arc<dyn Model>>,
-    /// What the trigger asks.
-    pub trigger_model: Option<Arc<dyn Model>>,
-}
+/// All steps: see [`Event::takes`].
+pub const ALL: u32 = u32::MAX;
 
 /// What one decision was sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +69,8 @@ pub struct Recall {
 /// One compression.
 #[derive(Clone, Debug)]
 pub struct Event {
+    /// Number of the stage that made it.
+    pub stage: u32,
     pub segment: u32,
     pub turn: u32,
     /// Index of the decision that followed.
@@ -92,8 +88,11 @@ pub struct Event {
     pub only: Option<Vec<u32>>,
     /// Whether the trigger named single steps, and so cut the history nowhere.
     pub names_steps: bool,
-    /// Whether it takes the place of all events before it in its segment: the strategy is recursive.
-    pub replaces: bool,
+    /// What the events before it in its segment left of the steps before this one is in its scope, too, and it takes its
+    /// place: 0 for nothing, [`ALL`] for all, where the strategy is recursive.
+    pub takes: u32,
+    /// The blocks that events before it left and that are in its scope, by [`Block::left`].
+    pub taken: Vec<Range<u32>>,
     pub tokens_before: u64,
     pub tokens_after: u64,
     /// Prefix that the prompt shared with the previous one before the event.
@@ -146,7 +145,7 @@ pub trait Observer {
     /// A step was appended whole.
     fn appended(&mut self, _step: u32) {}
     /// An event replaced `before` by what [`Event::after`] holds; `until` is the next step to come.
-    fn compressed(&mut self, _strategy: &dyn Strategy, _before: &[Block], _event: &Event, _until: u32) {}
+    fn compressed(&mut self, _before: &[Block], _event: &Event, _until: u32) {}
     /// These blocks stand at the end of the prompt of the coming decision, and of no other.
     fn recalled(&mut self, _blocks: &[Block], _until: u32) {}
     /// The context stands for the decision of this turn.
@@ -174,6 +173,18 @@ impl Run {
     }
 }
 
+/// Numbers as ranges, in their order.
+fn ranges(numbers: impl IntoIterator<Item = u32>) -> Vec<Range<u32>> {
+    let mut ranges: Vec<Range<u32>> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some(last) if last.end == number => last.end += 1,
+            _ => ranges.push(number..number + 1),
+        }
+    }
+    ranges
+}
+
 /// Seeds a generator by what it is for, so that no draw depends on the order of work.
 pub fn rng(seed: u64, purpose: &str, trajectory: &str, event: u64, replicate: u64) -> ChaCha8Rng {
     let mut hash = blake3::Hasher::new();
@@ -194,7 +205,7 @@ pub fn replay(
     observer: &mut dyn Observer,
 ) -> anyhow::Result<Run> {
     let no_needs = Needs::default();
-    let needs = if recipe.strategy.sees_future() { needs } else { &no_needs };
+    let needs = if recipe.sees_future() { needs } else { &no_needs };
     let mut replayer = Replayer {
         log,
         recipe,
@@ -202,7 +213,7 @@ pub fn replay(
         needs,
         observer,
         run: Run::default(),
-        context: Context::new(recipe.strategy.is_record()),
+        context: Context::new(recipe.is_record()),
     };
     let mut turn = 1;
     while (turn as usize) < log.turns.len() {
@@ -228,19 +239,24 @@ struct Replayer<'a> {
 struct Carry {
     /// First turn after the head.
     begin: u32,
-    compressed_until: u32,
     kept_tokens: u64,
-    previous_sent: u64,
-    /// What the strategy remembers.
-    state: State,
     /// Whether the segment begins with turns that a logged compaction kept.
     has_kept: bool,
-    /// Whether an event took single steps: then scopes have gaps.
+    /// Whether an event took single steps, or there are several stages: then scopes have gaps.
     has_gaps: bool,
+    /// Where the last event left its blocks.
+    left_at: Vec<usize>,
+    stages: Vec<Standing>,
+}
+
+/// What goes on through a segment for one stage.
+struct Standing {
+    detector: Box<dyn Detector>,
+    compressed_until: u32,
+    /// What the strategy remembers.
+    state: State,
     /// Steps that the trigger named and the strategy still leaves alone: they join the next scope of single steps.
     waiting: Vec<u32>,
-    /// Where a recursive strategy's last event left its blocks: all that are not fresh.
-    left_at: Vec<usize>,
 }
 
 /// What an event compresses.
@@ -263,11 +279,11 @@ impl Pick {
 
 impl<'a> Replayer<'a> {
     /// What the strategy may use, with what it remembers of the segment.
-    fn env(&self, rng: ChaCha8Rng, carry: &mut Carry) -> Env<'a> {
+    fn env(&self, rng: ChaCha8Rng, standing: &mut Standing) -> Env<'a> {
         let recipe = self.recipe;
         Env {
             embedder: recipe.embedder.as_deref(),
-            state: std::mem::take(&mut carry.state),
+            state: std::mem::take(&mut standing.state),
             ..Env::new(self.tokenizer, rng, recipe.model.as_deref())
         }
     }
@@ -322,23 +338,16 @@ impl<'a> Replayer<'a> {
         // The head of a later segment is that of the one before, and so still in the cache.
         let cached_head = if turns.start > 1 { log.turns[0].steps.clone() } else { 0..0 };
         let cached_head: u64 = cached_head.map(|step| u64::from(log.tokens[step as usize])).sum();
+        let begin_turn = begin.unwrap_or(turns.start);
         let mut carry = Carry {
-            begin: begin.unwrap_or(turns.start),
-            compressed_until: begin.unwrap_or(turns.start),
+            begin: begin_turn,
             kept_tokens: 0,
-            previous_sent: cached_head,
-            state: State::default(),
             has_kept: begin.is_some(),
-            has_gaps: false,
-            waiting: Vec::new(),
+            has_gaps: self.recipe.stages.len() > 1,
             left_at: Vec::new(),
+            stages: self.open(&turns, begin_turn)?,
         };
-        let model = self.recipe.trigger_model.as_deref().map(Metered::new);
-        let asked = model.as_ref().map(|model| model as &dyn Model);
-        let mut detector = self.recipe.trigger.open(log, turns.clone(), asked)?;
-        if let Some(model) = model {
-            self.run.trigger_asked.add(model.asked());
-        }
+        let mut previous_sent = cached_head;
         let mut previous_full = cached_head;
         for turn in turns {
             let steps = log.turns[turn as usize].steps.clone();
@@ -349,21 +358,19 @@ impl<'a> Replayer<'a> {
             if decision == steps.end {
                 continue;
             }
-            let billed = log.rate(turn).map(|rate| rate.billed(self.context.tokens) as u64);
-            let moment = Moment { log, turn, context_tokens: billed.unwrap_or(self.context.tokens) };
-            let mut cached = carry.previous_sent;
-            if let Some(firing) = detector.advance(&moment)
-                && let Some(pick) = self.pick(turn, &firing, &mut carry)
-            {
-                let prefix = self.event((turn, decision), pick, firing, cached, &mut carry)?;
-                cached = cached.min(prefix.unwrap_or(cached));
+            let mut cached = previous_sent;
+            for stage in 0..carry.stages.len() {
+                let billed = log.rate(turn).map(|rate| rate.billed(self.context.tokens) as u64);
+                let moment = Moment { log, turn, context_tokens: billed.unwrap_or(self.context.tokens) };
+                if let Some(firing) = carry.stages[stage].detector.advance(&moment)
+                    && let Some(pick) = self.pick((stage, turn), &firing, &mut carry)
+                {
+                    let prefix = self.event((stage, turn, decision), pick, firing, cached, &mut carry)?;
+                    cached = cached.min(prefix.unwrap_or(cached));
+                }
             }
-            let has_store = carry.has_gaps || carry.compressed_until > carry.begin;
-            let recalled = if self.recipe.strategy.recalls() && has_store {
-                self.recall((turn, decision), full.saturating_sub(self.context.tokens), &mut carry)?
-            } else {
-                0
-            };
+            let recalled =
+                self.recall((turn, decision), full.saturating_sub(self.context.tokens), &mut carry)?;
             self.observer.decided(self.run.decisions.len() as u32, turn);
             let output = (decision..steps.end).filter(|&s| log.trajectory.steps[s as usize].is_agent());
             self.run.decisions.push(Decision {
@@ -378,14 +385,34 @@ impl<'a> Replayer<'a> {
                 recalled_tokens: recalled,
             });
             previous_full = full;
-            carry.previous_sent = self.context.tokens;
+            previous_sent = self.context.tokens;
             for step in decision..steps.end {
                 full += u64::from(log.tokens[step as usize]);
                 self.append(step);
             }
         }
-        self.run.left.push((self.run.decisions.len() as u32, self.run.events.len() as u32, carry.state));
+        let state = carry.stages.swap_remove(self.recipe.store()).state;
+        self.run.left.push((self.run.decisions.len() as u32, self.run.events.len() as u32, state));
         Ok(())
+    }
+
+    /// The stages at the beginning of a segment of these turns, whose scopes begin at a turn.
+    fn open(&mut self, turns: &Range<u32>, begin: u32) -> anyhow::Result<Vec<Standing>> {
+        let model = self.recipe.trigger_model.as_deref().map(Metered::new);
+        let asked = model.as_ref().map(|model| model as &dyn Model);
+        let open = |stage: &Stage| {
+            Ok(Standing {
+                detector: stage.trigger.open(self.log, turns.clone(), asked)?,
+                compressed_until: begin,
+                state: State::default(),
+                waiting: Vec::new(),
+            })
+        };
+        let stages = self.recipe.stages.iter().map(open).collect::<anyhow::Result<_>>()?;
+        if let Some(model) = model {
+            self.run.trigger_asked.add(model.asked());
+        }
+        Ok(stages)
     }
 
     /// What a firing makes the scope; none if nothing in it is new.
@@ -393,26 +420,26 @@ impl<'a> Replayer<'a> {
     /// Whole turns begin where the last event over whole turns ended. A recursive strategy has all in its scope that was
     /// compressed before, too. A pair enters a scope as a whole, with its last result: a call that waits for one stays
     /// out, and comes in with it.
-    fn pick(&self, turn: u32, firing: &Firing, carry: &mut Carry) -> Option<Pick> {
-        let newest = self.recipe.strategy.newest(self.log, turn);
+    fn pick(&self, (stage, turn): (usize, u32), firing: &Firing, carry: &mut Carry) -> Option<Pick> {
+        let newest = self.recipe.stages[stage].strategy.newest(self.log, turn);
         match &firing.only {
             Some(named) => {
                 // A trigger may name a step of the turn at hand that stands before the decision.
                 let at = &self.log.turns[newest as usize];
                 let until = if newest == turn { at.decision.unwrap_or(at.steps.end) } else { at.steps.start };
-                self.pick_named(named, until, carry)
+                self.pick_named(stage, (named, until), carry)
             }
-            None => self.pick_turns(firing.scope_end.min(newest), carry),
+            None => self.pick_turns(stage, firing.scope_end.min(newest), carry),
         }
     }
 
-    fn pick_named(&self, named: &[u32], until: u32, carry: &mut Carry) -> Option<Pick> {
+    fn pick_named(&self, stage: usize, (named, until): (&[u32], u32), carry: &mut Carry) -> Option<Pick> {
         let log = self.log;
         let last = |step: u32| log.pairs.with(step).and_then(|pair| pair.last().copied()).unwrap_or(step);
         let (steps, wait): (Vec<u32>, Vec<u32>) =
             // What is pinned stays as it stands, like the head.
-            carry.waiting.iter().chain(named).filter(|&&s| !log.is_pinned(s)).partition(|&&s| last(s) < until);
-        carry.waiting = wait;
+            carry.stages[stage].waiting.iter().chain(named).filter(|&&s| !log.is_pinned(s)).partition(|&&s| last(s) < until);
+        carry.stages[stage].waiting = wait;
         let mut only: Vec<(u32, usize)> = Vec::new();
         for step in steps {
             let Some(place) = self.fresh_place(step) else { continue };
@@ -424,19 +451,21 @@ impl<'a> Replayer<'a> {
         let blocks = &self.context.blocks;
         let fresh = only.iter().map(|(_, i)| blocks[*i].turn).min()?;
         let mut picked: Vec<usize> = only.iter().map(|(_, i)| *i).collect();
-        picked.extend(&carry.left_at);
+        if self.recipe.stages[stage].strategy.is_recursive() {
+            picked.extend(self.left(carry));
+        }
         picked.sort_unstable();
         let only = Some(only.into_iter().map(|(step, _)| step).collect());
         carry.has_gaps = true;
         Some(Pick { turns: self.turns(&picked), fresh, blocks: picked, only, names_steps: true })
     }
 
-    fn pick_turns(&self, end: u32, carry: &mut Carry) -> Option<Pick> {
-        if end <= carry.compressed_until {
+    fn pick_turns(&self, stage: usize, end: u32, carry: &mut Carry) -> Option<Pick> {
+        let mut fresh = carry.stages[stage].compressed_until;
+        if end <= fresh {
             return None;
         }
-        let recursive = self.recipe.strategy.is_recursive();
-        let mut fresh = carry.compressed_until;
+        let recursive = self.recipe.stages[stage].strategy.is_recursive();
         let mut turns = if recursive { carry.begin } else { fresh }..end;
         let range = self.context.range(turns.clone());
         let blocks = &self.context.blocks;
@@ -445,13 +474,13 @@ impl<'a> Replayer<'a> {
             (false, _) => range.clone().collect(),
             (true, false) => range.clone().filter(|&i| is_fresh(i)).collect(),
             (true, true) => {
-                let left = carry.left_at.iter().copied().filter(|i| !range.contains(i));
+                let left = self.left(carry).into_iter().filter(|i| !range.contains(i));
                 let mut all: Vec<usize> = range.clone().chain(left).collect();
                 all.sort_unstable();
                 all
             }
         };
-        carry.compressed_until = end;
+        carry.stages[stage].compressed_until = end;
         let n_all = picked.len();
         if self.log.has_pinned() {
             picked.retain(|&i| blocks[i].message().is_none_or(|step| !self.log.is_pinned(step)));
@@ -477,6 +506,16 @@ impl<'a> Replayer<'a> {
             (fresh, turns.start) = (fresh.min(first), turns.start.min(first));
         }
         Some(Pick { turns, fresh, blocks: picked, only: steps, names_steps: false })
+    }
+
+    /// Where events have left something.
+    fn left(&self, carry: &Carry) -> Vec<usize> {
+        match self.recipe.stages.len() {
+            1 => carry.left_at.clone(),
+            _ => (self.context.n_head..self.context.blocks.len())
+                .filter(|&i| !self.context.blocks[i].fresh)
+                .collect(),
+        }
     }
 
     /// Where a step stands whole, if no event has had it.
@@ -514,12 +553,19 @@ impl<'a> Replayer<'a> {
     /// Asks the strategy what to bring back for this decision; returns its tokens. What no longer fits `room`, and would
     /// make the prompt longer than the uncompressed one, is left out, and that is a violation of the last event.
     fn recall(&mut self, (turn, until): (u32, u32), room: u64, carry: &mut Carry) -> anyhow::Result<u64> {
+        let stage = self.recipe.store();
+        let strategy = &*self.recipe.stages[stage].strategy;
+        let has_store = carry.has_gaps || carry.stages.iter().any(|s| s.compressed_until > carry.begin);
+        if !strategy.recalls() || !has_store {
+            return Ok(0);
+        }
+        let standing = &mut carry.stages[stage];
         let decision = self.run.decisions.len() as u32;
         let rng = rng(self.recipe.seed, "recall", self.log.id(), u64::from(decision), 0);
-        let mut env = self.env(rng, carry);
+        let mut env = self.env(rng, standing);
         let moment = strategies::Moment { log: self.log, context: &self.context, turn, until, room };
-        let recalled = self.recipe.strategy.recall(&moment, &mut env)?;
-        carry.state = env.state;
+        let recalled = strategy.recall(&moment, &mut env)?;
+        standing.state = env.state;
         let (mut blocks, mut details, mut tokens) = (Vec::new(), Vec::new(), 0);
         for (at, recalled) in recalled.into_iter().enumerate() {
             let Some(block) = recalled.block(self.log, self.tokenizer, turn, until)? else { continue };
@@ -545,18 +591,18 @@ impl<'a> Replayer<'a> {
     /// Compresses what was picked; returns the tokens before the first change, if anything changed.
     fn event(
         &mut self,
-        (turn, until): (u32, u32),
+        (stage, turn, until): (usize, u32, u32),
         pick: Pick,
         firing: Firing,
         cached_before: u64,
         carry: &mut Carry,
     ) -> anyhow::Result<Option<u64>> {
         let log = self.log;
-        let strategy = &*self.recipe.strategy;
+        let strategy = &*self.recipe.stages[stage].strategy;
         let number = self.run.events.len() as u64;
         let tokens_before = self.context.tokens;
         let rng = rng(self.recipe.seed, "strategy", log.id(), number, 0);
-        let mut env = self.env(rng, carry);
+        let mut env = self.env(rng, &mut carry.stages[stage]);
         let (turns, fresh) = (pick.turns.clone(), pick.fresh);
         // A scope of single steps or with gaps is shown as if nothing stood between.
         let whole = pick.range().filter(|_| !pick.names_steps);
@@ -574,18 +620,18 @@ impl<'a> Replayer<'a> {
             needs: self.needs,
         };
         let edits = strategy.compress(&scope, &mut env)?;
-        carry.state = env.state;
+        carry.stages[stage].state = env.state;
         let applied = match whole {
             Some(range) => self.context.apply(log, self.tokenizer, range, edits)?,
             None => self.context.apply_picked(log, self.tokenizer, &pick.blocks, edits)?,
         };
-        if strategy.is_recursive() {
-            carry.left_at = applied.places;
-        }
+        carry.left_at = applied.places;
         let after = applied.after;
         let removable = |b: &&Block| Event::is_kept(log, strategy, b);
         let sum = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(|b| u64::from(b.tokens)).sum::<u64>();
+        let taken = sum(&mut applied.before.iter().filter(|b| !b.fresh && removable(b)));
         let event = Event {
+            stage: stage as u32,
             segment: log.turns[turn as usize].segment,
             turn,
             decision: self.run.decisions.len() as u32,
@@ -596,7 +642,8 @@ impl<'a> Replayer<'a> {
             fresh,
             only: pick.only,
             names_steps: pick.names_steps,
-            replaces: strategy.is_recursive(),
+            taken: ranges(applied.before.iter().map(|b| b.left).filter(|&left| left > 0)),
+            takes: if strategy.is_recursive() { ALL } else { 0 },
             tokens_before,
             tokens_after: self.context.tokens,
             cached_before,
@@ -617,8 +664,8 @@ impl<'a> Replayer<'a> {
             after,
             violations: applied.violations,
         };
-        self.observer.compressed(strategy, &applied.before, &event, until);
-        carry.kept_tokens = event.kept_tokens + if strategy.is_recursive() { 0 } else { carry.kept_tokens };
+        self.observer.compressed(&applied.before, &event, until);
+        carry.kept_tokens = carry.kept_tokens + event.kept_tokens - taken;
         self.run.events.push(event);
         Ok(applied.unchanged_prefix)
     }
@@ -629,6 +676,7 @@ impl Event {
     /// An event before the decision of `turn` that left nothing of these turns.
     pub(crate) fn test(turn: u32, turns: Range<u32>) -> Self {
         Event {
+            stage: 0,
             segment: 0,
             turn,
             decision: turn - 1,
@@ -639,7 +687,8 @@ impl Event {
             turns,
             only: None,
             names_steps: false,
-            replaces: false,
+            takes: 0,
+            taken: Vec::new(),
             tokens_before: 0,
             tokens_after: 0,
             cached_before: 0,
@@ -658,6 +707,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
+    use std::sync::Arc;
 
     use super::*;
     use crate::trajectory::LoggedEdit;
@@ -685,14 +735,7 @@ mod tests {
         trigger: (&str, &str),
         observer: &mut dyn Observer,
     ) -> Run {
-        let recipe = Recipe {
-            strategy: strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
-            trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
-            seed: 1,
-            model: None,
-            embedder: None,
-            trigger_model: None,
-        };
+        let recipe = Recipe::named(strategy, trigger);
         let tokenizer = Tokenizer::load("o200k").unwrap();
         replay(log, &recipe, &tokenizer, &Needs::of(log, 3), observer).unwrap()
     }
@@ -711,15 +754,11 @@ mod tests {
             Some(Ok(Answer::Scores(Scores { parts: vec![], continuations, prompt_tokens: 7, cut_tokens: 0 })))
         });
         let recipe = Recipe {
-            strategy: strategies::build("mask", toml::Table::new()).unwrap(),
-            trigger: triggers::build("intent", toml::from_str("model = 'm'").unwrap()).unwrap(),
-            seed: 1,
-            model: None,
-            embedder: None,
             trigger_model: Some(Arc::new(model)),
+            ..Recipe::named(("mask", ""), ("intent", "model = 'm'"))
         };
         let tokenizer = Tokenizer::load("o200k").unwrap();
-        let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut Auditor).unwrap();
+        let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut Auditor::of(&recipe)).unwrap();
         assert_eq!(run.trigger_asked, Asked { calls: 6 + 4, tokens_in: 70, tokens_out: 0 });
         assert_eq!(run.decisions.len(), 4);
     }
@@ -792,7 +831,7 @@ mod tests {
         assert_eq!(taken(&kept), [(4, Some(vec![3]))]);
         // A recursive strategy takes what it left before with it.
         let summed = run(&log, ("summary", ""), ("staleness", rule));
-        assert!(summed.events.iter().all(|e| e.replaces) && summed.events.len() == 2);
+        assert!(summed.events.iter().all(|e| e.takes == ALL) && summed.events.len() == 2);
     }
 
     /// The texts of what stands in the prompt of each decision, without order, and whether a pair is parted there.
@@ -831,9 +870,9 @@ mod tests {
         fn appended(&mut self, step: u32) {
             self.logged.push(step);
             let (turn, tokens) = (self.log.turn_of(step), self.log.tokens[step as usize]);
-            self.blocks.push(Block { turn, tokens, content: Content::Step(step), fresh: true });
+            self.blocks.push(Block { turn, tokens, content: Content::Step(step), fresh: true, left: 0 });
         }
-        fn compressed(&mut self, _: &dyn strategies::Strategy, before: &[Block], event: &Event, _: u32) {
+        fn compressed(&mut self, before: &[Block], event: &Event, _: u32) {
             for gone in before {
                 let at = self.blocks.iter().position(|b| b.content == gone.content);
                 self.blocks.remove(at.expect("what an event takes stands there"));
@@ -1026,7 +1065,15 @@ mod tests {
     }
 
     /// Checks what must hold at every event, whatever the strategy.
-    struct Auditor;
+    struct Auditor {
+        may_grow: bool,
+    }
+
+    impl Auditor {
+        fn of(recipe: &Recipe) -> Self {
+            Auditor { may_grow: recipe.is_record() }
+        }
+    }
 
     impl Observer for Auditor {
         fn recalled(&mut self, blocks: &[Block], until: u32) {
@@ -1038,16 +1085,10 @@ mod tests {
             }
         }
 
-        fn compressed(
-            &mut self,
-            strategy: &dyn crate::strategies::Strategy,
-            before: &[Block],
-            event: &Event,
-            until: u32,
-        ) {
+        fn compressed(&mut self, before: &[Block], event: &Event, until: u32) {
             let sum = |blocks: &[Block]| blocks.iter().map(|b| u64::from(b.tokens)).sum::<u64>();
             let is_shorter = sum(&event.after) <= sum(before) && event.kept_tokens <= event.removable_tokens;
-            assert!(is_shorter || strategy.is_record(), "an event made its scope longer");
+            assert!(is_shorter || self.may_grow, "an event made its scope longer");
             assert_eq!(event.tokens_before + sum(&event.after), event.tokens_after + sum(before));
             // Single steps can be of the turn at hand.
             assert!(event.turns.end <= event.turn + u32::from(event.only.is_some()));
@@ -1155,18 +1196,11 @@ mod tests {
                 // So that what comes back hangs on the time alone.
                 let params = if entry.name == "tiered" { recency } else { "" };
                 let seen = |log: &Log| {
-                    let recipe = Recipe {
-                        strategy: strategies::build(entry.name, toml::from_str(params).unwrap()).unwrap(),
-                        trigger: triggers::build("turns", toml::from_str("n = 2").unwrap()).unwrap(),
-                        seed: 1,
-                        model: None,
-                        embedder: None,
-                        trigger_model: None,
-                    };
-                    if recipe.strategy.sees_future() {
+                    let recipe = Recipe::named((entry.name, params), ("turns", "n = 2"));
+                    if recipe.sees_future() {
                         return (0, Vec::new());
                     }
-                    let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Auditor).unwrap();
+                    let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Auditor::of(&recipe)).unwrap();
                     let text = |blocks: &[Block]| blocks.iter().map(|b| b.text(log)).collect::<Vec<_>>();
                     let left = run.events.iter().map(|e| (e.decision, "left", text(&e.after)));
                     let recalled = run.recalls.iter().map(|r| (r.decision, "recalled", text(&r.blocks)));
@@ -1198,20 +1232,16 @@ mod tests {
             for entry in strategies::ALL {
                 for (trigger, params) in triggers::tests::eager().chain([("turns", "n = 1")]) {
                     let recipe = Recipe {
-                        strategy: strategies::build(entry.name, toml::Table::new()).unwrap(),
-                        trigger: triggers::build(trigger, toml::from_str(params).unwrap()).unwrap(),
-                        seed: 1,
                         model: entry.takes_model.then(fickle),
-                        embedder: None,
-                        trigger_model: None,
+                        ..Recipe::named((entry.name, ""), (trigger, params))
                     };
                     let (log, needs) = if trigger == "logged" { (&bridged, &bridged_needs) } else { (&log, &needs) };
-                    let run = replay(log, &recipe, &tokenizer, needs, &mut Auditor).unwrap();
+                    let run = replay(log, &recipe, &tokenizer, needs, &mut Auditor::of(&recipe)).unwrap();
                     let n = log.turns.iter().skip(1).filter(|t| t.decision.is_some()).count();
                     prop_assert_eq!(run.decisions.len(), n);
                     for d in &run.decisions {
                         // What was sent may have been longer.
-                        let is_short = d.tokens_sent <= d.tokens_full || recipe.strategy.is_record();
+                        let is_short = d.tokens_sent <= d.tokens_full || recipe.is_record();
                         prop_assert!(is_short, "{} {}", entry.name, trigger);
                         prop_assert!(d.cached_sent <= d.tokens_sent && d.cached_full <= d.tokens_full);
                         prop_assert!(d.kept_tokens + d.recalled_tokens <= d.tokens_sent);

@@ -7,7 +7,7 @@ use crate::context::log::Log;
 use crate::context::needs::{Need, Needs};
 use crate::replay::watch::{Counts, Watch};
 use crate::replay::{Event, Observer, Recipe, replay};
-use crate::strategies::{self, Strategy};
+use crate::strategies;
 use crate::text::tokens::Tokenizer;
 use crate::triggers;
 
@@ -23,14 +23,9 @@ impl Sent {
     /// # Errors
     /// The replay fails.
     pub fn of(log: &Log, needs: &Needs, tokenizer: &Tokenizer) -> anyhow::Result<Self> {
-        let recipe = Recipe {
-            strategy: strategies::build("as-sent", toml::Table::new())?,
-            trigger: triggers::build("logged-edits", toml::Table::new())?,
-            seed: 0,
-            model: None,
-            embedder: None,
-            trigger_model: None,
-        };
+        let [none, nothing] = [toml::Table::new(), toml::Table::new()];
+        let recipe =
+            Recipe::one(strategies::build("as-sent", none)?, triggers::build("logged-edits", nothing)?, 0);
         // Without edits every need is served: nothing was removed since its last mention.
         let is_edited = log.trajectory.steps.iter().any(|step| step.edit.is_some());
         let watch = Watch::own(log, if is_edited { &needs.atoms } else { &[] });
@@ -62,7 +57,7 @@ impl Observer for Reader<'_> {
         self.standing.add_steps(self.watch, step..step + 1);
     }
 
-    fn compressed(&mut self, _: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
+    fn compressed(&mut self, before: &[Block], event: &Event, until: u32) {
         let standing = &mut self.standing;
         before.iter().for_each(|block| self.watch.in_block(block, until, &mut |w, b| standing.remove(w, b)));
         event

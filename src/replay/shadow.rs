@@ -6,10 +6,10 @@
 //! shadow starts at each event from the variant's own state.
 //!
 //! Mostly every turn is compressed once, so what is kept only grows within a segment, and a need is served if an event
-//! before it kept the atom. A recursive strategy compresses again what it kept: there each event takes the place of all
-//! before it, and a chain shadow chooses from what it still holds and the fresh turns, to the tokens that the
-//! strategy kept in all. (What a recursive strategy holds is largely its own text, from which nothing can be drawn: it has
-//! no local shadows.)
+//! before it kept the atom. Some events have in their scope what others before them left, up to a step ([`Event::takes`]): such
+//! an event takes the place of that, and a chain shadow chooses from what it still holds of these steps and the fresh ones, to
+//! the tokens that the event kept in all. (What a recursive strategy holds is largely its own text, from which nothing can be
+//! drawn: it has no local shadows.)
 //!
 //! All shadows choose among the same spans and may cut the last one to fit. The oracle is greedy, and greed can lose: where
 //! a random chain serves more of what the oracle is after, it stands in the oracle's place, and that is told.
@@ -20,54 +20,71 @@
 //! of what will be recalled, so that the oracle is a reference and no limit here either. (Such a strategy has no
 //! local shadows: what an event keeps of its own is not what is compared.)
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::context::Piece;
 use crate::context::log::{AtomId, Log};
 use crate::replay::trace::Trace;
 use crate::replay::watch::Watch;
-use crate::replay::{Event, Run, rng};
-use crate::strategies::{Strategy, atom_bag, oracle, random};
+use crate::replay::{Event, Recipe, Run, rng};
+use crate::strategies::{atom_bag, oracle, random};
 use crate::text::tokens::Tokenizer;
 
 const NEVER: u32 = u32::MAX;
 
-/// Which watched atoms were kept by which event of a segment.
+/// What was seen, as (watched, bound), each with the event that has it in its scope again.
+type Sightings = Vec<((u32, bool), u32)>;
+
+/// Which watched atoms were kept by which event of a segment, and until when.
 #[derive(Clone)]
 pub struct Kept {
     n_before: usize,
-    /// Whether an event takes the place of those before it.
-    replaces: bool,
     /// Per event: (watched, bound), sorted.
     by_event: Vec<Vec<(u32, bool)>>,
-    /// Per level (surface, bound) and watched atom: the first event that kept it.
-    first: [Vec<u32>; 2],
+    /// Per level (surface, bound) and watched atom, in order and disjoint: the event that kept it, and the one that had that in
+    /// its scope and kept it no more.
+    spells: [Vec<Vec<(u32, u32)>>; 2],
 }
 
 impl Kept {
-    fn new(n: usize, events: &Range<usize>, replaces: bool) -> Self {
-        let first = [vec![NEVER; n], vec![NEVER; n]];
-        Kept { n_before: events.start, replaces, by_event: Vec::new(), first }
+    fn new(n: usize, events: &Range<usize>) -> Self {
+        let spells = [vec![Vec::new(); n], vec![Vec::new(); n]];
+        Kept { n_before: events.start, by_event: Vec::new(), spells }
     }
 
-    fn push(&mut self, mut kept: Vec<(u32, bool)>) {
-        kept.sort_unstable();
+    /// What the next event kept: each as (watched, bound) with the event that has it in its scope again.
+    fn push(&mut self, kept: Sightings) {
         let event = (self.n_before + self.by_event.len()) as u32;
-        for &(watched, bound) in &kept {
+        for &((watched, bound), end) in &kept {
             for level in 0..=usize::from(bound) {
-                let first = &mut self.first[level][watched as usize];
-                *first = (*first).min(event);
+                let spells = &mut self.spells[level][watched as usize];
+                match spells.last_mut() {
+                    Some((_, last)) if *last >= event => *last = end.max(*last),
+                    _ => spells.push((event, end)),
+                }
             }
         }
+        let mut kept: Vec<(u32, bool)> = kept.into_iter().map(|(seen, _)| seen).collect();
+        kept.sort_unstable();
         self.by_event.push(kept);
     }
 
     /// Whether the atom stands in what the first `n_events` events of the run (within the segment) kept.
     pub fn by(&self, n_events: u32, watched: u32, bound: bool) -> bool {
-        match self.replaces {
-            true => n_events.checked_sub(1).is_some_and(|last| self.at(last, watched, bound)),
-            false => self.first[usize::from(bound)][watched as usize] < n_events,
-        }
+        self.until(n_events, watched, bound).is_some_and(|end| n_events <= end)
+    }
+
+    /// Whether it stands in what the events before this one kept and this one has not in its scope.
+    fn past(&self, event: u32, watched: u32, bound: bool) -> bool {
+        self.until(event, watched, bound).is_some_and(|end| event < end)
+    }
+
+    /// The end of the last spell that began before an event.
+    fn until(&self, event: u32, watched: u32, bound: bool) -> Option<u32> {
+        let spells = &self.spells[usize::from(bound)][watched as usize];
+        let n = spells.partition_point(|(start, _)| *start < event);
+        Some(spells[n.checked_sub(1)?].1)
     }
 
     /// Whether this very event kept the atom.
@@ -211,11 +228,41 @@ pub fn holds(seen: &[(u32, bool)], watched: u32, bound: bool) -> bool {
 /// Mentions of an atom that the store's oracle chooses among: the newest.
 const MAX_MENTIONS: usize = 64;
 
-/// What the chain shadows of a recursive strategy still hold.
+/// What a chain shadow still holds that a later event has in its scope again.
+#[derive(Default)]
 struct Held {
-    random: Vec<Vec<Piece>>,
-    oracle: [Vec<Piece>; 2],
-    atom_bag: Vec<AtomId>,
+    pieces: Vec<Piece>,
+    /// Bags of atoms, each with the last step that it was made of.
+    bags: Vec<(u32, Vec<AtomId>)>,
+}
+
+impl Held {
+    /// Takes out what stands for steps before one.
+    fn take(&mut self, log: &Log, before: u32) -> Held {
+        let is_in = |step: u32| step < before;
+        let taken = Held {
+            pieces: self.pieces.extract_if(.., |piece| is_in(log.spans[piece.span as usize].step)).collect(),
+            bags: self.bags.extract_if(.., |(step, _)| is_in(*step)).collect(),
+        };
+        taken
+    }
+}
+
+/// Which later event has in its scope again what stands for a step.
+struct Ends(Vec<(u32, u32)>);
+
+impl Ends {
+    /// Of these events of a run.
+    fn of(run: &Run, events: &Range<usize>) -> Self {
+        let takes = events.clone().map(|number| (number as u32, run.events[number].takes));
+        Ends(takes.filter(|(_, takes)| *takes > 0).collect())
+    }
+
+    /// Of what an event left of a step.
+    fn of_step(&self, event: u32, step: u32) -> u32 {
+        let later = &self.0[self.0.partition_point(|(number, _)| *number <= event)..];
+        later.iter().find(|(_, takes)| *takes > step).map_or(NEVER, |(number, _)| *number)
+    }
 }
 
 /// What casting shadows needs to know.
@@ -224,7 +271,7 @@ pub struct Caster<'a> {
     pub watch: &'a Watch<'a>,
     /// Of the variant's own replay.
     pub trace: &'a Trace,
-    pub strategy: &'a dyn Strategy,
+    pub recipe: &'a Recipe,
     pub tokenizer: &'a Tokenizer,
     pub seed: u64,
     pub n_random: u32,
@@ -233,8 +280,8 @@ pub struct Caster<'a> {
 impl Caster<'_> {
     /// Casts the shadows of these events, which lie in one segment.
     pub fn cast(&self, run: &Run, events: Range<usize>, open: &OpenNeeds) -> Shadows {
-        let recursive = self.strategy.is_recursive();
-        let new = || Kept::new(self.watch.len(), &events, recursive);
+        let recursive = self.recipe.is_recursive();
+        let new = || Kept::new(self.watch.len(), &events);
         let mut shadows = Shadows {
             variant: new(),
             random: (0..self.n_random).map(|_| new()).collect(),
@@ -243,51 +290,55 @@ impl Caster<'_> {
             oracle_local: [new(), new()],
             atom_bag: new(),
         };
-        let mut held = Held {
-            random: vec![Vec::new(); self.n_random as usize],
-            oracle: [Vec::new(), Vec::new()],
-            atom_bag: Vec::new(),
-        };
+        let ends = Ends::of(run, &events);
+        let taken_by = self.taken_by(&events);
+        let mut held_random: Vec<Held> = (0..self.n_random).map(|_| Held::default()).collect();
+        let (mut held_oracle, mut held_bag) = ([Held::default(), Held::default()], Held::default());
         for number in events.clone() {
             let event = &run.events[number];
             let until = self.log.turns[event.turn as usize].decision.unwrap_or(0);
             let budget = u32::try_from(event.kept_tokens).unwrap_or(u32::MAX);
+            let end = |step: u32| ends.of_step(number as u32, step);
             for level in [false, true] {
                 let l = usize::from(level);
                 if !recursive {
                     let served = |w| shadows.variant.by(number as u32, w, level);
                     let pieces = self.oracle(event, &[], budget, level, &served, open);
-                    shadows.oracle_local[l].push(self.sightings(&pieces));
+                    shadows.oracle_local[l].push(self.sightings(&pieces, &end));
                 }
-                let served = |w| !recursive && shadows.oracle[l].by(number as u32, w, level);
-                let pieces = self.oracle(event, &held.oracle[l], budget, level, &served, open);
-                shadows.oracle[l].push(self.sightings(&pieces));
+                let served = |w| shadows.oracle[l].past(number as u32, w, level);
+                let held = held_oracle[l].take(self.log, event.takes).pieces;
+                let pieces = self.oracle(event, &held, budget, level, &served, open);
+                shadows.oracle[l].push(self.sightings(&pieces, &end));
                 if recursive {
-                    held.oracle[l] = pieces;
+                    held_oracle[l].pieces.extend(pieces);
                 }
             }
-            shadows.variant.push(self.kept_by_variant(event, number));
+            shadows.variant.push(self.kept_by_variant(event, number, &taken_by));
             // Nothing kept is nothing to draw.
             let steps = if budget == 0 { &[][..] } else { &event.removable };
             let spans: Vec<u32> = steps.iter().flat_map(|&s| self.log.spans_of(s)).collect();
-            let atoms = atom_bag::newest_first(self.log, &spans).chain(held.atom_bag.iter().copied());
+            let bags = held_bag.take(self.log, event.takes).bags;
+            let last = bags.iter().map(|(step, _)| *step).chain(steps.last().copied()).max().unwrap_or(0);
+            let atoms = bags.into_iter().flat_map(|(_, bag)| bag);
+            let atoms = atom_bag::newest_first(self.log, &spans).chain(atoms);
             let bag = atom_bag::bag(self.log, self.tokenizer, atoms, budget);
             let mut kept = Vec::new();
             let text = atom_bag::text(self.log, &bag);
-            self.watch.in_text(&text, until, &mut |w, b| kept.push((w, b)));
+            self.watch.in_text(&text, until, &mut |w, b| kept.push(((w, b), end(last))));
             shadows.atom_bag.push(kept);
             let fresh: Vec<Piece> = spans.iter().map(|&span| Piece::whole(self.log, span)).collect();
             let mut pool = fresh.clone();
-            for (replicate, random) in shadows.random.iter_mut().enumerate() {
-                if recursive {
+            for ((replicate, random), held) in shadows.random.iter_mut().enumerate().zip(&mut held_random) {
+                if event.takes > 0 {
                     pool.clone_from(&fresh);
-                    pool.append(&mut held.random[replicate]);
+                    pool.append(&mut held.take(self.log, event.takes).pieces);
                 }
-                let held = recursive.then(|| &mut held.random[replicate]);
-                random.push(self.random(event, &mut pool, budget, replicate as u64, held));
+                let held = recursive.then_some(&mut held.pieces);
+                random.push(self.random(event, &mut pool, (budget, replicate as u64), held, &end));
             }
             if recursive {
-                held.atom_bag = bag;
+                held_bag.bags.push((last, bag));
             }
         }
         for bound in [false, true] {
@@ -345,7 +396,7 @@ impl Caster<'_> {
             candidates.dedup();
             let whole: Vec<Piece> = candidates.iter().map(|&span| Piece::whole(self.log, span)).collect();
             let chosen = self.aim(bound, &weight).choose(&whole, budget);
-            store.oracle[level] = self.sightings(&chosen);
+            self.watch.in_pieces(&chosen, &mut |w, b| store.oracle[level].push((w, b)));
             self.best_draw(&mut store, wanted, bound);
         }
         let until = self.log.turns[turn as usize].decision.unwrap_or(0);
@@ -374,19 +425,32 @@ impl Caster<'_> {
         oracle::Aim { log: self.log, tokenizer: self.tokenizer, bound, weight }
     }
 
-    fn kept_by_variant(&self, event: &Event, number: usize) -> Vec<(u32, bool)> {
+    /// The event that has a block in its scope again, by the block's number in the trace.
+    fn taken_by(&self, events: &Range<usize>) -> HashMap<u32, u32> {
+        let of_event = |number: usize| {
+            let blocks = self.trace.changes[number].taken.iter().cloned().flatten();
+            blocks.map(move |block| (block, number as u32))
+        };
+        events.clone().flat_map(of_event).collect()
+    }
+
+    fn kept_by_variant(&self, event: &Event, number: usize, taken_by: &HashMap<u32, u32>) -> Sightings {
         let mut kept = Vec::new();
         for (block, at) in event.after.iter().zip(self.trace.changes[number].left.clone()) {
-            if Event::is_kept(self.log, self.strategy, block) {
-                self.watch.in_trace(self.trace, at..at + 1, &mut |w, b| kept.push((w, b)));
+            if Event::is_kept(self.log, self.recipe.strategy(event), block) {
+                let end = taken_by.get(&at).copied().unwrap_or(NEVER);
+                self.watch.in_trace(self.trace, at..at + 1, &mut |w, b| kept.push(((w, b), end)));
             }
         }
         kept
     }
 
-    fn sightings(&self, pieces: &[Piece]) -> Vec<(u32, bool)> {
+    fn sightings(&self, pieces: &[Piece], end: &dyn Fn(u32) -> u32) -> Sightings {
         let mut kept = Vec::new();
-        self.watch.in_pieces(pieces, &mut |w, b| kept.push((w, b)));
+        for piece in pieces {
+            let end = end(self.log.spans[piece.span as usize].step);
+            self.watch.in_pieces(std::slice::from_ref(piece), &mut |w, b| kept.push(((w, b), end)));
+        }
         kept
     }
 
@@ -395,10 +459,10 @@ impl Caster<'_> {
         &self,
         event: &Event,
         pool: &mut [Piece],
-        budget: u32,
-        replicate: u64,
+        (budget, replicate): (u32, u64),
         mut held: Option<&mut Vec<Piece>>,
-    ) -> Vec<(u32, bool)> {
+        end: &dyn Fn(u32) -> u32,
+    ) -> Sightings {
         let mut kept = Vec::new();
         if pool.is_empty() {
             return kept;
@@ -410,7 +474,7 @@ impl Caster<'_> {
                 return;
             }
             if let Some(piece) = piece.cut(self.log, self.tokenizer, left) {
-                self.watch.in_pieces(&[piece], &mut |w, b| kept.push((w, b)));
+                kept.extend(self.sightings(&[piece], end));
                 held.iter_mut().for_each(|held| held.push(piece));
             }
         });
@@ -443,12 +507,13 @@ impl Caster<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::ALL;
 
     #[test]
     fn what_is_kept_serves_from_its_event_on() {
-        let mut kept = Kept::new(2, &(3..5), false);
-        kept.push(vec![(0, false)]);
-        kept.push(vec![(0, true)]);
+        let mut kept = Kept::new(2, &(3..5));
+        kept.push(vec![((0, false), NEVER)]);
+        kept.push(vec![((0, true), NEVER)]);
         // Events 3 and 4; a need after n events has seen those with a smaller number.
         assert!(!kept.by(3, 0, false));
         assert!(kept.by(4, 0, false));
@@ -458,11 +523,31 @@ mod tests {
         assert!(kept.at(3, 0, false) && !kept.at(3, 0, true) && kept.at(4, 0, false));
     }
 
+    /// Event 2 has in its scope what event 0 kept of atom 0, keeps it no more, and leaves alone what event 1 kept of atom 1.
+    #[test]
+    fn an_event_takes_the_place_of_what_is_in_its_scope() {
+        let mut kept = Kept::new(2, &(0..4));
+        kept.push(vec![((0, true), 2)]);
+        kept.push(vec![((1, true), NEVER)]);
+        kept.push(vec![]);
+        kept.push(vec![((0, false), NEVER)]);
+        let by = |n, w| [false, true].map(|bound| kept.by(n, w, bound));
+        assert_eq!([by(0, 0), by(1, 0), by(2, 0)], [[false; 2], [true; 2], [true; 2]]);
+        assert_eq!([by(3, 0), by(4, 0)], [[false; 2], [true, false]]);
+        assert_eq!([by(1, 1), by(2, 1), by(4, 1)], [[false; 2], [true; 2], [true; 2]]);
+        assert!(kept.past(1, 0, true) && !kept.past(2, 0, true) && kept.past(2, 1, true));
+        let ends = Ends(vec![(2, 5), (7, ALL)]);
+        assert_eq!(
+            [ends.of_step(0, 4), ends.of_step(0, 5), ends.of_step(2, 4), ends.of_step(7, 0)],
+            [2, 7, 7, NEVER]
+        );
+    }
+
     #[test]
     fn what_a_recursive_event_leaves_out_is_gone() {
-        let mut kept = Kept::new(2, &(3..5), true);
-        kept.push(vec![(1, false), (0, true), (0, false)]);
-        kept.push(vec![(1, true)]);
+        let mut kept = Kept::new(2, &(3..5));
+        kept.push([(1, false), (0, true), (0, false)].map(|seen| (seen, 4)).to_vec());
+        kept.push(vec![((1, true), NEVER)]);
         assert!(!kept.by(0, 0, false) && !kept.by(3, 0, false));
         assert!(kept.by(4, 0, false) && kept.by(4, 0, true) && kept.by(4, 1, false) && !kept.by(4, 1, true));
         assert!(!kept.by(5, 0, false) && kept.by(5, 1, true) && kept.by(5, 1, false));
@@ -476,8 +561,8 @@ mod tests {
             open.push_earlier(false, OpenNeed { watched, turn: 9, n_events, weight });
         }
         let kept = |events: [&[u32]; 2]| {
-            let mut kept = Kept::new(3, &(0..2), false);
-            events.iter().for_each(|atoms| kept.push(atoms.iter().map(|&w| (w, false)).collect()));
+            let mut kept = Kept::new(3, &(0..2));
+            events.iter().for_each(|atoms| kept.push(atoms.iter().map(|&w| ((w, false), NEVER)).collect()));
             kept
         };
         let greedy = kept([&[2], &[]]);

@@ -8,8 +8,7 @@ use std::ops::Range;
 use crate::context::log::{AtomId, Log};
 use crate::context::needs::Needs;
 use crate::context::{Block, Content, Piece};
-use crate::replay::{Event, Observer, Recipe, Run, replay};
-use crate::strategies::Strategy;
+use crate::replay::{Event, Observer, Recipe, Run, ranges, replay};
 use crate::text::tokens::Tokenizer;
 
 /// A change of the context, in the order of the replay.
@@ -35,6 +34,8 @@ pub type Blocks = Range<u32>;
 pub struct Change {
     /// Those it had in its scope that no event had before.
     pub gone: Blocks,
+    /// Those that events before it left and that it had in its scope.
+    pub taken: Vec<Blocks>,
     /// Those that stand for its scope: [`Event::after`], one by one.
     pub left: Blocks,
 }
@@ -60,8 +61,6 @@ pub struct Trace {
     pub changes: Vec<Change>,
     /// By decision.
     pub tokens_sent: Vec<u64>,
-    /// Whether each event takes the place of all before it in its segment.
-    pub replaces: bool,
     marks: Vec<Mark>,
     /// Where the marks of each block end.
     ends: Vec<u32>,
@@ -84,6 +83,7 @@ impl Trace {
     pub fn bytes(&self) -> usize {
         size_of_val(&self.moves[..])
             + size_of_val(&self.changes[..])
+            + self.changes.iter().map(|change| size_of_val(&change.taken[..])).sum::<usize>()
             + size_of_val(&self.tokens_sent[..])
             + size_of_val(&self.marks[..])
             + size_of_val(&self.ends[..])
@@ -102,8 +102,7 @@ pub fn traced(
     tokenizer: &Tokenizer,
     needs: &Needs,
 ) -> anyhow::Result<(Run, Trace)> {
-    let trace = Trace { replaces: recipe.strategy.is_recursive(), ..Trace::default() };
-    let mut recorder = Recorder { log, trace };
+    let mut recorder = Recorder { log, trace: Trace::default(), left: Vec::new() };
     let run = replay(log, recipe, tokenizer, needs, &mut recorder)?;
     let mut trace = recorder.trace;
     trace.tokens_sent = run.decisions.iter().map(|decision| decision.tokens_sent).collect();
@@ -118,6 +117,8 @@ pub fn traced(
 struct Recorder<'a> {
     log: &'a Log,
     trace: Trace,
+    /// The block of the trace of each that an event left, by [`Block::left`] less 1.
+    left: Vec<u32>,
 }
 
 impl Recorder<'_> {
@@ -174,10 +175,13 @@ impl Observer for Recorder<'_> {
         }
     }
 
-    fn compressed(&mut self, _: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
+    fn compressed(&mut self, before: &[Block], event: &Event, until: u32) {
         let gone = self.blocks(before.iter().filter(|block| block.fresh), until);
+        let taken = event.taken.iter().cloned().flatten().map(|left| self.left[left as usize - 1]);
+        let taken = ranges(taken);
         let left = self.blocks(&event.after, until);
-        self.trace.changes.push(Change { gone, left });
+        self.left.extend(left.clone());
+        self.trace.changes.push(Change { gone, taken, left });
         self.trace.moves.push(Move::Compressed);
     }
 
@@ -195,7 +199,7 @@ impl Observer for Recorder<'_> {
 mod tests {
     use super::*;
     use crate::replay::watch::Watch;
-    use crate::{strategies, triggers};
+    use crate::strategies;
 
     /// What is seen in blocks: (watched, bound), in order.
     type Seen = Vec<(u32, bool)>;
@@ -221,7 +225,7 @@ mod tests {
         fn appended(&mut self, step: u32) {
             self.appended.push(step);
         }
-        fn compressed(&mut self, _: &dyn Strategy, before: &[Block], event: &Event, until: u32) {
+        fn compressed(&mut self, before: &[Block], event: &Event, until: u32) {
             let gone = self.seen(before.iter().filter(|block| block.fresh), until);
             let left = self.seen(event.after.iter(), until);
             self.changes.push((gone, left));
@@ -259,14 +263,7 @@ mod tests {
         let (mut n_left, mut n_recalled) = (0, 0);
         for entry in strategies::ALL {
             for params in ["n = 1", "n = 4\nkeep = 2"] {
-                let recipe = Recipe {
-                    strategy: strategies::build(entry.name, toml::Table::new()).unwrap(),
-                    trigger: triggers::build("turns", toml::from_str(params).unwrap()).unwrap(),
-                    seed: 1,
-                    model: None,
-                    embedder: None,
-                    trigger_model: None,
-                };
+                let recipe = Recipe::named((entry.name, ""), ("turns", params));
                 let watch = Watch::own(&log, &atoms);
                 let (run, trace) = traced(&log, &recipe, &tokenizer, &needs).unwrap();
                 let (changes, recalled, decided, appended) = Default::default();

@@ -54,13 +54,12 @@ impl<'a> Journal<'a> {
 
     fn read(mut self) -> Vec<Changes> {
         let (mut decision, mut events) = (0, self.trace.changes.iter());
-        // What a recursive strategy's last event left, and what was recalled for the coming decision.
-        let (mut left, mut recalled) = (Vec::new(), Vec::new());
+        // What was recalled for the coming decision.
+        let mut recalled = Vec::new();
         for next in &self.trace.moves {
             match next {
                 Move::Reset => {
                     self.counts.clear();
-                    left.clear();
                     (0..self.watch.len() as u32).for_each(|watched| self.touch(watched));
                 }
                 Move::Appended(steps) => {
@@ -70,13 +69,10 @@ impl<'a> Journal<'a> {
                 }
                 Move::Compressed => {
                     let Some(change) = events.next() else { continue };
-                    let gone = self.seen(&change.gone);
-                    left.drain(..).chain(gone).for_each(|seen| self.remove(seen));
-                    let now = self.seen(&change.left);
-                    now.iter().for_each(|&seen| self.add(seen));
-                    if self.trace.replaces {
-                        left = now;
+                    for blocks in change.taken.iter().chain([&change.gone]) {
+                        self.seen(blocks).into_iter().for_each(|seen| self.remove(seen));
                     }
+                    self.seen(&change.left).into_iter().for_each(|seen| self.add(seen));
                 }
                 Move::Recalled(blocks) => {
                     recalled = self.seen(blocks);

@@ -161,7 +161,7 @@ mod tests {
         let mut event = Event::test(2, 1..2);
         event.fresh_tokens = [1, 2].iter().map(|&step: &usize| u64::from(log.tokens[step])).sum();
         let content = Content::Generated { text: text.to_owned() };
-        event.after = vec![Block { turn: 1, tokens: 9, fresh: true, content }];
+        event.after = vec![Block { turn: 1, tokens: 9, fresh: true, left: 0, content }];
         let run = Run { events: vec![event], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
         score(&log, &run, &[(needed, 3)], &mut rows);
@@ -195,7 +195,7 @@ mod tests {
             let fresh_tokens = tokens(&[1, 2]);
             Event { segment, fresh_tokens, only: Some(vec![1, 2]), ..Event::test(turn, turns) }
         };
-        let copy = Block { turn: 1, tokens: log.tokens[2], fresh: true, content: Content::Step(2) };
+        let copy = Block { turn: 1, tokens: log.tokens[2], fresh: true, content: Content::Step(2), left: 0 };
         let first = Event { after: vec![copy], ..of(0, 2, 1..2) };
         let run = Run { events: vec![first, of(1, 4, 1..4)], ..Run::default() };
         let removed = |turn: u32| {

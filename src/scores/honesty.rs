@@ -204,6 +204,7 @@ mod tests {
                 tokens: 9,
                 content: Content::Generated { text: text.to_owned() },
                 fresh: true,
+                left: 0,
             }];
             event.work.calls = calls;
             event.work.degenerate = degenerate.to_vec();
@@ -250,7 +251,7 @@ mod tests {
             Recall {
                 decision,
                 until: 3,
-                blocks: vec![Block { turn: 3, tokens: 9, fresh: false, content }],
+                blocks: vec![Block { turn: 3, tokens: 9, fresh: false, left: 0, content }],
                 details: vec![None],
                 work,
             }

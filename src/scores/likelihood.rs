@@ -301,6 +301,7 @@ mod tests {
             turn: 2,
             tokens: 9,
             fresh: false,
+            left: 0,
             content: Content::Generated { text: text.to_owned() },
         }];
         let run = Run { events: vec![event], ..Run::default() };

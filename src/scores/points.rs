@@ -7,6 +7,7 @@
 //! (`drop-all`) nothing; for the other (`shuffled`) the variant's own words in random order, which mean nothing.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use rand::seq::SliceRandom as _;
 
@@ -42,15 +43,15 @@ pub(super) fn points<'a>(log: &Log, run: &'a Run) -> Vec<Point<'a>> {
     if log.n_segments > 1 {
         return points;
     }
-    // What the events left. One of a recursive strategy takes the place of all before it.
-    let mut kept: Vec<&[Block]> = Vec::new();
+    // What the events left, by its number.
+    let mut kept: BTreeMap<u32, &Block> = BTreeMap::new();
     let mut compressed = vec![false; log.n_steps()];
     let last = run.events.len();
     for (number, event) in (1..).zip(&run.events) {
-        if event.replaces {
-            kept.clear();
+        for left in event.taken.iter().cloned().flatten() {
+            kept.remove(&left);
         }
-        kept.push(&event.after);
+        kept.extend(event.after.iter().map(|block| (block.left, block)));
         match &event.only {
             Some(steps) => steps.iter().for_each(|&step| compressed[step as usize] = true),
             None => {
@@ -75,11 +76,11 @@ fn point<'a>(
     number: Option<usize>,
     (decision, until): (u32, u32),
     compressed: &[bool],
-    kept: &[&'a [Block]],
+    kept: &BTreeMap<u32, &'a Block>,
 ) -> Point<'a> {
     let steps = (0..until).filter(|&step| log.kind(step) != Kind::Tools);
     let (scope, base) = steps.partition(|&step| compressed[step as usize]);
-    Point { number, decision, until, scope, base, kept: kept.iter().copied().flatten().collect() }
+    Point { number, decision, until, scope, base, kept: kept.values().copied().collect() }
 }
 
 impl<'a> Point<'a> {

@@ -12,7 +12,7 @@
 
 mod strata;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::chance::Partner;
 use super::registry::{Better, Column, Entry, Field, ORACLE, Pooled, RANDOM, Set};
@@ -23,8 +23,7 @@ use crate::replay::sent::Sent;
 use crate::replay::shadow::{Caster, Kept, OpenNeed, OpenNeeds, Shadows, Store, Wanted, holds};
 use crate::replay::trace::{Change, Move, Trace};
 use crate::replay::watch::{Counts, Watch};
-use crate::replay::{Event, Run};
-use crate::strategies::Strategy;
+use crate::replay::{Event, Recipe, Run};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 use strata::Of;
@@ -333,6 +332,8 @@ pub struct Ledger<'a> {
     /// Mentions outside compressed scopes, and in blocks of them that the strategy may not remove.
     outside: Counts,
     fixed: Counts,
+    /// The blocks of the trace that it is in.
+    fixed_blocks: HashSet<u32>,
     lost: Vec<bool>,
     reobserved: Vec<bool>,
     n_events: u32,
@@ -348,7 +349,7 @@ impl<'a> Ledger<'a> {
         log: &'a Log,
         watch: &'a Watch<'a>,
         questions: &'a Questions,
-        strategy: &dyn Strategy,
+        recipe: &Recipe,
         (run, trace): (&Run, &Trace),
     ) -> Self {
         let n = watch.len();
@@ -358,6 +359,7 @@ impl<'a> Ledger<'a> {
             needs: &questions.needs.list,
             outside: Counts::new(n),
             fixed: Counts::new(n),
+            fixed_blocks: HashSet::new(),
             lost: vec![false; n],
             reobserved: vec![false; n],
             n_events: 0,
@@ -372,7 +374,7 @@ impl<'a> Ledger<'a> {
                 Move::Appended(steps) => steps.clone().for_each(|step| ledger.appended(step)),
                 Move::Compressed => {
                     let number = ledger.n_events as usize;
-                    ledger.compressed(strategy, trace, &trace.changes[number], &run.events[number]);
+                    ledger.compressed(recipe, trace, &trace.changes[number], &run.events[number]);
                 }
                 Move::Recalled(blocks) => {
                     watch.in_trace(trace, blocks.clone(), &mut |w, b| ledger.recalled.push((w, b)));
@@ -388,6 +390,7 @@ impl<'a> Ledger<'a> {
     fn reset(&mut self) {
         self.outside.clear();
         self.fixed.clear();
+        self.fixed_blocks.clear();
         self.lost.fill(false);
         self.reobserved.fill(false);
     }
@@ -400,13 +403,18 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    fn compressed(&mut self, strategy: &dyn Strategy, trace: &Trace, change: &Change, event: &Event) {
+    fn compressed(&mut self, recipe: &Recipe, trace: &Trace, change: &Change, event: &Event) {
         self.watch.in_trace(trace, change.gone.clone(), &mut |w, b| {
             self.outside.remove(w, b);
             self.lost[w as usize] |= !self.outside.has(w, false);
         });
+        let taken = change.taken.iter().cloned().flatten();
+        for number in taken.filter(|number| self.fixed_blocks.remove(number)) {
+            self.watch.in_trace(trace, number..number + 1, &mut |w, b| self.fixed.remove(w, b));
+        }
         for (block, number) in event.after.iter().zip(change.left.clone()) {
-            if block.fresh && !Event::is_kept(self.log, strategy, block) {
+            if !Event::is_kept(self.log, recipe.strategy(event), block) {
+                self.fixed_blocks.insert(number);
                 self.watch.in_trace(trace, number..number + 1, &mut |w, b| self.fixed.add(w, b));
             }
         }
@@ -482,7 +490,7 @@ pub fn score(
             }
         }
     }
-    let no_local = caster.strategy.is_recursive() || caster.strategy.recalls();
+    let no_local = caster.recipe.is_recursive() || caster.recipe.recalls();
     for stratum in strata.list.iter().filter(|stratum| !(no_local && matches!(stratum.of, Of::Local))) {
         stratum.score(&tested, rows);
     }
@@ -678,9 +686,7 @@ pub fn census(questions: &Questions, rows: &mut Rows) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::Recipe;
     use crate::replay::trace::traced;
-    use crate::{strategies, triggers};
 
     const LINES: [&str; 6] = [
         "FILE",
@@ -713,20 +719,13 @@ mod tests {
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let questions = Questions::of(log, &[1], &tokenizer).unwrap();
         let watch = Watch::own(log, &questions.needs.atoms);
-        let recipe = Recipe {
-            strategy: strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
-            trigger: triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
-            seed: 1,
-            model: None,
-            embedder: None,
-            trigger_model: None,
-        };
+        let recipe = Recipe::named(strategy, trigger);
         let (run, trace) = traced(log, &recipe, &tokenizer, &questions.needs).unwrap();
-        let strategy = &*recipe.strategy;
-        let ledger = Ledger::of(log, &watch, &questions, strategy, (&run, &trace));
+        let recipe = &recipe;
+        let ledger = Ledger::of(log, &watch, &questions, recipe, (&run, &trace));
         let open = open_needs(&questions, &ledger, 0..ledger.states.len());
         let (watch, trace, tokenizer) = (&watch, &trace, &tokenizer);
-        let caster = Caster { log, watch, trace, strategy, tokenizer, seed: 1, n_random: 8 };
+        let caster = Caster { log, watch, trace, recipe, tokenizer, seed: 1, n_random: 8 };
         (!open.is_empty()).then(|| (caster.cast(&run, 0..run.events.len(), &open), open))
     }
 
@@ -770,19 +769,16 @@ mod tests {
             let tokenizer = Tokenizer::load("o200k").unwrap();
             let questions = Questions::of(&log, &[1], &tokenizer).unwrap();
             let watch = Watch::own(&log, &questions.needs.atoms);
-            let strategy = strategies::build("as-sent", toml::Table::new()).unwrap();
-            let trigger = triggers::build("logged-edits", toml::Table::new()).unwrap();
-            let recipe =
-                Recipe { strategy, trigger, seed: 1, model: None, embedder: None, trigger_model: None };
+            let recipe = Recipe::named(("as-sent", ""), ("logged-edits", ""));
             let (run, trace) = traced(&log, &recipe, &tokenizer, &questions.needs).unwrap();
-            let ledger = Ledger::of(&log, &watch, &questions, &*recipe.strategy, (&run, &trace));
+            let ledger = Ledger::of(&log, &watch, &questions, &recipe, (&run, &trace));
             proptest::prop_assert_eq!(
                 questions.tokens_as_sent, run.decisions.iter().map(|d| d.tokens_sent).sum::<u64>());
             let caster = Caster {
                 log: &log,
                 watch: &watch,
                 trace: &trace,
-                strategy: &*recipe.strategy,
+                recipe: &recipe,
                 tokenizer: &tokenizer,
                 seed: 1,
                 n_random: 1,

@@ -96,7 +96,7 @@ mod tests {
         let log = log();
         let block = |text: &str| {
             let content = Content::Generated { text: text.to_owned() };
-            Block { turn: 3, tokens: 9, content, fresh: true }
+            Block { turn: 3, tokens: 9, content, fresh: true, left: 0 }
         };
         let mut event = Event::test(4, 1..4);
         event.after = vec![block(text)];
@@ -205,7 +205,7 @@ mod tests {
         );
         let mut event = Event::test(4, 1..4);
         let content = Content::Generated { text: "We talked. Along comes my cat.".to_owned() };
-        event.after = vec![Block { turn: 3, tokens: 9, fresh: false, content }];
+        event.after = vec![Block { turn: 3, tokens: 9, fresh: false, left: 0, content }];
         let run = Run { events: vec![event], ..Run::default() };
         let mut rows = Rows { ids: ("v".into(), "t".into()), rows: Vec::new() };
         score(&Truth::of(&log).unwrap(), &log, &run, &reader(), 1, &mut rows).unwrap();

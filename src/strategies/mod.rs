@@ -539,14 +539,7 @@ pub(crate) mod tests {
     ) -> Run {
         struct Nobody;
         impl Observer for Nobody {}
-        let recipe = Recipe {
-            strategy: build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap(),
-            trigger: crate::triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap(),
-            seed: 1,
-            model,
-            embedder,
-            trigger_model: None,
-        };
+        let recipe = Recipe { model, embedder, ..Recipe::named(strategy, trigger) };
         let tokenizer = Tokenizer::load("o200k").unwrap();
         replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap()
     }

@@ -509,14 +509,7 @@ pub(super) mod tests {
     ) -> Vec<(String, Work)> {
         struct Nobody;
         impl Observer for Nobody {}
-        let recipe = Recipe {
-            strategy: build(name, toml::from_str(params).unwrap()).unwrap(),
-            trigger: crate::triggers::build("turns", toml::from_str(trigger).unwrap()).unwrap(),
-            seed: 1,
-            model,
-            embedder: None,
-            trigger_model: None,
-        };
+        let recipe = Recipe { model, ..Recipe::named((name, params), ("turns", trigger)) };
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let run = replay(log, &recipe, &tokenizer, &Needs::of(log, 3), &mut Nobody).unwrap();
         run.events

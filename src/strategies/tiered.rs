@@ -526,12 +526,8 @@ mod tests {
                 "{BY_QUERY}\nlight_ratio = 2.0\nheavy_ratio = 2.0\ndecompress = \"generated\"\n{params}"
             );
             let recipe = Recipe {
-                strategy: build("tiered", toml::from_str(&params).unwrap()).unwrap(),
-                trigger: crate::triggers::build("turns", toml::from_str("n = 1").unwrap()).unwrap(),
-                seed: 1,
                 model: Some(model.clone()),
-                embedder: None,
-                trigger_model: None,
+                ..Recipe::named(("tiered", &params), ("turns", "n = 1"))
             };
             let tokenizer = Tokenizer::load("o200k").unwrap();
             let run = replay(&log, &recipe, &tokenizer, &Needs::of(&log, 3), &mut Nobody).unwrap();

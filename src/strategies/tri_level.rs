@@ -363,14 +363,8 @@ mod tests {
         ));
         struct Nobody;
         impl Observer for Nobody {}
-        let recipe = Recipe {
-            strategy: build("tri-level", toml::from_str("keep_last = 1\nlow = 1.0").unwrap()).unwrap(),
-            trigger: Box::new(OneResultFirst),
-            seed: 1,
-            model: None,
-            embedder: None,
-            trigger_model: None,
-        };
+        let strategy = build("tri-level", toml::from_str("keep_last = 1\nlow = 1.0").unwrap()).unwrap();
+        let recipe = Recipe::one(strategy, Box::new(OneResultFirst), 1);
         let tokenizer = Tokenizer::load("o200k").unwrap();
         let run = replay(&log, &recipe, &tokenizer, &Needs::default(), &mut Nobody).unwrap();
         let texts = |event: &Event| event.after.iter().map(|block| block.text(&log)).collect::<String>();

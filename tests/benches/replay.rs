@@ -56,14 +56,9 @@ fn log(n_steps: u32) -> Log {
 }
 
 fn recipe(strategy: &str, params: &str) -> Recipe {
-    Recipe {
-        strategy: strategies::build(strategy, toml::from_str(params).expect("parameters")).expect("strategy"),
-        trigger: triggers::build("turns", toml::from_str("n = 1").expect("parameters")).expect("trigger"),
-        seed: 1,
-        model: None,
-        embedder: None,
-        trigger_model: None,
-    }
+    let strategy = strategies::build(strategy, toml::from_str(params).expect("parameters"));
+    let trigger = triggers::build("turns", toml::from_str("n = 1").expect("parameters"));
+    Recipe::one(strategy.expect("strategy"), trigger.expect("trigger"), 1)
 }
 
 /// Replay alone, with the needs followed through it.
@@ -74,7 +69,7 @@ fn replays(bencher: Bencher<'_, '_>, n_steps: u32, recipe: &Recipe) {
     let watch = Watch::own(&log, &questions.needs.atoms);
     bencher.counter(ItemsCount::new(log.n_steps())).bench_local(|| {
         let (run, trace) = traced(&log, recipe, &tokenizer, &questions.needs).expect("a replay");
-        let ledger = Ledger::of(&log, &watch, &questions, &*recipe.strategy, (&run, &trace));
+        let ledger = Ledger::of(&log, &watch, &questions, recipe, (&run, &trace));
         black_box(ledger);
     });
 }

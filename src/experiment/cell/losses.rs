@@ -32,7 +32,7 @@ pub fn losses(data: &Dataset, plan: &Plan, index: usize, tail: u32) -> anyhow::R
     let mut by_need: Vec<Vec<String>> = vec![Vec::new(); needs.len()];
     for variant in &plan.variants {
         let recipe = recipe(variant, &Models::new())?;
-        if recipe.trigger.bridges() {
+        if recipe.bridges() {
             continue;
         }
         let mut rows = Rows { ids: (variant.id.as_str().into(), log.id().into()), rows: Vec::new() };

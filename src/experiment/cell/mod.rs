@@ -60,7 +60,7 @@ pub fn run_unit(
             }
         }
         let scene = Scene { replays: Some(&shelf.replays), ..Scene::new(&own, &partners, plan, &readers) };
-        let bridges = |recipe: &Recipe| recipe.trigger.bridges() && own.log.n_segments > 1;
+        let bridges = |recipe: &Recipe| recipe.bridges() && own.log.n_segments > 1;
         let bridged = match recipes.iter().flatten().any(bridges) {
             true => Some(own.bridged(data, plan, index)?),
             false => None,
@@ -95,13 +95,13 @@ pub fn recipe(variant: &Variant, models: &Models) -> anyhow::Result<Recipe> {
     let opened = |name: &str| {
         models.get(name).cloned().with_context(|| format!("model `{name}` of the variant was not opened"))
     };
+    let strategy = strategies::build(&variant.strategy, variant.strategy_params.clone())?;
+    let trigger = triggers::build(&variant.trigger, variant.trigger_params.clone())?;
     Ok(Recipe {
         model: variant.model.as_deref().map(opened).transpose()?,
         embedder: variant.embedder().map(opened).transpose()?,
         trigger_model: variant.trigger_model().map(opened).transpose()?,
-        strategy: strategies::build(&variant.strategy, variant.strategy_params.clone())?,
-        trigger: triggers::build(&variant.trigger, variant.trigger_params.clone())?,
-        seed: variant.seed,
+        ..Recipe::one(strategy, trigger, variant.seed)
     })
 }
 
@@ -199,9 +199,9 @@ impl<'a> Scene<'a> {
             None => replay().map(|(run, trace)| (run, Arc::new(trace)))?,
         };
         let partners = self.partner_runs(variant, recipe, tokenizer)?;
-        let (strategy, seed, n_random) = (&*recipe.strategy, self.plan.seed, self.plan.shadow_seeds);
-        let ledger = Ledger::of(log, watch, questions, strategy, (&run, &trace));
-        let caster = Caster { log, watch, trace: &trace, strategy, tokenizer, seed, n_random };
+        let (seed, n_random) = (self.plan.seed, self.plan.shadow_seeds);
+        let ledger = Ledger::of(log, watch, questions, recipe, (&run, &trace));
+        let caster = Caster { log, watch, trace: &trace, recipe, tokenizer, seed, n_random };
         let misses = retention::score(&caster, questions, ledger, &run, &partners, &self.strata, rows);
         Ok((run, misses))
     }

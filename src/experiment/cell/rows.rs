@@ -135,7 +135,7 @@ pub(super) fn context_rows(
     }
     for (n_decisions, n_events, state) in &run.left {
         let last = |n: u32| n.saturating_sub(1);
-        for (number, held) in (0..).zip(recipe.strategy.held(log, state)) {
+        for (number, held) in (0..).zip(recipe.stages[recipe.store()].strategy.held(log, state)) {
             rows.push(ContextRow {
                 block: number,
                 turn: held.turn,

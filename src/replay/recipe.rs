@@ -1,0 +1,82 @@
+//! A variant, ready to run: its stages, each a trigger and a strategy, in the order in which they are tried.
+
+use std::sync::Arc;
+
+use crate::models::Model;
+use crate::replay::Event;
+use crate::strategies::Strategy;
+use crate::triggers::Trigger;
+
+/// When to compress, and how.
+pub struct Stage {
+    pub trigger: Box<dyn Trigger>,
+    pub strategy: Box<dyn Strategy>,
+}
+
+/// See the head of this file.
+pub struct Recipe {
+    /// At least one. At every decision each is asked in turn, with the prompt as those before it left it.
+    pub stages: Vec<Stage>,
+    pub seed: u64,
+    pub model: Option<Arc<dyn Model>>,
+    pub embedder: Option<Arc<dyn Model>>,
+    /// What the triggers ask.
+    pub trigger_model: Option<Arc<dyn Model>>,
+}
+
+impl Recipe {
+    /// One stage, without models.
+    pub fn one(strategy: Box<dyn Strategy>, trigger: Box<dyn Trigger>, seed: u64) -> Self {
+        let stages = vec![Stage { trigger, strategy }];
+        Recipe { stages, seed, model: None, embedder: None, trigger_model: None }
+    }
+
+    /// The strategy of an event.
+    pub fn strategy(&self, event: &Event) -> &dyn Strategy {
+        &*self.stages[event.stage as usize].strategy
+    }
+
+    /// The stage whose strategy brings something back, else the first: what it remembers is what is shown.
+    pub fn store(&self) -> usize {
+        self.strategies().position(Strategy::recalls).unwrap_or(0)
+    }
+
+    /// Whether some stage compresses again what was compressed before.
+    pub fn is_recursive(&self) -> bool {
+        self.strategies().any(Strategy::is_recursive)
+    }
+
+    /// Whether some stage brings something back.
+    pub fn recalls(&self) -> bool {
+        self.strategies().any(Strategy::recalls)
+    }
+
+    /// Whether some stage looks at the needs, and so at the future.
+    pub fn sees_future(&self) -> bool {
+        self.strategies().any(Strategy::sees_future)
+    }
+
+    /// Whether it puts what the log records.
+    pub fn is_record(&self) -> bool {
+        self.strategies().any(Strategy::is_record)
+    }
+
+    /// Whether it is for logs made by [`Log::bridged`](crate::context::log::Log::bridged).
+    pub fn bridges(&self) -> bool {
+        self.stages.iter().any(|stage| stage.trigger.bridges())
+    }
+
+    fn strategies(&self) -> impl Iterator<Item = &dyn Strategy> {
+        self.stages.iter().map(|stage| &*stage.strategy)
+    }
+}
+
+#[cfg(test)]
+impl Recipe {
+    /// One stage, by names and parameters (TOML).
+    pub(crate) fn named(strategy: (&str, &str), trigger: (&str, &str)) -> Self {
+        let strategy = crate::strategies::build(strategy.0, toml::from_str(strategy.1).unwrap()).unwrap();
+        let trigger = crate::triggers::build(trigger.0, toml::from_str(trigger.1).unwrap()).unwrap();
+        Recipe::one(strategy, trigger, 1)
+    }
+}
