@@ -124,7 +124,7 @@ fn firings(log: &Log, name: &str) -> anyhow::Result<Row> {
         let mut detector = trigger.detector(log, first);
         let mut from = first;
         for turn in (first..end).filter(|&turn| log.turns[turn as usize].decision.is_some()) {
-            let moment = Moment { log, turn, context_tokens: 0 };
+            let moment = Moment { log, turn, context_tokens: 0, messages: None };
             let Some(firing) = detector.advance(&moment) else { continue };
             number += 1;
             let fired = Some(Fired { number, kind: firing.kind });

@@ -5,6 +5,7 @@
 
 pub mod annotations;
 pub mod log;
+pub mod messages;
 pub mod needs;
 
 use std::collections::BTreeMap;
@@ -226,6 +227,11 @@ impl Recalled {
 }
 
 impl Edit {
+    /// The block that it names.
+    pub fn block(&self) -> usize {
+        self.position().0
+    }
+
     fn position(&self) -> (usize, bool) {
         match *self {
             Edit::Insert { before, .. } => (before, false),

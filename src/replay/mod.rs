@@ -18,14 +18,16 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::context::log::Log;
 use crate::context::needs::Needs;
+use crate::context::messages::{Counter, Messages};
 use crate::context::{Block, Content, Context};
 use crate::models::{Asked, Metered, Model};
+use crate::scopes::{Prompt, Rule};
 use crate::strategies::{self, Env, Scope, State, Strategy, Work};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 use crate::triggers::{Detector, Firing, Moment};
 
-pub use recipe::{Recipe, Stage};
+pub use recipe::{Frame, Head, Recipe, Stage};
 
 /// Violation: what was recalled would have made the prompt longer than the uncompressed one.
 pub const OVERFULL: &str = "recalled more than was taken away";
@@ -214,6 +216,7 @@ pub fn replay(
         observer,
         run: Run::default(),
         context: Context::new(recipe.is_record()),
+        messages: recipe.reads_messages().then(|| new_messages(recipe)),
     };
     let mut turn = 1;
     while (turn as usize) < log.turns.len() {
@@ -233,6 +236,13 @@ struct Replayer<'a> {
     observer: &'a mut dyn Observer,
     run: Run,
     context: Context,
+    /// The context as messages, where something asks for them.
+    messages: Option<Messages>,
+}
+
+fn new_messages(recipe: &Recipe) -> Messages {
+    let frame = recipe.frame.unwrap_or(Frame { head: Head::Task, counter: Counter::default(), window: 0 });
+    Messages::new(frame.counter, frame.head == Head::Task)
 }
 
 /// What goes on through a segment.
@@ -267,6 +277,8 @@ struct Pick {
     blocks: Vec<usize>,
     only: Option<Vec<u32>>,
     names_steps: bool,
+    /// See [`Event::takes`].
+    takes: u32,
 }
 
 impl Pick {
@@ -290,6 +302,7 @@ impl<'a> Replayer<'a> {
 
     fn append(&mut self, step: u32) {
         self.context.push_step(self.log, step);
+        self.read_messages(self.context.blocks.len() - 1);
         self.observer.appended(step);
         // A result that comes late may stand without its call.
         if let Some(event) = self.run.events.last_mut() {
@@ -301,13 +314,27 @@ impl<'a> Replayer<'a> {
         }
     }
 
+    /// Reads the context as messages from a block on.
+    fn read_messages(&mut self, from: usize) {
+        if let Some(messages) = &mut self.messages {
+            messages.read(self.log, &self.context, from);
+        }
+    }
+
     /// Appends what stands in every prompt of a segment before its own steps; returns the tokens.
     fn append_head(&mut self, segment: u32) -> u64 {
         let log = self.log;
         for step in log.turns[0].steps.clone().chain(log.pinned_before(segment)) {
             self.append(step);
         }
-        self.context.n_head = self.context.blocks.len();
+        self.context.n_head = match self.recipe.frame.map(|frame| frame.head) {
+            Some(Head::System) => {
+                let is_task = |block: &Block| block.kind(log).is_some_and(|kind| kind == Kind::Message);
+                self.context.blocks.iter().position(is_task).unwrap_or(self.context.blocks.len())
+            }
+            _ => self.context.blocks.len(),
+        };
+        self.read_messages(self.context.blocks.len());
         self.context.tokens
     }
 
@@ -322,6 +349,7 @@ impl<'a> Replayer<'a> {
                 self.append(step);
             }
             self.context.n_head = self.context.blocks.len();
+            self.read_messages(self.context.blocks.len());
             log.kept_in(log.trajectory.steps[step as usize].segment).for_each(|kept| self.append(kept));
         }
         self.context.tokens - before
@@ -331,6 +359,7 @@ impl<'a> Replayer<'a> {
     fn segment(&mut self, turns: Range<u32>) -> anyhow::Result<()> {
         let log = self.log;
         self.context.clear();
+        self.messages = self.messages.take().map(|_| new_messages(self.recipe));
         self.observer.reset();
         let segment = log.turns[turns.start as usize].segment;
         let mut full = self.append_head(segment);
@@ -360,8 +389,8 @@ impl<'a> Replayer<'a> {
             }
             let mut cached = previous_sent;
             for stage in 0..carry.stages.len() {
-                let billed = log.rate(turn).map(|rate| rate.billed(self.context.tokens) as u64);
-                let moment = Moment { log, turn, context_tokens: billed.unwrap_or(self.context.tokens) };
+                let messages = self.messages.as_ref();
+                let moment = Moment { log, turn, context_tokens: self.counted(turn), messages };
                 if let Some(firing) = carry.stages[stage].detector.advance(&moment)
                     && let Some(pick) = self.pick((stage, turn), &firing, &mut carry)
                 {
@@ -396,6 +425,17 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
+    /// Tokens of the prompt at a decision, as the policy counts: by the provider where its count is known, else by its own.
+    fn counted(&self, turn: u32) -> u64 {
+        match (&self.messages, self.recipe.frame) {
+            (Some(messages), Some(_)) if !messages.by_usage() => messages.tokens(),
+            _ => {
+                let billed = self.log.rate(turn).map(|rate| rate.billed(self.context.tokens) as u64);
+                billed.unwrap_or(self.context.tokens)
+            }
+        }
+    }
+
     /// The stages at the beginning of a segment of these turns, whose scopes begin at a turn.
     fn open(&mut self, turns: &Range<u32>, begin: u32) -> anyhow::Result<Vec<Standing>> {
         let model = self.recipe.trigger_model.as_deref().map(Metered::new);
@@ -421,6 +461,9 @@ impl<'a> Replayer<'a> {
     /// compressed before, too. A pair enters a scope as a whole, with its last result: a call that waits for one stays
     /// out, and comes in with it.
     fn pick(&self, (stage, turn): (usize, u32), firing: &Firing, carry: &mut Carry) -> Option<Pick> {
+        if let Some(rule) = &self.recipe.stages[stage].scope {
+            return self.pick_messages(&**rule, turn);
+        }
         let newest = self.recipe.stages[stage].strategy.newest(self.log, turn);
         match &firing.only {
             Some(named) => {
@@ -431,6 +474,26 @@ impl<'a> Replayer<'a> {
             }
             None => self.pick_turns(stage, firing.scope_end.min(newest), carry),
         }
+    }
+
+    /// The messages that a rule names, but for what is pinned or waits for its result; none if nothing in it is new.
+    fn pick_messages(&self, rule: &dyn Rule, turn: u32) -> Option<Pick> {
+        let messages = self.messages.as_ref()?;
+        let window = self.recipe.frame.map_or(0, |frame| frame.window);
+        let (n_head, tokens) = (messages.n_head(), self.counted(turn));
+        let prompt = Prompt { log: self.log, messages: &messages.list, n_head, tokens, window };
+        let named = rule.pick(&prompt).into_iter().filter(|&at| !messages.list[at].is_pinned);
+        let mut blocks: Vec<usize> = named.flat_map(|at| messages.list[at].blocks.clone()).collect();
+        if self.log.pairs.has_late() {
+            blocks.retain(|&i| !self.waits(i, turn));
+        }
+        let of = |i: &usize| &self.context.blocks[*i];
+        let only: Vec<u32> = blocks.iter().filter(|i| of(i).fresh).filter_map(|i| of(i).message()).collect();
+        let fresh = only.iter().map(|&step| self.log.turn_of(step)).min()?;
+        let is_whole = blocks.last()? - blocks.first()? + 1 == blocks.len();
+        let last = only.iter().max().copied().unwrap_or(0);
+        let takes = if rule.retakes() && is_whole { last + 1 } else { 0 };
+        Some(Pick { turns: self.turns(&blocks), fresh, blocks, only: Some(only), names_steps: !is_whole, takes })
     }
 
     fn pick_named(&self, stage: usize, (named, until): (&[u32], u32), carry: &mut Carry) -> Option<Pick> {
@@ -457,7 +520,8 @@ impl<'a> Replayer<'a> {
         picked.sort_unstable();
         let only = Some(only.into_iter().map(|(step, _)| step).collect());
         carry.has_gaps = true;
-        Some(Pick { turns: self.turns(&picked), fresh, blocks: picked, only, names_steps: true })
+        let takes = self.takes(stage);
+        Some(Pick { turns: self.turns(&picked), fresh, blocks: picked, only, names_steps: true, takes })
     }
 
     fn pick_turns(&self, stage: usize, end: u32, carry: &mut Carry) -> Option<Pick> {
@@ -505,7 +569,13 @@ impl<'a> Replayer<'a> {
         if has_joined {
             (fresh, turns.start) = (fresh.min(first), turns.start.min(first));
         }
-        Some(Pick { turns, fresh, blocks: picked, only: steps, names_steps: false })
+        let takes = self.takes(stage);
+        Some(Pick { turns, fresh, blocks: picked, only: steps, names_steps: false, takes })
+    }
+
+    /// What an event of a stage without a scope of its own takes of those before it.
+    fn takes(&self, stage: usize) -> u32 {
+        if self.recipe.stages[stage].strategy.is_recursive() { ALL } else { 0 }
     }
 
     /// Where events have left something.
@@ -626,6 +696,7 @@ impl<'a> Replayer<'a> {
             None => self.context.apply_picked(log, self.tokenizer, &pick.blocks, edits)?,
         };
         carry.left_at = applied.places;
+        self.read_messages(pick.blocks.first().copied().unwrap_or(0));
         let after = applied.after;
         let removable = |b: &&Block| Event::is_kept(log, strategy, b);
         let sum = |blocks: &mut dyn Iterator<Item = &Block>| blocks.map(|b| u64::from(b.tokens)).sum::<u64>();
@@ -643,7 +714,7 @@ impl<'a> Replayer<'a> {
             only: pick.only,
             names_steps: pick.names_steps,
             taken: ranges(applied.before.iter().map(|b| b.left).filter(|&left| left > 0)),
-            takes: if strategy.is_recursive() { ALL } else { 0 },
+            takes: pick.takes,
             tokens_before,
             tokens_after: self.context.tokens,
             cached_before,

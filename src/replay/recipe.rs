@@ -2,21 +2,56 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
+use crate::context::messages::Counter;
 use crate::models::Model;
 use crate::replay::Event;
+use crate::scopes::Rule;
 use crate::strategies::Strategy;
 use crate::triggers::Trigger;
 
-/// When to compress, and how.
+/// When to compress, what, and how.
 pub struct Stage {
     pub trigger: Box<dyn Trigger>,
+    /// Without one the trigger says what.
+    pub scope: Option<Box<dyn Rule>>,
     pub strategy: Box<dyn Strategy>,
+}
+
+impl Stage {
+    /// Whether what was compressed before can be in its scopes.
+    pub fn retakes(&self) -> bool {
+        self.scope.as_ref().map_or(self.strategy.is_recursive(), |scope| scope.retakes())
+    }
+}
+
+/// What no stage touches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Head {
+    /// All before the first call, and the task wherever it stands.
+    #[default]
+    Task,
+    /// What the system says, and the tools.
+    System,
+}
+
+/// How a policy sees the prompt.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub head: Head,
+    pub counter: Counter,
+    /// Tokens of the window, without the reserve.
+    pub window: u64,
 }
 
 /// See the head of this file.
 pub struct Recipe {
     /// At least one. At every decision each is asked in turn, with the prompt as those before it left it.
     pub stages: Vec<Stage>,
+    /// Of policies alone.
+    pub frame: Option<Frame>,
     pub seed: u64,
     pub model: Option<Arc<dyn Model>>,
     pub embedder: Option<Arc<dyn Model>>,
@@ -27,8 +62,8 @@ pub struct Recipe {
 impl Recipe {
     /// One stage, without models.
     pub fn one(strategy: Box<dyn Strategy>, trigger: Box<dyn Trigger>, seed: u64) -> Self {
-        let stages = vec![Stage { trigger, strategy }];
-        Recipe { stages, seed, model: None, embedder: None, trigger_model: None }
+        let stages = vec![Stage { trigger, scope: None, strategy }];
+        Recipe { stages, frame: None, seed, model: None, embedder: None, trigger_model: None }
     }
 
     /// The strategy of an event.
@@ -43,7 +78,7 @@ impl Recipe {
 
     /// Whether some stage compresses again what was compressed before.
     pub fn is_recursive(&self) -> bool {
-        self.strategies().any(Strategy::is_recursive)
+        self.stages.iter().any(Stage::retakes)
     }
 
     /// Whether some stage brings something back.
@@ -64,6 +99,11 @@ impl Recipe {
     /// Whether it is for logs made by [`Log::bridged`](crate::context::log::Log::bridged).
     pub fn bridges(&self) -> bool {
         self.stages.iter().any(|stage| stage.trigger.bridges())
+    }
+
+    /// Whether the prompt is to be read as messages.
+    pub fn reads_messages(&self) -> bool {
+        self.frame.is_some() || self.stages.iter().any(|stage| stage.trigger.reads_messages())
     }
 
     fn strategies(&self) -> impl Iterator<Item = &dyn Strategy> {

@@ -45,15 +45,8 @@ impl Strategy for Codex {
         let mut left = self.user_tokens;
         let mut edits = vec![Edit::Insert { before: scope.blocks.end, text: format!("{HANDOFF}{text}") }];
         for block in scope.blocks.clone().rev() {
-            let kept = match &scope.context.blocks[block].content {
-                Content::Step(step) if is_user(scope, *step) => {
-                    beginning(scope, scope.log.spans_of(*step).map(|s| Piece::whole(scope.log, s)), left, env)
-                }
-                Content::Excerpt { step, pieces } if is_user(scope, *step) => {
-                    beginning(scope, pieces.iter().copied(), left, env)
-                }
-                _ => Vec::new(),
-            };
+            let words = words_of_user(scope, block).unwrap_or_default();
+            let kept = beginning(scope, words.into_iter(), left, env);
             let tokens: u32 = kept.iter().map(|piece| piece.tokens).sum();
             left -= tokens;
             if kept.is_empty() {
@@ -71,12 +64,21 @@ impl Strategy for Codex {
     }
 }
 
-fn is_user(scope: &Scope<'_>, step: u32) -> bool {
-    scope.log.kind(step) == Kind::Message && scope.log.trajectory.steps[step as usize].role == Role::User
+/// The pieces of a block that holds words of the user.
+pub(super) fn words_of_user(scope: &Scope<'_>, block: usize) -> Option<Vec<Piece>> {
+    let log = scope.log;
+    let is_user = |step: u32| log.kind(step) == Kind::Message && log.trajectory.steps[step as usize].role == Role::User;
+    match &scope.context.blocks[block].content {
+        Content::Step(step) if is_user(*step) => {
+            Some(log.spans_of(*step).map(|span| Piece::whole(log, span)).collect())
+        }
+        Content::Excerpt { step, pieces } if is_user(*step) => Some(pieces.clone()),
+        _ => None,
+    }
 }
 
 /// The first pieces that fit, the last of them cut.
-fn beginning(
+pub(super) fn beginning(
     scope: &Scope<'_>,
     pieces: impl Iterator<Item = Piece>,
     mut left: u32,

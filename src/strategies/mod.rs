@@ -23,6 +23,7 @@ mod anchored;
 mod as_sent;
 pub mod atom_bag;
 mod chatter;
+mod clear;
 mod codex;
 mod codex_tail;
 mod core_notes;
@@ -36,12 +37,14 @@ mod mask;
 mod mask_summary;
 mod newest;
 mod notes;
+mod omit;
 pub mod oracle;
 mod protected_core;
 mod prune_importance;
 pub mod random;
 mod salience;
 mod shuffle;
+mod summarise;
 mod summary;
 mod tiered;
 mod tool_log;
@@ -417,6 +420,7 @@ pub static ALL: &[Entry] = &[
     as_sent::ENTRY,
     atom_bag::ENTRY,
     chatter::ENTRY,
+    clear::ENTRY,
     codex::ENTRY,
     codex_tail::ENTRY,
     core_notes::ENTRY,
@@ -428,12 +432,14 @@ pub static ALL: &[Entry] = &[
     mask::ENTRY,
     mask_summary::ENTRY,
     notes::ENTRY,
+    omit::ENTRY,
     oracle::ENTRY,
     protected_core::ENTRY,
     prune_importance::ENTRY,
     random::ENTRY,
     salience::ENTRY,
     shuffle::ENTRY,
+    summarise::ENTRY,
     summary::ENTRY,
     tiered::ENTRY,
     tool_log::ENTRY,
@@ -495,14 +501,14 @@ fn spans_in(scope: &Scope<'_>) -> Vec<u32> {
     spans
 }
 
-/// Edits that keep these pieces (sorted by span) and drop the rest of the scope.
+/// Edits that keep these pieces (sorted by span) of steps and of what was copied before, and drop the rest of the scope.
 fn keep_pieces(scope: &Scope<'_>, pieces: &[Piece]) -> Vec<Edit> {
     let mut pieces = pieces.iter().copied().peekable();
     scope
         .blocks
         .clone()
         .filter_map(|block| {
-            let Content::Step(step) = scope.context.blocks[block].content else {
+            let (Content::Step(step) | Content::Excerpt { step, .. }) = scope.context.blocks[block].content else {
                 return None;
             };
             let end = scope.log.spans_of(step).end;

@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, HashSet};
 
 use super::{Budget, Entry, Env, Scope, Strategy, keep_pieces, spans_in};
 use crate::context::log::{AtomId, BOUND, Log};
-use crate::context::{Edit, Piece};
+use crate::context::{Content, Edit, Piece};
 use crate::text::tokens::Tokenizer;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -28,28 +28,50 @@ impl Strategy for Oracle {
     }
 
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
-        let segment = scope.log.turns[scope.turn as usize].segment;
-        let end = scope.log.turns.partition_point(|t| t.segment <= segment) as u32;
-        let weight = |atom: AtomId| scope.needs.count_in(atom, scope.turn..end) as f64;
-        let mut whole: Vec<Piece> =
-            spans_in(scope).iter().map(|&span| Piece::whole(scope.log, span)).collect();
-        let aim = Aim { log: scope.log, tokenizer: env.tokenizer, bound: true, weight: &weight };
-        let budget = self.0.tokens(scope);
-        let mut chosen = aim.choose(&whole, budget);
-        // What nothing binds is worth what is left.
-        let surface = Aim { bound: false, ..aim };
-        let held: HashSet<AtomId> = chosen.iter().flat_map(|piece| surface.atoms(piece)).collect();
-        let unheld = |atom: AtomId| if held.contains(&atom) { 0.0 } else { weight(atom) };
-        whole.retain(|piece| chosen.binary_search_by_key(&piece.span, |p| p.span).is_err());
-        let left = budget - chosen.iter().map(|piece| piece.tokens).sum::<u32>();
-        chosen.extend(Aim { weight: &unheld, ..surface }.choose(&whole, left));
-        chosen.sort_unstable_by_key(|piece| piece.span);
-        Ok(keep_pieces(scope, &chosen))
+        let whole = spans_in(scope).into_iter().map(|span| Piece::whole(scope.log, span)).collect();
+        Ok(keep_pieces(scope, &chosen(scope, env, whole, self.0.tokens(scope))))
     }
 
     fn sees_future(&self) -> bool {
         true
     }
+}
+
+/// Edits that keep what later needs ask for to a budget, of all that can be copied from the scope; generated text goes.
+pub(super) fn edits(scope: &Scope<'_>, env: &Env<'_>, budget: u32) -> Vec<Edit> {
+    let mut all = Vec::new();
+    for block in &scope.context.blocks[scope.blocks.clone()] {
+        match &block.content {
+            Content::Step(step) => all.extend(scope.log.spans_of(*step).map(|span| Piece::whole(scope.log, span))),
+            Content::Excerpt { pieces, .. } => all.extend(pieces),
+            Content::Placeholder { .. } | Content::Generated { .. } => {}
+        }
+    }
+    let kept = keep_pieces(scope, &chosen(scope, env, all, budget));
+    let named: HashSet<usize> = kept.iter().map(|edit| edit.block()).collect();
+    let rest = scope.blocks.clone().filter(|block| !named.contains(block)).map(|block| Edit::Drop { block });
+    let mut edits: Vec<Edit> = rest.collect();
+    edits.extend(kept);
+    edits.sort_by_key(Edit::block);
+    edits
+}
+
+/// Of these pieces those that later needs ask for, to a budget: what binds first.
+fn chosen(scope: &Scope<'_>, env: &Env<'_>, mut pieces: Vec<Piece>, budget: u32) -> Vec<Piece> {
+    let segment = scope.log.turns[scope.turn as usize].segment;
+    let end = scope.log.turns.partition_point(|t| t.segment <= segment) as u32;
+    let weight = |atom: AtomId| scope.needs.count_in(atom, scope.turn..end) as f64;
+    let aim = Aim { log: scope.log, tokenizer: env.tokenizer, bound: true, weight: &weight };
+    let mut chosen = aim.choose(&pieces, budget);
+    // What nothing binds is worth what is left.
+    let surface = Aim { bound: false, ..aim };
+    let held: HashSet<AtomId> = chosen.iter().flat_map(|piece| surface.atoms(piece)).collect();
+    let unheld = |atom: AtomId| if held.contains(&atom) { 0.0 } else { weight(atom) };
+    pieces.retain(|piece| chosen.binary_search_by_key(&piece.span, |p| p.span).is_err());
+    let left = budget - chosen.iter().map(|piece| piece.tokens).sum::<u32>();
+    chosen.extend(Aim { weight: &unheld, ..surface }.choose(&pieces, left));
+    chosen.sort_unstable_by_key(|piece| piece.span);
+    chosen
 }
 
 /// What the oracle chooses by.

@@ -298,7 +298,7 @@ mod tests {
         let mut detector = trigger.open(&log, turns.clone(), Some(&model)).unwrap();
         let fired: Vec<(u32, u32)> = turns
             .filter_map(|turn| {
-                let moment = Moment { log: &log, turn, context_tokens: 0 };
+                let moment = Moment { log: &log, turn, context_tokens: 0, messages: None };
                 Some((turn, detector.advance(&moment)?.scope_end))
             })
             .collect();

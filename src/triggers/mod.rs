@@ -6,12 +6,14 @@
 use std::ops::Range;
 
 use crate::context::log::Log;
+use crate::context::messages::Messages;
 use crate::models::Model;
 use crate::params::Param;
 
 mod boundary;
 mod hybrid;
 mod intent;
+mod limits;
 mod logged;
 mod logged_edits;
 mod marked;
@@ -30,6 +32,8 @@ pub struct Moment<'a> {
     pub turn: u32,
     /// Tokens of the prompt as it stands, by the provider's count and with what the log does not show, where that is known.
     pub context_tokens: u64,
+    /// The prompt as messages, where a trigger or the policy asks for them.
+    pub messages: Option<&'a Messages>,
 }
 
 /// A decision to compress.
@@ -77,6 +81,11 @@ pub trait Trigger: Send + Sync {
         Ok(self.detector(log, turns.start))
     }
 
+    /// Whether it looks at [`Moment::messages`].
+    fn reads_messages(&self) -> bool {
+        false
+    }
+
     /// Whether it is for logs made by [`Log::bridged`], where the log itself was compacted.
     fn bridges(&self) -> bool {
         false
@@ -121,6 +130,7 @@ pub static ALL: &[Entry] = &[
     boundary::ENTRY,
     hybrid::ENTRY,
     intent::ENTRY,
+    limits::ENTRY,
     logged::ENTRY,
     logged_edits::ENTRY,
     marked::ENTRY,
@@ -162,6 +172,7 @@ pub(crate) mod tests {
             "boundary" => ("boundary", "min_span = 0"),
             "staleness" => ("staleness", "recent = 1\nthreshold = 0.3"),
             "hybrid" => ("hybrid", "masking_window = 3"),
+            "limits" => ("limits", "tokens = 90"),
             other => (other, ""),
         })
     }
@@ -183,7 +194,7 @@ pub(crate) mod tests {
                 // What stands in the prompt where nothing was compressed.
                 let before = log.turns[turn as usize].steps.start as usize;
                 let context_tokens = log.tokens[..before].iter().map(|n| u64::from(*n)).sum();
-                let moment = Moment { log, turn, context_tokens };
+                let moment = Moment { log, turn, context_tokens, messages: None };
                 Some((turn, detector.advance(&moment)?))
             })
             .collect()

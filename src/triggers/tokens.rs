@@ -90,7 +90,7 @@ mod tests {
 
     fn fires(tokens: Tokens, log: &Log, turn: u32, context_tokens: u64) -> Option<u32> {
         let mut rule = tokens.detector(log, 1);
-        rule.advance(&Moment { log, turn, context_tokens }).map(|f| f.scope_end)
+        rule.advance(&Moment { log, turn, context_tokens, messages: None }).map(|f| f.scope_end)
     }
 
     #[test]

@@ -59,7 +59,7 @@ mod tests {
         let mut detector = Turns { n: 21, keep: 10 }.detector(&log, 1);
         let fired: Vec<(u32, u32)> = (1..80)
             .filter_map(|turn| {
-                let moment = Moment { log: &log, turn, context_tokens: 0 };
+                let moment = Moment { log: &log, turn, context_tokens: 0, messages: None };
                 Some((turn, detector.advance(&moment)?.scope_end))
             })
             .collect();

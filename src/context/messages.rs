@@ -1,0 +1,219 @@
+//! The prompt as a list of messages, as a provider's API has it: what limits and scopes count.
+//!
+//! Words and calls of one reply are one message, each result is one, and so is each text that an event put there. It is kept
+//! up as the prompt grows: an event costs what stands from its first change on.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::log::Log;
+use super::{Block, Content, Context};
+use crate::trajectory::{Kind, Role};
+
+/// How a product counts tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Counter {
+    pub by: By,
+    /// Characters, or bytes, of a token.
+    pub per: Per,
+    /// How parts of a token are rounded.
+    pub round: Round,
+    /// Tokens that each message has more.
+    pub each: u32,
+    /// Whether the whole prompt is rounded once, and not each message.
+    pub whole: bool,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// The tokens of the experiment's tokenizer.
+    #[default]
+    Tokens,
+    /// The same for each message, and of a whole prompt what the provider would count, where the log has usage.
+    Usage,
+    Chars,
+    Bytes,
+}
+
+/// How many characters a token has.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Per(pub f64);
+
+impl Default for Per {
+    fn default() -> Self {
+        Per(4.0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Round {
+    #[default]
+    Up,
+    Down,
+}
+
+impl Counter {
+    /// What a text counts, in tokens, characters or bytes.
+    fn units(self, text: &str, tokens: u32) -> u64 {
+        match self.by {
+            By::Tokens | By::Usage => u64::from(tokens),
+            By::Chars => text.chars().count() as u64,
+            By::Bytes => text.len() as u64,
+        }
+    }
+
+    fn tokens(self, units: u64) -> u64 {
+        match (self.by, self.round) {
+            (By::Tokens | By::Usage, _) => units,
+            (_, Round::Up) => (units as f64 / self.per.0).ceil() as u64,
+            (_, Round::Down) => (units as f64 / self.per.0).floor() as u64,
+        }
+    }
+
+    fn of_block(self, log: &Log, block: &Block) -> u64 {
+        let step = match block.content {
+            Content::Step(step) if matches!(self.by, By::Chars | By::Bytes) => step,
+            Content::Step(_) => return u64::from(block.tokens),
+            _ => return self.units(&block.text(log), block.tokens),
+        };
+        let step = &log.trajectory.steps[step as usize];
+        match (step.kind, &step.arguments) {
+            // What a reader of the log is shown of a call has its own form.
+            (Kind::Action, Some(arguments)) => {
+                let name = step.tool.as_deref().unwrap_or_default();
+                self.units(name, 0) + self.units(arguments, 0)
+            }
+            _ => self.units(&step.text, block.tokens),
+        }
+    }
+}
+
+/// Who a message is by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    System,
+    User,
+    Assistant,
+    Tool,
+    /// An event put it there.
+    Made,
+}
+
+/// One message of the prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub blocks: Range<usize>,
+    pub who: Who,
+    /// The first step of it; of what an event made, that of the block before it.
+    pub step: u32,
+    pub turn: u32,
+    /// In tokens, as the policy counts.
+    pub tokens: u64,
+    units: u64,
+    pub has_calls: bool,
+    /// Whether it stands as it was logged.
+    pub is_whole: bool,
+    /// Whether no event may touch it.
+    pub is_pinned: bool,
+}
+
+/// See the head of this file.
+#[derive(Clone, Debug, Default)]
+pub struct Messages {
+    pub list: Vec<Message>,
+    counter: Counter,
+    /// Whether the task stands in every prompt, as system messages do.
+    pins_task: bool,
+    tokens: u64,
+    units: u64,
+    n_head: usize,
+}
+
+impl Messages {
+    pub fn new(counter: Counter, pins_task: bool) -> Self {
+        Messages { counter, pins_task, ..Messages::default() }
+    }
+
+    /// Messages at the start that no stage touches.
+    pub fn n_head(&self) -> usize {
+        self.n_head
+    }
+
+    /// Tokens of the whole prompt, as the policy counts, where the provider does not.
+    pub fn tokens(&self) -> u64 {
+        match self.counter.whole {
+            true => self.counter.tokens(self.units) + u64::from(self.counter.each) * self.list.len() as u64,
+            false => self.tokens,
+        }
+    }
+
+    /// Whether the provider's count is taken where it is known.
+    pub fn by_usage(&self) -> bool {
+        self.counter.by == By::Usage
+    }
+
+    /// Reads the context from a block on, which begins a message or goes on with one.
+    pub fn read(&mut self, log: &Log, context: &Context, from: usize) {
+        while let Some(last) = self.list.last()
+            && last.blocks.end > from
+        {
+            self.units -= last.units;
+            self.tokens -= last.tokens;
+            self.list.pop();
+        }
+        let start = self.list.last().map_or(0, |last| last.blocks.end);
+        for at in start..context.blocks.len() {
+            self.push(log, at, &context.blocks[at]);
+        }
+        self.n_head = self.list.partition_point(|message| message.blocks.end <= context.n_head);
+    }
+
+    fn push(&mut self, log: &Log, at: usize, block: &Block) {
+        let step = block.message();
+        let who = step.map_or(Who::Made, |step| who(log, step));
+        let units = self.counter.of_block(log, block);
+        let calls = step.is_some_and(|step| log.kind(step) == Kind::Action);
+        let is_whole = matches!(block.content, Content::Step(_));
+        match self.list.last_mut() {
+            Some(last) if who == Who::Assistant && last.who == who && last.turn == block.turn => {
+                last.blocks.end = at + 1;
+                self.tokens -= last.tokens;
+                last.units += units;
+                last.tokens = self.counter.tokens(last.units) + u64::from(self.counter.each);
+                last.has_calls |= calls;
+                last.is_whole &= is_whole;
+            }
+            _ => {
+                let before = self.list.last().map_or(0, |last| last.step);
+                self.list.push(Message {
+                    blocks: at..at + 1,
+                    who,
+                    step: step.unwrap_or(before),
+                    turn: block.turn,
+                    tokens: self.counter.tokens(units) + u64::from(self.counter.each),
+                    units,
+                    has_calls: calls,
+                    is_whole,
+                    is_pinned: who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step)),
+                });
+            }
+        }
+        self.units += units;
+        self.tokens += self.list.last().map_or(0, |last| last.tokens);
+    }
+}
+
+fn who(log: &Log, step: u32) -> Who {
+    match (log.kind(step), log.trajectory.steps[step as usize].role) {
+        (Kind::System | Kind::Tools | Kind::Demonstration | Kind::Compaction, _) | (_, Role::System) => Who::System,
+        (Kind::Observation, _) | (_, Role::Tool) => Who::Tool,
+        (_, Role::Agent) => Who::Assistant,
+        (_, Role::User) => Who::User,
+    }
+}

@@ -1,0 +1,197 @@
+//! A policy, as it is written: stages in order, each a trigger, a scope and a strategy, with what the product counts and how.
+//!
+//! A *preset* is the policy of a product, as data: `data/presets/*.toml`. An experiment names it, and can set any key of it.
+
+mod presets;
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::context::messages::Counter;
+use crate::models::Model;
+use crate::params::Param;
+use crate::replay::{Frame, Head, Recipe, Stage};
+use crate::{scopes, strategies, triggers};
+
+pub use presets::{Preset, all, find};
+
+/// See the head of this file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Tokens of the window.
+    #[serde(default = "default_window")]
+    pub window: u64,
+    /// Tokens of it that are kept free for the answer.
+    #[serde(default)]
+    pub reserve: u64,
+    /// What no stage touches.
+    #[serde(default)]
+    pub head: Head,
+    /// How tokens are counted.
+    #[serde(default)]
+    pub counter: Counter,
+    /// Tried in this order at every decision.
+    pub stages: Vec<StageFile>,
+}
+
+fn default_window() -> u64 {
+    200_000
+}
+
+/// A stage as it is written: of each table `name` says which, the rest are its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageFile {
+    pub trigger: Table,
+    /// Without one the trigger says what is compressed.
+    #[serde(default, skip_serializing_if = "Table::is_empty")]
+    pub scope: Table,
+    pub strategy: Table,
+}
+
+/// What a summary is without a model: the ends of a bracket, and a stand-in between them.
+pub const FORMS: [&str; 3] = ["empty", "extract", "oracle"];
+/// The strategy whose text a model writes, and the parameter that says what stands in for it.
+const SUMMARISE: (&str, &str) = ("summarise", "form");
+
+/// A table without its name.
+fn named(table: &Table, what: &str) -> anyhow::Result<(String, Table)> {
+    let mut table = table.clone();
+    let name = table.remove("name").with_context(|| format!("a {what} without a `name`"))?;
+    let name = name.as_str().with_context(|| format!("the `name` of a {what} is no text"))?.to_owned();
+    Ok((name, table))
+}
+
+impl Policy {
+    /// # Errors
+    /// Some part is unknown, or is refused its parameters.
+    pub fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.stages.is_empty(), "a policy without stages");
+        anyhow::ensure!(self.window > self.reserve, "`reserve` must be less than `window`");
+        anyhow::ensure!(self.counter.per.0 > 0.0, "`per` of the counter must be above 0");
+        self.recipe(0, None).map(drop)
+    }
+
+    /// The policy, ready to run.
+    ///
+    /// # Errors
+    /// As [`Policy::check`].
+    pub fn recipe(&self, seed: u64, model: Option<Arc<dyn Model>>) -> anyhow::Result<Recipe> {
+        let stage = |(number, file): (usize, &StageFile)| {
+            self.stage(file).with_context(|| format!("stage {}", number + 1))
+        };
+        Ok(Recipe {
+            stages: self.stages.iter().enumerate().map(stage).collect::<anyhow::Result<_>>()?,
+            frame: Some(Frame { head: self.head, counter: self.counter, window: self.window - self.reserve }),
+            seed,
+            model,
+            embedder: None,
+            trigger_model: None,
+        })
+    }
+
+    fn stage(&self, file: &StageFile) -> anyhow::Result<Stage> {
+        let (trigger, mut limits) = named(&file.trigger, "trigger")?;
+        if trigger == "limits" {
+            for (key, value) in [("window", self.window), ("reserve", self.reserve)] {
+                anyhow::ensure!(!limits.contains_key(key), "`{key}` is the policy's, and not of a trigger");
+                limits.insert(key.to_owned(), Value::Integer(i64::try_from(value)?));
+            }
+        }
+        let (strategy, how) = named(&file.strategy, "strategy")?;
+        let scope = match file.scope.is_empty() {
+            true => None,
+            false => {
+                let (name, params) = named(&file.scope, "scope")?;
+                Some(scopes::build(&name, params).with_context(|| format!("scope `{name}`"))?)
+            }
+        };
+        Ok(Stage {
+            trigger: triggers::build(&trigger, limits).with_context(|| format!("trigger `{trigger}`"))?,
+            scope,
+            strategy: strategies::build(&strategy, how).with_context(|| format!("strategy `{strategy}`"))?,
+        })
+    }
+
+    /// Whether a model writes some of it.
+    pub fn summarises(&self) -> bool {
+        self.stages.iter().any(|stage| stage.strategy.get("name").and_then(Value::as_str) == Some(SUMMARISE.0))
+    }
+
+    /// The policy with this in the place of a model's summaries.
+    pub fn with_form(mut self, form: &str) -> Self {
+        for stage in &mut self.stages {
+            if stage.strategy.get("name").and_then(Value::as_str) == Some(SUMMARISE.0) {
+                stage.strategy.insert(SUMMARISE.1.to_owned(), form.into());
+            }
+        }
+        self
+    }
+
+    /// Sets a key in all stages that have it: `part.key`, as in `scope.messages`; `n.part.key` in the n-th alone.
+    ///
+    /// # Errors
+    /// No stage has such a part, or knows the key.
+    pub fn set(&mut self, key: &str, value: &Value) -> anyhow::Result<()> {
+        let mut parts: Vec<&str> = key.split('.').collect();
+        let number = parts.first().and_then(|first| first.parse::<usize>().ok());
+        if number.is_some() {
+            parts.remove(0);
+        }
+        let [part, key] = parts[..] else {
+            anyhow::bail!("`{key}` is no key of a stage\nhint: as in `scope.messages`, or `2.trigger.share`");
+        };
+        let is_meant = |at: usize| number.is_none_or(|number| number == at + 1);
+        let of = |stage: &StageFile| stage.part(part).map(|(table, known)| (table.contains_key(key), known));
+        let known = |stage: &StageFile| {
+            let (is_set, params) = of(stage)?;
+            params.iter().any(|param| param.name == key).then_some(is_set)
+        };
+        let all: Vec<Option<bool>> = self.stages.iter().map(known).collect();
+        let any_is_set = all.contains(&Some(true));
+        let mut n_set = 0;
+        for (at, stage) in self.stages.iter_mut().enumerate() {
+            if is_meant(at) && all[at].is_some_and(|is_set| is_set || number.is_some() || !any_is_set) {
+                stage.part_mut(part).insert(key.to_owned(), value.clone());
+                n_set += 1;
+            }
+        }
+        anyhow::ensure!(n_set > 0, "no stage has a {part} that knows `{key}`");
+        Ok(())
+    }
+}
+
+impl StageFile {
+    /// A part of the stage, and what its algorithm knows.
+    fn part(&self, part: &str) -> Option<(&Table, &'static [Param])> {
+        let name = |table: &Table| table.get("name").and_then(Value::as_str).map(str::to_owned).unwrap_or_default();
+        let none: &[Param] = &[];
+        Some(match part {
+            "trigger" => {
+                let name = name(&self.trigger);
+                (&self.trigger, triggers::ALL.iter().find(|e| e.name == name).map_or(none, |e| e.params))
+            }
+            "scope" => {
+                let name = name(&self.scope);
+                (&self.scope, scopes::ALL.iter().find(|e| e.name == name).map_or(none, |e| e.params))
+            }
+            "strategy" => {
+                let name = name(&self.strategy);
+                (&self.strategy, strategies::ALL.iter().find(|e| e.name == name).map_or(none, |e| e.params))
+            }
+            _ => return None,
+        })
+    }
+
+    fn part_mut(&mut self, part: &str) -> &mut Table {
+        match part {
+            "trigger" => &mut self.trigger,
+            "scope" => &mut self.scope,
+            _ => &mut self.strategy,
+        }
+    }
+}

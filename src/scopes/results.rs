@@ -1,0 +1,106 @@
+//! Old results of tools: all but the newest, or but those of the newest tokens, or of the newest turns of the user.
+//!
+//! Sources: context editing of the Claude API, its copies in libraries, the pruning of opencode, the masking of Gemini CLI and
+//! of SWE-agent; which of them keeps what is data of the presets.
+
+use super::{Entry, Prompt, Rule};
+use crate::params::params;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "results",
+    summary: "Results of tools, but for the newest.",
+    params: Results::PARAMS,
+    build: |params| Ok(Box::new(Results::of(params)?)),
+};
+
+params! {
+    struct Results {
+        /// Newest results that stay.
+        keep: u32 = 0,
+        /// Newest calls whose results stay.
+        keep_calls: u32 = 0,
+        /// Newest messages, of whatever kind, that stay.
+        keep_messages: u32 = 0,
+        /// Newest messages of the user from which on all stands; 0 is no limit.
+        keep_turns: u32 = 0,
+        /// Tokens of the newest results that stay.
+        protect: u64 = 0,
+        /// Whether the result with which these tokens are passed still stays.
+        protect_last: bool = false,
+        /// Tokens that the results have at least together; with fewer nothing is done.
+        least: u64 = 0,
+        /// Tokens above which a result is taken at all.
+        longer_than: u64 = 0,
+        /// Once the results taken have so many tokens, oldest first, the rest stays; 0 is no limit.
+        enough: u64 = 0,
+        /// Tools whose results stay.
+        exclude: Vec<String> = [],
+        /// The number of results, the task counted as one, is rounded down to a multiple of this before the newest are told.
+        polling: u32 = 1 (at least 1),
+    }
+}
+
+impl Rule for Results {
+    fn pick(&self, prompt: &Prompt<'_>) -> Vec<usize> {
+        let (head, n) = (prompt.n_head, prompt.messages.len());
+        let mut end = n.saturating_sub(self.keep_messages as usize);
+        if self.keep_turns > 0 {
+            let mut users = (head..end).rev().filter(|&at| prompt.is_user(at));
+            let Some(user) = users.nth(self.keep_turns as usize - 1) else { return Vec::new() };
+            end = user;
+        }
+        if self.keep_calls > 0 {
+            let mut calls = (head..end).rev().filter(|&at| prompt.messages[at].has_calls);
+            let Some(call) = calls.nth(self.keep_calls as usize - 1) else { return Vec::new() };
+            end = call;
+        }
+        let results: Vec<usize> = (head..end).filter(|&at| prompt.is_result(at)).collect();
+        let late = (results.len() + 1) % self.polling as usize;
+        let keep = self.keep as usize + if self.polling > 1 { late } else { 0 };
+        let mut old = self.unprotected(prompt, &results[..results.len().saturating_sub(keep)]);
+        old.retain(|&at| self.takes(prompt, at));
+        let tokens = |at: &usize| prompt.messages[*at].tokens;
+        if old.iter().map(tokens).sum::<u64>() < self.least {
+            return Vec::new();
+        }
+        if self.enough > 0 {
+            let mut taken = 0;
+            old.retain(|at| {
+                let is_short = taken < self.enough;
+                taken += tokens(at);
+                is_short
+            });
+        }
+        old
+    }
+
+    fn retakes(&self) -> bool {
+        false
+    }
+}
+
+impl Results {
+    /// Those before the newest that are protected by their tokens.
+    fn unprotected(&self, prompt: &Prompt<'_>, results: &[usize]) -> Vec<usize> {
+        if self.protect == 0 {
+            return results.to_vec();
+        }
+        let mut sum = 0;
+        let mut end = 0;
+        for (number, &at) in results.iter().enumerate().rev() {
+            sum += prompt.messages[at].tokens;
+            if sum > self.protect {
+                end = number + usize::from(!self.protect_last);
+                break;
+            }
+        }
+        results[..end].to_vec()
+    }
+
+    fn takes(&self, prompt: &Prompt<'_>, at: usize) -> bool {
+        let message = &prompt.messages[at];
+        let step = &prompt.log.trajectory.steps[message.step as usize];
+        let is_excluded = step.tool.as_ref().is_some_and(|tool| self.exclude.contains(tool));
+        message.is_whole && !message.is_pinned && !is_excluded && message.tokens > self.longer_than
+    }
+}

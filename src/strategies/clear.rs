@@ -1,0 +1,88 @@
+//! Puts a fixed text, or the beginning and end of the old one, in the place of each result of the scope.
+//!
+//! Sources: context editing of the Claude API and its copies (a fixed text), Gemini CLI, OpenAI Agents and mini-swe-agent
+//! (a clip). Words of the agent stay; the arguments of its calls go where that is asked for.
+
+use super::{Entry, Env, Scope, Strategy};
+use crate::context::{Content, Edit};
+use crate::params::params;
+use crate::trajectory::Kind;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "clear",
+    summary: "Put a fixed text, or a clip, in the place of each result of the scope.",
+    params: Clear::PARAMS,
+    takes_model: false,
+    build: |params| Ok(Box::new(Clear::of(params)?)),
+};
+
+params! {
+    struct Clear {
+        /// What stands in the place of a result, or between its beginning and its end; `{lines}`, `{chars}` and `{tool}` are of the
+        /// old text.
+        text: String = "[cleared]",
+        /// Characters of its beginning that stay.
+        head: u32 = 0,
+        /// Characters of its end that stay.
+        tail: u32 = 0,
+        /// Whether calls in the scope lose their arguments, too.
+        inputs: bool = false,
+        /// Whether what would not get shorter stays.
+        if_shorter: bool = false,
+    }
+}
+
+impl Strategy for Clear {
+    fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
+        let mut edits = Vec::new();
+        for block in scope.blocks.clone() {
+            let Content::Step(number) = scope.context.blocks[block].content else { continue };
+            let step = &scope.log.trajectory.steps[number as usize];
+            let text = match step.kind {
+                Kind::Observation => self.instead(&step.text, step.tool.as_deref(), scope.log.lines[number as usize]),
+                Kind::Action if self.inputs => Some(format!("{} {{}}", step.tool.as_deref().unwrap_or_default())),
+                _ => None,
+            };
+            let Some(text) = text else { continue };
+            if !self.if_shorter || env.tokenizer.count(&text) < scope.context.blocks[block].tokens {
+                edits.push(Edit::Mask { block, text });
+            }
+        }
+        Ok(edits)
+    }
+
+    fn may_remove(&self, kind: Kind) -> bool {
+        kind == Kind::Observation || self.inputs && kind == Kind::Action
+    }
+}
+
+impl Clear {
+    /// What stands in the place of a result; none if all of it stays.
+    fn instead(&self, old: &str, tool: Option<&str>, lines: u32) -> Option<String> {
+        let n = old.chars().count();
+        let (head, tail) = (self.head as usize, self.tail as usize);
+        if head + tail > 0 && n <= head + tail {
+            return None;
+        }
+        let text = self.text.replace("{lines}", &lines.to_string());
+        let text = text.replace("{chars}", &(n - head - tail).to_string());
+        let text = text.replace("{tool}", tool.unwrap_or("tool"));
+        let at = |chars: usize| old.char_indices().nth(chars).map_or(old.len(), |(at, _)| at);
+        Some(format!("{}{text}{}", &old[..at(head)], &old[at(n - tail)..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::after_events;
+
+    const SCRIPT: &str = "user: go\naction: a\nobservation: one two three four five six\naction: b\nobservation: two\nagent: c";
+
+    #[test]
+    fn results_are_cleared_or_clipped() {
+        let after = |params| after_events(("clear", params), ("turns", "n = 1\nkeep = 1"), SCRIPT);
+        assert_eq!(after("text = \"gone\""), ["agone"]);
+        assert_eq!(after("text = \"<{chars}>\"\nhead = 3\ntail = 2"), ["aone<22>ix"]);
+        assert_eq!(after("text = \"\"\nhead = 30\ntail = 2"), ["aone two three four five six"]);
+    }
+}

@@ -1,0 +1,182 @@
+//! Fires when the prompt reaches one of several limits: tokens, messages, results, time without a call.
+//!
+//! What a product counts, and how, is said by its policy. Which limits are set, and whether a prompt that just reaches one is
+//! over it, is what the products' own rules differ in.
+
+use super::{Detector, Entry, Firing, Moment, Trigger};
+use crate::context::log::Log;
+use crate::context::messages::{Messages, Who};
+use crate::params::params;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "limits",
+    summary: "Compress when the prompt reaches one of several limits.",
+    params: Limits::PARAMS,
+    build: |params| {
+        let limits = Limits::of(params)?;
+        anyhow::ensure!(limits.is_any(), "it never fires: set a limit, or `always = true`");
+        Ok(Box::new(limits))
+    },
+};
+
+params! {
+    #[derive(Clone, Copy)]
+    struct Limits {
+        /// Fires at every decision.
+        always: bool = false,
+        /// Tokens of the window; policies have their own.
+        window: u64 = 200000,
+        /// Tokens of the window that are kept free.
+        reserve: u64 = 0,
+        /// Share of the window (less the reserve) at which it fires; 0 is no limit, here and below.
+        share: f64 = 0.0 (from 0 to 1),
+        /// Tokens below the window (less the reserve) at which it fires.
+        below: u64 = 0,
+        /// Tokens at which it fires, whatever the window.
+        tokens: u64 = 0,
+        /// Messages behind the head at which it fires.
+        messages: u32 = 0,
+        /// Results of tools that stand as they were logged at which it fires.
+        results: u32 = 0,
+        /// Messages since the last event, without those of the user, at which it fires.
+        new: u32 = 0,
+        /// Messages of the user since the last event at which it fires.
+        new_turns: u32 = 0,
+        /// Minutes since the call before at which it fires, where the log has times.
+        idle: u32 = 0,
+        /// Whether a prompt must be over a limit of tokens or messages, and not just reach it.
+        over: bool = false,
+        /// Whether it fires only where a message of the user came last: after the agent's turn.
+        after_turn: bool = false,
+    }
+}
+
+impl Limits {
+    fn is_any(&self) -> bool {
+        let counts = [self.messages, self.results, self.new, self.new_turns, self.idle];
+        self.always
+            || self.share > 0.0
+            || self.below > 0
+            || self.tokens > 0
+            || counts.into_iter().any(|limit| limit > 0)
+    }
+
+    fn reaches(&self, value: f64, limit: f64) -> bool {
+        if self.over { value > limit } else { value >= limit }
+    }
+
+    /// Which limit the prompt has reached.
+    fn reached(&self, moment: &Moment<'_>, since: &Since) -> Option<&'static str> {
+        let room = self.window.saturating_sub(self.reserve);
+        let tokens = [
+            (self.share > 0.0).then(|| (self.share * room as f64).floor()),
+            (self.below > 0).then(|| room.saturating_sub(self.below) as f64),
+            (self.tokens > 0).then_some(self.tokens as f64),
+        ];
+        let prompt = moment.context_tokens as f64;
+        if tokens.into_iter().flatten().any(|limit| self.reaches(prompt, limit)) {
+            return Some("tokens");
+        }
+        if self.idle > 0 && since.idle_minutes(moment) >= Some(i64::from(self.idle)) {
+            return Some("idle");
+        }
+        let messages = moment.messages?;
+        let counts = [
+            (self.messages, messages.list.len() - messages.n_head(), "messages"),
+            (self.results, count(messages, |who| who == Who::Tool), "results"),
+        ];
+        let reached = |(limit, n, _): &(u32, usize, _)| *limit > 0 && self.reaches(*n as f64, f64::from(*limit));
+        if let Some((.., what)) = counts.iter().find(|count| reached(count)) {
+            return Some(what);
+        }
+        let new = &messages.list[since.first_new(messages)..];
+        let users = new.iter().filter(|message| message.who == Who::User).count();
+        let news = [(self.new, new.len() - users, "new"), (self.new_turns, users, "new turns")];
+        let reached = |(limit, n, _): &&(u32, usize, _)| *limit > 0 && *n >= *limit as usize;
+        news.iter().find(reached).map(|(.., what)| *what)
+    }
+}
+
+fn count(messages: &Messages, is: impl Fn(Who) -> bool) -> usize {
+    messages.list[messages.n_head()..].iter().filter(|message| message.is_whole && is(message.who)).count()
+}
+
+/// What has been since the last event.
+#[derive(Default)]
+struct Since {
+    /// The step of the newest message at the last firing.
+    step: Option<u32>,
+    /// When the call before was made, in microseconds.
+    call: Option<i64>,
+}
+
+impl Since {
+    fn first_new(&self, messages: &Messages) -> usize {
+        let is_old = |step: u32| self.step.is_some_and(|last| step <= last);
+        messages.list.partition_point(|message| is_old(message.step)).max(messages.n_head())
+    }
+
+    fn idle_minutes(&self, moment: &Moment<'_>) -> Option<i64> {
+        Some((moment.log.decided_at(moment.turn)? - self.call?) / 60_000_000)
+    }
+}
+
+impl Trigger for Limits {
+    fn detector(&self, _: &Log, _: u32) -> Box<dyn Detector> {
+        Box::new(Watch { limits: *self, since: Since::default() })
+    }
+
+    fn reads_messages(&self) -> bool {
+        self.messages + self.results + self.new + self.new_turns > 0 || self.after_turn
+    }
+}
+
+struct Watch {
+    limits: Limits,
+    since: Since,
+}
+
+impl Detector for Watch {
+    fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
+        let last = moment.messages.and_then(|messages| messages.list.last());
+        let is_right_time = !self.limits.after_turn || last.is_some_and(|last| last.who == Who::User);
+        let what = match self.limits.always {
+            true => Some("always"),
+            false => self.limits.reached(moment, &self.since),
+        };
+        self.since.call = moment.log.decided_at(moment.turn).or(self.since.call);
+        let what = what.filter(|_| is_right_time)?;
+        self.since.step = last.map(|last| last.step);
+        Some(Firing::new(what, moment.turn, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{fired, refused};
+    use super::*;
+
+    const THREE: &str = "user: go\naction: a\nobservation: one two\naction: b\nobservation: one two\naction: c";
+
+    #[test]
+    fn a_limit_is_reached_or_passed() {
+        let at = |params: &str, tokens: u64| {
+            let limits = Limits::of(toml::from_str(params).unwrap()).unwrap();
+            let log = Log::script(THREE);
+            let mut detector = limits.detector(&log, 1);
+            let moment = Moment { log: &log, turn: 2, context_tokens: tokens, messages: None };
+            detector.advance(&moment).is_some()
+        };
+        assert_eq!([99, 100].map(|n| at("tokens = 100", n)), [false, true]);
+        assert_eq!([100, 101].map(|n| at("tokens = 100\nover = true", n)), [false, true]);
+        assert_eq!([79, 80].map(|n| at("window = 110\nreserve = 10\nshare = 0.8", n)), [false, true]);
+        // The first of two: 85 % of 1,000, or 200 below it.
+        assert_eq!([799, 800].map(|n| at("window = 1000\nshare = 0.85\nbelow = 200", n)), [false, true]);
+    }
+
+    #[test]
+    fn it_never_fires_without_a_limit() {
+        assert!(refused("limits", "").contains("it never fires"));
+        assert_eq!(fired(THREE, "limits", "always = true"), ["1: always ..1 1", "2: always ..2 1", "3: always ..3 1"]);
+    }
+}
