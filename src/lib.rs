@@ -118,6 +118,9 @@ pub mod internals {
             pub use crate::replay::watch::Watch;
         }
     }
+    pub mod scopes {
+        pub use crate::scopes::ALL;
+    }
     pub mod scores {
         pub use crate::scores::{ALL, all};
         pub mod constraints {

@@ -58,6 +58,12 @@ impl<'a> Source<'a> {
         T::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| self.told(key, &error))
     }
 
+    /// A table as what it should be.
+    pub fn table<T: DeserializeOwned>(&self, at: &Range<usize>, table: &DeTable<'_>) -> anyhow::Result<T> {
+        let value = Spanned::new(at.clone(), DeValue::Table(table.clone()));
+        T::deserialize(ValueDeserializer::from(value)).map_err(|error| self.told("", &error))
+    }
+
     /// Where a key of the table at a place stands; the table's place if it is not there.
     pub fn place(&self, at: &Range<usize>, key: &str) -> Range<usize> {
         let place = self.root().ok().and_then(|mut root| {

@@ -21,7 +21,13 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("context", vec!["annotate", "store", "text", "trajectory", "turns"]),
         ("triggers", vec!["context", "models", "params", "text", "trajectory", "turns"]),
         ("strategies", vec!["context", "models", "params", "text", "trajectory", "turns"]),
-        ("replay", vec!["context", "models", "strategies", "text", "trajectory", "triggers"]),
+        ("scopes", vec!["context", "params", "trajectory"]),
+        ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
+        // A policy as it is written.
+        (
+            "policies",
+            vec!["context", "models", "params", "replay", "scopes", "settings", "strategies", "triggers"],
+        ),
         // Scores read what a replay and its shadows recorded.
         ("scores", vec!["context", "models", "replay", "store", "strategies", "text", "trajectory"]),
         (
@@ -31,6 +37,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "files",
                 "models",
                 "params",
+                "policies",
                 "replay",
                 "scores",
                 "settings",
@@ -55,9 +62,11 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "logs",
                 "models",
                 "params",
+                "policies",
                 "replay",
                 "report",
                 "scores",
+                "scopes",
                 "settings",
                 "store",
                 "strategies",
@@ -324,6 +333,8 @@ fn every_algorithm_is_in_its_catalogue() {
     let triggers: BTreeSet<String> =
         trajpress::internals::triggers::ALL.iter().map(|e| e.name.to_owned()).collect();
     assert_eq!(names("triggers", &[]), triggers);
+    let scopes: BTreeSet<String> = trajpress::internals::scopes::ALL.iter().map(|e| e.name.to_owned()).collect();
+    assert_eq!(names("scopes", &[]), scopes);
     let formats: BTreeSet<String> =
         trajpress::internals::logs::formats::ALL.iter().map(|e| e.name.to_owned()).collect();
     let entries = "const ENTRIES: &[Entry] =";

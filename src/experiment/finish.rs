@@ -159,6 +159,10 @@ fn groups(units: &[Unit]) -> Vec<Vec<&Unit>> {
 }
 
 fn variant_row(v: &Variant) -> anyhow::Result<VariantRow> {
+    let control = match &v.policy {
+        Some(policy) => policy.is_control()?,
+        None => strategies::build(&v.strategy, v.strategy_params.clone())?.is_control(),
+    };
     Ok(VariantRow {
         variant: v.id.clone(),
         label: v.label.clone(),
@@ -167,7 +171,7 @@ fn variant_row(v: &Variant) -> anyhow::Result<VariantRow> {
         trigger: v.trigger.clone(),
         trigger_params: serde_json::to_string(&v.trigger_params)?,
         model: v.model.clone(),
-        control: strategies::build(&v.strategy, v.strategy_params.clone())?.is_control(),
+        control,
         seed: v.seed,
     })
 }

@@ -117,6 +117,14 @@ impl Policy {
         })
     }
 
+    /// Whether nobody would run it: what stands in for its summaries is the end of a bracket.
+    ///
+    /// # Errors
+    /// As [`Policy::check`].
+    pub fn is_control(&self) -> anyhow::Result<bool> {
+        Ok(self.recipe(0, None)?.stages.iter().any(|stage| stage.strategy.is_control()))
+    }
+
     /// Whether a model writes some of it.
     pub fn summarises(&self) -> bool {
         self.stages.iter().any(|stage| stage.strategy.get("name").and_then(Value::as_str) == Some(SUMMARISE.0))

@@ -203,7 +203,7 @@ impl Line {
 
     /// Whether it knows the future, so that it is a reference and no strategy.
     pub(crate) fn sees_future(&self) -> bool {
-        self.strategy == "oracle"
+        self.strategy == "oracle" || self.params.get("form").is_some_and(|form| form == "oracle")
     }
 
     fn n_cells(&self) -> usize {

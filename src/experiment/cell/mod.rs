@@ -95,6 +95,9 @@ pub fn recipe(variant: &Variant, models: &Models) -> anyhow::Result<Recipe> {
     let opened = |name: &str| {
         models.get(name).cloned().with_context(|| format!("model `{name}` of the variant was not opened"))
     };
+    if let Some(policy) = &variant.policy {
+        return policy.recipe(variant.seed, variant.model.as_deref().map(opened).transpose()?);
+    }
     let strategy = strategies::build(&variant.strategy, variant.strategy_params.clone())?;
     let trigger = triggers::build(&variant.trigger, variant.trigger_params.clone())?;
     Ok(Recipe {

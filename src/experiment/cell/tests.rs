@@ -34,6 +34,7 @@ fn variant(strategy: (&str, &str), trigger: (&str, &str)) -> Variant {
         trigger_params: toml::from_str(trigger.1).unwrap(),
         model: None,
         seed: 1,
+        policy: None,
     }
 }
 

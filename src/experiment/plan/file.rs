@@ -16,7 +16,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::grid::{Choice, Choices, Exclude, MAX_VARIANTS};
-use super::{Catalogue, Filter, Known, Plan};
+use super::{Catalogue, Filter, Known, Plan, policies};
 use crate::models::NO_MODEL;
 use crate::params;
 use crate::scores::money::Prices;
@@ -27,7 +27,7 @@ use crate::text::escape::short;
 /// Kinds of partner trajectories.
 const PARTNER_KINDS: [&str; 2] = ["other_repository", "same_repository"];
 
-/// All keys of the file. The last three hold names of the catalogue, which says what else they may hold.
+/// All keys of the file. The last four hold names of the catalogue, which says what else they may hold.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -47,6 +47,8 @@ struct File {
     _triggers: Option<IgnoredAny>,
     #[serde(rename = "exclude")]
     _exclude: Option<IgnoredAny>,
+    #[serde(rename = "policies")]
+    _policies: Option<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
@@ -180,7 +182,7 @@ impl<'a> Reader<'a> {
             tables.into_iter().map(|(at, table)| self.choice(kind, &at, table, seed)).collect()
         };
         anyhow::ensure!(
-            root.contains_key("strategies"),
+            root.contains_key("strategies") || root.contains_key("policies"),
             "{}: no strategies\nhint: add `[[strategies]]` with `name = \"mask\"`",
             self.source.path
         );
@@ -188,7 +190,9 @@ impl<'a> Reader<'a> {
         let excludes = self.tables(&root, "exclude")?.into_iter();
         let excludes =
             excludes.map(|(at, table)| Ok((self.source.line(at.start), self.exclude(kinds, &at, table)?)));
-        Ok(Choices { strategies, triggers, excludes: excludes.collect::<anyhow::Result<_>>()? })
+        let excludes = excludes.collect::<anyhow::Result<_>>()?;
+        let policies = policies::variants(self, self.tables(&root, "policies")?, seed)?;
+        Ok(Choices { strategies, triggers, excludes, policies })
     }
 
     /// The tables under a key, each with its place.

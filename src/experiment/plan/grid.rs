@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Catalogue, Known, Plan, Variant};
+use super::{Catalogue, Known, Plan, Variant, policies};
 use crate::settings::written;
 
 /// What compresses nothing.
@@ -21,6 +21,8 @@ pub(super) struct Choices {
     pub(super) triggers: Vec<Choice>,
     /// Each with its line.
     pub(super) excludes: Vec<(usize, Exclude)>,
+    /// Without ids and labels.
+    pub(super) policies: Vec<Variant>,
 }
 
 /// One `[[strategies]]` or `[[triggers]]` table, expanded.
@@ -63,7 +65,7 @@ pub(super) fn fill(
     catalogue: &Catalogue,
     path: &str,
 ) -> anyhow::Result<()> {
-    let Choices { strategies, triggers, excludes } = choices;
+    let Choices { strategies, triggers, excludes, policies } = choices;
     let alone_only = strategies.iter().all(|s| alone_under(&s.name).is_some());
     anyhow::ensure!(
         alone_only || !triggers.is_empty(),
@@ -85,6 +87,12 @@ pub(super) fn fill(
         }
         out
     });
+    for policy in policies {
+        let variant = Variant { id: variant_id(policy), ..policy.clone() };
+        if plan.variants.iter().all(|v| v.id != variant.id) {
+            plan.variants.push(variant);
+        }
+    }
     anyhow::ensure!(!plan.variants.is_empty(), "{path}: nothing is left of the grid after `exclude`");
     if let Some(v) = plan.variants.iter().find(|v| v.strategy == LOGGED && v.trigger != LOGGED) {
         anyhow::bail!(
@@ -130,6 +138,7 @@ fn alone(strategy: &str, seed: u64) -> Variant {
         trigger_params: toml::Table::new(),
         model: None,
         seed,
+        policy: None,
     };
     variant.id = variant_id(&variant);
     variant
@@ -179,6 +188,7 @@ fn cross(
                         trigger_params: trigger_params.clone(),
                         model: model.clone(),
                         seed: variant_seed,
+                        policy: None,
                     });
                 }
             }
@@ -195,8 +205,12 @@ fn label(variants: &mut [Variant], catalogue: &Catalogue, seed: u64) {
     let triggers = names(&catalogue.triggers, &both(|v| (&v.trigger, &v.trigger_params)));
     let takes_model = |name: &str| catalogue.strategies.iter().any(|k| k.name == name && k.takes_model);
     for ((variant, strategy), trigger) in variants.iter_mut().zip(strategies).zip(triggers) {
-        variant.label = format!("{strategy} @ {trigger}");
+        variant.label = match &variant.policy {
+            Some(policy) => policies::label(variant, policy),
+            None => format!("{strategy} @ {trigger}"),
+        };
         match &variant.model {
+            _ if variant.policy.is_some() => {}
             Some(model) => variant.label.push_str(&format!(" [{model}]")),
             None if takes_model(&variant.strategy) => variant.label.push_str(" [model-free]"),
             None => {}
@@ -238,7 +252,10 @@ fn names(known: &[Known], all: &[(&str, &toml::Table)]) -> Vec<String> {
 
 fn variant_id(v: &Variant) -> String {
     // The tables sort their keys, so this JSON is canonical.
-    let all =
+    let mut all =
         serde_json::json!([v.strategy, v.strategy_params, v.trigger, v.trigger_params, v.model, v.seed]);
+    if let (Some(policy), Some(all)) = (&v.policy, all.as_array_mut()) {
+        all.push(serde_json::json!(policy));
+    }
     blake3::hash(all.to_string().as_bytes()).to_hex()[..16].to_owned()
 }

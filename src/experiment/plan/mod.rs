@@ -6,6 +6,7 @@
 mod file;
 mod grid;
 mod known;
+mod policies;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use crate::models::NO_MODEL;
+use crate::policies::Policy;
 use crate::scores::money::Prices;
 use crate::scores::readers::Named;
 use crate::settings::Source;
@@ -104,6 +106,9 @@ pub struct Variant {
     /// Name of the compressor's model; null for model-free.
     pub model: Option<String>,
     pub seed: u64,
+    /// Where it is a policy: its stages are in the place of strategy and trigger, which name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Box<Policy>>,
 }
 
 impl Variant {

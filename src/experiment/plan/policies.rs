@@ -1,0 +1,151 @@
+//! The policies of an experiment: `[[policies]]` tables, each a preset or a policy of the user's own, crossed with windows,
+//! models and, where a model would write a summary and there is none, with what stands in for it.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::DeTable;
+
+use super::file::Reader;
+use super::{Policy, Variant};
+use crate::models::NO_MODEL;
+use crate::policies::{self, FORMS};
+use crate::settings::{OneOrMore, Source};
+
+/// The trigger that rows of policies name: each stage has its own.
+const POLICY: &str = "policy";
+
+/// One `[[policies]]` table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    /// Name of a preset.
+    preset: Option<Spanned<String>>,
+    /// Name of a policy that the table writes down itself.
+    name: Option<Spanned<String>>,
+    policy: Option<Spanned<Policy>>,
+    window: Option<Spanned<Windows>>,
+    reserve: Option<u64>,
+    model: Option<OneOrMore>,
+    seed: Option<u64>,
+    /// What stands in for summaries where no model writes them.
+    forms: Option<Vec<Spanned<String>>>,
+    /// Keys of stages, as in `"scope.messages" = 10`.
+    set: Option<Spanned<toml::Table>>,
+}
+
+/// One window or several.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a number of tokens, or a list of them")]
+enum Windows {
+    One(u64),
+    More(Vec<u64>),
+}
+
+/// The variants of all `[[policies]]`, without ids and labels.
+pub(super) fn variants(
+    reader: &Reader<'_>,
+    tables: Vec<(Range<usize>, &DeTable<'_>)>,
+    seed: u64,
+) -> anyhow::Result<Vec<Variant>> {
+    let mut all = Vec::new();
+    for (at, table) in tables {
+        let written: Written = reader.source.table(&at, table)?;
+        all.extend(of_table(reader.source, &at, written, seed)?);
+    }
+    Ok(all)
+}
+
+fn of_table(source: &Source<'_>, at: &Range<usize>, written: Written, seed: u64) -> anyhow::Result<Vec<Variant>> {
+    let (name, mut policy) = match (written.preset, written.name, written.policy) {
+        (Some(preset), None, None) => {
+            let known: Vec<&str> = policies::all().iter().map(|p| p.name.as_str()).collect();
+            source.right_name("preset", preset.get_ref(), &known, &preset.span())?;
+            let found = policies::find(preset.get_ref())?;
+            (found.name.clone(), found.policy.clone())
+        }
+        (None, Some(name), Some(policy)) => (name.into_inner(), policy.into_inner()),
+        _ => {
+            let message = "a policy needs `preset`, or `name` with `policy`\nhint: `trajpress list presets`";
+            return Err(source.error(at, message));
+        }
+    };
+    policy.reserve = written.reserve.unwrap_or(policy.reserve);
+    let mut params = toml::Table::new();
+    if let Some(set) = written.set {
+        let span = set.span();
+        for (key, value) in set.into_inner() {
+            policy.set(&key, &value).map_err(|error| source.error(&span, format!("`{key}`: {error:#}")))?;
+            params.insert(key, value);
+        }
+    }
+    let windows = match written.window.map(Spanned::into_inner) {
+        None => vec![policy.window],
+        Some(Windows::One(window)) => vec![window],
+        Some(Windows::More(windows)) => windows,
+    };
+    let models = written.model.map_or(vec![None], |models| {
+        models.into_vec().into_iter().map(|name| Some(name).filter(|name| name != NO_MODEL)).collect()
+    });
+    let mut forms = Vec::new();
+    for form in written.forms.unwrap_or_default() {
+        source.right_name("form", form.get_ref(), &FORMS, &form.span())?;
+        forms.push(form.into_inner());
+    }
+    if forms.is_empty() {
+        forms = FORMS.map(str::to_owned).to_vec();
+    }
+    let mut all = Vec::new();
+    for window in windows {
+        for model in &models {
+            let asks = policy.summarises();
+            if model.is_some() && !asks {
+                return Err(source.error(at, format!("policy `{name}` asks no model\nhint: leave `model` out")));
+            }
+            let forms: Vec<Option<&str>> = match model.is_none() && asks {
+                true => forms.iter().map(|form| Some(form.as_str())).collect(),
+                false => vec![None],
+            };
+            for form in forms {
+                let policy = Policy { window, ..policy.clone() };
+                let policy = form.map_or(policy.clone(), |form| policy.with_form(form));
+                policy.check().map_err(|error| source.error(at, format!("policy `{name}`: {error:#}")))?;
+                let mut strategy_params = params.clone();
+                strategy_params.extend(form.map(|form| ("form".to_owned(), form.into())));
+                all.push(Variant {
+                    id: String::new(),
+                    label: String::new(),
+                    strategy: name.clone(),
+                    strategy_params,
+                    trigger: POLICY.to_owned(),
+                    trigger_params: toml::Table::from_iter([("window".to_owned(), i64::try_from(window)?.into())]),
+                    model: model.clone(),
+                    seed: written.seed.unwrap_or(seed),
+                    policy: Some(Box::new(policy)),
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The readable name: the policy, what of it was set, the window and what writes its summaries.
+pub(super) fn label(variant: &Variant, policy: &Policy) -> String {
+    let set = variant.strategy_params.iter().filter(|(key, _)| *key != "form");
+    let set: Vec<String> = set.map(|(key, value)| format!("{key}={}", crate::settings::written(value))).collect();
+    let set = if set.is_empty() { String::new() } else { format!("({})", set.join(",")) };
+    let form = variant.strategy_params.get("form").and_then(toml::Value::as_str);
+    let by = match (&variant.model, form) {
+        (Some(model), _) => format!(" [{model}]"),
+        (None, Some("empty")) => " [no summary]".to_owned(),
+        (None, Some("oracle")) => " [oracle's summary]".to_owned(),
+        (None, Some(_)) => " [model-free]".to_owned(),
+        (None, None) => String::new(),
+    };
+    let window = match policy.window {
+        window if window % 1000 == 0 => format!("{}k", window / 1000),
+        window => window.to_string(),
+    };
+    format!("{}{set} @ {window}{by}", variant.strategy)
+}
