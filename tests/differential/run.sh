@@ -13,6 +13,9 @@ command -v zstd > /dev/null || { echo "zstd is missing"; exit 1; }
 declare -A drivers=(
     [agents]="drive_langchain drive_langmem drive_autogen drive_agent_framework"
     [google]="drive_adk drive_semantic_kernel drive_haystack drive_llamaindex"
+    [strands]="drive_strands"
+    [kimi]="drive_kimi"
+    [openhands]="drive_openhands"
 )
 
 install() {
