@@ -50,6 +50,10 @@ def run(coroutine):
     return LOOP.run_until_complete(coroutine)
 
 
+class Stop(Exception):
+    """The library gives up: its agent would end here."""
+
+
 class Session:
     """The state of one conversation under a policy: what most drivers share."""
 
@@ -114,11 +118,15 @@ def entry(seen, originals):
 
 def record(session, one):
     """The decisions at which the prompt is not the one before plus the new messages."""
-    fired, made, before, originals, decisions = [], [], [], [], 0
+    fired, made, before, originals, decisions, stopped = [], [], [], [], 0, None
     for at, message in enumerate(one["messages"]):
         if message["role"] == "assistant":
             decisions += 1
-            views = [v for native in session.ask() for v in session.view(native)]
+            try:
+                views = [v for native in session.ask() for v in session.view(native)]
+            except Stop:
+                stopped = at
+                break
             session.answered(views)
             seen = [entry(v, originals) for v in views]
             expected = before + list(range(asked, at)) if decisions > 1 else list(range(at))
@@ -128,7 +136,8 @@ def record(session, one):
         originals += list(session.view(session.native(at, message)))[-1:]
         assert len(originals) == at + 1 and originals[at][0] == at, (at, originals[at:])
         session.add(at, message)
-    return {"list": one["id"], "decisions": decisions, "made": made, "fired": fired}
+    line = {"list": one["id"], "decisions": decisions, "made": made, "fired": fired}
+    return line | ({"stopped": stopped} if stopped is not None else {})
 
 
 def main():
@@ -156,4 +165,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    importlib.import_module("harness").main()  # the same module that the drivers import
