@@ -11,6 +11,7 @@ import math
 import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -206,7 +207,10 @@ def choose(logs):
     (HERE / "real.tsv").write_text("\n".join(rows) + "\n")
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1:] == ["dump"]:
+    for one in all_lists():
+        print(json.dumps(one, ensure_ascii=False))
+elif __name__ == "__main__":
     write_zst(HERE / "lists.jsonl.zst", generated())
     if os.environ.get("TRAJPRESS_LOGS"):
         choose(os.environ["TRAJPRESS_LOGS"])

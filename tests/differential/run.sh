@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Installs the pinned libraries into target/differential, one environment a group that pip can resolve, and drives each.
-# Usage: run.sh [NAME...]   names of groups, of env/*.txt; all when none is given.
-# TRAJPRESS_LOGS: the folder of the real logs. PYTHON: a Python of 3.12 or 3.13 (3.12 for aider, openhands-v0 and letta's wheels).
+# Installs the pinned libraries into target/differential, one environment a group that resolves, and drives each.
+# Usage: run.sh [GROUP...]   groups as below; all when none is given.
+# TRAJPRESS_LOGS: the folder of the real logs; without it the 200 made lists are driven.
+# PYTHON: a Python 3.12 or 3.13. PYTHON312: a 3.12, for wheels that ask for it (aider, OpenHands V0).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-out=$(cd "$here/../.." && pwd)/${CARGO_TARGET_DIR:-target}/differential
+out=$(cd "$here/../.." && pwd)/target/differential
 python=${PYTHON:-python3}
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' || { echo "PYTHON must be 3.12 or newer: $python is not"; exit 1; }
-command -v zstd > /dev/null || { echo "zstd is missing"; exit 1; }
 
 # Group: drivers that run in its environment.
 declare -A drivers=(
@@ -16,20 +15,41 @@ declare -A drivers=(
     [strands]="drive_strands"
     [kimi]="drive_kimi"
     [openhands]="drive_openhands"
+    [inspect]="drive_inspect"
+    [node-ai]="drive_vercel drive_mastra drive_pi"
+    [node-pi]="drive_pi15"
+    [node-gemini]="drive_gemini"
 )
 
 install() {
     [ -e "$out/$1/done" ] && return
     echo "== install $1"
-    "$python" -m venv --clear "$out/$1"
-    "$out/$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "$here/env/$1.txt"
+    if [[ $1 == node-* ]]; then
+        mkdir -p "$out/$1"
+        cp "$here/env/$1.json" "$out/$1/package.json"
+        (cd "$out/$1" && npm install --silent --no-fund --no-audit --ignore-scripts)
+    else
+        "$python" -m venv --clear "$out/$1"
+        "$out/$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "$here/env/$1.txt"
+    fi
     touch "$out/$1/done"
 }
 
-mkdir -p "$out"
+drive() {
+    if [[ $1 == node-* ]]; then
+        (cd "$out/$1" && node "$here/harness.mjs" "$here/drivers/$2.mjs" "$out/lists.jsonl" "$here/recordings")
+    else
+        "$out/$1/bin/python" -W ignore "$here/harness.py" "$2"
+    fi
+}
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' || { echo "PYTHON is older than 3.12: $python"; exit 1; }
+for tool in zstd node npm; do command -v $tool > /dev/null || { echo "$tool is missing"; exit 1; }; done
+mkdir -p "$out" "$here/recordings"
+"$python" "$here/lists.py" dump > "$out/lists.jsonl"
 for group in ${*:-${!drivers[*]}}; do
     install "$group"
     for driver in ${drivers[$group]}; do
-        "$out/$group/bin/python" -W ignore "$here/harness.py" "$driver"
+        drive "$group" "$driver"
     done
 done
