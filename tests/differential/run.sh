@@ -2,7 +2,8 @@
 # Installs the pinned libraries into target/differential, one environment a group that resolves, and drives each.
 # Usage: run.sh [GROUP...]   groups as below; all when none is given.
 # TRAJPRESS_LOGS: the folder of the real logs; without it the 200 made lists are driven.
-# PYTHON: a Python 3.12 or 3.13. PYTHON312: a 3.12, for wheels that ask for it (aider, OpenHands V0).
+# SWEAGENT_SOURCE: a checkout of SWE-agent 1.1.0, which is not on PyPI; without it 0.0.1 alone is driven.
+# PYTHON: a Python 3.12 or 3.13.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(cd "$here/../.." && pwd)/target/differential
@@ -16,6 +17,7 @@ declare -A drivers=(
     [kimi]="drive_kimi"
     [openhands]="drive_openhands"
     [inspect]="drive_inspect"
+    [sources]="drive_aider drive_letta drive_openhands_v0 drive_sweagent"
     [node-ai]="drive_vercel drive_mastra drive_pi"
     [node-pi]="drive_pi15"
     [node-gemini]="drive_gemini"
@@ -31,8 +33,20 @@ install() {
     else
         "$python" -m venv --clear "$out/$1"
         "$out/$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "$here/env/$1.txt"
+        if [ -e "$here/env/$1.wheels" ]; then wheels "$1"; fi
     fi
     touch "$out/$1/done"
+}
+
+# Wheels whose packages are too heavy to install: single files of them are loaded.
+wheels() {
+    local pip=("$out/$1/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all:)
+    local wheel name
+    "${pip[@]}" --python-version 3.12 --platform manylinux_2_35_x86_64 --dest "$out/$1/wheels" -r "$here/env/$1.wheels"
+    for wheel in "$out/$1"/wheels/*.whl; do
+        name=$(basename "$wheel")
+        "$python" -m zipfile -e "$wheel" "$out/$1/wheels/${name%%-*}"
+    done
 }
 
 drive() {
