@@ -11,7 +11,7 @@ python=${PYTHON:-python3}
 
 # Group: drivers that run in its environment.
 declare -A drivers=(
-    [agents]="drive_langchain drive_langmem drive_autogen drive_agent_framework"
+    [agents]="drive_langchain drive_langmem drive_autogen drive_agent_framework drive_openai_agents"
     [google]="drive_adk drive_semantic_kernel drive_haystack drive_llamaindex"
     [strands]="drive_strands"
     [kimi]="drive_kimi"
@@ -20,7 +20,7 @@ declare -A drivers=(
     [sources]="drive_aider drive_letta drive_openhands_v0 drive_sweagent"
     [node-ai]="drive_vercel drive_mastra drive_pi"
     [node-pi]="drive_pi15"
-    [node-gemini]="drive_gemini"
+    [node-gemini]="drive_gemini drive_cline"
 )
 
 install() {
