@@ -11,7 +11,7 @@ NATIVE := source tests/native.sh &&
 export PORTABLE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheel-test run test soak lint coverage bench figures clean
+.PHONY: help setup build wheel wheel-test run test soak differential lint coverage bench figures clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -58,6 +58,10 @@ soak: setup ## Attack the program at length: kills, mutants, flipped bits, two w
 	$(NATIVE) TRAJPRESS_SOAK=1 $(CARGO) test --release --locked --test all -- robust:: --nocapture --test-threads 1
 	$(NATIVE) $(CARGO) test --release --locked --lib -- --ignored more_than_two_gibibytes
 	$(NATIVE) TRAJPRESS_SOAK=1 $(CARGO) test --release --locked --test growth -- --nocapture
+
+differential: ## Drive the real libraries with the same message lists and record what stands in the prompt
+	@bash tests/differential/run.sh
+	git diff --stat -- tests/differential/recordings
 
 lint: setup ## Check formatting and lints
 	$(CARGO) fmt --check
