@@ -3,6 +3,8 @@
 //! A *preset* is the policy of a product, as data: `data/presets/*.toml`. An experiment names it, and can set any key of it.
 
 mod presets;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ use crate::params::Param;
 use crate::replay::{Frame, Head, Recipe, Stage};
 use crate::{scopes, strategies, triggers};
 
-pub use presets::{Preset, all, find};
+pub use presets::{Preset, all, find, text};
 
 /// See the head of this file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

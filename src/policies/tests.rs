@@ -1,0 +1,378 @@
+//! Presets against recordings of the real libraries: `tests/differential`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::*;
+use crate::context::log::Log;
+use crate::context::needs::Needs;
+use crate::context::{Block, Content};
+use crate::replay::{Event, Observer, replay};
+use crate::text::tokens::Tokenizer;
+use crate::trajectory::{Builder, Kind, Role, Trajectory, action_text, step};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential")
+}
+
+/// One recording, and the policy that is held to it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    preset: String,
+    window: Option<u64>,
+    reserve: Option<u64>,
+    #[serde(default)]
+    set: toml::Table,
+    /// Lists that are equal at least, where not all are.
+    least: Option<usize>,
+    /// Why the others are not.
+    #[serde(default)]
+    why: String,
+    /// Lists whose numbers of messages say nothing, since the library was stopped there.
+    #[serde(default)]
+    ignore: Vec<String>,
+}
+
+/// A message of a list.
+#[derive(Deserialize)]
+struct Given {
+    role: String,
+    text: String,
+    #[serde(default)]
+    calls: Vec<Call>,
+    call: Option<String>,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    id: String,
+    name: String,
+    args: Json,
+}
+
+#[derive(Deserialize)]
+struct List {
+    id: String,
+    messages: Vec<Given>,
+}
+
+/// What stands at a place of a prompt: a message as it was given, one that was rewritten, or one that was made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Part {
+    Given(u32),
+    Rewritten(u32),
+    Made,
+}
+
+impl List {
+    fn log(&self) -> Log {
+        let mut builder = Builder::new();
+        for (at, message) in self.messages.iter().enumerate() {
+            let mut push = |role, kind, text: &str, id: Option<&String>, tool: Option<&String>, arguments: Option<String>| {
+                let mut step = step(role, kind, text);
+                step.message = at as u32;
+                step.call_id = id.cloned();
+                step.tool = tool.cloned();
+                step.arguments = arguments;
+                builder.push(step);
+            };
+            match message.role.as_str() {
+                "system" => push(Role::System, Kind::System, &message.text, None, None, None),
+                "user" => push(Role::User, Kind::Message, &message.text, None, None, None),
+                "tool" => push(
+                    Role::Tool,
+                    Kind::Observation,
+                    &message.text,
+                    message.call.as_ref(),
+                    message.name.as_ref(),
+                    None,
+                ),
+                _ => {
+                    builder.begin_call();
+                    let mut push = |kind, text: &str, call: Option<(&Call, String)>| {
+                        let mut step = step(Role::Agent, kind, text);
+                        step.message = at as u32;
+                        if let Some((call, arguments)) = call {
+                            step.call_id = Some(call.id.clone());
+                            step.tool = Some(call.name.clone());
+                            step.arguments = Some(arguments);
+                        }
+                        builder.push(step);
+                    };
+                    if !message.text.is_empty() || message.calls.is_empty() {
+                        push(Kind::Message, &message.text, None);
+                    }
+                    for call in &message.calls {
+                        let arguments = call.args.to_string();
+                        push(Kind::Action, &action_text(&call.name, &arguments), Some((call, arguments)));
+                    }
+                }
+            }
+        }
+        let mut trajectory = Trajectory { steps: builder.finish(), ..Trajectory::default() };
+        trajectory.id = trajectory.content_id();
+        let tokenizer = Tokenizer::load("o200k").unwrap();
+        let rows = crate::annotate::features::rows(&trajectory.id, &trajectory.steps, &tokenizer);
+        Log::new(trajectory, rows).unwrap()
+    }
+}
+
+/// Keeps each prompt as parts.
+struct Prompts<'a> {
+    log: &'a Log,
+    blocks: Vec<Block>,
+    /// By the place of the message that was asked for.
+    prompts: BTreeMap<u32, Vec<Part>>,
+}
+
+impl Observer for Prompts<'_> {
+    fn reset(&mut self) {
+        self.blocks.clear();
+    }
+
+    fn appended(&mut self, step: u32) {
+        let block = Block {
+            turn: self.log.turn_of(step),
+            tokens: 0,
+            content: Content::Step(step),
+            fresh: true,
+            left: 0,
+        };
+        self.blocks.push(block);
+    }
+
+    fn compressed(&mut self, before: &[Block], event: &Event, _: u32) {
+        let is_it = |block: &Block, gone: &Block| match (&block.content, &gone.content) {
+            (Content::Step(a), Content::Step(b)) if gone.left == 0 => a == b,
+            _ => gone.left > 0 && block.left == gone.left,
+        };
+        let mut after = Vec::new();
+        let mut first = None;
+        let mut gone = before.iter().peekable();
+        for (at, block) in std::mem::take(&mut self.blocks).into_iter().enumerate() {
+            match gone.next_if(|gone| is_it(&block, gone)) {
+                Some(_) => first = first.or(Some(at)),
+                None => after.push(block),
+            }
+        }
+        assert!(gone.peek().is_none(), "a block of the scope does not stand in the prompt");
+        // Blocks stand in order of their steps; a text that was made stands before or behind what it stands with.
+        let step = |block: &Block| block.message();
+        let mut left = event.after.clone();
+        let mut merged: Vec<Block> = after.drain(..first.unwrap_or(0).min(after.len())).collect();
+        let mut rest = after.into_iter().peekable();
+        for block in left.drain(..) {
+            if let Some(own) = step(&block) {
+                while let Some(other) = rest.next_if(|other| step(other).is_some_and(|other| other < own)) {
+                    merged.push(other);
+                }
+            }
+            merged.push(block);
+        }
+        merged.extend(rest);
+        self.blocks = merged;
+    }
+
+    fn decided(&mut self, _: u32, turn: u32) {
+        let log = self.log;
+        let at = log.turns[turn as usize].decision.unwrap();
+        let mut parts: Vec<Part> = Vec::new();
+        for block in &self.blocks {
+            let message = |step: u32| log.trajectory.steps[step as usize].message;
+            let part = match &block.content {
+                Content::Step(step) => Part::Given(message(*step)),
+                Content::Placeholder { step, .. } => Part::Rewritten(message(*step)),
+                Content::Excerpt { step, .. } => Part::Rewritten(message(*step)),
+                Content::Generated { .. } => Part::Made,
+            };
+            match (parts.last_mut(), part) {
+                (Some(Part::Given(a)), Part::Given(b)) if *a == b => {}
+                (Some(Part::Rewritten(a)), Part::Given(b) | Part::Rewritten(b)) if *a == b => {}
+                (Some(last @ Part::Given(_)), Part::Rewritten(b)) if *last == Part::Given(b) => *last = part,
+                _ => parts.push(part),
+            }
+        }
+        self.prompts.insert(log.trajectory.steps[at as usize].message, parts);
+    }
+}
+
+/// A prompt as it is recorded.
+fn recorded(prompt: &Json, made: &[Json]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let part = |n: i64| match u32::try_from(n) {
+        Ok(place) => Part::Given(place),
+        Err(_) => match made[usize::try_from(-1 - n).unwrap()].get("m").and_then(Json::as_u64) {
+            Some(place) => Part::Rewritten(place as u32),
+            None => Part::Made,
+        },
+    };
+    for item in prompt.as_array().unwrap() {
+        match item.as_array() {
+            Some(run) => {
+                let (from, to) = (run[0].as_i64().unwrap(), run[1].as_i64().unwrap());
+                match from <= to {
+                    true => parts.extend((from..=to).map(part)),
+                    false => parts.extend((to..=from).rev().map(part)),
+                }
+            }
+            None => parts.push(part(item.as_i64().unwrap())),
+        }
+    }
+    parts
+}
+
+/// The prompt of each decision of a list, by the place of the message that was asked for; and whether the library stopped.
+fn prompts_of(line: &Json, list: &List) -> (BTreeMap<u32, Vec<Part>>, usize) {
+    let made = line["made"].as_array().unwrap();
+    let fired: BTreeMap<u64, &Json> =
+        line["fired"].as_array().unwrap().iter().map(|f| (f["at"].as_u64().unwrap(), &f["prompt"])).collect();
+    let stopped = line["stopped"].as_u64().unwrap_or(u64::MAX);
+    let (mut now, mut prompts) = (Vec::new(), BTreeMap::new());
+    for (at, message) in list.messages.iter().enumerate() {
+        if at as u64 >= stopped {
+            break;
+        }
+        if message.role == "assistant" {
+            if let Some(prompt) = fired.get(&(at as u64)) {
+                now = recorded(prompt, made);
+            }
+            prompts.insert(at as u32, now.clone());
+        }
+        now.push(Part::Given(at as u32));
+    }
+    (prompts, fired.len())
+}
+
+fn unpacked(path: &Path) -> String {
+    String::from_utf8(zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap()).unwrap()
+}
+
+/// How a preset does on a recording.
+#[derive(Default)]
+struct Tally {
+    lists: usize,
+    fired: usize,
+    twice: usize,
+    equal: usize,
+    /// The first that differ: list, message, prompt here, prompt recorded.
+    differ: Vec<String>,
+}
+
+fn policy_of(case: &Case) -> anyhow::Result<Policy> {
+    // From the folder, so that a changed preset needs no build.
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/data/presets/{}.toml", case.preset));
+    let preset: Preset = toml::from_str(&std::fs::read_to_string(path)?)?;
+    let mut policy = preset.policy.with_form("extract");
+    policy.window = case.window.unwrap_or(policy.window);
+    policy.reserve = case.reserve.unwrap_or(policy.reserve);
+    for (key, value) in &case.set {
+        policy.set(key, value)?;
+    }
+    policy.check()?;
+    Ok(policy)
+}
+
+fn tally(name: &str, case: &Case, lists: &[(List, Log)]) -> anyhow::Result<Tally> {
+    let policy = policy_of(case)?;
+    let recording = unpacked(&folder().join(format!("recordings/{name}.jsonl.zst")));
+    let lines = recording.lines().skip(1).map(|line| serde_json::from_str::<Json>(line).unwrap());
+    let lines: BTreeMap<String, Json> =
+        lines.map(|line| (line["list"].as_str().unwrap().to_owned(), line)).collect();
+    let tokenizer = Tokenizer::load("o200k")?;
+    let mut tally = Tally::default();
+    for (list, log) in lists {
+        let Some(line) = lines.get(&list.id).filter(|_| !case.ignore.contains(&list.id)) else { continue };
+        let (prompts, n_fired) = prompts_of(line, list);
+        let mut seen = Prompts { log, blocks: Vec::new(), prompts: BTreeMap::new() };
+        replay(log, &policy.recipe(1, None)?, &tokenizer, &Needs::default(), &mut seen)?;
+        tally.lists += 1;
+        tally.fired += usize::from(n_fired > 0);
+        tally.twice += usize::from(n_fired > 1);
+        let other = prompts.iter().find(|(at, prompt)| seen.prompts.get(at) != Some(prompt));
+        match other {
+            None => tally.equal += 1,
+            Some((at, prompt)) if tally.differ.len() < 3 => {
+                let here = seen.prompts.get(at).map(|parts| shown(parts)).unwrap_or_default();
+                tally.differ.push(format!("{} at {at}: here {here}, there {}", list.id, shown(prompt)));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(tally)
+}
+
+fn shown(parts: &[Part]) -> String {
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            Part::Given(at) => text += &format!("{at} "),
+            Part::Rewritten(at) => text += &format!("{at}' "),
+            Part::Made => text += "* ",
+        }
+    }
+    text
+}
+
+fn lists() -> Option<Vec<(List, Log)>> {
+    let output = Command::new("python3").arg(folder().join("lists.py")).arg("dump").output().ok()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lists = text.lines().map(|line| serde_json::from_str::<List>(line).unwrap());
+    Some(lists.map(|list| { let log = list.log(); (list, log) }).collect())
+}
+
+/// `CASE=part of a name` looks at some recordings alone, and tells more.
+#[test]
+fn presets_do_as_the_real_libraries() {
+    let Some(lists) = lists() else {
+        eprintln!("SKIPPED: presets against libraries: no python3");
+        return;
+    };
+    let cases: BTreeMap<String, Case> =
+        toml::from_str(&std::fs::read_to_string(folder().join("cases.toml")).unwrap()).unwrap();
+    let only = std::env::var("CASE").unwrap_or_default();
+    let mut wrong = Vec::new();
+    for (name, case) in cases.iter().filter(|(name, _)| name.contains(&only)) {
+        match tally(name, case, &lists) {
+            Err(error) => wrong.push(format!("{name}: {error:#}")),
+            Ok(tally) => {
+                println!(
+                    "{name:44} {:32} lists {:3}  fired {:3}  twice {:3}  equal {:3}",
+                    case.preset, tally.lists, tally.fired, tally.twice, tally.equal
+                );
+                if !only.is_empty() {
+                    tally.differ.iter().for_each(|line| println!("    {line}"));
+                }
+                let least = case.least.unwrap_or(tally.lists);
+                if tally.equal < least || (case.least.is_some() && case.why.is_empty()) {
+                    wrong.push(format!("{name}: {} of {} equal, at least {least}; {}", tally.equal, tally.lists, tally.differ.join("; ")));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn all_presets_can_be_built() {
+    for preset in all() {
+        preset.policy.check().unwrap_or_else(|error| panic!("{}: {error:#}", preset.name));
+        assert!(text(&preset.name).is_some_and(|text| text.contains(&preset.product)), "{}: its file has another name", preset.name);
+    }
+}
+
+#[test]
+fn a_key_is_set_where_a_stage_knows_it() {
+    let mut policy = find("langchain-summarization").unwrap().policy.clone();
+    policy.set("scope.messages", &Value::Integer(7)).unwrap();
+    assert_eq!(policy.stages[0].scope["messages"], Value::Integer(7));
+    let wrong = |key: &str| policy.clone().set(key, &Value::Integer(7)).unwrap_err().to_string();
+    assert!(wrong("scope.mesages").contains("no stage has a scope that knows `mesages`"));
+    assert!(wrong("messages").contains("as in `scope.messages`"));
+}
