@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# The first part of a file's name -> who makes messages of its logs.
+# What a file's name ends with -> who makes messages of its logs; second-NAME.jsonl holds second readings.
 CONVERTERS = {"swe": "convert", "products": "convert_products"}
 
 
@@ -27,7 +27,7 @@ def rows(path):
 
 def converter(path):
     sys.path.insert(0, str(HERE))
-    return importlib.import_module(CONVERTERS[Path(path).name.split(".")[0]])
+    return importlib.import_module(CONVERTERS[Path(path).stem.split("-")[-1]])
 
 
 def messages_of(row, logs, convert):
@@ -67,9 +67,9 @@ def join(row, messages):
         "task_id": name, "repository": row["repository"], "agent": row["agent"], "source_path": row["source"], "messages": messages,
         "annotations": {
             "goal": goals[0]["text"] if goals else None,
-            "goal_changes": [{"step": c["message"], "text": slice_of(messages, c)} for c in row["goal_changes"]],
+            "goal_changes": [{"step": c["message"], "text": slice_of(messages, c)} for c in row.get("goal_changes", [])],
             "constraints": [{"id": "C%d" % n, "text": s["text"], "step": s["step"]} for n, s in enumerate(rules, 1)],
-            "salient": spans, "compression_points": row["points"], "subtask_ends": row["subtask_ends"], "superseded": []}}
+            "salient": spans, "compression_points": row["points"], "subtask_ends": row.get("subtask_ends", []), "superseded": []}}
 
 
 def main(args):
