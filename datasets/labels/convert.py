@@ -5,8 +5,10 @@
 program zstd. Outputs over 12,000 characters are cut in the middle, as in the first 14 labelled logs.
 """
 import json
+import re
 import subprocess
 import sys
+import zipfile
 
 CAP = 12000
 
@@ -20,6 +22,8 @@ def read(path):
 
 
 def load(path):
+    if str(path).endswith(".eval"):
+        return zipfile.ZipFile(path)
     text = read(path)
     return [json.loads(line) for line in text.splitlines() if line.strip()] if ".jsonl" in str(path) else json.loads(text)
 
@@ -109,7 +113,7 @@ def openhands_events(events):
         action, args = e.get("action"), e.get("args") or {k: v for k, v in e.items() if k not in ("action", "id", "source", "timestamp")}
         if action == "message":
             out.append(said("user" if e.get("source", "" if i else "user") == "user" else "assistant", args.get("content") or ""))
-        elif action in ("system", "change_agent_state", "null", "recall") or e.get("observation") in ("agent_state_changed", "null", "recall"):
+        elif {action, e.get("observation")} & {"system", "change_agent_state", "agent_state_changed", "null", "recall"}:
             continue
         elif action:
             waits = "call_%s" % e.get("id", i)
@@ -160,8 +164,68 @@ def toolbench(d):
     return chat(max(chains, key=len))
 
 
+def fireact(d, run):
+    return chat(d[str(run)]["prompt"] + d[str(run)]["traj"])
+
+
+def inspect(archive, run):
+    """A sample of an archive of Inspect; its arguments are objects."""
+    out = []
+    for m in json.loads(archive.read("samples/%s.json" % run))["messages"]:
+        if m["role"] == "tool":
+            text = text_of(m["content"]) or (m.get("error") or {}).get("message", "")
+            out.append(said("tool", text, tool_call_id=m["tool_call_id"]))
+        else:
+            calls = [call(c["function"], c["arguments"], c["id"]) for c in m.get("tool_calls") or []]
+            out.append(said(m["role"], text_of(m["content"]), calls))
+    return out
+
+
+def pi(lines):
+    """Sessions of pi. What the user runs itself (`bashExecution`) is a message of the user."""
+    out = []
+    for m in [line["message"] for line in lines if line["type"] == "message"]:
+        if m["role"] == "toolResult":
+            out.append(said("tool", text_of(m["content"]), tool_call_id=m["toolCallId"]))
+        elif m["role"] == "bashExecution":
+            out.append(said("user", "%s\n%s" % (m["command"], m["output"])))
+        else:
+            parts = m["content"] if isinstance(m["content"], list) else []
+            calls = [call(c["name"], c["arguments"], c["id"]) for c in parts if c["type"] == "toolCall"]
+            out.append(said(m["role"], text_of(m["content"]), calls))
+    return out
+
+
+def abcd(d):
+    """A person at a desk; what its buttons did is a message of the user with a name."""
+    roles = {"agent": "assistant", "customer": "user"}
+    return [said(roles.get(who, "user"), text, name=who) for who, text in d["original"]]
+
+
+def aider(text, run):
+    """The session `run` of a history in Markdown: `#### ` is the user, `> ` Aider itself, a user with that name; all else is the reply."""
+    session = re.split(r"(?m)^(?=# aider chat started at )", text)[run]
+    out, marks = [], {"#### ": ("user", "user"), "> ": ("user", "aider")}
+    for line in session.splitlines()[1:]:
+        mark = next((m for m in marks if line.startswith(m)), "")
+        role, name = marks.get(mark, ("assistant", "aider"))
+        if line.strip() and (not out or (out[-1]["role"], out[-1]["name"]) != (role, name)):
+            out.append({"role": role, "name": name, "content": ""})
+        if out:
+            out[-1]["content"] += line[len(mark):] + "\n"
+    return [said(m["role"], m["content"].strip(), name=m["name"]) for m in out]
+
+
 def convert(path, run=None):
+    if ".md" in str(path):
+        return aider(read(path), run)
     d = load(path)
+    if isinstance(d, zipfile.ZipFile):
+        return inspect(d, run)
+    if isinstance(d, list) and d and "original" in d[0]:
+        return abcd(d[run])
+    if isinstance(d, list) and d and d[0].get("type") == "session":
+        return pi(d)
     if isinstance(d, list) and d and "state" in d[0]:
         return chat(d[run]["state"]["history"])
     if isinstance(d, list) and d and "traj" in d[0]:
@@ -170,6 +234,8 @@ def convert(path, run=None):
         return openhands_events(d[run]["history"])
     if isinstance(d, list):
         return chat(d)
+    if str(run) in d:
+        return fireact(d, run)
     if "steps" in d:
         return atif(d)
     if "simulations" in d:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`counts.py [FILE.jsonl ...]`: logs, repositories, spans by type and format, and what is used later, as the READMEs of this folder tell."""
+"""`counts.py [FILE.jsonl ...]`: logs, repositories, spans by type and format, and what is used later."""
 import json
 import sys
 from collections import Counter
@@ -29,7 +29,8 @@ def main(files):
     rows = [json.loads(line) for file in files for line in Path(file).read_text(encoding="utf-8").splitlines()]
     repositories = {row["repository"] for row in rows}
     points = sum(len(row["points"]) for row in rows)
-    print("%d logs of %d repositories, %d points, %d spans\n" % (len(rows), len(repositories), points, sum(len(row["spans"]) for row in rows)))
+    spans = sum(len(row["spans"]) for row in rows)
+    print("%d logs of %d repositories, %d points, %d spans\n" % (len(rows), len(repositories), points, spans))
     print("\n".join(table(rows)))
     print("\nused_later true/false/null: " + used(rows))
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Labels and logs make the annotated form: `join.py --logs DIR [FILE.jsonl ...] > labelled.jsonl`, swe.jsonl and products.jsonl if not named.
+"""Labels and logs make the annotated form: `join.py --logs DIR [FILE.jsonl ...] > labelled.jsonl`.
 
-DIR is the folder that `source` of a row counts from; without `--logs`, that of TRAJPRESS_LOGS. The labels hold no text of the logs, only
-where it stands; a row whose log is missing or changed is left out and told. Exit code 1 if a row was left out.
+Without a FILE, swe.jsonl and products.jsonl. DIR is the folder that `source` of a row counts from; without `--logs`, that of
+TRAJPRESS_LOGS. The labels hold no text of the logs, only where it stands; a row whose log is missing or changed is left out and told.
+Exit code 1 if a row was left out.
 """
 import argparse
 import hashlib

@@ -80,8 +80,9 @@ class Join(unittest.TestCase):
         (self.logs / "a.json").write_text(log, encoding="utf-8")
         span = {"message": 0, "start": 13, "end": 30, "sha256": hashlib.sha256(content[13:].encode()).hexdigest()[:8],
                 "type": "constraint", "used_later": True, "points": [1]}
-        self.row = {"source": "a.json", "sha256": hashlib.sha256(log.encode()).hexdigest(), "format": "x", "repository": "a/b", "agent": "x",
-                    "messages": 2, "points": [1], "spans": [span], "goal_changes": [], "subtask_ends": []}
+        self.row = {"source": "a.json", "sha256": hashlib.sha256(log.encode()).hexdigest(),
+                    "format": "x", "repository": "a/b", "agent": "x", "messages": 2, "points": [1],
+                    "spans": [span], "goal_changes": [], "subtask_ends": []}
 
     def joined(self):
         labels = self.logs / "second-swe.jsonl"
@@ -108,8 +109,8 @@ class Join(unittest.TestCase):
 
 class Convert(unittest.TestCase):
     def test_steps_of_swe_agent_are_calls(self):
-        history = [{"role": "system", "content": "s"}, {"role": "user", "content": "demo", "is_demo": True}, {"role": "user", "content": "task"},
-                   {"role": "assistant", "content": "x"}]
+        history = [{"role": "system", "content": "s"}, {"role": "user", "content": "demo", "is_demo": True},
+                   {"role": "user", "content": "task"}, {"role": "assistant", "content": "x"}]
         steps = [{"thought": "Look.", "action": "ls -a\n", "observation": "b"}, {"thought": "Done.", "action": "", "observation": ""}]
         got = convert.swe_agent({"history": history, "trajectory": steps})
         self.assertEqual([(m["role"], m["content"]) for m in got],
@@ -121,6 +122,13 @@ class Convert(unittest.TestCase):
                 {"role": "tool", "content": "on", "requestor": "user", "id": "1"}, {"role": "assistant", "content": "ok"}]
         got = convert.tau2({"info": {"environment_info": {"policy": "p"}}, "simulations": [{"messages": said}]}, 0)
         self.assertEqual([m["content"] for m in got], ["p", "hi", "ok"])
+
+    def test_aider_is_a_user_of_its_own(self):
+        text = "# aider chat started at 1\n#### x\n# aider chat started at 2\n\n> Added a.py  \n\n#### do it\n\nSure.\n\n> Applied\n"
+        got = convert.aider(text, 2)
+        self.assertEqual([(m["role"], m["name"], m["content"]) for m in got],
+                         [("user", "aider", "Added a.py"), ("user", "user", "do it"),
+                          ("assistant", "aider", "Sure."), ("user", "aider", "Applied")])
 
     def test_long_outputs_lose_their_middle(self):
         got = convert.said("tool", "a" * 7000 + "b" * 7000)["content"]
