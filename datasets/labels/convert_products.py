@@ -9,7 +9,6 @@ import json
 import sqlite3
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 CAP = 12_000
@@ -127,9 +126,8 @@ def anthropic(chat, role, content, key=None):
 
 def claude_code(path, _):
     chat = Chat()
-    sidechain = "/subagents/" in path
     for line in lines(path):
-        if line.get("type") not in ("user", "assistant") or bool(line.get("isSidechain")) != sidechain:
+        if line.get("type") not in ("user", "assistant") or line.get("isSidechain"):
             continue
         message = line["message"]
         if message.get("model") != "<synthetic>":
@@ -333,19 +331,6 @@ def vscode(path, _):
     return chat.messages
 
 
-def inspect_ai(path, run):
-    whole = json.loads(zipfile.ZipFile(path).read("samples/%s.json" % run))
-    chat = Chat()
-    for message in whole["messages"]:
-        if message["role"] == "assistant":
-            calls = [(c["id"], c["function"], c["arguments"]) for c in message.get("tool_calls") or []]
-            chat.assistant(text_of(message["content"]), calls)
-        else:
-            more = {"tool_call_id": message["tool_call_id"]} if message["role"] == "tool" else {}
-            chat.add(message["role"], text_of(message["content"]), **more)
-    return chat.messages
-
-
 def specstory(path, _):
     """Turns begin at their heading; a `tool-use` element is a call and its output, in the order of the page."""
     chat, role, body, count = Chat(), None, [], 0
@@ -378,7 +363,7 @@ FORMATS = {
     "crush": tables, "opencode-go": tables, "gemini-cli": gemini, "goose": goose, "kimi-code": kimi_code,
     "opencode": opencode_events, "openai-agents-sdk": openai_agents, "amp": blocks, "cline-sdk": blocks,
     "roo-code": blocks, "cursor": nested, "factory-droid": nested, "continue": continue_dev,
-    "vscode-copilot-chat": vscode, "inspect-ai": inspect_ai, "specstory": specstory,
+    "vscode-copilot-chat": vscode, "specstory": specstory,
 }
 
 
