@@ -112,8 +112,7 @@ def anthropic(chat, role, content, key=None):
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     if role == "assistant":
-        calls = [(b.get("id") or "call_%d_%d" % (len(chat.messages), i), b["name"], b["input"])
-                 for i, b in enumerate(content) if b["type"] == "tool_use"]
+        calls = [(b["id"], b["name"], b["input"]) for b in content if b["type"] == "tool_use"]
         chat.assistant("\n".join(b["text"] for b in content if b["type"] == "text"), calls, key)
         return
     for block in content:
@@ -267,30 +266,35 @@ def opencode_events(path, _):
     return chat.messages
 
 
-def openai_agents(path, _):
-    chat = Chat()
-    spans = [line for line in lines(path) if line["object"] == "trace.span" and line["span_data"]["type"] == "function"]
-    for span in sorted(spans, key=lambda span: span["started_at"]):
-        data = span["span_data"]
-        chat.assistant(calls=[(span["id"], data["name"], data["input"])])
-        chat.result(span["id"], data["output"] or "")
-    return chat.messages
-
-
 def blocks(path, _):
-    """Amp, Cline SDK and Roo Code: one JSON file of messages with Anthropic's blocks."""
-    chat, whole = Chat(), json.loads(read(path))
-    for message in whole if isinstance(whole, list) else whole["messages"]:
+    """Amp and Cline SDK: one JSON file of messages with Anthropic's blocks."""
+    chat = Chat()
+    for message in json.loads(read(path))["messages"]:
         anthropic(chat, message["role"], message["content"])
     return chat.messages
 
 
-def nested(path, _):
-    """Factory Droid and Cursor: a message within each line."""
+def roo(path, _):
+    """Calls are XML within the text, and a result is the user's message that begins with `[tool] Result:`."""
+    chat = Chat()
+    for message in json.loads(read(path)):
+        text = text_of(message["content"])
+        if message["role"] != "user" or not text.startswith("[") or "] Result:" not in text:
+            chat.add(message["role"], text)
+            continue
+        asked = next(m for m in reversed(chat.messages) if m["role"] == "assistant")
+        call = "call_%d" % len(chat.messages)
+        one = {"id": call, "type": "function", "function": {"name": text[1:].split("]")[0].split()[0], "arguments": "{}"}}
+        asked.setdefault("tool_calls", []).append(one)
+        chat.result(call, text)
+    return chat.messages
+
+
+def droid(path, _):
     chat = Chat()
     for line in lines(path):
         if "message" in line:
-            anthropic(chat, line.get("role") or line["message"]["role"], line["message"]["content"])
+            anthropic(chat, line["message"]["role"], line["message"]["content"])
     return chat.messages
 
 
@@ -361,8 +365,8 @@ def specstory(path, _):
 FORMATS = {
     "claude-code": claude_code, "claude-code-entire": claude_code, "codex": codex, "copilot-cli": copilot_cli,
     "crush": tables, "opencode-go": tables, "gemini-cli": gemini, "goose": goose, "kimi-code": kimi_code,
-    "opencode": opencode_events, "openai-agents-sdk": openai_agents, "amp": blocks, "cline-sdk": blocks,
-    "roo-code": blocks, "cursor": nested, "factory-droid": nested, "continue": continue_dev,
+    "opencode": opencode_events, "amp": blocks, "cline-sdk": blocks,
+    "roo-code": roo, "factory-droid": droid, "continue": continue_dev,
     "vscode-copilot-chat": vscode, "specstory": specstory,
 }
 
