@@ -60,7 +60,7 @@ pub struct Args {
     /// Model whose prices count for all sessions, one of `trajpress list api-models` [default: the model which a session names]
     #[arg(long, value_name = "MODEL")]
     prices: Option<String>,
-    /// Price a prompt cache that lives an hour, where the model has one [default: the usual one]
+    /// Price prompt caches that live an hour, where the model has them [default: as a session says, else 5 minutes]
     #[arg(long)]
     hour_cache: bool,
     /// Use N threads; 0 is all cores
@@ -201,7 +201,8 @@ fn cache() -> anyhow::Result<PathBuf> {
 
 /// The prices of a model.
 fn named(name: &str, hour: bool) -> anyhow::Result<Prices> {
-    Prices::known(name, hour).with_context(|| {
+    let known = Prices::known(name).map(|prices| Prices { hour, ..prices });
+    known.with_context(|| {
         format!(
             "the prices of `{}` are not known\nhint: `trajpress list api-models` has those that are; others go into `[prices]` of an experiment",
             escape::short(name)
@@ -331,7 +332,7 @@ impl Desk {
         let hour = args.hour_cache;
         let prices = match prices {
             Some(prices) => Some(prices),
-            None => models::most_used(data, hour)?.map(|prices| Prices { own: true, hour, ..prices }),
+            None => models::most_used(data)?.map(|prices| Prices { own: true, hour, ..prices }),
         };
         if let Some(prices) = prices {
             text += &format!("\n[prices]\n{}", toml::to_string(&prices)?);

@@ -45,4 +45,4 @@ pub use variants::VariantRow;
 pub use write::TableWriter;
 
 /// Raised whenever the meaning or the set of columns changes.
-pub const SCHEMA_VERSION: &str = "2";
+pub const SCHEMA_VERSION: &str = "3";

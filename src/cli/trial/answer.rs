@@ -43,9 +43,10 @@ impl Answer<'_> {
             })
         });
         let sessions = self.sessions.iter().map(|session| {
-            let is_priced = Prices::known(session.model.as_deref().unwrap_or_default(), false).is_some();
+            let is_priced = Prices::known(session.model.as_deref().unwrap_or_default()).is_some();
             json!({
                 "session": session.id, "model": session.model, "own_prices_known": is_priced,
+                "cached_an_hour": session.cached_an_hour,
                 "window_guessed": session.is_guessed,
             })
         });
@@ -93,9 +94,9 @@ impl Answer<'_> {
              In brackets: 95 % intervals for more sessions like these; `k of n` where there are too few for that. Worst session: how\n\
              its id begins, and its needs lost. Affected: something was compressed.\n\
              Billed: with what the log does not show (system prompt, tools); `-` where the log has no usage.\n\
-             Money: prompt and answer, and a broken prompt cache{}, at {}.\n",
-            if self.plan.prices.hour { " (of an hour)" } else { "" },
+             Money: prompt and answer, and a broken prompt cache, at {}. A cache lives {}.\n",
             models::priced(&self.plan.prices, &self.sessions),
+            models::cached(&self.plan.prices, &self.sessions),
         );
         text += &models::guessed(&self.sessions);
         if !self.lost.is_empty() {

@@ -17,6 +17,8 @@ const SHOWN: usize = 5;
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) model: Option<String>,
+    /// Whether its prompts were cached for an hour, where it says.
+    pub(super) cached_an_hour: Option<bool>,
     /// Whether its window is to be that of its model, and is not.
     pub(super) is_guessed: bool,
 }
@@ -28,22 +30,22 @@ pub(super) fn sessions(data: &Dataset, indices: &[usize], is_own: bool) -> anyho
         let is_known = |longest_prompt| api::window(row.model.as_deref(), longest_prompt).is_known;
         // Of a model that is not known it is a guess, however long its prompts are.
         let is_guessed = is_own && (!is_known(0) || !is_known(data.log(index, false)?.longest_prompt()));
-        Ok(Session { id: row.trajectory, model: row.model, is_guessed })
+        Ok(Session { id: row.trajectory, model: row.model, cached_an_hour: row.cached_an_hour, is_guessed })
     });
     all.collect()
 }
 
 /// The prices that count where a session's own are not known: those that most steps have; none where no model's are.
-pub(super) fn most_used(data: &Dataset, hour: bool) -> anyhow::Result<Option<Prices>> {
+pub(super) fn most_used(data: &Dataset) -> anyhow::Result<Option<Prices>> {
     let all: Vec<usize> = (0..data.entries().len()).collect();
     let mut steps: BTreeMap<String, u64> = BTreeMap::new();
     for row in data.trajectory_rows(&all)? {
-        if let Some(model) = row.model.filter(|name| Prices::known(name, hour).is_some()) {
+        if let Some(model) = row.model.filter(|name| Prices::known(name).is_some()) {
             *steps.entry(model).or_default() += u64::from(row.n_steps);
         }
     }
     let most = steps.into_iter().max_by_key(|(_, n)| *n);
-    Ok(most.and_then(|(model, _)| Prices::known(&model, hour)))
+    Ok(most.and_then(|(model, _)| Prices::known(&model)))
 }
 
 /// At which prices, in words.
@@ -57,7 +59,7 @@ pub(super) fn priced(prices: &Prices, sessions: &[Session]) -> String {
     }
     let (known, unknown): (Vec<&Session>, Vec<&Session>) = sessions
         .iter()
-        .partition(|session| session.model.as_deref().is_some_and(|m| Prices::known(m, false).is_some()));
+        .partition(|session| session.model.as_deref().is_some_and(|m| Prices::known(m).is_some()));
     if known.is_empty() {
         return format!(
             "the prices of {}, since none are known: {}",
@@ -74,6 +76,22 @@ pub(super) fn priced(prices: &Prices, sessions: &[Session]) -> String {
         );
     }
     text
+}
+
+/// For how long caches are taken to live, in words.
+pub(super) fn cached(prices: &Prices, sessions: &[Session]) -> String {
+    let that_say = |word: Option<bool>| sessions.iter().filter(|s| s.cached_an_hour == word).count();
+    let (hour, minutes) = (that_say(Some(true)), that_say(Some(false)));
+    if prices.hour && prices.cache_write_1h.is_some() {
+        return "an hour, as you ask, where the model has that".to_owned();
+    }
+    let short = format!("{:.0} minutes", prices.cache_lifetime / 60.0);
+    match hour {
+        0 if minutes == sessions.len() => format!("{short}, as the logs say"),
+        0 if minutes == 0 => format!("{short} (no log says for how long)"),
+        0 => format!("{short}, as {minutes} of {} logs say", sessions.len()),
+        _ => format!("an hour in {hour} of {} sessions, as they say, {short} in the others", sessions.len()),
+    }
 }
 
 /// Whose window is a guess, in words; empty if nobody's.
@@ -122,7 +140,7 @@ mod tests {
     use super::*;
 
     fn session(id: &str, model: Option<&str>, is_guessed: bool) -> Session {
-        Session { id: id.to_owned(), model: model.map(str::to_owned), is_guessed }
+        Session { id: id.to_owned(), model: model.map(str::to_owned), cached_an_hour: None, is_guessed }
     }
 
     #[test]
@@ -134,7 +152,7 @@ mod tests {
             session("dddddddd", Some("mine"), true),
             session("eeeeeeee", None, true),
         ];
-        let own = Prices { own: true, ..Prices::known("gpt-4.1", false).unwrap() };
+        let own = Prices { own: true, ..Prices::known("gpt-4.1").unwrap() };
         assert_eq!(
             priced(&own, &all),
             "the prices of gpt-4.1 (2), claude-opus-4-5-20251101 (1); \
@@ -146,6 +164,13 @@ mod tests {
              no model named (1), gpt-4.1 (1), mine (1); cccccc, dddddd, eeeeee.\n"
         );
         assert_eq!(guessed(&all[..2]), "");
+        assert_eq!(cached(&own, &all), "5 minutes (no log says for how long)");
+        let said = |said: [bool; 2]| {
+            let of = |word| Session { cached_an_hour: Some(word), ..session("aaaaaaaa", None, false) };
+            cached(&own, &said.map(of))
+        };
+        assert_eq!(said([false, false]), "5 minutes, as the logs say");
+        assert_eq!(said([true, false]), "an hour in 1 of 2 sessions, as they say, 5 minutes in the others");
         assert_eq!(priced(&own, &all[1..3]), "the prices of gpt-4.1");
         assert!(priced(&Prices::default(), &all[3..]).starts_with("relative prices"));
     }

@@ -67,6 +67,8 @@ pub(crate) struct Summary {
     pub(crate) remarks: Vec<String>,
     /// None where the run does not say.
     pub(crate) prices: Option<Prices>,
+    /// Logs whose prompts were cached for an hour, as they say.
+    pub(crate) n_cached_an_hour: usize,
 }
 
 pub(crate) struct VariantSummary {
@@ -190,6 +192,7 @@ pub(crate) fn summarise(
         n_ok_everywhere: run.n_ok_everywhere,
         remarks: Vec::new(),
         prices: run.prices.clone(),
+        n_cached_an_hour: run.trajectories.iter().filter(|t| t.is_cached_an_hour).count(),
     };
     summary.remarks = remarks(&summary);
     Ok(summary)
