@@ -16,7 +16,7 @@ use super::{ExitStatus, Output, catalogue, count, print, tell};
 use crate::annotate::annotate;
 use crate::experiment::cell::{Models, Shelf, losses, run_unit};
 use crate::experiment::run::select;
-use crate::experiment::{Dataset, Options, Plan, clear, run_with};
+use crate::experiment::{Dataset, Options, Plan, run_with};
 use crate::files::lock::Lock;
 use crate::files::reach;
 use crate::logs::{self, Limits, places};
@@ -104,17 +104,19 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let path = desk.path("experiment.toml");
     let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
     fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-    let options =
-        Options { threads: Some(super::threads(args.threads)), quiet: output.quiet, ..Options::default() };
+    let options = Options {
+        threads: Some(super::threads(args.threads)),
+        quiet: output.quiet,
+        // What was replayed of other logs, or under other options, is taken over where it is the same.
+        replace: true,
+        ..Options::default()
+    };
     let selection = select(&plan, &data, &options)?;
     if selection.iter().any(|&index| data.entries()[index].is_edited) {
         plan.add_as_sent(&catalogue());
     }
     let (shelf, models, rows) = (Shelf::default(), Models::new(), desk.path("run"));
     if !desk.is_same {
-        if reach::is_there(&rows)? {
-            clear(&rows)?;
-        }
         desk.keep(Some((&desk.key, &text)))?;
     }
     let outcome = run_with(&plan, &data, &rows, &options, &|data, unit, plan, progress| {

@@ -5,6 +5,7 @@
 //! rows by [`publish`], and [`finish`] joins them into the final tables.
 
 pub mod cell;
+mod contents;
 pub mod dataset;
 pub mod demand;
 pub mod finish;
@@ -18,7 +19,6 @@ pub mod run;
 pub mod units;
 
 pub use dataset::Dataset;
-pub use fresh::clear;
 pub use options::Options;
 pub use plan::{Catalogue, Plan, Variant};
 pub use run::{Outcome, run_with};

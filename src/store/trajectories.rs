@@ -53,6 +53,8 @@ table! {
         /// The same for the same run however it has grown: format, and the log's own session id, else the file's digest and
         /// the run's number in it.
         pub source_key: String,
+        /// Hash of all that its steps hold, 32 hex digits: `trajectory` leaves out times, arguments, errors and places in the log.
+        pub content: String,
     }
 }
 
@@ -95,6 +97,7 @@ impl From<&Trajectory> for TrajectoryRow {
             logged_tokens_sent: t.tokens_sent,
             logged_policy: t.policy.clone(),
             cached_an_hour: t.is_cached_an_hour(),
+            content: t.content(),
             source_key: t.session.as_ref().map(|name| format!("{} {name}", t.format)).unwrap_or_default(),
         }
     }

@@ -189,6 +189,16 @@ impl Trajectory {
         if self.is_named_by_file { self.hash("") } else { self.id.clone() }
     }
 
+    /// Hash of all that the steps hold, what the id leaves out included.
+    pub fn content(&self) -> String {
+        let mut hash = blake3::Hasher::new();
+        hash.update(self.id.as_bytes());
+        for Step { time, is_error, message, arguments, .. } in &self.steps {
+            hash.update(format!("{time:?} {is_error:?} {message} {arguments:?}").as_bytes());
+        }
+        hash.finalize().to_hex()[..32].to_owned()
+    }
+
     fn hash(&self, task_id: &str) -> String {
         let mut hash = blake3::Hasher::new();
         // Hashed in large pieces, which is several times faster than field by field.

@@ -25,6 +25,7 @@ pub(super) fn cell_row((variant, trajectory): &CellIds, run: &Run) -> CellRow {
         trigger_calls: run.trigger_asked.calls,
         trigger_tokens_in: run.trigger_asked.tokens_in,
         trigger_tokens_out: run.trigger_asked.tokens_out,
+        id: String::new(),
     }
 }
 
