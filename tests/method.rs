@@ -15,9 +15,11 @@ tokenizer = "o200k"
 name = "odd"
 fresh = 3.0
 cache_write = 4.0
+cache_write_1h = 7.0
 cache_read = 0.25
 output = 14.0
 cache_lifetime = 120.0
+cache_gone = 0.25
 
 [[strategies]]
 name = "full"

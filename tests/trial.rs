@@ -102,11 +102,59 @@ fn sessions_are_found_where_agents_keep_them_and_may_grow() {
         "{told_first}"
     );
     assert!(told_first.contains("the prices of claude-opus-4-5-20251101"), "{told_first}");
-    // Of one session it says numbers, and the lines that were lost.
+    // Of one session it says numbers, its name and file, and the lines that were lost.
+    for part in ["  needs lost  ", "  compressions\n", " of $", "\n  s: mine/s.jsonl\n"] {
+        assert!(told_first.contains(part), "{part}: {told_first}");
+    }
     assert!(told_first.contains("needed at 31") && told_first.contains("helper_2"), "{told_first}");
     fs::write(&session, text + &turn(31)).unwrap();
     let grown = place.run(&[]);
     assert!(told(&grown.stderr).contains("(65 steps)"), "{}", told(&grown.stderr));
+}
+
+/// One folder for all that is made, where the logs stand: it is no log.
+#[test]
+fn its_own_output_is_not_read() {
+    let place = Place::new();
+    for entry in fs::read_dir(datasets("support")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, place.at("here").join(path.file_name().unwrap())).unwrap();
+    }
+    let first = place.run(&[".", "--out", "out"]);
+    assert!(first.status.success(), "{}", told(&first.stderr));
+    let second = place.run(&[".", "--out", "out"]);
+    assert_eq!((table(&second), told(&second.stderr).contains("read ")), (table(&first), false));
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(place.at("here/out/data/ingest.json")).unwrap()).unwrap();
+    assert_eq!(report["files"], 4);
+}
+
+#[test]
+fn each_choice_of_logs_has_a_folder_and_the_current_one_is_looked_in() {
+    let place = Place::new();
+    let [coding, support] = ["coding", "support"].map(datasets);
+    let is_new = |args: &[&str]| told(&place.run(args).stderr).contains("read ");
+    assert!(is_new(&[&coding]) && is_new(&[&support]));
+    assert!(!is_new(&[&coding]) && !is_new(&[&support]), "neither takes the other's place");
+    // What a variable names, and the current folder, which holds other files first.
+    fs::create_dir_all(place.at("codex/sessions")).unwrap();
+    fs::copy(format!("{coding}/chat-runs.jsonl"), place.at("codex/sessions/chat.jsonl")).unwrap();
+    fs::write(place.at("here/main.rs"), "fn main() {}").unwrap();
+    let found = || {
+        let out = place.command(&[]).env("CODEX_HOME", place.at("codex")).output().unwrap();
+        told(&out.stderr) + &told(&out.stdout)
+    };
+    let first = found();
+    assert!(first.contains("found Codex: ") && !first.contains("current folder"), "{first}");
+    let name = fs::read_dir(&support).unwrap().next().unwrap().unwrap().path();
+    fs::copy(&name, place.at("here").join(name.file_name().unwrap())).unwrap();
+    let second = found();
+    assert!(second.contains("found logs in the current folder: "), "{second}");
+    // What no prices are known of has none in dollars.
+    assert!(
+        second.contains("relative prices (those of no model are known)") && !second.contains('$'),
+        "{second}"
+    );
 }
 
 /// A folder of the user's own is no trial's: nothing of it is replaced.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::files::vouch;
-use crate::store::{FeatureKey, FeatureRow, SCHEMA_VERSION, TableReader};
+use crate::store::{self, FeatureKey, FeatureRow, PartnerRow, SCHEMA_VERSION, TableReader};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Step;
 
@@ -29,14 +29,7 @@ impl Kept {
     }
 
     fn read(data: &Path, tokenizer: &str) -> anyhow::Result<Option<Self>> {
-        // Which texts the tokenizer could not encode is not known by trajectory, and they are counted.
-        let is_good = read_done(data)?.is_some_and(|done| {
-            done.tokenizer == tokenizer
-                && done.features_version == FEATURES_VERSION
-                && done.schema_version == SCHEMA_VERSION
-                && done.n_tokenizer_failures == 0
-        });
-        if !is_good {
+        if !is_of(data, tokenizer)? {
             return Ok(None);
         }
         vouch::check(data, "annotate.json", "annotate", &["features.parquet"])?;
@@ -93,4 +86,25 @@ impl Kept {
     pub(super) fn n_used(&self) -> u64 {
         self.n_used.load(Ordering::Relaxed)
     }
+}
+
+/// Whether `annotate.json` speaks of this tokenizer and version.
+fn is_of(data: &Path, tokenizer: &str) -> anyhow::Result<bool> {
+    // Which texts the tokenizer could not encode is not known by trajectory, and they are counted.
+    Ok(read_done(data)?.is_some_and(|done| {
+        done.tokenizer == tokenizer
+            && done.features_version == FEATURES_VERSION
+            && done.schema_version == SCHEMA_VERSION
+            && done.n_tokenizer_failures == 0
+    }))
+}
+
+/// The partners that trajectories in a folder have already; none where nobody vouches for them.
+pub(super) fn partners(data: &Path, tokenizer: &str) -> Vec<PartnerRow> {
+    let read = || {
+        anyhow::ensure!(is_of(data, tokenizer)?, "of another version");
+        vouch::check(data, "annotate.json", "annotate", &["partners.parquet"])?;
+        store::read::<PartnerRow>(&data.join("partners.parquet"))
+    };
+    read().unwrap_or_default()
 }

@@ -8,11 +8,11 @@ pub mod usage;
 pub use usage::Counted;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+use std::{fs, io};
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -59,6 +59,9 @@ pub struct Annotated {
     /// Trajectories whose features were there already; nothing else depends on it.
     #[serde(skip)]
     pub n_kept: u64,
+    /// Trajectories that had partners and have more; nothing else depends on it.
+    #[serde(skip)]
+    pub n_grown: u64,
     /// What was written, for those who read it.
     pub tables: Tables,
 }
@@ -106,13 +109,15 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
         n_partners: 0,
         usage: Counted::default(),
         n_kept: 0,
+        n_grown: 0,
         tables: Tables::new(),
     };
     // What an earlier run said no longer holds once its tables are others, by their digests.
     let kept = Kept::open(data, tokenizer.name());
+    let before = kept::partners(data, tokenizer.name());
     let sessions = pool.install(|| write_features(data, &tokenizer, &kept, &mut known, &mut annotated))?;
     annotated.n_kept = kept.n_used();
-    write_partners(data, &known.candidates, &mut annotated)?;
+    write_partners(data, &known.candidates, &before, &mut annotated)?;
     annotated.usage = write_usage(data, sessions)?;
     annotated.n_tokenizer_failures = tokenizer.failures();
     for name in ANNOTATED {
@@ -122,6 +127,18 @@ pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<
     let json = vouch::seal(&escape::json(&annotated).context("annotate.json")?)?;
     publish(&data.join("annotate.json"), |path| Ok(fs::write(path, &json)?))?;
     Ok((annotated, true))
+}
+
+/// Deletes the partners of a dataset, so that the next `annotate` draws all anew.
+pub fn forget_partners(data: &Path) -> anyhow::Result<()> {
+    let _lock = Lock::wait(data, "annotate")?;
+    let path = data.join(PartnerRow::table_file());
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What `ingest` says of its tables, if they still are that.
@@ -378,11 +395,18 @@ fn count(rows: &[FeatureRow], known: &mut Known, annotated: &mut Annotated) {
     }
 }
 
-fn write_partners(data: &Path, candidates: &[Candidate], annotated: &mut Annotated) -> anyhow::Result<()> {
+fn write_partners(
+    data: &Path,
+    candidates: &[Candidate],
+    before: &[PartnerRow],
+    annotated: &mut Annotated,
+) -> anyhow::Result<()> {
+    let (rows, n_grown) = partners(candidates, before);
+    annotated.n_grown = n_grown;
     publish(&data.join(PartnerRow::table_file()), |path| {
         let mut writer = TableWriter::<PartnerRow>::create(path, 64 << 20)?;
         // At most 10 rows a trajectory come together, so the writer can cut anywhere between them.
-        for rows in partners(candidates).chunk_by(|a, b| a.trajectory == b.trajectory) {
+        for rows in rows.chunk_by(|a, b| a.trajectory == b.trajectory) {
             writer.push(rows.iter().cloned())?;
         }
         annotated.n_partners = writer.finish()?;

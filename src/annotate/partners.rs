@@ -7,8 +7,10 @@
 //! neighbours that can be partners, the nearest of such a size come first, then the smallest of the
 //! larger ones, then the largest of the smaller ones. Linear: a fixed number of neighbours is looked
 //! at, and a run of those that cannot be partners is skipped by one jump.
+//!
+//! Who has partners keeps them when data come: free places alone are filled, so that what was computed with them stays true.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::store::PartnerRow;
 
@@ -46,14 +48,20 @@ impl Interner {
     }
 }
 
-/// The partners of all trajectories, in the order of `candidates`, which is that of the data.
-pub fn partners(candidates: &[Candidate]) -> Vec<PartnerRow> {
+/// The partners of all trajectories, in the order of `candidates`, which is that of the data. `before`: those that some have,
+/// in any order; also how many trajectories have more than they had.
+pub fn partners(candidates: &[Candidate], before: &[PartnerRow]) -> (Vec<PartnerRow>, u64) {
     let known: Vec<usize> = (0..candidates.len()).filter(|&i| candidates[i].repository.is_some()).collect();
     let other = choose(candidates, &known, |c| c.format, |c| c.repository);
     let same = choose(candidates, &known, |c| (c.format, c.repository), |c| Some(c.task));
     let mut rows = Vec::new();
+    let mut kept = Kept::new(candidates, before);
+    let mut n_grown = 0;
     for (i, candidate) in candidates.iter().enumerate() {
-        for (kind, chosen) in [("other_repository", &other[i]), ("same_repository", &same[i])] {
+        let mut is_grown = false;
+        for (kind, chosen) in [(OTHER, &other[i]), (SAME, &same[i])] {
+            let (chosen, has_grown) = kept.filled(i, kind, chosen);
+            is_grown |= has_grown;
             rows.extend(chosen.iter().enumerate().map(|(rank, &partner)| PartnerRow {
                 trajectory: candidate.id.clone(),
                 kind: kind.to_owned(),
@@ -61,8 +69,56 @@ pub fn partners(candidates: &[Candidate]) -> Vec<PartnerRow> {
                 partner: candidates[partner].id.clone(),
             }));
         }
+        n_grown += u64::from(is_grown);
     }
-    rows
+    (rows, n_grown)
+}
+
+const OTHER: &str = "other_repository";
+const SAME: &str = "same_repository";
+
+/// Partners of before, by trajectory and kind.
+struct Kept {
+    of: HashMap<(usize, &'static str), Vec<(u32, usize)>>,
+}
+
+impl Kept {
+    /// Those that are still there, and still can be partners.
+    fn new(all: &[Candidate], before: &[PartnerRow]) -> Self {
+        let places: HashMap<&str, usize> = all.iter().enumerate().map(|(i, c)| (c.id.as_str(), i)).collect();
+        let place = |id: &str| places.get(id).copied();
+        let mut of: HashMap<_, Vec<(u32, usize)>> = HashMap::new();
+        for row in before {
+            let (Some(me), Some(partner)) = (place(&row.trajectory), place(&row.partner)) else { continue };
+            let kind = if row.kind == OTHER { OTHER } else { SAME };
+            if can_be(kind, &all[me], &all[partner]) {
+                of.entry((me, kind)).or_default().push((row.rank, partner));
+            }
+        }
+        Kept { of }
+    }
+
+    /// The partners of one: those that it has, then others until all places are taken; and whether it had some and has more.
+    fn filled(&mut self, me: usize, kind: &'static str, chosen: &[usize]) -> (Vec<usize>, bool) {
+        let Some(mut kept) = self.of.remove(&(me, kind)) else { return (chosen.to_vec(), false) };
+        kept.sort_unstable();
+        let mut filled: Vec<usize> = kept.into_iter().map(|(_, partner)| partner).collect();
+        let n = filled.len();
+        let is_new = |i: &usize| !filled.contains(i);
+        let more: Vec<usize> =
+            chosen.iter().copied().filter(is_new).take(N_PARTNERS.saturating_sub(n)).collect();
+        filled.extend(more);
+        (filled.clone(), filled.len() > n)
+    }
+}
+
+fn can_be(kind: &str, me: &Candidate, partner: &Candidate) -> bool {
+    let is_same_repository = me.repository == partner.repository;
+    me.format == partner.format
+        && me.task != partner.task
+        && me.repository.is_some()
+        && partner.repository.is_some()
+        && is_same_repository == (kind == SAME)
 }
 
 /// For each candidate, partners of the same `pool` that differ in `avoid` (and always in task).
@@ -173,7 +229,7 @@ mod tests {
     fn partners_differ_in_task_and_are_large_enough() {
         // Two repositories by turns, two runs of each task.
         let all: Vec<Candidate> = (1..=40).map(|n| candidate(n, Some(n as u32 % 2), n as u32 / 4)).collect();
-        let rows = partners(&all);
+        let rows = partners(&all, &[]).0;
         for n in 1..=19u64 {
             for (kind, same) in [("other_repository", false), ("same_repository", true)] {
                 let chosen = of(&rows, n, kind);
@@ -186,7 +242,26 @@ mod tests {
         }
         // The largest has only smaller ones to choose from: the nearest in size, of five tasks.
         assert_eq!(of(&rows, 40, "other_repository"), ["27", "23", "1f", "1b", "17"]);
-        assert_eq!(rows, partners(&all));
+        assert_eq!(rows, partners(&all, &[]).0);
+    }
+
+    #[test]
+    fn partners_stay_when_data_come() {
+        let all: Vec<Candidate> = (1..=30).map(|n| candidate(n, Some(n as u32 % 2), n as u32)).collect();
+        let (first, n_grown) = partners(&all[..8], &[]);
+        assert_eq!((first.len(), n_grown), (8 * 4 + 8 * 3, 0));
+        let (more, n_grown) = partners(&all, &first);
+        assert_eq!(n_grown, 8);
+        for row in &first {
+            assert!(more.contains(row), "{row:?}");
+        }
+        assert!((1..=30).all(|n| [OTHER, SAME].iter().all(|kind| of(&more, n, kind).len() == N_PARTNERS)));
+        assert_eq!(partners(&all, &more), (more.clone(), 0), "full ones never change");
+        // One that is gone makes room.
+        let (fewer, n_grown) = partners(&all[1..], &more);
+        assert!(n_grown > 0 && n_grown < 12, "{n_grown}");
+        assert!(fewer.iter().all(|row| row.partner != all[0].id));
+        assert!(of(&fewer, 2, OTHER).len() == N_PARTNERS);
     }
 
     #[test]
@@ -198,7 +273,7 @@ mod tests {
             .enumerate()
             .map(|(i, &tokens)| Candidate { tokens, ..candidate(i as u64, Some(u32::from(i > 4)), i as u32) })
             .collect();
-        let rows = partners(&all);
+        let rows = partners(&all, &[]).0;
         // Of at least 100 and at most 200 tokens by distance, then the larger one.
         assert_eq!(of(&rows, 0, "other_repository"), ["6", "7", "8", "9", "5"]);
         // At least 130, at most 260; then the larger; then the smaller, the largest first.
@@ -208,14 +283,14 @@ mod tests {
     #[test]
     fn none_without_a_known_repository() {
         let all: Vec<Candidate> = (1..=9).map(|n| candidate(n, None, n as u32)).collect();
-        assert!(partners(&all).is_empty());
+        assert!(partners(&all, &[]).0.is_empty());
     }
 
     #[test]
     fn one_repository_is_linear() {
         let all: Vec<Candidate> =
             (1..=100_000).map(|n| candidate(n, Some(u32::from(n == 50_000)), n as u32)).collect();
-        let rows = partners(&all);
+        let rows = partners(&all, &[]).0;
         assert_eq!(of(&rows, 7, "other_repository"), ["c350"]);
     }
 }

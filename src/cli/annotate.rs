@@ -22,6 +22,10 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = tokens::DEFAULT)]
     pub tokenizer: String,
 
+    /// Draw all partners anew; else those that a trajectory has stay, and free places are filled
+    #[arg(long)]
+    pub renew: bool,
+
     /// Use N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
@@ -29,6 +33,9 @@ pub struct Args {
 
 /// Runs the subcommand; says on stderr what was done.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    if args.renew {
+        annotate::forget_partners(&args.data)?;
+    }
     let (annotated, fresh) = annotate::annotate(&args.data, &args.tokenizer, super::threads(args.threads))?;
     if output.json {
         print(&(escape::json(&annotated)?))?;
@@ -47,6 +54,15 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         ));
         if annotated.n_kept > 0 {
             super::tell(&format!("{} annotated before", count(annotated.n_kept, "trajectory")));
+        }
+        if annotated.n_grown > 0 {
+            super::tell(&format!(
+                "{} more partners than before",
+                match annotated.n_grown {
+                    1 => "1 trajectory has".to_owned(),
+                    n => format!("{} have", count(n, "trajectory")),
+                }
+            ));
         }
         if let Some(line) = usage_line(&annotated.usage) {
             super::tell(&line);

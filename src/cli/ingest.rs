@@ -104,6 +104,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         filter: Filter { since: args.since, include: args.include.clone(), exclude: args.exclude.clone() },
         redact: args.redact,
         mapping: args.mapping.clone(),
+        own: Vec::new(),
     };
     if let Some(path) = &args.explain {
         super::print(&logs::explain(path, &options)?)?;

@@ -30,8 +30,9 @@ const REPLAYS: usize = 8;
 ///
 /// Rows are published piece by piece into RUN/parts and joined into final tables at the end. A run
 /// that was stopped in any way goes on where it was, with the same command. Several processes may
-/// work on the same folder. A folder that holds another run is refused, with what differs; `--fresh`
-/// deletes that run.
+/// work on the same folder. Where the data have changed since, what is known of a trajectory is taken
+/// over, and only the rest computed. A folder that holds another experiment's run is refused, with what
+/// differs; `--fresh` deletes that run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress run experiment.toml --data data --list
@@ -111,6 +112,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         shard: args.shard.map(|s| (s.0, s.1)),
         finish: args.finish,
         fresh: args.fresh,
+        replace: false,
         quiet: output.quiet,
     };
     let folder =
@@ -331,6 +333,13 @@ fn summary(outcome: &Outcome, out: &str) -> String {
         outcome.seconds,
         HumanCount(rate as u64)
     ));
+    if outcome.cells_known > 0 || outcome.cells_again > 0 {
+        lines.push(format!(
+            "{} of units done were known from before, {} computed again since log, partners or usage changed",
+            count(outcome.cells_known, "cell"),
+            HumanCount(outcome.cells_again)
+        ));
+    }
     if outcome.lost_races > 0 {
         let n = count(outcome.lost_races as u64, "unit");
         lines.push(format!("{n} had parts by another process or an earlier attempt"));

@@ -16,7 +16,7 @@ use super::{ExitStatus, Output, catalogue, count, print, tell};
 use crate::annotate::annotate;
 use crate::experiment::cell::{Models, Shelf, losses, run_unit};
 use crate::experiment::run::select;
-use crate::experiment::{Dataset, Options, Plan, clear, run_with};
+use crate::experiment::{Dataset, Options, Plan, run_with};
 use crate::files::lock::Lock;
 use crate::files::reach;
 use crate::logs::{self, Limits, places};
@@ -48,7 +48,7 @@ const TAIL: u32 = 10;
 pub struct Args {
     /// Files or folders of logs [default: where agents keep their sessions]
     logs: Vec<PathBuf>,
-    /// Folder for all that is made [default: trajpress/try in the folder for caches]
+    /// Folder for all that is made [default: one of these logs in trajpress/try of the folder for caches]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Take about so long, and replay a sample of the sessions if all would take longer, such as 60s or 5m
@@ -60,7 +60,7 @@ pub struct Args {
     /// Model whose prices count for all sessions, one of `trajpress list api-models` [default: the model which a session names]
     #[arg(long, value_name = "MODEL")]
     prices: Option<String>,
-    /// Price a prompt cache that lives an hour, where the model has one [default: the usual one]
+    /// Price prompt caches that live an hour, where the model has them [default: as a session says, else 5 minutes]
     #[arg(long)]
     hour_cache: bool,
     /// Use N threads; 0 is all cores
@@ -91,7 +91,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     };
     let out = match &args.out {
         Some(out) => out.clone(),
-        None => cache()?,
+        None => cache(&inputs)?,
     };
     let prices = args.prices.as_deref().map(|name| named(name, args.hour_cache)).transpose()?;
     fs::create_dir_all(&out).with_context(|| {
@@ -104,17 +104,19 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let path = desk.path("experiment.toml");
     let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
     fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-    let options =
-        Options { threads: Some(super::threads(args.threads)), quiet: output.quiet, ..Options::default() };
+    let options = Options {
+        threads: Some(super::threads(args.threads)),
+        quiet: output.quiet,
+        // What was replayed of other logs, or under other options, is taken over where it is the same.
+        replace: true,
+        ..Options::default()
+    };
     let selection = select(&plan, &data, &options)?;
     if selection.iter().any(|&index| data.entries()[index].is_edited) {
         plan.add_as_sent(&catalogue());
     }
     let (shelf, models, rows) = (Shelf::default(), Models::new(), desk.path("run"));
     if !desk.is_same {
-        if reach::is_there(&rows)? {
-            clear(&rows)?;
-        }
         desk.keep(Some((&desk.key, &text)))?;
     }
     let outcome = run_with(&plan, &data, &rows, &options, &|data, unit, plan, progress| {
@@ -160,27 +162,38 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     Ok(if outcome.is_clean() { ExitStatus::Done } else { ExitStatus::Failed })
 }
 
-/// The folders of agents that are there; else the current one.
+/// The folders of agents that are there, and the current one if it holds logs, or nothing else is found.
 fn found(output: Output) -> anyhow::Result<Vec<PathBuf>> {
     let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-    let known = home.as_deref().map(places::known).unwrap_or_default();
-    let mut found = Vec::new();
-    for place in known {
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+    for place in places::known(home.as_deref(), set) {
         match place.is_there {
             Ok(true) => {
                 tell_unless(output.quiet, &format!("found {}: {}", place.agent, place.path.display()));
                 found.push(place.path);
             }
             Ok(false) => {}
-            Err(error) => tell(&format!("cannot read {}: {error}", place.path.display())),
+            Err(error) => unreadable.push(format!("{}: {error}", place.path.display())),
         }
     }
+    match &unreadable[..] {
+        [] => {}
+        [one] => tell(&format!("cannot read {one}")),
+        [first, rest @ ..] => {
+            tell(&format!("cannot read {first}; nor {}", count(rest.len() as u64, "other folder")))
+        }
+    }
+    let here = std::env::current_dir().context("cannot read the current folder\nhint: name your logs")?;
+    let is_among = |path: &PathBuf| path.starts_with(&here) || here.starts_with(path);
     if found.is_empty() {
-        let here = std::env::current_dir().context("cannot read the current folder\nhint: name your logs")?;
-        tell_unless(
-            output.quiet,
-            &format!("no sessions where agents keep them; looking in {}", here.display()),
-        );
+        let none = "no sessions where agents keep them; looking in";
+        tell_unless(output.quiet, &format!("{none} {}", here.display()));
+        found.push(here);
+    } else if !found.iter().any(is_among)
+        && !home.is_some_and(|home| home.starts_with(&here))
+        && places::holds_logs(&here)
+    {
+        tell_unless(output.quiet, &format!("found logs in the current folder: {}", here.display()));
         found.push(here);
     }
     Ok(found)
@@ -192,16 +205,26 @@ fn tell_unless(quiet: bool, text: &str) {
     }
 }
 
-/// Where it all goes if nobody says.
-fn cache() -> anyhow::Result<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+/// A variable that names a folder.
+fn set(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from)
+}
+
+/// Where it all goes if nobody says: each choice of inputs has a folder of its own.
+fn cache(inputs: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
-    Ok(cache.context("there is no home folder\nhint: add `--out DIR`")?.join("trajpress").join("try"))
+    let cache = cache.context("there is no home folder\nhint: add `--out DIR`")?;
+    let mut paths: Vec<PathBuf> =
+        inputs.iter().map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone())).collect();
+    paths.sort();
+    let hash = blake3::hash(format!("{paths:?}").as_bytes()).to_hex();
+    Ok(cache.join("trajpress/try").join(&hash[..12]))
 }
 
 /// The prices of a model.
 fn named(name: &str, hour: bool) -> anyhow::Result<Prices> {
-    Prices::known(name, hour).with_context(|| {
+    let known = Prices::known(name).map(|prices| Prices { hour, ..prices });
+    known.with_context(|| {
         format!(
             "the prices of `{}` are not known\nhint: `trajpress list api-models` has those that are; others go into `[prices]` of an experiment",
             escape::short(name)
@@ -223,9 +246,16 @@ impl Desk {
         let mut hash = blake3::Hasher::new();
         let options = (&args.budget, &args.window, &args.prices, args.hour_cache, inputs);
         hash.update(format!("{} {options:?} {EXPERIMENT}", env!("CARGO_PKG_VERSION")).as_bytes());
+        let own = fs::canonicalize(out).ok();
         for input in inputs {
             anyhow::ensure!(reach::is_there(input)?, "{} is not there", input.display());
-            for file in walkdir::WalkDir::new(input).follow_links(true).sort_by_file_name() {
+            let is_own = |entry: &walkdir::DirEntry| {
+                entry.depth() > 0
+                    && entry.file_type().is_dir()
+                    && fs::canonicalize(entry.path()).is_ok_and(|path| Some(path) == own)
+            };
+            let files = walkdir::WalkDir::new(input).follow_links(true).sort_by_file_name();
+            for file in files.into_iter().filter_entry(|entry| !is_own(entry)) {
                 // What cannot be read is told where it is read.
                 let Ok(file) = file else { continue };
                 if let Ok(about) = file.metadata().map(|about| (about.len(), about.modified().ok()))
@@ -275,6 +305,7 @@ impl Desk {
                 limits: Limits::default(),
                 // Nothing of other logs; sessions that are known are not read again.
                 mode: logs::Mode::Match,
+                own: vec![self.out.clone()],
                 ..logs::Options::default()
             };
             let mut meter = Meter::new(output.quiet);
@@ -328,14 +359,8 @@ impl Desk {
         if let Some(window) = args.window {
             text = text.replace("window = \"own\"", &format!("window = {window}"));
         }
-        let hour = args.hour_cache;
-        let prices = match prices {
-            Some(prices) => Some(prices),
-            None => models::most_used(data, hour)?.map(|prices| Prices { own: true, hour, ..prices }),
-        };
-        if let Some(prices) = prices {
-            text += &format!("\n[prices]\n{}", toml::to_string(&prices)?);
-        }
+        let own = || Prices { own: true, hour: args.hour_cache, ..Prices::default() };
+        text += &format!("\n[prices]\n{}", toml::to_string(&prices.unwrap_or_else(own))?);
         if let Some(budget) = args.budget
             && let Some(sample) = budget::sample(
                 &text,

@@ -77,6 +77,8 @@ pub struct Dataset {
     /// Index, and what is known of the provider's count; sorted by index and turns.
     rates: Vec<(u32, Rate)>,
     inputs: OnceLock<Vec<Input>>,
+    /// Of what tokenizer and version the features are.
+    features_of: serde_json::Value,
 }
 
 impl Dataset {
@@ -103,7 +105,7 @@ impl Dataset {
                 dir.display()
             );
         }
-        vouched(dir)?;
+        let features_of = vouched(dir)?;
         let steps: TableReader<StepRow> =
             TableReader::open(&path(StepRow::TABLE)).map_err(|e| ingest_again(e, dir))?;
         let features: TableReader<FeatureRow> =
@@ -137,6 +139,7 @@ impl Dataset {
             partners: Vec::new(),
             rates: Vec::new(),
             inputs: OnceLock::new(),
+            features_of,
         };
         data.read_partners(&path(PartnerRow::TABLE)).map_err(|e| annotate_again(e, dir))?;
         data.read_usage(&path(UsageRow::TABLE)).map_err(|e| annotate_again(e, dir))?;
@@ -273,6 +276,29 @@ impl Dataset {
         }))
     }
 
+    /// Of what tokenizer and version the features are.
+    pub fn features_of(&self) -> &serde_json::Value {
+        &self.features_of
+    }
+
+    /// A hash of what the tables hold of each trajectory, wherever it was read from.
+    pub fn contents(&self) -> anyhow::Result<Vec<blake3::Hash>> {
+        let mut hashes: Vec<blake3::Hasher> = vec![blake3::Hasher::new(); self.entries.len()];
+        for row_group in 0..self.trajectories.row_groups().len() {
+            self.trajectories.scan(row_group, |rows| {
+                for row in rows {
+                    let Some(index) = self.find(&row.trajectory) else { continue };
+                    let row = TrajectoryRow { source: String::new(), source_key: String::new(), ..row };
+                    hashes[index].update(format!("{row:?}").as_bytes());
+                }
+            })?;
+        }
+        for (index, rate) in &self.rates {
+            hashes[*index as usize].update(format!("{rate:?}").as_bytes());
+        }
+        Ok(hashes.iter().map(blake3::Hasher::finalize).collect())
+    }
+
     /// Names and digests of the files; read once, at the first call.
     pub fn inputs(&self) -> anyhow::Result<&[Input]> {
         if let Some(inputs) = self.inputs.get() {
@@ -374,8 +400,8 @@ impl Dataset {
     }
 }
 
-/// Refuses tables that are not what `ingest` and `annotate` wrote, or features of other steps.
-fn vouched(dir: &Path) -> anyhow::Result<()> {
+/// Refuses tables that are not what `ingest` and `annotate` wrote, or features of other steps; says of what these are.
+fn vouched(dir: &Path) -> anyhow::Result<serde_json::Value> {
     let ingest = format!("ingest LOGS --out {}", dir.display());
     let annotate = format!("annotate {}", dir.display());
     let ingested = vouch::check(dir, "ingest.json", &ingest, &INGESTED)?;
@@ -389,7 +415,7 @@ fn vouched(dir: &Path) -> anyhow::Result<()> {
             dir.display()
         );
     }
-    Ok(())
+    Ok(serde_json::json!([note["tokenizer"], note["features_version"]]))
 }
 
 /// Adds how to mend a table of `ingest`, unless the error says so itself.
@@ -470,7 +496,7 @@ fn entries(steps: &Path, trajectories: &Path) -> anyhow::Result<Vec<Entry>> {
 }
 
 /// Joins neighbouring ranges.
-fn merge(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+pub(super) fn merge(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     let mut merged: Vec<Range<usize>> = Vec::new();
     for range in ranges {
         match merged.last_mut() {

@@ -31,8 +31,21 @@ const TABLES: [&str; 9] = [
 ///
 /// # Errors
 /// Another process is at work there, or the manifest is not that of a run: then nothing is deleted.
-pub fn clear(out: &Path) -> anyhow::Result<Option<String>> {
-    let lock = Lock::alone(out, "run --fresh")?;
+pub(super) fn clear(out: &Path) -> anyhow::Result<Option<String>> {
+    delete(out, "run --fresh", &["parts", "_attempts", "_quarantine", "_scratch"])
+}
+
+/// Deletes what says that a run is complete and what it is, so that another may begin there, which takes over what it can
+/// of the parts. A run that is stopped in between is still one, or its parts alone are there.
+///
+/// # Errors
+/// As for [`clear`].
+pub(super) fn reopen(out: &Path) -> anyhow::Result<()> {
+    delete(out, "run", &[]).map(drop)
+}
+
+fn delete(out: &Path, who: &str, folders: &[&'static str]) -> anyhow::Result<Option<String>> {
+    let lock = Lock::alone(out, who)?;
     let path = out.join(manifest::FILE);
     let Some(text) = reach::read(&path)? else { return Ok(None) };
     let manifest: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -50,7 +63,7 @@ pub fn clear(out: &Path) -> anyhow::Result<Option<String>> {
     // The one that says that it is complete goes first, the one that says that it is a run last: so what is stopped
     // in between is still a run, and can be deleted.
     let names = ["_SUCCESS"].into_iter().chain(tables.iter().map(String::as_str));
-    let names = names.chain(["parts", "_attempts", "_quarantine", "_scratch", manifest::FILE]);
+    let names = names.chain(folders.iter().copied()).chain([manifest::FILE]);
     let mut found = Vec::new();
     for name in names {
         let path = out.join(name);
@@ -70,7 +83,7 @@ pub fn clear(out: &Path) -> anyhow::Result<Option<String>> {
         removed.with_context(|| format!("cannot delete {}", path.display()))?;
     }
     if reach::is_there(&out.join("report"))? {
-        tracing::warn!("{}: this report is of the run that was deleted", out.join("report").display());
+        tracing::warn!("{}: this report is of the run that was there before", out.join("report").display());
     }
     let (shown, size, names) = (out.display(), HumanBytes(n_bytes), listed.join(", "));
     Ok(Some(format!("deleted the run in {shown}: {n_files} files, {size} ({names})")))

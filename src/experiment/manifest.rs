@@ -13,13 +13,79 @@ use super::options::Options;
 use super::plan::Plan;
 use super::publish::{self, Published, Scratch};
 use super::units;
-use crate::store;
+use crate::files::reach;
+use crate::store::{self, Row as _, UnitRow};
 
 pub(super) const FILE: &str = "_manifest.json";
 /// Differences that are told; the rest is counted.
 const TOLD: usize = 3;
 /// What decides the variants of a manifest, in the order in which it is told.
 const PARTS: [&str; 5] = ["strategy", "strategy_params", "trigger", "trigger_params", "model"];
+
+/// What a run is.
+fn describe(
+    plan: &Plan,
+    data: &Dataset,
+    options: &Options,
+    selection: &[usize],
+    n_units: usize,
+) -> anyhow::Result<Value> {
+    let inputs: serde_json::Map<String, Value> = data
+        .inputs()?
+        .iter()
+        .map(|i| (i.name.clone(), json!({ "bytes": i.bytes, "sha256": i.sha256 })))
+        .collect();
+    Ok(json!({
+        "format": units::FORMAT,
+        "semantics": SEMANTICS_VERSION,
+        "schema": store::SCHEMA_VERSION,
+        "inputs": inputs,
+        "limit": options.limit,
+        "n_trajectories": selection.len(),
+        "n_units": n_units,
+        "plan": plan,
+        "made_by": made_by(),
+    }))
+}
+
+/// Whether the folder holds a run that this one takes the place of: the same over data that have changed since, or any other
+/// if the options say so.
+pub(super) fn is_replaced(
+    plan: &Plan,
+    data: &Dataset,
+    options: &Options,
+    selection: &[usize],
+    out: &Path,
+) -> anyhow::Result<bool> {
+    let Some(there) = reach::read(&out.join(FILE))? else { return Ok(false) };
+    // A damaged one is told where it is held against this run.
+    let Ok(there) = serde_json::from_slice::<Value>(&there) else { return Ok(false) };
+    let here = describe(plan, data, options, selection, 0)?;
+    let is_other = |keys: &[&str], there: &Value, here: &Value| {
+        let [there, here] = [there, here].map(|run| {
+            let mut run = run.clone();
+            keys.iter().for_each(|key| run[*key] = Value::Null);
+            run
+        });
+        !differences(&there, &here).is_empty()
+    };
+    // How many units there are follows from all else.
+    let is_changed = is_other(&["n_units"], &there, &here);
+    let is_of_others = is_other(&["n_units", "n_trajectories", "inputs"], &there, &here);
+    Ok(is_changed && (options.replace || (!is_of_others && has_most(data, out)?)))
+}
+
+/// Whether the data hold most of the trajectories of the run in this folder: else they are others, and no later state.
+fn has_most(data: &Dataset, out: &Path) -> anyhow::Result<bool> {
+    let units = out.join(format!("{}.parquet", UnitRow::TABLE));
+    let units: Vec<UnitRow> = if reach::is_there(&units)? { store::read(&units)? } else { Vec::new() };
+    let (mut n, mut n_there) = (0, 0);
+    for id in units.iter().flat_map(|unit| &unit.trajectories) {
+        n += 1;
+        n_there += usize::from(data.find(id).is_some());
+    }
+    Ok(2 * n_there >= n)
+}
 
 /// Writes the manifest, or holds the one that is there against this run; gives its digest.
 ///
@@ -34,22 +100,7 @@ pub(super) fn write(
     out: &Path,
     scratch: &Scratch,
 ) -> anyhow::Result<String> {
-    let inputs: serde_json::Map<String, Value> = data
-        .inputs()?
-        .iter()
-        .map(|i| (i.name.clone(), json!({ "bytes": i.bytes, "sha256": i.sha256 })))
-        .collect();
-    let here = json!({
-        "format": units::FORMAT,
-        "semantics": SEMANTICS_VERSION,
-        "schema": store::SCHEMA_VERSION,
-        "inputs": inputs,
-        "limit": options.limit,
-        "n_trajectories": selection.len(),
-        "n_units": n_units,
-        "plan": plan,
-        "made_by": made_by(),
-    });
+    let here = describe(plan, data, options, selection, n_units)?;
     let path = out.join(FILE);
     let text = format!("{here:#}\n");
     if scratch.create(&path, text.as_bytes())? != Published::Differs {

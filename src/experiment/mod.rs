@@ -5,6 +5,7 @@
 //! rows by [`publish`], and [`finish`] joins them into the final tables.
 
 pub mod cell;
+mod contents;
 pub mod dataset;
 pub mod demand;
 pub mod finish;
@@ -18,11 +19,10 @@ pub mod run;
 pub mod units;
 
 pub use dataset::Dataset;
-pub use fresh::clear;
 pub use options::Options;
 pub use plan::{Catalogue, Plan, Variant};
 pub use run::{Outcome, run_with};
 
 /// Raised by any change of code that can change a row, so that parts of an older meaning are never
 /// joined with new ones.
-pub const SEMANTICS_VERSION: u32 = 24;
+pub const SEMANTICS_VERSION: u32 = 25;

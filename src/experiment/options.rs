@@ -13,6 +13,9 @@ pub struct Options {
     pub finish: bool,
     /// Deletes the run that is there, whatever it is, and begins anew.
     pub fresh: bool,
+    /// Begins this run where there is another one, and takes over the cells that both have. (Where the data alone
+    /// have changed that is so always.)
+    pub replace: bool,
     /// Shows no progress.
     pub quiet: bool,
 }

@@ -31,7 +31,7 @@ impl UnitRows {
         self.scores.extend(more.scores);
     }
 
-    /// Sorts the rows by trajectory, then variant, and checks that every cell is there once.
+    /// Sorts the rows by trajectory, then variant, checks that every cell is there once, and gives each its id.
     pub(super) fn sort(&mut self, unit: &Unit, data: &Dataset) -> anyhow::Result<()> {
         let trajectories: HashMap<&str, usize> = unit
             .trajectories
@@ -59,6 +59,10 @@ impl UnitRows {
             self.cells.len(),
             unit.n_cells()
         );
+        let all = unit.trajectories.iter().flat_map(|&index| unit.variants.iter().map(move |v| (index, v)));
+        for (cell, (index, variant)) in self.cells.iter_mut().zip(all) {
+            cell.id = unit.cell_id(index, variant);
+        }
         Ok(())
     }
 }

@@ -3,17 +3,19 @@
 //! The cut depends on data and plan alone, never on threads, shards or the clock, so that any
 //! process finds the same pieces under the same ids.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
-use super::SEMANTICS_VERSION;
+use anyhow::Context as _;
+
+use super::contents::Contents;
 use super::dataset::Dataset;
 use super::plan::{Plan, Variant};
-use crate::store::{self, UnitRow};
+use crate::store::UnitRow;
 
-/// Raised when the layout of a run's folder or the make of ids changes.
-pub const FORMAT: u32 = 2;
+/// Raised when the layout of a run's folder changes.
+pub const FORMAT: u32 = 3;
 
 /// Step-variants of a unit without a model, readers included (half a second or so), unless it is one trajectory that costs more. Less
 /// would not pay for publishing its five tables safely, which takes some 30 milliseconds; more would
@@ -27,7 +29,7 @@ const MIN_STEPS: u64 = 50;
 /// Seeds must be made of variant and trajectory, never of the unit: where a unit begins says nothing.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Hash of all that decides its rows, 32 hex digits.
+    /// Hash of the ids of its cells, 32 hex digits.
     pub id: String,
     /// Model of its variants, or `model-free`.
     pub group: String,
@@ -39,9 +41,21 @@ pub struct Unit {
     pub variants: Arc<[Variant]>,
     /// Steps over all its trajectories.
     pub n_steps: u64,
+    contents: Arc<Contents>,
 }
 
 impl Unit {
+    /// Some of its trajectories, under some of its variants.
+    pub fn piece(&self, data: &Dataset, trajectories: Vec<usize>, variants: Arc<[Variant]>) -> Unit {
+        let n_steps = trajectories.iter().map(|&i| u64::from(data.entries()[i].n_steps)).sum();
+        Unit { trajectories, n_steps, variants, ..self.clone() }
+    }
+
+    /// The id of one of its cells.
+    pub fn cell_id(&self, index: usize, variant: &Variant) -> String {
+        self.contents.cell(index, variant)
+    }
+
     /// Estimated cost: steps x variants.
     pub fn step_variants(&self) -> u64 {
         self.n_steps * self.variants.len() as u64
@@ -69,6 +83,7 @@ impl Unit {
 /// Cuts a run into units: by group of variants, then in the order of the data.
 pub fn cut(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<Vec<Unit>> {
     let mut units = Vec::new();
+    let contents = Arc::new(Contents::new(plan, data, selection)?);
     for (model, variants) in plan.groups() {
         let group = group_name(model);
         let variants: Arc<[Variant]> = variants.into_iter().cloned().collect();
@@ -76,14 +91,14 @@ pub fn cut(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<V
         // models, too.
         let cost = if model.is_some() || !plan.readers.is_empty() { 1 } else { COST };
         for (row_group, trajectories) in pieces(data, selection, cost / variants.len() as u64) {
-            let ids: Vec<&str> = trajectories.iter().map(|&i| data.entries()[i].id.as_str()).collect();
             units.push(Unit {
-                id: unit_id(plan, data, row_group, &ids, &variants)?,
+                id: unit_id(&contents, &trajectories, &variants),
                 group: group.clone(),
                 row_group,
                 n_steps: trajectories.iter().map(|&i| u64::from(data.entries()[i].n_steps)).sum(),
                 trajectories,
                 variants: Arc::clone(&variants),
+                contents: Arc::clone(&contents),
             });
         }
     }
@@ -127,51 +142,58 @@ fn group_name(model: Option<&str>) -> String {
     }
 }
 
-fn unit_id(
-    plan: &Plan,
-    data: &Dataset,
-    row_group: usize,
-    trajectories: &[&str],
-    variants: &[Variant],
-) -> anyhow::Result<String> {
-    let inputs: Vec<&str> = data.inputs()?.iter().map(|i| i.sha256.as_str()).collect();
-    let models = variants.iter().flat_map(Variant::models).chain(plan.readers.names());
-    let models: BTreeMap<&str, &String> =
-        models.filter_map(|name| Some((name, plan.models.get(name)?))).collect();
-    let variants: Vec<&str> = variants.iter().map(|v| v.id.as_str()).collect();
-    let mut all = serde_json::json!({
-        "format": FORMAT,
-        "semantics": SEMANTICS_VERSION,
-        "schema": store::SCHEMA_VERSION,
-        "inputs": inputs,
-        "row_group": row_group,
-        "trajectories": trajectories,
-        "variants": variants,
-        "tokenizer": plan.tokenizer,
-        "prices": plan.prices,
-        "seed": plan.seed,
-        "shadow_seeds": plan.shadow_seeds,
-        "partners": plan.partners,
-        "reference_tails": plan.reference_tails,
-    });
-    if !plan.readers.is_empty() {
-        all["readers"] = serde_json::json!(plan.readers);
+fn unit_id(contents: &Contents, trajectories: &[usize], variants: &[Variant]) -> String {
+    let mut hash = blake3::Hasher::new();
+    hash.update(&FORMAT.to_le_bytes());
+    for &index in trajectories {
+        variants.iter().for_each(|variant| {
+            hash.update(contents.cell(index, variant).as_bytes());
+        });
     }
-    if plan.contexts {
-        all["contexts"] = serde_json::json!(true);
-    }
-    if !models.is_empty() {
-        all["models"] = serde_json::json!(models);
-    }
-    Ok(blake3::hash(all.to_string().as_bytes()).to_hex()[..32].to_owned())
+    hash.finalize().to_hex()[..32].to_owned()
 }
 
 /// Where the rows of a unit are published.
 pub(super) fn part(out: &Path, table: &str, unit: &Unit) -> PathBuf {
+    part_of(out, table, &unit.group, &unit.id)
+}
+
+/// Likewise, by group and id of the unit.
+pub(super) fn part_of(out: &Path, table: &str, group: &str, id: &str) -> PathBuf {
+    parts(out).join(table).join(format!("{GROUP}{group}")).join(format!("u-{id}.parquet"))
+}
+
+/// Group and id of the units of which parts of a table are published, of this run or of one before.
+pub(super) fn published(out: &Path, table: &str) -> anyhow::Result<Vec<(String, String)>> {
+    let mut all = Vec::new();
+    for folder in listed(&parts(out).join(table))? {
+        let Some(group) = folder.strip_prefix(GROUP) else { continue };
+        for name in listed(&parts(out).join(table).join(&folder))? {
+            if let Some((id, _)) = name.strip_prefix("u-").and_then(|name| name.split_once('.')) {
+                all.push((group.to_owned(), id.to_owned()));
+            }
+        }
+    }
+    Ok(all)
+}
+
+const GROUP: &str = "variant_group=";
+
+/// The folder of all parts.
+pub(super) fn parts(out: &Path) -> PathBuf {
     out.join("parts")
-        .join(table)
-        .join(format!("variant_group={}", unit.group))
-        .join(format!("u-{}.parquet", unit.id))
+}
+
+/// What a folder holds, in order; nothing where there is none.
+pub(super) fn listed(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("cannot read {}", folder.display()))?,
+    };
+    let mut names: Vec<String> =
+        entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
 }
 
 #[cfg(test)]

@@ -106,6 +106,15 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     Ok(inputs)
 }
 
+/// Leaves out what stands in a folder of our own output, unless that holds all that was given.
+pub(crate) fn leave_out(inputs: &mut Vec<Input>, roots: &[PathBuf], folder: &Path) {
+    let Ok(folder) = std::fs::canonicalize(folder) else { return };
+    let is_inside = |path: &Path| std::fs::canonicalize(path).is_ok_and(|path| path.starts_with(&folder));
+    if !roots.iter().any(|root| is_inside(root)) {
+        inputs.retain(|input| !is_inside(&input.path));
+    }
+}
+
 /// What is wrong with a file that is neither a plain file nor a folder.
 fn problem_of_type(kind: std::fs::FileType) -> Option<String> {
     (!kind.is_file()).then(|| "not a plain file (a pipe, socket or device)".to_owned())

@@ -117,6 +117,12 @@ fn say(reply: &mut Map<String, Value>, step: &StepRow, kind: Kind) {
             ("cache_creation_input_tokens", write),
         ];
         let counts = counts.into_iter().filter_map(|(key, n)| Some((key.to_owned(), n?.into())));
-        reply.insert("usage".to_owned(), Value::Object(counts.collect()));
+        let mut usage: Map<String, Value> = counts.collect();
+        if let Some(hour) = step.usage_cache_write_1h {
+            let minutes = write.unwrap_or(0).saturating_sub(hour);
+            let written = json!({"ephemeral_5m_input_tokens": minutes, "ephemeral_1h_input_tokens": hour});
+            usage.insert("cache_creation".to_owned(), written);
+        }
+        reply.insert("usage".to_owned(), Value::Object(usage));
     }
 }

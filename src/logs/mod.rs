@@ -85,6 +85,8 @@ pub struct Options {
     pub limits: Limits,
     pub mode: Mode,
     pub filter: Filter,
+    /// Folders of output, which are no logs where they stand among them, as `out` is none.
+    pub own: Vec<PathBuf>,
     /// Whether secrets and personal data become placeholders.
     pub redact: bool,
     /// A file that says where things stand in logs of a format that no reader knows: all files are read by it.
@@ -262,6 +264,9 @@ struct Reject<'a> {
 pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Report> {
     let how = how(options)?;
     let mut inputs = parts::joined(input::find(&options.inputs)?);
+    for own in options.own.iter().chain([&options.out]) {
+        input::leave_out(&mut inputs, &options.inputs, own);
+    }
     let n_left_out = options.filter.apply(&mut inputs)?;
     anyhow::ensure!(
         !inputs.is_empty(),

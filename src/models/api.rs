@@ -37,16 +37,28 @@ pub struct ApiPrices {
     pub cache_lifetime: f64,
 }
 
+/// Shares of prompts that come later after the one before than a cache lives.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gone {
+    pub after_5m: f64,
+    pub after_1h: f64,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    gone: Gone,
     models: Vec<ApiModel>,
 }
 
-static ALL: LazyLock<Vec<ApiModel>> = LazyLock::new(|| {
-    let file: File = toml::from_str(include_str!("../data/api-models.toml")).expect("checked by a test");
-    file.models
-});
+static FILE: LazyLock<File> =
+    LazyLock::new(|| toml::from_str(include_str!("../data/api-models.toml")).expect("checked by a test"));
+
+/// How many prompts find their cache gone, where a log has no times.
+pub fn gone() -> Gone {
+    FILE.gone
+}
 
 /// What a log's name of a model says: the model, without provider, tuning, date and case; and whether it asks for a
 /// window of a million.
@@ -76,17 +88,7 @@ fn plain(logged: &str) -> (String, bool) {
 
 /// All that are known, each name apart.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static ApiModel)> {
-    ALL.iter().flat_map(|model| model.names.iter().map(move |name| (name.as_str(), model)))
-}
-
-impl ApiPrices {
-    /// With a cache that lives an hour, where one can be had.
-    pub fn of_an_hour(self) -> Self {
-        match self.cache_write_1h {
-            Some(cache_write) => ApiPrices { cache_write, cache_lifetime: 3600.0, ..self },
-            None => self,
-        }
-    }
+    FILE.models.iter().flat_map(|model| model.names.iter().map(move |name| (name.as_str(), model)))
 }
 
 impl ApiModel {
@@ -111,7 +113,7 @@ impl ApiModel {
 /// What is known of a model, by its name in a log.
 pub fn find(logged: &str) -> Option<&'static ApiModel> {
     let (name, _) = plain(logged);
-    ALL.iter().find(|model| model.names.contains(&name))
+    FILE.models.iter().find(|model| model.names.contains(&name))
 }
 
 /// How long the prompts of a log may be.
@@ -129,7 +131,7 @@ pub fn window(logged: Option<&str>, longest_prompt: u64) -> Window {
         true => Some(MILLION),
         false => find(name).map(ApiModel::prompt),
     });
-    let known = ALL.iter().map(ApiModel::prompt).chain([MILLION]);
+    let known = FILE.models.iter().map(ApiModel::prompt).chain([MILLION]);
     let holds = |window: &u64| *window >= longest_prompt;
     match own.filter(holds) {
         Some(tokens) => Window { tokens, is_known: true },
@@ -178,18 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_of_an_hour_costs_more() {
-        let hour = |name: &str| find(name).and_then(|m| m.prices).map(ApiPrices::of_an_hour).unwrap();
-        let [claude, gpt] = ["claude-opus-4-5", "gpt-5"].map(hour);
-        assert_eq!((claude.cache_write, claude.cache_lifetime), (10.0, 3600.0));
-        assert_eq!((gpt.cache_write, gpt.cache_lifetime), (1.25, 300.0));
-    }
-
-    #[test]
     fn every_model_is_named_once_and_priced_in_order() {
-        let names: Vec<&String> = ALL.iter().flat_map(|model| &model.names).collect();
+        let names: Vec<&String> = FILE.models.iter().flat_map(|model| &model.names).collect();
         assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len());
-        for model in ALL.iter() {
+        for model in FILE.models.iter() {
             assert!(
                 model.max_output.is_none_or(|n| n < model.window) && model.source.starts_with("https://")
             );

@@ -23,6 +23,10 @@ pub struct BriefRow {
     pub tokens: Option<f64>,
     pub billed: Option<f64>,
     pub money: Option<f64>,
+    /// The same as what is left, and of how much: in our tokens, in the provider's, and in millionths of what the prices are in.
+    pub tokens_of: (f64, f64),
+    pub billed_of: (f64, f64),
+    pub cost_of: (f64, f64),
     /// Needs that the mean session lost, with its 95 % interval; null below the minimum.
     pub lost: Option<(f64, Option<(f64, f64)>)>,
     /// Needs lost, and needs, over all sessions; their weights, so that those of one action are one.
@@ -31,6 +35,8 @@ pub struct BriefRow {
     pub worst: Option<(String, f64)>,
     /// Sessions in which something was compressed.
     pub affected: usize,
+    /// Compressions in all sessions.
+    pub n_events: usize,
 }
 
 impl Brief {
@@ -47,10 +53,14 @@ impl Brief {
                 tokens: share(tokens),
                 billed: share(billed),
                 money: share(money),
+                tokens_of: row.lost.tokens,
+                billed_of: row.lost.billed,
+                cost_of: row.lost.cost,
                 lost: lost.value.map(|value| (value, lost.interval)),
                 lost_of: row.lost.total,
                 worst: row.lost.worst.map(|(i, lost)| (run.trajectories[i as usize].id.clone(), lost)),
                 affected: row.lost.affected,
+                n_events: row.lost.n_events,
             }
         });
         Brief { n_sessions: summary.n_trajectories, rows: rows.collect() }

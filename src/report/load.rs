@@ -58,6 +58,14 @@ pub(crate) struct Prices {
     pub(crate) output: f64,
     /// Seconds that a cached prompt lives; none in runs that took it to live for ever.
     pub(crate) cache_lifetime: Option<f64>,
+    /// Written to a cache that lives an hour, where one can be had.
+    pub(crate) cache_write_1h: Option<f64>,
+    /// Share of prompts that find the cache gone where no times are logged.
+    #[serde(default)]
+    pub(crate) cache_gone: f64,
+    /// Whether all caches were taken to live an hour.
+    #[serde(default)]
+    pub(crate) hour: bool,
     /// Whether logs were priced as the models that they name, where those are known.
     #[serde(default)]
     pub(crate) own: bool,
@@ -74,6 +82,8 @@ pub(crate) struct Trajectory {
     pub(crate) resolved: Option<bool>,
     /// Reward as logged; null is unknown.
     pub(crate) reward: Option<f64>,
+    /// Whether its prompts were cached for an hour, as logged.
+    pub(crate) is_cached_an_hour: bool,
 }
 
 /// Of which logs a report speaks. It decides what is drawn, or left out, as a whole.
@@ -321,7 +331,7 @@ struct Clustered {
 
 fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Clustered> {
     let columns = ["trajectory", "format", "task_id", "repository", "parent"];
-    let numbers = ["n_turns", "resolved", "reward"];
+    let numbers = ["n_turns", "resolved", "reward", "cached_an_hour"];
     let read: Vec<&str> = columns.into_iter().chain(numbers).collect();
     let rows = frame::<TrajectoryRow>(folder, &read)?
         .unique_stable(Some(&["trajectory".to_owned()]), UniqueKeepStrategy::First, None)?
@@ -329,7 +339,7 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
     let [id, format, task, repository, parent] = columns.map(|name| rows.column(name).and_then(|c| c.str()));
     let (id, format, task, repository, parent) = (id?, format?, task?, repository?, parent?);
     let (resolved, reward) = (rows.column("resolved")?.bool()?, rows.column("reward")?.f64()?);
-    let n_turns = rows.column("n_turns")?.u32()?;
+    let (n_turns, cached_an_hour) = (rows.column("n_turns")?.u32()?, rows.column("cached_an_hour")?.bool()?);
     // Task ids such as `17` repeat between repositories, so both make the name of a task. What a session started is
     // part of it.
     let name = |row: usize| -> [&str; 3] {
@@ -356,6 +366,7 @@ fn trajectories(folder: &Path, population: Population) -> anyhow::Result<Cluster
             cluster: clusters[&name(row)],
             resolved: resolved.get(row),
             reward: reward.get(row).filter(|r| r.is_finite()),
+            is_cached_an_hour: cached_an_hour.get(row) == Some(true),
         })
         .collect();
     let n_without_repository = (0..rows.height()).filter(|&row| repository.get(row).is_none()).count();

@@ -459,8 +459,8 @@ mod tests {
         let (dir, _) = report(&specs, 24, 12);
         let text = fs::read_to_string(dir.path().join("report/summary.md")).unwrap();
         let caption = "\nPrices `toy`: prompt 1 fresh, 1.25 written to the cache, 0.1 read from it; output 5. \
-                       A cached prompt lives for 300 s after its last use where the log has times, \
-                       and to the end where it has none.\n";
+                       A cached prompt lives for 300 s after its last use where the log has times; \
+                       where it has none, to the end.\n";
         assert!(text.contains(caption), "{text}");
         let note = text.lines().find(|l| l.contains("cost more than nothing compressed")).unwrap();
         assert!(note.contains(": mask(keep_last=20) @ turns(n=1) +8.") && !note.contains("full"), "{note}");

@@ -7,7 +7,7 @@
 //!
 //! Where the provider's count is known (`usage`), money counts its tokens, with what the log does not show: that is in the
 //! cache after the first call and never compressible. A cache that outlived its lifetime is gone; where no time is logged it
-//! is taken to live.
+//! is gone as often as the price table says. A log that says for how long it wrote to the cache is priced so.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -17,6 +17,10 @@ use super::{Rows, ratio};
 use crate::context::log::Log;
 use crate::models::api;
 use crate::replay::{Decision, Event, Run};
+use crate::trajectory::Trajectory;
+
+/// Seconds of an hour's cache.
+const HOUR: f64 = 3600.0;
 
 /// Prices of one million tokens.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -29,6 +33,9 @@ pub struct Prices {
     /// Prompt tokens written into the cache.
     #[serde(deserialize_with = "price")]
     pub cache_write: f64,
+    /// Prompt tokens written into a cache that lives an hour, where one can be had.
+    #[serde(deserialize_with = "maybe_price", default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<f64>,
     /// Prompt tokens served by the cache.
     #[serde(deserialize_with = "price")]
     pub cache_read: f64,
@@ -38,29 +45,50 @@ pub struct Prices {
     /// Seconds that a cached prompt lives after it was last sent.
     #[serde(deserialize_with = "price", default = "cache_lifetime")]
     pub cache_lifetime: f64,
+    /// Share of prompts that find the cache gone, of those whose time, or that of the prompt before, is not logged.
+    #[serde(deserialize_with = "share", default, skip_serializing_if = "is_zero")]
+    pub cache_gone: f64,
     /// Whether a log is priced as the model that it names, in dollars; these are then the prices of logs whose model's are
     /// not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
-    /// Whether own prices are those of a cache that lives an hour, where one can be had.
+    /// Whether all caches live an hour, where one can be had; else those of logs that say so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hour: bool,
 }
 
 impl Prices {
     /// Those of a model by its name in a log, where they are known.
-    pub fn known(logged: &str, hour: bool) -> Option<Prices> {
-        let prices = api::find(logged)?.prices?;
-        let api::ApiPrices { fresh, cache_write, cache_read, output, cache_lifetime, .. } =
-            if hour { prices.of_an_hour() } else { prices };
-        let name = logged.to_owned();
-        Some(Prices { name, fresh, cache_write, cache_read, output, cache_lifetime, own: false, hour: false })
+    pub fn known(logged: &str) -> Option<Prices> {
+        let api::ApiPrices { fresh, cache_write, cache_write_1h, cache_read, output, cache_lifetime } =
+            api::find(logged)?.prices?;
+        Some(Prices {
+            name: logged.to_owned(),
+            fresh,
+            cache_write,
+            cache_write_1h,
+            cache_read,
+            output,
+            cache_lifetime,
+            cache_gone: api::gone().after_5m,
+            own: false,
+            hour: false,
+        })
     }
 
-    /// Those of a log that names this model.
-    pub fn of(&self, logged: Option<&str>) -> Prices {
-        let own = logged.filter(|_| self.own).and_then(|name| Prices::known(name, self.hour));
-        own.unwrap_or_else(|| self.clone())
+    /// Those of a log.
+    pub fn of(&self, log: &Trajectory) -> Prices {
+        let own = log.model.as_deref().filter(|_| self.own).and_then(Prices::known);
+        let prices = own.unwrap_or_else(|| self.clone());
+        if self.hour || log.is_cached_an_hour() == Some(true) { prices.of_an_hour() } else { prices }
+    }
+
+    /// With a cache that lives an hour, where one can be had.
+    fn of_an_hour(self) -> Prices {
+        let Some(cache_write) = self.cache_write_1h else { return self };
+        // Fewer prompts come so late.
+        let cache_gone = self.cache_gone.min(api::gone().after_1h);
+        Prices { cache_write, cache_lifetime: HOUR, cache_gone, ..self }
     }
 }
 
@@ -69,6 +97,20 @@ fn price<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let price = f64::deserialize(from)?;
     let is_right = price.is_finite() && price >= 0.0;
     is_right.then_some(price).ok_or_else(|| serde::de::Error::custom("must be at least 0"))
+}
+
+fn maybe_price<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    price(from).map(Some)
+}
+
+fn share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let share = f64::deserialize(from)?;
+    let is_right = (0.0..1.0).contains(&share);
+    is_right.then_some(share).ok_or_else(|| serde::de::Error::custom("must be at least 0 and below 1"))
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 fn cache_lifetime() -> f64 {
@@ -82,9 +124,11 @@ impl Default for Prices {
             name: "relative".to_owned(),
             fresh: 1.0,
             cache_write: 1.25,
+            cache_write_1h: Some(2.0),
             cache_read: 0.1,
             output: 5.0,
             cache_lifetime: 300.0,
+            cache_gone: 0.0,
             own: false,
             hour: false,
         }
@@ -162,7 +206,7 @@ pub const PEAK_SAVINGS: Entry = Entry {
 pub const COST_SAVINGS: Entry = Entry {
     name: "cost_savings",
     summary: "Share of money saved with prompt caching",
-    formula: "1 - cost sent / cost full; cost = read x cached prefix + write x rest + output x written, in tokens by the provider's count where known; nothing is cached after the cache's lifetime",
+    formula: "1 - cost sent / cost full; cost = read x cached prefix + write x rest + output x written, in tokens by the provider's count where known; nothing is cached after the cache's lifetime (an hour where the log says so)",
     scale: Scale::Amount,
     columns: &[Column::headline(
         30,
@@ -282,14 +326,14 @@ struct Bill {
 
 fn bills(log: &Log, run: &Run, prices: &Prices) -> Vec<Bill> {
     let mut before = None;
-    let bill = |(i, (d, is_expired)): (usize, (&Decision, bool))| {
+    let bill = |(i, (d, alive)): (usize, (&Decision, f64))| {
         let rate = log.rate(d.turn);
         let counted = |ours: u64| rate.map_or(ours as f64, |rate| rate.counted(ours));
         let unseen = rate.map_or(0.0, |rate| rate.unseen as f64);
         // Of what is unseen, that is cached which stood there before; where that is not known, all.
         let unseen_before = before.replace(rate).flatten().map_or(unseen, |rate| rate.unseen as f64);
         let unseen_cached = if i == 0 { 0.0 } else { unseen.min(unseen_before) };
-        let cached = |ours: u64| if is_expired { 0.0 } else { unseen_cached + counted(ours) };
+        let cached = |ours: u64| alive * (unseen_cached + counted(ours));
         Bill {
             full: unseen + counted(d.tokens_full),
             sent: unseen + counted(d.tokens_sent),
@@ -298,17 +342,22 @@ fn bills(log: &Log, run: &Run, prices: &Prices) -> Vec<Bill> {
             output: counted(d.output_tokens),
         }
     };
-    run.decisions.iter().zip(expired(log, run, prices)).enumerate().map(bill).collect()
+    run.decisions.iter().zip(alive(log, run, prices)).enumerate().map(bill).collect()
 }
 
-/// Of each decision, whether the prompt before was sent longer ago than a cache lives. Where that is not logged it lives.
-pub fn expired(log: &Log, run: &Run, prices: &Prices) -> Vec<bool> {
+/// Of each decision, how likely the cache of the prompt before still lives: not where that was sent longer ago than a
+/// cache lives.
+pub fn alive(log: &Log, run: &Run, prices: &Prices) -> Vec<f64> {
     let times: Vec<Option<i64>> = run.decisions.iter().map(|d| log.decided_at(d.turn)).collect();
-    let is_expired = |i: usize| {
-        let passed = i.checked_sub(1).and_then(|before| times[i]?.checked_sub(times[before]?));
-        passed.is_some_and(|passed| passed as f64 > 1e6 * prices.cache_lifetime)
+    let alive = |i: usize| {
+        let Some(before) = i.checked_sub(1) else { return 1.0 };
+        match times[i].zip(times[before]).and_then(|(now, before)| now.checked_sub(before)) {
+            Some(passed) if passed as f64 > 1e6 * prices.cache_lifetime => 0.0,
+            Some(_) => 1.0,
+            None => 1.0 - prices.cache_gone,
+        }
     };
-    (0..times.len()).map(is_expired).collect()
+    (0..times.len()).map(alive).collect()
 }
 
 /// What a prompt costs of which the cache serves so much.
@@ -328,14 +377,14 @@ pub fn rework(log: &Log, misses: &[(u32, u32)]) -> u64 {
 /// the decisions that were left.
 pub fn break_even(log: &Log, run: &Run, prices: &Prices) -> Vec<(Option<u32>, u32)> {
     let segment = |d: &Decision| log.turns[d.turn as usize].segment;
-    let expired = expired(log, run, prices);
+    let alive = alive(log, run, prices);
     let mut all = Vec::with_capacity(run.events.len());
     for events in run.events.chunk_by(|a, b| a.segment == b.segment) {
         let end = run.decisions.partition_point(|d| segment(d) <= events[0].segment);
         for e in events {
             let at = e.decision as usize;
             let left = end.saturating_sub(at + 1) as u32;
-            let turns = run.decisions.get(at).and_then(|d| paid_after(e, d, expired[at], prices));
+            let turns = run.decisions.get(at).and_then(|d| paid_after(e, d, alive[at], prices));
             all.push((turns.filter(|&t| t <= left), left));
         }
     }
@@ -344,9 +393,8 @@ pub fn break_even(log: &Log, run: &Run, prices: &Prices) -> Vec<(Option<u32>, u3
 
 /// Decisions until the cheaper reads of a shorter prompt have paid for writing it anew. (What is unseen is the same on
 /// both sides, and a factor between tokenizers changes no quotient.)
-fn paid_after(event: &Event, decision: &Decision, is_expired: bool, prices: &Prices) -> Option<u32> {
-    let cost =
-        |sent: u64, cached: u64| cost(prices, sent as f64, if is_expired { 0.0 } else { cached as f64 });
+fn paid_after(event: &Event, decision: &Decision, alive: f64, prices: &Prices) -> Option<u32> {
+    let cost = |sent: u64, cached: u64| cost(prices, sent as f64, alive * cached as f64);
     let debt =
         cost(decision.tokens_sent, decision.cached_sent) - cost(event.tokens_before, event.cached_before);
     if debt <= 0.0 {
@@ -360,17 +408,40 @@ fn paid_after(event: &Event, decision: &Decision, is_expired: bool, prices: &Pri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trajectory::{Kind, Role, Step, Usage, step};
 
     #[test]
     fn a_log_is_priced_as_its_model_where_that_is_known() {
-        let fresh = |prices: &Prices, name| prices.of(name).fresh;
+        let log = |name: Option<&str>| Trajectory { model: name.map(str::to_owned), ..Trajectory::default() };
+        let fresh = |prices: &Prices, name| prices.of(&log(name)).fresh;
         let one = Prices::default();
         assert_eq!(fresh(&one, Some("claude-opus-4-5-20251101")), 1.0);
         let own = Prices { own: true, fresh: 7.0, ..Prices::default() };
         let names = [Some("claude-opus-4-5-20251101"), Some("gpt-4.1"), Some("mine"), None];
         assert_eq!(names.map(|name| fresh(&own, name)), [5.0, 2.0, 7.0, 7.0]);
-        let hour = Prices { hour: true, ..own };
-        assert_eq!(hour.of(names[0]).cache_write, 10.0);
+        let hour = |name| Prices { hour: true, ..own.clone() }.of(&log(name));
+        let [claude, gpt] = [names[0], names[1]].map(hour);
+        assert_eq!((claude.cache_write, claude.cache_lifetime), (10.0, 3600.0));
+        assert_eq!((gpt.cache_write, gpt.cache_lifetime), (2.0, 300.0));
+        assert!(claude.cache_gone < gpt.cache_gone);
+    }
+
+    #[test]
+    fn a_log_is_priced_for_as_long_as_it_cached() {
+        let written = |calls: &[(u64, Option<u64>)]| {
+            let call = |&(all, hour): &(u64, Option<u64>)| {
+                let usage =
+                    Usage { input: 9, cache_write: Some(all), cache_write_1h: hour, ..Usage::default() };
+                Step { usage: Some(Box::new(usage)), ..step(Role::Agent, Kind::Thought, "x") }
+            };
+            let log = Trajectory { steps: calls.iter().map(call).collect(), ..Trajectory::default() };
+            let prices = Prices::default().of(&log);
+            (log.is_cached_an_hour(), prices.cache_write, prices.cache_lifetime)
+        };
+        assert_eq!(written(&[(50, None)]), (None, 1.25, 300.0));
+        assert_eq!(written(&[(0, Some(0)), (50, Some(0))]), (Some(false), 1.25, 300.0));
+        assert_eq!(written(&[(50, Some(0)), (70, Some(70))]), (Some(true), 2.0, 3600.0));
+        assert_eq!(written(&[(0, Some(0))]).0, None);
     }
 
     /// 10,000 cached tokens and 1,000 new ones become 4,000 of which 1,000 are a shared prefix.
@@ -397,11 +468,11 @@ mod tests {
         };
         // Sent: 0.3 x 1,000 + 3.75 x 3,000 = 11,550. Not compressed: 0.3 x 10,000 + 3.75 x 1,000 = 6,750.
         // The debt of 4,800 is paid by 0.3 x 7,000 = 2,100 a decision: after 3.
-        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), false, &prices), Some(3));
+        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), 1.0, &prices), Some(3));
         // Nothing gained is never paid; a shorter prompt written whole can be cheaper at once.
-        assert_eq!(paid_after(&event(11_000), &decision(11_000, 1_000), false, &prices), None);
-        assert_eq!(paid_after(&event(500), &decision(500, 0), false, &prices), Some(0));
+        assert_eq!(paid_after(&event(11_000), &decision(11_000, 1_000), 1.0, &prices), None);
+        assert_eq!(paid_after(&event(500), &decision(500, 0), 1.0, &prices), Some(0));
         // Where the cache is gone all is written anew either way, and less of it costs less.
-        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), true, &prices), Some(0));
+        assert_eq!(paid_after(&event(4_000), &decision(4_000, 1_000), 0.0, &prices), Some(0));
     }
 }

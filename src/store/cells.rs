@@ -31,6 +31,18 @@ table! {
         pub trigger_tokens_in: u64,
         /// Tokens that the trigger's model wrote.
         pub trigger_tokens_out: u64,
+        /// Hash of all that decides the rows of the cell, 32 hex digits: the same in every run.
+        pub id: String,
+    }
+}
+
+table! {
+    /// Whose row it is; of any table of cells.
+    pub struct CellKey in "cells" {
+        /// Variant id.
+        pub variant: Arc<str>,
+        /// Trajectory id.
+        pub trajectory: Arc<str>,
     }
 }
 

@@ -26,7 +26,7 @@ mod units;
 mod usage;
 mod variants;
 
-pub use cells::{CellRow, CellStatus};
+pub use cells::{CellKey, CellRow, CellStatus};
 pub use column::Time;
 pub use contexts::ContextRow;
 pub use events::EventRow;
@@ -45,4 +45,4 @@ pub use variants::VariantRow;
 pub use write::TableWriter;
 
 /// Raised whenever the meaning or the set of columns changes.
-pub const SCHEMA_VERSION: &str = "2";
+pub const SCHEMA_VERSION: &str = "4";

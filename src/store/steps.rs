@@ -43,6 +43,8 @@ table! {
         pub usage_cache_read: Option<u64>,
         /// Likewise: tokens of the prompt that were written to the cache.
         pub usage_cache_write: Option<u64>,
+        /// Likewise: tokens of these that were written for an hour; the rest for five minutes.
+        pub usage_cache_write_1h: Option<u64>,
         /// Turn from whose decision on the agent was sent `edit_text` instead; null where the log records no edit.
         pub edit_from: Option<u32>,
         /// What was sent instead; empty if the step was left out.
@@ -82,6 +84,7 @@ pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
         usage_out: s.usage.as_ref().and_then(|u| u.output),
         usage_cache_read: s.usage.as_ref().and_then(|u| u.cache_read),
         usage_cache_write: s.usage.as_ref().and_then(|u| u.cache_write),
+        usage_cache_write_1h: s.usage.as_ref().and_then(|u| u.cache_write_1h),
         edit_from: s.edit.as_ref().map(|e| e.from),
         edit_text: s.edit.map(|e| e.text),
         kept_to: s.kept_to,
@@ -104,8 +107,13 @@ impl TryFrom<StepRow> for Step {
             is_error: row.is_error,
             message: row.message,
             usage: row.usage_in.map(|input| {
-                let (cache_read, cache_write) = (row.usage_cache_read, row.usage_cache_write);
-                Box::new(Usage { input, output: row.usage_out, cache_read, cache_write })
+                Box::new(Usage {
+                    input,
+                    output: row.usage_out,
+                    cache_read: row.usage_cache_read,
+                    cache_write: row.usage_cache_write,
+                    cache_write_1h: row.usage_cache_write_1h,
+                })
             }),
             edit: row
                 .edit_from

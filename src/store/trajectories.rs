@@ -48,9 +48,13 @@ table! {
         pub logged_tokens_sent: Option<u64>,
         /// The policy behind the edits that the log records (`edit_from` of steps); null where it records none.
         pub logged_policy: Option<String>,
+        /// Whether its prompts were cached for an hour and not for five minutes, by what was written more; null where not logged.
+        pub cached_an_hour: Option<bool>,
         /// The same for the same run however it has grown: format, and the log's own session id, else the file's digest and
         /// the run's number in it.
         pub source_key: String,
+        /// Hash of all that its steps hold, 32 hex digits: `trajectory` leaves out times, arguments, errors and places in the log.
+        pub content: String,
     }
 }
 
@@ -92,6 +96,8 @@ impl From<&Trajectory> for TrajectoryRow {
             parent: t.parent.clone(),
             logged_tokens_sent: t.tokens_sent,
             logged_policy: t.policy.clone(),
+            cached_an_hour: t.is_cached_an_hour(),
+            content: t.content(),
             source_key: t.session.as_ref().map(|name| format!("{} {name}", t.format)).unwrap_or_default(),
         }
     }

@@ -69,6 +69,8 @@ pub struct Usage {
     pub cache_read: Option<u64>,
     /// The part of the prompt that was written to the cache, where logged.
     pub cache_write: Option<u64>,
+    /// The part of what was written that lives for an hour, where logged; the rest lives for five minutes.
+    pub cache_write_1h: Option<u64>,
 }
 
 /// An edit of the context that the log records: what was sent in the place of a step.
@@ -165,6 +167,15 @@ impl Trajectory {
         self.steps.last().map_or(0, |s| s.turn)
     }
 
+    /// Whether its prompts were cached for an hour and not for five minutes, by what was written more; none where the log does not say.
+    pub fn is_cached_an_hour(&self) -> Option<bool> {
+        let written = |usage: &Usage| Some((usage.cache_write?, usage.cache_write_1h?));
+        let usages = self.steps.iter().filter_map(|step| written(step.usage.as_deref()?));
+        let (all, hour) = usages
+            .fold((0, 0), |(all, hour): (u128, u128), (n, m)| (all + u128::from(n), hour + u128::from(m)));
+        (all > 0).then_some(2 * hour > all)
+    }
+
     /// Computes the content hash: format and task id, then roles, kinds, turns, segments, texts, tools and call
     /// ids, usage and logged edits in order. Where the task id is made from the file's name, the same log under another name has
     /// another hash.
@@ -176,6 +187,16 @@ impl Trajectory {
     /// log under any name.
     pub fn log_id(&self) -> String {
         if self.is_named_by_file { self.hash("") } else { self.id.clone() }
+    }
+
+    /// Hash of all that the steps hold, what the id leaves out included.
+    pub fn content(&self) -> String {
+        let mut hash = blake3::Hasher::new();
+        hash.update(self.id.as_bytes());
+        for Step { time, is_error, message, arguments, .. } in &self.steps {
+            hash.update(format!("{time:?} {is_error:?} {message} {arguments:?}").as_bytes());
+        }
+        hash.finalize().to_hex()[..32].to_owned()
     }
 
     fn hash(&self, task_id: &str) -> String {
@@ -204,6 +225,10 @@ impl Trajectory {
                 let known = [Some(usage.input), usage.output, usage.cache_read, usage.cache_write];
                 part(b"usage");
                 known.iter().for_each(|n| part(&n.unwrap_or(u64::MAX).to_le_bytes()));
+                if let Some(n) = usage.cache_write_1h {
+                    part(b"hour");
+                    part(&n.to_le_bytes());
+                }
             }
             if let Some(edit) = &step.edit {
                 part(b"edit");

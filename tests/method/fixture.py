@@ -1,6 +1,6 @@
 """Writes the logs of tests/data/method anew: what the built-in logs do not have, of docs/method.md.
 
-session.jsonl: a compaction with kept steps, a late result, usage, pauses. falk__ledger-12.traj: observations that were masked
+session.jsonl: a compaction with kept steps, a late result, usage, pauses. hour.jsonl: a prompt cache of an hour, and longer pauses. falk__ledger-12.traj: observations that were masked
 when they were sent. words.jsonl: a line for each rule of the lexer, and a task that comes after a greeting.
 """
 import datetime, json, pathlib
@@ -33,25 +33,30 @@ def words(i):
 
 
 class Session:
-    BASE = {"isSidechain": False, "userType": "external", "cwd": "/srv/ledger", "sessionId": "method-session", "version": "2.1.0"}
+    BASE = {"isSidechain": False, "userType": "external", "cwd": "/srv/ledger", "sessionId": None, "version": "2.1.0"}
 
-    def __init__(self):
+    def __init__(self, name, pause=400, hour=0):
+        """`pause`: seconds, now and then; `hour`: of 300 tokens, those that a call writes to a cache of an hour."""
+        self.name, self.pause = name, pause
+        self.written = {"ephemeral_5m_input_tokens": 300 - hour, "ephemeral_1h_input_tokens": hour} if hour else None
         self.lines, self.parent, self.n, self.time = [], None, 0, datetime.datetime(2031, 3, 1, 9)
 
     def put(self, kind, uuid, **more):
         stamp = self.time.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        self.lines.append({"parentUuid": self.parent, **self.BASE, "type": kind, "uuid": uuid, "timestamp": stamp, **more})
+        self.lines.append({"parentUuid": self.parent, **self.BASE, "sessionId": self.name, "type": kind, "uuid": uuid, "timestamp": stamp, **more})
         self.parent = uuid
         return uuid
 
     def say(self, kind, message, **more):
         self.n += 1
         # A pause in which a cache dies, now and then.
-        self.time += datetime.timedelta(seconds=400 if self.n % 17 == 0 else 20)
+        self.time += datetime.timedelta(seconds=self.pause if self.n % 17 == 0 else 20)
         return self.put(kind, f"line-{self.n}", message={"role": kind, **message}, **more)
 
     def reply(self, name, content, prompt):
         usage = {"input_tokens": 5, "cache_creation_input_tokens": 300, "cache_read_input_tokens": prompt, "output_tokens": 60}
+        if self.written:
+            usage["cache_creation"] = self.written
         message = {"id": f"reply-{name}", "type": "message", "model": "ledger-model", "content": content, "stop_reason": None}
         return self.say("assistant", {**message, "usage": usage}, requestId=f"request-{name}")
 
@@ -75,7 +80,7 @@ class Session:
         self.parent = end
 
 
-session = Session()
+session = Session("method-session")
 session.say("user", {"content": "Mend the ledger: no row may be lost, and keep docs/rounding.md true."})
 ids = []
 for i in range(18):
@@ -90,6 +95,13 @@ for i in range(18, 40):
         session.result(result)
 session.reply("end", [{"type": "text", "text": "All of it is done; half_open_days and connect_timeout=45 are in."}], 32000)
 (HERE / "session.jsonl").write_text("".join(json.dumps(line) + "\n" for line in session.lines))
+
+session = Session("hour-session", pause=4000, hour=200)
+session.say("user", {"content": "Look which branch lacks rows, from the newest book to the oldest."})
+for i in range(40, 58):
+    session.call(i, 19000 + 250 * (i - 40))
+    session.result(i)
+(HERE / "hour.jsonl").write_text("".join(json.dumps(line) + "\n" for line in session.lines))
 
 steps = []
 history = [{"role": "system", "content": "You mend programs in a shell."},

@@ -102,6 +102,15 @@ def replay(log, variant):
     return decisions, events
 
 
+def write_price(log, price):
+    """What a token written to the cache costs, for how long it lives, and how likely it is gone where no times are logged."""
+    known = [(s["usage_cache_write"], s["usage_cache_write_1h"]) for s in log.steps]
+    known = [(all, hour) for all, hour in known if all is not None and hour is not None]
+    if "cache_write_1h" in price and 2 * sum(hour for _, hour in known) > sum(all for all, _ in known):
+        return price["cache_write_1h"], 3600, min(price.get("cache_gone", 0), 0.0013)
+    return price["cache_write"], price["cache_lifetime"], price.get("cache_gone", 0)
+
+
 def bills(log, decisions, price):
     """Of each decision (sent, full): the provider's count where known, cost with a cache, and without."""
     was, last = None, None
@@ -109,13 +118,18 @@ def bills(log, decisions, price):
         rate = next(((r["unseen"], r["factor"]) for r in log.rates if r["first_turn"] <= d["turn"] < r["end_turn"]), None)
         a, b = rate or (0, 1)
         unseen_cached = 0 if last is None else a if was is None else min(a, was)
-        is_gone = last and None not in (d["time"], last["time"]) \
-            and (d["time"] - last["time"]).total_seconds() > price["cache_lifetime"]
+        write, lifetime, gone = write_price(log, price)
+        if last is None:
+            alive = 1
+        elif None in (d["time"], last["time"]):
+            alive = 1 - gone
+        else:
+            alive = (d["time"] - last["time"]).total_seconds() <= lifetime
         out = price["output"] * b * d["out"]
         bill = {}
         for key in ("sent", "full"):
-            prompt, cached = a + b * d[key], 0 if is_gone else unseen_cached + b * d["cached_" + key]
-            cost = price["cache_read"] * cached + price["cache_write"] * (prompt - min(cached, prompt)) + out
+            prompt, cached = a + b * d[key], alive * (unseen_cached + b * d["cached_" + key])
+            cost = price["cache_read"] * cached + write * (prompt - min(cached, prompt)) + out
             bill[key] = (prompt if rate else 0, cost, price["fresh"] * prompt + out)
         was, last = a if rate else None, d
         yield bill["sent"], bill["full"], rate is not None

@@ -1,15 +1,18 @@
 //! What `trajpress try` prints: a sentence, a table, and the lines that were lost.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::super::{columns, count, inspect};
-use super::TAIL;
 use super::models::{self, Session};
+use super::{FEW_SESSIONS, TAIL};
 use crate::experiment::cell::Loss;
 use crate::experiment::plan::Variant;
 use crate::experiment::{Dataset, Plan};
 use crate::report::brief::{Brief, BriefRow};
 use crate::scores::money::Prices;
+use crate::text::escape;
 
 const SHOWN_LINES: usize = 5;
 
@@ -34,6 +37,8 @@ impl Answer<'_> {
                 "needs_lost_a_session": row.lost.map(|l| l.0), "needs_lost_a_session_interval": row.lost.and_then(|l| l.1),
                 "needs_lost": row.lost_of.0, "needs": row.lost_of.1,
                 "worst_session": row.worst.as_ref().map(|w| &w.0), "worst_session_lost": row.worst.as_ref().map(|w| w.1),
+                "tokens_sent": row.tokens_of.0, "tokens_full": row.tokens_of.1, "compressions": row.n_events,
+                "cost": self.dollars(row.cost_of.0), "cost_full": self.dollars(row.cost_of.1),
             })
         });
         let lost = self.lost.iter().map(|(index, loss)| {
@@ -43,9 +48,10 @@ impl Answer<'_> {
             })
         });
         let sessions = self.sessions.iter().map(|session| {
-            let is_priced = Prices::known(session.model.as_deref().unwrap_or_default(), false).is_some();
+            let is_priced = Prices::known(session.model.as_deref().unwrap_or_default()).is_some();
             json!({
-                "session": session.id, "model": session.model, "own_prices_known": is_priced,
+                "session": session.id, "source": session.source, "model": session.model, "own_prices_known": is_priced,
+                "cached_an_hour": session.cached_an_hour,
                 "window_guessed": session.is_guessed,
             })
         });
@@ -74,14 +80,15 @@ impl Answer<'_> {
             );
         }
         text += &self.sentence();
+        let few = self.is_few();
         let header = [
             "policy",
             "tokens saved",
             "as billed",
             "money saved",
-            "needs lost a session",
+            if few { "needs lost" } else { "needs lost a session" },
             "worst session",
-            "sessions affected",
+            if few { "compressions" } else { "sessions affected" },
         ];
         let mut table = vec![header.map(str::to_owned).to_vec()];
         table.extend(rows.iter().map(|row| self.row(row)));
@@ -90,13 +97,20 @@ impl Answer<'_> {
         text += &format!(
             "\nA need is something the agent used that it had last seen more than {TAIL} turns before: {of:.0} in these sessions. It is lost\n\
              where a policy left it out of the prompt, or without the words that say what it is; those of one action count as one.\n\
-             In brackets: 95 % intervals for more sessions like these; `k of n` where there are too few for that. Worst session: how\n\
-             its id begins, and its needs lost. Affected: something was compressed.\n\
+             {brackets}Worst session: its name, and its needs lost.{last}\n\
              Billed: with what the log does not show (system prompt, tools); `-` where the log has no usage.\n\
-             Money: prompt and answer, and a broken prompt cache{}, at {}.\n",
-            if self.plan.prices.hour { " (of an hour)" } else { "" },
+             Money: prompt and answer, and a broken prompt cache, at {}.\n\
+             A cache lives {}.\n",
             models::priced(&self.plan.prices, &self.sessions),
+            models::cached(&self.plan.prices, &self.sessions),
+            brackets = if few {
+                ""
+            } else {
+                "In brackets: 95 % intervals for more sessions like these; `k of n` where there are too few needs for that.\n"
+            },
+            last = if few { "" } else { " Affected: something was compressed." },
         );
+        text += &self.worst_sources();
         text += &models::guessed(&self.sessions);
         if !self.lost.is_empty() {
             text += &self.lines();
@@ -105,9 +119,16 @@ impl Answer<'_> {
     }
 
     fn row(&self, row: &BriefRow) -> Vec<String> {
-        let share = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{:.0} %", 100.0 * x));
+        let few = self.is_few();
+        let [tokens, billed] =
+            [(row.tokens, row.tokens_of), (row.billed, row.billed_of)].map(|(saved, of)| {
+                match few && saved.is_some() {
+                    true => format!("{} of {}", short(of.1 - of.0), short(of.1)),
+                    false => share(saved),
+                }
+            });
         let (lost, of) = row.lost_of;
-        let session = match row.lost {
+        let session = match row.lost.filter(|_| !few) {
             _ if of == 0.0 => "-".to_owned(),
             Some((value, Some((lo, hi)))) => format!("{value:.1} [{:.1}, {hi:.1}]", lo.max(0.0)),
             Some((value, None)) => format!("{value:.1}"),
@@ -118,16 +139,59 @@ impl Answer<'_> {
             .worst
             .as_ref()
             .filter(|(_, lost)| *lost >= 0.5)
-            .map(|(id, lost)| format!("{} {lost:.0}", &id[..id.len().min(6)]));
+            .map(|(id, lost)| format!("{} {lost:.0}", self.name(id)));
         vec![
             self.policy(&row.variant),
-            share(row.tokens),
-            share(row.billed),
-            share(row.money),
+            tokens,
+            billed,
+            self.money(row),
             session,
             worst.unwrap_or_else(|| "-".to_owned()),
-            format!("{} of {}", row.affected, row.n_sessions),
+            if few { row.n_events.to_string() } else { format!("{} of {}", row.affected, row.n_sessions) },
         ]
+    }
+
+    /// Whether there are too few sessions for shares.
+    fn is_few(&self) -> bool {
+        self.brief.n_sessions <= FEW_SESSIONS
+    }
+
+    /// Millionths of a price as dollars; none where not all prices are known.
+    fn dollars(&self, cost: f64) -> Option<f64> {
+        models::are_dollars(&self.plan.prices, &self.sessions).then_some(cost / 1e6)
+    }
+
+    /// Money saved: of few sessions in dollars.
+    fn money(&self, row: &BriefRow) -> String {
+        match [row.cost_of.0, row.cost_of.1].map(|cost| self.dollars(cost)) {
+            [Some(cost), Some(full)] if self.is_few() && full > 0.0 => {
+                let saved = (100.0 * (full - cost)).round() / 100.0;
+                let sign = if saved < 0.0 { "-" } else { "" };
+                format!("{sign}${:.2} of ${full:.2}", saved.abs())
+            }
+            _ => share(row.money),
+        }
+    }
+
+    fn session(&self, id: &str) -> Option<&Session> {
+        self.sessions.iter().find(|session| session.id == id)
+    }
+
+    fn name(&self, id: &str) -> &str {
+        self.session(id).map_or("", |session| session.name.as_str())
+    }
+
+    /// Where the worst sessions stand.
+    fn worst_sources(&self) -> String {
+        let worst =
+            self.brief.rows.iter().filter_map(|row| row.worst.as_ref().filter(|(_, lost)| *lost >= 0.5));
+        let ids: BTreeSet<&str> = worst.map(|(id, _)| id.as_str()).collect();
+        let told = ids.iter().take(SHOWN_LINES).filter_map(|id| {
+            let session = self.session(id)?;
+            Some(format!("  {}: {}\n", session.name, escape::short(&session.source)))
+        });
+        let told: String = told.collect();
+        if told.is_empty() { told } else { format!("Where the worst sessions are:\n{told}") }
     }
 
     /// What saves the most money, what loses the least, and at what price.
@@ -140,17 +204,17 @@ impl Answer<'_> {
             saving.iter().min_by(|a, b| a.1.lost_of.0.total_cmp(&b.1.lost_of.0).then(b.0.total_cmp(&a.0)));
         let sessions = count(self.brief.n_sessions as u64, "session");
         let lost = |row: &BriefRow| format!("{:.0} of {:.0} needs", row.lost_of.0, row.lost_of.1);
-        let named = |(money, row): &(f64, &BriefRow)| (self.policy(&row.variant), 100.0 * money, lost(row));
+        let named = |(_, row): &(f64, &BriefRow)| (self.policy(&row.variant), self.money(row), lost(row));
         match (dearest.map(named), gentlest.map(named)) {
             (Some((most, money, lost)), Some((least, little, few))) => {
                 let gentle = match most == least {
                     true => ", and no other that saves money loses fewer".to_owned(),
-                    false => format!(
-                        ".\n`{least}` loses the fewest of those that save any: {few}, for {little:.0} %"
-                    ),
+                    false => {
+                        format!(".\n`{least}` loses the fewest of those that save any: {few}, for {little}")
+                    }
                 };
                 format!(
-                    "Over {sessions}, `{most}` saves the most money: {money:.0} %, and loses {lost}{gentle}.\n\n"
+                    "Over {sessions}, `{most}` saves the most money: {money}, and loses {lost}{gentle}.\n\n"
                 )
             }
             _ if acting().any(|row| row.money.is_some_and(|money| money <= -0.005)) => format!(
@@ -174,15 +238,11 @@ impl Answer<'_> {
         // One line is told once, however much of it was needed.
         let mut told = std::collections::HashSet::new();
         worst.retain(|(index, loss)| told.insert((*index, &loss.line)));
-        let mut text = match self.lost.len() {
-            1 => "\nWhat some policy lost:\n".to_owned(),
-            n => format!("\nOf {n} things that some policy lost, the worst:\n"),
-        };
+        let mut text = "\nNeeds that policies lost, the worst first:\n".to_owned();
         for (index, loss) in worst.into_iter().take(SHOWN_LINES) {
-            let id = &self.data.entries()[*index].id;
             text += &format!(
                 "  {}: `{}` in \"{}\"\n    stood at turn {}, last mentioned at {}, needed at {}; lost by {}\n",
-                &id[..id.len().min(6)],
+                self.name(&self.data.entries()[*index].id),
                 inspect::line(&loss.atom, 60),
                 inspect::line(loss.line.trim(), 100),
                 loss.stood,
@@ -195,6 +255,20 @@ impl Answer<'_> {
             );
         }
         text
+    }
+}
+
+fn share(x: Option<f64>) -> String {
+    // What rounds to nothing has no sign.
+    x.map_or("-".to_owned(), |x| format!("{:.0} %", (100.0 * x).round() + 0.0))
+}
+
+/// A number of tokens in a few characters.
+fn short(n: f64) -> String {
+    match n.abs() {
+        n_abs if n_abs < 999.5 => format!("{:.0}", n.round() + 0.0),
+        n_abs if n_abs < 999_500.0 => format!("{:.0} k", n / 1e3),
+        _ => format!("{:.1} M", n / 1e6),
     }
 }
 
@@ -225,6 +299,12 @@ mod tests {
     use super::super::super::catalogue;
     use super::super::EXPERIMENT;
     use super::*;
+
+    #[test]
+    fn what_rounds_to_nothing_has_no_sign() {
+        assert_eq!([Some(-0.003), Some(0.256), None].map(share), ["0 %", "26 %", "-"]);
+        assert_eq!([-0.2, 7.0, 12_345.0, 999_600.0].map(short), ["0", "7", "12 k", "1.0 M"]);
+    }
 
     #[test]
     fn the_experiment_is_sound_and_every_policy_has_words() {

@@ -16,6 +16,8 @@ const PILOT: u32 = 40;
 const ENOUGH: Duration = Duration::from_secs(2);
 /// What the report leaves to the replay.
 const REPLAY: f64 = 0.8;
+/// Fewer sessions are no answer, however short the time.
+const LEAST: usize = 10;
 
 /// Sessions of the data that a plan can be tried on until `end`; none if that is all of them. `folder` is for the few, and is
 /// gone afterwards.
@@ -50,9 +52,9 @@ pub(super) fn sample(
     remove(folder)?;
     let fit = rate * REPLAY * left().as_secs_f64();
     let mut fitting = n;
-    while fitting > 1 && steps(fitting)? as f64 > fit {
+    while fitting > LEAST && steps(fitting)? as f64 > fit {
         // The lot is the same however many are drawn, so fewer sessions are never more steps.
-        fitting = fitting * 9 / 10;
+        fitting = (fitting * 9 / 10).max(LEAST);
     }
     Ok((fitting < n).then_some(fitting))
 }
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_time_is_one_session_and_much_is_all() {
+    fn no_time_is_a_few_sessions_and_much_is_all() {
         let dir = tempfile::tempdir().unwrap();
         let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/coding");
         let (out, pilot) = (dir.path().join("data"), dir.path().join("pilot"));
@@ -91,12 +93,12 @@ mod tests {
         crate::logs::ingest(&options, &mut |_| {}).unwrap();
         crate::annotate::annotate(&out, "o200k", 1).unwrap();
         let data = Dataset::open(&out).unwrap();
-        assert!(data.entries().len() > 1);
+        assert!(data.entries().len() > LEAST);
         let sample = |seconds| {
             let end = Instant::now() + Duration::from_secs(seconds);
             sample(EXPERIMENT, &data, &pilot, 1, end).unwrap()
         };
-        assert_eq!(sample(0), Some(1));
+        assert_eq!(sample(0), Some(LEAST));
         assert_eq!(sample(100_000), None);
         assert!(!pilot.exists());
     }

@@ -142,7 +142,7 @@ impl<'a> Scene<'a> {
             .collect();
         let strata = Strata::new(&plan.reference_tails, &plan.partners);
         let (watch, truth) = (Watch::own(log, ids), Truth::of(log));
-        let prices = plan.prices.of(log.trajectory.model.as_deref());
+        let prices = plan.prices.of(&log.trajectory);
         Scene { own, watch, partners, plan, prices, strata, truth, readers, replays: None }
     }
 

@@ -25,6 +25,7 @@ pub(super) fn cell_row((variant, trajectory): &CellIds, run: &Run) -> CellRow {
         trigger_calls: run.trigger_asked.calls,
         trigger_tokens_in: run.trigger_asked.tokens_in,
         trigger_tokens_out: run.trigger_asked.tokens_out,
+        id: String::new(),
     }
 }
 
@@ -158,7 +159,7 @@ pub(super) fn timeline_rows(
     prices: &Prices,
 ) -> Vec<TimelineRow> {
     let nothing = Work::default();
-    let expired = money::expired(log, run, prices);
+    let alive = money::alive(log, run, prices);
     let row = |(i, d): (u32, &Decision)| {
         let work = run.recalled_for(i).map_or(&nothing, |recall| &recall.work);
         let (rate, usage) = (log.rate(d.turn), log.usage(d.turn));
@@ -180,7 +181,7 @@ pub(super) fn timeline_rows(
             recall_tokens_out: work.tokens_out,
             unseen_tokens: rate.map(|rate| rate.unseen),
             token_factor: rate.map(|rate| rate.factor),
-            cache_expired: expired[i as usize],
+            cache_expired: alive[i as usize] == 0.0,
             usage_in: usage.map(|usage| usage.input),
             usage_out: usage.and_then(|usage| usage.output),
             usage_cache_read: usage.and_then(|usage| usage.cache_read),

@@ -12,6 +12,7 @@
 
 mod attempts;
 mod caught;
+mod known;
 mod parts;
 mod progress;
 mod runner;
@@ -37,7 +38,8 @@ use super::{finish, fresh, manifest};
 use crate::files::lock::Lock;
 use crate::files::reach;
 use attempts::known_rate;
-use parts::{set_aside, unpublished, write_units};
+use known::Known;
+use parts::{prune, set_aside, unpublished, write_units};
 use runner::Runner;
 
 /// Computes the rows of a unit; tells the step-variants done since it last told.
@@ -66,6 +68,10 @@ pub struct Outcome {
     /// Cells, once the run is finished; of this process' units otherwise.
     pub cells_ok: u64,
     pub cells_error: u64,
+    /// Cells of units done now whose rows were known, from before the data or the plan changed.
+    pub cells_known: u64,
+    /// Cells that were known and are others now: the log has grown, or its partners, or what is known of its tokens.
+    pub cells_again: u64,
     /// Step-variants computed now.
     pub step_variants: u64,
     pub seconds: f64,
@@ -99,6 +105,9 @@ pub fn run_with(
         tracing::warn!("--fresh: {told}");
     }
     // Any number of processes may work at one run; but nothing else may write there.
+    if !options.finish && manifest::is_replaced(plan, data, options, &selection, out)? {
+        fresh::reopen(out)?;
+    }
     let _lock = Lock::together(out, "run")?;
     check_out(out, options)?;
     let scratch = Scratch::open(&out.join("_scratch"))?;
@@ -113,19 +122,22 @@ pub fn run_with(
         ..Outcome::default()
     };
     let scratch = &scratch;
-    let runner = || Runner { plan, data, out, scratch, unit_fn, options, damaged: Mutex::default() };
+    let runner = || {
+        let known = Known::open(out, &units)?;
+        anyhow::Ok(Runner { plan, data, out, scratch, unit_fn, options, known, damaged: Mutex::default() })
+    };
     let complete = options.shard.is_none() && finish::is_complete(out, &manifest)?;
     if complete {
         outcome.skipped = shard.len();
     } else if !options.finish {
-        runner().run(&shard, &mut outcome)?;
+        runner()?.run(&shard, &mut outcome)?;
     }
     if options.shard.is_none() {
         if !complete {
             let damaged = set_aside(plan, out, &units)?;
             if !damaged.is_empty() && !options.finish {
                 outcome.skipped = outcome.skipped.saturating_sub(damaged.len());
-                runner().run(&damaged, &mut outcome)?;
+                runner()?.run(&damaged, &mut outcome)?;
             }
         }
         outcome.missing = unpublished(out, &units)?.into_iter().map(|u| u.id.clone()).collect();
@@ -135,6 +147,7 @@ pub fn run_with(
         if !complete && outcome.missing.is_empty() {
             outcome.nondeterministic +=
                 finish::finish(plan, data, &selection, &units, out, scratch, &manifest)?;
+            prune(out, &units)?;
         }
         outcome.finished = outcome.missing.is_empty();
         if outcome.finished {

@@ -1,6 +1,6 @@
 //! `RUN/parts/`: the rows of units, published with their digests, and set aside where they are damaged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -10,7 +10,7 @@ use super::super::dataset::Dataset;
 use super::super::plan::Plan;
 use super::super::publish::{self, Published, Scratch};
 use super::super::rows::{CellPart, UnitRows};
-use super::super::units::{Unit, part};
+use super::super::units::{self, Unit, part, part_of};
 use crate::files::reach;
 use crate::store::{
     CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
@@ -20,8 +20,8 @@ use crate::store::{
 const PART_ROW_GROUP: usize = 8 << 20;
 
 /// Where the digests of a unit's parts are published: JSON, by table.
-fn digests(out: &Path, unit: &Unit) -> PathBuf {
-    part(out, "digests", unit).with_extension("json")
+fn digests(out: &Path, group: &str, id: &str) -> PathBuf {
+    part_of(out, "digests", group, id).with_extension("json")
 }
 
 /// The tables of a unit; the last one publishes it.
@@ -58,12 +58,12 @@ pub(super) fn unpublished<'u>(
 }
 
 /// Whether the parts of a published unit are what was published.
-fn is_sound(plan: &Plan, out: &Path, unit: &Unit) -> anyhow::Result<bool> {
-    let known = reach::read(&digests(out, unit))?;
+pub(super) fn is_sound(plan: &Plan, out: &Path, group: &str, id: &str) -> anyhow::Result<bool> {
+    let known = reach::read(&digests(out, group, id))?;
     let known: BTreeMap<String, String> =
         known.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     for table in tables(plan) {
-        let path = part(out, table, unit);
+        let path = part_of(out, table, group, id);
         if !reach::is_there(&path)? || known.get(table) != Some(&publish::sha256(&path)?.0) {
             return Ok(false);
         }
@@ -75,7 +75,7 @@ fn is_sound(plan: &Plan, out: &Path, unit: &Unit) -> anyhow::Result<bool> {
 pub(super) fn set_aside<'u>(plan: &Plan, out: &Path, units: &'u [Unit]) -> anyhow::Result<Vec<&'u Unit>> {
     let mut damaged = Vec::new();
     for unit in units {
-        if !is_published(out, unit)? || is_sound(plan, out, unit)? {
+        if !is_published(out, unit)? || is_sound(plan, out, &unit.group, &unit.id)? {
             continue;
         }
         tracing::warn!(
@@ -86,7 +86,7 @@ pub(super) fn set_aside<'u>(plan: &Plan, out: &Path, units: &'u [Unit]) -> anyho
         fs::create_dir_all(&aside).with_context(|| format!("cannot make {}", aside.display()))?;
         // `cells` first: without it the unit is not published, whatever happens now.
         let parts = tables(plan).rev().map(|table| (table, part(out, table, unit)));
-        for (table, from) in parts.chain([("digests", digests(out, unit))]) {
+        for (table, from) in parts.chain([("digests", digests(out, &unit.group, &unit.id))]) {
             match fs::rename(&from, aside.join(table)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(error).with_context(|| format!("cannot move {}", from.display()));
@@ -97,6 +97,25 @@ pub(super) fn set_aside<'u>(plan: &Plan, out: &Path, units: &'u [Unit]) -> anyho
         damaged.push(unit);
     }
     Ok(damaged)
+}
+
+/// Deletes the parts of units that are none of this run: what they hold stands in parts of this one, or is of no use.
+pub(super) fn prune(out: &Path, units: &[Unit]) -> anyhow::Result<()> {
+    let own: HashSet<(&str, &str)> =
+        units.iter().map(|unit| (unit.group.as_str(), unit.id.as_str())).collect();
+    let mut tables = units::listed(&units::parts(out))?;
+    // `cells` first: without it the unit is not published.
+    tables.sort_by_key(|table| table != CellRow::TABLE);
+    for table in tables {
+        for (group, id) in units::published(out, &table)? {
+            if !own.contains(&(group.as_str(), id.as_str())) {
+                let part = part_of(out, &table, &group, &id);
+                let part = if table == "digests" { part.with_extension("json") } else { part };
+                fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn write_units(
@@ -144,7 +163,7 @@ pub(super) fn publish(
         known.insert(table, publish::sha256(from)?.0);
         if table == CellRow::TABLE {
             let text = serde_json::to_string_pretty(&known)? + "\n";
-            scratch.create(&digests(out, unit), text.as_bytes())?;
+            scratch.create(&digests(out, &unit.group, &unit.id), text.as_bytes())?;
         }
         let published = publish::publish(from, &to)?;
         if published == Published::Differs {

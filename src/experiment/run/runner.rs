@@ -18,6 +18,7 @@ use super::super::publish::{self, Scratch};
 use super::super::rows::{UnitRows, error_cell};
 use super::super::units::Unit;
 use super::caught::caught;
+use super::known::{Known, Taken};
 use super::parts::{self, is_published, unpublished};
 use super::progress::{Counted, Progress};
 use super::{Outcome, UnitFn, attempts, threads};
@@ -31,6 +32,8 @@ pub(super) struct Runner<'a> {
     pub(super) scratch: &'a Scratch,
     pub(super) unit_fn: &'a UnitFn<'a>,
     pub(super) options: &'a Options,
+    /// What was computed before, in units that are none of this run.
+    pub(super) known: Known,
     /// By row group: whether what cannot be read there is damage, and no change during the run.
     pub(super) damaged: Mutex<HashMap<usize, bool>>,
 }
@@ -41,6 +44,7 @@ enum Done {
         races: usize,
         differing: usize,
         cells_error: usize,
+        taken: Taken,
     },
     /// Its data changed or went away, or its model answers nothing any more.
     Quarantined {
@@ -79,14 +83,16 @@ impl<'a> Runner<'a> {
                 let (outcome, fatal, outages) = &mut *tally;
                 match result {
                     Ok(None) => outcome.skipped += 1,
-                    Ok(Some(Done::Published { races, differing, cells_error })) => {
+                    Ok(Some(Done::Published { races, differing, cells_error, taken })) => {
                         *outages = 0;
                         outcome.done += 1;
                         outcome.lost_races += usize::from(races > 0);
                         outcome.nondeterministic += differing;
                         outcome.cells_error += cells_error as u64;
                         outcome.cells_ok += (unit.n_cells() - cells_error) as u64;
-                        outcome.step_variants += unit.step_variants();
+                        outcome.step_variants += taken.step_variants;
+                        outcome.cells_known += taken.known;
+                        outcome.cells_again += taken.again;
                     }
                     Ok(Some(Done::Quarantined { error, is_outage })) => {
                         outcome.quarantined.push((unit.id.clone(), error));
@@ -122,19 +128,19 @@ impl<'a> Runner<'a> {
         let begun = SystemTime::now();
         let start = Instant::now();
         let counted = progress.unit(unit);
-        let result = self.compute(unit, &counted);
+        let result = self.complete(unit, &counted);
         counted.complete();
         let computed = start.elapsed();
         let quarantine = self.out.join("_quarantine").join(format!("{}.json", unit.id));
         let (done, error) = match result {
-            Ok((rows, damage)) => {
+            Ok((rows, damage, taken)) => {
                 let cells_error = rows.cells.iter().filter(|c| c.status != "ok").count();
                 let (races, differing) = parts::publish(self.plan, self.out, self.scratch, unit, rows)?;
                 if damage.is_none() {
                     // An error of an earlier attempt is no longer true.
                     let _ = fs::remove_file(&quarantine);
                 }
-                (Done::Published { races, differing, cells_error }, damage)
+                (Done::Published { races, differing, cells_error, taken }, damage)
             }
             Err(error) => {
                 let is_outage = error.is::<Outage>();
@@ -153,7 +159,10 @@ impl<'a> Runner<'a> {
                 Done::Quarantined { .. } => "quarantined",
             },
             "error": error,
-            "step_variants": unit.step_variants(),
+            "step_variants": match &done {
+                Done::Published { taken, .. } => taken.step_variants,
+                Done::Quarantined { .. } => unit.step_variants(),
+            },
             "begun_unix_ms": begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
             "compute_ms": computed.as_millis() as u64,
             "ms": start.elapsed().as_millis() as u64,
@@ -172,6 +181,20 @@ impl<'a> Runner<'a> {
         }
         attempts::note(self.out, unit, &note)?;
         Ok(Some(done))
+    }
+
+    /// Rows of a unit: those of cells that are known, and of the others what is computed of them.
+    fn complete(&self, unit: &Unit, progress: &Counted) -> anyhow::Result<(UnitRows, Option<String>, Taken)> {
+        let (mut rows, left, mut taken) = self.known.rows(self.plan, self.data, unit)?;
+        let mut damage = None;
+        for piece in left {
+            let (more, why) = self.compute(&piece, progress)?;
+            rows.append(more);
+            damage = damage.or(why);
+            taken.step_variants += piece.step_variants();
+        }
+        rows.sort(unit, self.data)?;
+        Ok((rows, damage, taken))
     }
 
     /// Rows of a unit, checked and sorted. A failure is narrowed to the cells that fail, and the
@@ -206,12 +229,7 @@ impl<'a> Runner<'a> {
                     continue;
                 }
             }
-            let one = |variants: Arc<[Variant]>| Unit {
-                trajectories: vec![index],
-                n_steps: u64::from(self.data.entries()[index].n_steps),
-                variants,
-                ..unit.clone()
-            };
+            let one = |variants: Arc<[Variant]>| unit.piece(self.data, vec![index], variants);
             let retry = one(Arc::clone(&unit.variants));
             let mut failed = match cells {
                 1 => vec![(unit.variants[0].clone(), self.data.placeless(&error))],

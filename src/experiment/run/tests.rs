@@ -277,6 +277,64 @@ fn rows_of_a_unit_must_be_those_of_its_cells() {
     assert_eq!(outcome.cells_ok, 0);
 }
 
+/// One log more: what is known is taken over, with the bytes of a run that began with all.
+#[test]
+fn data_that_have_grown_cost_what_is_new() {
+    let mut place = Place::new();
+    place.run("r", &Options::default(), &rows).unwrap();
+    let data = place.out("data");
+    write_data(&data, 18);
+    place.data = Dataset::open(&data).unwrap();
+    place.run("whole", &Options::default(), &rows).unwrap();
+    let computed = Mutex::new(Vec::new());
+    let noting = |d: &Dataset, u: &Unit, p: &Plan, f: &(dyn Fn(u64) + Sync)| {
+        computed.lock().unwrap().extend(u.trajectories.iter().map(|&i| d.entries()[i].id.clone()));
+        rows(d, u, p, f)
+    };
+    // What is stopped before its end goes on likewise.
+    let shard = Options { shard: Some((0, 2)), ..Options::default() };
+    place.run("r", &shard, &noting).unwrap();
+    let grown = place.run("r", &Options::default(), &noting).unwrap();
+    assert!(tables(&place.out("r")) == tables(&place.out("whole")));
+    assert_eq!(*computed.lock().unwrap(), ["t17", "t17"], "once without a model, once with");
+    assert_eq!((grown.cells_ok, grown.cells_again), (18 * 7, 0));
+    let parts = |run: &str| units::published(&place.out(run), "scores").unwrap();
+    assert_eq!(parts("r"), parts("whole"), "parts of before are gone");
+
+    // Another plan is another run, unless it may take its place: then the cells of both stay.
+    place.plan.variants.truncate(3);
+    assert!(place.run("r", &Options::default(), &rows).is_err());
+    computed.lock().unwrap().clear();
+    let replace = Options { replace: true, ..Options::default() };
+    let fewer = place.run("r", &replace, &noting).unwrap();
+    assert_eq!((fewer.cells_ok, fewer.cells_known), (18 * 3, 18 * 3));
+    assert!(computed.lock().unwrap().is_empty());
+    // Data of other logs are no later state of these.
+    fs::rename(&data, place.out("aside")).unwrap();
+    fs::create_dir(&data).unwrap();
+    write_data(&data, 3);
+    place.data = Dataset::open(&data).unwrap();
+    let error = place.run("r", &Options::default(), &rows).unwrap_err().to_string();
+    assert!(error.contains("holds another run: the data"), "{error}");
+}
+
+/// What cannot be vouched for is computed again.
+#[test]
+fn damaged_rows_of_before_are_not_taken_over() {
+    let mut place = Place::new();
+    place.run("r", &Options::default(), &rows).unwrap();
+    let data = place.out("data");
+    write_data(&data, 18);
+    place.data = Dataset::open(&data).unwrap();
+    for (group, id) in units::published(&place.out("r"), "scores").unwrap() {
+        fs::write(units::part_of(&place.out("r"), "timeline", &group, &id), "no table").unwrap();
+    }
+    place.run("whole", &Options::default(), &rows).unwrap();
+    let outcome = place.run("r", &Options::default(), &rows).unwrap();
+    assert!(outcome.is_clean() && outcome.cells_known == 0, "{outcome:?}");
+    assert!(tables(&place.out("r")) == tables(&place.out("whole")));
+}
+
 /// A part that is gone is made again, and a run without them is another run.
 #[test]
 fn contexts_are_a_table_where_they_are_asked_for() {

@@ -262,7 +262,7 @@ Sure.
                 "1 3 agent Sure.",
             ]
         );
-        let usage = Usage { input: 5200, output: Some(604), cache_read: Some(1024), cache_write: None };
+        let usage = Usage { input: 5200, output: Some(604), cache_read: Some(1024), ..Usage::default() };
         assert_eq!(t.steps[3].usage.as_deref(), Some(&usage));
         assert_eq!((t.model.as_deref(), t.repository.as_deref()), (Some("acme/big-1"), Some("tool")));
         assert_eq!(t.task_id.as_deref(), Some("2025-01-02 03:04:05"));

@@ -139,6 +139,7 @@ impl Metrics {
             output: count(self.output),
             cache_read: read,
             cache_write: write,
+            ..Usage::default()
         })
     }
 }

@@ -168,7 +168,7 @@ impl Span {
     fn usage(&self) -> Option<Usage> {
         let count = |n: Option<Scalar>| n.and_then(Scalar::count);
         let input = count(self.input).filter(|n| *n > 0)?;
-        Some(Usage { input, output: count(self.output), cache_read: count(self.cached), cache_write: None })
+        Some(Usage { input, output: count(self.output), cache_read: count(self.cached), ..Usage::default() })
     }
 }
 

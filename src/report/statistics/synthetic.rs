@@ -150,6 +150,7 @@ pub(crate) fn write_run(folder: &Path, specs: &[Spec], n_trajectories: usize, n_
                 trigger_calls: 0,
                 trigger_tokens_in: 0,
                 trigger_tokens_out: 0,
+                id: String::new(),
             });
             if failed {
                 continue;

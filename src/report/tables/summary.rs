@@ -21,7 +21,7 @@ use crate::report::statistics::inference::FEW;
 use crate::report::statistics::pooled::{Scores, Sets};
 use crate::report::tables::Table;
 use crate::scores;
-use crate::scores::money::TOKEN_SAVINGS;
+use crate::scores::money::{COST_SAVINGS, TOKEN_SAVINGS, TOKEN_SAVINGS_BILLED};
 use crate::scores::registry::{Column, Entry, Field, Unit};
 use crate::scores::retention::{NEED_RETENTION, RANDOM_WON_SHARE, UNSUPPORTED_SHARE};
 
@@ -67,6 +67,8 @@ pub(crate) struct Summary {
     pub(crate) remarks: Vec<String>,
     /// None where the run does not say.
     pub(crate) prices: Option<Prices>,
+    /// Logs whose prompts were cached for an hour, as they say.
+    pub(crate) n_cached_an_hour: usize,
 }
 
 pub(crate) struct VariantSummary {
@@ -90,16 +92,22 @@ pub(crate) struct VariantSummary {
     pub(crate) lost: Lost,
 }
 
-/// What of the common needs, bound, is lost.
+/// What of the common needs, bound, is lost, and what is paid.
 pub(crate) struct Lost {
     /// The mean session.
     pub(crate) session: Estimate,
     /// All sessions together, and of how much.
     pub(crate) total: (f64, f64),
+    /// Tokens sent, of how many; likewise as billed, and what they cost.
+    pub(crate) tokens: (f64, f64),
+    pub(crate) billed: (f64, f64),
+    pub(crate) cost: (f64, f64),
     /// The session that lost most, and how much.
     pub(crate) worst: Option<(u32, f64)>,
     /// Sessions in which something was compressed.
     pub(crate) affected: usize,
+    /// Compressions in all sessions.
+    pub(crate) n_events: usize,
 }
 
 impl VariantSummary {
@@ -190,6 +198,7 @@ pub(crate) fn summarise(
         n_ok_everywhere: run.n_ok_everywhere,
         remarks: Vec::new(),
         prices: run.prices.clone(),
+        n_cached_an_hour: run.trajectories.iter().filter(|t| t.is_cached_an_hour).count(),
     };
     summary.remarks = remarks(&summary);
     Ok(summary)
@@ -210,11 +219,20 @@ fn summarise_variant(run: &Run, i: usize, of: &Scores) -> VariantSummary {
     let scored: Vec<bool> = run.trajectories.iter().map(|t| !failed.contains(t.id.as_str())).collect();
     let sessions = Scores { only: Some(&scored), ..*of };
     let needs = (NEED_RETENTION.name, of.sets.common.as_str());
+    // A mean of sessions says no more than its needs do.
+    let is_enough = sessions.pooled(needs.0, needs.1, Field::Value).value.is_some();
     let lost = Lost {
-        session: sessions.lost(needs.0, needs.1),
+        session: match is_enough {
+            true => sessions.lost(needs.0, needs.1),
+            false => Estimate::null("too few needs"),
+        },
+        tokens: sessions.lost_of(TOKEN_SAVINGS.name, ""),
+        billed: sessions.lost_of(TOKEN_SAVINGS_BILLED.name, ""),
+        cost: sessions.lost_of(COST_SAVINGS.name, ""),
         total: sessions.lost_of(needs.0, needs.1),
         worst: sessions.worst(needs.0, needs.1),
         affected: affected.len(),
+        n_events: run.events[i].len(),
     };
     let mut strata: Vec<StratumRow> = of
         .rows

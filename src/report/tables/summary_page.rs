@@ -172,10 +172,27 @@ impl Summary {
         };
         let lives = match p.cache_lifetime {
             Some(seconds) => format!(
-                "for {} s after its last use where the log has times, and to the end where it has none",
-                amount(seconds)
+                "for {} s after its last use where the log has times; where it has none, {}",
+                amount(seconds),
+                match p.cache_gone {
+                    0.0 => "to the end".to_owned(),
+                    gone => format!("{} % of prompts find it gone", amount(100.0 * gone)),
+                }
             ),
             None => "to the end".to_owned(),
+        };
+        let hour = match p.cache_write_1h {
+            Some(price) if p.hour => format!(
+                " All caches are priced as living an hour ({} written), where one can be had.",
+                amount(price)
+            ),
+            Some(price) if self.n_cached_an_hour > 0 => format!(
+                " An hour ({} written) in {} of {} logs, which say so.",
+                amount(price),
+                self.n_cached_an_hour,
+                self.n_trajectories
+            ),
+            _ => String::new(),
         };
         let own = match p.own {
             true => {
@@ -184,7 +201,7 @@ impl Summary {
             false => "Prices ",
         };
         format!(
-            "{own}`{}`: prompt {} fresh, {} written to the cache, {} read from it; output {}. A cached prompt lives {lives}.\n\n",
+            "{own}`{}`: prompt {} fresh, {} written to the cache, {} read from it; output {}. A cached prompt lives {lives}.{hour}\n\n",
             p.name,
             amount(p.fresh),
             amount(p.cache_write),

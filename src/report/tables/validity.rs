@@ -316,6 +316,7 @@ mod tests {
                 cluster: t as u32,
                 resolved: Some(resolved.contains(&t)),
                 reward: reward(t),
+                is_cached_an_hour: false,
             })
             .collect()
     }

@@ -499,6 +499,7 @@ mod tests {
                 cluster: t as u32,
                 resolved: None,
                 reward: None,
+                is_cached_an_hour: false,
             })
             .collect()
     }

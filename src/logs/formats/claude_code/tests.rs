@@ -219,7 +219,13 @@ fn one_reply_on_many_lines() {
     for (lines, n_merged) in [(&blocks[..], 0), (&again, 2), (&grown, 2)] {
         let (t, losses) = read(lines);
         assert_eq!(outline(&t), right);
-        let whole = Usage { input: 9203, output: Some(90), cache_read: Some(9000), cache_write: Some(200) };
+        let whole = Usage {
+            input: 9203,
+            output: Some(90),
+            cache_read: Some(9000),
+            cache_write: Some(200),
+            ..Usage::default()
+        };
         let logged: Vec<Option<Usage>> = t.steps.iter().map(|s| s.usage.as_deref().copied()).collect();
         assert_eq!(logged, [None, Some(whole), None, None, None]);
         assert_eq!(losses.0.get("repeated block of one reply merged").copied().unwrap_or(0), n_merged);
@@ -907,7 +913,7 @@ fn numbers_marks_and_times_are_read_strictly() {
     let errors: Vec<Option<bool>> = t.steps[6..9].iter().map(|s| s.is_error).collect();
     assert_eq!(errors, [Some(false), Some(true), None]);
     let usages: Vec<Option<Usage>> = t.steps[9..].iter().map(|s| s.usage.as_deref().copied()).collect();
-    let usage = |input, output, cache_read| Some(Usage { input, output, cache_read, cache_write: None });
+    let usage = |input, output, cache_read| Some(Usage { input, output, cache_read, ..Usage::default() });
     assert_eq!(usages, [None, usage(3, None, None), None, usage(100, Some(5), Some(97))]);
     for (what, n) in [
         ("time that cannot be one taken as unknown", 1),

@@ -96,7 +96,7 @@ fn a_session_of_version_0_57() {
         ]
     );
     assert_eq!(usages(t), [(1, 10), (2, 15), (3, 20)]);
-    let first = Usage { input: 10, output: Some(2), cache_read: Some(1), cache_write: None };
+    let first = Usage { input: 10, output: Some(2), cache_read: Some(1), ..Usage::default() };
     assert_eq!(t.steps[4].usage.as_deref(), Some(&first));
     assert_eq!((t.steps[6].is_error, t.steps[8].is_error), (Some(true), Some(false)));
     assert_eq!(t.steps[9].time, Some(1_767_225_606_000_000));

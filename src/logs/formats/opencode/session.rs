@@ -124,7 +124,13 @@ impl Tokens {
         let (read, write) = (count(cache.and_then(|c| c.read)), count(cache.and_then(|c| c.write)));
         let input = count(self.input)? + read.unwrap_or(0) + write.unwrap_or(0);
         let output = count(self.output).map(|n| n + count(self.reasoning).unwrap_or(0));
-        (input > 0).then_some(Usage { input, output, cache_read: read, cache_write: write })
+        (input > 0).then_some(Usage {
+            input,
+            output,
+            cache_read: read,
+            cache_write: write,
+            ..Usage::default()
+        })
     }
 }
 

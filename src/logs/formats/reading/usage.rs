@@ -17,11 +17,18 @@ record! {
         cached_input: Scalar = "cached_input_tokens",
         cache_read: Scalar = "cache_read_input_tokens",
         cache_write: Scalar = "cache_creation_input_tokens" | "cache_write_input_tokens",
+        written: Written = "cache_creation",
     }
 
     #[derive(PartialEq)]
     struct Details in "usage.details" {
         cached_tokens: Scalar = "cached_tokens" | "cache_read",
+    }
+
+    /// What was written to the cache, by how long it lives.
+    #[derive(PartialEq)]
+    struct Written in "usage.written" {
+        hour: Scalar = "ephemeral_1h_input_tokens",
     }
 }
 
@@ -64,7 +71,8 @@ impl LoggedUsage {
         };
         // Gateways write 0 for what they did not count; no prompt is empty.
         let output = count(&self.completion_tokens).or(count(&self.output_tokens));
-        (input > 0).then_some(Usage { input, output, cache_read, cache_write })
+        let cache_write_1h = self.written.as_ref().and_then(|written| count(&written.hour));
+        (input > 0).then_some(Usage { input, output, cache_read, cache_write, cache_write_1h })
     }
 }
 
@@ -91,7 +99,7 @@ impl TokenCounts {
         let input = count(self.prompt)? + self.more_prompt.into_iter().filter_map(count).sum::<u64>();
         let output = count(self.output).map(|n| n + count(self.more_output).unwrap_or(0));
         let (cache_read, cache_write) = (count(self.cache_read), count(self.cache_write));
-        (input > 0).then_some(Usage { input, output, cache_read, cache_write })
+        (input > 0).then_some(Usage { input, output, cache_read, cache_write, ..Usage::default() })
     }
 }
 
@@ -110,7 +118,7 @@ mod tests {
     #[test]
     fn the_whole_prompt_is_the_input() {
         let usage = |input, output, cache_read, cache_write| {
-            Some(Usage { input, output: Some(output), cache_read, cache_write })
+            Some(Usage { input, output: Some(output), cache_read, cache_write, ..Usage::default() })
         };
         let chat =
             r#"{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":64}}"#;
@@ -120,6 +128,11 @@ mod tests {
         assert_eq!(read(responses), usage(100, 7, Some(64), None));
         let anthropic = r#"{"input_tokens":3,"output_tokens":7,"cache_read_input_tokens":90,"cache_creation_input_tokens":7}"#;
         assert_eq!(read(anthropic), usage(100, 7, Some(90), Some(7)));
+        let split = r#"{"input_tokens":3,"output_tokens":7,"cache_read_input_tokens":90,"cache_creation_input_tokens":7,"cache_creation":{"ephemeral_5m_input_tokens":2,"ephemeral_1h_input_tokens":5}}"#;
+        assert_eq!(
+            read(split).map(|usage| (usage.cache_write, usage.cache_write_1h)),
+            Some((Some(7), Some(5)))
+        );
         let codex =
             r#"{"input_tokens":100,"cached_input_tokens":64,"output_tokens":7,"reasoning_output_tokens":5}"#;
         assert_eq!(read(codex), usage(100, 7, Some(64), None));

@@ -50,7 +50,13 @@ impl Request {
         let cached = read.unwrap_or(0) + write.unwrap_or(0);
         let input = count(self.input)? + if self.protocol.as_deref() == Some("openai") { 0 } else { cached };
         let output = count(self.output);
-        (input > 0).then_some(Usage { input, output, cache_read: read, cache_write: write })
+        (input > 0).then_some(Usage {
+            input,
+            output,
+            cache_read: read,
+            cache_write: write,
+            ..Usage::default()
+        })
     }
 }
 
