@@ -19,6 +19,7 @@ use crate::store::{TrajectoryRow, UsageRow};
 use crate::strategies::Fate;
 use crate::text::escape;
 use crate::text::tokens::Tokenizer;
+use crate::turns::actions::ActionKind;
 
 /// Show a trajectory, and what a variant kept, rewrote and lost of it
 ///
@@ -216,7 +217,7 @@ fn show_steps(log: &Log, usage: &[UsageRow], width: usize, output: Output) -> an
         usage_lines(usage)
     ));
     for (i, (s, tokens)) in t.steps.iter().zip(&log.tokens).enumerate() {
-        let what = log.action_kinds[i].as_deref().unwrap_or(s.kind.name());
+        let what = log.action_kinds[i].map_or(s.kind.name(), ActionKind::name);
         text.push_str(&format!("{:>4} {:<12}{tokens:>7}  {}\n", s.turn, what, line(&s.text, width)));
     }
     print(&text)?;

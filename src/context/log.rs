@@ -1,34 +1,27 @@
 //! A trajectory prepared for replay: its steps, spans and atoms as indices, made once and shared
 //! by all variants.
 //!
-//! Atoms are interned per trajectory. A path that is a suffix of exactly one longer path seen in
-//! the same trajectory is the same atom as that path (`a.py` is `src/a.py` if nothing else ends so),
+//! Atoms are numbered per trajectory (see [`Atoms`]). A path that is a suffix of exactly one longer path goes by it,
 //! which also takes care of the workspace root.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use anyhow::Context as _;
+
+pub use crate::context::atoms::AtomId;
+use crate::context::atoms::{Atom, Atoms};
 use crate::store::FeatureRow;
 use crate::text::atoms::{self, AtomKind};
 use crate::text::spellings::Spellings;
 use crate::trajectory::pairs::Pairs;
 use crate::trajectory::usage::Rate;
 use crate::trajectory::{Kind, Role, Step, Trajectory, Usage};
+use crate::turns::actions::ActionKind;
 use crate::turns::{self, Turns};
 
-/// Index of an atom in [`Log::atoms`].
-pub type AtomId = u32;
-
 pub use crate::text::atoms::{BODY, BOUND, DERIVED};
-
-/// An atom of the trajectory.
-#[derive(Debug, Clone)]
-pub struct Atom {
-    /// Normal form.
-    pub text: String,
-    pub kind: AtomKind,
-}
 
 /// A line, or a piece of a long line: the unit of copying.
 #[derive(Debug, Clone, Copy)]
@@ -75,15 +68,14 @@ pub struct Log {
     /// Lines of each step.
     pub lines: Vec<u32>,
     /// Action kind of each step.
-    pub action_kinds: Vec<Option<String>>,
+    pub action_kinds: Vec<Option<ActionKind>>,
     pub spans: Vec<Span>,
     /// Spans of step i: `span_of[i]..span_of[i + 1]`.
     span_of: Vec<u32>,
     pub mentions: Vec<Mention>,
     /// Mentions of span i: `mention_of[i]..mention_of[i + 1]`.
     mention_of: Vec<u32>,
-    pub atoms: Vec<Atom>,
-    ids: HashMap<String, AtomId>,
+    pub atoms: Atoms,
     /// Turns 0..; turn 0 is the head and may be empty.
     pub turns: Vec<Turn>,
     pub n_segments: u32,
@@ -123,8 +115,7 @@ impl Log {
             span_of: vec![0],
             mentions: Vec::new(),
             mention_of: vec![0],
-            atoms: Vec::new(),
-            ids: HashMap::new(),
+            atoms: Atoms::default(),
             turns: turns_of(&trajectory),
             n_segments: trajectory.steps.last().map_or(1, |s| s.segment + 1),
             summaries: BTreeMap::new(),
@@ -150,9 +141,9 @@ impl Log {
                 continue;
             }
             log.add_step(n_rows as u32 - 1, row)?;
-            for atom in &log.atoms[went_by.len()..] {
-                let id = went_by.len() as AtomId;
-                went_by.push(if atom.kind == AtomKind::Path { spellings.file(&atom.text, id) } else { id });
+            for id in went_by.len() as AtomId..log.atoms.len() as AtomId {
+                let atom = log.atom(id);
+                went_by.push(if atom.kind == AtomKind::Path { spellings.file(atom.text, id) } else { id });
             }
         }
         anyhow::ensure!(
@@ -163,7 +154,11 @@ impl Log {
         for mention in &mut log.mentions {
             mention.so_far = went_by[mention.atom as usize];
         }
-        log.merge_path_suffixes();
+        let merged = log.atoms.merge_path_suffixes();
+        for mention in log.mentions.iter_mut().filter(|_| !merged.is_empty()) {
+            mention.atom = merged.get(&mention.atom).copied().unwrap_or(mention.atom);
+        }
+        log.shrink();
         log.index_by_atom();
         Ok(log)
     }
@@ -198,6 +193,15 @@ impl Log {
             }
         }
         Ok(log)
+    }
+
+    /// Gives back what was reserved for more.
+    fn shrink(&mut self) {
+        self.spans.shrink_to_fit();
+        self.mentions.shrink_to_fit();
+        self.mention_of.shrink_to_fit();
+        self.turns.shrink_to_fit();
+        self.atoms.shrink();
     }
 
     /// Counting sort of the mentions by atom.
@@ -238,7 +242,9 @@ impl Log {
             self.trajectory.id
         );
         self.tokens.push(row.tokens);
-        self.action_kinds.push(row.action_kind);
+        let again = |what: &str| format!("unknown {what}\nhint: run `trajpress annotate` again");
+        let kind = row.action_kind.as_deref();
+        self.action_kinds.push(kind.map(|k| ActionKind::parse(k).with_context(|| again(k))).transpose()?);
         let mut atoms =
             row.atom.into_iter().zip(row.atom_kind).zip(row.atom_span).zip(row.atom_flags).peekable();
         let mut start = 0;
@@ -247,65 +253,16 @@ impl Log {
             self.spans.push(Span { step, start, end, tokens });
             start = end;
             while let Some((((text, kind), _), flags)) = atoms.next_if(|a| a.0.1 as usize == i) {
-                let atom = self.intern(text, kind)?;
+                let kind = AtomKind::ALL
+                    .get(usize::from(kind))
+                    .with_context(|| again(&format!("atom kind {kind}")))?;
+                let atom = self.atoms.intern(&text, *kind)?;
                 self.mentions.push(Mention { span, atom, so_far: atom, flags });
             }
             self.mention_of.push(self.mentions.len() as u32);
         }
         self.span_of.push(self.spans.len() as u32);
         Ok(())
-    }
-
-    fn intern(&mut self, text: String, kind: u8) -> anyhow::Result<AtomId> {
-        if let Some(&id) = self.ids.get(&text) {
-            return Ok(id);
-        }
-        let Some(&kind) = AtomKind::ALL.get(usize::from(kind)) else {
-            anyhow::bail!("unknown atom kind {kind}\nhint: run `trajpress annotate` again");
-        };
-        let id = self.atoms.len() as AtomId;
-        self.atoms.push(Atom { text: text.clone(), kind });
-        self.ids.insert(text, id);
-        Ok(id)
-    }
-
-    fn merge_path_suffixes(&mut self) {
-        let mut paths: Vec<AtomId> = (0..self.atoms.len() as AtomId)
-            .filter(|&a| self.atoms[a as usize].kind == AtomKind::Path)
-            .collect();
-        let depth = |text: &str| components(text).count();
-        paths.sort_by_key(|&a| (std::cmp::Reverse(depth(&self.atoms[a as usize].text)), a));
-        // Suffix -> the one path that ends so, or None when several do.
-        let mut holders: HashMap<&str, Option<AtomId>> = HashMap::new();
-        // Spelling without slashes at its ends -> the atom that it goes by.
-        let mut known: HashMap<&str, AtomId> = HashMap::new();
-        let mut root: BTreeMap<AtomId, AtomId> = BTreeMap::new();
-        for &path in &paths {
-            let text = self.atoms[path as usize].text.trim_matches('/');
-            let same = known.get(text).copied().or_else(|| holders.get(text).copied().flatten());
-            if let Some(same) = same {
-                root.insert(path, same);
-                continue;
-            }
-            known.insert(text, path);
-            for (at, _) in text.match_indices('/') {
-                let suffix = &text[at + 1..];
-                holders.entry(suffix).and_modify(|h| *h = None).or_insert(Some(path));
-            }
-        }
-        if root.is_empty() {
-            return;
-        }
-        for mention in &mut self.mentions {
-            if let Some(&to) = root.get(&mention.atom) {
-                mention.atom = to;
-            }
-        }
-        for id in self.ids.values_mut() {
-            if let Some(&to) = root.get(id) {
-                *id = to;
-            }
-        }
     }
 
     /// What happened in each turn; read when it is first asked for.
@@ -340,8 +297,7 @@ impl Log {
     /// Approximate bytes in memory.
     pub fn bytes(&self) -> usize {
         let text: usize = self.trajectory.steps.iter().map(|s| s.text.len() + std::mem::size_of_val(s)).sum();
-        let atoms: usize = self.atoms.iter().map(|a| 3 * a.text.len() + 96).sum();
-        text + atoms + self.spans.len() * 20 + self.mentions.len() * 16
+        text + self.atoms.bytes() + self.spans.len() * 20 + self.mentions.len() * 16
     }
 
     /// Spans of a step.
@@ -424,8 +380,8 @@ impl Log {
 
     /// Whether an observation can be had again by calling again: not that of an edit or a submission.
     pub fn is_rerunnable(&self, observation: u32) -> bool {
-        let kind = self.call_of(observation).and_then(|call| self.action_kinds[call as usize].as_deref());
-        kind.is_some_and(|kind| !matches!(kind, "edit_file" | "submit"))
+        let kind = self.call_of(observation).and_then(|call| self.action_kinds[call as usize]);
+        kind.is_some_and(|kind| !matches!(kind, ActionKind::EditFile | ActionKind::Submit))
     }
 
     /// Tokens to get an observation again: its call and itself.
@@ -436,17 +392,17 @@ impl Log {
 
     /// The atom of this trajectory with this normal form.
     pub fn find_atom(&self, text: &str) -> Option<AtomId> {
-        self.ids.get(text).copied()
+        self.atoms.find(text)
+    }
+
+    pub fn atom(&self, id: AtomId) -> Atom<'_> {
+        self.atoms.get(id)
     }
 
     /// Mentions of this trajectory's atoms in a text that is not one of its steps, each with its cues.
     pub fn mentions_in_text(&self, text: &str) -> Vec<(AtomId, Vec<u32>)> {
         atoms::known_occurrences(text, |norm| self.find_atom(norm))
     }
-}
-
-fn components(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter(|c| !c.is_empty())
 }
 
 /// In [`Log::calls`]: no action stands before it in its turn.
@@ -590,7 +546,7 @@ mod tests {
              agent: models.py and conftest.py",
         );
         let name = |step: u32| -> Vec<&str> {
-            log.mentions_of_step(step).iter().map(|m| log.atoms[m.atom as usize].text.as_str()).collect()
+            log.mentions_of_step(step).iter().map(|m| log.atom(m.atom).text).collect()
         };
         assert_eq!(name(1), ["src/db/models.py", "conftest.py"]);
     }
@@ -600,7 +556,7 @@ mod tests {
     fn what_a_path_went_by_is_told_by_those_before() {
         let log = Log::script("user: a.py\nagent: src/a.py\nuser: lib/a.py\nagent: a.py and src/a.py");
         let texts = |of: fn(&Mention) -> AtomId| -> Vec<&str> {
-            log.mentions.iter().map(|m| log.atoms[of(m) as usize].text.as_str()).collect()
+            log.mentions.iter().map(|m| log.atom(of(m)).text).collect()
         };
         assert_eq!(texts(|m| m.so_far), ["a.py", "a.py", "lib/a.py", "a.py", "a.py"]);
         assert_eq!(texts(|m| m.atom), ["a.py", "src/a.py", "lib/a.py", "a.py", "src/a.py"]);

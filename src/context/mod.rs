@@ -4,6 +4,7 @@
 //! accounting and the invariants are therefore computed in one place, for all strategies.
 
 pub mod annotations;
+pub mod atoms;
 pub mod log;
 pub mod messages;
 pub mod needs;

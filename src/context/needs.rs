@@ -226,7 +226,7 @@ impl Needs {
             let cheapest = s.cheapest_bound.or(s.cheapest).expect("a seen atom has a mention");
             self.list.push(Need {
                 atom,
-                kind: log.atoms[atom as usize].kind,
+                kind: log.atom(atom).kind,
                 segment: log.turns[turn as usize].segment,
                 turn,
                 gap,
@@ -259,8 +259,8 @@ pub fn key_and_value(kind: AtomKind, text: &str) -> Option<(&str, &str)> {
 }
 
 fn is_superseded(log: &Log, atom: AtomId, newest: &HashMap<&str, AtomId>) -> bool {
-    let a = &log.atoms[atom as usize];
-    key_and_value(a.kind, &a.text).is_some_and(|(key, _)| newest.get(key).is_some_and(|&n| n != atom))
+    let a = log.atom(atom);
+    key_and_value(a.kind, a.text).is_some_and(|(key, _)| newest.get(key).is_some_and(|&n| n != atom))
 }
 
 fn mention<'a>(
@@ -303,8 +303,8 @@ fn mention<'a>(
         if m.flags & BOUND != 0 {
             entry.cheapest_bound = cheaper(entry.cheapest_bound, m.span);
         }
-        let atom = &log.atoms[m.atom as usize];
-        if let Some((key, _)) = key_and_value(atom.kind, &atom.text) {
+        let atom = log.atom(m.atom);
+        if let Some((key, _)) = key_and_value(atom.kind, atom.text) {
             newest.insert(key, m.atom);
         }
     }
@@ -317,7 +317,7 @@ mod tests {
     fn found(script: &str, tail: u32) -> Vec<(String, u32, u32, &'static str)> {
         let log = Log::script(script);
         let needs = Needs::of(&log, tail);
-        let text = |n: &Need| log.atoms[n.atom as usize].text.clone();
+        let text = |n: &Need| log.atom(n.atom).text.to_owned();
         needs.list.iter().map(|n| (text(n), n.turn, n.gap, n.class.name())).collect()
     }
 

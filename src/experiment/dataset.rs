@@ -259,10 +259,12 @@ impl Dataset {
             anyhow::ensure!(row.trajectory == entry.id, self.changed(&entry.id));
             Step::try_from(row)
         });
-        let steps: Vec<Step> =
-            steps.collect::<anyhow::Result<_>>().with_context(|| format!("trajectory {}", entry.id))?;
-        anyhow::ensure!(steps.len() == entry.n_steps as usize, self.changed(&entry.id));
-        Ok(Trajectory { steps, ..Trajectory::from(row) })
+        let mut all: Vec<Step> = Vec::with_capacity(entry.n_steps as usize);
+        for step in steps {
+            all.push(step.with_context(|| format!("trajectory {}", entry.id))?);
+        }
+        anyhow::ensure!(all.len() == entry.n_steps as usize, self.changed(&entry.id));
+        Ok(Trajectory { steps: all, ..Trajectory::from(row) })
     }
 
     /// The features of a trajectory's steps, in order, read as they are asked for.

@@ -126,7 +126,7 @@ pub(super) fn finish(
     scratch: &Scratch,
     manifest: &str,
 ) -> anyhow::Result<usize> {
-    let join = Join { data, selection, groups: groups(units), out, scratch };
+    let join = Join { data, selection, groups: groups(plan, units), out, scratch };
     let mut tables = vec![
         join.table::<CellRow>()?,
         join.table::<EventRow>()?,
@@ -153,9 +153,10 @@ pub(super) fn finish(
     Ok(0)
 }
 
-/// Units by group of variants, each in the order of the data.
-fn groups(units: &[Unit]) -> Vec<Vec<&Unit>> {
-    units.chunk_by(|a, b| a.group == b.group).map(|g| g.iter().collect()).collect()
+/// Groups of variants, each with its units in the order of the data.
+fn groups<'a>(plan: &'a Plan, units: &'a [Unit]) -> Vec<(Vec<&'a Variant>, &'a [Unit])> {
+    let units = units.chunk_by(|a, b| a.group == b.group);
+    plan.groups().into_iter().map(|(_, variants)| variants).zip(units).collect()
 }
 
 fn variant_row(v: &Variant) -> anyhow::Result<VariantRow> {
@@ -195,39 +196,40 @@ fn write<R: Row>(
 struct Join<'a> {
     data: &'a Dataset,
     selection: &'a [usize],
-    groups: Vec<Vec<&'a Unit>>,
+    groups: Vec<(Vec<&'a Variant>, &'a [Unit])>,
     out: &'a Path,
     scratch: &'a Scratch,
 }
 
 impl Join<'_> {
     fn table<R: CellPart>(&self) -> anyhow::Result<FinalTable> {
-        let mut streams: Vec<(Stream<R>, &[Variant])> = self
+        let mut streams: Vec<(Stream<R>, &[&Variant])> = self
             .groups
             .iter()
-            .map(|units| {
+            .map(|(variants, units)| {
                 let parts = units.iter().map(|u| part(self.out, R::TABLE, u)).collect();
-                (Stream::new(parts), &*units[0].variants)
+                (Stream::new(parts), &**variants)
             })
             .collect();
         write(self.out, self.scratch, |writer| {
             for &index in self.selection {
                 let id = &self.data.entries()[index].id;
-                let mut all = Vec::new();
                 for (stream, variants) in &mut streams {
-                    let rows = stream.take(id)?;
-                    if R::TABLE == CellRow::TABLE {
-                        let found = rows.iter().map(CellPart::variant);
-                        anyhow::ensure!(
-                            found.eq(variants.iter().map(|v| v.id.as_str())),
-                            "the parts of trajectory {id} hold {} of {} cells\nhint: delete the folder `parts` and run again",
-                            rows.len(),
-                            variants.len()
-                        );
+                    let mut cells = Vec::new();
+                    while let Some(row) = stream.next_of(id)? {
+                        if R::TABLE == CellRow::TABLE {
+                            cells.push(row.variant().to_owned());
+                        }
+                        writer.add(row)?;
                     }
-                    all.extend(rows);
+                    anyhow::ensure!(
+                        R::TABLE != CellRow::TABLE || cells.iter().eq(variants.iter().map(|v| &v.id)),
+                        "the parts of trajectory {id} hold {} of {} cells\nhint: delete the folder `parts` and run again",
+                        cells.len(),
+                        variants.len()
+                    );
                 }
-                writer.push(all)?;
+                writer.end_trajectory()?;
             }
             for (stream, _) in &mut streams {
                 if let Some(row) = stream.peek()? {
@@ -243,48 +245,49 @@ impl Join<'_> {
     }
 }
 
-/// The rows of some parts one after the other, a row group in memory at a time.
+/// The rows of some parts one after the other, few in memory at a time.
 struct Stream<R: Row> {
     parts: VecDeque<PathBuf>,
     /// The open part and its next row group.
     open: Option<(TableReader<R>, PathBuf, usize)>,
-    rows: VecDeque<R>,
+    rows: Box<dyn Iterator<Item = anyhow::Result<R>>>,
+    next: Option<R>,
 }
 
 impl<R: CellPart> Stream<R> {
     fn new(parts: VecDeque<PathBuf>) -> Self {
-        Stream { parts, open: None, rows: VecDeque::new() }
+        Stream { parts, open: None, rows: Box::new(std::iter::empty()), next: None }
     }
 
     /// The next row, if there is one.
     fn peek(&mut self) -> anyhow::Result<Option<&R>> {
-        while self.rows.is_empty() {
+        while self.next.is_none() {
+            let hint = |path: &Path| format!("hint: delete {} and run again", path.display());
             match &mut self.open {
-                Some((reader, path, next)) if *next < reader.row_groups().len() => {
-                    let rows = &mut self.rows;
-                    reader
-                        .scan(*next, |batch| rows.extend(batch))
-                        .with_context(|| format!("hint: delete {} and run again", path.display()))?;
-                    *next += 1;
+                Some((reader, path, row_group)) => {
+                    if let Some(row) = self.rows.next() {
+                        self.next = Some(row.with_context(|| hint(path))?);
+                    } else if let Some(&n) = reader.row_groups().get(*row_group) {
+                        self.rows = Box::new(reader.rows(*row_group, 0..n).with_context(|| hint(path))?);
+                        *row_group += 1;
+                    } else {
+                        self.open = None;
+                    }
                 }
-                _ => {
+                None => {
                     let Some(path) = self.parts.pop_front() else {
                         return Ok(None);
                     };
-                    let reader = TableReader::open(&path)?;
-                    self.open = Some((reader, path, 0));
+                    self.open = Some((TableReader::open(&path)?, path, 0));
                 }
             }
         }
-        Ok(self.rows.front())
+        Ok(self.next.as_ref())
     }
 
-    /// The rows of a trajectory, if they come next.
-    fn take(&mut self, trajectory: &str) -> anyhow::Result<Vec<R>> {
-        let mut taken = Vec::new();
-        while self.peek()?.is_some_and(|row| row.trajectory() == trajectory) {
-            taken.extend(self.rows.pop_front());
-        }
-        Ok(taken)
+    /// The next row, if it is one of this trajectory.
+    fn next_of(&mut self, trajectory: &str) -> anyhow::Result<Option<R>> {
+        let is_of = self.peek()?.is_some_and(|row| row.trajectory() == trajectory);
+        Ok(if is_of { self.next.take() } else { None })
     }
 }

@@ -23,12 +23,12 @@ pub struct UnitRows {
 
 impl UnitRows {
     pub(super) fn append(&mut self, more: UnitRows) {
-        self.cells.extend(more.cells);
-        self.events.extend(more.events);
-        self.items.extend(more.items);
-        self.contexts.extend(more.contexts);
-        self.timeline.extend(more.timeline);
-        self.scores.extend(more.scores);
+        append(&mut self.cells, more.cells);
+        append(&mut self.events, more.events);
+        append(&mut self.items, more.items);
+        append(&mut self.contexts, more.contexts);
+        append(&mut self.timeline, more.timeline);
+        append(&mut self.scores, more.scores);
     }
 
     /// Sorts the rows by trajectory, then variant, checks that every cell is there once, and gives each its id.
@@ -67,6 +67,15 @@ impl UnitRows {
     }
 }
 
+/// The rows of a unit of one long cell are not copied.
+fn append<R>(rows: &mut Vec<R>, more: Vec<R>) {
+    if rows.is_empty() {
+        *rows = more;
+    } else {
+        rows.extend(more);
+    }
+}
+
 /// The row of a cell that failed.
 pub(super) fn error_cell(variant: &str, trajectory: &str, error: String) -> CellRow {
     CellRow {
@@ -79,7 +88,7 @@ pub(super) fn error_cell(variant: &str, trajectory: &str, error: String) -> Cell
 }
 
 /// Rows that belong to a trajectory under a variant.
-pub(super) trait CellPart: Row {
+pub(super) trait CellPart: Row + 'static {
     fn trajectory(&self) -> &str;
     fn variant(&self) -> &str;
 }

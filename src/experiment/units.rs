@@ -21,6 +21,9 @@ pub const FORMAT: u32 = 3;
 /// would not pay for publishing its five tables safely, which takes some 30 milliseconds; more would
 /// hold more rows in memory, and lose more by a kill.
 const COST: u64 = 20_000;
+/// Step-variants of a unit at most, unless it is one cell: rows of a unit stand in memory until it is done, and one thread
+/// does it.
+const MOST: u64 = 200_000;
 /// A trajectory counts as at least so many steps: even the shortest has a hundred scores a variant.
 const MIN_STEPS: u64 = 50;
 
@@ -37,7 +40,7 @@ pub struct Unit {
     pub row_group: usize,
     /// Indices into [`Dataset::entries`], ascending.
     pub trajectories: Vec<usize>,
-    /// All variants of the group.
+    /// Variants of the group: all, unless the trajectory is so long that they are cut, too.
     pub variants: Arc<[Variant]>,
     /// Steps over all its trajectories.
     pub n_steps: u64,
@@ -91,18 +94,29 @@ pub fn cut(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<V
         // models, too.
         let cost = if model.is_some() || !plan.readers.is_empty() { 1 } else { COST };
         for (row_group, trajectories) in pieces(data, selection, cost / variants.len() as u64) {
-            units.push(Unit {
-                id: unit_id(&contents, &trajectories, &variants),
-                group: group.clone(),
-                row_group,
-                n_steps: trajectories.iter().map(|&i| u64::from(data.entries()[i].n_steps)).sum(),
-                trajectories,
-                variants: Arc::clone(&variants),
-                contents: Arc::clone(&contents),
-            });
+            let n_steps = trajectories.iter().map(|&i| u64::from(data.entries()[i].n_steps)).sum();
+            for variants in slices(&variants, n_steps) {
+                units.push(Unit {
+                    id: unit_id(&contents, &trajectories, &variants),
+                    group: group.clone(),
+                    row_group,
+                    n_steps,
+                    trajectories: trajectories.clone(),
+                    variants,
+                    contents: Arc::clone(&contents),
+                });
+            }
         }
     }
     Ok(units)
+}
+
+/// Variants of units over so many steps.
+fn slices<T: Clone>(variants: &Arc<[T]>, n_steps: u64) -> Vec<Arc<[T]>> {
+    match usize::try_from(MOST / n_steps.max(1)).unwrap_or(usize::MAX).max(1) {
+        n if n < variants.len() => variants.chunks(n).map(Arc::from).collect(),
+        _ => vec![Arc::clone(variants)],
+    }
 }
 
 /// Runs of trajectories of one row group with at most `max_steps` steps, or of one trajectory.
@@ -199,6 +213,17 @@ pub(super) fn listed(folder: &Path) -> anyhow::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variants_of_a_long_trajectory_are_cut() {
+        let variants: Arc<[u32]> = (0..5).collect();
+        let lengths = |n_steps| slices(&variants, n_steps).iter().map(|s| s.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(0), [5]);
+        assert_eq!(lengths(MOST / 5), [5]);
+        assert_eq!(lengths(MOST / 5 + 1), [4, 1]);
+        assert_eq!(lengths(MOST + 1), [1; 5]);
+        assert_eq!(slices(&variants, MOST).concat(), *variants);
+    }
 
     #[test]
     fn model_names_become_folders() {

@@ -20,7 +20,7 @@ const PAGE_BYTES: usize = 128 << 10;
 const PAGE_ROWS: usize = 64;
 
 /// From so many bytes on, rows become a batch of arrays and pages of the row group: they stand in memory twice then.
-const BATCH_BYTES: usize = 16 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 /// The rows of a batch have at most so many bytes, unless one row alone has more: its texts have offsets of 31 bits.
 const MOST_BYTES: usize = 256 << 20;
 
@@ -81,25 +81,34 @@ impl<R: Row> TableWriter<R> {
 
     /// Appends all rows of one trajectory (or of several).
     pub fn push(&mut self, rows: impl IntoIterator<Item = R>) -> anyhow::Result<()> {
-        for row in rows {
-            let bytes = row.weight();
-            anyhow::ensure!(
-                bytes < i32::MAX as usize,
-                "{}: a row of {bytes} bytes, and no column holds more than 2 GiB of one row",
-                self.cannot()
-            );
-            if self.pending_bytes + bytes > MOST_BYTES {
-                self.write_pending()?;
-            }
-            self.pending_bytes += bytes;
-            self.open_bytes += bytes;
-            self.n_rows += 1;
-            self.pending.push(row);
-            // Whole write batches: pages end where they would if all rows came at once.
-            if self.pending_bytes >= BATCH_BYTES && self.pending.len() % PAGE_ROWS == 0 {
-                self.write_pending()?;
-            }
+        rows.into_iter().try_for_each(|row| self.add(row))?;
+        self.end_trajectory()
+    }
+
+    /// Appends one row of a trajectory, whose last one is followed by [`Self::end_trajectory`].
+    pub fn add(&mut self, row: R) -> anyhow::Result<()> {
+        let bytes = row.weight();
+        anyhow::ensure!(
+            bytes < i32::MAX as usize,
+            "{}: a row of {bytes} bytes, and no column holds more than 2 GiB of one row",
+            self.cannot()
+        );
+        if self.pending_bytes + bytes > MOST_BYTES {
+            self.write_pending()?;
         }
+        self.pending_bytes += bytes;
+        self.open_bytes += bytes;
+        self.n_rows += 1;
+        self.pending.push(row);
+        // Whole write batches: pages end where they would if all rows came at once.
+        if self.pending_bytes >= BATCH_BYTES && self.pending.len() % PAGE_ROWS == 0 {
+            self.write_pending()?;
+        }
+        Ok(())
+    }
+
+    /// Here the row group may end.
+    pub fn end_trajectory(&mut self) -> anyhow::Result<()> {
         if self.open_bytes >= self.row_group_bytes {
             self.end_row_group()?;
         }

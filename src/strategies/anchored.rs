@@ -115,16 +115,16 @@ impl Anchor {
 
     /// Takes in a step by rules: the files that it edits or reads, errors, and what is to come.
     fn see(&mut self, scope: &Scope<'_>, step: u32) {
-        let kind = scope.log.action_kinds[step as usize].as_deref().and_then(ActionKind::parse);
+        let kind = scope.log.action_kinds[step as usize];
         let on_file = matches!(kind, Some(ActionKind::EditFile | ActionKind::ReadFile | ActionKind::RunTest));
         for mention in scope.log.mentions_of_step(step) {
-            let atom = &scope.log.atoms[mention.so_far as usize];
+            let atom = scope.log.atom(mention.so_far);
             let list = match atom.kind {
                 AtomKind::Path if on_file => &mut self.files,
                 AtomKind::Error if scope.log.kind(step) == Kind::Observation => &mut self.errors,
                 _ => continue,
             };
-            add(list, &atom.text);
+            add(list, atom.text);
         }
         let is_result = scope.log.kind(step) == Kind::Observation;
         let call = is_result.then(|| scope.log.call_of(step)).flatten();

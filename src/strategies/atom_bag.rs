@@ -48,7 +48,7 @@ pub fn bag(
     atoms
         .filter(|&atom| seen.insert(atom))
         .map_while(|atom| {
-            let tokens = tokenizer.count(&format!(" {}", log.atoms[atom as usize].text));
+            let tokens = tokenizer.count(&format!(" {}", log.atom(atom).text));
             left = left.checked_sub(tokens)?;
             Some(atom)
         })
@@ -57,5 +57,5 @@ pub fn bag(
 
 /// What a bag of atoms looks like.
 pub fn text(log: &Log, bag: &[AtomId]) -> String {
-    bag.iter().flat_map(|&atom| [" ", &log.atoms[atom as usize].text]).collect()
+    bag.iter().flat_map(|&atom| [" ", log.atom(atom).text]).collect()
 }

@@ -29,6 +29,7 @@ use crate::context::{Block, Content, Edit, Piece, Recalled};
 use crate::models::prompt::{Data, Prompt};
 use crate::params::params;
 use crate::trajectory::{Kind, Role};
+use crate::turns::actions::ActionKind;
 
 pub(super) mod index;
 
@@ -480,7 +481,7 @@ fn tag_names(log: &Log, steps: impl Iterator<Item = u32>) -> Vec<&str> {
         let logged = &log.trajectory.steps[step as usize];
         match (logged.kind, logged.role) {
             (Kind::Message | Kind::Observation, Role::User) => Some("by-the-user"),
-            _ => log.action_kinds[step as usize].as_deref(),
+            _ => log.action_kinds[step as usize].map(ActionKind::name),
         }
     };
     let mut tags: Vec<&str> = steps.filter_map(tag).collect();

@@ -213,7 +213,7 @@ fn success(scope: &Scope<'_>, call: u32, result: u32) -> &'static str {
 }
 
 fn kind_of(log: &Log, call: u32) -> Option<ActionKind> {
-    log.action_kinds[call as usize].as_deref().and_then(ActionKind::parse)
+    log.action_kinds[call as usize]
 }
 
 /// Of a command that failed the first of the last lines in which a tool tells so; none of what reads or asks for pages, which
@@ -509,9 +509,8 @@ fn is_place(text: &str) -> bool {
 
 /// The files that a step names.
 fn paths<'a>(scope: &'a Scope<'_>, step: u32) -> impl Iterator<Item = &'a str> {
-    let atoms =
-        scope.log.mentions_of_step(step).iter().map(|mention| &scope.log.atoms[mention.so_far as usize]);
-    atoms.filter(|atom| atom.kind == AtomKind::Path).map(|atom| atom.text.as_str())
+    let atoms = scope.log.mentions_of_step(step).iter().map(|mention| scope.log.atom(mention.so_far));
+    atoms.filter(|atom| atom.kind == AtomKind::Path).map(|atom| atom.text)
 }
 
 /// What the model writes of an observation.

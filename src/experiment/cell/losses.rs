@@ -42,7 +42,7 @@ pub fn losses(data: &Dataset, plan: &Plan, index: usize, tail: u32) -> anyhow::R
     let lost = needs.iter().zip(by_need).filter(|(need, variants)| need.gap > tail && !variants.is_empty());
     Ok(lost
         .map(|(need, variants)| Loss {
-            atom: log.atoms[need.atom as usize].text.clone(),
+            atom: log.atom(need.atom).text.to_owned(),
             line: log.span_text(need.cheapest).to_owned(),
             stood: log.turn_of(log.spans[need.cheapest as usize].step),
             seen: need.turn - need.gap,

@@ -133,7 +133,7 @@ impl<'a> Scene<'a> {
     ) -> Self {
         let log = &own.log;
         let ids = &own.questions.needs.atoms;
-        let atoms: Vec<&str> = ids.iter().map(|&a| log.atoms[a as usize].text.as_str()).collect();
+        let atoms: Vec<&str> = ids.iter().map(|&a| log.atom(a).text).collect();
         let mut known: HashMap<usize, Vec<Vec<u32>>> = HashMap::new();
         let mut cues = |i: usize| known.entry(i).or_insert_with(|| cue_sets(log, ids[i])).clone();
         let partners = partners

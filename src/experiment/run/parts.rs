@@ -184,12 +184,12 @@ fn write_table<R: CellPart>(scratch: &Scratch, rows: Vec<R>) -> anyhow::Result<P
     let expected = rows.len() as u64;
     let mut writer = TableWriter::create(&from, PART_ROW_GROUP)?;
     let mut rows = rows.into_iter().peekable();
-    while let Some(first) = rows.next() {
-        let mut trajectory = vec![first];
-        while let Some(row) = rows.next_if(|r| r.trajectory() == trajectory[0].trajectory()) {
-            trajectory.push(row);
+    while let Some(row) = rows.next() {
+        let is_last = rows.peek().is_none_or(|next| next.trajectory() != row.trajectory());
+        writer.add(row)?;
+        if is_last {
+            writer.end_trajectory()?;
         }
-        writer.push(trajectory)?;
     }
     let written = writer.finish()?;
     anyhow::ensure!(written == expected, "wrote {written} of {expected} rows of {}", from.display());
