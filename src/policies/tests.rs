@@ -7,6 +7,7 @@ use std::process::Command;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use super::presets::{Preset, text};
 use super::*;
 use crate::context::log::Log;
 use crate::context::needs::Needs;

@@ -144,7 +144,7 @@ impl Summarise {
             }
             let Content::Step(step) = scope.context.blocks[block].content else { continue };
             let Some(call) = log.call_of(step).filter(|_| log.kind(step) == Kind::Observation) else { continue };
-            let kind = log.action_kinds[call as usize].as_deref().and_then(ActionKind::parse);
+            let kind = log.action_kinds[call as usize];
             let read = &log.trajectory.steps[call as usize].text;
             if kind != Some(ActionKind::ReadFile) || seen.contains(&read) {
                 continue;
