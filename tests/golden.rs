@@ -177,6 +177,8 @@ fn the_data_are_what_their_generators_make() {
     let tests = [
         "golden/test_golden.py",
         "golden/by_hand/test_by_hand.py",
+        "labels/test_agree.py",
+        "labels/test_labels.py",
         "phases/test_phases.py",
         "memory/test_memory.py",
     ];

@@ -13,6 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import agreement  # noqa: E402
 import draw  # noqa: E402
+import real  # noqa: E402
 
 FIELDS = ["source", "task_id", "trajectory", "turn", "intent", "also", "subtask_end", "boundary", "kinds", "file", "note"]
 LOOKS_BACK = 5
@@ -70,6 +71,54 @@ class Labels(unittest.TestCase):
         self.assertEqual(len(keys), len(set(keys)))
         self.assertLessEqual(set(keys), {(r["source"], r["task_id"], r["turn"]) for r in self.rows})
         self.assertTrue(1 / 4 <= len(keys) / len(self.rows) < 1 / 3)
+
+
+class Real(unittest.TestCase):
+    FIELDS = ["path", "sha256", "format", "repository", "task", "trajectory", "turn", "intent", "phase_end", "subtask_end", "moves", "confidence"]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.first, cls.second = real.read("real.jsonl"), real.read("real_second.jsonl")
+
+    def test_fields(self):
+        for r in [*self.first.values(), *self.second.values()]:
+            self.assertEqual(list(r), self.FIELDS)
+            self.assertIn(r["intent"], agreement.INTENTS)
+            self.assertIn(r["confidence"], ("sure", "likely", "unsure"))
+            self.assertEqual(r["moves"], [k for k in real.MOVES if k in r["moves"]])
+            self.assertRegex(r["sha256"], "^[0-9a-f]{64}$")
+            if "module" in r["moves"]:
+                self.assertIn("file", r["moves"])
+
+    def test_every_turn_of_a_log_once(self):
+        runs = {}
+        for trajectory, turn in self.first:
+            runs.setdefault(trajectory, []).append(turn)
+        self.assertTrue(all(turns == list(range(1, len(turns) + 1)) for turns in runs.values()))
+        self.assertGreaterEqual(len(self.first), 600)
+        self.assertGreaterEqual(len(runs), 20)
+        self.assertGreaterEqual(len({r["repository"] for r in self.first.values()}), 12)
+
+    def test_phases_end_where_they_can(self):
+        for (trajectory, turn), r in self.first.items():
+            if r["phase_end"]:
+                self.assertNotEqual(r["intent"], "none", (trajectory, turn))
+                self.assertIn((trajectory, turn + 1), self.first, "the last turn of a log ends no phase")
+
+    def test_the_second_reading_is_of_sixty_turns_of_ten_logs(self):
+        self.assertLessEqual(set(self.second), set(self.first))
+        self.assertEqual((len(self.second), len({trajectory for trajectory, _ in self.second})), (60, 10))
+
+    def test_comparisons(self):
+        key, row = next(iter(self.second.items()))
+        self.assertIn("| intent |  |  | 60 of 60 | 1.00 |", real.compared(self.second, self.second))
+        other = {**self.second, key: {**row, "intent": "refactor", "phase_end": not row["phase_end"]}}
+        self.assertTrue(any(line.startswith("| intent |  |  | 59 of 60 |") for line in real.compared(other, self.second)))
+        told = {k: {"intent": r["intent"], "subtask_end": False, "boundary": bool(r["moves"]), "cuts": set()} for k, r in self.second.items()}
+        lines = real.beside(self.second, told)
+        self.assertIn("| all | 60 | 60 | 1.00 |", lines)
+        self.assertTrue(any(line.startswith("| `subtask`, subtask end | 5 | 0 | 0 | - | 0.00 | 0.00 |") for line in lines), lines)
+        self.assertTrue(any(line.startswith("| `boundary`, moves |") and line.endswith("| 1.00 | 1.00 | 1.00 | 1.00 |") for line in lines), lines)
 
 
 class Agreement(unittest.TestCase):
