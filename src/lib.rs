@@ -106,6 +106,9 @@ pub mod internals {
             pub use crate::models::server::{Kind, Options, Server};
         }
     }
+    pub mod policies {
+        pub use crate::policies::all;
+    }
     pub mod params {
         pub use crate::params::Param;
     }

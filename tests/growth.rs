@@ -16,7 +16,7 @@ use trajpress::internals::context::log::Log;
 use trajpress::internals::experiment::cell::{self, Prepared, Scene};
 use trajpress::internals::scores::readers::Readers;
 use trajpress::internals::text::tokens::Tokenizer;
-use trajpress::internals::{strategies, triggers};
+use trajpress::internals::{policies, strategies, triggers};
 use trajpress::{Builder, Kind, LoggedEdit, Role, Trajectory, step};
 use trajpress::{Catalogue, Plan};
 
@@ -166,7 +166,17 @@ fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
         "notes" if !is_soak() => "max_notes = 200",
         _ => "",
     };
-    let window = if trigger == "tokens" { "window = 8000" } else { "" };
+    let window = match trigger {
+        "tokens" => "window = 8000",
+        "limits" => "tokens = 8000",
+        _ => "",
+    };
+    if trigger == "policy" {
+        let text = format!("name = \"growth\"\n[[policies]]\npreset = \"{strategy}\"\nwindow = 16000\nforms = [\"extract\"]\n");
+        let plan = Plan::parse("growth.toml", &text, &Catalogue::built_in()).expect("a preset");
+        let at = plan.variants.iter().position(|v| v.trigger == trigger)?;
+        return Some((plan, at));
+    }
     let text = format!(
         "name = \"growth\"\n[[strategies]]\nname = \"{strategy}\"\n{cap}\n[[triggers]]\nname = \"{trigger}\"\n{window}\n"
     );
@@ -229,6 +239,12 @@ fn four_times_the_messages_cost_less_than_six_times_as_much() {
     if let Ok(only) = std::env::var("GROWTH_ONLY") {
         pairs.retain(|(strategy, trigger)| only.split(',').any(|name| name == *strategy || name == *trigger));
     }
+    compare(&pairs, false);
+}
+
+#[test]
+fn policies_grow_with_the_messages() {
+    let pairs: Vec<Pair> = policies::all().iter().map(|preset| (preset.name.as_str(), "policy")).collect();
     compare(&pairs, false);
 }
 

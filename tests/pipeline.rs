@@ -120,6 +120,18 @@ fn a_run_goes_on_where_its_data_have_grown() {
     assert!(n(&outcome, "step_variants") < n(&whole, "step_variants"), "{outcome} {whole}");
     assert_eq!((n(&outcome, "cells_ok"), n(&whole, "cells_known")), (n(&whole, "cells_ok"), 0));
     assert!(place.tables("grown") == place.tables("whole"), "other bytes than a run that began with all");
+    // Drawn anew, partners are those of data that came at once.
+    std::fs::create_dir(place.at("at-once")).unwrap();
+    for name in ["ingest.json", "steps.parquet", "trajectories.parquet"] {
+        std::fs::copy(format!("{}/{name}", place.at("data")), format!("{}/{name}", place.at("at-once")))
+            .unwrap();
+    }
+    for args in [["annotate", &place.at("data"), "--renew"], ["annotate", &place.at("at-once"), "--renew"]] {
+        assert!(place.command(&args).status().unwrap().success());
+    }
+    let [renewed, at_once] = ["data", "at-once"]
+        .map(|data| std::fs::read(format!("{}/partners.parquet", place.at(data))).unwrap());
+    assert!(renewed == at_once);
 }
 
 #[test]

@@ -10,12 +10,13 @@ use crate::params::Param;
 use crate::settings::hint;
 use crate::text::escape;
 
-/// List the strategies, triggers, scorers, formats or models that this version knows
+/// List the strategies, triggers, scopes, presets, scorers, formats or models that this version knows
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   trajpress list strategies
   trajpress list strategies mask
   trajpress list triggers --json
+  trajpress list presets
   trajpress list models
   trajpress list api-models")]
 pub struct Args {
@@ -33,6 +34,10 @@ enum Catalogue {
     Strategies,
     /// When to compress
     Triggers,
+    /// What of the prompt a stage of a policy compresses
+    Scopes,
+    /// The policies of products
+    Presets,
     /// What is measured
     Scorers,
     /// Logs that can be read
@@ -118,6 +123,13 @@ fn catalogue(args: &Args) -> anyhow::Result<Vec<Item>> {
         }
         Catalogue::Triggers => {
             crate::triggers::ALL.iter().map(|e| with_params(e.name, e.summary, e.params)).collect()
+        }
+        Catalogue::Scopes => {
+            crate::scopes::ALL.iter().map(|e| with_params(e.name, e.summary, e.params)).collect()
+        }
+        Catalogue::Presets => {
+            let about = |p: &crate::policies::Preset| format!("{} {}, {}", p.product, p.version, p.date);
+            crate::policies::all().iter().map(|p| plain(&p.name, &about(p))).collect()
         }
         Catalogue::Scorers => crate::scores::all()
             .map(|e| Item { formula: Some(e.formula), ..plain(e.name, e.summary) })

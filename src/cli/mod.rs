@@ -23,6 +23,7 @@ pub mod models;
 pub mod redact;
 pub mod report;
 pub mod run;
+mod show;
 mod tiers;
 mod timeline;
 pub mod trial;
@@ -89,6 +90,7 @@ enum Command {
     Report(report::Args),
     Inspect(inspect::Args),
     List(list::Args),
+    Show(show::Args),
     Models(models::Args),
     /// Serve a model to this program over standard input and output
     #[cfg(feature = "llama")]
@@ -151,6 +153,7 @@ impl Cli {
             Command::Report(args) => report::run(args).map(|()| ExitStatus::Done),
             Command::Inspect(args) => inspect::run(args, self.output),
             Command::List(args) => list::run(args, self.output),
+            Command::Show(args) => show::run(args, self.output),
             Command::Models(args) => models::run(args, self.output),
             #[cfg(feature = "llama")]
             Command::ModelWorker => crate::models::llama::worker::run().map(|()| ExitStatus::Done),

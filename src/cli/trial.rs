@@ -16,13 +16,15 @@ use super::{ExitStatus, Output, catalogue, count, print, tell};
 use crate::annotate::annotate;
 use crate::experiment::cell::{Models, Shelf, losses, run_unit};
 use crate::experiment::run::select;
-use crate::experiment::{Dataset, Options, Plan, run_with};
+use crate::experiment::{Dataset, Options, Plan, SEMANTICS_VERSION, run_with};
 use crate::files::lock::Lock;
 use crate::files::reach;
+use crate::logs::formats::READERS_VERSION;
 use crate::logs::{self, Limits, places};
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::{self, Population};
 use crate::scores::money::Prices;
+use crate::store::SCHEMA_VERSION;
 use crate::text::escape;
 use answer::Answer;
 
@@ -245,7 +247,8 @@ impl Desk {
     fn new(out: &Path, inputs: &[PathBuf], args: &Args) -> anyhow::Result<Self> {
         let mut hash = blake3::Hasher::new();
         let options = (&args.budget, &args.window, &args.prices, args.hour_cache, inputs);
-        hash.update(format!("{} {options:?} {EXPERIMENT}", env!("CARGO_PKG_VERSION")).as_bytes());
+        let version = (env!("CARGO_PKG_VERSION"), READERS_VERSION, SCHEMA_VERSION, SEMANTICS_VERSION);
+        hash.update(format!("{version:?} {options:?} {EXPERIMENT}").as_bytes());
         let own = fs::canonicalize(out).ok();
         for input in inputs {
             anyhow::ensure!(reach::is_there(input)?, "{} is not there", input.display());

@@ -58,13 +58,14 @@ impl Lock {
         self.file.is_some()
     }
 
-    /// Tries once more where nobody is named: the owner has not said yet who it is, or has gone meanwhile.
+    /// Tries once more where nobody is named: the owner has not said yet who it is, or has gone meanwhile; and where one has
+    /// alone what is for many, since that takes a moment.
     fn at_once(folder: &Path, command: &str, kind: Kind) -> anyhow::Result<Self> {
         for _ in 0..100 {
             if let Some(lock) = take(folder, command, kind)? {
                 return Ok(lock);
             }
-            if named_owner(folder).is_some() {
+            if kind == Kind::Alone && named_owner(folder).is_some() {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));

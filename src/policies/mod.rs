@@ -18,7 +18,7 @@ use crate::params::Param;
 use crate::replay::{Frame, Head, Recipe, Stage};
 use crate::{scopes, strategies, triggers};
 
-pub use presets::{all, find};
+pub use presets::{Preset, all, find, text};
 
 /// See the head of this file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

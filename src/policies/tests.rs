@@ -7,7 +7,6 @@ use std::process::Command;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::presets::{Preset, text};
 use super::*;
 use crate::context::log::Log;
 use crate::context::needs::Needs;
@@ -376,4 +375,41 @@ fn a_key_is_set_where_a_stage_knows_it() {
     let wrong = |key: &str| policy.clone().set(key, &Value::Integer(7)).unwrap_err().to_string();
     assert!(wrong("scope.mesages").contains("no stage has a scope that knows `mesages`"));
     assert!(wrong("messages").contains("as in `scope.messages`"));
+}
+
+/// Whatever the policy: the prompt is never longer than the full one, no call stands without its result, and what stands for
+/// compressed steps is part of the prompt.
+#[test]
+fn presets_keep_the_invariants() {
+    let Some(lists) = lists() else { return };
+    let tokenizer = Tokenizer::load("o200k").unwrap();
+    let mut n_events = 0;
+    for preset in all() {
+        let mut policy = preset.policy.clone();
+        (policy.window, policy.reserve) = (6000, 0);
+        for key in ["trigger.tokens", "trigger.below"] {
+            let is_set = policy.stages.iter().any(|stage| stage.trigger.contains_key(&key[8..]));
+            if is_set {
+                policy.set(key, &Value::Integer(3000)).unwrap();
+            }
+        }
+        for (list, log) in lists.iter().step_by(25) {
+            let needs = Needs::of(log, 3);
+            for form in FORMS {
+                let recipe = policy.clone().with_form(form).recipe(1, None).unwrap();
+                let mut seen = Prompts { log, blocks: Vec::new(), prompts: BTreeMap::new() };
+                let run = replay(log, &recipe, &tokenizer, &needs, &mut seen).unwrap();
+                n_events += run.events.len();
+                for decision in &run.decisions {
+                    let at = (&preset.name, form, &list.id, decision.turn);
+                    assert!(decision.tokens_sent <= decision.tokens_full, "{at:?}");
+                    assert!(decision.kept_tokens <= decision.tokens_sent, "{at:?}");
+                    assert!(decision.cached_sent <= decision.tokens_sent, "{at:?}");
+                }
+                let violations = run.events.iter().flat_map(|event| &event.violations);
+                assert!(!violations.into_iter().any(|v| v.contains("without")), "{} {}", preset.name, list.id);
+            }
+        }
+    }
+    assert!(n_events > 100, "{n_events}");
 }

@@ -204,7 +204,8 @@ mod tests {
         let after = |params: &str| after_events(("summarise", params), ("turns", "n = 1\nkeep = 1"), SCRIPT);
         assert_eq!(after("form = \"empty\"").last().unwrap(), "");
         assert!(after("tokens = 20").last().unwrap().contains("limit"));
-        let kept = after("form = \"empty\"\nfiles = 1");
+        let params = "form = \"empty\"\nfiles = 1";
+        let kept = after_events(("summarise", params), ("turns", "n = 2"), SCRIPT);
         assert!(kept.last().unwrap().contains("limit_b") && !kept.last().unwrap().contains("limit_a"), "{kept:?}");
     }
 }

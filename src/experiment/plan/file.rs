@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         let excludes =
             excludes.map(|(at, table)| Ok((self.source.line(at.start), self.exclude(kinds, &at, table)?)));
         let excludes = excludes.collect::<anyhow::Result<_>>()?;
-        let policies = policies::variants(self, self.tables(&root, "policies")?, seed)?;
+        let policies = policies::variants(self.source, self.tables(&root, "policies")?, seed)?;
         Ok(Choices { strategies, triggers, excludes, policies })
     }
 

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::DeTable;
 
-use super::file::Reader;
 use super::{Policy, Variant};
 use crate::models::NO_MODEL;
 use crate::policies::{self, FORMS};
@@ -45,14 +44,14 @@ enum Windows {
 
 /// The variants of all `[[policies]]`, without ids and labels.
 pub(super) fn variants(
-    reader: &Reader<'_>,
+    source: &Source<'_>,
     tables: Vec<(Range<usize>, &DeTable<'_>)>,
     seed: u64,
 ) -> anyhow::Result<Vec<Variant>> {
     let mut all = Vec::new();
     for (at, table) in tables {
-        let written: Written = reader.source.table(&at, table)?;
-        all.extend(of_table(reader.source, &at, written, seed)?);
+        let written: Written = source.table(&at, table)?;
+        all.extend(of_table(source, &at, written, seed)?);
     }
     Ok(all)
 }

@@ -370,10 +370,10 @@ fn wrong_keys_name_file_line_and_the_nearest_right_one() {
     }
     insta::assert_snapshot!(all, @r"
     experiment.toml:2: unknown key `shadow_sedes` of the file
-    hint: did you mean `shadow_seeds`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, contexts, strategies, triggers, exclude)
+    hint: did you mean `shadow_seeds`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, contexts, strategies, triggers, exclude, policies)
 
     experiment.toml:3: unknown key `price` of the file
-    hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, contexts, strategies, triggers, exclude)
+    hint: did you mean `prices`? (known: name, tokenizer, seed, shadow_seeds, reference_tails, partners, prices, data, scores, contexts, strategies, triggers, exclude, policies)
 
     experiment.toml:4: unknown key `cached_read` of `prices`
     hint: did you mean `cache_read`? (known: name, fresh, cache_write, cache_write_1h, cache_read, output, cache_lifetime, cache_gone, own, hour)

@@ -23,7 +23,7 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -105,8 +105,8 @@ pub fn run_with(
         tracing::warn!("--fresh: {told}");
     }
     // Any number of processes may work at one run; but nothing else may write there.
-    if !options.finish && manifest::is_replaced(plan, data, options, &selection, out)? {
-        fresh::reopen(out)?;
+    if !options.finish {
+        make_room(out, || manifest::is_replaced(plan, data, options, &selection, out))?;
     }
     let _lock = Lock::together(out, "run")?;
     check_out(out, options)?;
@@ -156,6 +156,19 @@ pub fn run_with(
     }
     outcome.seconds = start.elapsed().as_secs_f64();
     Ok(outcome)
+}
+
+/// Reopens the folder where another state of the run stands there. Another process may be doing just that.
+fn make_room(out: &Path, is_replaced: impl Fn() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    let mut tries = 0..100;
+    while is_replaced()? {
+        match fresh::reopen(out) {
+            Ok(()) => break,
+            Err(_) if tries.next().is_some() => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a folder that a run must not write into, or that there is nothing to finish in. Changes

@@ -318,6 +318,22 @@ fn data_that_have_grown_cost_what_is_new() {
     assert!(error.contains("holds another run: the data"), "{error}");
 }
 
+#[test]
+fn two_processes_go_on_with_data_that_have_grown() {
+    for _ in 0..5 {
+        let mut place = Place::new();
+        place.run("r", &Options::default(), &rows).unwrap();
+        write_data(&place.out("data"), 18);
+        place.data = Dataset::open(&place.out("data")).unwrap();
+        place.run("whole", &Options::default(), &rows).unwrap();
+        std::thread::scope(|s| {
+            let one = || place.run("r", &Options::default(), &rows).unwrap();
+            [s.spawn(one), s.spawn(one)].map(|t| t.join().unwrap())
+        });
+        assert!(tables(&place.out("r")) == tables(&place.out("whole")));
+    }
+}
+
 /// What cannot be vouched for is computed again.
 #[test]
 fn damaged_rows_of_before_are_not_taken_over() {
