@@ -202,15 +202,15 @@ impl Draft {
         logged_id: Option<String>,
     ) {
         let id = self.unique_id(logged_id.as_deref());
-        self.open.push(OpenCall { logged_id, other_id: None, id: id.clone(), tool: tool.clone() });
         let mut action = step(Role::Agent, Kind::Action, text);
-        action.tool = Some(tool);
-        action.call_id = Some(id);
+        action.tool = Some(tool.clone());
+        action.call_id = Some(id.clone());
         action.arguments = arguments.map(|mut a| {
             clean(&mut a, &mut self.losses);
             a
         });
         self.push(action);
+        self.open.push(OpenCall { logged_id, other_id: None, id, tool }, self.builder.turn());
     }
 
     /// Another id by which results may name the newest call.
@@ -219,7 +219,7 @@ impl Draft {
     }
 
     /// The result of a call. With an id it goes to the nearest earlier unanswered call of that id,
-    /// without one to the first unanswered call of that name.
+    /// without one to the first unanswered call, of that name if one is given, of the newest turn that has such a call.
     pub(crate) fn result(
         &mut self,
         logged_id: Option<&str>,
@@ -241,7 +241,7 @@ impl Draft {
     ) {
         let found = match logged_id {
             Some(id) => self.open.take_id(id),
-            None => self.open.take_first(tool.as_deref()),
+            None => self.open.take_nearest(tool.as_deref()),
         };
         if found.is_none() && logged_id.is_some_and(|id| self.is_repeated(id, &text)) {
             return;
@@ -607,6 +607,23 @@ mod tests {
         assert_eq!(tools, [Some("f"), Some("g"), Some("g"), Some("f")]);
         assert_eq!(t.steps[2].call_id.as_deref(), Some("call-2"));
         assert_eq!(losses, Losses::default());
+    /// A call of long ago that was never answered takes nothing from those of the newest turn, which come in order.
+    #[test]
+    fn results_without_ids_go_to_the_nearest_turn() {
+        let mut d = Draft::new();
+        for tools in [["f", "g"], ["f", "f"]] {
+            d.begin_call();
+            tools.iter().for_each(|tool| d.action((*tool).into(), "{}".into(), None));
+        }
+        for tool in [Some("f"), None, Some("g"), None, None] {
+            d.result(None, tool.map(str::to_owned), "r".into(), None);
+        }
+        let (t, losses) = finished(d);
+        let ids: Vec<Option<&str>> = t.steps[4..].iter().map(|s| s.call_id.as_deref()).collect();
+        assert_eq!(ids, [Some("call-3"), Some("call-4"), Some("call-2"), Some("call-1"), None]);
+        assert_eq!(losses.0["tool result without a call"], 1);
+    }
+
     }
 
     /// So many calls are open at once that a search of all for each would take minutes.
