@@ -147,7 +147,8 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         sent = input;
     }
     let about = Trajectory {
-        task_id: Some(session),
+        task_id: Some(session.clone()),
+        session: Some(session),
         agent: Some("copilot-chat".to_owned()),
         ..Trajectory::default()
     };

@@ -148,15 +148,13 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         });
         read_request(i, request, &mut draft);
     }
-    let is_named_by_file = session.is_none();
     let about = Trajectory {
-        task_id: session.or_else(|| Some(sink.source.stem.clone())),
-        is_named_by_file,
         repository: folder.as_deref().and_then(repository_of),
         agent: Some("copilot-chat".to_owned()),
         format: ENTRY.name.to_owned(),
         ..Trajectory::default()
-    };
+    }
+    .of_session(session, &sink.source.stem);
     draft.finish(about, sink);
     Ok(())
 }
