@@ -541,7 +541,7 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, ro
     part.is_last = batch.is_last;
     part.found = Found::Log(batch.entry.name);
     part.rejects = batch.gaps;
-    let source = room.source(&input.name, batch.entry.name);
+    let source = room.source(input, batch.entry.name);
     match batch.records {
         Records::Lines { bytes, line, long } => {
             part.read_lines_of(&bytes, batch.entry, &source, line, batch.offset);
@@ -958,7 +958,7 @@ impl Part {
         match found {
             Detected::Log(entry, layout) => {
                 self.found = Found::Log(entry.name);
-                let source = room.source(&input.name, entry.name);
+                let source = room.source(input, entry.name);
                 if matches!(entry.reading, Reading::Sessions { .. }) && !input.parts.is_empty() {
                     let bytes = all(head, rest, room)?;
                     return self.read_session_files(bytes, entry, &source, input, room);

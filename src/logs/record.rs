@@ -293,8 +293,9 @@ impl Known {
             // What is read with another file now has no runs of its own any more.
             let is_kept = keeps_gone && file.is_log && !parts.contains(&file.place);
             file.fate = if is_kept { Fate::Gone } else { Fate::Goes };
-            if let Some(digest) = file.digest.filter(|_| !here.contains(&file.place)) {
-                moved.insert((digest, names::stem(&file.name)), k);
+            let digest = file.digest.filter(|_| !here.contains(&file.place));
+            if let (Some(digest), Some(session)) = (digest, names::session(&file.name)) {
+                moved.insert((digest, session), k);
             }
         }
         let mut read = BTreeSet::new();
@@ -306,7 +307,9 @@ impl Known {
                     self.files[k].fate = Fate::Goes;
                     (self.files[k].digest == digest).then_some(k)
                 }
-                (None, Some(digest)) => moved.remove(&(digest, names::stem(&input.name))),
+                (None, Some(digest)) => {
+                    names::session(&input.name).and_then(|session| moved.remove(&(digest, session)))
+                }
                 (None, None) => None,
             };
             match known.filter(|_| is_alike) {

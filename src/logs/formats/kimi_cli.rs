@@ -372,6 +372,8 @@ mod tests {
             ("context.jsonl", &[SYSTEM, LIST, LISTED, r#"{"role":"user","content":"Go on."}"#]),
         ]);
         let texts: Vec<&str> = t.steps.iter().map(|s| s.text.as_str()).collect();
+        // All sessions have a file of that name.
+        assert_eq!(t.task_id.as_deref(), Some("d"));
         assert_eq!(texts, ["Be brief.", "List it.", "a.py", "Go on."]);
         assert_eq!(told(&losses), ["2 line of an abandoned branch left out"]);
         let (t, losses) = read_files(&[

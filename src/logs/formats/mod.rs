@@ -275,7 +275,7 @@ pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
 pub(crate) struct Source {
     /// Path relative to what was given on the command line.
     pub(crate) path: String,
-    /// Name of the file without endings.
+    /// Name of the file without endings, or of a folder that it lies in where that says more.
     pub(crate) stem: String,
     /// Name of the reader.
     pub(crate) format: &'static str,
@@ -291,7 +291,7 @@ impl Source {
     pub(crate) fn new(path: &str, format: &'static str) -> Self {
         Source {
             path: path.to_owned(),
-            stem: reading::names::stem(path),
+            stem: reading::names::session(path).unwrap_or_else(|| reading::names::stem(path)),
             format,
             most_objects: u64::MAX,
             redacts: false,

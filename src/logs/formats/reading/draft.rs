@@ -480,15 +480,28 @@ pub(crate) fn enclosed(text: &str) -> Option<(&str, usize)> {
     text.find(&close).map(|at| (tag, at + close.len()))
 }
 
-/// The text behind the tags that a harness put at its beginning; nothing where all of it stands in tags. Harnesses' tags have
-/// names of several words (`system-reminder`, `uploaded_files`); a text that begins with `<task>` or `<div>` stays whole.
+/// Tags in which harnesses put what the user asks.
+const ASKED: [&str; 3] = ["task", "user_query", "userRequest"];
+
+/// The text behind the tags that a harness put at its beginning; nothing where all of it stands in tags, but for those
+/// around the user's own words. Harnesses' tags have names of several words (`system-reminder`, `uploaded_files`); a text
+/// that begins with `<div>` stays whole.
 fn without_enclosed(text: &str) -> &str {
-    let (mut rest, mut is_harness) = (text, true);
+    let (mut rest, mut is_harness, mut task) = (text, true, None);
     while let Some((tag, length)) = enclosed(rest.trim_start()) {
+        let (element, behind) = rest.trim_start().split_at(length);
         is_harness &= tag.contains(['-', '_']);
-        rest = rest.trim_start()[length..].trim_start();
+        if ASKED.contains(&tag) && task.is_none() {
+            let end = element.len() - tag.len() - "</>".len();
+            task = element[..end].split_once('>').map(|(_, inside)| inside.trim());
+        }
+        rest = behind.trim_start();
     }
-    if is_harness || rest.is_empty() { rest } else { text }
+    match task.filter(|_| rest.is_empty()) {
+        Some(task) => task,
+        None if is_harness || rest.is_empty() => rest,
+        None => text,
+    }
 }
 
 /// Whether all of a text stands in a harness's tags.
@@ -594,19 +607,6 @@ mod tests {
         assert!(t.steps[1..].iter().all(|s| s.usage.is_none()));
     }
 
-    #[test]
-    fn results_without_ids_go_to_the_first_open_call_of_the_name() {
-        let mut d = Draft::new();
-        d.begin_call();
-        d.action("f".into(), "{}".into(), None);
-        d.action("g".into(), "{}".into(), None);
-        d.result(None, Some("g".into()), "of g".into(), None);
-        d.result(None, None, "of f".into(), None);
-        let (t, losses) = finished(d);
-        let tools: Vec<Option<&str>> = t.steps.iter().map(|s| s.tool.as_deref()).collect();
-        assert_eq!(tools, [Some("f"), Some("g"), Some("g"), Some("f")]);
-        assert_eq!(t.steps[2].call_id.as_deref(), Some("call-2"));
-        assert_eq!(losses, Losses::default());
     /// A call of long ago that was never answered takes nothing from those of the newest turn, which come in order.
     #[test]
     fn results_without_ids_go_to_the_nearest_turn() {
@@ -624,6 +624,19 @@ mod tests {
         assert_eq!(losses.0["tool result without a call"], 1);
     }
 
+    #[test]
+    fn results_without_ids_go_to_the_first_open_call_of_the_name() {
+        let mut d = Draft::new();
+        d.begin_call();
+        d.action("f".into(), "{}".into(), None);
+        d.action("g".into(), "{}".into(), None);
+        d.result(None, Some("g".into()), "of g".into(), None);
+        d.result(None, None, "of f".into(), None);
+        let (t, losses) = finished(d);
+        let tools: Vec<Option<&str>> = t.steps.iter().map(|s| s.tool.as_deref()).collect();
+        assert_eq!(tools, [Some("f"), Some("g"), Some("g"), Some("f")]);
+        assert_eq!(t.steps[2].call_id.as_deref(), Some("call-2"));
+        assert_eq!(losses, Losses::default());
     }
 
     /// So many calls are open at once that a search of all for each would take minutes.
@@ -714,6 +727,10 @@ mod tests {
         assert_eq!(goal(&[" Fix it.", "take 9"]), " Fix it.");
         // A text that only looks like a tag is said; where nothing else is, all of the first one is it.
         assert_eq!(goal(&["<3 this. Fix it.", "take 9"]), "<3 this. Fix it.");
-        assert_eq!(goal(&["<task>Fix it.</task>", "<x></x> "]), "<task>Fix it.</task>");
+        assert_eq!(goal(&["<x></x> ", "<y></y>"]), "<x></x> ");
+        // As Roo Code and Cline write it, with what they add.
+        let task = "<task>\nFix it.\n</task>\n<environment_details>\na\n</environment_details>";
+        assert_eq!(goal(&["<system-reminder>x</system-reminder>", task, "take 9"]), "Fix it.");
+        assert!(!is_harness(task));
     }
 }
