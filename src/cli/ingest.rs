@@ -87,7 +87,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A point in time.
-fn since(text: &str) -> Result<SystemTime, String> {
+pub(super) fn since(text: &str) -> Result<SystemTime, String> {
     logs::since(text)
         .ok_or_else(|| "expected a day, such as 2026-01-31, or a time, such as 12h, 7d or 2w".to_owned())
 }

@@ -71,6 +71,7 @@ mod taskmaster;
 mod tau2_bench;
 mod tau_bench;
 mod toolbench;
+mod trajpress_chat;
 mod verifiers;
 mod vscode_chat;
 mod vscode_journal;
@@ -254,6 +255,7 @@ pub static ALL: &[Entry] = &[
     tau2_bench::ENTRY,
     tau_bench::ENTRY,
     toolbench::ENTRY,
+    trajpress_chat::ENTRY,
     verifiers::ENTRY,
     vscode_chat::ENTRY,
     vscode_journal::ENTRY,
@@ -1112,6 +1114,9 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
             && (openhands && s.has("history") || s.has_all(&["test_result", "instruction"]))
     {
         return Some(reader("openhands", layout));
+    }
+    if s.has("trajpress") {
+        return Some(reader("trajpress-chat", layout));
     }
     if s.has_all(&["messages", "annotations"]) {
         return Some(reader("annotated", layout));
