@@ -29,8 +29,9 @@ pub struct Args {
     /// Read all files as this format instead of telling it by content
     #[arg(long, default_value = "auto", value_name = "NAME")]
     format: String,
-    /// Read all files by a mapping: a TOML of JSON pointers that says where runs, messages and calls stand
-    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    /// Read files of no known format by a mapping: a TOML of JSON pointers that says where runs, messages and calls stand.
+    /// With --format mapping it is for all files
+    #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
     /// Read nothing into tables: say what FILE is recognised as, what is left out of it, and print a first mapping if it is of
     /// no known format

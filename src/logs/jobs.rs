@@ -494,10 +494,29 @@ fn detect(
             Some(entry) => as_format(entry, head, is_whole),
             None => formats::detect(head, is_whole),
         };
+        let found = or_mapped(found, head, is_whole, forced, room);
         if !matches!(found, Detected::More) || n >= max {
             return Ok((found, is_whole));
         }
         n = n.saturating_mul(8);
+    }
+}
+
+/// What is of no known format is read by the mapping, if one is given.
+fn or_mapped(
+    found: Detected,
+    head: &[u8],
+    is_whole: bool,
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Detected {
+    match (room.mapping.filter(|_| forced.is_none()), &found) {
+        (Some(mapping), Detected::NoLog(formats::UNKNOWN)) => as_format(mapping.entry(), head, is_whole),
+        // Nothing tells what lines are that go on for so long.
+        (Some(mapping), Detected::More) if head.len() >= MAX_HEAD_BYTES => {
+            as_format(mapping.entry(), head, is_whole)
+        }
+        _ => found,
     }
 }
 
@@ -581,7 +600,7 @@ fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
             Some(what)
         }
         Detected::Database => Some("SQLite database"),
-        Detected::More => Some("JSON of no known format"),
+        Detected::More => Some(formats::UNKNOWN),
     }
 }
 
@@ -606,7 +625,7 @@ fn read_file(
     let Some(reader) = rest else {
         let found = match forced {
             Some(entry) => as_format(entry, &head, true),
-            None => detect_in(&head),
+            None => or_mapped(detect_in(&head), &head, true, None, room),
         };
         if let Detected::Log(entry, Layout::Archive) = found {
             return open_archive(i, input, entry, (head, None), room, part).map(Some);
@@ -1001,7 +1020,7 @@ impl Part {
             Detected::Bad(_) if !self.rejects.is_empty() => {}
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
             Detected::More | Detected::Database => {
-                self.reject(None, 0, "JSON of no known format".to_owned());
+                self.reject(None, 0, formats::UNKNOWN.to_owned());
             }
         }
         Ok(())

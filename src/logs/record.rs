@@ -42,7 +42,10 @@ impl ReadWith {
         ReadWith {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             readers: formats::READERS_VERSION,
-            format: mapping.map(|m| format!("mapping {}", m.digest)).or(options.format.clone()),
+            format: options.format.clone().or_else(|| mapping.map(|_| "auto".to_owned())).map(|name| {
+                let digest = mapping.map_or(String::new(), |mapping| format!(" {}", mapping.digest));
+                name + &digest
+            }),
             max_file: options.limits.file,
             max_memory: options.limits.memory,
             redact: options.redact.then_some(redact::VERSION),

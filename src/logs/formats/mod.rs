@@ -324,6 +324,9 @@ impl<'a> Sink<'a> {
     }
 }
 
+/// What a file of values is that is a log of no format that is known.
+pub(crate) const UNKNOWN: &str = "JSON of no known format";
+
 /// Why so many are not read.
 pub(crate) const MANY: &str = "\nhint: --max-memory allows an object per kB of it to one";
 
@@ -909,7 +912,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
         .or_else(|| runs(s, head, layout))
         .or_else(|| further(s, layout))
         .or_else(|| labels(s))
-        .unwrap_or(Detected::NoLog("JSON of no known format"))
+        .unwrap_or(Detected::NoLog(UNKNOWN))
 }
 
 /// Sessions of command line agents but Claude Code.
