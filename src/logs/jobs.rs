@@ -20,7 +20,7 @@ use crate::trajectory::Step;
 
 use super::Limits;
 use super::archive::Members;
-use super::database::Database;
+use super::database::{self, Database};
 use super::input::{self, Input, Measured, Room, Small};
 use super::placeholders::redact_run;
 use super::sessions::{self, Beginning};
@@ -233,8 +233,11 @@ pub(super) fn beginnings(
     let read = origins.iter().enumerate().filter_map(|(i, origin)| Some(((*origin)?, i)));
     let all = read.chain(known.iter().map(|(i, (origin, _))| (*origin, *i))).collect();
     sessions::beginnings(all, how.threads, |i| match known.get(&i) {
-        Some((_, hashes)) => Some(hashes.clone()),
-        None => session(i, inputs, how.forced, share).map(|steps| sessions::hashes(&steps)),
+        Some((_, hashes)) => vec![hashes.clone()],
+        None => {
+            let runs = sessions_in(i, inputs, how.forced, share);
+            runs.iter().map(|steps| sessions::hashes(steps)).collect()
+        }
     })
 }
 
@@ -542,15 +545,17 @@ fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: 
     Outcome::Read(part)
 }
 
-/// The steps of a session; none if the file holds no session after all, or nothing was said in it.
-fn session(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Option<Vec<Step>> {
+/// The steps of the sessions in a file: several where it was tried again. None if it holds no session after all.
+fn sessions_in(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Vec<Vec<Step>> {
     let Outcome::Read(part) = read_input(i, inputs, forced, room) else {
-        return None;
+        return Vec::new();
     };
-    // Runs that the session started are no part of it.
-    let run = part.runs.into_iter().find(|run| run.row.parent.is_none())?;
-    let entry = formats::find(&run.row.format).ok()?;
-    matches!(entry.reading, Reading::Session { .. } | Reading::Sessions { .. }).then_some(run.steps)
+    let is_session = |run: &Run| {
+        let entry = formats::find(&run.row.format).map(|entry| entry.reading);
+        // Runs that the session started are no part of it.
+        run.row.parent.is_none() && matches!(entry, Ok(Reading::Session { .. } | Reading::Sessions { .. }))
+    };
+    part.runs.into_iter().filter(is_session).map(|run| run.steps).collect()
 }
 
 fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Part {
@@ -560,6 +565,10 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, ro
     part.is_last = batch.is_last;
     part.found = Found::Log(batch.entry.name);
     part.rejects = batch.gaps;
+    if batch.number == 0 && matches!(batch.entry.reading, Reading::Database { .. }) {
+        let n = input.parts.iter().filter(|file| !database::is_beside(&file.name)).count();
+        part.losses.add_n("file of an older store that the database repeats", n as u64);
+    }
     let source = room.source(input, batch.entry.name);
     match batch.records {
         Records::Lines { bytes, line, long } => {

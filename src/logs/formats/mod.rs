@@ -324,6 +324,10 @@ impl<'a> Sink<'a> {
     }
 }
 
+/// The store of files that opencode had before its database.
+pub(crate) const TREE: &str = opencode_tree::ENTRY.name;
+pub(crate) use opencode_tree::session_of as session_of_tree;
+
 /// What a file of values is that is a log of no format that is known.
 pub(crate) const UNKNOWN: &str = "JSON of no known format";
 
