@@ -64,6 +64,9 @@ fn recognised(found: &Detected, how: &jobs::How, out: &mut String) -> bool {
         Detected::Database => {
             ("recognised as a SQLite database: its reader is told by its tables".to_owned(), true)
         }
+        Detected::Table => {
+            ("recognised as a Parquet table: its reader is told by its columns".to_owned(), true)
+        }
         Detected::NoLog(formats::UNKNOWN) | Detected::More if how.mapping.is_some() => {
             ("of no known format: read by the mapping".to_owned(), true)
         }

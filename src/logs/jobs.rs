@@ -24,6 +24,7 @@ use super::database::{self, Database};
 use super::input::{self, Input, Measured, Room, Small};
 use super::placeholders::redact_run;
 use super::sessions::{self, Beginning};
+use super::table::{self, Table};
 
 /// How much of a file is looked at first, to tell its format.
 const HEAD_BYTES: usize = 64 << 10;
@@ -139,7 +140,7 @@ enum Rest {
         shared: Option<Arc<[u8]>>,
         index: usize,
     },
-    /// Runs of a database.
+    /// Runs of a database, or rows of a table.
     Runs {
         runs: mpsc::Receiver<Piece>,
         index: usize,
@@ -609,6 +610,7 @@ fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
             Some(what)
         }
         Detected::Database => Some("SQLite database"),
+        Detected::Table => Some("Parquet table"),
         Detected::More => Some(formats::UNKNOWN),
     }
 }
@@ -623,6 +625,9 @@ fn read_file(
     part: &mut Part,
 ) -> std::io::Result<Option<Open>> {
     let is_small = input.n_bytes <= BIG_FILE_BYTES && room.file >= BIG_BYTES as u64;
+    if !is_small && input::begins_with(&input.path, table::MARK)? {
+        return open_table(i, input, forced, room, part);
+    }
     let Small { bytes: mut head, rest, gaps } = if is_small {
         input::read_small(&input.path, BIG_BYTES, room.file)?
     } else {
@@ -641,6 +646,9 @@ fn read_file(
         }
         if let Detected::Database = found {
             return open_database(i, input, forced, Box::new(Cursor::new(head)), room, part);
+        }
+        if head.starts_with(table::MARK) {
+            return open_table(i, input, forced, room, part);
         }
         part.read_found(found, head, None, input, room)?;
         return Ok(None);
@@ -712,6 +720,39 @@ fn open_database(
         return Ok(None);
     };
     let rest = Rest::Runs { runs: database.runs(rows, room.value), index: 0 };
+    Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) }))
+}
+
+/// Opens a Parquet table, whose rows are read as lines of JSON would be.
+fn open_table(
+    i: usize,
+    input: &Input,
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+    part: &mut Part,
+) -> std::io::Result<Option<Open>> {
+    if input.n_bytes > room.file {
+        return Err(input::too_large(room.file, input.n_bytes));
+    }
+    let (table, first) = match Table::open(&input.path) {
+        Ok(opened) => opened,
+        Err(error) => {
+            part.reject(None, 0, format!("cannot open the Parquet table: {error:#}"));
+            return Ok(None);
+        }
+    };
+    let found = match forced {
+        Some(entry) => as_format(entry, &first, true),
+        None => or_mapped(detect_in(&first), &first, true, None, room),
+    };
+    let entry = match found {
+        Detected::Log(entry, _) if matches!(entry.reading, Reading::Values(_)) => entry,
+        _ => {
+            part.read_found(Detected::NotRead("parquet"), Vec::new(), None, input, room)?;
+            return Ok(None);
+        }
+    };
+    let rest = Rest::Runs { runs: table.rows(room.value), index: 0 };
     Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) }))
 }
 
@@ -1028,7 +1069,7 @@ impl Part {
             // Where all of it is damaged as it is packed, that was told.
             Detected::Bad(_) if !self.rejects.is_empty() => {}
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
-            Detected::More | Detected::Database => {
+            Detected::More | Detected::Database | Detected::Table => {
                 self.reject(None, 0, formats::UNKNOWN.to_owned());
             }
         }

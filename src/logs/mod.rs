@@ -43,6 +43,7 @@ pub mod places;
 mod record;
 mod redacted;
 mod sessions;
+mod table;
 
 pub use explain::explain;
 pub use filter::{Filter, since};

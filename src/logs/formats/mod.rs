@@ -263,7 +263,7 @@ pub static ALL: &[Entry] = &[
 ];
 
 /// Formats that are recognised and have no reader yet.
-pub static NOT_READ: &[(&str, &str)] = &[("parquet", "Parquet data sets of trajectories")];
+pub static NOT_READ: &[(&str, &str)] = &[("parquet", "Parquet tables of other columns")];
 
 /// Finds a reader by name.
 pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
@@ -482,6 +482,8 @@ pub(crate) enum Detected {
     Database,
     /// One of [`NOT_READ`].
     NotRead(&'static str),
+    /// A Parquet table: its columns tell the reader.
+    Table,
     /// Labels or other side information and no run: the name of its kind.
     Label(&'static str),
     /// Readable text that is no log.
@@ -521,7 +523,7 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
         return Detected::Bad("empty file");
     }
     if head.starts_with(b"PAR1") {
-        return Detected::NotRead("parquet");
+        return Detected::Table;
     }
     if head.starts_with(SQLITE) {
         return Detected::Database;
@@ -1256,6 +1258,7 @@ mod tests {
         match detect(text.as_bytes(), true) {
             Detected::Log(e, layout) => format!("{} {layout:?}", e.name),
             Detected::NotRead(n) => format!("not read: {n}"),
+            Detected::Table => "table".to_owned(),
             Detected::Label(n) => format!("label: {n}"),
             Detected::NoLog(n) => format!("no log: {n}"),
             Detected::Bad(n) => format!("bad: {n}"),
