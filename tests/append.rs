@@ -107,6 +107,44 @@ fn counts(record: &Value) -> Value {
     keys.iter().map(|key| ((*key).to_owned(), record[*key].clone())).collect::<serde_json::Map<_, _>>().into()
 }
 
+/// The log's own id of a session tells that it has grown, under whatever name, in all formats that have one.
+#[test]
+fn a_session_that_grew_under_another_name_is_one() {
+    let chat = |n: usize| {
+        let request = |i| format!(r#"{{"message":{{"text":"q{i}"}},"response":[{{"value":"a{i}"}}]}}"#);
+        let requests: Vec<String> = (0..n).map(request).collect();
+        format!(
+            r#"{{"version":3,"sessionId":"s1","responderUsername":"GitHub Copilot","requests":[{}]}}"#,
+            requests.join(",")
+        )
+    };
+    let thread = |n: usize| {
+        let said = |i| {
+            format!(
+                r#"{{"role":"user","messageId":{i},"content":[{{"type":"text","text":"q{i}"}}]}},{{"role":"assistant","messageId":{i},"content":[{{"type":"text","text":"a{i}"}}]}}"#
+            )
+        };
+        let messages: Vec<String> = (0..n).map(said).collect();
+        format!(r#"{{"v":1,"id":"T-1","created":1700000000000,"messages":[{}]}}"#, messages.join(","))
+    };
+    let place = Place::new();
+    place.write("a.json", &chat(1));
+    place.write("b.json", &thread(1));
+    place.ingest("data");
+    for (old, new, text) in [("a.json", "c.json", chat(2)), ("b.json", "d.json", thread(2))] {
+        place.remove(old);
+        place.write(new, &text);
+    }
+    place.ingest("data");
+    let told: BTreeMap<String, (String, u32)> =
+        place.rows("data").0.into_iter().map(|row| (row.source, (row.source_key, row.n_turns))).collect();
+    let row = |key: &str| (key.to_owned(), told.values().next().unwrap().1);
+    assert_eq!(
+        told,
+        BTreeMap::from([("c.json".to_owned(), row("vscode-chat s1")), ("d.json".to_owned(), row("amp T-1"))])
+    );
+}
+
 /// Files in random states, added in random order: sessions that grow and fork, chats, a label file, text, broken lines.
 fn change(place: &Place, state: &mut BTreeMap<String, usize>, rng: &mut ChaCha8Rng) {
     for _ in 0..rng.random_range(1..6) {

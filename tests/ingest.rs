@@ -397,6 +397,8 @@ fn labels_are_joined_and_other_formats_told() {
             r#"{{"info":{{"exit_status":"Submitted"}},"messages":[{{"role":"user","content":"{id}"}}],"trajectory_format":"mini-swe-agent-1.1","instance_id":"{id}"}}"#
         )
     };
+    let other = Dir::new();
+    let table = other.file("x.jsonl", chat("a")).ingest().out.join("steps.parquet");
     let done = dir
         .file("run_1/a__b-1.traj.json", traj("a__b-1"))
         .file("run_1/a__b-2.traj.json", traj("a__b-2"))
@@ -405,7 +407,7 @@ fn labels_are_joined_and_other_formats_told() {
             "labels/m.run_1.json",
             r#"{"resolved_ids":["a__b-1"],"unresolved_ids":["a__b-2"],"schema_version":2}"#,
         )
-        .file("other/t.parquet", "PAR1")
+        .file("other/t.parquet", fs::read(table).unwrap())
         .ingest();
     let labels: Vec<Option<bool>> = done.trajectories.iter().map(|t| t.resolved).collect();
     assert_eq!(labels, [Some(true), Some(false), None]);

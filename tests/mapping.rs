@@ -43,6 +43,8 @@ fn a_first_mapping_reads_what_it_was_made_of() {
     );
     let explained = place.program(&["ingest", "--explain", "x.json"]);
     assert!(explained.status.success(), "{}", told(&explained.stderr));
+    let told_of = told(&explained.stdout);
+    assert!(told_of.contains("steps: 5") && told_of.contains("runs: 1"), "{told_of}");
     fs::write(place.at("m.toml"), &explained.stdout).unwrap();
     let read = place.program(&["ingest", "x.json", "--mapping", "m.toml", "--out", "data"]);
     assert!(read.status.success(), "{}\n{}", told(&read.stderr), told(&explained.stdout));
@@ -102,4 +104,43 @@ fn a_known_log_is_explained() {
     ] {
         assert!(explained.contains(part), "{part}: {explained}");
     }
+}
+
+/// A mapping is for what no reader knows; all files are read by it only if that is said.
+#[test]
+fn a_mapping_leaves_known_formats_to_their_readers() {
+    let place = Place(tempfile::tempdir().unwrap());
+    fs::create_dir(place.at("logs")).unwrap();
+    fs::write(place.at("logs/x.json"), r#"{"talk":[{"who":"user","says":"Go.","mood":"good"}]}"#).unwrap();
+    fs::write(place.at("logs/y.jsonl"), "{\"messages\":[{\"role\":\"user\",\"content\":\"Stay.\"}]}\n")
+        .unwrap();
+    fs::write(place.at("m.toml"), "messages = \"/talk\"\n[message]\nrole = \"/who\"\ncontent = \"/says\"\n")
+        .unwrap();
+    let read = place.program(&["ingest", "logs", "--mapping", "m.toml", "--out", "data"]);
+    assert!(read.status.success(), "{}", told(&read.stderr));
+    assert_eq!(place.texts("data"), ["user message: Go.", "user message: Stay."]);
+    let all =
+        place.program(&["ingest", "logs", "--mapping", "m.toml", "--format", "mapping", "--out", "all"]);
+    let rejects = fs::read_to_string(place.at("all/rejects.jsonl")).unwrap();
+    assert!(rejects.contains("no list of messages"), "{rejects}\n{}", told(&all.stderr));
+    assert_eq!(place.texts("all"), ["user message: Go."]);
+    let shared = place.program(&["redact", "logs", "--mapping", "m.toml", "--since", "1h"]);
+    assert_eq!(told(&shared.stdout).lines().count(), 2, "{}", told(&shared.stderr));
+    let old = place.program(&["redact", "logs", "--since", "2100-01-01"]);
+    assert!(
+        told(&old.stdout).is_empty() && told(&old.stderr).contains("not asked for: 2"),
+        "{}",
+        told(&old.stderr)
+    );
+    for wrong in [vec!["--format", "mapping"], vec!["--format", "codex", "--mapping", "m.toml"]] {
+        let refused = place.program(&[&["ingest", "logs", "--out", "none"], wrong.as_slice()].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(told(&refused.stderr).contains("hint: "), "{}", told(&refused.stderr));
+    }
+    let explained =
+        told(&place.program(&["ingest", "--explain", "logs/x.json", "--mapping", "m.toml"]).stdout);
+    assert!(
+        explained.contains("read by the mapping") && explained.contains("mapping.message./mood 1"),
+        "{explained}"
+    );
 }

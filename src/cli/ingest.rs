@@ -29,8 +29,9 @@ pub struct Args {
     /// Read all files as this format instead of telling it by content
     #[arg(long, default_value = "auto", value_name = "NAME")]
     format: String,
-    /// Read all files by a mapping: a TOML of JSON pointers that says where runs, messages and calls stand
-    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    /// Read files of no known format by a mapping: a TOML of JSON pointers that says where runs, messages and calls stand.
+    /// With --format mapping it is for all files
+    #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
     /// Read nothing into tables: say what FILE is recognised as, what is left out of it, and print a first mapping if it is of
     /// no known format
@@ -87,7 +88,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A point in time.
-fn since(text: &str) -> Result<SystemTime, String> {
+pub(super) fn since(text: &str) -> Result<SystemTime, String> {
     logs::since(text)
         .ok_or_else(|| "expected a day, such as 2026-01-31, or a time, such as 12h, 7d or 2w".to_owned())
 }

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use anyhow::Context as _;
 
-use crate::logs;
+use crate::logs::{self, Filter, Limits, Mode, Options};
 use crate::text::escape;
 use crate::text::redact::Tally;
 
@@ -31,6 +32,12 @@ pub struct Args {
     /// Read all files as this format instead of telling it by content
     #[arg(long, default_value = "auto", value_name = "NAME")]
     format: String,
+    /// Read files of no known format by a mapping: a TOML of JSON pointers (`trajpress ingest --explain FILE` prints a first one)
+    #[arg(long, value_name = "FILE")]
+    mapping: Option<PathBuf>,
+    /// Only files changed since then: a day (2026-01-31), or how long ago (12h, 7d, 2w)
+    #[arg(long, value_name = "WHEN", value_parser = super::ingest::since)]
+    since: Option<SystemTime>,
     /// Read with N threads; 0 is all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -38,7 +45,17 @@ pub struct Args {
 
 /// Runs the subcommand; says on stderr what was found.
 pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
-    let format = (args.format != "auto").then_some(args.format.as_str());
+    let options = Options {
+        inputs: args.logs.clone(),
+        out: PathBuf::new(),
+        format: (args.format != "auto").then(|| args.format.clone()),
+        threads: super::threads(args.threads),
+        limits: Limits::default(),
+        mode: Mode::Fresh,
+        filter: Filter { since: args.since, ..Filter::default() },
+        redact: true,
+        mapping: args.mapping.clone(),
+    };
     let (mut out, name): (Box<dyn std::io::Write>, String) = match &args.out {
         Some(path) => {
             let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -46,7 +63,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         }
         None => (Box::new(BufWriter::new(std::io::stdout().lock())), "to standard output".to_owned()),
     };
-    let done = logs::redact_logs(&args.logs, format, super::threads(args.threads), |line| {
+    let done = logs::redact_logs(&options, |line| {
         writeln!(out, "{line}").with_context(|| format!("cannot write {name}"))
     })?;
     out.flush().with_context(|| format!("cannot write {name}"))?;
@@ -66,9 +83,8 @@ const NAMED: usize = 5;
 fn told(done: &logs::Redacted) -> String {
     let mut text =
         format!("{}, under other ids than before\n{}", count(done.runs, "run"), found(&done.found));
-    if done.steps_with_more > 0 {
-        let n = count(done.steps_with_more, "step");
-        text += &format!("left out: edits that the log records, and what its compactions kept, of {n}\n");
+    if done.left_out > 0 {
+        text += &format!("not asked for: {}\n", count(done.left_out, "file"));
     }
     for (what, names) in [("could not be read", &done.rejects), ("without a run", &done.without_runs)] {
         for name in names.iter().take(NAMED) {

@@ -26,6 +26,11 @@ pub(super) const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// Those of them that hold rows; the other one changes whenever somebody looks.
 pub(super) const READ_BESIDE: [&str; 2] = ["-wal", "-journal"];
 
+/// Whether a file is called as one that SQLite keeps beside a database.
+pub(super) fn is_beside(name: &str) -> bool {
+    BESIDE.iter().any(|ending| name.ends_with(ending))
+}
+
 /// How often a copy is begun again because the database was cleaned up meanwhile.
 const TRIES: usize = 5;
 
@@ -86,6 +91,13 @@ impl Database {
             tables.add(table, column);
         }
         Ok(tables)
+    }
+
+    /// The texts that a query gives, one a row.
+    pub(super) fn texts(&self, sql: &str) -> rusqlite::Result<Vec<String>> {
+        let mut statement = self.connection.prepare(sql)?;
+        let texts = statement.query_map([], |row| row.get::<_, Option<String>>(0))?;
+        texts.filter_map(Result::transpose).collect()
     }
 
     /// Reads in a thread of its own, and hands over the runs one after the other, each as an object of lists of rows.

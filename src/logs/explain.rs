@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::formats::mapping::Mapping;
 use super::formats::{self, Detected, Layout};
 use super::{Options, input, jobs, parts};
 
@@ -14,6 +15,8 @@ use super::{Options, input, jobs, parts};
 const LOOKED_AT: u64 = 32 << 20;
 /// So many fields of each kind are named.
 const NAMED: usize = 12;
+/// The same of pointers that a mapping leaves out: these are what it is edited by.
+const NAMED_POINTERS: usize = 100;
 
 /// Says in words what a file is, what was read of it and what was left out; a first mapping, if it is of no known format.
 pub fn explain(path: &Path, options: &Options) -> anyhow::Result<String> {
@@ -27,11 +30,14 @@ pub fn explain(path: &Path, options: &Options) -> anyhow::Result<String> {
         read(&inputs, how, &mut told)?;
     } else {
         mapping = first_mapping(path)?;
-        told += match mapping {
-            Some(_) => {
-                "a first mapping, to be edited; then: trajpress ingest LOGS --out DATA --mapping FILE.toml\n"
+        match &mapping {
+            Some(text) => {
+                told += "a first mapping, to be edited; then: trajpress ingest LOGS --out DATA --mapping FILE.toml\nas it is, it reads this:\n";
+                let first = Mapping::of("the first mapping", text)?;
+                let how = jobs::How { forced: Some(first.entry()), mapping: Some(first), ..how };
+                read(&inputs, how, &mut told)?;
             }
-            None => "no list of messages was found in it\n",
+            None => told += "no list of messages was found in it\n",
         };
     }
     // As a whole it is a mapping, with what was told as remarks.
@@ -58,11 +64,17 @@ fn recognised(found: &Detected, how: &jobs::How, out: &mut String) -> bool {
         Detected::Database => {
             ("recognised as a SQLite database: its reader is told by its tables".to_owned(), true)
         }
+        Detected::Table => {
+            ("recognised as a Parquet table: its reader is told by its columns".to_owned(), true)
+        }
+        Detected::NoLog(formats::UNKNOWN) | Detected::More if how.mapping.is_some() => {
+            ("of no known format: read by the mapping".to_owned(), true)
+        }
         Detected::NotRead(name) => (format!("recognised as {name}, which has no reader yet"), false),
         Detected::Label(name) => (format!("recognised as {name}: labels, and no run"), false),
         Detected::NoLog(what) => ((*what).to_owned(), false),
         Detected::Bad(what) => (format!("cannot be read: {what}"), false),
-        Detected::More => ("JSON of no known format".to_owned(), false),
+        Detected::More => (formats::UNKNOWN.to_owned(), false),
     };
     out.push_str(&text);
     out.push('\n');
@@ -90,7 +102,8 @@ fn read(inputs: &[input::Input], how: jobs::How, out: &mut String) -> anyhow::Re
     })?;
     let _ = writeln!(out, "runs: {n_runs}, steps: {n_steps}{}", list(&kinds, " = ", usize::MAX));
     let _ = writeln!(out, "told by its fields: {}", list(&mapped, "", NAMED));
-    let _ = writeln!(out, "fields left out: {}", list(&dropped, "", NAMED));
+    let most = if how.mapping.is_some() { NAMED_POINTERS } else { NAMED };
+    let _ = writeln!(out, "fields left out: {}", list(&dropped, "", most));
     for (what, n) in &losses {
         let _ = writeln!(out, "{n} x {what}");
     }

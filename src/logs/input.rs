@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use super::Limits;
 use super::packed::{self, Gap, Packing};
 use crate::logs::formats::mapping::Mapping;
+use crate::logs::formats::reading::names;
 use crate::logs::formats::{MANY, Source};
 
 /// A file to be read.
@@ -255,13 +256,17 @@ impl<'a> Room<'a> {
     }
 
     /// The source of a file with that limit.
-    pub(crate) fn source(&self, path: &str, format: &'static str) -> Source {
-        Source {
-            most_objects: self.objects(),
-            redacts: self.redacts,
-            mapping: self.mapping,
-            ..Source::new(path, format)
+    pub(crate) fn source(&self, input: &Input, format: &'static str) -> Source {
+        let mut source = Source::new(&input.name, format);
+        if names::session(&input.name).is_none() {
+            // A file that was given itself lies in a folder, too.
+            let path = std::path::absolute(&input.path).ok();
+            let session = path.and_then(|path| {
+                names::session(&path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/"))
+            });
+            source.stem = session.unwrap_or(source.stem);
         }
+        Source { most_objects: self.objects(), redacts: self.redacts, mapping: self.mapping, ..source }
     }
 
     pub(crate) fn too_many(&self, n_objects: u64) -> std::io::Error {
@@ -360,6 +365,20 @@ pub(crate) fn read_head(reader: &mut dyn BufRead, head: &mut Vec<u8>, n: usize) 
 mod tests {
     use super::*;
     use std::io::Write as _;
+
+    /// Its name below what was given says nothing of it.
+    #[test]
+    fn a_session_whose_files_are_named_alike_is_named_by_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("s-1");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("context.jsonl"), "x").unwrap();
+        let room = Room::new(Limits::default(), 1, 1, &|| {});
+        for given in [dir.path().to_owned(), folder.clone(), folder.join("context.jsonl")] {
+            let inputs = find(&[given]).unwrap();
+            assert_eq!(room.source(&inputs[0], "kimi-cli").stem, "s-1");
+        }
+    }
 
     #[test]
     fn compression_is_told_by_content_also_in_several_frames() {

@@ -20,10 +20,11 @@ use crate::trajectory::Step;
 
 use super::Limits;
 use super::archive::Members;
-use super::database::Database;
+use super::database::{self, Database};
 use super::input::{self, Input, Measured, Room, Small};
 use super::placeholders::redact_run;
 use super::sessions::{self, Beginning};
+use super::table::{self, Table};
 
 /// How much of a file is looked at first, to tell its format.
 const HEAD_BYTES: usize = 64 << 10;
@@ -139,7 +140,7 @@ enum Rest {
         shared: Option<Arc<[u8]>>,
         index: usize,
     },
-    /// Runs of a database.
+    /// Runs of a database, or rows of a table.
     Runs {
         runs: mpsc::Receiver<Piece>,
         index: usize,
@@ -233,8 +234,11 @@ pub(super) fn beginnings(
     let read = origins.iter().enumerate().filter_map(|(i, origin)| Some(((*origin)?, i)));
     let all = read.chain(known.iter().map(|(i, (origin, _))| (*origin, *i))).collect();
     sessions::beginnings(all, how.threads, |i| match known.get(&i) {
-        Some((_, hashes)) => Some(hashes.clone()),
-        None => session(i, inputs, how.forced, share).map(|steps| sessions::hashes(&steps)),
+        Some((_, hashes)) => vec![hashes.clone()],
+        None => {
+            let runs = sessions_in(i, inputs, how.forced, share);
+            runs.iter().map(|steps| sessions::hashes(steps)).collect()
+        }
     })
 }
 
@@ -494,10 +498,29 @@ fn detect(
             Some(entry) => as_format(entry, head, is_whole),
             None => formats::detect(head, is_whole),
         };
+        let found = or_mapped(found, head, is_whole, forced, room);
         if !matches!(found, Detected::More) || n >= max {
             return Ok((found, is_whole));
         }
         n = n.saturating_mul(8);
+    }
+}
+
+/// What is of no known format is read by the mapping, if one is given.
+fn or_mapped(
+    found: Detected,
+    head: &[u8],
+    is_whole: bool,
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Detected {
+    match (room.mapping.filter(|_| forced.is_none()), &found) {
+        (Some(mapping), Detected::NoLog(formats::UNKNOWN)) => as_format(mapping.entry(), head, is_whole),
+        // Nothing tells what lines are that go on for so long.
+        (Some(mapping), Detected::More) if head.len() >= MAX_HEAD_BYTES => {
+            as_format(mapping.entry(), head, is_whole)
+        }
+        _ => found,
     }
 }
 
@@ -523,15 +546,17 @@ fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: 
     Outcome::Read(part)
 }
 
-/// The steps of a session; none if the file holds no session after all, or nothing was said in it.
-fn session(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Option<Vec<Step>> {
+/// The steps of the sessions in a file: several where it was tried again. None if it holds no session after all.
+fn sessions_in(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Vec<Vec<Step>> {
     let Outcome::Read(part) = read_input(i, inputs, forced, room) else {
-        return None;
+        return Vec::new();
     };
-    // Runs that the session started are no part of it.
-    let run = part.runs.into_iter().find(|run| run.row.parent.is_none())?;
-    let entry = formats::find(&run.row.format).ok()?;
-    matches!(entry.reading, Reading::Session { .. } | Reading::Sessions { .. }).then_some(run.steps)
+    let is_session = |run: &Run| {
+        let entry = formats::find(&run.row.format).map(|entry| entry.reading);
+        // Runs that the session started are no part of it.
+        run.row.parent.is_none() && matches!(entry, Ok(Reading::Session { .. } | Reading::Sessions { .. }))
+    };
+    part.runs.into_iter().filter(is_session).map(|run| run.steps).collect()
 }
 
 fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Part {
@@ -541,7 +566,11 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, ro
     part.is_last = batch.is_last;
     part.found = Found::Log(batch.entry.name);
     part.rejects = batch.gaps;
-    let source = room.source(&input.name, batch.entry.name);
+    if batch.number == 0 && matches!(batch.entry.reading, Reading::Database { .. }) {
+        let n = input.parts.iter().filter(|file| !database::is_beside(&file.name)).count();
+        part.losses.add_n("file of an older store that the database repeats", n as u64);
+    }
+    let source = room.source(input, batch.entry.name);
     match batch.records {
         Records::Lines { bytes, line, long } => {
             part.read_lines_of(&bytes, batch.entry, &source, line, batch.offset);
@@ -581,7 +610,8 @@ fn other_format(input: &Input, entry: &Entry) -> Option<&'static str> {
             Some(what)
         }
         Detected::Database => Some("SQLite database"),
-        Detected::More => Some("JSON of no known format"),
+        Detected::Table => Some("Parquet table"),
+        Detected::More => Some(formats::UNKNOWN),
     }
 }
 
@@ -595,6 +625,9 @@ fn read_file(
     part: &mut Part,
 ) -> std::io::Result<Option<Open>> {
     let is_small = input.n_bytes <= BIG_FILE_BYTES && room.file >= BIG_BYTES as u64;
+    if !is_small && input::begins_with(&input.path, table::MARK)? {
+        return open_table(i, input, forced, room, part);
+    }
     let Small { bytes: mut head, rest, gaps } = if is_small {
         input::read_small(&input.path, BIG_BYTES, room.file)?
     } else {
@@ -606,13 +639,16 @@ fn read_file(
     let Some(reader) = rest else {
         let found = match forced {
             Some(entry) => as_format(entry, &head, true),
-            None => detect_in(&head),
+            None => or_mapped(detect_in(&head), &head, true, None, room),
         };
         if let Detected::Log(entry, Layout::Archive) = found {
             return open_archive(i, input, entry, (head, None), room, part).map(Some);
         }
         if let Detected::Database = found {
             return open_database(i, input, forced, Box::new(Cursor::new(head)), room, part);
+        }
+        if head.starts_with(table::MARK) {
+            return open_table(i, input, forced, room, part);
         }
         part.read_found(found, head, None, input, room)?;
         return Ok(None);
@@ -684,6 +720,39 @@ fn open_database(
         return Ok(None);
     };
     let rest = Rest::Runs { runs: database.runs(rows, room.value), index: 0 };
+    Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) }))
+}
+
+/// Opens a Parquet table, whose rows are read as lines of JSON would be.
+fn open_table(
+    i: usize,
+    input: &Input,
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+    part: &mut Part,
+) -> std::io::Result<Option<Open>> {
+    if input.n_bytes > room.file {
+        return Err(input::too_large(room.file, input.n_bytes));
+    }
+    let (table, first) = match Table::open(&input.path) {
+        Ok(opened) => opened,
+        Err(error) => {
+            part.reject(None, 0, format!("cannot open the Parquet table: {error:#}"));
+            return Ok(None);
+        }
+    };
+    let found = match forced {
+        Some(entry) => as_format(entry, &first, true),
+        None => or_mapped(detect_in(&first), &first, true, None, room),
+    };
+    let entry = match found {
+        Detected::Log(entry, _) if matches!(entry.reading, Reading::Values(_)) => entry,
+        _ => {
+            part.read_found(Detected::NotRead("parquet"), Vec::new(), None, input, room)?;
+            return Ok(None);
+        }
+    };
+    let rest = Rest::Runs { runs: table.rows(room.value), index: 0 };
     Ok(Some(Open { input: i, entry, rest, number: 0, offset: 0, gaps: std::mem::take(&mut part.rejects) }))
 }
 
@@ -958,7 +1027,7 @@ impl Part {
         match found {
             Detected::Log(entry, layout) => {
                 self.found = Found::Log(entry.name);
-                let source = room.source(&input.name, entry.name);
+                let source = room.source(input, entry.name);
                 if matches!(entry.reading, Reading::Sessions { .. }) && !input.parts.is_empty() {
                     let bytes = all(head, rest, room)?;
                     return self.read_session_files(bytes, entry, &source, input, room);
@@ -1000,8 +1069,8 @@ impl Part {
             // Where all of it is damaged as it is packed, that was told.
             Detected::Bad(_) if !self.rejects.is_empty() => {}
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
-            Detected::More | Detected::Database => {
-                self.reject(None, 0, "JSON of no known format".to_owned());
+            Detected::More | Detected::Database | Detected::Table => {
+                self.reject(None, 0, formats::UNKNOWN.to_owned());
             }
         }
         Ok(())

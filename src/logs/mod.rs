@@ -43,6 +43,7 @@ pub mod places;
 mod record;
 mod redacted;
 mod sessions;
+mod table;
 
 pub use explain::explain;
 pub use filter::{Filter, since};
@@ -89,7 +90,8 @@ pub struct Options {
     pub own: Vec<PathBuf>,
     /// Whether secrets and personal data become placeholders.
     pub redact: bool,
-    /// A file that says where things stand in logs of a format that no reader knows: all files are read by it.
+    /// A file that says where things stand in logs of a format that no reader knows; with the format `mapping` all files are
+    /// read by it.
     pub mapping: Option<PathBuf>,
 }
 
@@ -361,10 +363,14 @@ pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
 
 fn how(options: &Options) -> anyhow::Result<jobs::How> {
     let mapping = options.mapping.as_deref().map(Mapping::load).transpose()?;
-    let forced = match (&options.format, mapping) {
-        (_, Some(mapping)) => Some(mapping.entry()),
-        (Some(name), None) => Some(formats::find(name)?),
-        (None, None) => None,
+    let forced = match (options.format.as_deref(), mapping) {
+        (Some("mapping"), Some(mapping)) => Some(mapping.entry()),
+        (Some("mapping"), None) => anyhow::bail!("{}", formats::mapping::NO_MAPPING),
+        (Some(name), Some(_)) => anyhow::bail!(
+            "with --format {name} nothing is read by the mapping\nhint: --format mapping reads all files by it; without --format it is for files of no known format"
+        ),
+        (name, None) => name.map(formats::find).transpose()?,
+        (None, Some(_)) => None,
     };
     let threads = options.limits.threads(options.threads);
     Ok(jobs::How { forced, threads, limits: options.limits, redacts: options.redact, mapping })

@@ -42,7 +42,10 @@ impl ReadWith {
         ReadWith {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             readers: formats::READERS_VERSION,
-            format: mapping.map(|m| format!("mapping {}", m.digest)).or(options.format.clone()),
+            format: options.format.clone().or_else(|| mapping.map(|_| "auto".to_owned())).map(|name| {
+                let digest = mapping.map_or(String::new(), |mapping| format!(" {}", mapping.digest));
+                name + &digest
+            }),
             max_file: options.limits.file,
             max_memory: options.limits.memory,
             redact: options.redact.then_some(redact::VERSION),
@@ -293,8 +296,9 @@ impl Known {
             // What is read with another file now has no runs of its own any more.
             let is_kept = keeps_gone && file.is_log && !parts.contains(&file.place);
             file.fate = if is_kept { Fate::Gone } else { Fate::Goes };
-            if let Some(digest) = file.digest.filter(|_| !here.contains(&file.place)) {
-                moved.insert((digest, names::stem(&file.name)), k);
+            let digest = file.digest.filter(|_| !here.contains(&file.place));
+            if let (Some(digest), Some(session)) = (digest, names::session(&file.name)) {
+                moved.insert((digest, session), k);
             }
         }
         let mut read = BTreeSet::new();
@@ -306,7 +310,9 @@ impl Known {
                     self.files[k].fate = Fate::Goes;
                     (self.files[k].digest == digest).then_some(k)
                 }
-                (None, Some(digest)) => moved.remove(&(digest, names::stem(&input.name))),
+                (None, Some(digest)) => {
+                    names::session(&input.name).and_then(|session| moved.remove(&(digest, session)))
+                }
                 (None, None) => None,
             };
             match known.filter(|_| is_alike) {

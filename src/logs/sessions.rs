@@ -6,6 +6,7 @@
 //! first line of conversation; only those few are read once more here, and of each step a hash is kept
 //! until its family is done.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use anyhow::Context as _;
@@ -52,11 +53,11 @@ pub(super) fn origins(
     Ok(pool(threads)?.install(|| inputs.par_iter().map(|input| origin(input, &origins)).collect()))
 }
 
-/// What sessions share, by their numbers; `hashes` gives those of a session.
+/// What sessions share, by the numbers of their inputs; `hashes` gives those of all sessions in one.
 pub(super) fn beginnings(
     mut origins: Vec<(u128, usize)>,
     threads: usize,
-    hashes: impl Fn(usize) -> Option<Vec<u128>> + Sync,
+    hashes: impl Fn(usize) -> Vec<Vec<u128>> + Sync,
 ) -> anyhow::Result<HashMap<usize, Beginning>> {
     origins.sort_unstable();
     let families: Vec<&[(u128, usize)]> =
@@ -65,8 +66,8 @@ pub(super) fn beginnings(
         families
             .par_iter()
             .flat_map_iter(|family| {
-                let read = |&(_, i): &(u128, usize)| Some((i, hashes(i)?));
-                compare(&family.iter().filter_map(read).collect::<Vec<_>>())
+                let read = |&(_, i): &(u128, usize)| hashes(i).into_iter().map(move |hashes| (i, hashes));
+                compare(&family.iter().flat_map(read).collect::<Vec<_>>())
             })
             .collect()
     }))
@@ -129,31 +130,33 @@ pub(super) fn hashes(steps: &[Step]) -> Vec<u128> {
     hashes.up_to
 }
 
-/// Compares sessions, in the order of their inputs. Of several that begin with all of a session the longest
-/// one is told; of equal ones the first stays.
+/// Compares sessions, in the order of their inputs, which may hold several. Of several that begin with all of a session the
+/// longest one is told; of equal ones the first stays, and before it one that does not stand alone in its input.
 fn compare(sessions: &[(usize, Vec<u128>)]) -> Vec<(usize, Beginning)> {
+    let mut n_in: HashMap<usize, usize> = HashMap::new();
+    sessions.iter().for_each(|(i, _)| *n_in.entry(*i).or_default() += 1);
+    let rank = |i: usize| (Reverse(n_in[&i]), i);
     let holder = |(i, hashes): &(usize, Vec<u128>)| {
         let last = hashes.last()?;
-        sessions
-            .iter()
-            .filter(|(j, other)| {
-                other.get(hashes.len() - 1) == Some(last) && (other.len() > hashes.len() || j < i)
-            })
-            .max_by_key(|(j, other)| (other.len(), std::cmp::Reverse(*j)))
-            .map(|(j, _)| *j)
+        let is_of = |j: usize, other: &[u128]| {
+            other.get(hashes.len() - 1) == Some(last) && (other.len() > hashes.len() || rank(j) < rank(*i))
+        };
+        let found = sessions.iter().filter(|(j, other)| j != i && is_of(*j, other));
+        found.max_by_key(|(j, other)| (other.len(), Reverse(rank(*j)))).map(|(j, _)| *j)
     };
-    let holders: Vec<Option<usize>> = sessions.iter().map(holder).collect();
-    let kept = |first: u128| {
-        sessions.iter().zip(&holders).filter(|(s, h)| h.is_none() && s.1.first() == Some(&first)).count()
+    let told: Vec<_> = sessions.iter().map(|session| (session, holder(session))).collect();
+    let is_shared = |i: usize, first: Option<&u128>| {
+        let mut kept = told.iter().filter(|(_, holder)| holder.is_none());
+        first.is_some() && kept.any(|((j, hashes), _)| *j != i && hashes.first() == first)
     };
-    sessions
-        .iter()
-        .zip(&holders)
-        .filter_map(|((i, hashes), holder)| match holder {
+    let of_input = |runs: &[(&(usize, Vec<u128>), Option<usize>)]| {
+        let ((i, hashes), holder) = runs.iter().find(|(_, holder)| holder.is_none()).unwrap_or(&runs[0]);
+        match holder {
             Some(j) => Some((*i, Beginning::Whole(*j))),
-            None => (kept(*hashes.first()?) > 1).then_some((*i, Beginning::Shared)),
-        })
-        .collect()
+            None => is_shared(*i, hashes.first()).then_some((*i, Beginning::Shared)),
+        }
+    };
+    told.chunk_by(|(a, _), (b, _)| a.0 == b.0).filter_map(of_input).collect()
 }
 
 #[cfg(test)]
@@ -161,12 +164,13 @@ mod tests {
     use super::*;
     use crate::trajectory::{Kind, Role, step};
 
+    fn told_hashes(text: &str) -> Vec<u128> {
+        let steps: Vec<Step> = text.chars().map(|c| step(Role::User, Kind::Message, c)).collect();
+        hashes(&steps)
+    }
+
     fn told(sessions: &[&str]) -> Vec<(usize, Beginning)> {
-        let hash = |text: &str| {
-            let steps: Vec<Step> = text.chars().map(|c| step(Role::User, Kind::Message, c)).collect();
-            hashes(&steps)
-        };
-        let sessions: Vec<_> = sessions.iter().enumerate().map(|(i, text)| (i, hash(text))).collect();
+        let sessions: Vec<_> = sessions.iter().enumerate().map(|(i, text)| (i, told_hashes(text))).collect();
         compare(&sessions)
     }
 
@@ -182,5 +186,9 @@ mod tests {
             [(0, Shared), (1, Whole(3)), (2, Whole(3)), (3, Shared)]
         );
         assert_eq!(told(&["ab", "xy", ""]), []);
+        // An input with two tries, of which another input has one.
+        let input = |i: usize, text: &str| (i, told_hashes(text));
+        assert_eq!(compare(&[input(0, "aby"), input(1, "abx"), input(1, "aby")]), [(0, Whole(1))]);
+        assert_eq!(compare(&[input(0, "abx"), input(0, "aby"), input(1, "aby")]), [(1, Whole(0))]);
     }
 }

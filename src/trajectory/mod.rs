@@ -162,6 +162,16 @@ pub struct Trajectory {
 }
 
 impl Trajectory {
+    /// The run of a session, by the id that the log gives it; `name` is that of the file.
+    pub fn of_session(self, logged: Option<String>, name: &str) -> Self {
+        Trajectory {
+            is_named_by_file: logged.is_none(),
+            task_id: logged.clone().or_else(|| Some(name.to_owned())),
+            session: logged,
+            ..self
+        }
+    }
+
     /// Number of turns after the head.
     pub fn n_turns(&self) -> u32 {
         self.steps.last().map_or(0, |s| s.turn)

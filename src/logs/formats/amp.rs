@@ -119,14 +119,8 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let url = tree.repository.and_then(|repository| repository.url);
         url.as_deref().and_then(repository_of_url).or(tree.name)
     });
-    let about = Trajectory {
-        is_named_by_file: thread.id.is_none(),
-        task_id: Some(thread.id.unwrap_or_else(|| sink.source.stem.clone())),
-        repository,
-        agent: Some("amp".to_owned()),
-        model,
-        ..Trajectory::default()
-    };
+    let about = Trajectory { repository, agent: Some("amp".to_owned()), model, ..Trajectory::default() }
+        .of_session(thread.id, &sink.source.stem);
     draft.finish(about, sink);
     Ok(())
 }

@@ -208,8 +208,10 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
     }
     let forked = about.metadata.and_then(|m| m.fork).and_then(|fork| fork.from);
     draft.losses.add_n("name of the session that this one was forked from left out", forked.map_or(0, |_| 1));
+    let id = main.id.or(about.id);
     let about = Trajectory {
-        task_id: main.id.or(about.id),
+        task_id: id.clone(),
+        session: id,
         repository: main.cwd.or(about.cwd).as_deref().and_then(repository_of),
         agent: Some("cline".to_owned()),
         ..Trajectory::default()

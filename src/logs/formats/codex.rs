@@ -54,14 +54,13 @@ impl Session for Codex {
         sink.losses.merge(&self.losses);
         let header = self.header.unwrap_or_default();
         let about = Trajectory {
-            is_named_by_file: header.id.is_none(),
-            task_id: header.id.clone().or_else(|| Some(sink.source.stem.clone())),
             repository: header.cwd.as_deref().and_then(repository_of),
             agent: Some("codex".to_owned()),
             parent: header.parent(),
             tokens_sent: self.tokens_sent,
             ..Trajectory::default()
-        };
+        }
+        .of_session(header.id.clone(), &sink.source.stem);
         let mut draft = Draft::new();
         context::write(header, self.records, &mut draft);
         draft.finish(about, sink);

@@ -84,14 +84,13 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let tokens_sent = session.usage.and_then(sent);
     let model = session.model.filter(|model| !model.is_empty());
     let about = Trajectory {
-        is_named_by_file: session.id.is_none(),
-        task_id: Some(session.id.unwrap_or_else(|| sink.source.stem.clone())),
         repository: session.folder.as_deref().and_then(repository_of),
         agent: Some("continue".to_owned()),
         model,
         tokens_sent,
         ..Trajectory::default()
-    };
+    }
+    .of_session(session.id, &sink.source.stem);
     draft.finish(about, sink);
     Ok(())
 }

@@ -118,14 +118,16 @@ impl Session for Copilot {
             agent: Some("copilot-cli".to_owned()),
             ..Trajectory::default()
         };
-        let is_named_by_file = id.is_none();
-        let session = id.unwrap_or_else(|| sink.source.stem.clone());
-        let (main, agents) = cut(std::mem::take(&mut self.lines));
-        let task_id = Some(session.clone());
-        Run::write(main, Trajectory { task_id, is_named_by_file, tokens_sent: sent, ..about.clone() }, sink);
+        let main = about.clone().of_session(id, &sink.source.stem);
+        let session = main.task_id.clone().unwrap_or_default();
+        let (lines, agents) = cut(std::mem::take(&mut self.lines));
+        let is_logged = main.session.is_some();
+        Run::write(lines, Trajectory { tokens_sent: sent, ..main }, sink);
         for (agent, lines) in agents {
             let task_id = Some(format!("agent-{agent}"));
-            Run::write(lines, Trajectory { task_id, parent: Some(session.clone()), ..about.clone() }, sink);
+            let named = is_logged.then(|| format!("{session}/agent-{agent}"));
+            let parent = Some(session.clone());
+            Run::write(lines, Trajectory { task_id, session: named, parent, ..about.clone() }, sink);
         }
     }
 }

@@ -106,7 +106,8 @@ pub(super) fn read(agent: &str, bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Re
         }
     }
     let about = Trajectory {
-        task_id: id,
+        task_id: id.clone(),
+        session: id,
         parent: session.parent.filter(|parent| !parent.is_empty()),
         agent: Some(agent.to_owned()),
         ..Trajectory::default()

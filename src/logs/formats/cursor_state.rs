@@ -130,15 +130,13 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         false => rows.into_iter().map(|(_, bubble)| bubble).collect(),
     };
     read_all(bubbles, &mut draft);
-    let is_named_by_file = chat.id.is_none();
     let about = Trajectory {
-        task_id: chat.id.or_else(|| Some(sink.source.stem.clone())),
-        is_named_by_file,
         model: chat.model.and_then(|model| model.name),
         agent: Some("cursor".to_owned()),
         format: "cursor".to_owned(),
         ..Trajectory::default()
-    };
+    }
+    .of_session(chat.id, &sink.source.stem);
     draft.finish(about, sink);
     Ok(())
 }

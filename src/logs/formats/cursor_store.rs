@@ -116,13 +116,12 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         });
     }
     let about = Trajectory {
-        is_named_by_file: about.id.is_none(),
-        task_id: about.id.or_else(|| Some(sink.source.stem.clone())),
         model: about.model,
         agent: Some("cursor".to_owned()),
         format: "cursor".to_owned(),
         ..Trajectory::default()
-    };
+    }
+    .of_session(about.id, &sink.source.stem);
     draft.finish(about, sink);
     Ok(())
 }

@@ -80,14 +80,13 @@ impl Session for Droid {
         }
         self.messages.end(&mut self.draft);
         let about = Trajectory {
-            is_named_by_file: self.session.is_none(),
-            task_id: Some(self.session.unwrap_or_else(|| sink.source.stem.clone())),
             parent: self.parent,
             repository: self.cwd.as_deref().and_then(repository_of),
             agent: Some("factory-droid".to_owned()),
             model: self.model,
             ..Trajectory::default()
-        };
+        }
+        .of_session(self.session, &sink.source.stem);
         self.draft.finish(about, sink);
     }
 }

@@ -249,12 +249,11 @@ impl Run {
             }
         }
         let about = Trajectory {
-            is_named_by_file: self.session_id.is_none(),
-            task_id: self.session_id.or_else(|| Some(sink.source.stem.clone())),
             repository: self.directory.as_deref().and_then(repository_of),
             agent: Some("gemini-cli".to_owned()),
             ..Trajectory::default()
-        };
+        }
+        .of_session(self.session_id, &sink.source.stem);
         draft.finish(about, sink);
     }
 

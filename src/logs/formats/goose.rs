@@ -73,10 +73,7 @@ pub(super) fn finish(about: About, messages: Vec<Message>, sink: &mut Sink<'_>) 
     let mut draft = Draft::new();
     let policy =
         messages::read_all(messages, &mut draft).then(|| "summaries of calls with their results".to_owned());
-    let is_named_by_file = about.id.is_none();
     let about = Trajectory {
-        task_id: about.id.or_else(|| Some(sink.source.stem.clone())),
-        is_named_by_file,
         repository: about.working_dir.as_deref().and_then(repository_of),
         agent: Some("goose".to_owned()),
         model: about.model.and_then(|model| model.0.name),
@@ -84,7 +81,8 @@ pub(super) fn finish(about: About, messages: Vec<Message>, sink: &mut Sink<'_>) 
         format: "goose".to_owned(),
         policy,
         ..Trajectory::default()
-    };
+    }
+    .of_session(about.id, &sink.source.stem);
     draft.finish(about, sink);
 }
 

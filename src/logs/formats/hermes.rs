@@ -62,15 +62,14 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let place = || sink.index.map_or(sink.source.stem.clone(), |i| format!("{}-{i}", sink.source.stem));
     let id = run.id.map(|id| id.0).filter(|id| !id.is_empty());
     let about = Trajectory {
-        is_named_by_file: id.is_none(),
-        task_id: Some(id.unwrap_or_else(place)),
         parent: run.parent,
         repository: run.config.and_then(|config| config.cwd).or(run.cwd).as_deref().and_then(repository_of),
         agent: Some("hermes".to_owned()),
         model: run.model,
         outcome: outcome.or(run.reason),
         ..Trajectory::default()
-    };
+    }
+    .of_session(id, &place());
     draft.finish(about, sink);
     Ok(())
 }

@@ -117,7 +117,8 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     }
     reader.end(&mut draft);
     let about = Trajectory {
-        task_id: id,
+        task_id: id.clone(),
+        session: id,
         parent: session.parent.filter(|parent| !parent.is_empty()),
         agent: Some("hermes".to_owned()),
         model: session.model,

@@ -69,6 +69,9 @@ record! {
 /// How a message begins that holds the summary of a compaction.
 const COMPACTED: &str = "<system>Previous context has been compacted.";
 
+/// How a message begins that marks a place to which the agent may rewind.
+const CHECKPOINT: &str = "<system>CHECKPOINT ";
+
 fn read(files: &[File], sink: &mut Sink<'_>) {
     let mut run = Kimi::default();
     let (mut lines, mut before): (Vec<Piece<'_>>, Vec<&[u8]>) = (Vec::new(), Vec::new());
@@ -154,7 +157,13 @@ impl Kimi {
                 self.end_list();
                 self.count(line.token_count.as_deref());
             }
-            (Some(role), _) => self.read(position, role, serde_json::from_slice(bytes)?),
+            (Some(role), _) => {
+                // What a compacted context begins with is written at once, without marks between.
+                if role == "_checkpoint" {
+                    self.end_list();
+                }
+                self.read(position, role, serde_json::from_slice(bytes)?);
+            }
             (None, Some(message)) => {
                 let time = line.timestamp.unwrap_or_default().time(&mut self.draft.losses);
                 self.wire.read(position, time, message);
@@ -183,8 +192,9 @@ impl Kimi {
 
     /// The messages are all there that a context begins with.
     fn end_list(&mut self) {
-        if let State::Listing(list) = std::mem::take(&mut self.state) {
-            let (mut new, mut messages) = *list;
+        if let State::Listing(list) = &mut self.state {
+            let (mut new, mut messages) = std::mem::take(&mut **list);
+            self.state = State::Going;
             messages.end(&mut new);
             self.messages.end(&mut self.draft);
             self.draft.at(self.n_lines, None);
@@ -203,6 +213,9 @@ impl Kimi {
             return self.draft.system(text);
         }
         if matches!(self.state, State::Begun) && !role.starts_with('_') {
+            if message.said().first().is_some_and(|text| text.starts_with(CHECKPOINT)) {
+                return self.draft.losses.add("mark of a checkpoint where a context begins left out");
+            }
             self.begin(position, &message);
         }
         let is_list = matches!(self.state, State::Listing(_));
@@ -359,10 +372,41 @@ mod tests {
         );
         let kept: Vec<usize> = (0..t.steps.len()).filter(|at| t.steps[*at].kept_to == Some(1)).collect();
         assert_eq!(kept, [3, 4]);
+        // All sessions have a file of that name.
+        assert_eq!(t.task_id.as_deref(), Some("d"));
         assert_eq!(
             told(&losses),
             ["1 line of a wire that repeats the context", "1 system prompt that is logged again"]
         );
+    }
+
+    /// A message of the user that comes before the next usage is no part of what the compaction left.
+    #[test]
+    fn what_comes_behind_a_checkpoint_is_new() {
+        let mark = r#"{"role":"user","content":"<system>CHECKPOINT 0</system>"}"#;
+        let summary =
+            r#"{"role":"user","content":"<system>Previous context has been compacted.</system> S"}"#;
+        let (checkpoint, usage) =
+            (r#"{"role":"_checkpoint","id":0}"#, r#"{"role":"_usage","token_count":9}"#);
+        let go_on = r#"{"role":"user","content":"Go on."}"#;
+        for (lines, n_lost) in [
+            (&[SYSTEM, usage, checkpoint, mark, summary, SORT, checkpoint, go_on, usage, SORTED][..], 1),
+            (&[SYSTEM, checkpoint, summary, SORT, checkpoint, go_on, SORTED], 0),
+        ] {
+            let (t, losses) =
+                read_files(&[("context_1.jsonl", &[SYSTEM, LIST, LISTED, SORT]), ("context.jsonl", lines)]);
+            assert_eq!(
+                outline(&t)[3..],
+                [
+                    "0 2 user message Sort it.",
+                    "1 3 user compaction <system>Previous context has been compacted.</system> S",
+                    "1 3 user message Go on.",
+                    "1 3 agent message Sorted.",
+                ]
+            );
+            let n = losses.0.get("mark of a checkpoint where a context begins left out");
+            assert_eq!(n.copied().unwrap_or(0), n_lost);
+        }
     }
 
     #[test]

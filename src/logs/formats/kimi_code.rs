@@ -15,7 +15,7 @@ use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::usage::TokenCounts;
 use super::reading::{Content, Draft, record};
-use super::{Entry, Origin, Reading, Session, Sink};
+use super::{Entry, Origin, Reading, Session, Sink, Source};
 use crate::trajectory::{Kind, Role, Trajectory, Usage};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -175,14 +175,24 @@ impl Session for Kimi {
                 }
             }
         }
-        let task_id = Some(sink.source.stem.clone());
+        let (task_id, parent) = session(sink.source);
         let about = Trajectory {
-            task_id,
+            task_id: Some(task_id),
+            parent,
             is_named_by_file: true,
             agent: Some("kimi-code".to_owned()),
             ..Trajectory::default()
         };
         draft.finish(about, sink);
+    }
+}
+
+/// The session by its folder, for a sub-agent with the session that it belongs to: `<session>/agents/<agent>/wire.jsonl`.
+fn session(source: &Source) -> (String, Option<String>) {
+    let above = source.path.split_once("/agents/").map(|(session, _)| session.rsplit('/').next());
+    match above.flatten().filter(|session| *session != source.stem) {
+        Some(session) => (format!("{session}/{}", source.stem), Some(session.to_owned())),
+        None => (source.stem.clone(), None),
     }
 }
 

@@ -75,12 +75,11 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let spans = observations.into_iter().map(|observation| span(observation, &mut losses)).collect();
     sink.losses.merge(&losses);
     let about = Trajectory {
-        is_named_by_file: id.is_none(),
-        task_id: Some(id.unwrap_or_else(|| sink.source.stem.clone())),
         agent: about.name.or(file.name),
         parent: about.session.or(file.session),
         ..Trajectory::default()
-    };
+    }
+    .of_session(id, &sink.source.stem);
     Trace { spans }.finish(about, sink);
     Ok(())
 }

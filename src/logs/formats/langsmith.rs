@@ -99,7 +99,8 @@ impl Session for Runs {
         }
         sink.losses.merge(&self.losses);
         for (id, trace, name) in traces {
-            trace.finish(Trajectory { task_id: Some(id), agent: name, ..Trajectory::default() }, sink);
+            let about = Trajectory { agent: name, ..Trajectory::default() };
+            trace.finish(about.of_session(Some(id), ""), sink);
         }
     }
 }

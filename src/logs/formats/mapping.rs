@@ -13,6 +13,8 @@ use crate::settings;
 
 use super::{Entry, Reading, Session, Sink, openai_chat};
 
+mod left;
+
 pub(super) const ENTRY: Entry = Entry {
     name: "mapping",
     summary: "Any JSON or JSONL, by a TOML of JSON pointers: `ingest --mapping FILE`",
@@ -156,12 +158,37 @@ const ROLES: [(&str, Role); 16] = [
     ("tool_response", Role::Tool),
 ];
 
+impl Run {
+    fn pointers(&self) -> [&Option<Pointers>; 9] {
+        let Run { task, repository, agent, model, outcome, reward, resolved, system, tools } = self;
+        [task, repository, agent, model, outcome, reward, resolved, system, tools]
+    }
+}
+
+impl Message {
+    fn pointers(&self) -> [&Option<Pointers>; 10] {
+        let Message { role, content, thought, time, model, usage, calls, result_id, tool, is_error } = self;
+        [role, content, thought, time, model, usage, calls, result_id, tool, is_error]
+    }
+}
+
+impl Call {
+    fn pointers(&self) -> [&Option<Pointers>; 4] {
+        [&self.id, &self.name, &self.arguments, &self.result]
+    }
+}
+
 impl Mapping {
     /// Reads a mapping. It lives as long as the program: readers are plain functions, which the catalogue holds.
     pub(crate) fn load(path: &Path) -> anyhow::Result<&'static Mapping> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-        let mut mapping: Mapping = settings::Source { path: &name, text: &text }.read()?;
+        Self::of(&name, &text)
+    }
+
+    /// The same of its text.
+    pub(crate) fn of(name: &str, text: &str) -> anyhow::Result<&'static Mapping> {
+        let mut mapping: Mapping = settings::Source { path: name, text }.read()?;
         mapping.digest = blake3::hash(text.as_bytes()).to_hex()[..32].to_owned();
         Ok(Box::leak(Box::new(mapping)))
     }
@@ -193,6 +220,7 @@ impl Mapping {
             None => run,
         };
         let list = list.as_array()?;
+        left::note("mapping.run", run, self.run.pointers().into_iter().chain([&self.messages]));
         Some(self.chat_of(run, list, sink))
     }
 
@@ -239,6 +267,7 @@ impl Mapping {
         // Only what has a name is a call: the message itself is one or none.
         let calls: Vec<&Value> =
             calls.into_iter().filter(|call| find(&self.call.name, call).is_some()).collect();
+        self.note_left(value, &calls);
         let named = find(&self.message.role, value).map(text);
         let role = match &named {
             Some(name) => self.role(name),
@@ -290,6 +319,16 @@ impl Mapping {
         }
         messages.push(Value::Object(message));
         messages.extend(results);
+    }
+
+    /// Counts what no pointer leads to.
+    fn note_left(&self, value: &Value, calls: &[&Value]) {
+        let is_call = calls.iter().any(|call| std::ptr::eq(*call, value));
+        let of_call = self.call.pointers().into_iter().filter(|_| is_call);
+        left::note("mapping.message", value, self.message.pointers().into_iter().chain(of_call));
+        for call in calls.iter().filter(|_| !is_call) {
+            left::note("mapping.call", call, self.call.pointers().into_iter());
+        }
     }
 
     fn call(&self, call: &Value, place: usize, i: usize, results: &mut Vec<Value>) -> Value {
@@ -352,7 +391,8 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-const NO_MAPPING: &str = "no mapping is given\nhint: `--mapping FILE`; `--explain LOG` prints a first one";
+pub(crate) const NO_MAPPING: &str =
+    "no mapping is given\nhint: `--mapping FILE`; `--explain LOG` prints a first one";
 
 /// The values of a file of lines.
 #[derive(Default)]
@@ -380,116 +420,4 @@ impl Session for Lines {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::logs::formats::Source;
-    use crate::trajectory::Trajectory;
-
-    fn mapping(text: &str) -> &'static Mapping {
-        Box::leak(Box::new(settings::Source { path: "m.toml", text }.read().unwrap()))
-    }
-
-    fn outline(runs: &[Trajectory]) -> Vec<String> {
-        let steps = runs.iter().flat_map(|run| &run.steps);
-        steps.map(|s| format!("{} {} {}: {}", s.turn, s.role.name(), s.kind.name(), s.text)).collect()
-    }
-
-    #[test]
-    fn runs_in_a_document_with_calls_in_messages() {
-        let text = r#"
-            runs = "/data/episodes"
-            messages = "/turns"
-            [run]
-            task = "/name"
-            model = "/cfg/llm"
-            system = "/sys"
-            [message]
-            role = ["/who", "/kind"]
-            content = "/says"
-            time = "/at"
-            usage = "/cost"
-            calls = "/does"
-            result_id = "/of"
-            [call]
-            id = "/n"
-            name = "/op"
-            arguments = "/with"
-            [roles]
-            boss = "user"
-            worker = "agent"
-            env = "tool"
-            mark = "none"
-        "#;
-        let source = Source { mapping: Some(mapping(text)), ..Source::new("d/x.json", "mapping") };
-        let mut sink = Sink::new(&source);
-        let log = r#"{"data":{"episodes":[{"name":"t1","cfg":{"llm":"m"},"sys":"Be brief.","turns":[
-            {"who":"boss","says":"List.","at":"2026-01-01T00:00:00Z"},
-            {"who":"worker","says":"I look.","cost":{"prompt_tokens":9,"completion_tokens":2},"does":[{"n":1,"op":"ls","with":{"path":"/"}}]},
-            {"who":"env","of":1,"says":"a b"},{"kind":"mark"},{"who":"ghost","says":"boo"},{"who":"worker","says":"a and b"}]},{"name":"t2"}]}}"#;
-        read(log.as_bytes(), &mut sink).unwrap();
-        assert_eq!(
-            outline(&sink.trajectories),
-            [
-                "0 system system: Be brief.",
-                "0 user message: List.",
-                "1 agent thought: I look.",
-                "1 agent action: ls\n/",
-                "1 tool observation: a b",
-                "2 agent message: a and b"
-            ]
-        );
-        let run = &sink.trajectories[0];
-        assert_eq!(
-            (run.task_id.as_deref(), run.model.as_deref(), run.format.as_str()),
-            (Some("t1"), Some("m"), "mapping")
-        );
-        assert_eq!(run.steps[2].usage.as_deref().map(|u| u.input), Some(9));
-        assert!(run.steps[1].time.is_some());
-        assert_eq!(run.steps[4].call_id, run.steps[3].call_id);
-        let losses = &sink.losses.0;
-        assert_eq!(losses["record that the mapping leaves out"], 1);
-        assert_eq!(losses["record without a role in the mapping left out: ghost"], 1);
-        assert_eq!(losses["run without messages where the mapping says they are"], 1);
-    }
-
-    #[test]
-    fn lines_of_one_run_with_results_in_calls() {
-        let text = r#"
-            each = "lines"
-            [message]
-            role = "/type"
-            content = "/text"
-            calls = ""
-            [call]
-            name = "/tool"
-            arguments = "/args"
-            result = "/out"
-            [roles]
-            step = "agent"
-        "#;
-        let source = Source { mapping: Some(mapping(text)), ..Source::new("d/x.jsonl", "mapping") };
-        let mut sink = Sink::new(&source);
-        let mut lines = Box::<Lines>::default();
-        for line in [
-            r#"{"type":"user","text":"Go."}"#,
-            r#"{"type":"step","text":"","tool":"ls","args":"{}","out":"a"}"#,
-            r#"{"type":"assistant","text":"Done."}"#,
-        ] {
-            lines.value(line.as_bytes()).unwrap();
-        }
-        lines.finish(&mut sink);
-        assert_eq!(
-            outline(&sink.trajectories),
-            ["0 user message: Go.", "1 agent action: ls", "1 tool observation: a", "2 agent message: Done."]
-        );
-        assert_eq!(mapping(text).entry().name, "mapping");
-    }
-
-    #[test]
-    fn a_wrong_key_is_told() {
-        let error =
-            settings::Source { path: "m.toml", text: "mesages = \"/x\"" }.read::<Mapping>().map(|_| ());
-        let error = format!("{:#}", error.unwrap_err());
-        assert!(error.contains("m.toml:1") && error.contains("messages"), "{error}");
-    }
-}
+mod tests;

@@ -71,6 +71,7 @@ mod taskmaster;
 mod tau2_bench;
 mod tau_bench;
 mod toolbench;
+mod trajpress_chat;
 mod verifiers;
 mod vscode_chat;
 mod vscode_journal;
@@ -254,6 +255,7 @@ pub static ALL: &[Entry] = &[
     tau2_bench::ENTRY,
     tau_bench::ENTRY,
     toolbench::ENTRY,
+    trajpress_chat::ENTRY,
     verifiers::ENTRY,
     vscode_chat::ENTRY,
     vscode_journal::ENTRY,
@@ -261,7 +263,7 @@ pub static ALL: &[Entry] = &[
 ];
 
 /// Formats that are recognised and have no reader yet.
-pub static NOT_READ: &[(&str, &str)] = &[("parquet", "Parquet data sets of trajectories")];
+pub static NOT_READ: &[(&str, &str)] = &[("parquet", "Parquet tables of other columns")];
 
 /// Finds a reader by name.
 pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
@@ -275,7 +277,7 @@ pub fn find(name: &str) -> anyhow::Result<&'static Entry> {
 pub(crate) struct Source {
     /// Path relative to what was given on the command line.
     pub(crate) path: String,
-    /// Name of the file without endings.
+    /// Name of the file without endings, or of a folder that it lies in where that says more.
     pub(crate) stem: String,
     /// Name of the reader.
     pub(crate) format: &'static str,
@@ -291,7 +293,7 @@ impl Source {
     pub(crate) fn new(path: &str, format: &'static str) -> Self {
         Source {
             path: path.to_owned(),
-            stem: reading::names::stem(path),
+            stem: reading::names::session(path).unwrap_or_else(|| reading::names::stem(path)),
             format,
             most_objects: u64::MAX,
             redacts: false,
@@ -321,6 +323,13 @@ impl<'a> Sink<'a> {
         Sink { source, index: None, trajectories: Vec::new(), losses: Losses::default(), rejects: Vec::new() }
     }
 }
+
+/// The store of files that opencode had before its database.
+pub(crate) const TREE: &str = opencode_tree::ENTRY.name;
+pub(crate) use opencode_tree::session_of as session_of_tree;
+
+/// What a file of values is that is a log of no format that is known.
+pub(crate) const UNKNOWN: &str = "JSON of no known format";
 
 /// Why so many are not read.
 pub(crate) const MANY: &str = "\nhint: --max-memory allows an object per kB of it to one";
@@ -473,6 +482,8 @@ pub(crate) enum Detected {
     Database,
     /// One of [`NOT_READ`].
     NotRead(&'static str),
+    /// A Parquet table: its columns tell the reader.
+    Table,
     /// Labels or other side information and no run: the name of its kind.
     Label(&'static str),
     /// Readable text that is no log.
@@ -512,7 +523,7 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
         return Detected::Bad("empty file");
     }
     if head.starts_with(b"PAR1") {
-        return Detected::NotRead("parquet");
+        return Detected::Table;
     }
     if head.starts_with(SQLITE) {
         return Detected::Database;
@@ -907,7 +918,7 @@ fn by_shape(s: &Shape, head: &[u8], layout: Layout) -> Detected {
         .or_else(|| runs(s, head, layout))
         .or_else(|| further(s, layout))
         .or_else(|| labels(s))
-        .unwrap_or(Detected::NoLog("JSON of no known format"))
+        .unwrap_or(Detected::NoLog(UNKNOWN))
 }
 
 /// Sessions of command line agents but Claude Code.
@@ -1113,6 +1124,9 @@ fn runs(s: &Shape, head: &[u8], layout: Layout) -> Option<Detected> {
     {
         return Some(reader("openhands", layout));
     }
+    if s.has("trajpress") {
+        return Some(reader("trajpress-chat", layout));
+    }
     if s.has_all(&["messages", "annotations"]) {
         return Some(reader("annotated", layout));
     }
@@ -1244,6 +1258,7 @@ mod tests {
         match detect(text.as_bytes(), true) {
             Detected::Log(e, layout) => format!("{} {layout:?}", e.name),
             Detected::NotRead(n) => format!("not read: {n}"),
+            Detected::Table => "table".to_owned(),
             Detected::Label(n) => format!("label: {n}"),
             Detected::NoLog(n) => format!("no log: {n}"),
             Detected::Bad(n) => format!("bad: {n}"),

@@ -72,9 +72,8 @@ impl Session for Traces {
         sink.losses.merge(&self.losses);
         for (id, trace) in std::mem::take(&mut self.traces) {
             let (workflow, group) = self.about.remove(&id).unwrap_or_default();
-            let about =
-                Trajectory { task_id: Some(id), agent: workflow, parent: group, ..Trajectory::default() };
-            trace.finish(about, sink);
+            let about = Trajectory { agent: workflow, parent: group, ..Trajectory::default() };
+            trace.finish(about.of_session(Some(id), ""), sink);
         }
     }
 }

@@ -74,6 +74,11 @@ fn place(name: &str) -> Option<Place<'_>> {
     (kind == "part").then_some(Place { base, kind, of, id })
 }
 
+/// The session that a message belongs to, by the name of its file.
+pub(crate) fn session_of(name: &str) -> Option<&str> {
+    place(name).filter(|place| place.kind == "message").map(|place| place.of)
+}
+
 fn read(files: &[File], sink: &mut Sink<'_>) {
     let (mut session, mut infos, mut parts) = (Session::default(), Vec::new(), Vec::new());
     for file in files {

@@ -117,8 +117,9 @@ impl Session for Spans {
             }
         }
         for of in whole {
-            let task_id = Some(of.conversation.unwrap_or(of.id));
-            of.trace.finish(Trajectory { task_id, agent: of.agent, ..Trajectory::default() }, sink);
+            let id = Some(of.conversation.unwrap_or(of.id));
+            let about = Trajectory { agent: of.agent, ..Trajectory::default() };
+            of.trace.finish(about.of_session(id, ""), sink);
         }
     }
 }

@@ -14,6 +14,7 @@ use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::tables::Rows;
 use super::reading::{Draft, List, record};
+use super::vscode_chat::read_user;
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Trajectory, Usage};
 
@@ -147,7 +148,8 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         sent = input;
     }
     let about = Trajectory {
-        task_id: Some(session),
+        task_id: Some(session.clone()),
+        session: Some(session),
         agent: Some("copilot-chat".to_owned()),
         ..Trajectory::default()
     };
@@ -192,8 +194,13 @@ fn read_message(message: Message, is_first: bool, draft: &mut Draft) {
             "text" if role == "system" && is_first => draft.system(text),
             // The system prompt stands in every prompt, and what the editor tells of itself is nobody's.
             "text" if role == "system" => {}
-            "text" if text.starts_with("<environment_info>") => draft.notice(text),
-            "text" => draft.user(text),
+            "text" => {
+                match text.split_once("<userRequest>").and_then(|(_, said)| said.split_once("</userRequest>"))
+                {
+                    Some((said, _)) => read_user(said.trim().to_owned(), &text, draft),
+                    None => draft.user_or_harness(text),
+                }
+            }
             kind => {
                 if let Some(text) = part.rest.said_as(kind, &mut draft.losses) {
                     draft.notice(text);
@@ -230,7 +237,8 @@ mod tests {
 
     #[test]
     fn a_session_is_what_each_call_adds() {
-        let user = r#"{"role":"user","parts":[{"type":"text","content":"Fix it."}]}"#;
+        let asked = "<attachments>\\na\\n</attachments>\\n<userRequest>\\nFix it.\\n</userRequest>";
+        let user = &format!(r#"{{"role":"user","parts":[{{"type":"text","content":"{asked}"}}]}}"#);
         let system = r#"{"role":"system","parts":[{"type":"text","content":"You help."}]}"#;
         let call = r#"{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"ls","arguments":{"p":"a"}}]}"#;
         let result = r#"{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"b"}]}"#;
@@ -272,6 +280,7 @@ mod tests {
             [
                 r#"0 system tools [{"name":"ls"}]"#,
                 "0 system system You help.",
+                "0 system message <attachments>\na\n</attachments>\n<userRequest>\n",
                 "0 user message Fix it.",
                 "1 agent action ls\na (10)",
                 "1 tool observation b",
@@ -279,6 +288,7 @@ mod tests {
                 "3 user compaction ",
                 "3 user message Summary.",
                 "3 agent message Done. (30)",
+                "3 system message <attachments>\na\n</attachments>\n<userRequest>\n",
                 "4 user message Fix it.",
                 "4 agent message Done. (40)",
             ]

@@ -132,12 +132,11 @@ impl Session for Pi {
         let header = self.lines.iter().find(|line| line.kind.as_deref() == Some("session"));
         let id = header.and_then(|line| line.id.clone());
         let about = Trajectory {
-            is_named_by_file: id.is_none(),
-            task_id: id.or_else(|| Some(sink.source.stem.clone())),
             repository: header.and_then(|line| line.cwd.as_deref()).and_then(repository_of),
             agent: Some("pi".to_owned()),
             ..Trajectory::default()
-        };
+        }
+        .of_session(id, &sink.source.stem);
         let path = self.path();
         let kept = kept(&path, &mut self.losses);
         let mut draft = Draft::new();

@@ -72,8 +72,8 @@ impl Session for Qwen {
     fn finish(mut self: Box<Self>, sink: &mut Sink<'_>) {
         let first = |of: fn(&Line) -> &Option<String>| self.lines.iter().find_map(|line| of(line).clone());
         let logged = first(|line| &line.session_id);
-        let is_named_by_file = logged.is_none();
-        let session = logged.unwrap_or_else(|| sink.source.stem.clone());
+        let is_logged = logged.is_some();
+        let session = logged.clone().unwrap_or_else(|| sink.source.stem.clone());
         let about = Trajectory {
             repository: first(|line| &line.cwd).and_then(|cwd| repository_of(&cwd)),
             agent: Some("qwen-code".to_owned()),
@@ -82,12 +82,13 @@ impl Session for Qwen {
         let (main, agents) = self.cut();
         sink.losses.merge(&self.losses);
         if !main.is_empty() || agents.is_empty() {
-            let about = Trajectory { task_id: Some(session.clone()), is_named_by_file, ..about.clone() };
-            write(main, about, sink);
+            write(main, about.clone().of_session(logged, &sink.source.stem), sink);
         }
         for (agent, lines) in agents {
             let task_id = Some(format!("agent-{agent}"));
-            write(lines, Trajectory { task_id, parent: Some(session.clone()), ..about.clone() }, sink);
+            let named = is_logged.then(|| format!("{session}/agent-{agent}"));
+            let parent = Some(session.clone());
+            write(lines, Trajectory { task_id, session: named, parent, ..about.clone() }, sink);
         }
     }
 }

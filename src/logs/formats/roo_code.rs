@@ -138,17 +138,13 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
         compact(texts.len(), &mut texts, &mut draft);
         shown.end(&mut draft.losses);
     }
-    let path = files.first().map_or("", |file| file.name.as_str());
-    let folder = path.rsplit('/').nth(1).filter(|folder| !folder.is_empty()).unwrap_or(&sink.source.stem);
-    let is_named_by_file = about.id.is_none();
     let about = Trajectory {
-        task_id: about.id.or_else(|| Some(folder.to_owned())),
-        is_named_by_file,
         parent: about.parent.filter(|parent| !parent.is_empty()),
         repository: about.workspace.or(reader.workspace).as_deref().and_then(repository_of),
         agent: Some(if reader.is_cline { "cline" } else { "roo-code" }.to_owned()),
         ..Trajectory::default()
-    };
+    }
+    .of_session(about.id, &sink.source.stem);
     draft.finish(about, sink);
 }
 

@@ -56,14 +56,9 @@ fn read(text: &str, sink: &mut Sink<'_>) {
         }
     }
     replies.end(&mut draft);
-    let session = session_in(&head);
-    let about = Trajectory {
-        is_named_by_file: session.is_none(),
-        task_id: Some(session.as_ref().map_or_else(|| sink.source.stem.clone(), |(_, id)| id.clone())),
-        agent: session.map(|(agent, _)| agent),
-        model: model.map(str::to_owned),
-        ..Trajectory::default()
-    };
+    let (agent, id) = session_in(&head).unzip();
+    let about = Trajectory { agent, model: model.map(str::to_owned), ..Trajectory::default() }
+        .of_session(id, &sink.source.stem);
     draft.finish(about, sink);
 }
 

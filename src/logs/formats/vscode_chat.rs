@@ -148,15 +148,13 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         });
         read_request(i, request, &mut draft);
     }
-    let is_named_by_file = session.is_none();
     let about = Trajectory {
-        task_id: session.or_else(|| Some(sink.source.stem.clone())),
-        is_named_by_file,
         repository: folder.as_deref().and_then(repository_of),
         agent: Some("copilot-chat".to_owned()),
         format: ENTRY.name.to_owned(),
         ..Trajectory::default()
-    };
+    }
+    .of_session(session, &sink.source.stem);
     draft.finish(about, sink);
     Ok(())
 }
@@ -198,7 +196,7 @@ fn read_request(i: usize, request: Request, draft: &mut Draft) {
 }
 
 /// The words of the user, and what was sent around them.
-fn read_user(typed: String, rendered: &str, draft: &mut Draft) {
+pub(super) fn read_user(typed: String, rendered: &str, draft: &mut Draft) {
     let (before, after) = match rendered.rfind(&typed).filter(|_| !typed.is_empty()) {
         Some(at) => (&rendered[..at], &rendered[at + typed.len()..]),
         None => (rendered, ""),
@@ -275,30 +273,34 @@ fn write_tree(node: &Value, out: &mut String, losses: &mut Losses) {
     }
 }
 
-/// Reads a reply from what was shown: its words, and calls of which no more than a line is known.
+/// Reads replies from what was shown: their words, and calls of which no more than a line is known. Nothing is shown
+/// between replies, but words and thoughts behind a call are those of the next one.
 fn read_shown(shown: Vec<Shown>, usage: Option<Usage>, draft: &mut Draft) {
-    let mut reply: Option<Reply> = None;
-    let mut text = String::new();
+    let mut replies = Replies::default();
     for part in shown {
         match part.kind.as_deref() {
             None | Some("markdownContent") => {
-                text += &part.value.unwrap_or_default().into_text(&mut draft.losses);
+                replies.text += &part.value.unwrap_or_default().into_text(&mut draft.losses);
             }
             Some("inlineReference") => {
                 let path = part.reference.and_then(|uri| uri.path).unwrap_or_default();
-                text += part.name.as_deref().unwrap_or(path.rsplit('/').next().unwrap_or_default());
+                replies.text += part.name.as_deref().unwrap_or(path.rsplit('/').next().unwrap_or_default());
             }
             Some("thinking") => {
                 let thought = part.value.unwrap_or_default().into_text(&mut draft.losses);
-                reply.get_or_insert_with(|| Reply::begin(usage, draft)).thought(thought, draft);
+                if !thought.trim().is_empty() {
+                    replies.say(draft);
+                    replies.next(draft).thought(thought, draft);
+                }
             }
             Some("toolInvocationSerialized" | "toolInvocation") => {
-                let reply = reply.get_or_insert_with(|| Reply::begin(usage, draft));
-                reply.text(std::mem::take(&mut text), draft);
+                replies.say(draft);
                 let told = part.past.or(part.message).unwrap_or_default().0;
                 draft.losses.add("call of which only what was shown is known");
                 let tool = part.tool.unwrap_or_else(|| "unknown".to_owned());
+                let reply = replies.reply.get_or_insert_with(|| Reply::begin(None, draft));
                 reply.call(Call::new(part.call, tool, told), &mut Vec::new(), draft);
+                replies.has_called = true;
             }
             Some(kind) => {
                 let kind: String = kind.chars().take(40).collect();
@@ -306,11 +308,39 @@ fn read_shown(shown: Vec<Shown>, usage: Option<Usage>, draft: &mut Draft) {
             }
         }
     }
-    if !text.trim().is_empty() {
-        reply.get_or_insert_with(|| Reply::begin(usage, draft)).text(text, draft);
-    }
-    if let Some(reply) = reply {
+    replies.say(draft);
+    if let Some(reply) = replies.reply {
+        // The tokens are those of the newest call.
+        draft.usage(usage);
         reply.end(draft);
+    }
+}
+
+/// Replies that were shown one behind the other.
+#[derive(Default)]
+struct Replies {
+    reply: Option<Reply>,
+    has_called: bool,
+    /// Words that are not in a reply yet.
+    text: String,
+}
+
+impl Replies {
+    /// The reply that goes on with words.
+    fn next(&mut self, draft: &mut Draft) -> &mut Reply {
+        if std::mem::take(&mut self.has_called)
+            && let Some(reply) = self.reply.take()
+        {
+            reply.end(draft);
+        }
+        self.reply.get_or_insert_with(|| Reply::begin(None, draft))
+    }
+
+    fn say(&mut self, draft: &mut Draft) {
+        let text = std::mem::take(&mut self.text);
+        if !text.trim().is_empty() {
+            self.next(draft).text(text, draft);
+        }
     }
 }
 

@@ -38,10 +38,14 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     for one in &mut found {
         one.range = whole_characters(text, one.range.clone());
     }
-    // What a rule knows by its form says more than that it looks like a key.
-    found.sort_by_key(|one| (one.range.start, is_general(one), std::cmp::Reverse(one.range.end)));
+    // A secret that a rule knows by its form comes first, then what is personal: an address may begin with a password.
+    // Last comes what only looks like a key.
+    found.sort_by_key(|one| {
+        let rank = 2 * u8::from(is_general(one.rule)) + u8::from(rules.all[one.rule].is_personal);
+        (rank, one.range.start, std::cmp::Reverse(one.range.end))
+    });
     let mut kept: Vec<Found> = Vec::with_capacity(found.len());
-    for one in found.iter().filter(|one| !is_general(one)).chain(found.iter().filter(|one| is_general(one))) {
+    for one in &found {
         let at = kept.partition_point(|k| k.range.start < one.range.start);
         let is_free = (at == 0 || kept[at - 1].range.end <= one.range.start)
             && kept.get(at).is_none_or(|next| one.range.end <= next.range.start);
@@ -52,8 +56,9 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     kept
 }
 
-fn is_general(one: &Found) -> bool {
-    RULES.all[one.rule].id == "generic-api-key"
+/// Whether a rule finds what only looks like a key.
+pub(super) fn is_general(rule: usize) -> bool {
+    RULES.all[rule].id == "generic-api-key"
 }
 
 /// Where each rule is to look, by rule.
@@ -223,6 +228,53 @@ mod tests {
             "/home/user/x /Users/runner/y /home/ ~/x",
             "127.0.0.1 0.0.0.0 255.255.255.0 192.0.2.7 1.2.3.4 v10.2.3.44 10.2.3.44.5 10.2.3.44-rc1",
             "self.local settings.local py.path.local(x) com.sun.internal last.Local().Format 2024-01-31 12:00:00.123456 1234567890123456 build 415-867-5309123",
+        ] {
+            assert_eq!(found(nothing), [], "{nothing}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_version_6_and_names_of_folders_are_found() {
+        assert_eq!(
+            found(
+                "ping 2405:201:6016:4b79:b875:32c2:435f:d13d, fe80::1ff:fe23:4567:890a and 2a02:8108:96c0::1."
+            ),
+            [
+                ("address", "2405:201:6016:4b79:b875:32c2:435f:d13d"),
+                ("address", "fe80::1ff:fe23:4567:890a"),
+                ("address", "2a02:8108:96c0::1")
+            ]
+        );
+        assert_eq!(
+            found("ls /p/-Users-nina-app-x C--Users-nina-app '-home-nina_k-a'"),
+            [("home", "-Users-nina"), ("home", "C--Users-nina"), ("home", "-home-nina_k")]
+        );
+        for nothing in [
+            "2389::setting 2386::class std::fs::read fd::be 2001:db8::1 2001:4860:4860::8888 12:30:45 2024:01:02:03",
+            "my-home-page-x --home-dir-x -home-dir -Users-runner-x a-Users-b-c 260:1 de:ad:be:ef:00:01",
+        ] {
+            assert_eq!(found(nothing), [], "{nothing}");
+        }
+    }
+
+    #[test]
+    fn headers_and_passwords_in_prose_are_found() {
+        for (text, secret) in [
+            ("Authorization: Bearer a8Kd9sLq02mXzPw7Tt1B", "a8Kd9sLq02mXzPw7Tt1B"),
+            (r#"{\"authorization\": \"Basic bmluYTprRDgzbmZRejcx\"}"#, "bmluYTprRDgzbmZRejcx"),
+            ("-H 'X-Api-Key: 9f8e7d6c5b4a39281706'", "9f8e7d6c5b4a39281706"),
+            ("The password is kD83!nf#Qz, do not tell.", "kD83!nf#Qz"),
+            ("password for db-1 is kD83nfQz71", "kD83nfQz71"),
+            ("postgres://app:kD83.nf-Qz@db.firm.dev/main", "kD83.nf-Qz"),
+        ] {
+            let told = found(text);
+            assert!(told.iter().any(|(_, found)| *found == secret), "{text}: {told:?}");
+        }
+        for nothing in [
+            "Authorization: Bearer $TOKEN, Bearer YOUR_API_KEY_HERE_1, Authorization: settings.auth_header_value",
+            "password is required. password: str = Field(...) password = config.db1.password password: ********",
+            "The password is at least 12345678 long, password=os.environ['PW1'] pwd: /srv/app1/x",
+            "postgres://postgres:postgres@localhost/x redis://:$PASS@h https://a.b/c:d@e",
         ] {
             assert_eq!(found(nothing), [], "{nothing}");
         }

@@ -6,6 +6,7 @@
 mod find;
 mod rules;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -14,7 +15,7 @@ use find::Found;
 use rules::RULES;
 
 /// Raised when other things are found, or told in other words.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Shorter secrets are words, too, and stay where no rule finds them.
 const MIN_BYTES: usize = 8;
@@ -35,18 +36,20 @@ pub fn add(to: &mut Tally, from: &Tally) {
 pub fn redact(texts: &mut [&mut String]) -> Tally {
     let mut found: Vec<Vec<Found>> = texts.iter().map(|text| find::find(text)).collect();
     add_known(texts, &mut found);
+    let kinds = kinds(texts, &found);
     let mut tally = Tally::new();
-    let mut numbers: HashMap<(usize, String), u64> = HashMap::new();
+    let mut numbers: HashMap<String, u64> = HashMap::new();
     for (text, found) in texts.iter_mut().zip(found) {
         if found.is_empty() {
             continue;
         }
         let (mut redacted, mut at) = (String::with_capacity(text.len()), 0);
-        for Found { range, rule } in found {
-            let kind = &RULES.all[rule].id;
+        for Found { range, .. } in found {
+            let value = plain(&text[range.clone()]);
+            let kind = &RULES.all[kinds[&*value]].id;
             let counts = tally.entry(kind.clone()).or_default();
             counts[0] += 1;
-            let n = *numbers.entry((rule, text[range.clone()].to_owned())).or_insert_with(|| {
+            let n = *numbers.entry(value.into_owned()).or_insert_with(|| {
                 counts[1] += 1;
                 counts[1]
             });
@@ -60,14 +63,65 @@ pub fn redact(texts: &mut [&mut String]) -> Tally {
     tally
 }
 
+/// The rule of each value: the first one that finds it by its form, or else the first.
+fn kinds(texts: &[&mut String], found: &[Vec<Found>]) -> HashMap<String, usize> {
+    let mut kinds: HashMap<String, usize> = HashMap::new();
+    for (text, found) in texts.iter().zip(found) {
+        for Found { range, rule } in found {
+            let known = kinds.entry(plain(&text[range.clone()]).into_owned()).or_insert(*rule);
+            if find::is_general(*known) {
+                *known = *rule;
+            }
+        }
+    }
+    kinds
+}
+
+/// A value as it is wherever it stands: in JSON it has escapes, and in JSON that stands in JSON those have some.
+fn plain(value: &str) -> Cow<'_, str> {
+    if !value.contains(['\\', '\n', '\r', '\t', '"']) {
+        return Cow::Borrowed(value);
+    }
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            // However many there are, they stand for one, or for nothing before what they escape.
+            '\\' => {
+                while chars.next_if_eq(&'\\').is_some() {}
+                if !matches!(chars.peek(), Some('"' | '/')) {
+                    out.push('\\');
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// What stands for a secret in other texts: it with the escapes of JSON, and what it is if it has some.
+fn spellings(secret: &str) -> Vec<String> {
+    let escaped = serde_json::to_string(secret).unwrap_or_default();
+    let escaped = escaped.trim_start_matches('"').strip_suffix('"').unwrap_or_default().to_owned();
+    let read = serde_json::from_str::<String>(&format!("\"{secret}\"")).unwrap_or_default();
+    let mut all = vec![secret.to_owned()];
+    all.extend([escaped, read].into_iter().filter(|other| other != secret && other.len() >= MIN_BYTES));
+    all
+}
+
 /// Adds the places where a secret stands that was found elsewhere.
 fn add_known(texts: &[&mut String], found: &mut [Vec<Found>]) {
-    let mut secrets: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut secrets: BTreeMap<String, usize> = BTreeMap::new();
     for (text, found) in texts.iter().zip(&*found) {
         for one in found.iter().filter(|one| !RULES.all[one.rule].is_personal) {
             let secret = &text[one.range.clone()];
-            if secret.len() >= MIN_BYTES {
-                secrets.entry(secret).or_insert(one.rule);
+            if secret.len() >= MIN_BYTES && !secrets.contains_key(secret) {
+                for spelling in spellings(secret) {
+                    secrets.entry(spelling).or_insert(one.rule);
+                }
             }
         }
     }
@@ -131,6 +185,23 @@ mod tests {
             [format!("see {name}, x{key}"), format!("api_key = \"{name}\""), format!("\\n{name}")]
         );
         assert_eq!(tally["generic-api-key"], [3, 1]);
+    }
+
+    /// A value in JSON is the value, and one that two rules find is one.
+    #[test]
+    fn escapes_make_no_other_value() {
+        let text = r#"login with password is kD83"x\Qz7 now"#;
+        let key = "kD83nfQz71LmWx02PvRt";
+        let home = "C:\\Users\\nina";
+        let once = serde_json::json!({"a": format!("{text} {home}"), "k": key}).to_string();
+        let twice = serde_json::json!({ "b": once }).to_string();
+        let (texts, tally) = redacted(&[home, &once, &twice, &format!("api_key = \"{key}\"")]);
+        assert_eq!((texts[0].as_str(), tally["home"]), ("<home-1>", [3, 1]), "{texts:?}");
+        assert_eq!(tally["generic-api-key"], [3, 1], "{texts:?}");
+        let pem =
+            "-----BEGIN PRIVATE KEY-----\n".to_owned() + &"x7HkQ2".repeat(20) + "\n-----END PRIVATE KEY-----";
+        let (texts, tally) = redacted(&[&pem, &serde_json::json!({ "pem": pem }).to_string()]);
+        assert_eq!(tally["private-key"], [2, 1], "{texts:?}");
     }
 
     #[test]

@@ -54,27 +54,28 @@ impl Session for Stream {
 
     fn finish(self: Box<Self>, sink: &mut Sink<'_>) {
         sink.losses.merge(&self.losses);
-        let is_named_by_file = self.session.is_none();
-        let session = self.session.unwrap_or_else(|| sink.source.stem.clone());
+        let is_logged = self.session.is_some();
+        let session = self.session.clone().unwrap_or_else(|| sink.source.stem.clone());
         let about = Trajectory {
             repository: self.cwd.as_deref().and_then(repository_of),
             agent: Some("claude-code".to_owned()),
             ..Trajectory::default()
         };
         let main = Trajectory {
-            task_id: Some(session.clone()),
-            is_named_by_file,
             outcome: self.outcome,
             // Of several it is not known whether each counts those before it.
             tokens_sent: self.sent.first().copied().filter(|_| self.sent.len() == 1),
             ..about.clone()
-        };
+        }
+        .of_session(self.session, &sink.source.stem);
         let mut run = self.main;
         run.model = run.model.take().or(self.model);
         finish_run(run, main, sink);
         for (call, run) in self.agents {
             let task_id = Some(format!("agent-{call}"));
-            finish_run(run, Trajectory { task_id, parent: Some(session.clone()), ..about.clone() }, sink);
+            let named = is_logged.then(|| format!("{session}/agent-{call}"));
+            let parent = Some(session.clone());
+            finish_run(run, Trajectory { task_id, session: named, parent, ..about.clone() }, sink);
         }
     }
 }

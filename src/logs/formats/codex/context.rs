@@ -159,6 +159,14 @@ fn write_item(
         draft.at(position, time);
         return write_user(item, draft);
     }
+    if kind == "agent_message" {
+        // What another agent tells this one.
+        messages.give_way(&item, false, draft);
+        draft.at(position, time);
+        let others = item.others(false, &mut draft.losses);
+        let text = item.content.take().unwrap_or_default().into_text(&mut draft.losses);
+        return draft.notice(others.behind(text));
+    }
     unpack_output(&mut item);
     item.timestamp = time.map(Scalar::Time);
     messages.read(position, item, draft);

@@ -229,6 +229,16 @@ fn turns_that_were_rolled_back_are_left_out() {
     assert_eq!(told(&losses), ["2 line of an abandoned branch left out"]);
 }
 
+/// What another agent tells this one answers no call, and is nobody's statement.
+#[test]
+fn a_message_of_another_agent_is_a_notice() {
+    let told = r#"{"type":"agent_message","author":"a","recipient":"b","content":[{"type":"input_text","text":"Hurry."}]}"#;
+    let lines = [item(1, &said("user", "One.")), item(2, &said("assistant", "1")), item(3, told)];
+    let (runs, _) = read("codex", &lines);
+    let last = outline(&runs[0]).pop().unwrap();
+    assert!(last.starts_with("0 1 system message Hurry."), "{last}");
+}
+
 #[test]
 fn the_oldest_files_hold_bare_items() {
     let (runs, losses) = read(

@@ -1,5 +1,6 @@
 //! Wires as they are logged, and what is right of them by hand.
 
+use crate::logs::formats::Source;
 use crate::logs::formats::reading::testing::{outline, read, told};
 use crate::trajectory::Trajectory;
 
@@ -116,4 +117,16 @@ fn a_prompt_that_no_message_repeats_is_said() {
     let prompt = r#"{"type":"turn.prompt","input":[{"type":"text","text":"List it."}]}"#;
     let (runs, _) = read("kimi-code", &[vec![prompt.to_owned()], calling("u1")].concat());
     assert_eq!(texts(&runs[0])[0], "List it.");
+}
+
+#[test]
+fn the_folders_name_a_session_and_its_sub_agents() {
+    for (path, task, parent) in [
+        ("wd/s-1/agents/main/wire.jsonl", "s-1", None),
+        ("wd/s-1/agents/agent-0/wire.jsonl", "s-1/agent-0", Some("s-1")),
+        ("wire-x.jsonl", "wire-x", None),
+    ] {
+        let source = Source::test(path, "kimi-code");
+        assert_eq!(super::session(&source), (task.to_owned(), parent.map(str::to_owned)));
+    }
 }

@@ -216,7 +216,8 @@ pub(crate) fn finish(mut session: Session, mut messages: Vec<Message>, sink: &mu
     }
     draft.losses.add_n("result that was cleared behind the last reply", cleared.count() as u64);
     let about = Trajectory {
-        task_id: session.id,
+        task_id: session.id.clone(),
+        session: session.id,
         parent: session.parent.filter(|parent| !parent.is_empty()),
         repository: session.directory.as_deref().and_then(repository_of),
         agent: Some("opencode".to_owned()),

@@ -202,15 +202,15 @@ impl Draft {
         logged_id: Option<String>,
     ) {
         let id = self.unique_id(logged_id.as_deref());
-        self.open.push(OpenCall { logged_id, other_id: None, id: id.clone(), tool: tool.clone() });
         let mut action = step(Role::Agent, Kind::Action, text);
-        action.tool = Some(tool);
-        action.call_id = Some(id);
+        action.tool = Some(tool.clone());
+        action.call_id = Some(id.clone());
         action.arguments = arguments.map(|mut a| {
             clean(&mut a, &mut self.losses);
             a
         });
         self.push(action);
+        self.open.push(OpenCall { logged_id, other_id: None, id, tool }, self.builder.turn());
     }
 
     /// Another id by which results may name the newest call.
@@ -219,7 +219,7 @@ impl Draft {
     }
 
     /// The result of a call. With an id it goes to the nearest earlier unanswered call of that id,
-    /// without one to the first unanswered call of that name.
+    /// without one to the first unanswered call, of that name if one is given, of the newest turn that has such a call.
     pub(crate) fn result(
         &mut self,
         logged_id: Option<&str>,
@@ -241,7 +241,7 @@ impl Draft {
     ) {
         let found = match logged_id {
             Some(id) => self.open.take_id(id),
-            None => self.open.take_first(tool.as_deref()),
+            None => self.open.take_nearest(tool.as_deref()),
         };
         if found.is_none() && logged_id.is_some_and(|id| self.is_repeated(id, &text)) {
             return;
@@ -480,15 +480,28 @@ pub(crate) fn enclosed(text: &str) -> Option<(&str, usize)> {
     text.find(&close).map(|at| (tag, at + close.len()))
 }
 
-/// The text behind the tags that a harness put at its beginning; nothing where all of it stands in tags. Harnesses' tags have
-/// names of several words (`system-reminder`, `uploaded_files`); a text that begins with `<task>` or `<div>` stays whole.
+/// Tags in which harnesses put what the user asks.
+const ASKED: [&str; 3] = ["task", "user_query", "userRequest"];
+
+/// The text behind the tags that a harness put at its beginning; nothing where all of it stands in tags, but for those
+/// around the user's own words. Harnesses' tags have names of several words (`system-reminder`, `uploaded_files`); a text
+/// that begins with `<div>` stays whole.
 fn without_enclosed(text: &str) -> &str {
-    let (mut rest, mut is_harness) = (text, true);
+    let (mut rest, mut is_harness, mut task) = (text, true, None);
     while let Some((tag, length)) = enclosed(rest.trim_start()) {
+        let (element, behind) = rest.trim_start().split_at(length);
         is_harness &= tag.contains(['-', '_']);
-        rest = rest.trim_start()[length..].trim_start();
+        if ASKED.contains(&tag) && task.is_none() {
+            let end = element.len() - tag.len() - "</>".len();
+            task = element[..end].split_once('>').map(|(_, inside)| inside.trim());
+        }
+        rest = behind.trim_start();
     }
-    if is_harness || rest.is_empty() { rest } else { text }
+    match task.filter(|_| rest.is_empty()) {
+        Some(task) => task,
+        None if is_harness || rest.is_empty() => rest,
+        None => text,
+    }
 }
 
 /// Whether all of a text stands in a harness's tags.
@@ -594,6 +607,23 @@ mod tests {
         assert!(t.steps[1..].iter().all(|s| s.usage.is_none()));
     }
 
+    /// A call of long ago that was never answered takes nothing from those of the newest turn, which come in order.
+    #[test]
+    fn results_without_ids_go_to_the_nearest_turn() {
+        let mut d = Draft::new();
+        for tools in [["f", "g"], ["f", "f"]] {
+            d.begin_call();
+            tools.iter().for_each(|tool| d.action((*tool).into(), "{}".into(), None));
+        }
+        for tool in [Some("f"), None, Some("g"), None, None] {
+            d.result(None, tool.map(str::to_owned), "r".into(), None);
+        }
+        let (t, losses) = finished(d);
+        let ids: Vec<Option<&str>> = t.steps[4..].iter().map(|s| s.call_id.as_deref()).collect();
+        assert_eq!(ids, [Some("call-3"), Some("call-4"), Some("call-2"), Some("call-1"), None]);
+        assert_eq!(losses.0["tool result without a call"], 1);
+    }
+
     #[test]
     fn results_without_ids_go_to_the_first_open_call_of_the_name() {
         let mut d = Draft::new();
@@ -697,6 +727,10 @@ mod tests {
         assert_eq!(goal(&[" Fix it.", "take 9"]), " Fix it.");
         // A text that only looks like a tag is said; where nothing else is, all of the first one is it.
         assert_eq!(goal(&["<3 this. Fix it.", "take 9"]), "<3 this. Fix it.");
-        assert_eq!(goal(&["<task>Fix it.</task>", "<x></x> "]), "<task>Fix it.</task>");
+        assert_eq!(goal(&["<x></x> ", "<y></y>"]), "<x></x> ");
+        // As Roo Code and Cline write it, with what they add.
+        let task = "<task>\nFix it.\n</task>\n<environment_details>\na\n</environment_details>";
+        assert_eq!(goal(&["<system-reminder>x</system-reminder>", task, "take 9"]), "Fix it.");
+        assert!(!is_harness(task));
     }
 }

@@ -57,6 +57,33 @@ pub(crate) fn stem(path: &str) -> String {
     name.to_owned()
 }
 
+/// Names that agents give to a file, or to a folder above it, in every session alike: they name none.
+const ALIKE: &[&str] = &[
+    "agent",
+    "agents",
+    "api_conversation_history",
+    "context",
+    "events",
+    "history_item",
+    "main",
+    "task_metadata",
+    "trajectory",
+    "transcript",
+    "ui_messages",
+    "wire",
+];
+
+/// The name of the session in a file: that of the file, or where that is the same in every session that of the nearest folder
+/// which is not.
+pub(crate) fn session(path: &str) -> Option<String> {
+    let folders = path.rsplit('/').skip(1).map(str::to_owned);
+    let is_alike = |name: &str| {
+        let older = name.strip_prefix("context_").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        older || ALIKE.contains(&name) || ["", ".", ".."].contains(&name)
+    };
+    std::iter::once(stem(path)).chain(folders).find(|name| !is_alike(name))
+}
+
 /// The folder of a repository, by a working directory in the style of Unix or Windows: the last component, or of a work
 /// tree (`cli/.worktrees/3`, `cli/.claude/worktrees/fix`) the folder that it belongs to.
 pub(crate) fn repository_of(path: &str) -> Option<String> {
@@ -110,6 +137,15 @@ mod tests {
         assert_eq!(stem("a/b/x__y-1.traj.zst"), "x__y-1");
         assert_eq!(stem("x__y-1.traj.json.gz"), "x__y-1");
         assert_eq!(stem("plain"), "plain");
+        for (path, name) in [
+            ("a/s-1/context_2.jsonl.zst", Some("s-1")),
+            ("s-1/agents/main/wire.jsonl", Some("s-1")),
+            ("./context.jsonl", None),
+            ("a/context_x.jsonl", Some("context_x")),
+            ("/s-1/events.jsonl", Some("s-1")),
+        ] {
+            assert_eq!(session(path).as_deref(), name);
+        }
     }
 
     #[test]

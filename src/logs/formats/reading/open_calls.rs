@@ -26,7 +26,35 @@ pub(super) struct OpenCalls {
     first: usize,
     n_open: usize,
     by_id: HashMap<String, Vec<usize>>,
-    by_tool: HashMap<String, VecDeque<usize>>,
+    by_tool: HashMap<String, Turns>,
+    all: Turns,
+}
+
+/// Numbers of calls by turns, the newest turn last.
+#[derive(Default)]
+struct Turns(Vec<(u32, VecDeque<usize>)>);
+
+impl Turns {
+    fn push(&mut self, turn: u32, number: usize) {
+        match self.0.last_mut() {
+            Some((newest, numbers)) if *newest == turn => numbers.push_back(number),
+            _ => self.0.push((turn, VecDeque::from([number]))),
+        }
+    }
+
+    /// The first open call of the newest turn that has one; what is met on the way is forgotten.
+    fn nearest(&mut self, is_open: impl Fn(usize) -> bool) -> Option<usize> {
+        while let Some((_, numbers)) = self.0.last_mut() {
+            while let Some(&number) = numbers.front() {
+                if is_open(number) {
+                    return Some(number);
+                }
+                numbers.pop_front();
+            }
+            self.0.pop();
+        }
+        None
+    }
 }
 
 impl OpenCalls {
@@ -34,25 +62,22 @@ impl OpenCalls {
         self.n_open
     }
 
-    pub(super) fn push(&mut self, call: OpenCall) {
+    pub(super) fn push(&mut self, call: OpenCall, turn: u32) {
         let number = self.first + self.calls.len();
         if let Some(id) = &call.logged_id {
             self.by_id.entry(id.clone()).or_default().push(number);
         }
         match self.by_tool.get_mut(&call.tool) {
-            Some(numbers) => numbers.push_back(number),
-            None => drop(self.by_tool.insert(call.tool.clone(), VecDeque::from([number]))),
+            Some(turns) => turns.push(turn, number),
+            None => self.by_tool.entry(call.tool.clone()).or_default().push(turn, number),
         }
+        self.all.push(turn, number);
         self.calls.push_back(Some(call));
         self.n_open += 1;
     }
 
-    /// Another id of the newest call that is open.
+    /// Another id of the newest call, where that is open.
     pub(super) fn also_known_as(&mut self, id: Option<String>) {
-        // Answered ones at the end are no longer asked for.
-        while self.calls.back().is_some_and(Option::is_none) {
-            self.calls.pop_back();
-        }
         let number = (self.first + self.calls.len()).wrapping_sub(1);
         if let Some(Some(call)) = self.calls.back_mut() {
             if let Some(id) = &id {
@@ -78,13 +103,14 @@ impl OpenCalls {
         self.take(found?)
     }
 
-    /// Takes the first call of this tool, or of any.
-    pub(super) fn take_first(&mut self, tool: Option<&str>) -> Option<OpenCall> {
-        let Some(tool) = tool else {
-            return self.take(self.first);
+    /// Takes the first call, of this tool or of any, of the newest turn that has one: within a reply results come in the order
+    /// of its calls, and a call of long ago that got none gets none now.
+    pub(super) fn take_nearest(&mut self, tool: Option<&str>) -> Option<OpenCall> {
+        let turns = match tool {
+            Some(tool) => self.by_tool.get_mut(tool)?,
+            None => &mut self.all,
         };
-        self.shorten(tool);
-        let number = *self.by_tool.get(tool)?.front()?;
+        let number = turns.nearest(|number| open(&self.calls, self.first, number).is_some())?;
         self.take(number)
     }
 
@@ -103,16 +129,11 @@ impl OpenCalls {
         Some(call)
     }
 
-    /// Forgets answered calls of a tool up to its first open one.
+    /// Forgets answered calls of a tool back to the nearest open one.
     fn shorten(&mut self, tool: &str) {
-        let Some(numbers) = self.by_tool.get_mut(tool) else { return };
-        while numbers
-            .front()
-            .is_some_and(|&at| open(&self.calls, self.first, at).is_none_or(|c| c.tool != tool))
-        {
-            numbers.pop_front();
-        }
-        if numbers.is_empty() {
+        let is_open = |number| open(&self.calls, self.first, number).is_some();
+        self.all.nearest(is_open);
+        if self.by_tool.get_mut(tool).is_some_and(|turns| turns.nearest(is_open).is_none()) {
             self.by_tool.remove(tool);
         }
     }

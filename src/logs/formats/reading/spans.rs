@@ -160,7 +160,9 @@ fn finish_runs(runs: Vec<Run>, about: Trajectory, sink: &mut Sink<'_>) {
         let mut about = about.clone();
         if Some(i) != main {
             about.parent = trace.clone();
-            about.task_id = trace.as_ref().map(|trace| format!("{trace}/{}", run.name(i)));
+            let name = trace.as_ref().map(|trace| format!("{trace}/{}", run.name(i)));
+            about.session = about.session.and(name.clone());
+            about.task_id = name;
         }
         run.finish(about, sink);
     }

@@ -75,6 +75,7 @@ fn the_messages_with_what_the_user_was_shown() {
     assert_eq!((inputs[2], inputs[7]), (Some(113), Some(500)));
     let about = [&t.task_id, &t.repository, &t.model, &t.agent].map(|text| text.as_deref().unwrap());
     assert_eq!(about, ["abc", "other", "m-1", "roo-code"]);
+    assert_eq!(t.goal.as_deref(), Some("Fix it."));
     assert_eq!(
         losses,
         ["call of the model that was tried again", "usage of a call without a reply left out"]

@@ -105,3 +105,28 @@ fn requests_before_a_cut_stay() {
     let cut = &CHAT[..CHAT.find("Stop?").unwrap()];
     assert_eq!(outline("vscode-chat", cut).1, OUTLINE[..9]);
 }
+
+/// A request that was cancelled may hold many replies; the tokens are those of the last one.
+#[test]
+fn what_was_shown_behind_a_call_is_another_reply() {
+    let chat = r#"{"version":3,"sessionId":"s1","requests":[{"message":{"text":"Go."},"promptTokens":500,"response":[
+        {"value":"I look."},{"kind":"toolInvocationSerialized","toolCallId":"u1","toolId":"a","invocationMessage":"x"},{"value":"\n"},
+        {"kind":"toolInvocationSerialized","toolCallId":"u2","toolId":"b","invocationMessage":"y"},
+        {"value":"So."},{"kind":"thinking","value":"hm"},{"kind":"toolInvocationSerialized","toolCallId":"u3","toolId":"c","invocationMessage":"z"},
+        {"kind":"thinking","value":""},{"value":"Done."}]}]}"#;
+    let (t, lines, _) = outline("vscode-chat", chat);
+    assert_eq!(
+        lines[1..],
+        [
+            "1 agent thought I look.",
+            "1 agent action a\nx",
+            "1 agent action b\ny",
+            "2 agent thought hm",
+            "2 agent thought So.",
+            "2 agent action c\nz",
+            "3 agent message Done.",
+        ]
+    );
+    let usage: Vec<Option<u64>> = t.steps.iter().map(|s| s.usage.as_ref().map(|u| u.input)).collect();
+    assert_eq!((usage[7], usage.iter().flatten().count()), (Some(500), 1));
+}
