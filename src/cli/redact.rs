@@ -48,6 +48,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let options = Options {
         inputs: args.logs.clone(),
         out: PathBuf::new(),
+        own: Vec::new(),
         format: (args.format != "auto").then(|| args.format.clone()),
         threads: super::threads(args.threads),
         limits: Limits::default(),
