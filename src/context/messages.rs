@@ -37,6 +37,8 @@ pub enum By {
     Usage,
     Chars,
     Bytes,
+    /// Characters of a text as JSON has it.
+    Json,
 }
 
 /// How many characters a token has.
@@ -65,6 +67,7 @@ impl Counter {
             By::Tokens | By::Usage => u64::from(tokens),
             By::Chars => text.chars().count() as u64,
             By::Bytes => text.len() as u64,
+            By::Json => text.chars().map(in_json).sum(),
         }
     }
 
@@ -78,8 +81,8 @@ impl Counter {
 
     fn of_block(self, log: &Log, block: &Block) -> u64 {
         let step = match block.content {
-            Content::Step(step) if matches!(self.by, By::Chars | By::Bytes) => step,
-            Content::Step(_) => return u64::from(block.tokens),
+            Content::Step(_) if matches!(self.by, By::Tokens | By::Usage) => return u64::from(block.tokens),
+            Content::Step(step) => step,
             _ => return self.units(&block.text(log), block.tokens),
         };
         let step = &log.trajectory.steps[step as usize];
@@ -87,10 +90,22 @@ impl Counter {
             // What a reader of the log is shown of a call has its own form.
             (Kind::Action, Some(arguments)) => {
                 let name = step.tool.as_deref().unwrap_or_default();
-                self.units(name, 0) + self.units(arguments, 0)
+                // Arguments are JSON already.
+                let by = if self.by == By::Json { By::Chars } else { self.by };
+                let counter = Counter { by, ..self };
+                counter.units(name, 0) + counter.units(arguments, 0)
             }
             _ => self.units(&step.text, block.tokens),
         }
+    }
+}
+
+/// Characters that stand for this one in JSON.
+fn in_json(c: char) -> u64 {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        c if c < ' ' => 6,
+        _ => 1,
     }
 }
 
@@ -117,6 +132,8 @@ pub struct Message {
     pub tokens: u64,
     units: u64,
     pub has_calls: bool,
+    /// Its calls, or one: what it counts for products that keep each call as an event.
+    pub events: u32,
     /// Whether it stands as it was logged.
     pub is_whole: bool,
     /// Whether no event may touch it.
@@ -186,6 +203,7 @@ impl Messages {
                 self.tokens -= last.tokens;
                 last.units += units;
                 last.tokens = self.counter.tokens(last.units) + u64::from(self.counter.each);
+                last.events += u32::from(last.has_calls && calls);
                 last.has_calls |= calls;
                 last.is_whole &= is_whole;
             }
@@ -199,6 +217,7 @@ impl Messages {
                     tokens: self.counter.tokens(units) + u64::from(self.counter.each),
                     units,
                     has_calls: calls,
+                    events: 1,
                     is_whole,
                     is_pinned: who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step)),
                 });

@@ -27,6 +27,11 @@ struct Case {
     preset: String,
     window: Option<u64>,
     reserve: Option<u64>,
+    head: Option<Head>,
+    counter: Option<Counter>,
+    /// Whether calls and results are words to the library, and a result is said by the user.
+    #[serde(default)]
+    plain: bool,
     #[serde(default)]
     set: toml::Table,
     /// Lists that are equal at least, where not all are.
@@ -72,6 +77,19 @@ enum Part {
 }
 
 impl List {
+    /// The same with words alone: to some libraries a call is text of the agent, and a result is said by the user.
+    fn plain(mut self) -> List {
+        for message in &mut self.messages {
+            for call in std::mem::take(&mut message.calls) {
+                message.text += &format!("{}{}", call.name, call.args);
+            }
+            if message.role == "tool" {
+                (message.role, message.call, message.name) = ("user".to_owned(), None, None);
+            }
+        }
+        self
+    }
+
     fn log(&self) -> Log {
         let mut builder = Builder::new();
         for (at, message) in self.messages.iter().enumerate() {
@@ -196,6 +214,7 @@ impl Observer for Prompts<'_> {
                 (Some(Part::Given(a)), Part::Given(b)) if *a == b => {}
                 (Some(Part::Rewritten(a)), Part::Given(b) | Part::Rewritten(b)) if *a == b => {}
                 (Some(last @ Part::Given(_)), Part::Rewritten(b)) if *last == Part::Given(b) => *last = part,
+                (Some(Part::Made), Part::Made) => {}
                 _ => parts.push(part),
             }
         }
@@ -225,6 +244,8 @@ fn recorded(prompt: &Json, made: &[Json]) -> Vec<Part> {
             None => parts.push(part(item.as_i64().unwrap())),
         }
     }
+    // A word behind a summary, as some products have it, is no text of the log either.
+    parts.dedup_by(|a, b| (&*a, &*b) == (&Part::Made, &Part::Made));
     parts
 }
 
@@ -272,6 +293,8 @@ fn policy_of(case: &Case) -> anyhow::Result<Policy> {
     let mut policy = preset.policy.with_form("extract");
     policy.window = case.window.unwrap_or(policy.window);
     policy.reserve = case.reserve.unwrap_or(policy.reserve);
+    policy.head = case.head.unwrap_or(policy.head);
+    policy.counter = case.counter.unwrap_or(policy.counter);
     for (key, value) in &case.set {
         policy.set(key, value)?;
     }
@@ -279,7 +302,8 @@ fn policy_of(case: &Case) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
-fn tally(name: &str, case: &Case, lists: &[(List, Log)]) -> anyhow::Result<Tally> {
+fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
+    let lists = if case.plain { &lists.plain } else { &lists.given };
     let policy = policy_of(case)?;
     let recording = unpacked(&folder().join(format!("recordings/{name}.jsonl.zst")));
     let lines = recording.lines().skip(1).map(|line| serde_json::from_str::<Json>(line).unwrap());
@@ -320,26 +344,53 @@ fn shown(parts: &[Part]) -> String {
     text
 }
 
-fn lists() -> Option<Vec<(List, Log)>> {
+/// The lists, and the same in words alone where a case asks for them.
+struct Lists {
+    given: Vec<(List, Log)>,
+    plain: Vec<(List, Log)>,
+}
+
+/// All cases of the files, by the names of their recordings.
+fn cases() -> BTreeMap<String, Case> {
+    let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path());
+    let is_cases = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("cases") && name.ends_with(".toml")
+    };
+    let mut cases = BTreeMap::new();
+    for path in files.filter(is_cases) {
+        for (name, case) in toml::from_str::<BTreeMap<String, Case>>(&std::fs::read_to_string(&path).unwrap()).unwrap() {
+            assert!(cases.insert(name.clone(), case).is_none(), "two cases for {name}");
+        }
+    }
+    cases
+}
+
+fn lists(has_plain: bool) -> Option<Lists> {
     let output = Command::new("python3").arg(folder().join("lists.py")).arg("dump").output().ok()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    let lists = text.lines().map(|line| serde_json::from_str::<List>(line).unwrap());
-    Some(lists.map(|list| { let log = list.log(); (list, log) }).collect())
+    let lists = || text.lines().map(|line| serde_json::from_str::<List>(line).unwrap());
+    let with_log = |list: List| {
+        let log = list.log();
+        (list, log)
+    };
+    let plain = lists().filter(|_| has_plain).map(|list| with_log(list.plain())).collect();
+    Some(Lists { given: lists().map(with_log).collect(), plain })
 }
 
 /// `CASE=part of a name` looks at some recordings alone, and tells more.
 #[test]
 fn presets_do_as_the_real_libraries() {
-    let Some(lists) = lists() else {
+    let only = std::env::var("CASE").unwrap_or_default();
+    let mut cases = cases();
+    cases.retain(|name, _| name.contains(&only));
+    let Some(lists) = lists(cases.values().any(|case| case.plain)) else {
         eprintln!("SKIPPED: presets against libraries: no python3");
         return;
     };
-    let cases: BTreeMap<String, Case> =
-        toml::from_str(&std::fs::read_to_string(folder().join("cases.toml")).unwrap()).unwrap();
-    let only = std::env::var("CASE").unwrap_or_default();
     let mut wrong = Vec::new();
-    for (name, case) in cases.iter().filter(|(name, _)| name.contains(&only)) {
+    for (name, case) in &cases {
         match tally(name, case, &lists) {
             Err(error) => wrong.push(format!("{name}: {error:#}")),
             Ok(tally) => {

@@ -40,6 +40,42 @@ impl Prompt<'_> {
         (self.n_head..cut).filter(|&at| !self.messages[at].is_pinned).collect()
     }
 
+    /// What a message counts: one, or its events.
+    fn count(&self, at: usize, by_events: bool) -> u32 {
+        if by_events { self.messages[at].events } else { 1 }
+    }
+
+    /// The first message behind so many, or so many events, from a place on.
+    fn behind(&self, start: usize, n: u32, by_events: bool) -> usize {
+        let mut left = n;
+        let is_behind = |&at: &usize| {
+            let is_behind = left == 0;
+            left = left.saturating_sub(self.count(at, by_events));
+            is_behind
+        };
+        (start..self.messages.len()).find(is_behind).unwrap_or(self.messages.len())
+    }
+
+    /// The first of so many newest messages, or events.
+    fn newest(&self, n: u32, by_events: bool) -> usize {
+        let mut left = n;
+        for at in (0..self.messages.len()).rev() {
+            let own = self.count(at, by_events);
+            if own > left {
+                return at + 1;
+            }
+            left -= own;
+        }
+        0
+    }
+
+    /// The prompt up to the agent's last reply.
+    fn finished(&self) -> Prompt<'_> {
+        let is_reply = |message: &Message| message.who == Who::Assistant;
+        let n = self.messages.iter().rposition(is_reply).map_or(0, |last| last + 1).max(self.n_head);
+        Prompt { messages: &self.messages[..n], ..*self }
+    }
+
     /// The newest message of the user.
     fn newest_user(&self) -> Option<usize> {
         (self.n_head..self.messages.len()).rev().find(|&at| self.is_user(at))

@@ -21,6 +21,12 @@ params! {
         keep_calls: u32 = 0,
         /// Newest messages, of whatever kind, that stay.
         keep_messages: u32 = 0,
+        /// Whether these are counted as events: each call of a reply as one.
+        events: bool = false,
+        /// Whether only what stands up to the agent's last reply is looked at, and what came since stays.
+        finished: bool = false,
+        /// Whether messages of the user count as results, but for the first.
+        users: bool = false,
         /// Newest messages of the user from which on all stands; 0 is no limit.
         keep_turns: u32 = 0,
         /// Tokens of the newest results that stay.
@@ -42,8 +48,10 @@ params! {
 
 impl Rule for Results {
     fn pick(&self, prompt: &Prompt<'_>) -> Vec<usize> {
-        let (head, n) = (prompt.n_head, prompt.messages.len());
-        let mut end = n.saturating_sub(self.keep_messages as usize);
+        let finished = prompt.finished();
+        let prompt = if self.finished { &finished } else { prompt };
+        let head = prompt.n_head;
+        let mut end = prompt.newest(self.keep_messages, self.events);
         if self.keep_turns > 0 {
             let mut users = (head..end).rev().filter(|&at| prompt.is_user(at));
             let Some(user) = users.nth(self.keep_turns as usize - 1) else { return Vec::new() };
@@ -54,7 +62,10 @@ impl Rule for Results {
             let Some(call) = calls.nth(self.keep_calls as usize - 1) else { return Vec::new() };
             end = call;
         }
-        let results: Vec<usize> = (head..end).filter(|&at| prompt.is_result(at)).collect();
+        let mut results: Vec<usize> = (head..end).filter(|&at| prompt.is_result(at) || self.users && prompt.is_user(at)).collect();
+        if self.users && !results.is_empty() {
+            results.remove(0);
+        }
         let late = (results.len() + 1) % self.polling as usize;
         let keep = self.keep as usize + if self.polling > 1 { late } else { 0 };
         let mut old = self.unprotected(prompt, &results[..results.len().saturating_sub(keep)]);

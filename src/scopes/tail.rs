@@ -36,10 +36,22 @@ params! {
         at_least: u32 = 0,
         /// Messages behind the head that stay, too.
         first: u32 = 0,
+        /// The same with those of the head counted; the more of the two hold.
+        from_start: u32 = 0,
+        /// Whether messages are counted as events: each call of a reply as one.
+        events: bool = false,
+        /// Whether what stays at the start counts against the tokens of the tail.
+        with_start: bool = false,
+        /// Whether only what stands up to the agent's last reply is looked at, and what came since stays.
+        finished: bool = false,
+        /// Tokens behind the head above which something is compressed at all.
+        above: u64 = 0,
         /// Where the cut is moved to, one after the other.
         align: Vec<Align> = [],
         /// Fewest messages that are compressed; with fewer nothing is.
         least: u32 = 1,
+        /// The same as a share of all messages.
+        least_share: f64 = 0.0 (from 0 to 1),
         /// Where fewer than so many would be compressed, all are.
         else_all: u32 = 0,
     }
@@ -67,6 +79,11 @@ enum Align {
     NextUser,
     /// On to a message of the user; where none comes, all is compressed.
     NextUserOrAll,
+    /// On to a message of the user; where none comes, all is compressed after words of the agent, and all before the newest
+    /// message of the user after a call.
+    NextUserOrNewest,
+    /// On past results; where nothing comes behind them, back to their call.
+    PastResultsOrCall,
     /// Back to a message of the user.
     User,
     /// Back to a message of the agent.
@@ -83,9 +100,15 @@ enum Align {
 
 impl Rule for Tail {
     fn pick(&self, prompt: &Prompt<'_>) -> Vec<usize> {
-        let start = prompt.n_head + self.first as usize;
+        let finished = prompt.finished();
+        let prompt = if self.finished { &finished } else { prompt };
+        if self.above > 0 && tokens(prompt, prompt.n_head) <= self.above {
+            return Vec::new();
+        }
         let n = prompt.messages.len();
-        let Some(cut) = self.align.iter().try_fold(self.cut(prompt).max(start), |cut, align| align.moved(cut, prompt))
+        let start = self.start(prompt);
+        let cut = self.cut(prompt, start).max(start);
+        let Some(cut) = self.align.iter().try_fold(cut, |cut, align| align.moved(cut, prompt))
         else {
             return Vec::new();
         };
@@ -94,7 +117,10 @@ impl Rule for Tail {
             scope = prompt.before(n);
         }
         scope.retain(|&at| at >= start);
-        if scope.len() < (self.least as usize).max(1) {
+        let count = |range: &mut dyn Iterator<Item = usize>| range.map(|at| prompt.count(at, self.events)).sum::<u32>();
+        let share = self.least_share * f64::from(count(&mut (0..n)));
+        let taken = count(&mut scope.iter().copied());
+        if taken < self.least.max(1) || f64::from(taken) < share {
             scope.clear();
         }
         scope
@@ -102,12 +128,25 @@ impl Rule for Tail {
 }
 
 impl Tail {
+    /// The first message that may go. A result stays with its call.
+    fn start(&self, prompt: &Prompt<'_>) -> usize {
+        let first = prompt.behind(prompt.n_head, self.first, self.events);
+        let n = prompt.messages.len();
+        match self.from_start {
+            0 => first,
+            n_first => {
+                let first = prompt.behind(0, n_first, self.events).max(first);
+                (first..n).find(|&at| !prompt.is_result(at)).unwrap_or(n)
+            }
+        }
+    }
+
     /// The first message that stays, before the cut is moved.
-    fn cut(&self, prompt: &Prompt<'_>) -> usize {
+    fn cut(&self, prompt: &Prompt<'_>, start: usize) -> usize {
         let (n, head) = (prompt.messages.len(), prompt.n_head);
         let mut cuts = Vec::new();
         if self.messages > 0 {
-            cuts.push(n.saturating_sub(self.messages as usize));
+            cuts.push(prompt.newest(self.messages, self.events));
         }
         let newest = |count: u32, is: &dyn Fn(usize) -> bool| {
             (head..n).rev().filter(|&at| is(at)).nth(count as usize - 1).unwrap_or(head)
@@ -119,13 +158,14 @@ impl Tail {
         if self.turns > 0 {
             cuts.push(newest(self.turns, &|at| prompt.is_user(at)));
         }
-        let behind_head = || prompt.messages[head..].iter().map(|message| message.tokens).sum::<u64>();
+        let first = if self.with_start { tokens(prompt, 0) - tokens(prompt, start) } else { 0 };
         let budgets = [
             (self.tokens > 0).then_some(self.tokens),
             (self.share > 0.0).then(|| (self.share * prompt.window as f64) as u64),
-            (self.prompt_share > 0.0).then(|| (self.prompt_share * behind_head() as f64) as u64),
+            (self.prompt_share > 0.0).then(|| (self.prompt_share * tokens(prompt, head) as f64) as u64),
         ];
-        cuts.extend(budgets.into_iter().flatten().map(|budget| self.by_tokens(prompt, budget)));
+        let by_tokens = |budget: u64| self.by_tokens(prompt, budget.saturating_sub(first));
+        cuts.extend(budgets.into_iter().flatten().map(by_tokens));
         let cut = cuts.into_iter().max().unwrap_or(n);
         cut.min(n.saturating_sub(self.at_least as usize)).max(head)
     }
@@ -145,6 +185,11 @@ impl Tail {
     }
 }
 
+/// Tokens from a message on.
+fn tokens(prompt: &Prompt<'_>, from: usize) -> u64 {
+    prompt.messages[from..].iter().map(|message| message.tokens).sum()
+}
+
 impl Align {
     /// The cut after the move; none where nothing is to be compressed.
     fn moved(self, cut: usize, prompt: &Prompt<'_>) -> Option<usize> {
@@ -158,6 +203,13 @@ impl Align {
             Align::PastResult => Some(cut + usize::from(who(cut) == Some(Who::Tool))),
             Align::NextUser => on(&|at| prompt.is_user(at)),
             Align::NextUserOrAll => Some(on(&|at| prompt.is_user(at)).unwrap_or(n)),
+            Align::NextUserOrNewest => on(&|at| prompt.is_user(at)).or_else(|| match prompt.messages.last() {
+                Some(last) if last.who == Who::Assistant && !last.has_calls => Some(n),
+                _ => prompt.newest_user(),
+            }),
+            Align::PastResultsOrCall => {
+                on(&|at| !prompt.is_result(at)).or_else(|| back(&|at| at < n && !prompt.is_result(at)))
+            }
             Align::User => back(&|at| at < n && prompt.is_user(at)),
             Align::Assistant => back(&|at| who(at) == Some(Who::Assistant)),
             Align::Said => back(&|at| matches!(who(at), Some(Who::Assistant | Who::User))),

@@ -3,6 +3,8 @@
 //! What a product counts, and how, is said by its policy. Which limits are set, and whether a prompt that just reaches one is
 //! over it, is what the products' own rules differ in.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
 use crate::context::messages::{Messages, Who};
@@ -44,11 +46,29 @@ params! {
         new_turns: u32 = 0,
         /// Minutes since the call before at which it fires, where the log has times.
         idle: u32 = 0,
+        /// What of the prompt's tokens is counted: all, what stands up to the agent's last reply, or what stands before that.
+        counts: Counts = "all",
+        /// Whether messages of the head are counted, too.
+        with_head: bool = false,
+        /// Whether messages are counted as events: each call of a reply as one.
+        events: bool = false,
         /// Whether a prompt must be over a limit of tokens or messages, and not just reach it.
         over: bool = false,
         /// Whether it fires only where a message of the user came last: after the agent's turn.
         after_turn: bool = false,
+        /// Whether it fires only where a result came last: amid the agent's turn.
+        after_result: bool = false,
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Counts {
+    All,
+    /// A product that adds up what the provider said of the last call.
+    Reply,
+    /// One that goes by the prompt of the last call.
+    Prompt,
 }
 
 impl Limits {
@@ -73,7 +93,7 @@ impl Limits {
             (self.below > 0).then(|| room.saturating_sub(self.below) as f64),
             (self.tokens > 0).then_some(self.tokens as f64),
         ];
-        let prompt = moment.context_tokens as f64;
+        let prompt = moment.context_tokens.saturating_sub(self.uncounted(moment)) as f64;
         if tokens.into_iter().flatten().any(|limit| self.reaches(prompt, limit)) {
             return Some("tokens");
         }
@@ -82,7 +102,7 @@ impl Limits {
         }
         let messages = moment.messages?;
         let counts = [
-            (self.messages, messages.list.len() - messages.n_head(), "messages"),
+            (self.messages, self.n_messages(messages), "messages"),
             (self.results, count(messages, |who| who == Who::Tool), "results"),
         ];
         let reached = |(limit, n, _): &(u32, usize, _)| *limit > 0 && self.reaches(*n as f64, f64::from(*limit));
@@ -94,6 +114,23 @@ impl Limits {
         let news = [(self.new, new.len() - users, "new"), (self.new_turns, users, "new turns")];
         let reached = |(limit, n, _): &&(u32, usize, _)| *limit > 0 && *n >= *limit as usize;
         news.iter().find(reached).map(|(.., what)| *what)
+    }
+}
+
+impl Limits {
+    /// Tokens of what came since the agent's last reply, or with it.
+    fn uncounted(&self, moment: &Moment<'_>) -> u64 {
+        let Some(messages) = moment.messages.filter(|_| self.counts != Counts::All) else { return 0 };
+        let reply = messages.list.iter().rposition(|message| message.who == Who::Assistant);
+        // Before the first reply nothing is known of the prompt.
+        let Some(reply) = reply else { return moment.context_tokens };
+        let from = reply + usize::from(self.counts == Counts::Reply);
+        messages.list[from..].iter().map(|message| message.tokens).sum()
+    }
+
+    fn n_messages(&self, messages: &Messages) -> usize {
+        let list = &messages.list[if self.with_head { 0 } else { messages.n_head() }..];
+        if self.events { list.iter().map(|message| message.events as usize).sum() } else { list.len() }
     }
 }
 
@@ -127,7 +164,10 @@ impl Trigger for Limits {
     }
 
     fn reads_messages(&self) -> bool {
-        self.messages + self.results + self.new + self.new_turns > 0 || self.after_turn
+        self.messages + self.results + self.new + self.new_turns > 0
+            || self.after_turn
+            || self.after_result
+            || self.counts != Counts::All
     }
 }
 
@@ -139,7 +179,9 @@ struct Watch {
 impl Detector for Watch {
     fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
         let last = moment.messages.and_then(|messages| messages.list.last());
-        let is_right_time = !self.limits.after_turn || last.is_some_and(|last| last.who == Who::User);
+        let came_last = |who: Who| last.is_some_and(|last| last.who == who);
+        let is_right_time = (!self.limits.after_turn || came_last(Who::User))
+            && (!self.limits.after_result || came_last(Who::Tool));
         let what = match self.limits.always {
             true => Some("always"),
             false => self.limits.reached(moment, &self.since),
