@@ -24,6 +24,18 @@ pub struct Counter {
     pub each: u32,
     /// Whether the whole prompt is rounded once, and not each message.
     pub whole: bool,
+    /// What characters stand around the texts; without those of the text itself.
+    pub around: Around,
+}
+
+/// Characters, or bytes, of the form that a product counts with the texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Around {
+    pub message: u32,
+    pub text: u32,
+    pub call: u32,
+    pub result: u32,
 }
 
 /// What is counted.
@@ -77,6 +89,15 @@ impl Counter {
             (_, Round::Up) => (units as f64 / self.per.0).ceil() as u64,
             (_, Round::Down) => (units as f64 / self.per.0).floor() as u64,
         }
+    }
+
+    /// What stands around a block.
+    fn around(self, log: &Log, block: &Block) -> u64 {
+        u64::from(match block.kind(log) {
+            Some(Kind::Action) => self.around.call,
+            Some(Kind::Observation) => self.around.result,
+            _ => self.around.text,
+        })
     }
 
     fn of_block(self, log: &Log, block: &Block) -> u64 {
@@ -194,13 +215,14 @@ impl Messages {
     fn push(&mut self, log: &Log, at: usize, block: &Block) {
         let step = block.message();
         let who = step.map_or(Who::Made, |step| who(log, step));
-        let units = self.counter.of_block(log, block);
+        let units = self.counter.of_block(log, block) + self.counter.around(log, block);
         let calls = step.is_some_and(|step| log.kind(step) == Kind::Action);
         let is_whole = matches!(block.content, Content::Step(_));
         match self.list.last_mut() {
             Some(last) if who == Who::Assistant && last.who == who && last.turn == block.turn => {
                 last.blocks.end = at + 1;
                 self.tokens -= last.tokens;
+                self.units -= last.units;
                 last.units += units;
                 last.tokens = self.counter.tokens(last.units) + u64::from(self.counter.each);
                 last.events += u32::from(last.has_calls && calls);
@@ -208,6 +230,7 @@ impl Messages {
                 last.is_whole &= is_whole;
             }
             _ => {
+                let units = units + u64::from(self.counter.around.message);
                 let before = self.list.last().map_or(0, |last| last.step);
                 self.list.push(Message {
                     blocks: at..at + 1,
@@ -219,20 +242,45 @@ impl Messages {
                     has_calls: calls,
                     events: 1,
                     is_whole,
-                    is_pinned: who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step)),
+                    is_pinned: who == Who::System
+                        || self.pins_task && step.is_some_and(|step| log.is_pinned(step)),
                 });
             }
         }
-        self.units += units;
+        self.units += self.list.last().map_or(0, |last| last.units);
         self.tokens += self.list.last().map_or(0, |last| last.tokens);
     }
 }
 
 fn who(log: &Log, step: u32) -> Who {
     match (log.kind(step), log.trajectory.steps[step as usize].role) {
-        (Kind::System | Kind::Tools | Kind::Demonstration | Kind::Compaction, _) | (_, Role::System) => Who::System,
+        (Kind::System | Kind::Tools | Kind::Demonstration | Kind::Compaction, _) | (_, Role::System) => {
+            Who::System
+        }
         (Kind::Observation, _) | (_, Role::Tool) => Who::Tool,
         (_, Role::Agent) => Who::Assistant,
         (_, Role::User) => Who::User,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_counts_as_json_has_it() {
+        let around = Around { message: 100, text: 10, call: 20, result: 30 };
+        let counter = Counter { by: By::Json, per: Per(1.0), around, ..Counter::default() };
+        let log = Log::script("user: say \"a\"\nagent: no~no\naction: ls\nobservation: x");
+        let mut context = Context::new(false);
+        let mut messages = Messages::new(counter, false);
+        for step in 0..log.trajectory.steps.len() as u32 {
+            context.push_step(&log, step);
+        }
+        messages.read(&log, &context, 0);
+        let tokens: Vec<u64> = messages.list.iter().map(|message| message.tokens).collect();
+        // Quotes and ends of lines are two characters.
+        assert_eq!(tokens, [100 + 10 + 9, 100 + 10 + 6, 100 + 20 + 2, 100 + 30 + 1]);
+        assert_eq!(messages.tokens(), tokens.iter().sum::<u64>());
     }
 }

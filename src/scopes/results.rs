@@ -62,7 +62,8 @@ impl Rule for Results {
             let Some(call) = calls.nth(self.keep_calls as usize - 1) else { return Vec::new() };
             end = call;
         }
-        let mut results: Vec<usize> = (head..end).filter(|&at| prompt.is_result(at) || self.users && prompt.is_user(at)).collect();
+        let mut results: Vec<usize> =
+            (head..end).filter(|&at| prompt.is_result(at) || self.users && prompt.is_user(at)).collect();
         if self.users && !results.is_empty() {
             results.remove(0);
         }

@@ -92,7 +92,7 @@ enum Align {
     Said,
     /// Back until the message before it is of the agent.
     AfterAssistant,
-    /// Back to the newest message of the user, if it stands behind that.
+    /// Back to the newest message of the user, if it stands behind that and is not the first message.
     NewestUser,
     /// Back until no call before it has its result behind it.
     Closed,
@@ -108,8 +108,7 @@ impl Rule for Tail {
         let n = prompt.messages.len();
         let start = self.start(prompt);
         let cut = self.cut(prompt, start).max(start);
-        let Some(cut) = self.align.iter().try_fold(cut, |cut, align| align.moved(cut, prompt))
-        else {
+        let Some(cut) = self.align.iter().try_fold(cut, |cut, align| align.moved(cut, prompt)) else {
             return Vec::new();
         };
         let mut scope = prompt.before(cut.clamp(start.min(n), n));
@@ -117,7 +116,9 @@ impl Rule for Tail {
             scope = prompt.before(n);
         }
         scope.retain(|&at| at >= start);
-        let count = |range: &mut dyn Iterator<Item = usize>| range.map(|at| prompt.count(at, self.events)).sum::<u32>();
+        let count = |range: &mut dyn Iterator<Item = usize>| {
+            range.map(|at| prompt.count(at, self.events)).sum::<u32>()
+        };
         let share = self.least_share * f64::from(count(&mut (0..n)));
         let taken = count(&mut scope.iter().copied());
         if taken < self.least.max(1) || f64::from(taken) < share {
@@ -152,7 +153,8 @@ impl Tail {
             (head..n).rev().filter(|&at| is(at)).nth(count as usize - 1).unwrap_or(head)
         };
         if self.said > 0 {
-            let is_said = |at: usize| matches!(prompt.messages[at].who, Who::User | Who::Assistant | Who::Made);
+            let is_said =
+                |at: usize| matches!(prompt.messages[at].who, Who::User | Who::Assistant | Who::Made);
             cuts.push(newest(self.said, &is_said));
         }
         if self.turns > 0 {
@@ -203,10 +205,12 @@ impl Align {
             Align::PastResult => Some(cut + usize::from(who(cut) == Some(Who::Tool))),
             Align::NextUser => on(&|at| prompt.is_user(at)),
             Align::NextUserOrAll => Some(on(&|at| prompt.is_user(at)).unwrap_or(n)),
-            Align::NextUserOrNewest => on(&|at| prompt.is_user(at)).or_else(|| match prompt.messages.last() {
-                Some(last) if last.who == Who::Assistant && !last.has_calls => Some(n),
-                _ => prompt.newest_user(),
-            }),
+            Align::NextUserOrNewest => {
+                on(&|at| prompt.is_user(at)).or_else(|| match prompt.messages.last() {
+                    Some(last) if last.who == Who::Assistant && !last.has_calls => Some(n),
+                    _ => prompt.newest_user(),
+                })
+            }
             Align::PastResultsOrCall => {
                 on(&|at| !prompt.is_result(at)).or_else(|| back(&|at| at < n && !prompt.is_result(at)))
             }
@@ -214,7 +218,9 @@ impl Align {
             Align::Assistant => back(&|at| who(at) == Some(Who::Assistant)),
             Align::Said => back(&|at| matches!(who(at), Some(Who::Assistant | Who::User))),
             Align::AfterAssistant => back(&|at| who(at - 1) == Some(Who::Assistant)),
-            Align::NewestUser => Some(prompt.newest_user().map_or(cut, |user| cut.min(user))),
+            Align::NewestUser => {
+                Some(prompt.newest_user().filter(|&user| user > head).map_or(cut, |user| cut.min(user)))
+            }
             Align::Closed => back(&|at| at == n || !prompt.is_result(at)),
         }
     }

@@ -56,6 +56,8 @@ params! {
         over: bool = false,
         /// Whether it fires only where a message of the user came last: after the agent's turn.
         after_turn: bool = false,
+        /// Whether it fires only where nothing but messages of the user came since a reply of the agent.
+        after_reply: bool = false,
         /// Whether it fires only where a result came last: amid the agent's turn.
         after_result: bool = false,
     }
@@ -105,7 +107,8 @@ impl Limits {
             (self.messages, self.n_messages(messages), "messages"),
             (self.results, count(messages, |who| who == Who::Tool), "results"),
         ];
-        let reached = |(limit, n, _): &(u32, usize, _)| *limit > 0 && self.reaches(*n as f64, f64::from(*limit));
+        let reached =
+            |(limit, n, _): &(u32, usize, _)| *limit > 0 && self.reaches(*n as f64, f64::from(*limit));
         if let Some((.., what)) = counts.iter().find(|count| reached(count)) {
             return Some(what);
         }
@@ -166,6 +169,7 @@ impl Trigger for Limits {
     fn reads_messages(&self) -> bool {
         self.messages + self.results + self.new + self.new_turns > 0
             || self.after_turn
+            || self.after_reply
             || self.after_result
             || self.counts != Counts::All
     }
@@ -180,7 +184,12 @@ impl Detector for Watch {
     fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
         let last = moment.messages.and_then(|messages| messages.list.last());
         let came_last = |who: Who| last.is_some_and(|last| last.who == who);
+        let before_user = || {
+            let list = moment.messages.map_or(&[][..], |messages| &messages.list);
+            list.iter().rev().map(|message| message.who).find(|who| *who != Who::User)
+        };
         let is_right_time = (!self.limits.after_turn || came_last(Who::User))
+            && (!self.limits.after_reply || came_last(Who::User) && before_user() == Some(Who::Assistant))
             && (!self.limits.after_result || came_last(Who::Tool));
         let what = match self.limits.always {
             true => Some("always"),
@@ -198,7 +207,8 @@ mod tests {
     use super::super::tests::{fired, refused};
     use super::*;
 
-    const THREE: &str = "user: go\naction: a\nobservation: one two\naction: b\nobservation: one two\naction: c";
+    const THREE: &str =
+        "user: go\naction: a\nobservation: one two\naction: b\nobservation: one two\naction: c";
 
     #[test]
     fn a_limit_is_reached_or_passed() {
@@ -219,6 +229,9 @@ mod tests {
     #[test]
     fn it_never_fires_without_a_limit() {
         assert!(refused("limits", "").contains("it never fires"));
-        assert_eq!(fired(THREE, "limits", "always = true"), ["1: always ..1 1", "2: always ..2 1", "3: always ..3 1"]);
+        assert_eq!(
+            fired(THREE, "limits", "always = true"),
+            ["1: always ..1 1", "2: always ..2 1", "3: always ..3 1"]
+        );
     }
 }
