@@ -24,6 +24,8 @@ pub struct Counter {
     pub each: u32,
     /// Whether the whole prompt is rounded once, and not each message.
     pub whole: bool,
+    /// Whether words and results alone count, and calls nothing.
+    pub no_calls: bool,
 }
 
 /// What is counted.
@@ -87,6 +89,7 @@ impl Counter {
         };
         let step = &log.trajectory.steps[step as usize];
         match (step.kind, &step.arguments) {
+            (Kind::Action, _) if self.no_calls => 0,
             // What a reader of the log is shown of a call has its own form.
             (Kind::Action, Some(arguments)) => {
                 let name = step.tool.as_deref().unwrap_or_default();
@@ -147,14 +150,35 @@ pub struct Messages {
     counter: Counter,
     /// Whether the task stands in every prompt, as system messages do.
     pins_task: bool,
+    /// Whether the results of one reply are one message.
+    joins_results: bool,
+    /// Tokens of all that was logged, as if no event had been.
+    logged: u64,
     tokens: u64,
     units: u64,
     n_head: usize,
 }
 
 impl Messages {
-    pub fn new(counter: Counter, pins_task: bool) -> Self {
-        Messages { counter, pins_task, ..Messages::default() }
+    pub fn new(counter: Counter, pins_task: bool, joins_results: bool) -> Self {
+        Messages { counter, pins_task, joins_results, ..Messages::default() }
+    }
+
+    /// Tokens of all that was logged until now, as the policy counts.
+    pub fn logged(&self) -> u64 {
+        self.logged
+    }
+
+    /// Tokens of the messages at the start that no stage touches.
+    pub fn head_tokens(&self) -> u64 {
+        self.list[..self.n_head].iter().map(|message| message.tokens).sum()
+    }
+
+    /// Reads the last block of the context, a step that was logged just now.
+    pub fn append(&mut self, log: &Log, context: &Context) {
+        let before = self.tokens();
+        self.read(log, context, context.blocks.len() - 1);
+        self.logged += self.tokens() - before;
     }
 
     /// Messages at the start that no stage touches.
@@ -197,8 +221,10 @@ impl Messages {
         let units = self.counter.of_block(log, block);
         let calls = step.is_some_and(|step| log.kind(step) == Kind::Action);
         let is_whole = matches!(block.content, Content::Step(_));
+        let is_pinned = who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step));
+        let is_one = who == Who::Assistant || self.joins_results && who == Who::Tool;
         match self.list.last_mut() {
-            Some(last) if who == Who::Assistant && last.who == who && last.turn == block.turn => {
+            Some(last) if last.who == who && last.turn == block.turn && is_one => {
                 last.blocks.end = at + 1;
                 self.tokens -= last.tokens;
                 last.units += units;
@@ -206,6 +232,7 @@ impl Messages {
                 last.events += u32::from(last.has_calls && calls);
                 last.has_calls |= calls;
                 last.is_whole &= is_whole;
+                last.is_pinned |= is_pinned;
             }
             _ => {
                 let before = self.list.last().map_or(0, |last| last.step);
@@ -219,7 +246,7 @@ impl Messages {
                     has_calls: calls,
                     events: 1,
                     is_whole,
-                    is_pinned: who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step)),
+                    is_pinned,
                 });
             }
         }
@@ -230,7 +257,9 @@ impl Messages {
 
 fn who(log: &Log, step: u32) -> Who {
     match (log.kind(step), log.trajectory.steps[step as usize].role) {
-        (Kind::System | Kind::Tools | Kind::Demonstration | Kind::Compaction, _) | (_, Role::System) => Who::System,
+        (Kind::System | Kind::Tools | Kind::Demonstration | Kind::Compaction, _) | (_, Role::System) => {
+            Who::System
+        }
         (Kind::Observation, _) | (_, Role::Tool) => Who::Tool,
         (_, Role::Agent) => Who::Assistant,
         (_, Role::User) => Who::User,

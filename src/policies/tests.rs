@@ -12,6 +12,8 @@ use super::*;
 use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Content};
+use crate::models::scripted::Scripted;
+use crate::models::{Answer, Card, Finish, Text};
 use crate::replay::{Event, Observer, replay};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::{Builder, Kind, Role, Trajectory, action_text, step};
@@ -93,7 +95,12 @@ impl List {
     fn log(&self) -> Log {
         let mut builder = Builder::new();
         for (at, message) in self.messages.iter().enumerate() {
-            let mut push = |role, kind, text: &str, id: Option<&String>, tool: Option<&String>, arguments: Option<String>| {
+            let mut push = |role,
+                            kind,
+                            text: &str,
+                            id: Option<&String>,
+                            tool: Option<&String>,
+                            arguments: Option<String>| {
                 let mut step = step(role, kind, text);
                 step.message = at as u32;
                 step.call_id = id.cloned();
@@ -202,6 +209,7 @@ impl Observer for Prompts<'_> {
         let log = self.log;
         let at = log.turns[turn as usize].decision.unwrap();
         let mut parts: Vec<Part> = Vec::new();
+        let mut n_whole: BTreeMap<u32, usize> = BTreeMap::new();
         for block in &self.blocks {
             let message = |step: u32| log.trajectory.steps[step as usize].message;
             let part = match &block.content {
@@ -210,12 +218,23 @@ impl Observer for Prompts<'_> {
                 Content::Excerpt { step, .. } => Part::Rewritten(message(*step)),
                 Content::Generated { .. } => Part::Made,
             };
+            if let Part::Given(at) = part {
+                *n_whole.entry(at).or_default() += 1;
+            }
             match (parts.last_mut(), part) {
                 (Some(Part::Given(a)), Part::Given(b)) if *a == b => {}
                 (Some(Part::Rewritten(a)), Part::Given(b) | Part::Rewritten(b)) if *a == b => {}
                 (Some(last @ Part::Given(_)), Part::Rewritten(b)) if *last == Part::Given(b) => *last = part,
                 (Some(Part::Made), Part::Made) => {}
                 _ => parts.push(part),
+            }
+        }
+        let n_steps = |at: u32| log.trajectory.steps.iter().filter(|step| step.message == at).count();
+        for part in &mut parts {
+            if let Part::Given(at) = *part
+                && n_whole[&at] < n_steps(at)
+            {
+                *part = Part::Rewritten(at);
             }
         }
         self.prompts.insert(log.trajectory.steps[at as usize].message, parts);
@@ -302,6 +321,24 @@ fn policy_of(case: &Case) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
+/// What the libraries' summariser is told to say is as long as this text, up to the length that was recorded.
+const SUMMARY: &str = "Files were read first, and then one fault was found in how a parser treats empty input. Its cause is that \
+    nobody checks whether another line comes behind a comment. Two tests show this; both pass since yesterday's change to \
+    that module, which also renames some helpers. Still open: documentation, an entry for the list of changes, measurement \
+    on larger inputs. Nothing else was touched; branch and version stay what they were. Later steps should begin with a look \
+    at results from last night, since several of these took longer than expected on slow machines without enough memory. \
+    People who asked for it want an answer soon, preferably with numbers, figures by project, plus a short note about risks. \
+    Whoever goes on from here finds scripts under tools, settings beside them, and credentials nowhere in this repository.";
+
+fn summariser(lines: &BTreeMap<String, Json>) -> Arc<dyn Model> {
+    let made = lines.values().flat_map(|line| line["made"].as_array().unwrap());
+    let length = made.filter(|made| made.get("m").is_none()).find_map(|made| made["len"].as_u64());
+    let text: String = SUMMARY.chars().take(length.unwrap_or(400) as usize).collect();
+    let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 1_000_000 };
+    let answer = Text { text, prompt_tokens: 1, tokens: 1, cut_tokens: 0, finish: Finish::Stop };
+    Arc::new(Scripted::rule(card, move |_| Some(Ok(Answer::Text(answer.clone())))))
+}
+
 fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
     let lists = if case.plain { &lists.plain } else { &lists.given };
     let policy = policy_of(case)?;
@@ -311,11 +348,12 @@ fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
         lines.map(|line| (line["list"].as_str().unwrap().to_owned(), line)).collect();
     let tokenizer = Tokenizer::load("o200k")?;
     let mut tally = Tally::default();
+    let recipe = policy.recipe(1, policy.summarises().then(|| summariser(&lines)))?;
     for (list, log) in lists {
         let Some(line) = lines.get(&list.id).filter(|_| !case.ignore.contains(&list.id)) else { continue };
         let (prompts, n_fired) = prompts_of(line, list);
         let mut seen = Prompts { log, blocks: Vec::new(), prompts: BTreeMap::new() };
-        replay(log, &policy.recipe(1, None)?, &tokenizer, &Needs::default(), &mut seen)?;
+        replay(log, &recipe, &tokenizer, &Needs::default(), &mut seen)?;
         tally.lists += 1;
         tally.fired += usize::from(n_fired > 0);
         tally.twice += usize::from(n_fired > 1);
@@ -359,7 +397,9 @@ fn cases() -> BTreeMap<String, Case> {
     };
     let mut cases = BTreeMap::new();
     for path in files.filter(is_cases) {
-        for (name, case) in toml::from_str::<BTreeMap<String, Case>>(&std::fs::read_to_string(&path).unwrap()).unwrap() {
+        for (name, case) in
+            toml::from_str::<BTreeMap<String, Case>>(&std::fs::read_to_string(&path).unwrap()).unwrap()
+        {
             assert!(cases.insert(name.clone(), case).is_none(), "two cases for {name}");
         }
     }
@@ -403,7 +443,12 @@ fn presets_do_as_the_real_libraries() {
                 }
                 let least = case.least.unwrap_or(tally.lists);
                 if tally.equal < least || (case.least.is_some() && case.why.is_empty()) {
-                    wrong.push(format!("{name}: {} of {} equal, at least {least}; {}", tally.equal, tally.lists, tally.differ.join("; ")));
+                    wrong.push(format!(
+                        "{name}: {} of {} equal, at least {least}; {}",
+                        tally.equal,
+                        tally.lists,
+                        tally.differ.join("; ")
+                    ));
                 }
             }
         }
@@ -415,7 +460,11 @@ fn presets_do_as_the_real_libraries() {
 fn all_presets_can_be_built() {
     for preset in all() {
         preset.policy.check().unwrap_or_else(|error| panic!("{}: {error:#}", preset.name));
-        assert!(text(&preset.name).is_some_and(|text| text.contains(&preset.product)), "{}: its file has another name", preset.name);
+        assert!(
+            text(&preset.name).is_some_and(|text| text.contains(&preset.product)),
+            "{}: its file has another name",
+            preset.name
+        );
     }
 }
 

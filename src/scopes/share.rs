@@ -93,7 +93,10 @@ impl Share {
             Round::Up => taken.ceil(),
         };
         let cut = prompt.behind(start, (taken as u32).max(1), self.events);
-        self.moved(cut.clamp(prompt.n_head, (n.saturating_sub(self.keep as usize)).max(prompt.n_head)), prompt)
+        self.moved(
+            cut.clamp(prompt.n_head, (n.saturating_sub(self.keep as usize)).max(prompt.n_head)),
+            prompt,
+        )
     }
 
     fn moved(&self, cut: usize, prompt: &Prompt<'_>) -> usize {

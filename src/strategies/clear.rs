@@ -42,8 +42,12 @@ impl Strategy for Clear {
             let step = &scope.log.trajectory.steps[number as usize];
             let text = match step.kind {
                 Kind::Message if !self.users || step.role != Role::User => None,
-                Kind::Observation | Kind::Message => self.instead(&step.text, step.tool.as_deref(), scope.log.lines[number as usize]),
-                Kind::Action if self.inputs => Some(format!("{} {{}}", step.tool.as_deref().unwrap_or_default())),
+                Kind::Observation | Kind::Message => {
+                    self.instead(&step.text, step.tool.as_deref(), scope.log.lines[number as usize])
+                }
+                Kind::Action if self.inputs => {
+                    Some(format!("{} {{}}", step.tool.as_deref().unwrap_or_default()))
+                }
                 _ => None,
             };
             let Some(text) = text else { continue };
