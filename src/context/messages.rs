@@ -26,6 +26,8 @@ pub struct Counter {
     pub whole: bool,
     /// What characters stand around the texts; without those of the text itself.
     pub around: Around,
+    /// Whether words and results alone count, and calls nothing.
+    pub no_calls: bool,
 }
 
 /// Characters, or bytes, of the form that a product counts with the texts.
@@ -108,6 +110,7 @@ impl Counter {
         };
         let step = &log.trajectory.steps[step as usize];
         match (step.kind, &step.arguments) {
+            (Kind::Action, _) if self.no_calls => 0,
             // What a reader of the log is shown of a call has its own form.
             (Kind::Action, Some(arguments)) => {
                 let name = step.tool.as_deref().unwrap_or_default();
@@ -168,14 +171,35 @@ pub struct Messages {
     counter: Counter,
     /// Whether the task stands in every prompt, as system messages do.
     pins_task: bool,
+    /// Whether the results of one reply are one message.
+    joins_results: bool,
+    /// Tokens of all that was logged, as if no event had been.
+    logged: u64,
     tokens: u64,
     units: u64,
     n_head: usize,
 }
 
 impl Messages {
-    pub fn new(counter: Counter, pins_task: bool) -> Self {
-        Messages { counter, pins_task, ..Messages::default() }
+    pub fn new(counter: Counter, pins_task: bool, joins_results: bool) -> Self {
+        Messages { counter, pins_task, joins_results, ..Messages::default() }
+    }
+
+    /// Tokens of all that was logged until now, as the policy counts.
+    pub fn logged(&self) -> u64 {
+        self.logged
+    }
+
+    /// Tokens of the messages at the start that no stage touches.
+    pub fn head_tokens(&self) -> u64 {
+        self.list[..self.n_head].iter().map(|message| message.tokens).sum()
+    }
+
+    /// Reads the last block of the context, a step that was logged just now.
+    pub fn append(&mut self, log: &Log, context: &Context) {
+        let before = self.tokens();
+        self.read(log, context, context.blocks.len() - 1);
+        self.logged += self.tokens() - before;
     }
 
     /// Messages at the start that no stage touches.
@@ -218,8 +242,10 @@ impl Messages {
         let units = self.counter.of_block(log, block) + self.counter.around(log, block);
         let calls = step.is_some_and(|step| log.kind(step) == Kind::Action);
         let is_whole = matches!(block.content, Content::Step(_));
+        let is_pinned = who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step));
+        let is_one = who == Who::Assistant || self.joins_results && who == Who::Tool;
         match self.list.last_mut() {
-            Some(last) if who == Who::Assistant && last.who == who && last.turn == block.turn => {
+            Some(last) if last.who == who && last.turn == block.turn && is_one => {
                 last.blocks.end = at + 1;
                 self.tokens -= last.tokens;
                 self.units -= last.units;
@@ -228,6 +254,7 @@ impl Messages {
                 last.events += u32::from(last.has_calls && calls);
                 last.has_calls |= calls;
                 last.is_whole &= is_whole;
+                last.is_pinned |= is_pinned;
             }
             _ => {
                 let units = units + u64::from(self.counter.around.message);
@@ -242,8 +269,7 @@ impl Messages {
                     has_calls: calls,
                     events: 1,
                     is_whole,
-                    is_pinned: who == Who::System
-                        || self.pins_task && step.is_some_and(|step| log.is_pinned(step)),
+                    is_pinned,
                 });
             }
         }
@@ -273,7 +299,7 @@ mod tests {
         let counter = Counter { by: By::Json, per: Per(1.0), around, ..Counter::default() };
         let log = Log::script("user: say \"a\"\nagent: no~no\naction: ls\nobservation: x");
         let mut context = Context::new(false);
-        let mut messages = Messages::new(counter, false);
+        let mut messages = Messages::new(counter, false, false);
         for step in 0..log.trajectory.steps.len() as u32 {
             context.push_step(&log, step);
         }

@@ -34,16 +34,26 @@ params! {
         fit: Fit = "within",
         /// Messages that stay, however long they are.
         at_least: u32 = 0,
+        /// Messages behind the head that go at least, before the cut is moved.
+        goes: u32 = 0,
         /// Messages behind the head that stay, too.
         first: u32 = 0,
         /// The same with those of the head counted; the more of the two hold.
         from_start: u32 = 0,
         /// Whether messages are counted as events: each call of a reply as one.
         events: bool = false,
-        /// Whether what stays at the start counts against the tokens of the tail.
+        /// Whether what stays at the start counts against the tokens of the tail, and against its messages.
         with_start: bool = false,
+        /// Whether a call at the end of what stays at the start goes, since its result does.
+        drop_call: bool = false,
+        /// Whether what events left stays, so that their summaries stand side by side.
+        beside: bool = false,
+        /// How many messages before the cut a message of the user may stand to which it is moved back.
+        user_within: u32 = 0,
         /// Whether only what stands up to the agent's last reply is looked at, and what came since stays.
         finished: bool = false,
+        /// Whether the message that came last, and begins a turn, is not looked at.
+        but_last: bool = false,
         /// Tokens behind the head above which something is compressed at all.
         above: u64 = 0,
         /// Where the cut is moved to, one after the other.
@@ -96,26 +106,36 @@ enum Align {
     NewestUser,
     /// Back until no call before it has its result behind it.
     Closed,
+    /// Back to the first of the calls and results that stand together there.
+    RunOfCalls,
+    /// On to a message of the user, or where none comes to a call with its result; without either there is no cut.
+    NextUserOrCall,
+    /// Back to the newest message that is no result, if it stands behind that.
+    LastStep,
 }
 
 impl Rule for Tail {
     fn pick(&self, prompt: &Prompt<'_>) -> Vec<usize> {
         let finished = prompt.finished();
         let prompt = if self.finished { &finished } else { prompt };
+        let until = prompt.messages.len().saturating_sub(usize::from(self.but_last)).max(prompt.n_head);
+        let prompt = &Prompt { messages: &prompt.messages[..until], ..*prompt };
         if self.above > 0 && tokens(prompt, prompt.n_head) <= self.above {
             return Vec::new();
         }
         let n = prompt.messages.len();
         let start = self.start(prompt);
         let cut = self.cut(prompt, start).max(start);
-        let Some(cut) = self.align.iter().try_fold(cut, |cut, align| align.moved(cut, prompt)) else {
-            return Vec::new();
-        };
+        let moved = self.align.iter().try_fold(cut, |cut, align| align.moved(cut, prompt));
+        let Some(moved) = moved else { return Vec::new() };
+        let within = cut.saturating_sub(self.user_within as usize).max(start)..(moved + 1).min(n);
+        let user = within.rev().find(|&at| self.user_within > 0 && prompt.is_user(at));
+        let cut = user.unwrap_or(moved);
         let mut scope = prompt.before(cut.clamp(start.min(n), n));
         if scope.len() < self.else_all as usize {
             scope = prompt.before(n);
         }
-        scope.retain(|&at| at >= start);
+        scope.retain(|&at| at >= start && !(self.beside && prompt.messages[at].who == Who::Made));
         let count = |range: &mut dyn Iterator<Item = usize>| {
             range.map(|at| prompt.count(at, self.events)).sum::<u32>()
         };
@@ -126,12 +146,19 @@ impl Rule for Tail {
         }
         scope
     }
+
+    fn retakes(&self) -> bool {
+        !self.beside
+    }
 }
 
 impl Tail {
     /// The first message that may go. A result stays with its call.
     fn start(&self, prompt: &Prompt<'_>) -> usize {
-        let first = prompt.behind(prompt.n_head, self.first, self.events);
+        let mut first = prompt.behind(prompt.n_head, self.first, self.events);
+        if self.drop_call && first > prompt.n_head && prompt.messages[first - 1].has_calls {
+            first -= 1;
+        }
         let n = prompt.messages.len();
         match self.from_start {
             0 => first,
@@ -147,7 +174,8 @@ impl Tail {
         let (n, head) = (prompt.messages.len(), prompt.n_head);
         let mut cuts = Vec::new();
         if self.messages > 0 {
-            cuts.push(prompt.newest(self.messages, self.events));
+            let first = if self.with_start { start as u32 } else { 0 };
+            cuts.push(prompt.newest(self.messages.saturating_sub(first), self.events));
         }
         let newest = |count: u32, is: &dyn Fn(usize) -> bool| {
             (head..n).rev().filter(|&at| is(at)).nth(count as usize - 1).unwrap_or(head)
@@ -169,7 +197,7 @@ impl Tail {
         let by_tokens = |budget: u64| self.by_tokens(prompt, budget.saturating_sub(first));
         cuts.extend(budgets.into_iter().flatten().map(by_tokens));
         let cut = cuts.into_iter().max().unwrap_or(n);
-        cut.min(n.saturating_sub(self.at_least as usize)).max(head)
+        cut.min(n.saturating_sub(self.at_least as usize)).max((head + self.goes as usize).min(n))
     }
 
     fn by_tokens(&self, prompt: &Prompt<'_>, budget: u64) -> usize {
@@ -222,6 +250,18 @@ impl Align {
                 Some(prompt.newest_user().filter(|&user| user > head).map_or(cut, |user| cut.min(user)))
             }
             Align::Closed => back(&|at| at == n || !prompt.is_result(at)),
+            Align::RunOfCalls if cut < n && prompt.is_of_tools(cut) => {
+                back(&|at| !prompt.is_of_tools(at - 1))
+            }
+            Align::RunOfCalls => Some(cut),
+            Align::NextUserOrCall => {
+                let is_pair =
+                    |at: usize| prompt.messages[at].has_calls && at + 1 < n && prompt.is_result(at + 1);
+                on(&|at| prompt.is_user(at)).or_else(|| on(&is_pair))
+            }
+            Align::LastStep => {
+                Some((head..n).rev().find(|&at| !prompt.is_result(at)).map_or(cut, |step| cut.min(step)))
+            }
         }
     }
 }

@@ -50,11 +50,15 @@ params! {
         counts: Counts = "all",
         /// Whether messages of the head are counted, too.
         with_head: bool = false,
+        /// Whether the tokens of the head are not counted.
+        behind_head: bool = false,
+        /// Whether all tokens that were logged are counted, as if no event had been: a product that leaves its history as it is.
+        logged: bool = false,
         /// Whether messages are counted as events: each call of a reply as one.
         events: bool = false,
         /// Whether a prompt must be over a limit of tokens or messages, and not just reach it.
         over: bool = false,
-        /// Whether it fires only where a message of the user came last: after the agent's turn.
+        /// Whether it fires only where a message of the user came last, and counts those before it: after the agent's turn.
         after_turn: bool = false,
         /// Whether it fires only where nothing but messages of the user came since a reply of the agent.
         after_reply: bool = false,
@@ -95,7 +99,7 @@ impl Limits {
             (self.below > 0).then(|| room.saturating_sub(self.below) as f64),
             (self.tokens > 0).then_some(self.tokens as f64),
         ];
-        let prompt = moment.context_tokens.saturating_sub(self.uncounted(moment)) as f64;
+        let prompt = self.prompt_tokens(moment).saturating_sub(self.uncounted(moment)) as f64;
         if tokens.into_iter().flatten().any(|limit| self.reaches(prompt, limit)) {
             return Some("tokens");
         }
@@ -112,7 +116,8 @@ impl Limits {
         if let Some((.., what)) = counts.iter().find(|count| reached(count)) {
             return Some(what);
         }
-        let new = &messages.list[since.first_new(messages)..];
+        let end = self.end(messages);
+        let new = &messages.list[since.first_new(messages).min(end)..end];
         let users = new.iter().filter(|message| message.who == Who::User).count();
         let news = [(self.new, new.len() - users, "new"), (self.new_turns, users, "new turns")];
         let reached = |(limit, n, _): &&(u32, usize, _)| *limit > 0 && *n >= *limit as usize;
@@ -121,6 +126,21 @@ impl Limits {
 }
 
 impl Limits {
+    /// Messages that came before the one that begins a turn.
+    fn end(&self, messages: &Messages) -> usize {
+        messages.list.len().saturating_sub(usize::from(self.after_turn))
+    }
+
+    fn prompt_tokens(&self, moment: &Moment<'_>) -> u64 {
+        let Some(messages) = moment.messages else { return moment.context_tokens };
+        let tokens = match (self.logged, moment.log.rate(moment.turn)) {
+            (false, _) => moment.context_tokens,
+            (true, Some(rate)) if messages.by_usage() => rate.billed(messages.logged()) as u64,
+            (true, _) => messages.logged(),
+        };
+        tokens.saturating_sub(if self.behind_head { messages.head_tokens() } else { 0 })
+    }
+
     /// Tokens of what came since the agent's last reply, or with it.
     fn uncounted(&self, moment: &Moment<'_>) -> u64 {
         let Some(messages) = moment.messages.filter(|_| self.counts != Counts::All) else { return 0 };
@@ -132,7 +152,8 @@ impl Limits {
     }
 
     fn n_messages(&self, messages: &Messages) -> usize {
-        let list = &messages.list[if self.with_head { 0 } else { messages.n_head() }..];
+        let start = if self.with_head { 0 } else { messages.n_head() };
+        let list = &messages.list[start.min(self.end(messages))..self.end(messages)];
         if self.events { list.iter().map(|message| message.events as usize).sum() } else { list.len() }
     }
 }
@@ -170,6 +191,8 @@ impl Trigger for Limits {
         self.messages + self.results + self.new + self.new_turns > 0
             || self.after_turn
             || self.after_reply
+            || self.behind_head
+            || self.logged
             || self.after_result
             || self.counts != Counts::All
     }
@@ -197,6 +220,8 @@ impl Detector for Watch {
         };
         self.since.call = moment.log.decided_at(moment.turn).or(self.since.call);
         let what = what.filter(|_| is_right_time)?;
+        let last =
+            moment.messages.and_then(|messages| messages.list.get(..self.limits.end(messages))?.last());
         self.since.step = last.map(|last| last.step);
         Some(Firing::new(what, moment.turn, 1.0))
     }
