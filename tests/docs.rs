@@ -56,13 +56,17 @@ fn catalogue() -> String {
         "trigger",
         trajpress::internals::triggers::ALL.iter().map(|e| (e.name, e.params)),
     ));
-    text.push_str("\n## Scopes of policies\n\n| name | what is compressed | parameters |\n| --- | --- | --- |\n");
+    text.push_str(
+        "\n## Scopes of policies\n\n| name | what is compressed | parameters |\n| --- | --- | --- |\n",
+    );
     for e in trajpress::internals::scopes::ALL {
         writeln!(text, "| `{}` | {} | {} |", e.name, e.summary, defaults(e.params)).unwrap();
     }
     text.push_str("\n### Their parameters\n");
     text.push_str(&meanings("scope", trajpress::internals::scopes::ALL.iter().map(|e| (e.name, e.params))));
-    text.push_str("\n## Presets\n\n| name | product | version | read | by default |\n| --- | --- | --- | --- | --- |\n");
+    text.push_str(
+        "\n## Presets\n\n| name | product | version | read | by default |\n| --- | --- | --- | --- | --- |\n",
+    );
     for p in trajpress::internals::policies::all() {
         let default = format!("{:?}", p.default).to_lowercase();
         writeln!(text, "| `{}` | {} | {} | {} | {default} |", p.name, p.product, p.version, p.date).unwrap();

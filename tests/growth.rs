@@ -172,7 +172,9 @@ fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
         _ => "",
     };
     if trigger == "policy" {
-        let text = format!("name = \"growth\"\n[[policies]]\npreset = \"{strategy}\"\nwindow = 16000\nforms = [\"extract\"]\n");
+        let text = format!(
+            "name = \"growth\"\n[[policies]]\npreset = \"{strategy}\"\nwindow = 16000\nforms = [\"extract\"]\n"
+        );
         let plan = Plan::parse("growth.toml", &text, &Catalogue::built_in()).expect("a preset");
         let at = plan.variants.iter().position(|v| v.trigger == trigger)?;
         return Some((plan, at));

@@ -333,7 +333,8 @@ fn every_algorithm_is_in_its_catalogue() {
     let triggers: BTreeSet<String> =
         trajpress::internals::triggers::ALL.iter().map(|e| e.name.to_owned()).collect();
     assert_eq!(names("triggers", &[]), triggers);
-    let scopes: BTreeSet<String> = trajpress::internals::scopes::ALL.iter().map(|e| e.name.to_owned()).collect();
+    let scopes: BTreeSet<String> =
+        trajpress::internals::scopes::ALL.iter().map(|e| e.name.to_owned()).collect();
     assert_eq!(names("scopes", &[]), scopes);
     let formats: BTreeSet<String> =
         trajpress::internals::logs::formats::ALL.iter().map(|e| e.name.to_owned()).collect();

@@ -35,10 +35,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
 
 /// The preset's file as an experiment: what it is stands in comments, its policy under `policies`.
 fn experiment(preset: &policies::Preset) -> String {
-    let about = format!(
-        "# {} {}, read {} in {}.\n",
-        preset.product, preset.version, preset.date, preset.source
-    );
+    let about =
+        format!("# {} {}, read {} in {}.\n", preset.product, preset.version, preset.date, preset.source);
     let deviations = preset.deviations.iter().map(|text| format!("# Other than the product: {text}\n"));
     let head = format!("name = \"{0}\"\n\n[[policies]]\nname = \"{0}\"\n\n", preset.name);
     let text = policies::text(&preset.name).unwrap_or_default();

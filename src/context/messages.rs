@@ -24,6 +24,20 @@ pub struct Counter {
     pub each: u32,
     /// Whether the whole prompt is rounded once, and not each message.
     pub whole: bool,
+    /// What characters stand around the texts; without those of the text itself.
+    pub around: Around,
+    /// Whether words and results alone count, and calls nothing.
+    pub no_calls: bool,
+}
+
+/// Characters, or bytes, of the form that a product counts with the texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Around {
+    pub message: u32,
+    pub text: u32,
+    pub call: u32,
+    pub result: u32,
 }
 
 /// What is counted.
@@ -37,6 +51,8 @@ pub enum By {
     Usage,
     Chars,
     Bytes,
+    /// Characters of a text as JSON has it.
+    Json,
 }
 
 /// How many characters a token has.
@@ -65,6 +81,7 @@ impl Counter {
             By::Tokens | By::Usage => u64::from(tokens),
             By::Chars => text.chars().count() as u64,
             By::Bytes => text.len() as u64,
+            By::Json => text.chars().map(in_json).sum(),
         }
     }
 
@@ -76,21 +93,43 @@ impl Counter {
         }
     }
 
+    /// What stands around a block.
+    fn around(self, log: &Log, block: &Block) -> u64 {
+        u64::from(match block.kind(log) {
+            Some(Kind::Action) => self.around.call,
+            Some(Kind::Observation) => self.around.result,
+            _ => self.around.text,
+        })
+    }
+
     fn of_block(self, log: &Log, block: &Block) -> u64 {
         let step = match block.content {
-            Content::Step(step) if matches!(self.by, By::Chars | By::Bytes) => step,
-            Content::Step(_) => return u64::from(block.tokens),
+            Content::Step(_) if matches!(self.by, By::Tokens | By::Usage) => return u64::from(block.tokens),
+            Content::Step(step) => step,
             _ => return self.units(&block.text(log), block.tokens),
         };
         let step = &log.trajectory.steps[step as usize];
         match (step.kind, &step.arguments) {
+            (Kind::Action, _) if self.no_calls => 0,
             // What a reader of the log is shown of a call has its own form.
             (Kind::Action, Some(arguments)) => {
                 let name = step.tool.as_deref().unwrap_or_default();
-                self.units(name, 0) + self.units(arguments, 0)
+                // Arguments are JSON already.
+                let by = if self.by == By::Json { By::Chars } else { self.by };
+                let counter = Counter { by, ..self };
+                counter.units(name, 0) + counter.units(arguments, 0)
             }
             _ => self.units(&step.text, block.tokens),
         }
+    }
+}
+
+/// Characters that stand for this one in JSON.
+fn in_json(c: char) -> u64 {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        c if c < ' ' => 6,
+        _ => 1,
     }
 }
 
@@ -117,6 +156,8 @@ pub struct Message {
     pub tokens: u64,
     units: u64,
     pub has_calls: bool,
+    /// Its calls, or one: what it counts for products that keep each call as an event.
+    pub events: u32,
     /// Whether it stands as it was logged.
     pub is_whole: bool,
     /// Whether no event may touch it.
@@ -130,14 +171,35 @@ pub struct Messages {
     counter: Counter,
     /// Whether the task stands in every prompt, as system messages do.
     pins_task: bool,
+    /// Whether the results of one reply are one message.
+    joins_results: bool,
+    /// Tokens of all that was logged, as if no event had been.
+    logged: u64,
     tokens: u64,
     units: u64,
     n_head: usize,
 }
 
 impl Messages {
-    pub fn new(counter: Counter, pins_task: bool) -> Self {
-        Messages { counter, pins_task, ..Messages::default() }
+    pub fn new(counter: Counter, pins_task: bool, joins_results: bool) -> Self {
+        Messages { counter, pins_task, joins_results, ..Messages::default() }
+    }
+
+    /// Tokens of all that was logged until now, as the policy counts.
+    pub fn logged(&self) -> u64 {
+        self.logged
+    }
+
+    /// Tokens of the messages at the start that no stage touches.
+    pub fn head_tokens(&self) -> u64 {
+        self.list[..self.n_head].iter().map(|message| message.tokens).sum()
+    }
+
+    /// Reads the last block of the context, a step that was logged just now.
+    pub fn append(&mut self, log: &Log, context: &Context) {
+        let before = self.tokens();
+        self.read(log, context, context.blocks.len() - 1);
+        self.logged += self.tokens() - before;
     }
 
     /// Messages at the start that no stage touches.
@@ -177,19 +239,25 @@ impl Messages {
     fn push(&mut self, log: &Log, at: usize, block: &Block) {
         let step = block.message();
         let who = step.map_or(Who::Made, |step| who(log, step));
-        let units = self.counter.of_block(log, block);
+        let units = self.counter.of_block(log, block) + self.counter.around(log, block);
         let calls = step.is_some_and(|step| log.kind(step) == Kind::Action);
         let is_whole = matches!(block.content, Content::Step(_));
+        let is_pinned = who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step));
+        let is_one = who == Who::Assistant || self.joins_results && who == Who::Tool;
         match self.list.last_mut() {
-            Some(last) if who == Who::Assistant && last.who == who && last.turn == block.turn => {
+            Some(last) if last.who == who && last.turn == block.turn && is_one => {
                 last.blocks.end = at + 1;
                 self.tokens -= last.tokens;
+                self.units -= last.units;
                 last.units += units;
                 last.tokens = self.counter.tokens(last.units) + u64::from(self.counter.each);
+                last.events += u32::from(last.has_calls && calls);
                 last.has_calls |= calls;
                 last.is_whole &= is_whole;
+                last.is_pinned |= is_pinned;
             }
             _ => {
+                let units = units + u64::from(self.counter.around.message);
                 let before = self.list.last().map_or(0, |last| last.step);
                 self.list.push(Message {
                     blocks: at..at + 1,
@@ -199,21 +267,46 @@ impl Messages {
                     tokens: self.counter.tokens(units) + u64::from(self.counter.each),
                     units,
                     has_calls: calls,
+                    events: 1,
                     is_whole,
-                    is_pinned: who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step)),
+                    is_pinned,
                 });
             }
         }
-        self.units += units;
+        self.units += self.list.last().map_or(0, |last| last.units);
         self.tokens += self.list.last().map_or(0, |last| last.tokens);
     }
 }
 
 fn who(log: &Log, step: u32) -> Who {
     match (log.kind(step), log.trajectory.steps[step as usize].role) {
-        (Kind::System | Kind::Tools | Kind::Demonstration | Kind::Compaction, _) | (_, Role::System) => Who::System,
+        (Kind::System | Kind::Tools | Kind::Demonstration | Kind::Compaction, _) | (_, Role::System) => {
+            Who::System
+        }
         (Kind::Observation, _) | (_, Role::Tool) => Who::Tool,
         (_, Role::Agent) => Who::Assistant,
         (_, Role::User) => Who::User,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_counts_as_json_has_it() {
+        let around = Around { message: 100, text: 10, call: 20, result: 30 };
+        let counter = Counter { by: By::Json, per: Per(1.0), around, ..Counter::default() };
+        let log = Log::script("user: say \"a\"\nagent: no~no\naction: ls\nobservation: x");
+        let mut context = Context::new(false);
+        let mut messages = Messages::new(counter, false, false);
+        for step in 0..log.trajectory.steps.len() as u32 {
+            context.push_step(&log, step);
+        }
+        messages.read(&log, &context, 0);
+        let tokens: Vec<u64> = messages.list.iter().map(|message| message.tokens).collect();
+        // Quotes and ends of lines are two characters.
+        assert_eq!(tokens, [100 + 10 + 9, 100 + 10 + 6, 100 + 20 + 2, 100 + 30 + 1]);
+        assert_eq!(messages.tokens(), tokens.iter().sum::<u64>());
     }
 }

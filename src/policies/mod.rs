@@ -36,6 +36,9 @@ pub struct Policy {
     /// How tokens are counted.
     #[serde(default)]
     pub counter: Counter,
+    /// Whether the results of one reply are one message, as some providers have it.
+    #[serde(default)]
+    pub joins_results: bool,
     /// Tried in this order at every decision.
     pub stages: Vec<StageFile>,
 }
@@ -53,6 +56,17 @@ pub struct StageFile {
     #[serde(default, skip_serializing_if = "Table::is_empty")]
     pub scope: Table,
     pub strategy: Table,
+    /// How often it is tried before one decision, as long as its trigger fires.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub repeat: u32,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn is_once(repeat: &u32) -> bool {
+    *repeat == 1
 }
 
 /// What a summary is without a model: the ends of a bracket, and a stand-in between them.
@@ -88,7 +102,12 @@ impl Policy {
         };
         Ok(Recipe {
             stages: self.stages.iter().enumerate().map(stage).collect::<anyhow::Result<_>>()?,
-            frame: Some(Frame { head: self.head, counter: self.counter, window: self.window - self.reserve }),
+            frame: Some(Frame {
+                head: self.head,
+                counter: self.counter,
+                window: self.window - self.reserve,
+                joins_results: self.joins_results,
+            }),
             seed,
             model,
             embedder: None,
@@ -116,6 +135,7 @@ impl Policy {
             trigger: triggers::build(&trigger, limits).with_context(|| format!("trigger `{trigger}`"))?,
             scope,
             strategy: strategies::build(&strategy, how).with_context(|| format!("strategy `{strategy}`"))?,
+            repeat: file.repeat.max(1),
         })
     }
 
@@ -129,7 +149,9 @@ impl Policy {
 
     /// Whether a model writes some of it.
     pub fn summarises(&self) -> bool {
-        self.stages.iter().any(|stage| stage.strategy.get("name").and_then(Value::as_str) == Some(SUMMARISE.0))
+        self.stages
+            .iter()
+            .any(|stage| stage.strategy.get("name").and_then(Value::as_str) == Some(SUMMARISE.0))
     }
 
     /// The policy with this in the place of a model's summaries.
@@ -178,7 +200,8 @@ impl Policy {
 impl StageFile {
     /// A part of the stage, and what its algorithm knows.
     fn part(&self, part: &str) -> Option<(&Table, &'static [Param])> {
-        let name = |table: &Table| table.get("name").and_then(Value::as_str).map(str::to_owned).unwrap_or_default();
+        let name =
+            |table: &Table| table.get("name").and_then(Value::as_str).map(str::to_owned).unwrap_or_default();
         let none: &[Param] = &[];
         Some(match part {
             "trigger" => {

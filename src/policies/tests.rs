@@ -1,5 +1,8 @@
 //! Presets against recordings of the real libraries: `tests/differential`.
 
+mod parted;
+mod stages;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +14,8 @@ use super::*;
 use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Content};
+use crate::models::scripted::Scripted;
+use crate::models::{Answer, Card, Finish, Text};
 use crate::replay::{Event, Observer, replay};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::{Builder, Kind, Role, Trajectory, action_text, step};
@@ -26,10 +31,17 @@ struct Case {
     preset: String,
     window: Option<u64>,
     reserve: Option<u64>,
+    head: Option<Head>,
+    counter: Option<Counter>,
+    /// Whether calls and results are words to the library, and a result is said by the user.
+    #[serde(default)]
+    plain: bool,
     #[serde(default)]
     set: toml::Table,
     /// Lists that are equal at least, where not all are.
     least: Option<usize>,
+    /// The same up to where the library parts a call from its result.
+    until_parted: Option<usize>,
     /// Why the others are not.
     #[serde(default)]
     why: String,
@@ -71,10 +83,28 @@ enum Part {
 }
 
 impl List {
+    /// The same with words alone: to some libraries a call is text of the agent, and a result is said by the user.
+    fn plain(mut self) -> List {
+        for message in &mut self.messages {
+            for call in std::mem::take(&mut message.calls) {
+                message.text += &format!("{}{}", call.name, call.args);
+            }
+            if message.role == "tool" {
+                (message.role, message.call, message.name) = ("user".to_owned(), None, None);
+            }
+        }
+        self
+    }
+
     fn log(&self) -> Log {
         let mut builder = Builder::new();
         for (at, message) in self.messages.iter().enumerate() {
-            let mut push = |role, kind, text: &str, id: Option<&String>, tool: Option<&String>, arguments: Option<String>| {
+            let mut push = |role,
+                            kind,
+                            text: &str,
+                            id: Option<&String>,
+                            tool: Option<&String>,
+                            arguments: Option<String>| {
                 let mut step = step(role, kind, text);
                 step.message = at as u32;
                 step.call_id = id.cloned();
@@ -183,6 +213,7 @@ impl Observer for Prompts<'_> {
         let log = self.log;
         let at = log.turns[turn as usize].decision.unwrap();
         let mut parts: Vec<Part> = Vec::new();
+        let mut n_whole: BTreeMap<u32, usize> = BTreeMap::new();
         for block in &self.blocks {
             let message = |step: u32| log.trajectory.steps[step as usize].message;
             let part = match &block.content {
@@ -191,11 +222,23 @@ impl Observer for Prompts<'_> {
                 Content::Excerpt { step, .. } => Part::Rewritten(message(*step)),
                 Content::Generated { .. } => Part::Made,
             };
+            if let Part::Given(at) = part {
+                *n_whole.entry(at).or_default() += 1;
+            }
             match (parts.last_mut(), part) {
                 (Some(Part::Given(a)), Part::Given(b)) if *a == b => {}
                 (Some(Part::Rewritten(a)), Part::Given(b) | Part::Rewritten(b)) if *a == b => {}
                 (Some(last @ Part::Given(_)), Part::Rewritten(b)) if *last == Part::Given(b) => *last = part,
+                (Some(Part::Made), Part::Made) => {}
                 _ => parts.push(part),
+            }
+        }
+        let n_steps = |at: u32| log.trajectory.steps.iter().filter(|step| step.message == at).count();
+        for part in &mut parts {
+            if let Part::Given(at) = *part
+                && n_whole[&at] < n_steps(at)
+            {
+                *part = Part::Rewritten(at);
             }
         }
         self.prompts.insert(log.trajectory.steps[at as usize].message, parts);
@@ -224,6 +267,8 @@ fn recorded(prompt: &Json, made: &[Json]) -> Vec<Part> {
             None => parts.push(part(item.as_i64().unwrap())),
         }
     }
+    // A word behind a summary, as some products have it, is no text of the log either.
+    parts.dedup_by(|a, b| (&*a, &*b) == (&Part::Made, &Part::Made));
     parts
 }
 
@@ -260,6 +305,8 @@ struct Tally {
     fired: usize,
     twice: usize,
     equal: usize,
+    /// Those that are equal up to where the library first parts a call from its result.
+    until_parted: usize,
     /// The first that differ: list, message, prompt here, prompt recorded.
     differ: Vec<String>,
 }
@@ -271,6 +318,8 @@ fn policy_of(case: &Case) -> anyhow::Result<Policy> {
     let mut policy = preset.policy.with_form("extract");
     policy.window = case.window.unwrap_or(policy.window);
     policy.reserve = case.reserve.unwrap_or(policy.reserve);
+    policy.head = case.head.unwrap_or(policy.head);
+    policy.counter = case.counter.unwrap_or(policy.counter);
     for (key, value) in &case.set {
         policy.set(key, value)?;
     }
@@ -278,7 +327,26 @@ fn policy_of(case: &Case) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
-fn tally(name: &str, case: &Case, lists: &[(List, Log)]) -> anyhow::Result<Tally> {
+/// What the libraries' summariser is told to say is as long as this text, up to the length that was recorded.
+const SUMMARY: &str = "Files were read first, and then one fault was found in how a parser treats empty input. Its cause is that \
+    nobody checks whether another line comes behind a comment. Two tests show this; both pass since yesterday's change to \
+    that module, which also renames some helpers. Still open: documentation, an entry for the list of changes, measurement \
+    on larger inputs. Nothing else was touched; branch and version stay what they were. Later steps should begin with a look \
+    at results from last night, since several of these took longer than expected on slow machines without enough memory. \
+    People who asked for it want an answer soon, preferably with numbers, figures by project, plus a short note about risks. \
+    Whoever goes on from here finds scripts under tools, settings beside them, and credentials nowhere in this repository.";
+
+fn summariser(lines: &BTreeMap<String, Json>) -> Arc<dyn Model> {
+    let made = lines.values().flat_map(|line| line["made"].as_array().unwrap());
+    let length = made.filter(|made| made.get("m").is_none()).find_map(|made| made["len"].as_u64());
+    let text: String = SUMMARY.chars().take(length.unwrap_or(400) as usize).collect();
+    let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 1_000_000 };
+    let answer = Text { text, prompt_tokens: 1, tokens: 1, cut_tokens: 0, finish: Finish::Stop };
+    Arc::new(Scripted::rule(card, move |_| Some(Ok(Answer::Text(answer.clone())))))
+}
+
+fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
+    let lists = if case.plain { &lists.plain } else { &lists.given };
     let policy = policy_of(case)?;
     let recording = unpacked(&folder().join(format!("recordings/{name}.jsonl.zst")));
     let lines = recording.lines().skip(1).map(|line| serde_json::from_str::<Json>(line).unwrap());
@@ -286,15 +354,20 @@ fn tally(name: &str, case: &Case, lists: &[(List, Log)]) -> anyhow::Result<Tally
         lines.map(|line| (line["list"].as_str().unwrap().to_owned(), line)).collect();
     let tokenizer = Tokenizer::load("o200k")?;
     let mut tally = Tally::default();
+    let recipe = policy.recipe(1, policy.summarises().then(|| summariser(&lines)))?;
     for (list, log) in lists {
         let Some(line) = lines.get(&list.id).filter(|_| !case.ignore.contains(&list.id)) else { continue };
         let (prompts, n_fired) = prompts_of(line, list);
         let mut seen = Prompts { log, blocks: Vec::new(), prompts: BTreeMap::new() };
-        replay(log, &policy.recipe(1, None)?, &tokenizer, &Needs::default(), &mut seen)?;
+        replay(log, &recipe, &tokenizer, &Needs::default(), &mut seen)?;
         tally.lists += 1;
         tally.fired += usize::from(n_fired > 0);
         tally.twice += usize::from(n_fired > 1);
         let other = prompts.iter().find(|(at, prompt)| seen.prompts.get(at) != Some(prompt));
+        let parted =
+            prompts.iter().find(|(at, prompt)| parted::is_parted(list, **at, prompt)).map(|(at, _)| *at);
+        let is_before = |at: u32| parted.is_some_and(|parted| parted <= at);
+        tally.until_parted += usize::from(other.is_none_or(|(at, _)| is_before(*at)));
         match other {
             None => tally.equal += 1,
             Some((at, prompt)) if tally.differ.len() < 3 => {
@@ -319,39 +392,76 @@ fn shown(parts: &[Part]) -> String {
     text
 }
 
-fn lists() -> Option<Vec<(List, Log)>> {
+/// The lists, and the same in words alone where a case asks for them.
+struct Lists {
+    given: Vec<(List, Log)>,
+    plain: Vec<(List, Log)>,
+}
+
+/// All cases of the files, by the names of their recordings.
+fn cases() -> BTreeMap<String, Case> {
+    let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path());
+    let is_cases = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("cases") && name.ends_with(".toml")
+    };
+    let mut cases = BTreeMap::new();
+    for path in files.filter(is_cases) {
+        for (name, case) in
+            toml::from_str::<BTreeMap<String, Case>>(&std::fs::read_to_string(&path).unwrap()).unwrap()
+        {
+            assert!(cases.insert(name.clone(), case).is_none(), "two cases for {name}");
+        }
+    }
+    cases
+}
+
+fn lists(has_plain: bool) -> Option<Lists> {
     let output = Command::new("python3").arg(folder().join("lists.py")).arg("dump").output().ok()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    let lists = text.lines().map(|line| serde_json::from_str::<List>(line).unwrap());
-    Some(lists.map(|list| { let log = list.log(); (list, log) }).collect())
+    let lists = || text.lines().map(|line| serde_json::from_str::<List>(line).unwrap());
+    let with_log = |list: List| {
+        let log = list.log();
+        (list, log)
+    };
+    let plain = lists().filter(|_| has_plain).map(|list| with_log(list.plain())).collect();
+    Some(Lists { given: lists().map(with_log).collect(), plain })
 }
 
 /// `CASE=part of a name` looks at some recordings alone, and tells more.
 #[test]
 fn presets_do_as_the_real_libraries() {
-    let Some(lists) = lists() else {
+    let only = std::env::var("CASE").unwrap_or_default();
+    let mut cases = cases();
+    cases.retain(|name, _| name.contains(&only));
+    let Some(lists) = lists(cases.values().any(|case| case.plain)) else {
         eprintln!("SKIPPED: presets against libraries: no python3");
         return;
     };
-    let cases: BTreeMap<String, Case> =
-        toml::from_str(&std::fs::read_to_string(folder().join("cases.toml")).unwrap()).unwrap();
-    let only = std::env::var("CASE").unwrap_or_default();
     let mut wrong = Vec::new();
-    for (name, case) in cases.iter().filter(|(name, _)| name.contains(&only)) {
+    for (name, case) in &cases {
         match tally(name, case, &lists) {
             Err(error) => wrong.push(format!("{name}: {error:#}")),
             Ok(tally) => {
                 println!(
-                    "{name:44} {:32} lists {:3}  fired {:3}  twice {:3}  equal {:3}",
-                    case.preset, tally.lists, tally.fired, tally.twice, tally.equal
+                    "{name:44} {:32} lists {:3}  fired {:3}  twice {:3}  equal {:3}  until a pair is parted {:3}",
+                    case.preset, tally.lists, tally.fired, tally.twice, tally.equal, tally.until_parted
                 );
                 if !only.is_empty() {
                     tally.differ.iter().for_each(|line| println!("    {line}"));
                 }
                 let least = case.least.unwrap_or(tally.lists);
-                if tally.equal < least || (case.least.is_some() && case.why.is_empty()) {
-                    wrong.push(format!("{name}: {} of {} equal, at least {least}; {}", tally.equal, tally.lists, tally.differ.join("; ")));
+                if tally.equal < least
+                    || tally.until_parted < case.until_parted.unwrap_or(least)
+                    || (case.least.is_some() && case.why.is_empty())
+                {
+                    wrong.push(format!(
+                        "{name}: {} of {} equal, at least {least}; {}",
+                        tally.equal,
+                        tally.lists,
+                        tally.differ.join("; ")
+                    ));
                 }
             }
         }
@@ -363,7 +473,11 @@ fn presets_do_as_the_real_libraries() {
 fn all_presets_can_be_built() {
     for preset in all() {
         preset.policy.check().unwrap_or_else(|error| panic!("{}: {error:#}", preset.name));
-        assert!(text(&preset.name).is_some_and(|text| text.contains(&preset.product)), "{}: its file has another name", preset.name);
+        assert!(
+            text(&preset.name).is_some_and(|text| text.contains(&preset.product)),
+            "{}: its file has another name",
+            preset.name
+        );
     }
 }
 
@@ -407,7 +521,12 @@ fn presets_keep_the_invariants() {
                     assert!(decision.cached_sent <= decision.tokens_sent, "{at:?}");
                 }
                 let violations = run.events.iter().flat_map(|event| &event.violations);
-                assert!(!violations.into_iter().any(|v| v.contains("without")), "{} {}", preset.name, list.id);
+                assert!(
+                    !violations.into_iter().any(|v| v.contains("without")),
+                    "{} {}",
+                    preset.name,
+                    list.id
+                );
             }
         }
     }

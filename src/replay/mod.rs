@@ -17,8 +17,8 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
 use crate::context::log::Log;
-use crate::context::needs::Needs;
 use crate::context::messages::{Counter, Messages};
+use crate::context::needs::Needs;
 use crate::context::{Block, Content, Context};
 use crate::models::{Asked, Metered, Model};
 use crate::scopes::{Prompt, Rule};
@@ -241,8 +241,9 @@ struct Replayer<'a> {
 }
 
 fn new_messages(recipe: &Recipe) -> Messages {
-    let frame = recipe.frame.unwrap_or(Frame { head: Head::Task, counter: Counter::default(), window: 0 });
-    Messages::new(frame.counter, frame.head == Head::Task)
+    let none = Frame { head: Head::Task, counter: Counter::default(), window: 0, joins_results: false };
+    let frame = recipe.frame.unwrap_or(none);
+    Messages::new(frame.counter, frame.head == Head::Task, frame.joins_results)
 }
 
 /// What goes on through a segment.
@@ -302,7 +303,9 @@ impl<'a> Replayer<'a> {
 
     fn append(&mut self, step: u32) {
         self.context.push_step(self.log, step);
-        self.read_messages(self.context.blocks.len() - 1);
+        if let Some(messages) = &mut self.messages {
+            messages.append(self.log, &self.context);
+        }
         self.observer.appended(step);
         // A result that comes late may stand without its call.
         if let Some(event) = self.run.events.last_mut() {
@@ -389,14 +392,7 @@ impl<'a> Replayer<'a> {
             }
             let mut cached = previous_sent;
             for stage in 0..carry.stages.len() {
-                let messages = self.messages.as_ref();
-                let moment = Moment { log, turn, context_tokens: self.counted(turn), messages };
-                if let Some(firing) = carry.stages[stage].detector.advance(&moment)
-                    && let Some(pick) = self.pick((stage, turn), &firing, &mut carry)
-                {
-                    let prefix = self.event((stage, turn, decision), pick, firing, cached, &mut carry)?;
-                    cached = cached.min(prefix.unwrap_or(cached));
-                }
+                cached = self.stage((stage, turn, decision), cached, &mut carry)?;
             }
             let recalled =
                 self.recall((turn, decision), full.saturating_sub(self.context.tokens), &mut carry)?;
@@ -423,6 +419,29 @@ impl<'a> Replayer<'a> {
         let state = carry.stages.swap_remove(self.recipe.store()).state;
         self.run.left.push((self.run.decisions.len() as u32, self.run.events.len() as u32, state));
         Ok(())
+    }
+
+    /// Asks one stage before a decision, again where it repeats, as long as that shortens the prompt; returns the tokens of
+    /// the prefix that the prompt still shares with the previous one.
+    fn stage(
+        &mut self,
+        (stage, turn, decision): (usize, u32, u32),
+        mut cached: u64,
+        carry: &mut Carry,
+    ) -> anyhow::Result<u64> {
+        for _ in 0..self.recipe.stages[stage].repeat {
+            let (log, messages) = (self.log, self.messages.as_ref());
+            let moment = Moment { log, turn, context_tokens: self.counted(turn), messages };
+            let Some(firing) = carry.stages[stage].detector.advance(&moment) else { break };
+            let Some(pick) = self.pick((stage, turn), &firing, carry) else { break };
+            let before = self.context.tokens;
+            let prefix = self.event((stage, turn, decision), pick, firing, cached, carry)?;
+            cached = cached.min(prefix.unwrap_or(cached));
+            if self.context.tokens >= before {
+                break;
+            }
+        }
+        Ok(cached)
     }
 
     /// Tokens of the prompt at a decision, as the policy counts: by the provider where its count is known, else by its own.
@@ -490,10 +509,20 @@ impl<'a> Replayer<'a> {
         let of = |i: &usize| &self.context.blocks[*i];
         let only: Vec<u32> = blocks.iter().filter(|i| of(i).fresh).filter_map(|i| of(i).message()).collect();
         let fresh = only.iter().map(|&step| self.log.turn_of(step)).min()?;
-        let is_whole = blocks.last()? - blocks.first()? + 1 == blocks.len();
+        let first = *blocks.first()?;
+        let is_whole = blocks.last()? - first + 1 == blocks.len();
         let last = only.iter().max().copied().unwrap_or(0);
-        let takes = if rule.retakes() && is_whole { last + 1 } else { 0 };
-        Some(Pick { turns: self.turns(&blocks), fresh, blocks, only: Some(only), names_steps: !is_whole, takes })
+        let is_all =
+            self.context.blocks[self.context.n_head.min(first)..first].iter().all(|block| block.fresh);
+        let takes = if rule.retakes() && is_whole && is_all { last + 1 } else { 0 };
+        Some(Pick {
+            turns: self.turns(&blocks),
+            fresh,
+            blocks,
+            only: Some(only),
+            names_steps: !is_whole,
+            takes,
+        })
     }
 
     fn pick_named(&self, stage: usize, (named, until): (&[u32], u32), carry: &mut Carry) -> Option<Pick> {

@@ -17,6 +17,8 @@ pub struct Stage {
     /// Without one the trigger says what.
     pub scope: Option<Box<dyn Rule>>,
     pub strategy: Box<dyn Strategy>,
+    /// How often it is tried before one decision, as long as its trigger fires.
+    pub repeat: u32,
 }
 
 impl Stage {
@@ -44,6 +46,8 @@ pub struct Frame {
     pub counter: Counter,
     /// Tokens of the window, without the reserve.
     pub window: u64,
+    /// Whether the results of one reply are one message.
+    pub joins_results: bool,
 }
 
 /// See the head of this file.
@@ -62,7 +66,7 @@ pub struct Recipe {
 impl Recipe {
     /// One stage, without models.
     pub fn one(strategy: Box<dyn Strategy>, trigger: Box<dyn Trigger>, seed: u64) -> Self {
-        let stages = vec![Stage { trigger, scope: None, strategy }];
+        let stages = vec![Stage { trigger, scope: None, strategy, repeat: 1 }];
         Recipe { stages, frame: None, seed, model: None, embedder: None, trigger_model: None }
     }
 

@@ -31,7 +31,10 @@ impl Rule for DropHalf {
         let n = if is_long { rest * 3 / 4 / 2 * 2 } else { rest / 4 * 2 };
         let mut end = start + n;
         // What is left begins with words of the agent, whose pair went.
-        if end > start && prompt.messages[end - 1].who != Who::Assistant && prompt.messages[end - 1].who != Who::Tool {
+        if end > start
+            && prompt.messages[end - 1].who != Who::Assistant
+            && prompt.messages[end - 1].who != Who::Tool
+        {
             end -= 1;
         }
         prompt.before(end).into_iter().filter(|&at| at >= start).collect()

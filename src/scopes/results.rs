@@ -3,6 +3,8 @@
 //! Sources: context editing of the Claude API, its copies in libraries, the pruning of opencode, the masking of Gemini CLI and
 //! of SWE-agent; which of them keeps what is data of the presets.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Entry, Prompt, Rule};
 use crate::params::params;
 
@@ -15,14 +17,24 @@ pub(super) const ENTRY: Entry = Entry {
 
 params! {
     struct Results {
+        /// Whether results are meant, calls, or results with their calls.
+        of: Of = "results",
         /// Newest results that stay.
         keep: u32 = 0,
         /// Newest calls whose results stay.
         keep_calls: u32 = 0,
         /// Newest messages, of whatever kind, that stay.
         keep_messages: u32 = 0,
+        /// Whether these are counted as events: each call of a reply as one.
+        events: bool = false,
+        /// Whether only what stands up to the agent's last reply is looked at, and what came since stays.
+        finished: bool = false,
+        /// Whether messages of the user count as results, but for the first.
+        users: bool = false,
         /// Newest messages of the user from which on all stands; 0 is no limit.
         keep_turns: u32 = 0,
+        /// Tokens of the newest messages, of whatever kind, that stay; 0 is no limit.
+        keep_tokens: u64 = 0,
         /// Tokens of the newest results that stay.
         protect: u64 = 0,
         /// Whether the result with which these tokens are passed still stays.
@@ -33,17 +45,35 @@ params! {
         longer_than: u64 = 0,
         /// Once the results taken have so many tokens, oldest first, the rest stays; 0 is no limit.
         enough: u64 = 0,
+        /// Share of the window down to which results are taken, oldest first; 0 takes all.
+        until: f64 = 0.0 (from 0 to 1),
+        /// Tokens of what then stands in the place of each.
+        instead: u64 = 0,
+        /// Only so many of the oldest are looked at; 0 is no limit.
+        oldest: u32 = 0,
         /// Tools whose results stay.
         exclude: Vec<String> = [],
+        /// Tools whose results are taken; none is all.
+        only: Vec<String> = [],
         /// The number of results, the task counted as one, is rounded down to a multiple of this before the newest are told.
         polling: u32 = 1 (at least 1),
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Of {
+    Results,
+    Calls,
+    Pairs,
+}
+
 impl Rule for Results {
     fn pick(&self, prompt: &Prompt<'_>) -> Vec<usize> {
-        let (head, n) = (prompt.n_head, prompt.messages.len());
-        let mut end = n.saturating_sub(self.keep_messages as usize);
+        let finished = prompt.finished();
+        let prompt = if self.finished { &finished } else { prompt };
+        let head = prompt.n_head;
+        let mut end = prompt.newest(self.keep_messages, self.events);
         if self.keep_turns > 0 {
             let mut users = (head..end).rev().filter(|&at| prompt.is_user(at));
             let Some(user) = users.nth(self.keep_turns as usize - 1) else { return Vec::new() };
@@ -54,23 +84,41 @@ impl Rule for Results {
             let Some(call) = calls.nth(self.keep_calls as usize - 1) else { return Vec::new() };
             end = call;
         }
-        let results: Vec<usize> = (head..end).filter(|&at| prompt.is_result(at)).collect();
+        if self.keep_tokens > 0 {
+            let mut left = self.keep_tokens;
+            let fits =
+                |at: &usize| left.checked_sub(prompt.messages[*at].tokens).map(|rest| left = rest).is_some();
+            end -= (head..end).rev().take_while(fits).count();
+        }
+        let mut results: Vec<usize> = (head..end).filter(|&at| self.is_meant(prompt, at)).collect();
+        if self.users && !results.is_empty() {
+            results.remove(0);
+        }
         let late = (results.len() + 1) % self.polling as usize;
         let keep = self.keep as usize + if self.polling > 1 { late } else { 0 };
         let mut old = self.unprotected(prompt, &results[..results.len().saturating_sub(keep)]);
+        old.truncate(if self.oldest > 0 { self.oldest as usize } else { old.len() });
         old.retain(|&at| self.takes(prompt, at));
         let tokens = |at: &usize| prompt.messages[*at].tokens;
         if old.iter().map(tokens).sum::<u64>() < self.least {
             return Vec::new();
         }
-        if self.enough > 0 {
-            let mut taken = 0;
-            old.retain(|at| {
-                let is_short = taken < self.enough;
-                taken += tokens(at);
-                is_short
-            });
-        }
+        let enough = match self.until > 0.0 {
+            true => prompt.tokens.saturating_sub((self.until * prompt.window as f64) as u64),
+            false => {
+                if self.enough > 0 {
+                    self.enough
+                } else {
+                    u64::MAX
+                }
+            }
+        };
+        let mut taken = 0;
+        old.retain(|at| {
+            let is_short = taken < enough;
+            taken += tokens(at).saturating_sub(self.instead);
+            is_short
+        });
         old
     }
 
@@ -97,10 +145,22 @@ impl Results {
         results[..end].to_vec()
     }
 
+    fn is_meant(&self, prompt: &Prompt<'_>, at: usize) -> bool {
+        let is_result = self.of != Of::Calls && prompt.is_result(at);
+        is_result
+            || self.of != Of::Results && prompt.messages[at].has_calls
+            || self.users && prompt.is_user(at)
+    }
+
     fn takes(&self, prompt: &Prompt<'_>, at: usize) -> bool {
         let message = &prompt.messages[at];
         let step = &prompt.log.trajectory.steps[message.step as usize];
         let is_excluded = step.tool.as_ref().is_some_and(|tool| self.exclude.contains(tool));
-        message.is_whole && !message.is_pinned && !is_excluded && message.tokens > self.longer_than
+        let is_old = message.is_whole || self.of == Of::Pairs;
+        is_old
+            && !message.is_pinned
+            && !is_excluded
+            && prompt.is_of(at, &self.only)
+            && message.tokens > self.longer_than
     }
 }

@@ -23,6 +23,12 @@ params! {
         more: f64 = 0.1 (from 0 to 1),
         /// Share of the window that the rest is below; 0 takes the first share as it is.
         until: f64 = 0.0 (from 0 to 1),
+        /// How often the first share is taken again of what is left, as long as that does not fit, before more is.
+        again: u32 = 0,
+        /// Whether messages of the head are counted, and stay all the same.
+        with_head: bool = false,
+        /// Whether messages are counted as events: each call of a reply as one.
+        events: bool = false,
         /// How the number of messages is rounded.
         round: Round = "down",
         /// Newest messages that stay.
@@ -37,6 +43,7 @@ params! {
 enum Round {
     Down,
     Nearest,
+    Up,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,28 +56,49 @@ enum Align {
 impl Rule for Share {
     fn pick(&self, prompt: &Prompt<'_>) -> Vec<usize> {
         let (head, n) = (prompt.n_head, prompt.messages.len());
-        let behind = (n - head) as f64;
         let limit = self.until * prompt.window as f64;
-        let mut share = self.first;
-        loop {
-            let taken = match self.round {
-                Round::Down => (share * behind) as usize,
-                Round::Nearest => (share * behind).round() as usize,
-            };
-            let cut = self.moved(head + taken.max(1).min((n - head).saturating_sub(self.keep as usize)), prompt);
-            let rest: u64 = prompt.messages[..head].iter().chain(&prompt.messages[cut..]).map(|m| m.tokens).sum();
-            if self.until == 0.0 || (rest as f64) < limit {
-                return prompt.before(cut);
+        let fits = |cut: usize| {
+            let left = prompt.messages[..head].iter().chain(&prompt.messages[cut..]);
+            self.until == 0.0 || (left.map(|m| m.tokens).sum::<u64>() as f64) < limit
+        };
+        let start = if self.with_head { 0 } else { head };
+        let mut cut = self.cut(prompt, start, self.first);
+        for _ in 0..self.again {
+            if fits(cut) {
+                break;
             }
+            cut = self.cut(prompt, cut, self.first);
+        }
+        let mut share = self.first;
+        while !fits(cut) {
             share += self.more;
             if share >= 1.0 || self.more == 0.0 {
-                return prompt.before(n);
+                return prompt.before(if self.again > 0 { cut } else { n });
             }
+            cut = self.cut(prompt, start, share);
         }
+        prompt.before(cut)
     }
 }
 
 impl Share {
+    /// Behind this share of the messages from `start` on, at a safe place.
+    fn cut(&self, prompt: &Prompt<'_>, start: usize, share: f64) -> usize {
+        let n = prompt.messages.len();
+        let behind: u32 = (start..n).map(|at| prompt.count(at, self.events)).sum();
+        let taken = share * f64::from(behind);
+        let taken = match self.round {
+            Round::Down => taken.floor(),
+            Round::Nearest => taken.round_ties_even(),
+            Round::Up => taken.ceil(),
+        };
+        let cut = prompt.behind(start, (taken as u32).max(1), self.events);
+        self.moved(
+            cut.clamp(prompt.n_head, (n.saturating_sub(self.keep as usize)).max(prompt.n_head)),
+            prompt,
+        )
+    }
+
     fn moved(&self, cut: usize, prompt: &Prompt<'_>) -> usize {
         let (n, head) = (prompt.messages.len(), prompt.n_head);
         match self.align {

@@ -1,4 +1,5 @@
-//! What does not fit: from the newest message back, each that still fits stays, those before it that fit, too.
+//! What does not fit: from the newest message back, each that still fits stays, those before it that fit, too. A call and its
+//! results are one.
 //!
 //! Source: the token limiter of Mastra in its best-fit mode.
 
@@ -25,15 +26,17 @@ impl Rule for Skip {
     fn pick(&self, prompt: &Prompt<'_>) -> Vec<usize> {
         let head: u64 = prompt.messages[..prompt.n_head].iter().map(|message| message.tokens).sum();
         let mut left = ((self.share * prompt.window as f64) as u64).saturating_sub(head + self.overhead);
-        let mut scope: Vec<usize> = (prompt.n_head..prompt.messages.len())
-            .rev()
-            .filter(|&at| {
-                let tokens = prompt.messages[at].tokens;
-                let fits = tokens <= left;
-                left -= if fits { tokens } else { 0 };
-                !fits && !prompt.messages[at].is_pinned
-            })
-            .collect();
+        let mut scope: Vec<usize> = Vec::new();
+        let mut end = prompt.messages.len();
+        while end > prompt.n_head {
+            let start = (prompt.n_head..end).rev().find(|&at| !prompt.is_result(at)).unwrap_or(prompt.n_head);
+            let tokens = prompt.messages[start..end].iter().map(|message| message.tokens).sum::<u64>();
+            match tokens <= left {
+                true => left -= tokens,
+                false => scope.extend((start..end).rev().filter(|&at| !prompt.messages[at].is_pinned)),
+            }
+            end = start;
+        }
         scope.reverse();
         scope
     }

@@ -34,12 +34,34 @@ params! {
         fit: Fit = "within",
         /// Messages that stay, however long they are.
         at_least: u32 = 0,
+        /// Messages behind the head that go at least, before the cut is moved.
+        goes: u32 = 0,
         /// Messages behind the head that stay, too.
         first: u32 = 0,
+        /// The same with those of the head counted; the more of the two hold.
+        from_start: u32 = 0,
+        /// Whether messages are counted as events: each call of a reply as one.
+        events: bool = false,
+        /// Whether what stays at the start counts against the tokens of the tail, and against its messages.
+        with_start: bool = false,
+        /// Whether a call at the end of what stays at the start goes, since its result does.
+        drop_call: bool = false,
+        /// Whether what events left stays, so that their summaries stand side by side.
+        beside: bool = false,
+        /// How many messages before the cut a message of the user may stand to which it is moved back.
+        user_within: u32 = 0,
+        /// Whether only what stands up to the agent's last reply is looked at, and what came since stays.
+        finished: bool = false,
+        /// Whether the message that came last, and begins a turn, is not looked at.
+        but_last: bool = false,
+        /// Tokens behind the head above which something is compressed at all.
+        above: u64 = 0,
         /// Where the cut is moved to, one after the other.
         align: Vec<Align> = [],
         /// Fewest messages that are compressed; with fewer nothing is.
         least: u32 = 1,
+        /// The same as a share of all messages.
+        least_share: f64 = 0.0 (from 0 to 1),
         /// Where fewer than so many would be compressed, all are.
         else_all: u32 = 0,
     }
@@ -67,6 +89,11 @@ enum Align {
     NextUser,
     /// On to a message of the user; where none comes, all is compressed.
     NextUserOrAll,
+    /// On to a message of the user; where none comes, all is compressed after words of the agent, and all before the newest
+    /// message of the user after a call.
+    NextUserOrNewest,
+    /// On past results; where nothing comes behind them, back to their call.
+    PastResultsOrCall,
     /// Back to a message of the user.
     User,
     /// Back to a message of the agent.
@@ -75,59 +102,102 @@ enum Align {
     Said,
     /// Back until the message before it is of the agent.
     AfterAssistant,
-    /// Back to the newest message of the user, if it stands behind that.
+    /// Back to the newest message of the user, if it stands behind that and is not the first message.
     NewestUser,
     /// Back until no call before it has its result behind it.
     Closed,
+    /// Back to the first of the calls and results that stand together there.
+    RunOfCalls,
+    /// On to a message of the user, or where none comes to a call with its result; without either there is no cut.
+    NextUserOrCall,
+    /// Back to the newest message that is no result, if it stands behind that.
+    LastStep,
 }
 
 impl Rule for Tail {
     fn pick(&self, prompt: &Prompt<'_>) -> Vec<usize> {
-        let start = prompt.n_head + self.first as usize;
-        let n = prompt.messages.len();
-        let Some(cut) = self.align.iter().try_fold(self.cut(prompt).max(start), |cut, align| align.moved(cut, prompt))
-        else {
+        let finished = prompt.finished();
+        let prompt = if self.finished { &finished } else { prompt };
+        let until = prompt.messages.len().saturating_sub(usize::from(self.but_last)).max(prompt.n_head);
+        let prompt = &Prompt { messages: &prompt.messages[..until], ..*prompt };
+        if self.above > 0 && tokens(prompt, prompt.n_head) <= self.above {
             return Vec::new();
-        };
+        }
+        let n = prompt.messages.len();
+        let start = self.start(prompt);
+        let cut = self.cut(prompt, start).max(start);
+        let moved = self.align.iter().try_fold(cut, |cut, align| align.moved(cut, prompt));
+        let Some(moved) = moved else { return Vec::new() };
+        let within = cut.saturating_sub(self.user_within as usize).max(start)..(moved + 1).min(n);
+        let user = within.rev().find(|&at| self.user_within > 0 && prompt.is_user(at));
+        let cut = user.unwrap_or(moved);
         let mut scope = prompt.before(cut.clamp(start.min(n), n));
         if scope.len() < self.else_all as usize {
             scope = prompt.before(n);
         }
-        scope.retain(|&at| at >= start);
-        if scope.len() < (self.least as usize).max(1) {
+        scope.retain(|&at| at >= start && !(self.beside && prompt.messages[at].who == Who::Made));
+        let count = |range: &mut dyn Iterator<Item = usize>| {
+            range.map(|at| prompt.count(at, self.events)).sum::<u32>()
+        };
+        let share = self.least_share * f64::from(count(&mut (0..n)));
+        let taken = count(&mut scope.iter().copied());
+        if taken < self.least.max(1) || f64::from(taken) < share {
             scope.clear();
         }
         scope
     }
+
+    fn retakes(&self) -> bool {
+        !self.beside
+    }
 }
 
 impl Tail {
+    /// The first message that may go. A result stays with its call.
+    fn start(&self, prompt: &Prompt<'_>) -> usize {
+        let mut first = prompt.behind(prompt.n_head, self.first, self.events);
+        if self.drop_call && first > prompt.n_head && prompt.messages[first - 1].has_calls {
+            first -= 1;
+        }
+        let n = prompt.messages.len();
+        match self.from_start {
+            0 => first,
+            n_first => {
+                let first = prompt.behind(0, n_first, self.events).max(first);
+                (first..n).find(|&at| !prompt.is_result(at)).unwrap_or(n)
+            }
+        }
+    }
+
     /// The first message that stays, before the cut is moved.
-    fn cut(&self, prompt: &Prompt<'_>) -> usize {
+    fn cut(&self, prompt: &Prompt<'_>, start: usize) -> usize {
         let (n, head) = (prompt.messages.len(), prompt.n_head);
         let mut cuts = Vec::new();
         if self.messages > 0 {
-            cuts.push(n.saturating_sub(self.messages as usize));
+            let first = if self.with_start { start as u32 } else { 0 };
+            cuts.push(prompt.newest(self.messages.saturating_sub(first), self.events));
         }
         let newest = |count: u32, is: &dyn Fn(usize) -> bool| {
             (head..n).rev().filter(|&at| is(at)).nth(count as usize - 1).unwrap_or(head)
         };
         if self.said > 0 {
-            let is_said = |at: usize| matches!(prompt.messages[at].who, Who::User | Who::Assistant | Who::Made);
+            let is_said =
+                |at: usize| matches!(prompt.messages[at].who, Who::User | Who::Assistant | Who::Made);
             cuts.push(newest(self.said, &is_said));
         }
         if self.turns > 0 {
             cuts.push(newest(self.turns, &|at| prompt.is_user(at)));
         }
-        let behind_head = || prompt.messages[head..].iter().map(|message| message.tokens).sum::<u64>();
+        let first = if self.with_start { tokens(prompt, 0) - tokens(prompt, start) } else { 0 };
         let budgets = [
             (self.tokens > 0).then_some(self.tokens),
             (self.share > 0.0).then(|| (self.share * prompt.window as f64) as u64),
-            (self.prompt_share > 0.0).then(|| (self.prompt_share * behind_head() as f64) as u64),
+            (self.prompt_share > 0.0).then(|| (self.prompt_share * tokens(prompt, head) as f64) as u64),
         ];
-        cuts.extend(budgets.into_iter().flatten().map(|budget| self.by_tokens(prompt, budget)));
+        let by_tokens = |budget: u64| self.by_tokens(prompt, budget.saturating_sub(first));
+        cuts.extend(budgets.into_iter().flatten().map(by_tokens));
         let cut = cuts.into_iter().max().unwrap_or(n);
-        cut.min(n.saturating_sub(self.at_least as usize)).max(head)
+        cut.min(n.saturating_sub(self.at_least as usize)).max((head + self.goes as usize).min(n))
     }
 
     fn by_tokens(&self, prompt: &Prompt<'_>, budget: u64) -> usize {
@@ -145,6 +215,11 @@ impl Tail {
     }
 }
 
+/// Tokens from a message on.
+fn tokens(prompt: &Prompt<'_>, from: usize) -> u64 {
+    prompt.messages[from..].iter().map(|message| message.tokens).sum()
+}
+
 impl Align {
     /// The cut after the move; none where nothing is to be compressed.
     fn moved(self, cut: usize, prompt: &Prompt<'_>) -> Option<usize> {
@@ -158,12 +233,35 @@ impl Align {
             Align::PastResult => Some(cut + usize::from(who(cut) == Some(Who::Tool))),
             Align::NextUser => on(&|at| prompt.is_user(at)),
             Align::NextUserOrAll => Some(on(&|at| prompt.is_user(at)).unwrap_or(n)),
+            Align::NextUserOrNewest => {
+                on(&|at| prompt.is_user(at)).or_else(|| match prompt.messages.last() {
+                    Some(last) if last.who == Who::Assistant && !last.has_calls => Some(n),
+                    _ => prompt.newest_user(),
+                })
+            }
+            Align::PastResultsOrCall => {
+                on(&|at| !prompt.is_result(at)).or_else(|| back(&|at| at < n && !prompt.is_result(at)))
+            }
             Align::User => back(&|at| at < n && prompt.is_user(at)),
             Align::Assistant => back(&|at| who(at) == Some(Who::Assistant)),
             Align::Said => back(&|at| matches!(who(at), Some(Who::Assistant | Who::User))),
             Align::AfterAssistant => back(&|at| who(at - 1) == Some(Who::Assistant)),
-            Align::NewestUser => Some(prompt.newest_user().map_or(cut, |user| cut.min(user))),
+            Align::NewestUser => {
+                Some(prompt.newest_user().filter(|&user| user > head).map_or(cut, |user| cut.min(user)))
+            }
             Align::Closed => back(&|at| at == n || !prompt.is_result(at)),
+            Align::RunOfCalls if cut < n && prompt.is_of_tools(cut) => {
+                back(&|at| !prompt.is_of_tools(at - 1))
+            }
+            Align::RunOfCalls => Some(cut),
+            Align::NextUserOrCall => {
+                let is_pair =
+                    |at: usize| prompt.messages[at].has_calls && at + 1 < n && prompt.is_result(at + 1);
+                on(&|at| prompt.is_user(at)).or_else(|| on(&is_pair))
+            }
+            Align::LastStep => {
+                Some((head..n).rev().find(|&at| !prompt.is_result(at)).map_or(cut, |step| cut.min(step)))
+            }
         }
     }
 }

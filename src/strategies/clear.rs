@@ -6,7 +6,7 @@
 use super::{Entry, Env, Scope, Strategy};
 use crate::context::{Content, Edit};
 use crate::params::params;
-use crate::trajectory::Kind;
+use crate::trajectory::{Kind, Role};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "clear",
@@ -27,6 +27,8 @@ params! {
         tail: u32 = 0,
         /// Whether calls in the scope lose their arguments, too.
         inputs: bool = false,
+        /// Whether messages of the user in the scope are cleared, too.
+        users: bool = false,
         /// Whether what would not get shorter stays.
         if_shorter: bool = false,
     }
@@ -39,8 +41,13 @@ impl Strategy for Clear {
             let Content::Step(number) = scope.context.blocks[block].content else { continue };
             let step = &scope.log.trajectory.steps[number as usize];
             let text = match step.kind {
-                Kind::Observation => self.instead(&step.text, step.tool.as_deref(), scope.log.lines[number as usize]),
-                Kind::Action if self.inputs => Some(format!("{} {{}}", step.tool.as_deref().unwrap_or_default())),
+                Kind::Message if !self.users || step.role != Role::User => None,
+                Kind::Observation | Kind::Message => {
+                    self.instead(&step.text, step.tool.as_deref(), scope.log.lines[number as usize])
+                }
+                Kind::Action if self.inputs => {
+                    Some(format!("{} {{}}", step.tool.as_deref().unwrap_or_default()))
+                }
                 _ => None,
             };
             let Some(text) = text else { continue };
@@ -52,7 +59,12 @@ impl Strategy for Clear {
     }
 
     fn may_remove(&self, kind: Kind) -> bool {
-        kind == Kind::Observation || self.inputs && kind == Kind::Action
+        match kind {
+            Kind::Observation => true,
+            Kind::Action => self.inputs,
+            Kind::Message => self.users,
+            _ => false,
+        }
     }
 }
 

@@ -67,7 +67,8 @@ impl Strategy for Codex {
 /// The pieces of a block that holds words of the user.
 pub(super) fn words_of_user(scope: &Scope<'_>, block: usize) -> Option<Vec<Piece>> {
     let log = scope.log;
-    let is_user = |step: u32| log.kind(step) == Kind::Message && log.trajectory.steps[step as usize].role == Role::User;
+    let is_user =
+        |step: u32| log.kind(step) == Kind::Message && log.trajectory.steps[step as usize].role == Role::User;
     match &scope.context.blocks[block].content {
         Content::Step(step) if is_user(*step) => {
             Some(log.spans_of(*step).map(|span| Piece::whole(log, span)).collect())

@@ -24,9 +24,11 @@ mod as_sent;
 pub mod atom_bag;
 mod chatter;
 mod clear;
+mod clip_arguments;
 mod codex;
 mod codex_tail;
 mod core_notes;
+mod digest;
 mod drop_all;
 mod echo;
 mod extractive;
@@ -421,9 +423,11 @@ pub static ALL: &[Entry] = &[
     atom_bag::ENTRY,
     chatter::ENTRY,
     clear::ENTRY,
+    clip_arguments::ENTRY,
     codex::ENTRY,
     codex_tail::ENTRY,
     core_notes::ENTRY,
+    digest::ENTRY,
     drop_all::ENTRY,
     echo::ENTRY,
     full::ENTRY,
@@ -508,7 +512,8 @@ fn keep_pieces(scope: &Scope<'_>, pieces: &[Piece]) -> Vec<Edit> {
         .blocks
         .clone()
         .filter_map(|block| {
-            let (Content::Step(step) | Content::Excerpt { step, .. }) = scope.context.blocks[block].content else {
+            let (Content::Step(step) | Content::Excerpt { step, .. }) = scope.context.blocks[block].content
+            else {
                 return None;
             };
             let end = scope.log.spans_of(step).end;

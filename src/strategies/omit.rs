@@ -3,6 +3,7 @@
 use super::{Entry, Env, Scope, Strategy, put};
 use crate::context::Edit;
 use crate::params::params;
+use crate::trajectory::Kind;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "omit",
@@ -16,12 +17,28 @@ params! {
     struct Omit {
         /// What stands in the place of the scope; `{n}` is the number of its blocks. Empty for nothing.
         note: String = "",
+        /// Whether the note stands behind what is left out and not before, where the scope has gaps.
+        note_last: bool = false,
+        /// Whether words of agent and user stay, and calls with their results alone go.
+        keep_words: bool = false,
     }
 }
 
 impl Strategy for Omit {
     fn compress(&self, scope: &Scope<'_>, _: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
-        Ok(put(scope, self.note.replace("{n}", &scope.blocks.len().to_string())))
+        if self.keep_words {
+            let is_tool = |kind: Option<Kind>| matches!(kind, Some(Kind::Action | Kind::Observation));
+            let of_tools =
+                scope.blocks.clone().filter(|&at| is_tool(scope.context.blocks[at].kind(scope.log)));
+            return Ok(of_tools.map(|block| Edit::Drop { block }).collect());
+        }
+        let text = self.note.replace("{n}", &scope.blocks.len().to_string());
+        if !self.note_last {
+            return Ok(put(scope, text));
+        }
+        let mut edits = put(scope, String::new());
+        edits.extend((!text.is_empty()).then_some(Edit::Insert { before: scope.blocks.end, text }));
+        Ok(edits)
     }
 }
 

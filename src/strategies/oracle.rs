@@ -42,7 +42,9 @@ pub(super) fn edits(scope: &Scope<'_>, env: &Env<'_>, budget: u32) -> Vec<Edit> 
     let mut all = Vec::new();
     for block in &scope.context.blocks[scope.blocks.clone()] {
         match &block.content {
-            Content::Step(step) => all.extend(scope.log.spans_of(*step).map(|span| Piece::whole(scope.log, span))),
+            Content::Step(step) => {
+                all.extend(scope.log.spans_of(*step).map(|span| Piece::whole(scope.log, span)))
+            }
             Content::Excerpt { pieces, .. } => all.extend(pieces),
             Content::Placeholder { .. } | Content::Generated { .. } => {}
         }

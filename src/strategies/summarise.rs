@@ -143,7 +143,9 @@ impl Summarise {
                 break;
             }
             let Content::Step(step) = scope.context.blocks[block].content else { continue };
-            let Some(call) = log.call_of(step).filter(|_| log.kind(step) == Kind::Observation) else { continue };
+            let Some(call) = log.call_of(step).filter(|_| log.kind(step) == Kind::Observation) else {
+                continue;
+            };
             let kind = log.action_kinds[call as usize];
             let read = &log.trajectory.steps[call as usize].text;
             if kind != Some(ActionKind::ReadFile) || seen.contains(&read) {
@@ -206,6 +208,9 @@ mod tests {
         assert!(after("tokens = 20").last().unwrap().contains("limit"));
         let params = "form = \"empty\"\nfiles = 1";
         let kept = after_events(("summarise", params), ("turns", "n = 2"), SCRIPT);
-        assert!(kept.last().unwrap().contains("limit_b") && !kept.last().unwrap().contains("limit_a"), "{kept:?}");
+        assert!(
+            kept.last().unwrap().contains("limit_b") && !kept.last().unwrap().contains("limit_a"),
+            "{kept:?}"
+        );
     }
 }

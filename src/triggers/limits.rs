@@ -3,6 +3,8 @@
 //! What a product counts, and how, is said by its policy. Which limits are set, and whether a prompt that just reaches one is
 //! over it, is what the products' own rules differ in.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Detector, Entry, Firing, Moment, Trigger};
 use crate::context::log::Log;
 use crate::context::messages::{Messages, Who};
@@ -40,11 +42,35 @@ params! {
         new_turns: u32 = 0,
         /// Minutes since the call before at which it fires, where the log has times.
         idle: u32 = 0,
+        /// What of the prompt's tokens is counted: all, what stands up to the agent's last reply, or what stands before that.
+        counts: Counts = "all",
+        /// Whether messages of the head are counted, too.
+        with_head: bool = false,
+        /// Whether the tokens of the head are not counted.
+        behind_head: bool = false,
+        /// Whether all tokens that were logged are counted, as if no event had been: a product that leaves its history as it is.
+        logged: bool = false,
+        /// Whether messages are counted as events: each call of a reply as one.
+        events: bool = false,
         /// Whether a prompt must be over a limit of tokens or messages, and not just reach it.
         over: bool = false,
-        /// Whether it fires only where a message of the user came last: after the agent's turn.
+        /// Whether it fires only where a message of the user came last, and counts those before it: after the agent's turn.
         after_turn: bool = false,
+        /// Whether it fires only where nothing but messages of the user came since a reply of the agent.
+        after_reply: bool = false,
+        /// Whether it fires only where a result came last: amid the agent's turn.
+        after_result: bool = false,
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Counts {
+    All,
+    /// A product that adds up what the provider said of the last call.
+    Reply,
+    /// One that goes by the prompt of the last call.
+    Prompt,
 }
 
 impl Limits {
@@ -60,7 +86,7 @@ impl Limits {
             (self.below > 0).then(|| room.saturating_sub(self.below) as f64),
             (self.tokens > 0).then_some(self.tokens as f64),
         ];
-        let prompt = moment.context_tokens as f64;
+        let prompt = self.prompt_tokens(moment).saturating_sub(self.uncounted(moment)) as f64;
         if tokens.into_iter().flatten().any(|limit| self.reaches(prompt, limit)) {
             return Some("tokens");
         }
@@ -69,18 +95,53 @@ impl Limits {
         }
         let messages = moment.messages?;
         let counts = [
-            (self.messages, messages.list.len() - messages.n_head(), "messages"),
+            (self.messages, self.n_messages(messages), "messages"),
             (self.results, count(messages, |who| who == Who::Tool), "results"),
         ];
-        let reached = |(limit, n, _): &(u32, usize, _)| *limit > 0 && self.reaches(*n as f64, f64::from(*limit));
+        let reached =
+            |(limit, n, _): &(u32, usize, _)| *limit > 0 && self.reaches(*n as f64, f64::from(*limit));
         if let Some((.., what)) = counts.iter().find(|count| reached(count)) {
             return Some(what);
         }
-        let new = &messages.list[since.first_new(messages)..];
+        let end = self.end(messages);
+        let new = &messages.list[since.first_new(messages).min(end)..end];
         let users = new.iter().filter(|message| message.who == Who::User).count();
         let news = [(self.new, new.len() - users, "new"), (self.new_turns, users, "new turns")];
         let reached = |(limit, n, _): &&(u32, usize, _)| *limit > 0 && *n >= *limit as usize;
         news.iter().find(reached).map(|(.., what)| *what)
+    }
+}
+
+impl Limits {
+    /// Messages that came before the one that begins a turn.
+    fn end(&self, messages: &Messages) -> usize {
+        messages.list.len().saturating_sub(usize::from(self.after_turn))
+    }
+
+    fn prompt_tokens(&self, moment: &Moment<'_>) -> u64 {
+        let Some(messages) = moment.messages else { return moment.context_tokens };
+        let tokens = match (self.logged, moment.log.rate(moment.turn)) {
+            (false, _) => moment.context_tokens,
+            (true, Some(rate)) if messages.by_usage() => rate.billed(messages.logged()) as u64,
+            (true, _) => messages.logged(),
+        };
+        tokens.saturating_sub(if self.behind_head { messages.head_tokens() } else { 0 })
+    }
+
+    /// Tokens of what came since the agent's last reply, or with it.
+    fn uncounted(&self, moment: &Moment<'_>) -> u64 {
+        let Some(messages) = moment.messages.filter(|_| self.counts != Counts::All) else { return 0 };
+        let reply = messages.list.iter().rposition(|message| message.who == Who::Assistant);
+        // Before the first reply nothing is known of the prompt.
+        let Some(reply) = reply else { return moment.context_tokens };
+        let from = reply + usize::from(self.counts == Counts::Reply);
+        messages.list[from..].iter().map(|message| message.tokens).sum()
+    }
+
+    fn n_messages(&self, messages: &Messages) -> usize {
+        let start = if self.with_head { 0 } else { messages.n_head() };
+        let list = &messages.list[start.min(self.end(messages))..self.end(messages)];
+        if self.events { list.iter().map(|message| message.events as usize).sum() } else { list.len() }
     }
 }
 
@@ -114,7 +175,13 @@ impl Trigger for Limits {
     }
 
     fn reads_messages(&self) -> bool {
-        self.messages + self.results + self.new + self.new_turns > 0 || self.after_turn
+        self.messages + self.results + self.new + self.new_turns > 0
+            || self.after_turn
+            || self.after_reply
+            || self.behind_head
+            || self.logged
+            || self.after_result
+            || self.counts != Counts::All
     }
 }
 
@@ -126,13 +193,22 @@ struct Watch {
 impl Detector for Watch {
     fn advance(&mut self, moment: &Moment<'_>) -> Option<Firing> {
         let last = moment.messages.and_then(|messages| messages.list.last());
-        let is_right_time = !self.limits.after_turn || last.is_some_and(|last| last.who == Who::User);
+        let came_last = |who: Who| last.is_some_and(|last| last.who == who);
+        let before_user = || {
+            let list = moment.messages.map_or(&[][..], |messages| &messages.list);
+            list.iter().rev().map(|message| message.who).find(|who| *who != Who::User)
+        };
+        let is_right_time = (!self.limits.after_turn || came_last(Who::User))
+            && (!self.limits.after_reply || came_last(Who::User) && before_user() == Some(Who::Assistant))
+            && (!self.limits.after_result || came_last(Who::Tool));
         let what = match self.limits.always {
             true => Some("always"),
             false => self.limits.reached(moment, &self.since),
         };
         self.since.call = moment.log.decided_at(moment.turn).or(self.since.call);
         let what = what.filter(|_| is_right_time)?;
+        let last =
+            moment.messages.and_then(|messages| messages.list.get(..self.limits.end(messages))?.last());
         self.since.step = last.map(|last| last.step);
         Some(Firing::new(what, moment.turn, 1.0))
     }
@@ -143,7 +219,8 @@ mod tests {
     use super::super::tests::fired;
     use super::*;
 
-    const THREE: &str = "user: go\naction: a\nobservation: one two\naction: b\nobservation: one two\naction: c";
+    const THREE: &str =
+        "user: go\naction: a\nobservation: one two\naction: b\nobservation: one two\naction: c";
 
     #[test]
     fn a_limit_is_reached_or_passed() {
@@ -164,6 +241,9 @@ mod tests {
     #[test]
     fn it_never_fires_without_a_limit() {
         assert!(fired(THREE, "limits", "").is_empty());
-        assert_eq!(fired(THREE, "limits", "always = true"), ["1: always ..1 1", "2: always ..2 1", "3: always ..3 1"]);
+        assert_eq!(
+            fired(THREE, "limits", "always = true"),
+            ["1: always ..1 1", "2: always ..2 1", "3: always ..3 1"]
+        );
     }
 }

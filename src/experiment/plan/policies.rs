@@ -56,7 +56,12 @@ pub(super) fn variants(
     Ok(all)
 }
 
-fn of_table(source: &Source<'_>, at: &Range<usize>, written: Written, seed: u64) -> anyhow::Result<Vec<Variant>> {
+fn of_table(
+    source: &Source<'_>,
+    at: &Range<usize>,
+    written: Written,
+    seed: u64,
+) -> anyhow::Result<Vec<Variant>> {
     let (name, mut policy) = match (written.preset, written.name, written.policy) {
         (Some(preset), None, None) => {
             let known: Vec<&str> = policies::all().iter().map(|p| p.name.as_str()).collect();
@@ -100,7 +105,9 @@ fn of_table(source: &Source<'_>, at: &Range<usize>, written: Written, seed: u64)
         for model in &models {
             let asks = policy.summarises();
             if model.is_some() && !asks {
-                return Err(source.error(at, format!("policy `{name}` asks no model\nhint: leave `model` out")));
+                return Err(
+                    source.error(at, format!("policy `{name}` asks no model\nhint: leave `model` out"))
+                );
             }
             let forms: Vec<Option<&str>> = match model.is_none() && asks {
                 true => forms.iter().map(|form| Some(form.as_str())).collect(),
@@ -118,7 +125,10 @@ fn of_table(source: &Source<'_>, at: &Range<usize>, written: Written, seed: u64)
                     strategy: name.clone(),
                     strategy_params,
                     trigger: POLICY.to_owned(),
-                    trigger_params: toml::Table::from_iter([("window".to_owned(), i64::try_from(window)?.into())]),
+                    trigger_params: toml::Table::from_iter([(
+                        "window".to_owned(),
+                        i64::try_from(window)?.into(),
+                    )]),
                     model: model.clone(),
                     seed: written.seed.unwrap_or(seed),
                     policy: Some(Box::new(policy)),
@@ -132,7 +142,8 @@ fn of_table(source: &Source<'_>, at: &Range<usize>, written: Written, seed: u64)
 /// The readable name: the policy, what of it was set, the window and what writes its summaries.
 pub(super) fn label(variant: &Variant, policy: &Policy) -> String {
     let set = variant.strategy_params.iter().filter(|(key, _)| *key != "form");
-    let set: Vec<String> = set.map(|(key, value)| format!("{key}={}", crate::settings::written(value))).collect();
+    let set: Vec<String> =
+        set.map(|(key, value)| format!("{key}={}", crate::settings::written(value))).collect();
     let set = if set.is_empty() { String::new() } else { format!("({})", set.join(",")) };
     let form = variant.strategy_params.get("form").and_then(toml::Value::as_str);
     let by = match (&variant.model, form) {

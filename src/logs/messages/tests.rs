@@ -48,7 +48,8 @@ fn all_that_steps_say_is_read_again() {
         arguments: arguments.map(str::to_owned),
         ..step(Agent, Action, arguments.map_or("raw".to_owned(), |a| action_text("ls", a)))
     };
-    let usage = Usage { input: 9, output: None, cache_read: Some(20), cache_write: Some(0), ..Usage::default() };
+    let usage =
+        Usage { input: 9, output: None, cache_read: Some(20), cache_write: Some(0), ..Usage::default() };
     let steps = [
         step(Role::System, Tools, "[{\"name\":\"ls\"}]"),
         step(Role::System, System, "Be brief."),
