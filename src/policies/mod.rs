@@ -59,6 +59,9 @@ pub struct StageFile {
     /// How often it is tried before one decision, as long as its trigger fires.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub repeat: u32,
+    /// Share of the window down to which it is then repeated, whatever its trigger says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_to: Option<f64>,
 }
 
 fn once() -> u32 {
@@ -136,6 +139,7 @@ impl Policy {
             scope,
             strategy: strategies::build(&strategy, how).with_context(|| format!("strategy `{strategy}`"))?,
             repeat: file.repeat.max(1),
+            down_to: file.down_to,
         })
     }
 

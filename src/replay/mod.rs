@@ -429,10 +429,17 @@ impl<'a> Replayer<'a> {
         mut cached: u64,
         carry: &mut Carry,
     ) -> anyhow::Result<u64> {
-        for _ in 0..self.recipe.stages[stage].repeat {
-            let (log, messages) = (self.log, self.messages.as_ref());
-            let moment = Moment { log, turn, context_tokens: self.counted(turn), messages };
-            let Some(firing) = carry.stages[stage].detector.advance(&moment) else { break };
+        let window = self.recipe.frame.map_or(0, |frame| frame.window) as f64;
+        for number in 0..self.recipe.stages[stage].repeat {
+            let (log, messages, context_tokens) = (self.log, self.messages.as_ref(), self.counted(turn));
+            let moment = Moment { log, turn, context_tokens, messages };
+            let firing = match self.recipe.stages[stage].down_to.filter(|_| number > 0) {
+                Some(share) => {
+                    (context_tokens as f64 > share * window).then(|| Firing::new("again", turn, 1.0))
+                }
+                None => carry.stages[stage].detector.advance(&moment),
+            };
+            let Some(firing) = firing else { break };
             let Some(pick) = self.pick((stage, turn), &firing, carry) else { break };
             let before = self.context.tokens;
             let prefix = self.event((stage, turn, decision), pick, firing, cached, carry)?;

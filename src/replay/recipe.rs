@@ -19,6 +19,8 @@ pub struct Stage {
     pub strategy: Box<dyn Strategy>,
     /// How often it is tried before one decision, as long as its trigger fires.
     pub repeat: u32,
+    /// Share of the window down to which it is then repeated, whatever its trigger says.
+    pub down_to: Option<f64>,
 }
 
 impl Stage {
@@ -66,7 +68,7 @@ pub struct Recipe {
 impl Recipe {
     /// One stage, without models.
     pub fn one(strategy: Box<dyn Strategy>, trigger: Box<dyn Trigger>, seed: u64) -> Self {
-        let stages = vec![Stage { trigger, scope: None, strategy, repeat: 1 }];
+        let stages = vec![Stage { trigger, scope: None, strategy, repeat: 1, down_to: None }];
         Recipe { stages, frame: None, seed, model: None, embedder: None, trigger_model: None }
     }
 

@@ -161,6 +161,6 @@ impl Results {
             && !message.is_pinned
             && !is_excluded
             && prompt.is_of(at, &self.only)
-            && message.tokens > self.longer_than
+            && (self.longer_than == 0 || message.tokens > self.longer_than)
     }
 }

@@ -125,7 +125,11 @@ impl Rule for Tail {
         }
         let n = prompt.messages.len();
         let start = self.start(prompt);
-        let cut = self.cut(prompt, start).max(start);
+        let cut = self.cut(prompt, start);
+        if self.drop_call && cut <= prompt.behind(prompt.n_head, self.first, self.events) {
+            return Vec::new();
+        }
+        let cut = cut.max(start);
         let moved = self.align.iter().try_fold(cut, |cut, align| align.moved(cut, prompt));
         let Some(moved) = moved else { return Vec::new() };
         let within = cut.saturating_sub(self.user_within as usize).max(start)..(moved + 1).min(n);

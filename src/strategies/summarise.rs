@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::summary::generic;
 use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Scope, Strategy, codex, oracle, texts};
-use crate::context::{Content, Edit};
+use crate::context::{Block, Content, Edit};
 use crate::params::params;
-use crate::trajectory::Kind;
+use crate::trajectory::{Kind, Role};
 use crate::turns::actions::ActionKind;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -40,6 +40,9 @@ params! {
         text_only: bool = false,
         /// Tokens that a model is shown, the newest of the scope; 0 for all.
         input_tokens: u32 = 0,
+        /// Whether what it is shown begins with a message of the user, or an older summary; where neither is among those tokens
+        /// (here characters by four) it is not asked, and a fixed text says so.
+        from_user: bool = false,
         /// Files read that stay, the newest of each, behind the summary.
         files: u32 = 0,
         /// Tokens of such a file at most; a longer one stays out.
@@ -73,6 +76,7 @@ enum Place {
 impl Strategy for Summarise {
     fn compress(&self, scope: &Scope<'_>, env: &mut Env<'_>) -> anyhow::Result<Vec<Edit>> {
         let text = match (env.model, self.form) {
+            _ if !self.is_read(scope) => NOT_READ.to_owned(),
             (None, Form::Empty | Form::Oracle) => String::new(),
             (None, Form::Extract) => summarise(&texts(scope), self.tokens, env, || Ok(Default::default()))?,
             (Some(_), _) => {
@@ -114,7 +118,26 @@ impl Strategy for Summarise {
     }
 }
 
+/// What stands for a summary that nobody wrote.
+const NOT_READ: &str =
+    "What stood here before was too long for a summary, and so nothing of it is known any more from here on.";
+
 impl Summarise {
+    /// Whether a message of the user, or a summary, is among the newest tokens of the scope.
+    fn is_read(&self, scope: &Scope<'_>) -> bool {
+        let mut left = if self.input_tokens > 0 { self.input_tokens as usize } else { usize::MAX };
+        let fits = |block: &&Block| {
+            let tokens = block.text(scope.log).chars().count().div_ceil(4);
+            left.checked_sub(tokens).map(|rest| left = rest).is_some()
+        };
+        let mut shown = scope.context.blocks[scope.blocks.clone()].iter().rev().take_while(fits);
+        let is_user = |block: &Block| match block.content {
+            Content::Step(step) => scope.log.trajectory.steps[step as usize].role == Role::User,
+            _ => block.message().is_none(),
+        };
+        !self.from_user || shown.any(is_user)
+    }
+
     /// Lets the newest words of the user stay.
     fn keep_users(&self, scope: &Scope<'_>, env: &Env<'_>, edits: &mut BTreeMap<usize, Edit>) {
         let mut left = self.user_tokens;
@@ -211,6 +234,22 @@ mod tests {
         assert!(
             kept.last().unwrap().contains("limit_b") && !kept.last().unwrap().contains("limit_a"),
             "{kept:?}"
+        );
+    }
+
+    #[test]
+    fn where_the_user_says_nothing_a_fixed_text_stands() {
+        let long = "limit_c=3 and then some more words about what the parser does with such a line".repeat(4);
+        let script = format!(
+            "user: go\naction: a\nobservation: {long}\nuser: what of limit_d=4 then\naction: b\nobservation: {long}\naction: c\nobservation: {long}\nagent: d"
+        );
+        let after = |params: &str| {
+            after_events(("summarise", params), ("turns", "n = 1\nkeep = 1"), &script).pop().unwrap()
+        };
+        assert!(after("tokens = 60").contains("limit"));
+        assert!(after("tokens = 60\nfrom_user = true\ninput_tokens = 1000").contains("limit"));
+        assert!(
+            after("tokens = 60\nfrom_user = true\ninput_tokens = 100").contains("too long for a summary")
         );
     }
 }
