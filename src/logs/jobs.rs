@@ -734,6 +734,10 @@ fn open_table(
     if input.n_bytes > room.file {
         return Err(input::too_large(room.file, input.n_bytes));
     }
+    if !input::begins_with(&input.path, table::MARK)? {
+        part.reject(None, 0, table::PACKED.to_owned());
+        return Ok(None);
+    }
     let (table, first) = match Table::open(&input.path) {
         Ok(opened) => opened,
         Err(error) => {
@@ -1069,7 +1073,8 @@ impl Part {
             // Where all of it is damaged as it is packed, that was told.
             Detected::Bad(_) if !self.rejects.is_empty() => {}
             Detected::Bad(reason) => self.reject(None, 0, reason.to_owned()),
-            Detected::More | Detected::Database | Detected::Table => {
+            Detected::Table => self.reject(None, 0, table::PACKED.to_owned()),
+            Detected::More | Detected::Database => {
                 self.reject(None, 0, formats::UNKNOWN.to_owned());
             }
         }

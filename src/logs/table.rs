@@ -18,6 +18,9 @@ use crate::logs::formats::reading::list::{Content, Piece};
 /// How a table begins.
 pub(super) const MARK: &[u8] = b"PAR1";
 
+/// Its end is read first.
+pub(super) const PACKED: &str = "a Parquet table in gzip or zstd\nhint: unpack it";
+
 /// So many rows are in memory at once: each may be of many megabytes.
 const ROWS: usize = 4;
 
@@ -205,5 +208,7 @@ mod tests {
         }
         write(&path, &[serde_json::json!({"a": 1})]);
         assert_eq!(runs(&path), (Vec::new(), Vec::new()));
+        std::fs::write(&path, zstd::encode_all(&whole[..], 1).unwrap()).unwrap();
+        assert_eq!(runs(&path).1, [PACKED]);
     }
 }
