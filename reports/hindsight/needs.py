@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a rater of atoms learns from needs: `python3 reports/hindsight/needs.py DATA OUT [PART ...]`. Needs numpy, pyarrow, scikit-learn, lightgbm.
 
-DATA is a dataset that `trajpress ingest` and `annotate` made of real logs. Parts: table, groups, formats, kinds, curve, trees (all without a name).
+DATA is a dataset that `trajpress ingest` and `annotate` made of real logs. Parts: table, trees, groups, few, formats, kinds, curve (all without a name).
 Each writes a CSV to OUT; logs are read once, into OUT/needs.pickle. Weights are made on other repositories than they are scored on.
 """
 import collections
@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 import lines
 import replay
 
+FIRST = ("often", "acted", "kind", "where", "name")
 FOLDS, CAP, STRENGTH, CLIP, DRAWS = 8, 80, 0.1, 4, 1000
 AUTHORED = {"path", "identifier"}
 
@@ -164,6 +165,17 @@ def groups(logs, fold, out):
     write(out, "needs_without.csv", ["without", *shares, "low_0.02", "high_0.02"], body)
 
 
+def few(logs, fold, out):
+    """Some groups alone, and one after the other."""
+    shares, body = (0.02, 0.05, 0.1), []
+    sets = [[name] for name in replay.GROUPS] + [list(FIRST[:n]) for n in range(2, len(FIRST) + 1)]
+    for names in sets:
+        columns = [i for i, name in enumerate(replay.NAMES) if any(name in replay.GROUPS[g] for g in names)]
+        rows = lines.served(logs, lines.covering(crossed(logs, fold, columns=columns)), shares)
+        body.append([" + ".join(names), len(columns), *(digits(pooled(rows, s)[0]) for s in shares)])
+    write(out, "needs_few.csv", ["groups", "numbers", *shares], body)
+
+
 def formats(logs, fold, out):
     """Trained without a format, on other repositories than those tested."""
     body = []
@@ -212,7 +224,7 @@ def trees(logs, fold, out):
     write(out, "needs_models.csv", ["model", 0.02, 0.05, 0.1], body)
 
 
-PARTS = {"table": table, "trees": trees, "groups": groups, "formats": formats, "kinds": kinds, "curve": curve}
+PARTS = {"table": table, "trees": trees, "groups": groups, "few": few, "formats": formats, "kinds": kinds, "curve": curve}
 
 
 def main(data, out, *parts):
