@@ -241,6 +241,16 @@ def summary(table, rows):
                                  share(hits, spans), *np.quantile(drawn[:, 0] / drawn[:, 2], [.025, .975]))] + [int(items), int(spans)]
 
 
+def differs(table, rows, base):
+    """Precision less that of `base`, unseen statements, with its interval by bootstrap over repositories."""
+    by = collections.defaultdict(lambda: np.zeros(4))
+    for p, a, b in zip(table.points, rows, base):
+        by[p["repository"]] += [a[0], a[1], b[0], b[1]]
+    cells, rng = np.array(list(by.values())), np.random.default_rng(1)
+    less = lambda v: v[..., 0] / v[..., 1] - v[..., 2] / v[..., 3]
+    return ["%.3f" % x for x in (less(cells.sum(0)), *np.quantile(less(cells[rng.integers(len(cells), size=(DRAWS, len(cells)))].sum(1)), [.025, .975]))]
+
+
 HEAD = ["precision", "p_low", "p_high", "recall", "r_low", "r_high", "items", "spans"]
 
 
@@ -252,12 +262,17 @@ def write(out, name, head, body):
 
 def compare(table, fold, seen, out):
     body, odds = [], crossed(table, fold, ("words", "numbers", "both", "trees", "chained", "stacked"), out)
+    odds["sum"] = odds["both"] + odds["trees"]
     odds["random"] = np.random.default_rng(1).random(len(table.y))
     odds["labels"] = table.y.astype(float)
     for name, values in odds.items():
         for view in ("all", "unseen", "behind the task"):
             body.append([name, view, *summary(table, list(scored(table, values, seen, view=view)))])
     write(out, "salience.csv", ["odds", "statements", *HEAD], body)
+    base, body = list(scored(table, odds["both"], seen)), []
+    for name in ("words", "numbers", "trees", "stacked", "sum"):
+        body.append([name + " - both", *differs(table, list(scored(table, odds[name], seen)), base)])
+    write(out, "salience_differences.csv", ["odds", "precision", "low", "high"], body)
     np.savez_compressed(out / "odds.npz", **odds)
 
 
@@ -270,7 +285,7 @@ def kept_odds(table, fold, out):
 
 def formats(table, fold, seen, out):
     odds = kept_odds(table, fold, out)
-    body, rows = [], {name: list(scored(table, odds[name], seen)) for name in ("both", "stacked")}
+    body, rows = [], {name: list(scored(table, odds[name], seen)) for name in ("both", "sum")}
     for name in rows:
         for kind in features.TYPES:
             spans = [s for r in rows[name] for s in r[3] if s[0] == kind]
@@ -284,7 +299,7 @@ def formats(table, fold, seen, out):
     write(out, "salience_by.csv", ["odds", "by", "name", "recall", "spans", "recall_used_later", "precision"],
           [[("%.3f" % x if isinstance(x, float) else x) for x in row] for row in body])
     body = []
-    for name in ("both", "stacked"):
+    for name in ("both", "sum"):
         for items in (4, 6, 8, 12, 20, 40):
             body.append([name, items, *summary(table, list(scored(table, odds[name], seen, items=items)))])
     write(out, "salience_items.csv", ["odds", "items", *HEAD], body)
@@ -370,7 +385,7 @@ def types(table, fold, seen, out):
 def calibration(table, fold, seen, out):
     """Share that is salient, by odds of models that did not see the repository, turned into probabilities on the other folds."""
     odds, body, p = kept_odds(table, fold, out), [], {}
-    for name in ("both", "stacked"):
+    for name in ("both", "sum"):
         p[name] = np.zeros(len(table.y))
         for j in sorted(set(fold)):
             train, test = table.rows(np.flatnonzero(fold != j)), table.rows(np.flatnonzero(fold == j))
