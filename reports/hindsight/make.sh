@@ -5,9 +5,10 @@ set -eu
 logs=$1 out=$2 more=${3:-}
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$out"
-labels() { (cd "$here/../../datasets/labels" && python3 join.py --logs "${logs%% *}" "$@"); }
-labels > "$out/labelled.jsonl"
-labels second-swe.jsonl second-products.jsonl > "$out/second.jsonl"
+labels=$here/../../datasets/labels
+join() { python3 "$labels/join.py" --logs "${logs%% *}" "$@"; }
+join > "$out/labelled.jsonl"
+join "$labels/second-swe.jsonl" "$labels/second-products.jsonl" > "$out/second.jsonl"
 tables() { data=$1; shift; trajpress ingest "$@" --out "$data" --quiet; trajpress annotate "$data" --quiet; }
 # shellcheck disable=SC2086 # Several folders, and perhaps no file.
 tables "$out/logs" $logs
