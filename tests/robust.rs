@@ -3,6 +3,9 @@
 //! Each test has a short form, which runs with all others, and a long one: `make soak` (TRAJPRESS_SOAK=1). Seeds are
 //! fixed. docs/testing.md says what they found.
 
+mod databases;
+mod formats;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
