@@ -54,7 +54,7 @@ test: setup ## Run all tests; set TRAJPRESS_LOGS to a folder of real logs to inc
 	$(NATIVE) $(CARGO) test --release --locked
 
 soak: setup ## Attack the program at length: kills, mutants, flipped bits, two writers, bombs; needs 7 GB of memory
-	@echo "== soak: the tests of tests/robust.rs in their long form, and what needs much memory; figures as in docs/testing.md"
+	@echo "== soak: the tests of tests/robust.rs and tests/robust/ in their long form, and what needs much memory; figures as in docs/testing.md"
 	$(NATIVE) TRAJPRESS_SOAK=1 $(CARGO) test --release --locked --test all -- robust:: --nocapture --test-threads 1
 	$(NATIVE) $(CARGO) test --release --locked --lib -- --ignored more_than_two_gibibytes
 	$(NATIVE) TRAJPRESS_SOAK=1 $(CARGO) test --release --locked --test growth -- --nocapture

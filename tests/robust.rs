@@ -3,6 +3,9 @@
 //! Each test has a short form, which runs with all others, and a long one: `make soak` (TRAJPRESS_SOAK=1). Seeds are
 //! fixed. docs/testing.md says what they found.
 
+mod databases;
+mod formats;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
@@ -918,7 +921,7 @@ fn one_run_of_many_messages_takes_memory_by_its_steps() {
     let experiment = EXPERIMENT.replace("[[strategies]]\nname = \"truncate\"\n", "");
     fs::write(place.at("mask.toml"), experiment).unwrap();
     let (data, out) = (format!("--data={}", data.display()), format!("--out={}", place.at("run").display()));
-    let run = peak(&["run", "--quiet", "--threads", "2", &data, &out], &[place.at("mask.toml")]);
+    let run = peak(&["run", "--quiet", "--threads", "1", &data, &out], &[place.at("mask.toml")]);
     println!("one run of {n} messages: ingest {ingest:.0} MB, annotate {annotate:.0} MB, run {run:.0} MB");
     // Beside its steps each stage has the program and batches that do not grow, annotate a tokenizer, too.
     let allowed = |fixed: usize| (fixed + 400 * n / 1_000_000) as f64;

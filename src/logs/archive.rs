@@ -94,8 +94,13 @@ impl Iterator for Members {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {
-        let at = self.next.next().filter(|_| self.left > 0)?;
+        let at = self.next.next()?;
         let offset = self.n_bytes;
+        if self.left == 0 {
+            let n = 1 + self.next.by_ref().count();
+            let reason = format!("{n} more of the archive, behind what --max-file allows");
+            return Some(Piece { offset, content: Content::Damage(reason) });
+        }
         let content = match self.read(at) {
             Ok(bytes) => Content::Item(bytes),
             Err(reason) => {
@@ -182,7 +187,11 @@ mod tests {
             "{runs:?}"
         );
         let (_, runs) = read(&bytes, Limits { file: 100, ..Limits::default() }).unwrap();
-        assert!(runs.len() == 2 && runs[1].as_ref().is_err_and(|e| e.contains("--max-file")), "{runs:?}");
+        assert!(runs[1].as_ref().is_err_and(|e| e.contains("left of --max-file")), "{runs:?}");
+        assert!(runs.len() == 3 && runs[2].as_ref().is_err_and(|e| e.starts_with("1 more of")), "{runs:?}");
+        // What is shared has 1 byte, the first run 3: nothing is left.
+        let (_, runs) = read(&bytes, Limits { file: 4, ..Limits::default() }).unwrap();
+        assert!(runs.len() == 2 && runs[1].as_ref().is_err_and(|e| e.starts_with("2 more of")), "{runs:?}");
         // An archive that is packed once more is held.
         let (_, runs) = read(&[b"?", &bytes[..]].concat(), Limits::default()).unwrap();
         assert_eq!(runs.len(), 3);

@@ -31,7 +31,8 @@ pub(super) const ROWS: &[Rows] = &[
     Rows {
         name: "messages",
         table: "messages",
-        sql: "SELECT session_id, * FROM messages ORDER BY 1, created_at, rowid",
+        sql: "SELECT m.session_id, m.* FROM (SELECT rowid AS r FROM messages ORDER BY session_id, created_at, rowid LIMIT -1)
+            CROSS JOIN messages AS m ON m.rowid = r",
         json: &["parts"],
     },
 ];

@@ -34,9 +34,10 @@ const ROWS: &[Rows] = &[
     Rows {
         name: "bubbles",
         table: "cursorDiskKV",
-        sql: "SELECT substr(key, 10, instr(substr(key, 10), ':') - 1),
-                substr(key, 10 + instr(substr(key, 10), ':')) AS id, value
-            FROM cursorDiskKV WHERE key >= 'bubbleId:' AND key < 'bubbleId;' ORDER BY 1, rowid",
+        sql: "SELECT run, substr(key, 10 + instr(substr(key, 10), ':')) AS id, value
+            FROM (SELECT substr(key, 10, instr(substr(key, 10), ':') - 1) AS run, rowid AS r FROM cursorDiskKV
+                WHERE key >= 'bubbleId:' AND key < 'bubbleId;' ORDER BY 1, rowid LIMIT -1)
+            CROSS JOIN cursorDiskKV AS m ON m.rowid = r",
         json: &["value"],
     },
 ];

@@ -35,7 +35,8 @@ const ROWS: &[Rows] = &[
     Rows {
         name: "messages",
         table: "messages",
-        sql: "SELECT session_id, * FROM messages ORDER BY 1, created_timestamp, rowid",
+        sql: "SELECT m.session_id, m.* FROM (SELECT rowid AS r FROM messages ORDER BY session_id, created_timestamp, rowid LIMIT -1)
+            CROSS JOIN messages AS m ON m.rowid = r",
         json: &["content_json", "metadata_json"],
     },
 ];

@@ -31,7 +31,8 @@ pub(super) const ENTRY: Entry = Entry {
             Rows {
                 name: "messages",
                 table: "messages",
-                sql: "SELECT session_id, * FROM messages ORDER BY 1, id",
+                sql: "SELECT m.session_id, m.* FROM (SELECT rowid AS r FROM messages ORDER BY session_id, id LIMIT -1)
+                    CROSS JOIN messages AS m ON m.rowid = r",
                 json: &["tool_calls"],
             },
         ],

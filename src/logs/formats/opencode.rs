@@ -33,13 +33,15 @@ const ROWS: &[Rows] = &[
     Rows {
         name: "message",
         table: "message",
-        sql: "SELECT session_id, id, session_id, time_created, data FROM message ORDER BY 1",
+        sql: "SELECT m.session_id, m.id, m.session_id, m.time_created, m.data FROM (SELECT rowid AS r FROM message ORDER BY session_id LIMIT -1)
+            CROSS JOIN message AS m ON m.rowid = r",
         json: &["data"],
     },
     Rows {
         name: "part",
         table: "part",
-        sql: "SELECT session_id, id, message_id, data FROM part ORDER BY 1",
+        sql: "SELECT m.session_id, m.id, m.message_id, m.data FROM (SELECT rowid AS r FROM part ORDER BY session_id LIMIT -1)
+            CROSS JOIN part AS m ON m.rowid = r",
         json: &["data"],
     },
 ];

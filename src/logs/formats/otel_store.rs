@@ -42,11 +42,13 @@ const ROWS: &[Rows] = &[
     Rows {
         name: "attributes",
         table: "span_attributes",
-        sql: "SELECT coalesce(s.chat_session_id, ''), a.span_id, a.key, a.value
-            FROM span_attributes AS a JOIN spans AS s USING (span_id)
-            WHERE s.operation_name = 'chat' AND s.chat_session_id IS NOT NULL
-                AND a.key IN ('gen_ai.input.messages', 'gen_ai.output.messages', 'gen_ai.tool.definitions')
-            ORDER BY 1",
+        sql: "SELECT run, m.span_id, m.key, m.value
+            FROM (SELECT s.chat_session_id AS run, a.rowid AS r
+                FROM span_attributes AS a JOIN spans AS s USING (span_id)
+                WHERE s.operation_name = 'chat' AND s.chat_session_id IS NOT NULL
+                    AND a.key IN ('gen_ai.input.messages', 'gen_ai.output.messages', 'gen_ai.tool.definitions')
+                ORDER BY 1 LIMIT -1)
+            CROSS JOIN span_attributes AS m ON m.rowid = r",
         json: &["value"],
     },
 ];

@@ -22,7 +22,8 @@ pub(crate) struct Rows {
     pub(crate) name: &'static str,
     /// Without this table there are no such rows.
     pub(crate) table: &'static str,
-    /// Its first column says whose run a row is, and is what the rows are sorted by first; the others are the row.
+    /// Its first column says whose run a row is, and is what the rows are sorted by first; the others are the row. Where rows may
+    /// be long their numbers are sorted, and the rows looked up: SQLite holds one row of each piece that it sorts.
     pub(crate) sql: &'static str,
     /// Columns that hold JSON.
     pub(crate) json: &'static [&'static str],

@@ -1,0 +1,212 @@
+//! Mutated logs of each format: the files of `logs/`, databases and archives made of them here, and in the long form the
+//! small ones of real logs. What stands in a line that the mutation did not touch is in the dataset.
+
+use super::*;
+
+use std::io::Write as _;
+
+use trajpress::internals::store::StepRow;
+
+/// Files of one format that are read together.
+struct Sample {
+    name: String,
+    files: Vec<(PathBuf, Vec<u8>)>,
+    marks: Vec<Mark>,
+}
+
+/// Words of a step that stand once in all files of a sample, in a line that is a record.
+struct Mark {
+    file: usize,
+    line: Range<usize>,
+    words: String,
+}
+
+/// The fewest bytes of words that tell a step.
+const WORDS: usize = 20;
+/// Marks of a sample at most.
+const MOST_MARKS: usize = 300;
+/// A real log is taken if it is not larger.
+const SMALL: usize = 150_000;
+
+impl Sample {
+    fn new(name: &str, files: Vec<(PathBuf, Vec<u8>)>, place: &Place) -> Self {
+        let mut sample = Sample { name: name.to_owned(), files, marks: Vec::new() };
+        sample.write(place, None);
+        let (texts, is_told) = sample.read(place);
+        assert!(!texts.is_empty(), "{name} is not read");
+        assert!(!is_told, "{name} has rejects");
+        let lines: BTreeSet<&str> = texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
+        sample.marks = lines.into_iter().filter_map(|words| sample.mark(words)).take(MOST_MARKS).collect();
+        sample
+    }
+
+    fn mark(&self, words: &str) -> Option<Mark> {
+        let mut found =
+            self.files.iter().enumerate().flat_map(|(file, (_, bytes))| {
+                memchr::memmem::find_iter(bytes, words).map(move |at| (file, at))
+            });
+        let (file, at) = found.next().filter(|_| words.len() >= WORDS)?;
+        let (path, bytes) = &self.files[file];
+        let is_in_lines = path.extension().is_some_and(|ending| ending == "jsonl" || ending == "md");
+        if found.next().is_some() || !is_in_lines {
+            return None;
+        }
+        let start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+        let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |n| at + n);
+        Some(Mark { file, line: start..end, words: words.to_owned() })
+    }
+
+    /// Writes the files, one of them as it is given.
+    fn write(&self, place: &Place, other: Option<(usize, &[u8])>) {
+        let folder = place.at("sample");
+        let _ = fs::remove_dir_all(&folder);
+        for (i, (path, bytes)) in self.files.iter().enumerate() {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, other.filter(|(at, _)| *at == i).map_or(&bytes[..], |(_, other)| other)).unwrap();
+        }
+    }
+
+    /// The texts of all steps, and whether anything was rejected.
+    fn read(&self, place: &Place) -> (Vec<String>, bool) {
+        let options = Options {
+            inputs: vec![place.at("sample")],
+            out: place.at("data"),
+            threads: 1,
+            mode: IngestMode::Fresh,
+            ..Options::default()
+        };
+        ingest(&options, &mut |_| {}).unwrap();
+        let rows: Vec<StepRow> = store::read(&place.at("data/steps.parquet")).unwrap();
+        let rejects = fs::read_to_string(place.at("data/rejects.jsonl")).unwrap();
+        (rows.into_iter().map(|row| row.text).collect(), !rejects.is_empty())
+    }
+}
+
+fn files_of(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut paths = walk(folder);
+    paths.sort();
+    paths.iter().map(|p| (p.strip_prefix(folder).unwrap().to_owned(), fs::read(p).unwrap())).collect()
+}
+
+/// A log of Inspect as an archive, whose samples are its members.
+fn archive(json: &[u8]) -> Vec<u8> {
+    let mut header: serde_json::Value = serde_json::from_slice(json).unwrap();
+    let samples = header["samples"].take();
+    header.as_object_mut().unwrap().remove("samples");
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let mut member = |name: String, value: &serde_json::Value| {
+        zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(value.to_string().as_bytes()).unwrap();
+    };
+    member("header.json".to_owned(), &header);
+    for (i, sample) in samples.as_array().unwrap().iter().enumerate() {
+        member(format!("samples/{i}_epoch_1.json"), sample);
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// Sessions of opencode as its database, in rows of that many bytes of text more.
+pub(super) fn database(path: &Path, n: usize, more: usize) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE session (id TEXT, directory TEXT, parent_id TEXT);
+             CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+             CREATE TABLE part (id TEXT, session_id TEXT, message_id TEXT, data TEXT);
+             INSERT INTO session VALUES ('s1', '/x/tool', NULL); BEGIN",
+        )
+        .unwrap();
+    (0..n).for_each(|i| say(&connection, i, &"and on ".repeat(more / 7)));
+    connection.execute_batch("COMMIT").unwrap();
+    connection
+}
+
+/// One more message of the session.
+fn say(connection: &rusqlite::Connection, i: usize, more: &str) {
+    let (role, text) = (["user", "assistant"][i % 2], format!("Message {i} of the session: {more}"));
+    let data = serde_json::json!({ "type": "text", "text": text }).to_string();
+    let role = serde_json::json!({ "role": role, "modelID": "m" }).to_string();
+    connection
+        .execute("INSERT INTO message VALUES (?1, 's1', ?2, ?3)", (format!("m{i:09}"), i as i64, role))
+        .unwrap();
+    let part = (format!("p{i:09}"), format!("m{i:09}"), data);
+    connection.execute("INSERT INTO part VALUES (?1, 's1', ?2, ?3)", part).unwrap();
+}
+
+/// One sample a format of the project's own, and in the long form of real logs.
+fn samples(place: &Place) -> Vec<Sample> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/robust/logs");
+    let mut folders: Vec<PathBuf> = fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let mut samples: Vec<Sample> =
+        folders.iter().map(|folder| Sample::new(&name(folder), files_of(folder), place)).collect();
+    let zip = archive(&fs::read(own.join("inspect-json/a.json")).unwrap());
+    samples.push(Sample::new("inspect-eval", vec![("a.eval".into(), zip)], place));
+    drop(database(&place.at("a.db"), 20, 60));
+    samples.push(Sample::new("opencode", vec![("a.db".into(), fs::read(place.at("a.db")).unwrap())], place));
+    let Some(real) = std::env::var_os("TRAJPRESS_LOGS").filter(|_| times(0, 1) > 0) else {
+        return samples;
+    };
+    let real = PathBuf::from(real);
+    let mut by_folder: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+    for path in [walk(&real), walk(&real.join("../formats"))].concat() {
+        by_folder.entry(path.parent().unwrap().to_owned()).or_default().push(path);
+    }
+    for mut paths in by_folder.into_values() {
+        paths.sort();
+        let small = paths.iter().filter(|path| fs::metadata(path).unwrap().len() as usize <= SMALL);
+        for path in small.take(6) {
+            let files = vec![(PathBuf::from(name(path)), fs::read(path).unwrap())];
+            let sample = std::panic::catch_unwind(|| Sample::new(&name(path), files, place));
+            samples.extend(sample.ok().filter(|sample| !sample.files[0].1.is_empty()));
+        }
+    }
+    samples
+}
+
+#[test]
+fn mutated_logs_of_all_formats_keep_their_untouched_lines() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let mut rng = ChaCha8Rng::seed_from_u64(61);
+    let n = times(4 * samples.len(), 4000);
+    let (mut n_untouched, mut lost, mut silent, mut longest) = (0, Vec::new(), Vec::new(), Duration::ZERO);
+    for i in 0..n {
+        let sample = &samples[i % samples.len()];
+        let file = rng.random_range(0..sample.files.len());
+        let mut bytes = sample.files[file].1.clone();
+        let edits = mutate(&mut bytes, &mut rng);
+        sample.write(&place, Some((file, &bytes)));
+        let start = Instant::now();
+        let (texts, is_told) = sample.read(&place);
+        longest = longest.max(start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(60), "mutant {i} of {}", sample.name);
+        let what = format!("{i} of {}", sample.name);
+        if texts.is_empty() && !is_told {
+            silent.push(what.clone());
+        }
+        let untouched = |mark: &&Mark| mark.file != file || moved(&mark.line, &edits).is_some();
+        for mark in sample.marks.iter().filter(untouched) {
+            n_untouched += 1;
+            if !texts.iter().any(|text| text.contains(&mark.words)) {
+                lost.push(format!("{what}: {}", mark.words.chars().take(60).collect::<String>()));
+            }
+        }
+        if let Some(kept) =
+            std::env::var_os("TRAJPRESS_KEEP").filter(|_| lost.iter().any(|l| l.starts_with(&what)))
+        {
+            let name = format!("{i}-{}", sample.files[file].0.display()).replace('/', "_");
+            fs::write(Path::new(&kept).join(name), &bytes).unwrap();
+        }
+    }
+    println!(
+        "mutants of {} logs of all formats: {n}, of whose {n_untouched} untouched marks {} are lost, {} read nothing in silence; the longest took {longest:?}; peak memory {:.0} MB",
+        samples.len(),
+        lost.len(),
+        silent.len(),
+        own_peak()
+    );
+    assert!(lost.is_empty() && silent.is_empty(), "lost: {lost:#?}, silent: {silent:?}");
+}
