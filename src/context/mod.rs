@@ -459,9 +459,27 @@ impl Context {
         let calls = before.iter().enumerate().filter(|(_, block)| block.kind(log) == Some(Kind::Action));
         let lack = |call: &Block| self.pairs.lack_of(log.pairs.number(call.message()?)?);
         let parted: BTreeMap<usize, Lack> = calls.filter_map(|(at, call)| Some((at, lack(call)?))).collect();
-        if parted.is_empty() {
-            return;
+        if !parted.is_empty() {
+            self.mend_calls(log, before, after, &parted);
         }
+        // A result whose call stands outside of the scope stays.
+        let results = before.iter().enumerate().filter(|(_, block)| block.kind(log) == Some(Kind::Observation));
+        let lack = |result: &Block| self.pairs.lack_of(log.pairs.number(result.message()?)?);
+        let parted: Vec<usize> = results.filter(|(_, b)| lack(b) == Some(Lack::Result)).map(|(at, _)| at).collect();
+        for at in parted {
+            self.set_pairs(log, [&before[at]], true);
+            after.push((at, before[at].clone()));
+            after.sort_by_key(|(at, _)| *at);
+        }
+    }
+
+    fn mend_calls(
+        &mut self,
+        log: &Log,
+        before: &[Block],
+        after: &mut Vec<(usize, Block)>,
+        parted: &BTreeMap<usize, Lack>,
+    ) {
         let mut moved = Vec::with_capacity(after.len());
         for (at, block) in after.drain(..) {
             let parted = parted.get(&at).filter(|_| !matches!(block.content, Content::Generated { .. }));
