@@ -458,7 +458,8 @@ fn presets_do_as_the_real_libraries() {
                 }
                 let least = case.least.unwrap_or(tally.recorded);
                 let n_may_differ = tally.recorded.saturating_sub(least);
-                let parted = case.until_parted.map_or(0, |parted| parted.saturating_sub(tally.recorded - tally.lists));
+                let parted =
+                    case.until_parted.map_or(0, |parted| parted.saturating_sub(tally.recorded - tally.lists));
                 if tally.equal + n_may_differ < tally.lists
                     || tally.until_parted < parted
                     || (case.least.is_some() && case.why.is_empty())
