@@ -2,10 +2,12 @@
 """Logs as plain chat messages: what the labels of this folder count in. Nothing is invented, thinking is left out.
 
 `convert(path, run)` gives the messages of one run of a log; `run` picks it where a file holds several. Python 3.9 and, for packed logs, the
-program zstd. Outputs over 12,000 characters are cut in the middle, as in the first 14 labelled logs.
+program zstd, or pyarrow. Outputs over 12,000 characters are cut in the middle, as in the first 14 labelled logs.
 """
+import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,10 +15,25 @@ import zipfile
 CAP = 12000
 
 
+def can_unzstd():
+    return shutil.which("zstd") is not None or importlib.util.find_spec("pyarrow") is not None
+
+
+def unzstd(path):
+    """What a file holds that is packed by zstd: by that program, or by pyarrow where there is none."""
+    try:
+        return subprocess.run(["zstd", "-dc", str(path)], capture_output=True, check=True).stdout
+    except FileNotFoundError:
+        import pyarrow
+
+        with pyarrow.CompressedInputStream(pyarrow.OSFile(str(path)), "zstd") as stream:
+            return stream.read()
+
+
 def read(path):
     path = str(path)
     if path.endswith(".zst"):
-        return subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout.decode("utf-8", "replace")
+        return unzstd(path).decode("utf-8", "replace")
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
 

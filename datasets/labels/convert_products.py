@@ -3,20 +3,21 @@
 
 A message is {role, content, tool_calls?, tool_call_id?}. Thinking is left out, nothing is added, and outputs over 12,000
 characters lose their middle. Labels point into this form, so a change here moves the labels. `convert(path, run)` knows the
-format by a folder in the path; `run` is the id of a session where a file holds several. Python 3.9 and the program zstd.
+format by a folder in the path; `run` is the id of a session where a file holds several. Python 3.9, and the program zstd or pyarrow.
 """
 import json
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
+
+from convert import unzstd  # noqa: E402
 
 CAP = 12_000
 
 
 def read(path):
     if path.endswith(".zst"):
-        raw = subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout
+        raw = unzstd(path)
     else:
         raw = Path(path).read_bytes()
     return raw.decode("utf-8", "replace")

@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import agree  # noqa: E402
+import convert  # noqa: E402
 import convert_products  # noqa: E402
 
 LOGS = os.environ.get("TRAJPRESS_LOGS")
@@ -38,7 +39,7 @@ class Labels(unittest.TestCase):
                 self.assertLessEqual(s["message"], min(s["points"]))
                 last = (s["message"], s["end"])
 
-    @unittest.skipUnless(LOGS, "no logs")
+    @unittest.skipUnless(LOGS and convert.can_unzstd(), "no logs, or neither zstd nor pyarrow")
     def test_texts_stand_in_the_logs(self):
         for row in self.rows:
             path = Path(LOGS) / row["source"]

@@ -4,8 +4,9 @@ mod parted;
 mod stages;
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -422,8 +423,17 @@ fn cases() -> BTreeMap<String, Case> {
 }
 
 fn lists(has_plain: bool) -> Option<Lists> {
-    let output = Command::new("python3").arg(folder().join("lists.py")).arg("dump").output().ok()?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut python = Command::new("python3")
+        .arg(folder().join("lists.py"))
+        .args(["dump", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    // It reads all of it before it writes.
+    python.stdin.take().unwrap().write_all(unpacked(&folder().join("lists.jsonl.zst")).as_bytes()).unwrap();
+    let output = python.wait_with_output().unwrap();
+    assert!(output.status.success(), "lists.py failed");
     let text = String::from_utf8(output.stdout).unwrap();
     let lists = || text.lines().map(|line| serde_json::from_str::<List>(line).unwrap());
     let with_log = |list: List| {
