@@ -67,8 +67,8 @@ const DOINGS: [(&str, &str); 5] = [
 ];
 
 /// Messages of a user who asks, binds and tells, and of an agent who decides, acts and sees: new ones all along. Where it is compacted, the log itself
-/// was so a few times.
-fn log(n_messages: u32, is_compacted: bool, tokenizer: &Tokenizer) -> Log {
+/// was so a few times. Each result goes on with so many lines of talk.
+fn log(n_messages: u32, is_compacted: bool, n_lines: u32, tokenizer: &Tokenizer) -> Log {
     let mut builder = Builder::new();
     builder.push(step(
         Role::System,
@@ -94,7 +94,9 @@ fn log(n_messages: u32, is_compacted: bool, tokenizer: &Tokenizer) -> Log {
         builder.push(step(Role::Agent, Kind::Thought, fill(decided)));
         let (does, sees) = DOINGS[turn as usize % DOINGS.len()];
         builder.push(step(Role::Agent, Kind::Action, format!("bash\n{}", fill(does))));
-        builder.push(step(Role::Tool, Kind::Observation, fill(sees)));
+        let talk =
+            "\nThe rope bears more than the lamp, and the crane less than the tide.".repeat(n_lines as usize);
+        builder.push(step(Role::Tool, Kind::Observation, fill(sees) + &talk));
         let bound = "Ship N must not unload more than N1 crates of WORD per day at quay N. Good.";
         builder.push(step(Role::User, Kind::Message, fill(bound)));
     }
@@ -173,7 +175,7 @@ fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
     };
     if trigger == "policy" {
         let text = format!(
-            "name = \"growth\"\n[[policies]]\npreset = \"{strategy}\"\nwindow = 16000\nreserve = 0\nforms = [\"extract\"]\n"
+            "name = \"growth\"\n[[policies]]\npreset = \"{strategy}\"\nwindow = 40000\nreserve = 0\nforms = [\"extract\"]\n"
         );
         let plan = Plan::parse("growth.toml", &text, &Catalogue::built_in()).expect("a preset");
         let at = plan.variants.iter().position(|v| v.trigger == trigger)?;
@@ -193,10 +195,12 @@ fn costs(pairs: &[Pair], n_messages: u32, is_one_turn: bool) -> Vec<([u64; 2], D
     let tokenizer = Tokenizer::load("o200k").expect("o200k travels with the build");
     let readers = Readers::default();
     let plan_of = |pair| variant(pair).expect("the pairs that a plan can have were picked").0;
+    // Of a product's own window only so much may be left that it is full several times at the smaller size.
+    let n_lines = if pairs[0].1 == "policy" { 80 } else { 0 };
     let prepared = [false, true].map(|is_compacted| {
         let log = match is_one_turn {
             true => log_of_one_turn(n_messages, &tokenizer),
-            false => log(n_messages, is_compacted, &tokenizer),
+            false => log(n_messages, is_compacted, n_lines, &tokenizer),
         };
         Prepared::new(log, &plan_of(pairs[0]).reference_tails, &tokenizer).expect("a log")
     });
@@ -246,40 +250,19 @@ fn four_times_the_messages_cost_less_than_six_times_as_much() {
 
 #[test]
 fn policies_grow_with_the_messages() {
-    // Not yet held: some first fire at the longer size, and some keep what grows (words of the user, clips) without a cap.
-    const NOT_YET: [&str; 17] = [
-        "camel",
-        "cline-sdk",
-        "codex",
-        "codex-remote",
-        "haystack-summarization",
-        "haystack-tool-pruning",
-        "llamaindex-memory",
-        "mastra-memory",
-        "mini-swe-agent",
-        "openai-agents-trimmer",
-        "opencode",
-        "opencode-prune",
-        "openhands-v0-window",
-        "plandex",
-        "smolagents",
-        "strands-summarizing",
-        "sweagent-last-observations",
-    ];
-    let names =
-        policies::all().iter().map(|preset| preset.name.as_str()).filter(|name| !NOT_YET.contains(name));
+    let names = policies::all().iter().map(|preset| preset.name.as_str());
     let pairs: Vec<Pair> = names.map(|name| (name, "policy")).collect();
     compare(&pairs, false);
 }
 
-/// Fails where four times the messages cost six times as much, or more.
+/// Fails where four times the messages cost six times as much, or more; events that come later counted.
 fn compare(pairs: &[Pair], is_one_turn: bool) {
     let sizes = if is_soak() { [5_000, 20_000] } else { [1_000, 4_000] };
     let [few, many] = sizes.map(|n| costs(pairs, n, is_one_turn));
     let mut too_much = Vec::new();
     println!(
-        "{:<34} events   MB {:>6} MB {:>6} factor   peak factor  seconds   factor",
-        "", sizes[0], sizes[1]
+        "{:<34} events at {:>5} {:>5} MB {:>6} MB {:>6} factor   peak factor  seconds   factor",
+        "", sizes[0], sizes[1], sizes[0], sizes[1]
     );
     for ((pair, few), many) in pairs.iter().zip(few).zip(many) {
         let factor = [0, 1].map(|i| many.0[i] as f64 / few.0[i] as f64);
@@ -287,7 +270,8 @@ fn compare(pairs: &[Pair], is_one_turn: bool) {
         let label = format!("{} @ {}", pair.0, pair.1);
         let mb = |bytes: u64| bytes as f64 / 1e6;
         println!(
-            "{label:<34} {:>6} {:>9.1} {:>9.1} {:>6.2} {:>6.0} {:>6.2} {:>6.2} {:>6.2} {:>6.2}",
+            "{label:<34} {:>15} {:>5} {:>9.1} {:>9.1} {:>6.2} {:>6.0} {:>6.2} {:>6.2} {:>6.2} {:>6.2}",
+            few.2,
             many.2,
             mb(few.0[0]),
             mb(many.0[0]),
@@ -298,10 +282,12 @@ fn compare(pairs: &[Pair], is_one_turn: bool) {
             many.1.as_secs_f64(),
             slower
         );
-        if factor.iter().any(|f| *f >= 6.0) {
+        // A limit that is passed late makes more events than four times as many; none of them may cost more.
+        let most = 6.0 * (many.2 as f64 / few.2.max(1) as f64 / 4.0).max(1.0);
+        if factor.iter().any(|f| *f >= most) {
             too_much.push(format!("{label}: {factor:.2?}"));
         }
-        if is_soak() && slower >= 6.0 {
+        if is_soak() && slower >= most {
             too_much.push(format!("{label}: {slower:.2} times the time on the processor"));
         }
     }

@@ -113,6 +113,11 @@ impl Block {
         }
     }
 
+    /// The step that it holds as it was logged.
+    pub fn step(&self) -> Option<u32> {
+        if let Content::Step(step) = self.content { Some(step) } else { None }
+    }
+
     /// Kind of the step it holds or stands in for; generated text and excerpts have none.
     pub fn kind(&self, log: &Log) -> Option<Kind> {
         self.message().map(|step| log.kind(step))

@@ -11,6 +11,7 @@ pub mod shadow;
 pub mod trace;
 pub mod watch;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use rand::SeedableRng as _;
@@ -268,6 +269,8 @@ struct Standing {
     state: State,
     /// Steps that the trigger named and the strategy still leaves alone: they join the next scope of single steps.
     waiting: Vec<u32>,
+    /// Steps that were in a scope and stand as they were: a rule that never retakes passes by them.
+    passed: HashSet<u32>,
 }
 
 /// What an event compresses.
@@ -472,6 +475,7 @@ impl<'a> Replayer<'a> {
                 compressed_until: begin,
                 state: State::default(),
                 waiting: Vec::new(),
+                passed: HashSet::new(),
             })
         };
         let stages = self.recipe.stages.iter().map(open).collect::<anyhow::Result<_>>()?;
@@ -488,7 +492,7 @@ impl<'a> Replayer<'a> {
     /// out, and comes in with it.
     fn pick(&self, (stage, turn): (usize, u32), firing: &Firing, carry: &mut Carry) -> Option<Pick> {
         if let Some(rule) = &self.recipe.stages[stage].scope {
-            return self.pick_messages(&**rule, turn);
+            return self.pick_messages(&**rule, turn, &carry.stages[stage].passed);
         }
         let newest = self.recipe.stages[stage].strategy.newest(self.log, turn);
         match &firing.only {
@@ -503,7 +507,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// The messages that a rule names, but for what is pinned or waits for its result; none if nothing in it is new.
-    fn pick_messages(&self, rule: &dyn Rule, turn: u32) -> Option<Pick> {
+    fn pick_messages(&self, rule: &dyn Rule, turn: u32, passed: &HashSet<u32>) -> Option<Pick> {
         let messages = self.messages.as_ref()?;
         let window = self.recipe.frame.map_or(0, |frame| frame.window);
         let (n_head, tokens) = (messages.n_head(), self.counted(turn));
@@ -514,9 +518,16 @@ impl<'a> Replayer<'a> {
             blocks.retain(|&i| !self.waits(i, turn));
         }
         let of = |i: &usize| &self.context.blocks[*i];
-        let only: Vec<u32> = blocks.iter().filter(|i| of(i).fresh).filter_map(|i| of(i).message()).collect();
-        let fresh = only.iter().map(|&step| self.log.turn_of(step)).min()?;
+        if !rule.retakes() {
+            blocks.retain(|i| of(i).message().is_none_or(|step| !passed.contains(&step)));
+        }
         let first = *blocks.first()?;
+        let only: Vec<u32> = blocks.iter().filter(|i| of(i).fresh).filter_map(|i| of(i).message()).collect();
+        let fresh = match only.iter().map(|&step| self.log.turn_of(step)).min() {
+            // What another stage left as it was is new to this one.
+            None if !rule.retakes() => of(&first).turn,
+            fresh => fresh?,
+        };
         let is_whole = blocks.last()? - first + 1 == blocks.len();
         let last = only.iter().max().copied().unwrap_or(0);
         let is_all =
@@ -731,6 +742,9 @@ impl<'a> Replayer<'a> {
             Some(range) => self.context.apply(log, self.tokenizer, range, edits)?,
             None => self.context.apply_picked(log, self.tokenizer, &pick.blocks, edits)?,
         };
+        if self.recipe.stages[stage].scope.as_ref().is_some_and(|rule| !rule.retakes()) {
+            carry.stages[stage].passed.extend(applied.after.iter().filter_map(Block::step));
+        }
         carry.left_at = applied.places;
         self.read_messages(pick.blocks.first().copied().unwrap_or(0));
         let after = applied.after;
@@ -759,10 +773,7 @@ impl<'a> Replayer<'a> {
                 .before
                 .iter()
                 .filter(|b| b.fresh && removable(b))
-                .filter_map(|b| match b.content {
-                    Content::Step(step) => Some(step),
-                    _ => None,
-                })
+                .filter_map(Block::step)
                 .collect(),
             removable_tokens: sum(&mut applied.before.iter().filter(removable)),
             kept_tokens: sum(&mut after.iter().filter(removable)),

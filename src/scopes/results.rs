@@ -90,15 +90,17 @@ impl Rule for Results {
                 |at: &usize| left.checked_sub(prompt.messages[*at].tokens).map(|rest| left = rest).is_some();
             end -= (head..end).rev().take_while(fits).count();
         }
-        let mut results: Vec<usize> = (head..end).filter(|&at| self.is_meant(prompt, at)).collect();
-        if self.users && !results.is_empty() {
-            results.remove(0);
-        }
-        let late = (results.len() + 1) % self.polling as usize;
-        let keep = self.keep as usize + if self.polling > 1 { late } else { 0 };
-        let mut old = self.unprotected(prompt, &results[..results.len().saturating_sub(keep)]);
-        old.truncate(if self.oldest > 0 { self.oldest as usize } else { old.len() });
-        old.retain(|&at| self.takes(prompt, at));
+        let first = (head..end).find(|&at| self.users && self.is_meant(prompt, at));
+        // Newest first, and no list of all: most of them were taken long ago.
+        let results = (head..end).rev().filter(|&at| Some(at) != first && self.is_meant(prompt, at));
+        let late = if self.polling > 1 { (results.clone().count() + 1) % self.polling as usize } else { 0 };
+        let results = results.skip(self.keep as usize + late);
+        let n_protected = self.protected(prompt, results.clone());
+        let results = results.skip(n_protected);
+        let n_new =
+            if self.oldest > 0 { results.clone().count().saturating_sub(self.oldest as usize) } else { 0 };
+        let mut old: Vec<usize> = results.skip(n_new).filter(|&at| self.takes(prompt, at)).collect();
+        old.reverse();
         let tokens = |at: &usize| prompt.messages[*at].tokens;
         if old.iter().map(tokens).sum::<u64>() < self.least {
             return Vec::new();
@@ -123,26 +125,22 @@ impl Rule for Results {
     }
 
     fn retakes(&self) -> bool {
-        false
+        self.of == Of::Pairs
     }
 }
 
 impl Results {
-    /// Those before the newest that are protected by their tokens.
-    fn unprotected(&self, prompt: &Prompt<'_>, results: &[usize]) -> Vec<usize> {
+    /// How many of the newest results are protected by their tokens; all, where they have no more.
+    fn protected(&self, prompt: &Prompt<'_>, newest: impl Iterator<Item = usize>) -> usize {
         if self.protect == 0 {
-            return results.to_vec();
+            return 0;
         }
         let mut sum = 0;
-        let mut end = 0;
-        for (number, &at) in results.iter().enumerate().rev() {
+        let mut is_within = |&at: &usize| {
             sum += prompt.messages[at].tokens;
-            if sum > self.protect {
-                end = number + usize::from(!self.protect_last);
-                break;
-            }
-        }
-        results[..end].to_vec()
+            sum <= self.protect
+        };
+        newest.take_while(&mut is_within).count() + usize::from(self.protect_last)
     }
 
     fn is_meant(&self, prompt: &Prompt<'_>, at: usize) -> bool {
