@@ -161,7 +161,7 @@ class DeepAgents(Model):
         if not reached(self.system * (args["trigger"][0] == "tokens") + items, args["trigger"], size):
             return items
         kept = amount if kind == "messages" else newest_within(items, amount)
-        if len(items) <= kept and kind == "messages":
+        if kept == 0 or len(items) <= kept and kind == "messages":
             return items
         made = []
         for n, i in enumerate(items):
