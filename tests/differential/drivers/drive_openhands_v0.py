@@ -153,7 +153,8 @@ class OpenHandsV0(Session):
             place = next(masked, None)
             if isinstance(e, Condensed) and hasattr(place, "at"):  # a masked observation stands at its own place
                 e.at, e.role, e.text, e.calls = place.at, place.role, e.content, ""
-            if groups and isinstance(e, Action) and getattr(groups[-1][0], "at", None) == getattr(e, "at", -1):
+            last = groups[-1][-1] if groups else None
+            if isinstance(e, Action) and last and getattr(last, "at", None) == e.at and e.id == last.id + 1:
                 groups[-1].append(e)
             else:
                 groups.append([e])

@@ -53,12 +53,12 @@ class Strands(Session):
         if hasattr(self.manager, "per_turn"):
             self.manager._on_before_model_call(event)
         while self.overflow and self.size() > self.overflow:
-            before = self.size()
+            before = self.size(), len(self.state)
             try:
                 self.manager.reduce_context(self.agent, e=ContextWindowOverflowException("too long"))
             except ContextWindowOverflowException:
                 break
-            if self.size() >= before:  # a summary of a summary: the library would ask for ever
+            if (self.size(), len(self.state)) == before:  # a summary of a summary: the library would ask for ever
                 break
         return self.state
 

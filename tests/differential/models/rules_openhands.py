@@ -1,6 +1,4 @@
-"""OpenHands, both: a call is an event, and its result another. And SWE-agent's heir of none of it."""
-
-import math
+"""OpenHands, both: a call is an event, and its result another."""
 
 from base import SUMMARY, Item, Model, total
 
@@ -18,12 +16,13 @@ class Events(Model):
 
     def shown(self, events):
         """Messages of events: an assistant stands once, with the calls that are left of it."""
-        made = []
+        made, before = [], None
         for item, n, of in events:
-            if of > 1 and n > 0 and made and made[-1].at == item.at:
+            if of > 1 and made and before == (item.at, n - 1):
                 made[-1] = made[-1].but(calls=[*made[-1].calls, item.calls[n]])
             else:
                 made.append(item.but(calls=item.calls[n : n + 1], text=item.text if n == 0 else "") if of > 1 else item)
+            before = (item.at, n)
         return made
 
 
@@ -34,7 +33,14 @@ class Sdk(Events):
     DEFAULTS = {"max_tokens": None}
 
     def size(self, events):
-        return total(self.shown(events))
+        """User messages that follow each other are sent, and counted, as one: so is a summary after one."""
+        runs = []
+        for i in self.shown(events):
+            if i.role == "user" and runs and runs[-1].role == "user":
+                runs[-1] = runs[-1].but(text=runs[-1].text + i.text)
+            else:
+                runs.append(i)
+        return total(runs)
 
     def next_allowed(self, at):
         """The next place that is not between a call and its result, nor amid the calls of one reply."""
@@ -117,7 +123,7 @@ class V0(Events):
         """Each time the provider refuses: system, first user message, the newest half of the others."""
         for _ in range(10):
             before = len(self.state)
-            if total(self.shown(self.state)) <= self.overflow:
+            if total(i for e in self.state for i in self.shown([e])) <= self.overflow:
                 break
             firsts = [next((e for e in self.state if e[0].role == role), None) for role in ("system", "user")]
             if firsts[1] is None:

@@ -30,7 +30,10 @@ class Strands(Model):
 
     def pin(self):
         if self.pinned is None:
-            self.pinned = self.state[: self.pin_first] if self.pin_first else []
+            pinned = self.pin_first
+            if pinned and pinned < len(self.state) and self.is_result(pinned):
+                pinned += 1  # the results of a pinned call
+            self.pinned = self.state[:pinned]
 
     def policy(self):
         if self.context and self.size() / self.context >= 0.7:
@@ -38,8 +41,8 @@ class Strands(Model):
         if self.per_turn:
             self.end_of_turn()
         while self.overflow and self.size() > self.overflow:
-            before = self.size()
-            if not self.reduce(True) or self.size() >= before:
+            before = self.size(), len(self.state)
+            if not self.reduce(True) or (self.size(), len(self.state)) == before:
                 break
         return [i for m in self.state for i in m]
 
