@@ -67,3 +67,6 @@ for group in ${*:-${!drivers[*]}}; do
         drive "$group" "$driver"
     done
 done
+[ $# -eq 0 ] || exit 0
+echo "== the models of the rules, against the recordings"
+"$python" "$here/check.py"

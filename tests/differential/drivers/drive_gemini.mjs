@@ -96,5 +96,5 @@ const masking = { protectionThresholdTokens: 2000, minPrunableThresholdTokens: 1
 export const POLICIES = {
   'gemini-cli-compression': policy({ threshold: 1500 }),
   'gemini-cli-masking': policy({ masking }),
-  'gemini-cli': policy({ threshold: 15000, masking }),
+  'gemini-cli': policy({ threshold: 6000, masking }),
 };
