@@ -3,10 +3,11 @@
 mod parted;
 mod stages;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -333,7 +334,7 @@ fn policy_of(case: &Case) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
-/// What the libraries' summariser is told to say is as long as this text, up to the length that was recorded.
+/// What the summariser says, over and over up to the length that was recorded.
 const SUMMARY: &str = "Files were read first, and then one fault was found in how a parser treats empty input. Its cause is that \
     nobody checks whether another line comes behind a comment. Two tests show this; both pass since yesterday's change to \
     that module, which also renames some helpers. Still open: documentation, an entry for the list of changes, measurement \
@@ -342,13 +343,36 @@ const SUMMARY: &str = "Files were read first, and then one fault was found in ho
     People who asked for it want an answer soon, preferably with numbers, figures by project, plus a short note about risks. \
     Whoever goes on from here finds scripts under tools, settings beside them, and credentials nowhere in this repository.";
 
-fn summariser(lines: &BTreeMap<String, Json>) -> Arc<dyn Model> {
-    let made = lines.values().flat_map(|line| line["made"].as_array().unwrap());
-    let length = made.filter(|made| made.get("m").is_none()).filter_map(|made| made["len"].as_u64()).max();
-    let text: String = SUMMARY.chars().take(length.unwrap_or(400) as usize).collect();
+/// Says at each event a text as long as that of the library's event of the same number.
+fn summariser(line: &Json) -> Arc<dyn Model> {
+    let made = line["made"].as_array().unwrap();
+    let text_of =
+        |n: i64| made[usize::try_from(-1 - n).unwrap()].as_object().filter(|made| !made.contains_key("m"));
+    let mut before = BTreeSet::new();
+    let lengths: Vec<u64> = (line["fired"].as_array().unwrap().iter())
+        .filter_map(|fired| {
+            let items = fired["prompt"].as_array().unwrap().iter().filter_map(Json::as_i64);
+            let texts: Vec<i64> = items.filter(|&n| n < 0 && text_of(n).is_some()).collect();
+            let length = |n: &i64| text_of(*n).unwrap()["len"].as_u64();
+            let new = texts.iter().filter(|n| !before.contains(*n)).filter_map(length).max();
+            let length = new.or(texts.last().and_then(length));
+            before = texts.into_iter().collect();
+            length
+        })
+        .collect();
     let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 1_000_000 };
-    let answer = Text { text, prompt_tokens: 1, tokens: 1, cut_tokens: 0, finish: Finish::Stop };
-    Arc::new(Scripted::rule(card, move |_| Some(Ok(Answer::Text(answer.clone())))))
+    let n_asked = AtomicUsize::new(0);
+    Arc::new(Scripted::rule(card, move |_| {
+        let length = lengths.get(n_asked.fetch_add(1, Ordering::Relaxed)).or(lengths.last());
+        let text = SUMMARY.chars().cycle().take(length.map_or(400, |length| *length as usize)).collect();
+        Some(Ok(Answer::Text(Text {
+            text,
+            prompt_tokens: 1,
+            tokens: 1,
+            cut_tokens: 0,
+            finish: Finish::Stop,
+        })))
+    }))
 }
 
 fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
@@ -360,10 +384,10 @@ fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
         lines.map(|line| (line["list"].as_str().unwrap().to_owned(), line)).collect();
     let tokenizer = Tokenizer::load("o200k")?;
     let mut tally = Tally { recorded: lines.len(), ..Tally::default() };
-    let recipe = policy.recipe(1, policy.summarises().then(|| summariser(&lines)))?;
     for (list, log) in lists {
         let Some(line) = lines.get(&list.id).filter(|_| !case.ignore.contains(&list.id)) else { continue };
         let (prompts, n_fired) = prompts_of(line, list);
+        let recipe = policy.recipe(1, policy.summarises().then(|| summariser(line)))?;
         let mut seen = Prompts { log, blocks: Vec::new(), prompts: BTreeMap::new() };
         replay(log, &recipe, &tokenizer, &Needs::default(), &mut seen)?;
         tally.lists += 1;

@@ -1,4 +1,8 @@
-"""Holds the models of the rules against the recordings of the libraries: check.py [NAME]."""
+"""Holds the models of the rules against the recordings of the libraries: check.py [--table] [NAME].
+
+Prints one line a policy: lists, in how many it fired, in how many twice and more, in how many of them lists the model makes
+the recorded line. Lists of real logs are left out where TRAJPRESS_LOGS is not set. Exits with 1 where one is unequal.
+"""
 
 import importlib
 import sys
@@ -7,28 +11,33 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "models")]
 import lists  # noqa: E402
-from harness import record  # noqa: E402
+from harness import compact, record  # noqa: E402
 
 
 def main():
-    only = sys.argv[1] if len(sys.argv) > 1 else ""
+    names = [a for a in sys.argv[1:] if a != "--table"]
+    table, only = "--table" in sys.argv, names[0] if names else ""
     models = {}
-    for path in sorted((HERE / "models").glob("*.py")):
-        models |= getattr(importlib.import_module(path.stem), "MODELS", {})
-    every = {one["id"]: one for one in lists.all_lists()}
+    for path in sorted((HERE / "models").glob("rules_*.py")):
+        models |= importlib.import_module(path.stem).MODELS
+    every, bad = {one["id"]: one for one in lists.all_lists()}, 0
+    if table:
+        print("| policy | package | settings | lists | fired | twice | equal |\n| --- | --- | --- | --: | --: | --: | --: |")
     for path in sorted((HERE / "recordings").glob("*.zst")):
-        name = path.name.split(".jsonl")[0]
+        header, *lines = lists.read_zst(path)
+        name, lines = header["policy"], [line for line in lines if line["list"] in every]
         if only not in name:
             continue
-        header, *lines = lists.read_zst(path)
-        lines = [line for line in lines if line["list"] in every]
         fired, twice = (sum(len(line["fired"]) > n for line in lines) for n in (0, 1))
-        if name not in models:
-            print(f"{name:38} {header['version']:8} lists {len(lines)} fired {fired} twice {twice} no model", flush=True)
-            continue
         wrong = [line["list"] for line in lines if record(models[name](**header["settings"]), every[line["list"]]) != line]
-        print(f"{name:38} {header['version']:8} lists {len(lines)} fired {fired} twice {twice} "
-              f"equal {len(lines) - len(wrong)} {' '.join(wrong[:5])}", flush=True)
+        bad += len(wrong)
+        counts = len(lines), fired, twice, len(lines) - len(wrong)
+        if table:
+            package = f"{header['package']} {header['version']}"
+            print("|", " | ".join([f"`{name}`", package, f"`{compact(header['settings'])}`", *map(str, counts)]), "|", flush=True)
+        else:
+            print(f"{name:38} lists %d fired %d twice %d equal %d" % counts, *wrong[:5], flush=True)
+    sys.exit(bad > 0)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ declare -A drivers=(
     [kimi]="drive_kimi"
     [openhands]="drive_openhands"
     [inspect]="drive_inspect"
-    [sources]="drive_aider drive_letta drive_openhands_v0 drive_sweagent"
+    [sources]="drive_aider drive_letta drive_openhands_v0 drive_sweagent drive_anthropic drive_crewai"
     [node-ai]="drive_vercel drive_mastra drive_pi"
     [node-pi]="drive_pi15"
     [node-gemini]="drive_gemini drive_cline"
@@ -67,3 +67,6 @@ for group in ${*:-${!drivers[*]}}; do
         drive "$group" "$driver"
     done
 done
+[ $# -eq 0 ] || exit 0
+echo "== the models of the rules, against the recordings"
+"$python" "$here/check.py"

@@ -66,7 +66,7 @@ def policy(strategy, **settings):
 
 POLICIES = {
     "agent-framework-context-window": policy(
-        "ContextWindowCompactionStrategy", max_context_window_tokens=8000, max_output_tokens=1000
+        "ContextWindowCompactionStrategy", max_context_window_tokens=8172, max_output_tokens=1000
     ),
     "agent-framework-context-window-first": policy(
         "ContextWindowCompactionStrategy",
@@ -76,7 +76,7 @@ POLICIES = {
         preserve_first_user_group=True,
     ),
     "agent-framework-truncation": policy("TruncationStrategy", max_n=40, compact_to=20),
-    "agent-framework-truncation-tokens": policy("TruncationStrategy", max_n=6000, compact_to=3000, tokens=True),
+    "agent-framework-truncation-tokens": policy("TruncationStrategy", max_n=6094, compact_to=3000, tokens=True),
     "agent-framework-sliding": policy("SlidingWindowStrategy", keep_last_groups=12),
     "agent-framework-selective": policy("SelectiveToolCallCompactionStrategy", keep_last_tool_call_groups=4),
     "agent-framework-tool-result": policy("ToolResultCompactionStrategy", keep_last_tool_call_groups=4),

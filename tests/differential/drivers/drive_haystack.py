@@ -64,12 +64,12 @@ class Haystack(Session):
 
 
 def policy(compactor, **settings):
-    return "haystack-ai", {"compactor": compactor, "context_window": 8000, **settings}, Haystack
+    return "haystack-ai", {"compactor": compactor, "context_window": 8320, **settings}, Haystack
 
 
 POLICIES = {
     "haystack-sliding-window": policy("sliding_window"),
-    "haystack-sliding-window-steps": policy("sliding_window", min_keep_steps=3, compact_at=0.9, compact_to=0.3),
+    "haystack-sliding-window-steps": policy("sliding_window", context_window=8420, min_keep_steps=3, compact_at=0.9, compact_to=0.3),
     "haystack-tool-pruning": policy("tool_result_pruning"),
     "haystack-tool-pruning-steps": policy("tool_result_pruning", min_keep_steps=4, min_tokens=50),
     "haystack-summarization": policy("summarization", approximate_summary_tokens=100),

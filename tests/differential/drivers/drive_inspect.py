@@ -90,8 +90,8 @@ def policy(strategy, **settings):
 
 POLICIES = {
     "inspect-edit": policy("edit", threshold=6000),
-    "inspect-edit-inputs": policy("edit", threshold=6000, keep_tool_uses=5, keep_tool_inputs=False),
+    "inspect-edit-inputs": policy("edit", threshold=6094, keep_tool_uses=5, keep_tool_inputs=False),
     "inspect-trim": policy("trim", threshold=6000),
-    "inspect-trim-half": policy("trim", threshold=6000, preserve=0.5),
-    "inspect-summary": policy("summary", threshold=6000),
+    "inspect-trim-half": policy("trim", threshold=6094, preserve=0.5),
+    "inspect-summary": policy("summary", threshold=6094),
 }

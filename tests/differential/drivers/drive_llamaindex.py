@@ -77,6 +77,6 @@ POLICIES = {
     "llamaindex-buffer": ("llama-index-core", {"token_limit": 4000}, Buffer),
     "llamaindex-summary-buffer": ("llama-index-core", {"token_limit": 4000}, Summary),
     "llamaindex-memory": (
-        "llama-index-core", {"token_limit": 6000, "chat_history_token_ratio": 0.7, "token_flush_size": 600}, Queue
+        "llama-index-core", {"token_limit": 6250, "chat_history_token_ratio": 0.7, "token_flush_size": 600}, Queue
     ),
 }

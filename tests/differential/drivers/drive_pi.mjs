@@ -24,6 +24,6 @@ class Pi073 extends Pi {
 
 const policy = (settings) => ['@mariozechner/pi-coding-agent', settings, Pi073];
 export const POLICIES = {
-  'pi-0.73': policy({ window: 6000, reserveTokens: 1500, keepRecentTokens: 1500 }),
+  'pi-0.73': policy({ window: 2500, reserveTokens: 700, keepRecentTokens: 900 }),
   'pi-0.73-small-tail': policy({ window: 1500, reserveTokens: 300, keepRecentTokens: 300 }),
 };

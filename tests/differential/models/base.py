@@ -40,6 +40,9 @@ class Model(Session):
 
     DEFAULTS = {}
 
+    def policy(self):
+        return self.state
+
 
 def total(items):
     return sum(i.tok for i in items)

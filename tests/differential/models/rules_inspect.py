@@ -80,13 +80,10 @@ class Inspect(Model):
         system = [i for i in items if i.role == "system"]
         given = [i for i in items if is_input(i)]
         rest = [i for i in items if i.role != "system" and not is_input(i)]
-        while not given and rest and rest[0].at is not None:
-            given = []
-            while rest and rest[0].at is not None:
-                given.append(rest.pop(0))
-                if given[-1].role == "user":
-                    break
-            break
+        if not given:  # then the first messages up to a user's
+            end = next((n + 1 for n, i in enumerate(rest) if i.role == "user" or i.at is None), len(rest))
+            end -= end > 0 and rest[end - 1].at is None  # a summary is never input
+            given, rest = rest[:end], rest[end:]
         return system, given, rest
 
     def trim(self, items):

@@ -207,9 +207,6 @@ class Queue(Model):
             if not flushed:
                 break
 
-    def policy(self):
-        return self.state
-
 
 MODELS = {
     "semantic-kernel-truncation": Reducer, "semantic-kernel-truncation-threshold": Reducer,
