@@ -15,7 +15,7 @@ use toml::{Table, Value};
 use crate::context::messages::Counter;
 use crate::models::Model;
 use crate::params::Param;
-use crate::replay::{Frame, Head, Recipe, Stage};
+use crate::replay::{Frame, Head, Recipe, Scaled, Stage};
 use crate::{scopes, strategies, triggers};
 
 pub use presets::{Preset, all, find, text};
@@ -27,6 +27,9 @@ pub struct Policy {
     /// Tokens of the window.
     #[serde(default = "default_window")]
     pub window: u64,
+    /// The window as a share of the longest prompt of each log; what is kept free shrinks, or grows, with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_share: Option<f64>,
     /// Tokens of it that are kept free for the answer.
     #[serde(default)]
     pub reserve: u64,
@@ -91,6 +94,11 @@ impl Policy {
     pub fn check(&self) -> anyhow::Result<()> {
         anyhow::ensure!(!self.stages.is_empty(), "a policy without stages");
         anyhow::ensure!(self.window > self.reserve, "`reserve` must be less than `window`");
+        let share = self.window_share.unwrap_or(1.0);
+        anyhow::ensure!(
+            share > 0.0 && share <= 1.0,
+            "a window is a share of the longest prompt up to 1, or tokens"
+        );
         anyhow::ensure!(self.counter.per.0 > 0.0, "`per` of the counter must be above 0");
         self.recipe(0, None).map(drop)
     }
@@ -103,6 +111,12 @@ impl Policy {
         let stage = |(number, file): (usize, &StageFile)| {
             self.stage(file).with_context(|| format!("stage {}", number + 1))
         };
+        let scaled = self.window_share.map(|share| -> Scaled {
+            let (policy, model) = (Policy { window_share: None, ..self.clone() }, model.clone());
+            Box::new(move |longest| {
+                policy.clone().in_window(share * longest as f64).recipe(seed, model.clone())
+            })
+        });
         Ok(Recipe {
             stages: self.stages.iter().enumerate().map(stage).collect::<anyhow::Result<_>>()?,
             frame: Some(Frame {
@@ -115,7 +129,15 @@ impl Policy {
             model,
             embedder: None,
             trigger_model: None,
+            scaled,
         })
+    }
+
+    /// The policy in another window, of which the same share is kept free.
+    fn in_window(self, window: f64) -> Self {
+        let reserve = self.reserve as f64 / self.window as f64 * window;
+        let window = (window as u64).max(1);
+        Policy { window, reserve: (reserve as u64).min(window - 1), ..self }
     }
 
     fn stage(&self, file: &StageFile) -> anyhow::Result<Stage> {

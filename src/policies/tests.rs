@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -161,6 +161,14 @@ struct Prompts<'a> {
     blocks: Vec<Block>,
     /// By the place of the message that was asked for.
     prompts: BTreeMap<u32, Vec<Part>>,
+    /// The first message behind the last that was asked for.
+    decided: Arc<AtomicU32>,
+}
+
+impl<'a> Prompts<'a> {
+    fn new(log: &'a Log) -> Self {
+        Prompts { log, blocks: Vec::new(), prompts: BTreeMap::new(), decided: Arc::default() }
+    }
 }
 
 impl Observer for Prompts<'_> {
@@ -246,7 +254,9 @@ impl Observer for Prompts<'_> {
                 *part = Part::Rewritten(at);
             }
         }
-        self.prompts.insert(log.trajectory.steps[at as usize].message, parts);
+        let message = log.trajectory.steps[at as usize].message;
+        self.decided.store(message + 1, Ordering::Relaxed);
+        self.prompts.insert(message, parts);
     }
 }
 
@@ -343,28 +353,27 @@ const SUMMARY: &str = "Files were read first, and then one fault was found in ho
     People who asked for it want an answer soon, preferably with numbers, figures by project, plus a short note about risks. \
     Whoever goes on from here finds scripts under tools, settings beside them, and credentials nowhere in this repository.";
 
-/// Says at each event a text as long as that of the library's event of the same number.
-fn summariser(line: &Json) -> Arc<dyn Model> {
+/// Says a text as long as that of the library's event at the same message, or at the next that it has.
+fn summariser(line: &Json, decided: Arc<AtomicU32>) -> Arc<dyn Model> {
     let made = line["made"].as_array().unwrap();
     let text_of =
         |n: i64| made[usize::try_from(-1 - n).unwrap()].as_object().filter(|made| !made.contains_key("m"));
     let mut before = BTreeSet::new();
-    let lengths: Vec<u64> = (line["fired"].as_array().unwrap().iter())
-        .filter_map(|fired| {
-            let items = fired["prompt"].as_array().unwrap().iter().filter_map(Json::as_i64);
-            let texts: Vec<i64> = items.filter(|&n| n < 0 && text_of(n).is_some()).collect();
-            let length = |n: &i64| text_of(*n).unwrap()["len"].as_u64();
-            let new = texts.iter().filter(|n| !before.contains(*n)).filter_map(length).max();
-            let length = new.or(texts.last().and_then(length));
-            before = texts.into_iter().collect();
-            length
-        })
-        .collect();
+    let mut lengths = BTreeMap::new();
+    for fired in line["fired"].as_array().unwrap() {
+        let items = fired["prompt"].as_array().unwrap().iter().filter_map(Json::as_i64);
+        let texts: Vec<i64> = items.filter(|&n| n < 0 && text_of(n).is_some()).collect();
+        let length = |n: &i64| text_of(*n).unwrap()["len"].as_u64();
+        let new = texts.iter().filter(|n| !before.contains(*n)).filter_map(length).max();
+        if let Some(length) = new.or(texts.last().and_then(length)) {
+            lengths.insert(fired["at"].as_u64().unwrap() as u32, length as usize);
+        }
+        before = texts.into_iter().collect();
+    }
     let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 1_000_000 };
-    let n_asked = AtomicUsize::new(0);
     Arc::new(Scripted::rule(card, move |_| {
-        let length = lengths.get(n_asked.fetch_add(1, Ordering::Relaxed)).or(lengths.last());
-        let text = SUMMARY.chars().cycle().take(length.map_or(400, |length| *length as usize)).collect();
+        let next = lengths.range(decided.load(Ordering::Relaxed)..).next().or(lengths.last_key_value());
+        let text = SUMMARY.chars().cycle().take(next.map_or(400, |(_, length)| *length)).collect();
         Some(Ok(Answer::Text(Text {
             text,
             prompt_tokens: 1,
@@ -387,8 +396,9 @@ fn tally(name: &str, case: &Case, lists: &Lists) -> anyhow::Result<Tally> {
     for (list, log) in lists {
         let Some(line) = lines.get(&list.id).filter(|_| !case.ignore.contains(&list.id)) else { continue };
         let (prompts, n_fired) = prompts_of(line, list);
-        let recipe = policy.recipe(1, policy.summarises().then(|| summariser(line)))?;
-        let mut seen = Prompts { log, blocks: Vec::new(), prompts: BTreeMap::new() };
+        let mut seen = Prompts::new(log);
+        let model = policy.summarises().then(|| summariser(line, Arc::clone(&seen.decided)));
+        let recipe = policy.recipe(1, model)?;
         replay(log, &recipe, &tokenizer, &Needs::default(), &mut seen)?;
         tally.lists += 1;
         tally.fired += usize::from(n_fired > 0);
@@ -553,7 +563,7 @@ fn presets_keep_the_invariants() {
             let needs = Needs::of(log, 3);
             for form in FORMS {
                 let recipe = policy.clone().with_form(form).recipe(1, None).unwrap();
-                let mut seen = Prompts { log, blocks: Vec::new(), prompts: BTreeMap::new() };
+                let mut seen = Prompts::new(log);
                 let run = replay(log, &recipe, &tokenizer, &needs, &mut seen).unwrap();
                 n_events += run.events.len();
                 for decision in &run.decisions {

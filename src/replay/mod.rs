@@ -28,7 +28,7 @@ use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 use crate::triggers::{Detector, Firing, Moment};
 
-pub use recipe::{Frame, Head, Recipe, Stage};
+pub use recipe::{Frame, Head, Recipe, Scaled, Stage};
 
 /// Violation: what was recalled would have made the prompt longer than the uncompressed one.
 pub const OVERFULL: &str = "recalled more than was taken away";
@@ -207,6 +207,10 @@ pub fn replay(
     needs: &Needs,
     observer: &mut dyn Observer,
 ) -> anyhow::Result<Run> {
+    if let Some(scaled) = &recipe.scaled {
+        let recipe = scaled(longest_prompt(log, tokenizer)?)?;
+        return replay(log, &recipe, tokenizer, needs, observer);
+    }
     let no_needs = Needs::default();
     let needs = if recipe.sees_future() { needs } else { &no_needs };
     let mut replayer = Replayer {
@@ -227,6 +231,20 @@ pub fn replay(
         turn = end;
     }
     Ok(replayer.run)
+}
+
+/// Tokens of the longest prompt of a log without compression, as billed where it has usage.
+fn longest_prompt(log: &Log, tokenizer: &Tokenizer) -> anyhow::Result<u64> {
+    struct Nobody;
+    impl Observer for Nobody {}
+    let table = toml::Table::new;
+    let full = Recipe::one(strategies::build("full", table())?, crate::triggers::build("never", table())?, 0);
+    let run = replay(log, &full, tokenizer, &Needs::default(), &mut Nobody)?;
+    let billed = |decision: &Decision| {
+        let tokens = decision.tokens_full;
+        log.rate(decision.turn).map_or(tokens, |rate| rate.billed(tokens) as u64)
+    };
+    Ok(run.decisions.iter().map(billed).max().unwrap_or(0))
 }
 
 struct Replayer<'a> {

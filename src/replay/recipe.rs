@@ -63,13 +63,18 @@ pub struct Recipe {
     pub embedder: Option<Arc<dyn Model>>,
     /// What the triggers ask.
     pub trigger_model: Option<Arc<dyn Model>>,
+    /// The same for a log whose longest prompt has so many tokens, where the window is a share of that.
+    pub scaled: Option<Scaled>,
 }
+
+/// Makes the recipe for one log.
+pub type Scaled = Box<dyn Fn(u64) -> anyhow::Result<Recipe> + Send + Sync>;
 
 impl Recipe {
     /// One stage, without models.
     pub fn one(strategy: Box<dyn Strategy>, trigger: Box<dyn Trigger>, seed: u64) -> Self {
         let stages = vec![Stage { trigger, scope: None, strategy, repeat: 1, down_to: None }];
-        Recipe { stages, frame: None, seed, model: None, embedder: None, trigger_model: None }
+        Recipe { stages, frame: None, seed, model: None, embedder: None, trigger_model: None, scaled: None }
     }
 
     /// The strategy of an event.

@@ -36,10 +36,30 @@ struct Written {
 
 /// One window or several.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a number of tokens, or a list of them")]
+#[serde(
+    untagged,
+    expecting = "expected tokens, a share of each log's longest prompt (as 0.5), or a list of them"
+)]
 enum Windows {
-    One(u64),
-    More(Vec<u64>),
+    One(Window),
+    More(Vec<Window>),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged)]
+enum Window {
+    Tokens(u64),
+    Share(f64),
+}
+
+impl Window {
+    /// The policy with this window.
+    fn put(self, policy: &Policy) -> Policy {
+        match self {
+            Window::Tokens(window) => Policy { window, ..policy.clone() },
+            Window::Share(share) => Policy { window_share: Some(share), ..policy.clone() },
+        }
+    }
 }
 
 /// The variants of all `[[policies]]`, without ids and labels.
@@ -85,7 +105,7 @@ fn of_table(
         }
     }
     let windows = match written.window.map(Spanned::into_inner) {
-        None => vec![policy.window],
+        None => vec![Window::Tokens(policy.window)],
         Some(Windows::One(window)) => vec![window],
         Some(Windows::More(windows)) => windows,
     };
@@ -102,6 +122,10 @@ fn of_table(
     }
     let mut all = Vec::new();
     for window in windows {
+        let as_written = match window {
+            Window::Tokens(tokens) => i64::try_from(tokens)?.into(),
+            Window::Share(share) => toml::Value::Float(share),
+        };
         for model in &models {
             let asks = policy.summarises();
             if model.is_some() && !asks {
@@ -114,7 +138,7 @@ fn of_table(
                 false => vec![None],
             };
             for form in forms {
-                let policy = Policy { window, ..policy.clone() };
+                let policy = window.put(&policy);
                 let policy = form.map_or(policy.clone(), |form| policy.with_form(form));
                 policy.check().map_err(|error| source.error(at, format!("policy `{name}`: {error:#}")))?;
                 let mut strategy_params = params.clone();
@@ -125,10 +149,7 @@ fn of_table(
                     strategy: name.clone(),
                     strategy_params,
                     trigger: POLICY.to_owned(),
-                    trigger_params: toml::Table::from_iter([(
-                        "window".to_owned(),
-                        i64::try_from(window)?.into(),
-                    )]),
+                    trigger_params: toml::Table::from_iter([("window".to_owned(), as_written.clone())]),
                     model: model.clone(),
                     seed: written.seed.unwrap_or(seed),
                     policy: Some(Box::new(policy)),
@@ -153,9 +174,10 @@ pub(super) fn label(variant: &Variant, policy: &Policy) -> String {
         (None, Some(_)) => " [model-free]".to_owned(),
         (None, None) => String::new(),
     };
-    let window = match policy.window {
-        window if window % 1000 == 0 => format!("{}k", window / 1000),
-        window => window.to_string(),
+    let window = match (policy.window_share, policy.window) {
+        (Some(share), _) => format!("{share} of the longest prompt"),
+        (None, window) if window % 1000 == 0 => format!("{}k", window / 1000),
+        (None, window) => window.to_string(),
     };
     format!("{}{set} @ {window}{by}", variant.strategy)
 }

@@ -9,7 +9,7 @@ fn last_prompt(stage: &str, script: &str) -> String {
     );
     let policy: Policy = toml::from_str(&policy).unwrap();
     let log = Log::script(script);
-    let mut seen = Prompts { log: &log, blocks: Vec::new(), prompts: BTreeMap::new() };
+    let mut seen = Prompts::new(&log);
     let recipe = policy.recipe(1, None).unwrap();
     replay(&log, &recipe, &Tokenizer::load("o200k").unwrap(), &Needs::default(), &mut seen).unwrap();
     shown(seen.prompts.values().last().unwrap()).trim().to_owned()
@@ -120,4 +120,26 @@ fn messages_of_the_user_count_as_results() {
     assert_eq!(clear("keep = 2, users = true", false), "0 1 2 3' 4 5' 6 7 8");
     // What came since the last reply is not seen, and so not the newest.
     assert_eq!(clear("keep = 1, finished = true", false), "0 1 2 3' 4 5 6 7 8");
+}
+
+#[test]
+fn a_window_can_be_a_share_of_the_longest_prompt() {
+    let log = Log::script(
+        "system: a\nuser: a\naction: a\nobservation: a\naction: a\nobservation: a\naction: a\nobservation: a\nagent: a",
+    );
+    let prompts = |share: f64| -> Vec<String> {
+        let policy = format!(
+            "window_share = {share}\nreserve = 50000\nhead = 'system'\ncounter = {{ by = 'tokens' }}
+            [[stages]]\ntrigger = {{ name = 'limits', share = 1.0 }}
+            scope = {{ name = 'tail', messages = 1 }}\nstrategy = {{ name = 'omit' }}"
+        );
+        let policy: Policy = toml::from_str(&policy).unwrap();
+        let mut seen = Prompts::new(&log);
+        let recipe = policy.recipe(1, None).unwrap();
+        replay(&log, &recipe, &Tokenizer::load("o200k").unwrap(), &Needs::default(), &mut seen).unwrap();
+        seen.prompts.values().map(|parts| shown(parts).trim().to_owned()).collect()
+    };
+    // The longest prompt has eight tokens. A quarter of the window is kept free, as of 200,000: six are left, or three.
+    assert_eq!(prompts(1.0), ["0 1", "0 1 2 3", "0 5", "0 5 6 7"]);
+    assert_eq!(prompts(0.5), ["0 1", "0 3", "0 5", "0 7"]);
 }
