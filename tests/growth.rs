@@ -9,6 +9,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use trajpress::internals::annotate::features;
@@ -218,7 +219,19 @@ fn costs(pairs: &[Pair], n_messages: u32, is_one_turn: bool) -> Vec<([u64; 2], D
             processor_time().zip(start).map_or(Duration::ZERO, |(end, start)| end.saturating_sub(start));
         ([all, most], time, rows.events.len())
     };
-    pairs.iter().map(cost).collect()
+    let next = AtomicUsize::new(0);
+    // Each thread counts its own bytes and its own time.
+    let work = || {
+        let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)));
+        numbers.map_while(|i| Some((i, cost(pairs.get(i)?)))).collect::<Vec<_>>()
+    };
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut costs: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..n_threads).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    costs.sort_by_key(|(i, _)| *i);
+    costs.into_iter().map(|(_, cost)| cost).collect()
 }
 
 #[test]

@@ -107,14 +107,20 @@ impl Log {
     /// The same with features that are read as they are asked for.
     pub fn join(trajectory: Trajectory, features: Features<'_>) -> anyhow::Result<Self> {
         let n_steps = trajectory.steps.len();
+        // A vector that grows leaves what it had: in a long log that adds up.
+        let starts = || {
+            let mut starts = Vec::with_capacity(n_steps + 1);
+            starts.push(0);
+            starts
+        };
         let mut log = Log {
             tokens: Vec::with_capacity(n_steps),
             lines: trajectory.steps.iter().map(|s| s.text.lines().count() as u32).collect(),
             action_kinds: Vec::with_capacity(n_steps),
-            spans: Vec::new(),
-            span_of: vec![0],
+            spans: Vec::with_capacity(n_steps),
+            span_of: starts(),
             mentions: Vec::new(),
-            mention_of: vec![0],
+            mention_of: starts(),
             atoms: Atoms::default(),
             turns: turns_of(&trajectory),
             n_segments: trajectory.steps.last().map_or(1, |s| s.segment + 1),

@@ -9,11 +9,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, Statement};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Statement};
 use serde::de::IgnoredAny;
 use tempfile::TempDir;
 
@@ -34,6 +35,11 @@ pub(super) fn is_beside(name: &str) -> bool {
 /// How often a copy is begun again because the database was cleaned up meanwhile.
 const TRIES: usize = 5;
 
+/// How long a database is waited for while another process writes it: a change takes a moment, unless the process keeps it.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 20 });
+const LOOK_AGAIN: Duration = Duration::from_millis(3);
+const BUSY: &str = "another process writes it all the time\nhint: try again when that one is done";
+
 /// SQLite's steps for a byte of the file, and for any file: a damaged tree can send it in circles.
 const STEPS_A_BYTE: u64 = 20;
 const LEAST_STEPS: u64 = 10_000_000;
@@ -50,33 +56,34 @@ pub(super) struct Database {
 impl Database {
     /// Opens a database; `unpacked` reads it where it is packed. No value may be longer than `max`.
     pub(super) fn open(path: &Path, unpacked: Option<&mut dyn Read>, max: u64) -> anyhow::Result<Self> {
-        let has = |ending: &&str| std::fs::metadata(beside(path, ending)).is_ok_and(|m| m.len() > 0);
-        let copy = match unpacked {
-            Some(reader) => Some(copy_of(reader)?),
-            None if has(&"-wal") || has(&"-journal") => copy(path).ok(),
-            None => None,
-        };
-        let (mut connection, size) = match &copy {
-            Some((_, file)) => (Connection::open(file)?, file.metadata()?.len()),
-            None => {
-                // In this mode SQLite makes the files beside it, unless it is told that nobody writes.
-                let is_alone = is_in_wal_mode(path)? && !has(&"-wal");
-                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-                (Connection::open_with_flags(uri(path, is_alone), flags)?, path.metadata()?.len())
+        if let Some(reader) = unpacked {
+            return Database::of_copy(copy_of(reader)?, max);
+        }
+        let has_log = std::fs::metadata(beside(path, "-wal")).is_ok_and(|m| m.len() > 0);
+        if has_log && let Ok(copy) = copy(path) {
+            return Database::of_copy(copy, max);
+        }
+        // In this mode SQLite makes the files beside it, unless it is told that nobody writes.
+        let is_alone = !has_log && is_in_wal_mode(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let mut connection = Connection::open_with_flags(uri(path, is_alone), flags)?;
+        match begin(&mut connection, path.metadata()?.len(), max) {
+            Ok(()) => Ok(Database { connection, _copy: None }),
+            // What a writer left half done when it died is undone in a copy.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => {
+                Database::of_copy(copy(path)?, max)
             }
-        };
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(max).unwrap_or(i32::MAX))?;
-        let mut looks = (LEAST_STEPS + STEPS_A_BYTE * size) / STEPS_A_LOOK as u64;
-        let is_over = move || {
-            looks = looks.saturating_sub(1);
-            looks == 0
-        };
-        connection.progress_handler(STEPS_A_LOOK, Some(is_over))?;
-        // One state of the database, however long the reading takes.
-        connection.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; BEGIN")?;
-        Ok(Database { connection, _copy: copy.map(|(folder, _)| folder) })
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                Err(anyhow::anyhow!(BUSY))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn of_copy((folder, file): Copy, max: u64) -> anyhow::Result<Self> {
+        let mut connection = Connection::open(&file)?;
+        begin(&mut connection, file.metadata()?.len(), max)?;
+        Ok(Database { connection, _copy: Some(folder) })
     }
 
     /// The tables with their columns.
@@ -163,6 +170,29 @@ impl Database {
         }
         Ok(())
     }
+}
+
+/// Looks again soon: between two changes of a process that writes all the time there is little room.
+fn waits(n_looks: i32) -> bool {
+    std::thread::sleep(LOOK_AGAIN);
+    LOOK_AGAIN * n_looks.unsigned_abs() < PATIENCE
+}
+
+/// Begins to read one state of a database, however long the reading takes. Whoever writes it just now is waited for.
+fn begin(connection: &mut Connection, size: u64, max: u64) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::try_from(max).unwrap_or(i32::MAX))?;
+    connection.busy_handler(Some(waits))?;
+    let mut looks = (LEAST_STEPS + STEPS_A_BYTE * size) / STEPS_A_LOOK as u64;
+    let is_over = move || {
+        looks = looks.saturating_sub(1);
+        looks == 0
+    };
+    connection.progress_handler(STEPS_A_LOOK, Some(is_over))?;
+    connection.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; BEGIN")?;
+    // The state is that of the first look.
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
 }
 
 /// The rows of one table, in the order of their runs.
@@ -289,14 +319,16 @@ fn copy_of(reader: &mut dyn Read) -> io::Result<Copy> {
 /// Copies a database with what stands beside it. The copy is one state as long as the log was not begun anew: pages that
 /// were moved out of it meanwhile stand in the copy of the log, too.
 fn copy(path: &Path) -> io::Result<Copy> {
-    let start = || -> io::Result<Vec<u8>> {
-        let mut start = Vec::new();
-        match File::open(beside(path, "-wal")) {
-            Ok(log) => log.take(32).read_to_end(&mut start)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(error),
-        };
-        Ok(start)
+    let start = || -> io::Result<[Vec<u8>; 2]> {
+        let mut starts = [Vec::new(), Vec::new()];
+        for (start, ending) in starts.iter_mut().zip(READ_BESIDE) {
+            match File::open(beside(path, ending)) {
+                Ok(log) => log.take(32).read_to_end(start)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(starts)
     };
     let (folder, file) = folder()?;
     for _ in 0..TRIES {

@@ -13,6 +13,7 @@ pub mod watch;
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
@@ -113,7 +114,38 @@ pub struct Event {
     pub generated_tokens: u64,
     pub violations: Vec<&'static str>,
     /// What was asked of the model.
-    pub work: Work,
+    pub work: Asking,
+}
+
+/// The work of an event, which as a rule is none: a long run has many.
+#[derive(Clone, Default)]
+pub struct Asking(Option<Box<Work>>);
+
+impl std::fmt::Debug for Asking {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        Work::fmt(self, to)
+    }
+}
+
+impl From<Work> for Asking {
+    fn from(work: Work) -> Self {
+        Asking((work != Work::default()).then(|| Box::new(work)))
+    }
+}
+
+impl std::ops::Deref for Asking {
+    type Target = Work;
+
+    fn deref(&self) -> &Work {
+        static NONE: LazyLock<Work> = LazyLock::new(Work::default);
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl std::ops::DerefMut for Asking {
+    fn deref_mut(&mut self) -> &mut Work {
+        self.0.get_or_insert_default()
+    }
 }
 
 impl Event {
@@ -219,10 +251,12 @@ pub fn replay(
         tokenizer,
         needs,
         observer,
-        run: Run::default(),
+        // Room that is not filled takes no memory; a vector that grows leaves what it had.
+        run: Run { decisions: Vec::with_capacity(log.turns.len()), ..Run::default() },
         context: Context::new(recipe.is_record()),
         messages: recipe.reads_messages().then(|| new_messages(recipe)),
     };
+    replayer.context.blocks.reserve(log.n_steps());
     let mut turn = 1;
     while (turn as usize) < log.turns.len() {
         let segment = log.turns[turn as usize].segment;
@@ -796,7 +830,7 @@ impl<'a> Replayer<'a> {
             removable_tokens: sum(&mut applied.before.iter().filter(removable)),
             kept_tokens: sum(&mut after.iter().filter(removable)),
             generated_tokens: after.iter().map(|b| u64::from(b.generated_tokens())).sum(),
-            work: env.work,
+            work: env.work.into(),
             after,
             violations: applied.violations,
         };
@@ -835,7 +869,7 @@ impl Event {
             kept_tokens: 0,
             generated_tokens: 0,
             violations: Vec::new(),
-            work: Work::default(),
+            work: Asking::default(),
         }
     }
 }

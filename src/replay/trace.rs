@@ -103,6 +103,9 @@ pub fn traced(
     needs: &Needs,
 ) -> anyhow::Result<(Run, Trace)> {
     let mut recorder = Recorder { log, trace: Trace::default(), left: Vec::new() };
+    // A turn has two moves, as a rule.
+    recorder.trace.moves.reserve(2 * log.turns.len());
+    recorder.trace.ends.reserve(log.n_steps());
     let run = replay(log, recipe, tokenizer, needs, &mut recorder)?;
     let mut trace = recorder.trace;
     trace.tokens_sent = run.decisions.iter().map(|decision| decision.tokens_sent).collect();

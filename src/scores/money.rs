@@ -288,7 +288,7 @@ pub fn score(log: &Log, run: &Run, prices: &Prices, rework: u64, rows: &mut Rows
     let cost_full = total(&|b| prices.fresh * b.full + prices.output * b.output);
     let cost_sent = total(&|b| prices.fresh * b.sent + prices.output * b.output);
     rows.push(&COST_SAVINGS_UNCACHED, "", saved(cost_sent, cost_full), cost_full, n);
-    let work = run.events.iter().map(|e| &e.work).chain(run.recalls.iter().map(|r| &r.work));
+    let work = run.events.iter().map(|e| &*e.work).chain(run.recalls.iter().map(|r| &r.work));
     let compressor: u64 = work.map(|work| work.tokens_in + work.tokens_out).sum();
     let trigger = run.trigger_asked.tokens_in + run.trigger_asked.tokens_out;
     rows.push(&NET_SAVINGS, "", saved(sent + (compressor + trigger + rework) as f64, full), full, n);

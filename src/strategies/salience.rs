@@ -520,7 +520,7 @@ pub(super) mod tests {
                 ["longer than the original"] => assert_eq!(event.tokens_after, event.tokens_before),
                 _ => panic!("{:?}", event.violations),
             })
-            .map(|event| (event.after.iter().map(|block| block.text(log)).collect(), event.work))
+            .map(|event| (event.after.iter().map(|block| block.text(log)).collect(), (*event.work).clone()))
             .collect()
     }
 

@@ -842,7 +842,7 @@ mod tests {
             let log = Log::script(SCRIPT);
             let way = ("tool-log", "form = 'structured'");
             let run = replayed(way, ("turns", "n = 1"), &log, Some(Arc::new(model)), None);
-            (run.events[0].after[0].text(&log), run.events[0].work.clone())
+            (run.events[0].after[0].text(&log), (*run.events[0].work).clone())
         };
         let (text, work) = after([CUT, WHOLE]);
         assert!(text.starts_with("turn 1 [read_file] looked\n- it splits\n- files read"), "{text}");

@@ -1,6 +1,7 @@
 //! Mutated logs of each format: the files of `logs/`, databases and archives made of them here, and in the long form the
 //! small ones of real logs. What stands in a line that the mutation did not touch is in the dataset.
 
+use super::mutants::{moved, mutate};
 use super::*;
 
 use std::io::Write as _;
@@ -34,7 +35,7 @@ impl Sample {
         sample.write(place, None);
         let (texts, is_told) = sample.read(place);
         assert!(!texts.is_empty(), "{name} is not read");
-        assert!(!is_told, "{name} has rejects");
+        assert!(!is_told, "{name} has rejects, or a file of it is not read");
         let lines: BTreeSet<&str> = texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
         sample.marks = lines.into_iter().filter_map(|words| sample.mark(words)).take(MOST_MARKS).collect();
         sample
@@ -67,7 +68,7 @@ impl Sample {
         }
     }
 
-    /// The texts of all steps, and whether anything was rejected.
+    /// The texts of all steps, and whether anything is told to be unread: a record, or a file.
     fn read(&self, place: &Place) -> (Vec<String>, bool) {
         let options = Options {
             inputs: vec![place.at("sample")],
@@ -76,11 +77,31 @@ impl Sample {
             mode: IngestMode::Fresh,
             ..Options::default()
         };
-        ingest(&options, &mut |_| {}).unwrap();
+        let report = ingest(&options, &mut |_| {}).unwrap();
         let rows: Vec<StepRow> = store::read(&place.at("data/steps.parquet")).unwrap();
-        let rejects = fs::read_to_string(place.at("data/rejects.jsonl")).unwrap();
-        (rows.into_iter().map(|row| row.text).collect(), !rejects.is_empty())
+        let unread = [&report.not_read, &report.no_logs, &report.unreadable, &report.without_runs];
+        let is_told = report.rejects > 0 || unread.iter().any(|files| !files.is_empty());
+        (rows.into_iter().map(|row| row.text).collect(), is_told)
     }
+
+    /// Writes the files, one of them with other bytes, and says which marks for which `stays` holds are not read; none where
+    /// nothing at all is read and nothing told.
+    fn lost(
+        &self,
+        place: &Place,
+        file: usize,
+        bytes: &[u8],
+        stays: impl Fn(&Mark) -> bool,
+    ) -> Option<Vec<&Mark>> {
+        self.write(place, Some((file, bytes)));
+        let (texts, is_told) = self.read(place);
+        let is_lost = |mark: &&Mark| stays(mark) && !texts.iter().any(|text| text.contains(&mark.words));
+        (is_told || !texts.is_empty()).then(|| self.marks.iter().filter(is_lost).collect())
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
 fn files_of(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -123,7 +144,7 @@ pub(super) fn database(path: &Path, n: usize, more: usize) -> rusqlite::Connecti
 }
 
 /// One more message of the session.
-fn say(connection: &rusqlite::Connection, i: usize, more: &str) {
+pub(super) fn say(connection: &rusqlite::Connection, i: usize, more: &str) {
     let (role, text) = (["user", "assistant"][i % 2], format!("Message {i} of the session: {more}"));
     let data = serde_json::json!({ "type": "text", "text": text }).to_string();
     let role = serde_json::json!({ "role": role, "modelID": "m" }).to_string();
@@ -134,18 +155,23 @@ fn say(connection: &rusqlite::Connection, i: usize, more: &str) {
     connection.execute("INSERT INTO part VALUES (?1, 's1', ?2, ?3)", part).unwrap();
 }
 
-/// One sample a format of the project's own, and in the long form of real logs.
-fn samples(place: &Place) -> Vec<Sample> {
+/// One sample a format of the project's own.
+fn own_samples(place: &Place) -> Vec<Sample> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/robust/logs");
     let mut folders: Vec<PathBuf> = fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.sort();
-    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     let mut samples: Vec<Sample> =
-        folders.iter().map(|folder| Sample::new(&name(folder), files_of(folder), place)).collect();
+        folders.iter().map(|folder| Sample::new(&file_name(folder), files_of(folder), place)).collect();
     let zip = archive(&fs::read(own.join("inspect-json/a.json")).unwrap());
     samples.push(Sample::new("inspect-eval", vec![("a.eval".into(), zip)], place));
     drop(database(&place.at("a.db"), 20, 60));
     samples.push(Sample::new("opencode", vec![("a.db".into(), fs::read(place.at("a.db")).unwrap())], place));
+    samples
+}
+
+/// Those, and in the long form real logs.
+fn samples(place: &Place) -> Vec<Sample> {
+    let mut samples = own_samples(place);
     let Some(real) = std::env::var_os("TRAJPRESS_LOGS").filter(|_| times(0, 1) > 0) else {
         return samples;
     };
@@ -158,8 +184,9 @@ fn samples(place: &Place) -> Vec<Sample> {
         paths.sort();
         let small = paths.iter().filter(|path| fs::metadata(path).unwrap().len() as usize <= SMALL);
         for path in small.take(6) {
-            let files = vec![(PathBuf::from(name(path)), fs::read(path).unwrap())];
-            let sample = std::panic::catch_unwind(|| Sample::new(&name(path), files, place));
+            let name = file_name(path);
+            let files = vec![(PathBuf::from(&name), fs::read(path).unwrap())];
+            let sample = std::panic::catch_unwind(|| Sample::new(&name, files, place));
             samples.extend(sample.ok().filter(|sample| !sample.files[0].1.is_empty()));
         }
     }
@@ -170,37 +197,40 @@ fn samples(place: &Place) -> Vec<Sample> {
 fn mutated_logs_of_all_formats_keep_their_untouched_lines() {
     let place = Place::new();
     let samples = samples(&place);
-    let mut rng = ChaCha8Rng::seed_from_u64(61);
     let n = times(4 * samples.len(), 4000);
-    let (mut n_untouched, mut lost, mut silent, mut longest) = (0, Vec::new(), Vec::new(), Duration::ZERO);
-    for i in 0..n {
-        let sample = &samples[i % samples.len()];
-        let file = rng.random_range(0..sample.files.len());
-        let mut bytes = sample.files[file].1.clone();
-        let edits = mutate(&mut bytes, &mut rng);
-        sample.write(&place, Some((file, &bytes)));
-        let start = Instant::now();
-        let (texts, is_told) = sample.read(&place);
-        longest = longest.max(start.elapsed());
-        assert!(start.elapsed() < Duration::from_secs(60), "mutant {i} of {}", sample.name);
-        let what = format!("{i} of {}", sample.name);
-        if texts.is_empty() && !is_told {
-            silent.push(what.clone());
-        }
-        let untouched = |mark: &&Mark| mark.file != file || moved(&mark.line, &edits).is_some();
-        for mark in sample.marks.iter().filter(untouched) {
-            n_untouched += 1;
-            if !texts.iter().any(|text| text.contains(&mark.words)) {
-                lost.push(format!("{what}: {}", mark.words.chars().take(60).collect::<String>()));
+    // Each thread makes all mutants and reads some of them.
+    let results = in_threads(|thread, n_threads| {
+        let place = Place::light();
+        let mut rng = ChaCha8Rng::seed_from_u64(61);
+        let (mut n_untouched, mut lost, mut silent, mut longest) =
+            (0, Vec::new(), Vec::new(), Duration::ZERO);
+        for i in 0..n {
+            let sample = &samples[i % samples.len()];
+            let file = rng.random_range(0..sample.files.len());
+            let mut bytes = sample.files[file].1.clone();
+            let edits = mutate(&mut bytes, &mut rng);
+            if i % n_threads != thread {
+                continue;
             }
+            let (start, what) = (Instant::now(), format!("{i} of {}", sample.name));
+            let stays = |mark: &Mark| mark.file != file || moved(&mark.line, &edits).is_some();
+            n_untouched += sample.marks.iter().filter(|mark| stays(mark)).count();
+            let not_read = sample.lost(&place, file, &bytes, stays);
+            longest = longest.max(start.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(60), "mutant {what}");
+            match not_read {
+                Some(marks) if marks.is_empty() => continue,
+                Some(marks) => lost.extend(marks.iter().map(|mark| format!("{what}: {}", mark.words))),
+                None => silent.push(what),
+            }
+            keep(&format!("{i}-{}", sample.files[file].0.display()), &bytes);
         }
-        if let Some(kept) =
-            std::env::var_os("TRAJPRESS_KEEP").filter(|_| lost.iter().any(|l| l.starts_with(&what)))
-        {
-            let name = format!("{i}-{}", sample.files[file].0.display()).replace('/', "_");
-            fs::write(Path::new(&kept).join(name), &bytes).unwrap();
-        }
-    }
+        (n_untouched, lost, silent, longest)
+    });
+    let n_untouched: usize = results.iter().map(|(n, ..)| n).sum();
+    let lost: Vec<&String> = results.iter().flat_map(|(_, lost, ..)| lost).collect();
+    let silent: Vec<&String> = results.iter().flat_map(|(_, _, silent, _)| silent).collect();
+    let longest = results.iter().map(|(.., longest)| longest).max().unwrap();
     println!(
         "mutants of {} logs of all formats: {n}, of whose {n_untouched} untouched marks {} are lost, {} read nothing in silence; the longest took {longest:?}; peak memory {:.0} MB",
         samples.len(),
@@ -209,4 +239,47 @@ fn mutated_logs_of_all_formats_keep_their_untouched_lines() {
         own_peak()
     );
     assert!(lost.is_empty() && silent.is_empty(), "lost: {lost:#?}, silent: {silent:?}");
+}
+
+/// What is done to a line: nothing is left of it, a stray byte stands before it, a byte of its first key is another one, or
+/// its first half is gone.
+fn damaged(line: &[u8], how: usize) -> Vec<u8> {
+    let mut line = line.to_vec();
+    match how {
+        0 => line.clear(),
+        1 => line.insert(0, b'"'),
+        2 if line.len() > 2 => line[1] = b'&',
+        3 if line.len() > 3 => line[3] ^= 2,
+        _ => drop(line.drain(..line.len() / 2)),
+    }
+    line
+}
+
+/// The line that begins a session is one of many by which its format is told.
+#[test]
+fn a_log_is_told_by_the_lines_behind_its_first_ones() {
+    let place = Place::light();
+    let (mut n, mut lost) = (0, Vec::new());
+    for sample in own_samples(&place) {
+        let files: BTreeSet<usize> = sample.marks.iter().map(|mark| mark.file).collect();
+        for (file, k, how) in
+            files.iter().flat_map(|&file| (1..4).flat_map(move |k| (0..5).map(move |how| (file, k, how))))
+        {
+            let lines: Vec<&[u8]> = sample.files[file].1.split(|b| *b == b'\n').collect();
+            let start = lines.iter().take(k).map(|line| line.len() + 1).sum::<usize>();
+            if k > lines.len() / 2 {
+                continue;
+            }
+            let begin = lines[..k].iter().map(|line| damaged(line, how)).collect::<Vec<_>>();
+            let bytes = [begin.join(&b'\n'), sample.files[file].1[start - 1..].to_vec()].concat();
+            n += 1;
+            let what = format!("{k} lines of {}, damage {how}", sample.name);
+            match sample.lost(&place, file, &bytes, |mark| mark.file != file || mark.line.start >= start) {
+                Some(marks) => lost.extend(marks.iter().map(|mark| format!("{what}: {}", mark.words))),
+                None => lost.push(what),
+            }
+        }
+    }
+    println!("logs whose first lines are damaged or gone: {n}, {} marks lost", lost.len());
+    assert!(lost.is_empty(), "{lost:#?}");
 }

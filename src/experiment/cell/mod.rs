@@ -156,7 +156,7 @@ impl<'a> Scene<'a> {
         let (Prepared { log, questions, .. }, plan) = (self.own, self.plan);
         let ids = (variant.id.as_str().into(), log.id().into());
         let mut rows = Rows { ids, rows: Vec::new() };
-        let (run, misses) = self.replayed(recipe, tokenizer, &mut rows)?;
+        let (mut run, misses) = self.replayed(recipe, tokenizer, &mut rows)?;
         discard::score(log, &run, &misses.needed, &mut rows);
         money::score(log, &run, &self.prices, money::rework(log, &misses.hard), &mut rows);
         sent::score(&run, questions.tokens_as_sent, &mut rows);
@@ -169,22 +169,18 @@ impl<'a> Scene<'a> {
         if variant.strategy == FULL {
             retention::census(questions, &mut rows);
         }
-        Ok(UnitRows {
-            cells: vec![rows::cell_row(&rows.ids, &run)],
-            events: rows::event_rows(
-                &rows.ids,
-                &variant.strategy,
-                money::break_even(log, &run, &self.prices),
-                &run,
-            ),
-            items: rows::item_rows(&rows.ids, &run),
-            contexts: match plan.contexts {
-                true => rows::context_rows(&rows.ids, log, recipe, tokenizer, &run),
-                false => Vec::new(),
-            },
-            timeline: rows::timeline_rows(&rows.ids, log, &run, &self.prices),
-            scores: rows.rows,
-        })
+        let mut made = UnitRows { cells: vec![rows::cell_row(&rows.ids, &run)], ..UnitRows::default() };
+        made.items = rows::item_rows(&rows.ids, &run);
+        if plan.contexts {
+            made.contexts = rows::context_rows(&rows.ids, log, recipe, tokenizer, &run);
+        }
+        // Of a long run the events are large, and so are the rows of its decisions: not both at once.
+        let break_even = money::break_even(log, &run, &self.prices);
+        let events = std::mem::take(&mut run.events);
+        made.events = rows::event_rows(&rows.ids, &variant.strategy, break_even, events);
+        made.timeline = rows::timeline_rows(&rows.ids, log, run, &self.prices);
+        made.scores = rows.rows;
+        Ok(made)
     }
 
     /// Replays the trajectory under a variant, and follows its needs.

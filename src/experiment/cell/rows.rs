@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::context::log::Log;
 use crate::context::{Block, Content};
-use crate::replay::{Decision, Recipe, Run};
+use crate::replay::{Event, Recipe, Run};
 use crate::scores::CellIds;
 use crate::scores::money::{self, Prices};
 use crate::store::{CellRow, ContextRow, EventRow, ItemRow, TimelineRow};
@@ -33,10 +33,10 @@ pub(super) fn event_rows(
     (variant, trajectory): &CellIds,
     strategy: &str,
     break_even: Vec<(Option<u32>, u32)>,
-    run: &Run,
+    events: Vec<Event>,
 ) -> Vec<EventRow> {
-    run.events
-        .iter()
+    events
+        .into_iter()
         .zip(break_even)
         .enumerate()
         .map(|(i, (e, (break_even_turns, decisions_left)))| EventRow {
@@ -46,7 +46,7 @@ pub(super) fn event_rows(
             turn: e.turn,
             trigger_kind: e.kind.into(),
             confidence: e.confidence,
-            details: (!e.details.is_empty()).then(|| e.details.clone()),
+            details: (!e.details.is_empty()).then_some(e.details),
             scope_start: e.turns.start,
             scope_end: e.turns.end,
             tokens_before: e.tokens_before,
@@ -152,18 +152,22 @@ pub(super) fn context_rows(
     rows
 }
 
+/// Rows of the decisions, which go meanwhile.
 pub(super) fn timeline_rows(
     (variant, trajectory): &CellIds,
     log: &Log,
-    run: &Run,
+    mut run: Run,
     prices: &Prices,
 ) -> Vec<TimelineRow> {
     let nothing = Work::default();
-    let alive = money::alive(log, run, prices);
-    let row = |(i, d): (u32, &Decision)| {
+    let alive = money::alive(log, &run, prices);
+    let mut decisions = std::mem::take(&mut run.decisions);
+    let mut rows = Vec::with_capacity(decisions.len());
+    while let Some(d) = decisions.pop() {
+        let i = decisions.len() as u32;
         let work = run.recalled_for(i).map_or(&nothing, |recall| &recall.work);
         let (rate, usage) = (log.rate(d.turn), log.usage(d.turn));
-        TimelineRow {
+        rows.push(TimelineRow {
             variant: Arc::clone(variant),
             trajectory: Arc::clone(trajectory),
             decision: i,
@@ -186,7 +190,11 @@ pub(super) fn timeline_rows(
             usage_out: usage.and_then(|usage| usage.output),
             usage_cache_read: usage.and_then(|usage| usage.cache_read),
             usage_cache_write: usage.and_then(|usage| usage.cache_write),
+        });
+        if i % (1 << 16) == 0 {
+            decisions.shrink_to_fit();
         }
-    };
-    (0..).zip(&run.decisions).map(row).collect()
+    }
+    rows.reverse();
+    rows
 }

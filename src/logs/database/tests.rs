@@ -81,6 +81,45 @@ fn nothing_is_written_beside_a_database_that_is_open_elsewhere() {
     assert_eq!(files(dir.path()), alone);
 }
 
+/// Who writes without a log keeps others out for a moment, and may die in the middle.
+#[test]
+fn a_database_that_is_written_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let writer = write(&path, &format!("{SCHEMA}; INSERT INTO run VALUES ('a', NULL, 1)"));
+    // A change that is not done yet is none.
+    writer.execute_batch("BEGIN IMMEDIATE; INSERT INTO run VALUES ('b', NULL, 2)").unwrap();
+    let before = files(dir.path());
+    assert!(before.len() == 2 && read(&path).0.len() == 1);
+    assert_eq!(files(dir.path()), before);
+    writer.execute_batch("COMMIT; BEGIN EXCLUSIVE; INSERT INTO run VALUES ('c', NULL, 3)").unwrap();
+    let ends = std::thread::spawn(move || {
+        std::thread::sleep(PATIENCE / 4);
+        writer.execute_batch("COMMIT").unwrap();
+        writer
+    });
+    assert_eq!(read(&path).0.len(), 3);
+    let writer = ends.join().unwrap();
+    writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let error = Database::open(&path, None, 1 << 20).map(drop).unwrap_err().to_string();
+    assert!(error.contains("another process writes it") && error.contains("hint: try again"), "{error}");
+    drop(writer);
+    // Pages that were written, and a journal of what stood there.
+    let small = write(&path, "PRAGMA cache_size = 1; BEGIN IMMEDIATE");
+    for i in 0..2000 {
+        small.execute("INSERT INTO run VALUES (?1, ?2, 0)", (format!("{i}"), "x".repeat(100))).unwrap();
+    }
+    let torn = files(dir.path());
+    assert!(torn.len() == 2);
+    let dead = tempfile::tempdir().unwrap();
+    for (path, bytes) in &torn {
+        std::fs::write(dead.path().join(path.file_name().unwrap()), bytes).unwrap();
+    }
+    let before = files(dead.path());
+    assert_eq!(read(&dead.path().join("a.db")).0.len(), 3);
+    assert_eq!(files(dead.path()), before);
+}
+
 #[test]
 fn a_packed_database_is_unpacked_first() {
     let dir = tempfile::tempdir().unwrap();

@@ -37,6 +37,13 @@ struct Block {
     text: String,
 }
 
+/// Whether a line alone tells that a text is a history.
+pub(super) fn is_mark(line: &[u8]) -> bool {
+    let begins = |mark: &str| line.starts_with(mark.as_bytes());
+    [TITLE, "> Aider v", "-*- mode: fundamental"].into_iter().any(begins)
+        || begins("> Tokens: ") && memchr::memmem::find(line, b" sent, ").is_some()
+}
+
 fn read(text: &str, sink: &mut Sink<'_>) {
     let (mut start, mut lines) = (None, Vec::new());
     for line in text.lines() {

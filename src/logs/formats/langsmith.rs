@@ -118,6 +118,12 @@ impl Runs {
         let known = &mut self.runs[at];
         let is_empty =
             |raw: &Option<Box<RawValue>>| raw.as_ref().is_none_or(|raw| matches!(raw.get(), "{}" | "null"));
+        // No patch moves a run to another place.
+        if known.order.is_some() && run.order.is_some() && known.order != run.order {
+            self.losses.add("run with the id of another one");
+            self.by_id.insert(id, self.runs.len());
+            return self.runs.push(run);
+        }
         if !is_empty(&run.outputs) {
             known.outputs = run.outputs;
         }
@@ -234,6 +240,18 @@ mod tests {
         let usage = t[0].steps[1].usage.as_deref().unwrap();
         assert_eq!((usage.input, usage.output, usage.cache_read), (9, Some(2), Some(4)));
         assert_eq!((t[0].task_id.as_deref(), t[0].model.as_deref()), (Some("t"), Some("m-1")));
+    }
+
+    #[test]
+    fn another_run_may_have_the_same_id() {
+        let line = |order: &str, text: &str| {
+            format!(
+                r#"{{"id":"1","trace_id":"t","run_type":"llm","dotted_order":"{order}","inputs":{{"messages":[{{"role":"user","content":"{text}"}}]}},"outputs":{{"choices":[{{"message":{{"role":"assistant","content":"A"}}}}]}}}}"#
+            )
+        };
+        let said = runs(&[&line("20260101T000000Z1", "P"), &line("20260101T000001Z1", "Q")]);
+        let said: Vec<Vec<String>> = said.iter().map(outline).collect();
+        assert_eq!(said, [["0 message P", "1 message A"], ["0 message Q", "1 message A"]]);
     }
 
     #[test]

@@ -77,6 +77,9 @@ record! {
     }
 }
 
+/// Kinds of blocks, which stand in messages.
+const BLOCKS: [&str; 4] = ["text", "thinking", "toolCall", "image"];
+
 /// Blocks, or a text alone.
 #[derive(Default)]
 pub(crate) struct Texts(Vec<Block>);
@@ -124,7 +127,13 @@ struct Pi {
 
 impl Session for Pi {
     fn value(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.lines.push(serde_json::from_slice(bytes)?);
+        let line: Line = serde_json::from_slice(bytes)?;
+        // What is left of a torn message: as a line it would be a conversation of its own.
+        if line.kind.as_deref().is_some_and(|kind| BLOCKS.contains(&kind)) {
+            self.losses.add("block outside of a message left out");
+        } else {
+            self.lines.push(line);
+        }
         Ok(())
     }
 
@@ -154,11 +163,15 @@ impl Pi {
     /// The lines that were lived, with their places in the file.
     fn path(&mut self) -> Vec<(usize, Line)> {
         let lines = std::mem::take(&mut self.lines);
+        // Lines without ids follow one another, whatever a damaged one among them says.
+        let mut is_tree = true;
         let is_lived = lived(lines.iter().map(|line| {
+            let is_header = line.kind.as_deref() == Some("session");
+            is_tree &= is_header || line.id.is_some();
             let parent = match (&line.parent, &line.id) {
                 (Some(Name(parent)), _) if !parent.is_empty() => Parent::Named(parent),
                 // The first line behind the header has no parent; nor has one to which the user went back before that.
-                (None, Some(_)) if line.kind.as_deref() != Some("session") => Parent::Root,
+                (None, Some(_)) if is_tree && !is_header => Parent::Root,
                 _ => Parent::Before,
             };
             (line.id.as_deref(), parent)
@@ -329,6 +342,14 @@ mod tests {
 
     const CALL: &str = r#""type":"message","message":{"role":"assistant","model":"m","content":[{"type":"thinking","thinking":"Hm."},{"type":"toolCall","id":"c1","name":"ls","arguments":{"path":"."}}],"usage":{"input":3,"output":4,"cacheRead":40,"cacheWrite":7}}"#;
     const RESULT: &str = r#""type":"message","message":{"role":"toolResult","toolCallId":"c1","toolName":"ls","content":[{"type":"text","text":"a.py"},{"type":"image","data":"AAAABBBB","mimeType":"image/png"}],"isError":false}"#;
+
+    #[test]
+    fn what_is_left_of_a_torn_message_begins_no_conversation() {
+        let lines = [user("Q"), r#""type":"toolCall","id":"c9","name":"ls""#.to_owned(), done("A")];
+        let (runs, losses) = read("pi", &lines.map(|line| format!("{{{line}}}")));
+        assert_eq!(outline(&runs[0]).len(), 2);
+        assert_eq!(told(&losses), ["1 block outside of a message left out"]);
+    }
 
     #[test]
     fn version_1_keeps_lines_by_their_numbers() {

@@ -369,6 +369,38 @@ fn a_damaged_answer_is_asked_again() {
     assert_eq!(cached.answer(&calls), answers);
 }
 
+/// One bit anywhere in the file: it is refused with its name, or the answers are the same, asked again or not.
+#[test]
+fn a_flipped_bit_gives_no_other_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.sqlite");
+    let calls: Vec<Call> = (1..40).map(|n| embed(&"w".repeat(n))).collect();
+    let answers = model("one", Some(&Arc::new(Store::open(&path, 1 << 20).unwrap()))).0.answer(&calls);
+    let good = std::fs::read(&path).unwrap();
+    let (n, mut n_refused, mut n_asked) = (100, 0, 0);
+    for i in 0..n {
+        let mut bad = good.clone();
+        let bit = i * 7919 % (8 * bad.len());
+        bad[bit / 8] ^= 1 << (bit % 8);
+        let path = folder.path().join(format!("{i}.sqlite"));
+        std::fs::write(&path, bad).unwrap();
+        match Store::open(&path, 1 << 20) {
+            Ok(store) => {
+                let (cached, asked) = model("one", Some(&Arc::new(store)));
+                assert_eq!(cached.answer(&calls), answers, "bit {bit}");
+                n_asked += u64::from(asked.load(Ordering::Relaxed) > 0);
+            }
+            Err(error) => {
+                assert!(format!("{error:#}").contains(&path.display().to_string()), "{error:#}");
+                n_refused += 1;
+            }
+        }
+    }
+    println!(
+        "bits of a cache: {n_refused} of {n} refused with the file named, {n_asked} made calls be asked again"
+    );
+}
+
 #[test]
 fn answers_of_an_older_file_get_their_hashes_once() {
     let folder = tempfile::tempdir().unwrap();
