@@ -13,6 +13,7 @@ use super::reading::list::read_around;
 use super::reading::names::repository_of;
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
+use super::reading::usage::dollars;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, File, Reading, Sink};
 use crate::trajectory::{Trajectory, Usage};
@@ -103,6 +104,7 @@ record! {
         name: String = "name",
         input: Arguments = "input",
         call: String = "tool_use_id",
+        cost: Scalar = "cost",
         content: Box<RawValue> = "content",
         is_error: Scalar = "is_error" | "isError",
         path: String = "path",
@@ -155,6 +157,7 @@ impl Message {
             self.metadata.as_ref().is_some_and(|m| m.kind.as_deref() == Some("compaction_summary"));
         let texts =
             self.content.iter().flat_map(|content| &content.0).filter_map(|block| block.text.as_ref());
+            cost: dollars(self.cost),
         texts.filter(|text| is_summary || is_notice(text)).cloned().collect()
     }
 }
