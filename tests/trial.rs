@@ -64,9 +64,14 @@ fn logs_in_a_table_out_and_nothing_twice() {
     // The second call reads no log and replays nothing.
     let before = fs::metadata(place.at("out/data/steps.parquet")).unwrap().modified().unwrap();
     let second = place.run(&[&coding, "--out", &out]);
-    assert_eq!(table(&second), text);
-    assert!(!told(&second.stderr).contains("read "), "{}", told(&second.stderr));
+    assert_eq!(second.stdout, first.stdout);
+    assert!(told(&second.stderr).starts_with("nothing has changed"), "{}", told(&second.stderr));
     assert_eq!(fs::metadata(place.at("out/data/steps.parquet")).unwrap().modified().unwrap(), before);
+    // Where its report has gone, it is made again.
+    fs::remove_file(place.at("out/report/summary.md")).unwrap();
+    let again = place.run(&[&coding, "--out", &out]);
+    assert_eq!((table(&again), told(&again.stderr).contains("has changed")), (text.clone(), false));
+    assert!(place.at("out/report/summary.md").exists());
     // Other options are another trial, in the same place.
     let third =
         place.run(&[&coding, "--out", &out, "--window", "4000", "--prices", "gpt-4.1", "--budget", "1h"]);
