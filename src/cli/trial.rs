@@ -4,6 +4,7 @@ mod answer;
 mod budget;
 mod desk;
 mod models;
+mod unused;
 
 use std::fs;
 use std::path::PathBuf;
@@ -96,6 +97,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         format!("cannot create {}\nhint: `--out DIR` names another folder", out.display())
     })?;
     let _alone = Lock::alone(&out, "try")?;
+    if args.out.is_none() {
+        unused::remove(&out, output.quiet);
+    }
     let desk = Desk::new(&out, &inputs, args)?;
     let (printed, is_clean) = match desk.printed()? {
         Some(printed) => {
