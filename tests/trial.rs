@@ -64,9 +64,14 @@ fn logs_in_a_table_out_and_nothing_twice() {
     // The second call reads no log and replays nothing.
     let before = fs::metadata(place.at("out/data/steps.parquet")).unwrap().modified().unwrap();
     let second = place.run(&[&coding, "--out", &out]);
-    assert_eq!(table(&second), text);
-    assert!(!told(&second.stderr).contains("read "), "{}", told(&second.stderr));
+    assert_eq!(second.stdout, first.stdout);
+    assert!(told(&second.stderr).starts_with("nothing has changed"), "{}", told(&second.stderr));
     assert_eq!(fs::metadata(place.at("out/data/steps.parquet")).unwrap().modified().unwrap(), before);
+    // Where its report has gone, it is made again.
+    fs::remove_file(place.at("out/report/summary.md")).unwrap();
+    let again = place.run(&[&coding, "--out", &out]);
+    assert_eq!((table(&again), told(&again.stderr).contains("has changed")), (text.clone(), false));
+    assert!(place.at("out/report/summary.md").exists());
     // Other options are another trial, in the same place.
     let third =
         place.run(&[&coding, "--out", &out, "--window", "4000", "--prices", "gpt-4.1", "--budget", "1h"]);
@@ -199,4 +204,44 @@ fn one_that_was_killed_goes_on() {
     }
     let last = place.run(&[&coding, "--out", &out]);
     assert_eq!(table(&last), whole, "{}", told(&last.stderr));
+}
+
+/// A folder that nobody used for long, one of another version, one in use, and what is no folder of a trial.
+#[test]
+fn what_serves_nobody_is_cleared_away() {
+    let place = Place::new();
+    let cache = place.at("home/.cache/trajpress/try");
+    let coding = datasets("coding");
+    assert!(place.run(&[&coding]).status.success());
+    let mine = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
+    let note = fs::read_to_string(mine.join("try.json")).unwrap();
+    let make = |name: &str, note: &str, days: u64| {
+        fs::create_dir(cache.join(name)).unwrap();
+        fs::write(cache.join(name).join("try.json"), note).unwrap();
+        let file = fs::File::options().append(true).open(cache.join(name).join("try.json")).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(days * 86_400))
+            .unwrap();
+    };
+    make("000000000001", &note, 31);
+    make("000000000002", &note.replace("trajpress ", "trajpress 0."), 1);
+    make("000000000003", &note, 29);
+    make("my own folder", &note, 400);
+    fs::create_dir(cache.join("000000000004")).unwrap();
+    let second = place.run(&[&coding]);
+    assert!(
+        told(&second.stderr).contains("removed 2 folders of earlier calls from "),
+        "{}",
+        told(&second.stderr)
+    );
+    let left = |name: &str| cache.join(name).exists();
+    let names = ["000000000001", "000000000002", "000000000003", "000000000004", "my own folder"];
+    assert_eq!(names.map(left), [false, false, true, true, true]);
+    // A call that finds all as it was is a use of the folder.
+    let age =
+        |folder: &Path| fs::metadata(folder.join("try.json")).unwrap().modified().unwrap().elapsed().unwrap();
+    assert!(mine.exists() && age(&mine) < std::time::Duration::from_secs(3600));
+    let file = fs::File::options().append(true).open(mine.join("try.json")).unwrap();
+    file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(40 * 86_400)).unwrap();
+    assert!(!told(&place.run(&[&coding]).stderr).contains("removed"));
+    assert!(age(&mine) < std::time::Duration::from_secs(3600));
 }

@@ -208,7 +208,7 @@ fn told_by_name(report: &Report, path: &str) -> String {
     out
 }
 
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
         1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),

@@ -2,31 +2,28 @@
 
 mod answer;
 mod budget;
+mod desk;
 mod models;
+mod unused;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use serde_json::json;
 
-use super::meter::Meter;
 use super::{ExitStatus, Output, catalogue, count, print, tell};
-use crate::annotate::annotate;
 use crate::experiment::cell::{Models, Shelf, losses, run_unit};
 use crate::experiment::run::select;
-use crate::experiment::{Dataset, Options, Plan, SEMANTICS_VERSION, run_with};
+use crate::experiment::{Options, Plan, run_with};
 use crate::files::lock::Lock;
-use crate::files::reach;
-use crate::logs::formats::READERS_VERSION;
-use crate::logs::{self, Limits, places};
+use crate::logs::places;
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::{self, Population};
 use crate::scores::money::Prices;
-use crate::store::SCHEMA_VERSION;
 use crate::text::escape;
 use answer::Answer;
+use desk::{Desk, Printed};
 
 /// What is replayed, as an experiment.
 const EXPERIMENT: &str = include_str!("../data/try.toml");
@@ -100,8 +97,35 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         format!("cannot create {}\nhint: `--out DIR` names another folder", out.display())
     })?;
     let _alone = Lock::alone(&out, "try")?;
+    if args.out.is_none() {
+        unused::remove(&out, output.quiet);
+    }
     let desk = Desk::new(&out, &inputs, args)?;
-    let data = desk.data(&inputs, args.threads, output)?;
+    let (printed, is_clean) = match desk.printed()? {
+        Some(printed) => {
+            tell_unless(output.quiet, "nothing has changed since the last call");
+            (printed, true)
+        }
+        None => answered(&desk, args, &inputs, prices, start, output)?,
+    };
+    match output.json {
+        true => print(&printed.json)?,
+        false => print(&printed.text)?,
+    }
+    tell_unless(output.quiet, &format!("took {:.1} s", start.elapsed().as_secs_f64()));
+    Ok(if is_clean { ExitStatus::Done } else { ExitStatus::Failed })
+}
+
+/// Reads, replays and reports; whether no cell failed. What failed is tried again by the next call.
+fn answered(
+    desk: &Desk,
+    args: &Args,
+    inputs: &[PathBuf],
+    prices: Option<Prices>,
+    start: Instant,
+    output: Output,
+) -> anyhow::Result<(Printed, bool)> {
+    let data = desk.data(inputs, args.threads, output)?;
     let text = desk.experiment(&data, args, prices, start)?;
     let path = desk.path("experiment.toml");
     let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
@@ -145,23 +169,19 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         sessions: models::sessions(&data, &selection, args.window.is_none())?,
         lost,
     };
-    match output.json {
-        true => print(&escape::json(&answer.json())?)?,
-        false => print(&answer.text())?,
-    }
-    if !output.json {
-        let [summary, figure, experiment, data] =
-            ["report/summary.md", "report/retention_savings.png", "experiment.toml", "data"]
-                .map(|name| desk.path(name).display().to_string());
-        print(&format!(
+    let [summary, figure, experiment, data] =
+        ["report/summary.md", "report/retention_savings.png", "experiment.toml", "data"]
+            .map(|name| desk.path(name).display().to_string());
+    let text = answer.text()
+        + &format!(
             "\nAll scores      {summary}\nThe figure      {figure}\nTo change it    copy {experiment}, then: trajpress run COPY --data {data} --out RUN\n"
-        ))?;
-    }
-    if !output.quiet {
-        let time = start.elapsed().as_secs_f64();
-        tell(&format!("{:.1} s, of it {:.1} s of replay", time, outcome.seconds));
-    }
-    Ok(if outcome.is_clean() { ExitStatus::Done } else { ExitStatus::Failed })
+        );
+    let json = escape::json(&answer.json())?;
+    let printed = match outcome.is_clean() {
+        true => desk.remember(text, json)?,
+        false => Printed::once(text, json),
+    };
+    Ok((printed, outcome.is_clean()))
 }
 
 /// The folders of agents that are there, and the current one if it holds logs, or nothing else is found.
@@ -232,158 +252,6 @@ fn named(name: &str, hour: bool) -> anyhow::Result<Prices> {
             escape::short(name)
         )
     })
-}
-
-/// The folder of a trial.
-struct Desk {
-    out: PathBuf,
-    /// What it was made of: program, options, and every file with its size and time.
-    key: String,
-    /// Whether the folder holds just that.
-    is_same: bool,
-}
-
-impl Desk {
-    fn new(out: &Path, inputs: &[PathBuf], args: &Args) -> anyhow::Result<Self> {
-        let mut hash = blake3::Hasher::new();
-        let options = (&args.budget, &args.window, &args.prices, args.hour_cache, inputs);
-        let version = (env!("CARGO_PKG_VERSION"), READERS_VERSION, SCHEMA_VERSION, SEMANTICS_VERSION);
-        hash.update(format!("{version:?} {options:?} {EXPERIMENT}").as_bytes());
-        let own = fs::canonicalize(out).ok();
-        for input in inputs {
-            anyhow::ensure!(reach::is_there(input)?, "{} is not there", input.display());
-            let is_own = |entry: &walkdir::DirEntry| {
-                entry.depth() > 0
-                    && entry.file_type().is_dir()
-                    && fs::canonicalize(entry.path()).is_ok_and(|path| Some(path) == own)
-            };
-            let files = walkdir::WalkDir::new(input).follow_links(true).sort_by_file_name();
-            for file in files.into_iter().filter_entry(|entry| !is_own(entry)) {
-                // What cannot be read is told where it is read.
-                let Ok(file) = file else { continue };
-                if let Ok(about) = file.metadata().map(|about| (about.len(), about.modified().ok()))
-                    && file.file_type().is_file()
-                {
-                    hash.update(format!("{:?} {about:?}\n", file.path()).as_bytes());
-                }
-            }
-        }
-        let key = hash.finalize().to_hex()[..32].to_owned();
-        let kept = reach::read(&out.join("try.json"))?;
-        for name in ["data", "run", "pilot"] {
-            anyhow::ensure!(
-                kept.is_some() || !reach::is_there(&out.join(name))?,
-                "{} holds `{name}`, which `trajpress try` has not made and would replace\nhint: choose another folder for `--out`",
-                out.display()
-            );
-        }
-        // Who has changed the experiment has another one.
-        let experiment = reach::read(&out.join("experiment.toml"))?.unwrap_or_default();
-        let made_of = (key.as_str(), &*String::from_utf8_lossy(&experiment));
-        let is_same = kept.is_some_and(|kept| kept == note(Some(made_of)).as_bytes());
-        Ok(Desk { out: out.to_owned(), key, is_same })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.out.join(name)
-    }
-
-    /// Notes that the folder is a trial's, and of what once that is so.
-    fn keep(&self, made_of: Option<(&str, &str)>) -> anyhow::Result<()> {
-        let path = self.path("try.json");
-        fs::write(&path, note(made_of)).with_context(|| format!("cannot write {}", path.display()))
-    }
-
-    /// The logs as tables.
-    fn data(&self, inputs: &[PathBuf], threads: usize, output: Output) -> anyhow::Result<Dataset> {
-        let folder = self.path("data");
-        if !self.is_same {
-            // Until the new tables stand there, they are of no logs.
-            self.keep(None)?;
-            let options = logs::Options {
-                inputs: inputs.to_vec(),
-                out: folder.clone(),
-                format: None,
-                threads: super::threads(threads),
-                limits: Limits::default(),
-                // Nothing of other logs; sessions that are known are not read again.
-                mode: logs::Mode::Match,
-                own: vec![self.out.clone()],
-                ..logs::Options::default()
-            };
-            let mut meter = Meter::new(output.quiet);
-            let report = logs::ingest(&options, &mut |p| {
-                meter.show(|| super::ingest::reading(&p), p.bytes_done, p.bytes);
-            })?;
-            meter.clear();
-            let known: Vec<&str> = logs::formats::ALL.iter().map(|e| e.name).collect();
-            anyhow::ensure!(
-                report.trajectories > 0,
-                "no session was found in {}\nhint: formats that can be read: {}; what was found stands in {}",
-                inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "),
-                known.join(", "),
-                folder.join("ingest.json").display()
-            );
-            let formats = report.formats.iter().filter(|(_, of)| of.trajectories > 0);
-            let formats: Vec<String> = formats
-                .map(|(name, of)| format!("{} of {name}", count(of.trajectories, "session")))
-                .collect();
-            let mut told = format!("read {} ({})", formats.join(", "), count(report.steps, "step"));
-            if let Some(known) = report.before.as_ref().map(|before| before.n_known).filter(|n| *n > 0) {
-                told += &format!("; {} known from before", count(known, "file"));
-            }
-            let unread = report.not_read.len() + report.unreadable.len();
-            if unread > 0 {
-                told += &format!("; {} could not be read, see ingest.json", count(unread as u64, "file"));
-            }
-            if report.rejects > 0 {
-                told += &format!("; {} left out, see rejects.jsonl", count(report.rejects, "record"));
-            }
-            tell_unless(output.quiet, &told);
-        }
-        annotate(&folder, "o200k", threads)?;
-        Dataset::open(&folder)
-    }
-
-    /// The experiment with window, prices and sample; that of the last time where nothing has changed.
-    fn experiment(
-        &self,
-        data: &Dataset,
-        args: &Args,
-        prices: Option<Prices>,
-        start: Instant,
-    ) -> anyhow::Result<String> {
-        if self.is_same
-            && let Some(text) = reach::read(&self.path("experiment.toml"))?
-        {
-            return String::from_utf8(text).context("experiment.toml is no text\nhint: delete it");
-        }
-        let mut text = EXPERIMENT.to_owned();
-        if let Some(window) = args.window {
-            text = text.replace("window = \"own\"", &format!("window = {window}"));
-        }
-        let own = || Prices { own: true, hour: args.hour_cache, ..Prices::default() };
-        text += &format!("\n[prices]\n{}", toml::to_string(&prices.unwrap_or_else(own))?);
-        if let Some(budget) = args.budget
-            && let Some(sample) = budget::sample(
-                &text,
-                data,
-                &self.path("pilot"),
-                super::threads(args.threads),
-                start + budget,
-            )?
-        {
-            text += &format!("\n[data]\nsample = {sample}\n");
-        }
-        Ok(text)
-    }
-}
-
-/// What `try.json` says: of what the folder was made, and by which experiment.
-fn note(made_of: Option<(&str, &str)>) -> String {
-    let (key, experiment) = made_of.unzip();
-    let experiment = experiment.map(|text| blake3::hash(text.as_bytes()).to_hex().to_string());
-    json!({ "made_of": key, "experiment": experiment }).to_string()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::store::FeatureRow;
 use crate::text::atoms::{self, AtomKind};
 use crate::text::spellings::Spellings;
 use crate::trajectory::pairs::Pairs;
-use crate::trajectory::usage::Rate;
+use crate::trajectory::usage::{LongestPrompt, Rate};
 use crate::trajectory::{Kind, Role, Step, Trajectory, Usage};
 use crate::turns::actions::ActionKind;
 use crate::turns::{self, Turns};
@@ -276,19 +276,17 @@ impl Log {
         self.facts.get_or_init(|| turns::read(&self.trajectory.steps))
     }
 
-    /// Tokens of the longest prompt: as its provider counted, else as the log shows (a segment with all that was said).
+    /// Tokens of the longest prompt, see [`LongestPrompt`].
     pub fn longest_prompt(&self) -> u64 {
         *self.longest_prompt.get_or_init(|| {
-            let usage = (0..self.turns.len() as u32).filter_map(|turn| self.usage(turn));
-            usage.map(|usage| usage.input).max().unwrap_or_else(|| {
-                let mut segments = vec![0; self.n_segments as usize];
-                for turn in &self.turns {
-                    let steps = turn.steps.start as usize..turn.steps.end as usize;
-                    segments[turn.segment as usize] +=
-                        self.tokens[steps].iter().map(|&n| u64::from(n)).sum::<u64>();
+            let mut longest = LongestPrompt::default();
+            for (turn, of) in (0..).zip(&self.turns) {
+                for step in of.steps.clone() {
+                    let usage = self.trajectory.steps[step as usize].usage.as_ref().map(|usage| usage.input);
+                    longest.add(turn, of.segment, self.tokens[step as usize], usage);
                 }
-                segments.into_iter().max().unwrap_or(0)
-            })
+            }
+            longest.tokens()
         })
     }
 

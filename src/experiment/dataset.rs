@@ -17,9 +17,10 @@ use crate::annotate::{ANNOTATED, INGESTED};
 use crate::context::log::Log;
 use crate::files::{reach, vouch};
 use crate::store::{
-    FeatureRow, PartnerRow, Row, StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow, UsageRow,
+    FeatureRow, FeatureTokens, PartnerRow, Row, StepKey, StepRow, StepUsage, TableReader, TrajectoryKey,
+    TrajectoryRow, UsageRow,
 };
-use crate::trajectory::usage::Rate;
+use crate::trajectory::usage::{LongestPrompt, Rate};
 use crate::trajectory::{Step, Trajectory};
 
 /// What is known of a trajectory without reading it.
@@ -236,6 +237,28 @@ impl Dataset {
         let own = self.rates[from..].iter().take_while(|(of, _)| *of as usize == index);
         log.rates = own.map(|(_, rate)| rate.clone()).collect();
         Ok(log)
+    }
+
+    /// Tokens of the longest prompt of each trajectory, read without a text.
+    pub fn longest_prompts(&self) -> anyhow::Result<Vec<u64>> {
+        let steps: TableReader<StepUsage> = TableReader::open(&self.path(StepUsage::TABLE))?;
+        let features: TableReader<FeatureTokens> = TableReader::open(&self.path(FeatureTokens::TABLE))?;
+        let mut all = Vec::with_capacity(self.entries.len());
+        for group in self.entries.chunk_by(|a, b| a.row_group == b.row_group) {
+            let (mut of_steps, mut tokens) = (Vec::new(), Vec::new());
+            steps.scan(group[0].row_group, |rows| of_steps.extend(rows))?;
+            features.scan(group[0].row_group, |rows| tokens.extend(rows))?;
+            for entry in group {
+                let (steps, tokens) = (of_steps.get(entry.rows()), tokens.get(entry.rows()));
+                let (steps, tokens) = steps.zip(tokens).with_context(|| self.changed(&entry.id))?;
+                let mut longest = LongestPrompt::default();
+                for (step, tokens) in steps.iter().zip(tokens) {
+                    longest.add(step.turn, step.segment, tokens.tokens, step.usage_in);
+                }
+                all.push(longest.tokens());
+            }
+        }
+        Ok(all)
     }
 
     /// What is known of the provider's count of a trajectory: its stretches, in order.

@@ -38,3 +38,11 @@ table! {
         pub trajectory: String,
     }
 }
+
+table! {
+    /// How long a step is.
+    pub struct FeatureTokens in "features" {
+        /// Tokens of the text under the dataset's tokenizer: the sum of `span_tokens`.
+        pub tokens: u32,
+    }
+}

@@ -70,6 +70,18 @@ table! {
     }
 }
 
+table! {
+    /// What is needed of a step to know how long prompts are.
+    pub struct StepUsage in "steps" {
+        /// Turn: one model call with its results; 0 is the head before the first call.
+        pub turn: u32,
+        /// Segment: raised by each compaction that the log contains.
+        pub segment: u32,
+        /// On the first step of a reply: tokens of its whole prompt by the provider's count, cache included; null is unknown.
+        pub usage_in: Option<u64>,
+    }
+}
+
 /// The steps of a trajectory as rows, made one by one; takes the texts with it.
 pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
     steps.into_iter().enumerate().map(move |(i, s)| StepRow {

@@ -19,6 +19,36 @@ const FALL: f64 = 0.05;
 /// 65 calls, and work that is linear in their number.
 const PAIRS: usize = 64;
 
+/// The longest prompt of a session, from its steps in order: as its provider counted, else as the log shows (a segment with
+/// all that was said).
+#[derive(Default)]
+pub struct LongestPrompt {
+    counted: Option<u64>,
+    /// The turn that was counted last: its first usage is that of its prompt.
+    turn: Option<u32>,
+    segment: u32,
+    in_segment: u64,
+    shown: u64,
+}
+
+impl LongestPrompt {
+    pub fn add(&mut self, turn: u32, segment: u32, tokens: u32, usage: Option<u64>) {
+        if usage.is_some() && self.turn != Some(turn) {
+            self.turn = Some(turn);
+            self.counted = self.counted.max(usage);
+        }
+        if segment != self.segment {
+            (self.segment, self.in_segment) = (segment, 0);
+        }
+        self.in_segment += u64::from(tokens);
+        self.shown = self.shown.max(self.in_segment);
+    }
+
+    pub fn tokens(&self) -> u64 {
+        self.counted.unwrap_or(self.shown)
+    }
+}
+
 /// One call of the agent's model with logged usage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
@@ -241,6 +271,24 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::trajectory::{Builder, Kind, LoggedEdit, Role, Usage, step};
+
+    #[test]
+    fn the_longest_prompt_is_the_providers_else_a_whole_segment() {
+        let of = |steps: &[(u32, u32, u32, Option<u64>)]| {
+            let mut longest = LongestPrompt::default();
+            steps
+                .iter()
+                .for_each(|&(turn, segment, tokens, usage)| longest.add(turn, segment, tokens, usage));
+            longest.tokens()
+        };
+        assert_eq!(of(&[]), 0);
+        assert_eq!(of(&[(0, 0, 10, None), (1, 0, 5, None), (2, 1, 12, None), (3, 1, 1, None)]), 15);
+        // The first usage of a turn counts, and any usage counts before what is shown.
+        assert_eq!(
+            of(&[(0, 0, 90, None), (1, 0, 5, Some(40)), (1, 0, 5, Some(70)), (2, 0, 1, Some(50))]),
+            50
+        );
+    }
 
     /// Calls of one segment: turn, ours, usage.
     fn segment(turns: Range<u32>, calls: &[(u32, u64, u64)]) -> Vec<Call> {

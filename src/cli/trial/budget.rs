@@ -94,6 +94,8 @@ mod tests {
         crate::annotate::annotate(&out, "o200k", 1).unwrap();
         let data = Dataset::open(&out).unwrap();
         assert!(data.entries().len() > LEAST);
+        let of_logs = (0..data.entries().len()).map(|i| data.log(i, false).unwrap().longest_prompt());
+        assert_eq!(data.longest_prompts().unwrap(), of_logs.collect::<Vec<_>>());
         let sample = |seconds| {
             let end = Instant::now() + Duration::from_secs(seconds);
             sample(EXPERIMENT, &data, &pilot, 1, end).unwrap()

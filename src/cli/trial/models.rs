@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
-
 use super::super::{count, inspect};
 use crate::experiment::Dataset;
 use crate::models::api;
@@ -52,20 +50,16 @@ fn name(row: &TrajectoryRow) -> String {
 /// The sessions at these places of the data; `is_own`: whether the window is that of each.
 pub(super) fn sessions(data: &Dataset, indices: &[usize], is_own: bool) -> anyhow::Result<Vec<Session>> {
     let rows = data.trajectory_rows(indices)?;
-    let all = indices.par_iter().zip(rows).map(|(&index, row)| {
-        let is_known = |longest_prompt| api::window(row.model.as_deref(), longest_prompt).is_known;
-        // Of a model that is not known it is a guess, however long its prompts are.
-        let is_guessed = is_own && (!is_known(0) || !is_known(data.log(index, false)?.longest_prompt()));
-        Ok(Session {
-            name: name(&row),
-            id: row.trajectory,
-            source: row.source,
-            model: row.model,
-            cached_an_hour: row.cached_an_hour,
-            is_guessed,
-        })
+    let longest = data.longest_prompts()?;
+    let all = indices.iter().zip(rows).map(|(&index, row)| Session {
+        is_guessed: is_own && !api::window(row.model.as_deref(), longest[index]).is_known,
+        name: name(&row),
+        id: row.trajectory,
+        source: row.source,
+        model: row.model,
+        cached_an_hour: row.cached_an_hour,
     });
-    all.collect()
+    Ok(all.collect())
 }
 
 /// At which prices, in words.

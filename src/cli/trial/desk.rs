@@ -1,0 +1,231 @@
+//! The folder of a trial: what it was made of, its data and its experiment, and the answer that was printed last.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::super::meter::Meter;
+use super::super::{Output, count};
+use super::{Args, EXPERIMENT, budget, tell_unless};
+use crate::annotate::annotate;
+use crate::experiment::{Dataset, SEMANTICS_VERSION};
+use crate::files::reach;
+use crate::logs::formats::READERS_VERSION;
+use crate::logs::{self, Limits};
+use crate::scores::money::Prices;
+use crate::store::SCHEMA_VERSION;
+
+/// Says that a folder is a trial's, and of what; its time is when the folder was last used.
+pub(super) const NOTE: &str = "try.json";
+const ANSWER: &str = "answer.json";
+
+/// What decides whether what was made before can still be used.
+pub(super) fn maker() -> String {
+    let program = env!("CARGO_PKG_VERSION");
+    format!(
+        "trajpress {program}, readers {READERS_VERSION}, tables {SCHEMA_VERSION}, scores {SEMANTICS_VERSION}"
+    )
+}
+
+/// What was printed, as text and as JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Printed {
+    /// Of which logs and run.
+    of: String,
+    pub(super) text: String,
+    pub(super) json: String,
+}
+
+impl Printed {
+    /// What is not to be told again.
+    pub(super) fn once(text: String, json: String) -> Self {
+        Printed { of: String::new(), text, json }
+    }
+}
+
+/// The folder of a trial.
+pub(super) struct Desk {
+    out: PathBuf,
+    /// What it was made of: program, options, and every file with its size and time.
+    pub(super) key: String,
+    /// Whether the folder holds just that.
+    pub(super) is_same: bool,
+}
+
+impl Desk {
+    pub(super) fn new(out: &Path, inputs: &[PathBuf], args: &Args) -> anyhow::Result<Self> {
+        let mut hash = blake3::Hasher::new();
+        let options = (&args.budget, &args.window, &args.prices, args.hour_cache, inputs);
+        hash.update(format!("{} {options:?} {EXPERIMENT}", maker()).as_bytes());
+        let own = fs::canonicalize(out).ok();
+        for input in inputs {
+            anyhow::ensure!(reach::is_there(input)?, "{} is not there", input.display());
+            let is_own = |entry: &walkdir::DirEntry| {
+                entry.depth() > 0
+                    && entry.file_type().is_dir()
+                    && fs::canonicalize(entry.path()).is_ok_and(|path| Some(path) == own)
+            };
+            let files = walkdir::WalkDir::new(input).follow_links(true).sort_by_file_name();
+            for file in files.into_iter().filter_entry(|entry| !is_own(entry)) {
+                // What cannot be read is told where it is read.
+                let Ok(file) = file else { continue };
+                if let Ok(about) = file.metadata().map(|about| (about.len(), about.modified().ok()))
+                    && file.file_type().is_file()
+                {
+                    hash.update(format!("{:?} {about:?}\n", file.path()).as_bytes());
+                }
+            }
+        }
+        let key = hash.finalize().to_hex()[..32].to_owned();
+        let kept = reach::read(&out.join(NOTE))?;
+        for name in ["data", "run", "pilot"] {
+            anyhow::ensure!(
+                kept.is_some() || !reach::is_there(&out.join(name))?,
+                "{} holds `{name}`, which `trajpress try` has not made and would replace\nhint: choose another folder for `--out`",
+                out.display()
+            );
+        }
+        // Who has changed the experiment has another one.
+        let experiment = reach::read(&out.join("experiment.toml"))?.unwrap_or_default();
+        let made_of = (key.as_str(), &*String::from_utf8_lossy(&experiment));
+        let is_same = kept.is_some_and(|kept| kept == note(Some(made_of)).as_bytes());
+        Ok(Desk { out: out.to_owned(), key, is_same })
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.out.join(name)
+    }
+
+    /// Notes that the folder is a trial's, and of what once that is so.
+    pub(super) fn keep(&self, made_of: Option<(&str, &str)>) -> anyhow::Result<()> {
+        let path = self.path(NOTE);
+        fs::write(&path, note(made_of)).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// The logs as tables.
+    pub(super) fn data(&self, inputs: &[PathBuf], threads: usize, output: Output) -> anyhow::Result<Dataset> {
+        let folder = self.path("data");
+        if !self.is_same {
+            // Until the new tables stand there, they are of no logs.
+            self.keep(None)?;
+            let options = logs::Options {
+                inputs: inputs.to_vec(),
+                out: folder.clone(),
+                format: None,
+                threads: super::super::threads(threads),
+                limits: Limits::default(),
+                // Nothing of other logs; sessions that are known are not read again.
+                mode: logs::Mode::Match,
+                own: vec![self.out.clone()],
+                ..logs::Options::default()
+            };
+            let mut meter = Meter::new(output.quiet);
+            let report = logs::ingest(&options, &mut |p| {
+                meter.show(|| super::super::ingest::reading(&p), p.bytes_done, p.bytes);
+            })?;
+            meter.clear();
+            let known: Vec<&str> = logs::formats::ALL.iter().map(|e| e.name).collect();
+            anyhow::ensure!(
+                report.trajectories > 0,
+                "no session was found in {}\nhint: formats that can be read: {}; what was found stands in {}",
+                inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "),
+                known.join(", "),
+                folder.join("ingest.json").display()
+            );
+            let formats = report.formats.iter().filter(|(_, of)| of.trajectories > 0);
+            let formats: Vec<String> = formats
+                .map(|(name, of)| format!("{} of {name}", count(of.trajectories, "session")))
+                .collect();
+            let mut told = format!("read {} ({})", formats.join(", "), count(report.steps, "step"));
+            if let Some(known) = report.before.as_ref().map(|before| before.n_known).filter(|n| *n > 0) {
+                told += &format!("; {} known from before", count(known, "file"));
+            }
+            let unread = report.not_read.len() + report.unreadable.len();
+            if unread > 0 {
+                told += &format!("; {} could not be read, see ingest.json", count(unread as u64, "file"));
+            }
+            if report.rejects > 0 {
+                told += &format!("; {} left out, see rejects.jsonl", count(report.rejects, "record"));
+            }
+            tell_unless(output.quiet, &told);
+        }
+        annotate(&folder, "o200k", threads)?;
+        Dataset::open(&folder)
+    }
+
+    /// The experiment with window, prices and sample; that of the last time where nothing has changed.
+    pub(super) fn experiment(
+        &self,
+        data: &Dataset,
+        args: &Args,
+        prices: Option<Prices>,
+        start: Instant,
+    ) -> anyhow::Result<String> {
+        if self.is_same
+            && let Some(text) = reach::read(&self.path("experiment.toml"))?
+        {
+            return String::from_utf8(text).context("experiment.toml is no text\nhint: delete it");
+        }
+        let mut text = EXPERIMENT.to_owned();
+        if let Some(window) = args.window {
+            text = text.replace("window = \"own\"", &format!("window = {window}"));
+        }
+        let own = || Prices { own: true, hour: args.hour_cache, ..Prices::default() };
+        text += &format!("\n[prices]\n{}", toml::to_string(&prices.unwrap_or_else(own))?);
+        if let Some(budget) = args.budget
+            && let Some(sample) = budget::sample(
+                &text,
+                data,
+                &self.path("pilot"),
+                super::super::threads(args.threads),
+                start + budget,
+            )?
+        {
+            text += &format!("\n[data]\nsample = {sample}\n");
+        }
+        Ok(text)
+    }
+
+    /// What was printed of just this the last time, if all that it names is still there.
+    pub(super) fn printed(&self) -> anyhow::Result<Option<Printed>> {
+        let told_of = self.told_of()?;
+        let kept = reach::read(&self.path(ANSWER))?.and_then(|kept| serde_json::from_slice(&kept).ok());
+        let kept = kept.filter(|kept: &Printed| self.is_same && told_of.as_ref() == Some(&kept.of));
+        if kept.is_some() {
+            // Whoever clears away looks at it; that it cannot be set is no reason to tell nothing.
+            let note = fs::OpenOptions::new().append(true).open(self.path(NOTE));
+            let _ = note.and_then(|note| note.set_modified(SystemTime::now()));
+        }
+        Ok(kept)
+    }
+
+    pub(super) fn remember(&self, text: String, json: String) -> anyhow::Result<Printed> {
+        let printed = Printed { of: self.told_of()?.unwrap_or_default(), text, json };
+        let path = self.path(ANSWER);
+        fs::write(&path, serde_json::to_vec(&printed)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(printed)
+    }
+
+    /// Names the logs with their options, and the run; nothing while a run or its report is not there.
+    fn told_of(&self) -> anyhow::Result<Option<String>> {
+        for file in ["report/summary.md", "report/retention_savings.png"] {
+            if !reach::is_there(&self.path(file))? {
+                return Ok(None);
+            }
+        }
+        let run = reach::read(&self.path("run/_SUCCESS"))?;
+        Ok(run.map(|run| format!("{} {}", self.key, blake3::hash(&run).to_hex())))
+    }
+}
+
+/// What the note says: who made the folder, of what, and by which experiment.
+fn note(made_of: Option<(&str, &str)>) -> String {
+    let (key, experiment) = made_of.unzip();
+    let experiment = experiment.map(|text| blake3::hash(text.as_bytes()).to_hex().to_string());
+    json!({ "made_by": maker(), "made_of": key, "experiment": experiment }).to_string()
+}
