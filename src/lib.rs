@@ -15,6 +15,7 @@ mod cli;
 mod context;
 mod experiment;
 mod files;
+mod learn;
 mod logs;
 mod models;
 mod params;

@@ -83,6 +83,31 @@ pub(crate) fn read<T: DeserializeOwned>(params: &[Param], set: Table) -> anyhow:
     Ok(read)
 }
 
+/// Hex digits of a file's hash that must be given at least.
+const HASH_DIGITS: usize = 8;
+
+/// Path and text of a file of one's own, named `PATH#HASH`: so its hash is part of what a variant is known by. `else_name` says in
+/// errors what could be named in its place.
+///
+/// # Errors
+/// It cannot be read, or has another hash.
+pub(crate) fn own_file<'a>(what: &str, name: &'a str, else_name: &str) -> anyhow::Result<(&'a str, String)> {
+    let (path, hash) = name.rsplit_once('#').unwrap_or((name, ""));
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        anyhow::anyhow!(
+            "{what} `{path}`: {error}\nhint: {else_name} a file as \"PATH#HASH\", from the folder that the command runs in"
+        )
+    })?;
+    let own = blake3::hash(text.as_bytes()).to_hex();
+    anyhow::ensure!(
+        hash.len() >= HASH_DIGITS && own.starts_with(hash),
+        "{what} `{path}`: the file must be named with its hash, so that results are known by what made them\nhint: \
+         write \"{path}#{}\"",
+        &own[..2 * HASH_DIGITS]
+    );
+    Ok((path, text))
+}
+
 /// The parameters of two in one list. Those of both stand last in each, and once in the list.
 pub(crate) const fn joined<const N: usize>(a: &[Param], b: &[Param]) -> [Param; N] {
     let (mut all, mut i, own) = ([a[0]; N], 0, N - b.len());

@@ -19,8 +19,9 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("annotate", vec!["files", "store", "text", "trajectory", "turns"]),
         // (Its logs for tests are annotated.)
         ("context", vec!["annotate", "store", "text", "trajectory", "turns"]),
+        ("learn", vec!["context", "params", "text", "trajectory", "turns"]),
         ("triggers", vec!["context", "models", "params", "text", "trajectory", "turns"]),
-        ("strategies", vec!["context", "models", "params", "text", "trajectory", "turns"]),
+        ("strategies", vec!["context", "learn", "models", "params", "text", "trajectory", "turns"]),
         ("scopes", vec!["context", "params", "trajectory"]),
         ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
         // A policy as it is written.
@@ -59,6 +60,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "context",
                 "experiment",
                 "files",
+                "learn",
                 "logs",
                 "models",
                 "params",

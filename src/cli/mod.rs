@@ -26,6 +26,7 @@ pub mod run;
 mod show;
 mod tiers;
 mod timeline;
+mod train;
 pub mod trial;
 mod using;
 
@@ -91,6 +92,7 @@ enum Command {
     Inspect(inspect::Args),
     List(list::Args),
     Show(show::Args),
+    Train(train::Args),
     Models(models::Args),
     /// Serve a model to this program over standard input and output
     #[cfg(feature = "llama")]
@@ -154,6 +156,7 @@ impl Cli {
             Command::Inspect(args) => inspect::run(args, self.output),
             Command::List(args) => list::run(args, self.output),
             Command::Show(args) => show::run(args, self.output),
+            Command::Train(args) => train::run(args, self.output),
             Command::Models(args) => models::run(args, self.output),
             #[cfg(feature = "llama")]
             Command::ModelWorker => crate::models::llama::worker::run().map(|()| ExitStatus::Done),

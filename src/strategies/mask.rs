@@ -61,7 +61,7 @@ fn polled(log: &Log, turn: u32, polling: u32) -> u32 {
     stood.saturating_sub(1) as u32
 }
 
-/// Edits that mask the observations of the scope that still stand whole.
+/// Edits that mask the observations of the scope that still stand whole, as far as that makes them shorter.
 pub(super) fn masks(scope: &Scope<'_>, env: &Env<'_>) -> Vec<Edit> {
     let mut edits = Vec::new();
     for block in scope.blocks.clone() {

@@ -28,12 +28,15 @@ mod clip_arguments;
 mod codex;
 mod codex_tail;
 mod core_notes;
+mod cue_bag;
 mod digest;
 mod drop_all;
 mod echo;
 mod extractive;
 mod full;
 mod hierarchical;
+mod hindsight;
+mod hindsight_mask;
 mod logged;
 mod mask;
 mod mask_summary;
@@ -427,11 +430,14 @@ pub static ALL: &[Entry] = &[
     codex::ENTRY,
     codex_tail::ENTRY,
     core_notes::ENTRY,
+    cue_bag::ENTRY,
     digest::ENTRY,
     drop_all::ENTRY,
     echo::ENTRY,
     full::ENTRY,
     hierarchical::ENTRY,
+    hindsight::ENTRY,
+    hindsight_mask::ENTRY,
     logged::ENTRY,
     mask::ENTRY,
     mask_summary::ENTRY,

@@ -102,8 +102,8 @@ fn errors_name_the_line_and_the_nearest_name() {
 
 #[test]
 fn a_name_of_the_future_must_be_listed() {
-    let future = ONE.replace("\"mask\"", "\"hindsight\"");
-    assert!(error(&future).contains("unknown strategy `hindsight`"));
-    let claims = parse(&format!("[not_yet]\nstrategies = [\"hindsight\", \"mask\"]\n{future}")).unwrap();
-    assert!(claims.is_planned("strategies", "hindsight") && !claims.is_planned("strategies", "mask"));
+    let future = ONE.replace("\"mask\"", "\"foresight\"");
+    assert!(error(&future).contains("unknown strategy `foresight`"));
+    let claims = parse(&format!("[not_yet]\nstrategies = [\"foresight\", \"mask\"]\n{future}")).unwrap();
+    assert!(claims.is_planned("strategies", "foresight") && !claims.is_planned("strategies", "mask"));
 }

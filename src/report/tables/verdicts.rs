@@ -708,9 +708,9 @@ mod tests {
         };
         let other = claim("near", "0.5", "0.1").replace("keep_last = 10", "keep_last = 5");
         assert_eq!(of(&other), "no variant of this run is mask(keep_last=5) @ turns");
-        let future = claim("near", "0.5", "0.1").replace("\"mask\", keep_last = 10", "\"hindsight\"");
-        let future = format!("[not_yet]\nstrategies = [\"hindsight\"]\n{future}");
-        assert_eq!(of(&future), "no variant of this run is hindsight @ turns; `hindsight` is not built yet");
+        let future = claim("near", "0.5", "0.1").replace("\"mask\", keep_last = 10", "\"foresight\"");
+        let future = format!("[not_yet]\nstrategies = [\"foresight\"]\n{future}");
+        assert_eq!(of(&future), "no variant of this run is foresight @ turns; `foresight` is not built yet");
         let never = "[[claims]]\nid = \"a\"\nclaim = \"b\"\nsource = \"c\"\nfamily = \"d\"\nnot_testable = \"only a new run\"";
         let (found, why, _) = verdict(never, &near_half(20), &[0.0; 20]);
         assert_eq!((found, why.as_str()), ("not testable as stated", "only a new run"));

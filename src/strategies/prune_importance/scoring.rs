@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::context::log::Log;
 use crate::models::prompt::{Data, Prompt, Var};
 use crate::models::{Answer, Call, Outcome, labels};
+use crate::params;
 use crate::strategies::{Env, Flaw};
 use crate::trajectory::{Kind, Role};
 
@@ -88,9 +89,6 @@ const BUILT_IN: [(&str, &str); 3] = [
     ("support", include_str!("support.toml")),
     ("coding", include_str!("coding.toml")),
 ];
-/// Hex digits of a file's hash that must be given at least.
-const HASH_DIGITS: usize = 8;
-
 /// A list of rules, ready to be used.
 pub(crate) struct Rules {
     file: File,
@@ -106,21 +104,8 @@ impl Rules {
         if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
             return Rules::parse(name, text);
         }
-        let (path, hash) = name.rsplit_once('#').unwrap_or((name, ""));
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-            let known = known.join(", ");
-            anyhow::anyhow!(
-                "rules `{path}`: {error}\nhint: name one of {known}, or a file as \"PATH#HASH\", from the folder that the command runs in"
-            )
-        })?;
-        let own = blake3::hash(text.as_bytes()).to_hex();
-        anyhow::ensure!(
-            hash.len() >= HASH_DIGITS && own.starts_with(hash),
-            "rules `{path}`: the file must be named with its hash, so that results are known by what made them\nhint: \
-             write \"{path}#{}\"",
-            &own[..2 * HASH_DIGITS]
-        );
+        let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        let (path, text) = params::own_file("rules", name, &format!("name one of {}, or", known.join(", ")))?;
         Rules::parse(path, &text)
     }
 
