@@ -23,6 +23,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("strategies", vec!["context", "models", "params", "text", "trajectory", "turns"]),
         ("scopes", vec!["context", "params", "trajectory"]),
         ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
+        ("export", vec!["context", "replay", "text", "trajectory"]),
         // A policy as it is written.
         (
             "policies",
@@ -58,6 +59,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "annotate",
                 "context",
                 "experiment",
+                "export",
                 "files",
                 "logs",
                 "models",
