@@ -14,6 +14,7 @@ mod annotate;
 mod cli;
 mod context;
 mod experiment;
+mod export;
 mod files;
 mod learn;
 mod logs;

@@ -2,6 +2,7 @@
 
 mod append;
 mod docs;
+mod export;
 mod golden;
 mod ingest;
 mod llama;

@@ -24,6 +24,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("strategies", vec!["context", "learn", "models", "params", "text", "trajectory", "turns"]),
         ("scopes", vec!["context", "params", "trajectory"]),
         ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
+        ("export", vec!["context", "replay", "text", "trajectory"]),
         // A policy as it is written.
         (
             "policies",
@@ -59,6 +60,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "annotate",
                 "context",
                 "experiment",
+                "export",
                 "files",
                 "learn",
                 "logs",

@@ -11,7 +11,7 @@ use crate::context::log::Log;
 use crate::context::needs::Needs;
 use crate::context::{Block, Content};
 use crate::experiment::cell::recipe;
-use crate::experiment::{Dataset, Plan};
+use crate::experiment::{Dataset, Plan, Variant};
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
 use crate::scores::costs::Costs;
@@ -92,14 +92,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         return show_steps(&log, &data.usage(index)?, args.width, output);
     };
     let plan = Plan::read(file, &catalogue())?;
-    let variant = plan
-        .variants
-        .iter()
-        .find(|v| v.id.starts_with(name.as_str()) || v.label == *name)
-        .or_else(|| plan.variants.iter().find(|v| v.label.contains(name.as_str())))
-        .with_context(|| {
-            format!("no variant `{name}`\nhint: `trajpress run {} --list` lists them", file.display())
-        })?;
+    let variant = Variant::find(&plan.variants, name).with_context(|| {
+        format!("no variant `{name}`\nhint: `trajpress run {} --list` lists them", file.display())
+    })?;
     let tokenizer = Tokenizer::load(&plan.tokenizer)?;
     let models = args.using.open([variant], &Named::default(), 1)?.models();
     let recipe = recipe(variant, &models)?;
@@ -139,7 +134,7 @@ impl Observer for Camera {
 const LISTED: usize = 10;
 
 /// The one trajectory that this name means: the first of these kinds that fits any.
-fn find(data: &Dataset, name: &str) -> anyhow::Result<usize> {
+pub(super) fn find(data: &Dataset, name: &str) -> anyhow::Result<usize> {
     let all: Vec<usize> = (0..data.entries().len()).collect();
     let rows = data.trajectory_rows(&all)?;
     let task = |row: &TrajectoryRow| row.task_id.clone().unwrap_or_default();

@@ -15,6 +15,7 @@ use clap::{Parser, Subcommand};
 use crate::text::escape;
 
 pub mod annotate;
+mod export;
 pub mod ingest;
 pub mod inspect;
 pub mod list;
@@ -90,6 +91,7 @@ enum Command {
     Run(run::Args),
     Report(report::Args),
     Inspect(inspect::Args),
+    Export(export::Args),
     List(list::Args),
     Show(show::Args),
     Train(train::Args),
@@ -154,6 +156,7 @@ impl Cli {
             Command::Run(args) => run::run(args, self.output),
             Command::Report(args) => report::run(args).map(|()| ExitStatus::Done),
             Command::Inspect(args) => inspect::run(args, self.output),
+            Command::Export(args) => export::run(args, self.output),
             Command::List(args) => list::run(args, self.output),
             Command::Show(args) => show::run(args, self.output),
             Command::Train(args) => train::run(args, self.output),

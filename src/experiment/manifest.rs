@@ -5,12 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::SEMANTICS_VERSION;
-use super::dataset::Dataset;
+use super::dataset::{Dataset, Input};
 use super::options::Options;
-use super::plan::Plan;
+use super::plan::{Plan, Variant};
 use super::publish::{self, Published, Scratch};
 use super::units;
 use crate::files::reach;
@@ -21,6 +22,56 @@ pub(super) const FILE: &str = "_manifest.json";
 const TOLD: usize = 3;
 /// What decides the variants of a manifest, in the order in which it is told.
 const PARTS: [&str; 5] = ["strategy", "strategy_params", "trigger", "trigger_params", "model"];
+
+/// What a run says of itself: enough to replay a variant of it.
+#[derive(Debug, Deserialize)]
+pub struct Kept {
+    inputs: BTreeMap<String, KeptInput>,
+    pub plan: KeptPlan,
+}
+
+#[derive(Debug, Deserialize)]
+struct KeptInput {
+    sha256: String,
+}
+
+/// The part of its experiment that replays depend on.
+#[derive(Debug, Deserialize)]
+pub struct KeptPlan {
+    pub tokenizer: String,
+    pub reference_tails: Vec<u32>,
+    pub variants: Vec<Variant>,
+}
+
+impl Kept {
+    /// # Errors
+    /// The folder holds no run, or one that is damaged.
+    pub fn of(run: &Path) -> anyhow::Result<Self> {
+        let path = run.join(FILE);
+        let text = reach::read(&path)?
+            .with_context(|| format!("{} is no run: `trajpress run` makes one", run.display()))?;
+        serde_json::from_slice(&text)
+            .map_err(|error| anyhow::anyhow!("{} is damaged: {error}", path.display()))
+    }
+
+    /// Whether the run was made from these data, as they are now.
+    pub fn is_of(&self, data: &Dataset) -> anyhow::Result<bool> {
+        let inputs = data.inputs()?;
+        let is_it =
+            |input: &Input| self.inputs.get(&input.name).is_some_and(|kept| kept.sha256 == input.sha256);
+        Ok(inputs.len() == self.inputs.len() && inputs.iter().all(is_it))
+    }
+
+    /// The trajectories of the run, as the data number them.
+    pub fn trajectories(&self, run: &Path, data: &Dataset) -> anyhow::Result<Vec<usize>> {
+        let units: Vec<UnitRow> = store::read(&run.join(format!("{}.parquet", UnitRow::TABLE)))?;
+        let mut all: Vec<usize> =
+            units.iter().flat_map(|unit| &unit.trajectories).filter_map(|id| data.find(id)).collect();
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
+    }
+}
 
 /// What a run is.
 fn describe(

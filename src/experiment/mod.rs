@@ -19,6 +19,7 @@ pub mod run;
 pub mod units;
 
 pub use dataset::Dataset;
+pub use manifest::Kept;
 pub use options::Options;
 pub use plan::{Catalogue, Plan, Variant};
 pub use run::{Outcome, run_with};

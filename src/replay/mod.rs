@@ -185,6 +185,10 @@ pub trait Observer {
     fn recalled(&mut self, _blocks: &[Block], _until: u32) {}
     /// The context stands for the decision of this turn.
     fn decided(&mut self, _decision: u32, _turn: u32) {}
+    /// The whole prompt, without what is recalled, before the coming decision.
+    fn standing(&mut self, _context: &Context) {}
+    /// The same when a segment ends, and no decision comes.
+    fn ended(&mut self, _context: &Context) {}
 }
 
 /// The schedule of a replay: data that its shadows replay.
@@ -451,6 +455,7 @@ impl<'a> Replayer<'a> {
             }
             let recalled =
                 self.recall((turn, decision), full.saturating_sub(self.context.tokens), &mut carry)?;
+            self.observer.standing(&self.context);
             self.observer.decided(self.run.decisions.len() as u32, turn);
             let output = (decision..steps.end).filter(|&s| log.trajectory.steps[s as usize].is_agent());
             self.run.decisions.push(Decision {
@@ -471,6 +476,7 @@ impl<'a> Replayer<'a> {
                 self.append(step);
             }
         }
+        self.observer.ended(&self.context);
         let state = carry.stages.swap_remove(self.recipe.store()).state;
         self.run.left.push((self.run.decisions.len() as u32, self.run.events.len() as u32, state));
         Ok(())

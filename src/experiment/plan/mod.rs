@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::models::NO_MODEL;
 use crate::policies::Policy;
@@ -91,7 +91,7 @@ impl Filter {
 }
 
 /// One point of the grid.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     /// Hash of all the rest except the label, 16 hex digits.
     pub id: String,
@@ -107,11 +107,17 @@ pub struct Variant {
     pub model: Option<String>,
     pub seed: u64,
     /// Where it is a policy: its stages are in the place of strategy and trigger, which name it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Box<Policy>>,
 }
 
 impl Variant {
+    /// The one that this names: the beginning of an id, a label, or else a part of one.
+    pub fn find<'a>(all: &'a [Variant], name: &str) -> Option<&'a Variant> {
+        let exact = all.iter().find(|v| v.id.starts_with(name) || v.label == name);
+        exact.or_else(|| all.iter().find(|v| v.label.contains(name)))
+    }
+
     /// Name of its model of embeddings.
     pub fn embedder(&self) -> Option<&str> {
         self.strategy_params.get(EMBEDDER)?.as_str().filter(|name| !name.is_empty())

@@ -8,6 +8,7 @@ mod rules;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -32,39 +33,61 @@ pub fn add(to: &mut Tally, from: &Tally) {
     }
 }
 
+/// What stands in the place of a piece of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub range: Range<usize>,
+    pub placeholder: String,
+}
+
 /// Redacts the texts of one run, which stand in order.
 pub fn redact(texts: &mut [&mut String]) -> Tally {
+    let read: Vec<&str> = texts.iter().map(|text| text.as_str()).collect();
+    let (marks, tally) = marks(&read);
+    for (text, marks) in texts.iter_mut().zip(marks).filter(|(_, marks)| !marks.is_empty()) {
+        **text = marked(text, 0..text.len(), &marks);
+    }
+    tally
+}
+
+/// Of each text of a run what is to be redacted, in order.
+pub fn marks(texts: &[&str]) -> (Vec<Vec<Mark>>, Tally) {
     let mut found: Vec<Vec<Found>> = texts.iter().map(|text| find::find(text)).collect();
     add_known(texts, &mut found);
     let kinds = kinds(texts, &found);
     let mut tally = Tally::new();
     let mut numbers: HashMap<String, u64> = HashMap::new();
-    for (text, found) in texts.iter_mut().zip(found) {
-        if found.is_empty() {
-            continue;
-        }
-        let (mut redacted, mut at) = (String::with_capacity(text.len()), 0);
-        for Found { range, .. } in found {
-            let value = plain(&text[range.clone()]);
-            let kind = &RULES.all[kinds[&*value]].id;
-            let counts = tally.entry(kind.clone()).or_default();
-            counts[0] += 1;
-            let n = *numbers.entry(value.into_owned()).or_insert_with(|| {
-                counts[1] += 1;
-                counts[1]
-            });
-            redacted += &text[at..range.start];
-            redacted += &format!("<{kind}-{n}>");
-            at = range.end;
-        }
-        redacted += &text[at..];
-        **text = redacted;
+    let mut mark = |text: &str, range: Range<usize>| {
+        let value = plain(&text[range.clone()]);
+        let kind = &RULES.all[kinds[&*value]].id;
+        let counts = tally.entry(kind.clone()).or_default();
+        counts[0] += 1;
+        let n = *numbers.entry(value.into_owned()).or_insert_with(|| {
+            counts[1] += 1;
+            counts[1]
+        });
+        Mark { range, placeholder: format!("<{kind}-{n}>") }
+    };
+    let marks = texts.iter().zip(found);
+    let marks =
+        marks.map(|(text, found)| found.into_iter().map(|one| mark(text, one.range)).collect()).collect();
+    (marks, tally)
+}
+
+/// A piece of a text with placeholders; of a value that it holds in part, too.
+pub fn marked(text: &str, piece: Range<usize>, marks: &[Mark]) -> String {
+    let (mut redacted, mut at) = (String::with_capacity(piece.len()), piece.start);
+    let from = marks.partition_point(|mark| mark.range.end <= piece.start);
+    for mark in marks[from..].iter().take_while(|mark| mark.range.start < piece.end) {
+        redacted += &text[at..mark.range.start.max(at)];
+        redacted += &mark.placeholder;
+        at = mark.range.end;
     }
-    tally
+    redacted + text.get(at..piece.end).unwrap_or_default()
 }
 
 /// The rule of each value: the first one that finds it by its form, or else the first.
-fn kinds(texts: &[&mut String], found: &[Vec<Found>]) -> HashMap<String, usize> {
+fn kinds(texts: &[&str], found: &[Vec<Found>]) -> HashMap<String, usize> {
     let mut kinds: HashMap<String, usize> = HashMap::new();
     for (text, found) in texts.iter().zip(found) {
         for Found { range, rule } in found {
@@ -113,7 +136,7 @@ fn spellings(secret: &str) -> Vec<String> {
 }
 
 /// Adds the places where a secret stands that was found elsewhere.
-fn add_known(texts: &[&mut String], found: &mut [Vec<Found>]) {
+fn add_known(texts: &[&str], found: &mut [Vec<Found>]) {
     let mut secrets: BTreeMap<String, usize> = BTreeMap::new();
     for (text, found) in texts.iter().zip(&*found) {
         for one in found.iter().filter(|one| !RULES.all[one.rule].is_personal) {
@@ -134,7 +157,7 @@ fn add_known(texts: &[&mut String], found: &mut [Vec<Found>]) {
     for (text, found) in texts.iter().zip(found) {
         let mut all = Vec::with_capacity(found.len());
         let mut known = std::mem::take(found).into_iter().peekable();
-        for hit in words.find_iter(text.as_str()) {
+        for hit in words.find_iter(text) {
             while let Some(one) = known.next_if(|one| one.range.start < hit.end()) {
                 all.push(one);
             }
@@ -172,6 +195,17 @@ mod tests {
         let (texts, tally) = redacted(&["a@x.io b@x.io", "b@x.io a@x.io c@x.io", "none"]);
         assert_eq!(texts, ["<email-1> <email-2>", "<email-2> <email-1> <email-3>", "none"]);
         assert_eq!(tally, Tally::from([("email".to_owned(), [5, 3])]));
+    }
+
+    #[test]
+    fn a_piece_of_a_value_is_as_secret() {
+        let text = "to nina@firm.de, tom@firm.de";
+        let (marks, _) = marks(&[text]);
+        let piece = |range| marked(text, range, &marks[0]);
+        assert_eq!(piece(0..text.len()), "to <email-1>, <email-2>");
+        // It begins within the one and ends within the other.
+        assert_eq!(piece(5..20), "<email-1>, <email-2>");
+        assert_eq!((piece(0..3), piece(14..17)), ("to ".to_owned(), "<email-1>, ".to_owned()));
     }
 
     #[test]

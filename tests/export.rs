@@ -1,0 +1,273 @@
+//! `trajpress export`: what it writes is valid for its API and is read back with the same counts, from every format of log.
+//! What an API demands is told here anew, from its documentation.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use trajpress::internals::store::{self, StepRow, TrajectoryRow};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn program(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trajpress"));
+        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Runs it, and gives what it says in JSON.
+    fn told(&self, args: &[&str]) -> Value {
+        let output = self.program(args);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {text}");
+        serde_json::from_str(&text[text.find("{\n").unwrap()..]).unwrap()
+    }
+
+    /// A run of some variants over these logs.
+    fn of(logs: &Path, sample: usize) -> Self {
+        let place = Place(tempfile::tempdir().unwrap());
+        let experiment = format!(
+            "name = \"x\"\n[data]\nsample = {sample}\n[[strategies]]\nname = \"full\"\n[[strategies]]\nname = \"mask\"\nkeep_last = 2\n\
+             [[strategies]]\nname = \"summary\"\n[[triggers]]\nname = \"turns\"\nn = 3\n"
+        );
+        fs::write(place.at("x.toml"), experiment).unwrap();
+        assert!(place.program(&["ingest", logs.to_str().unwrap(), "--out", "data"]).status.code() < Some(2));
+        assert!(place.program(&["run", "x.toml", "--data", "data", "--out", "run"]).status.success());
+        place
+    }
+
+    /// What the steps that are read of a file count.
+    fn read_back(&self, file: &str) -> (Value, usize) {
+        assert!(self.program(&["ingest", file, "--fresh", "--out", "back"]).status.success(), "{file}");
+        let steps: Vec<StepRow> = store::read(&self.at("back/steps.parquet")).unwrap();
+        let runs: Vec<TrajectoryRow> = store::read(&self.at("back/trajectories.parquet")).unwrap();
+        let n = |is: &dyn Fn(&StepRow) -> bool| steps.iter().filter(|step| is(step)).count();
+        let counts = json!({
+            "system": n(&|s| s.role == "system" && s.kind != "tools"),
+            "user": n(&|s| s.role == "user"),
+            "replies": n(&|s| s.role == "agent" && s.kind != "action"),
+            "calls": n(&|s| s.kind == "action"),
+            "results": n(&|s| s.kind == "observation"),
+        });
+        (counts, runs.len())
+    }
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+/// What is wrong with a request to OpenAI, if anything is.
+fn openai(request: &Value) -> Option<String> {
+    let mut open: Vec<&str> = Vec::new();
+    let mut known = BTreeSet::new();
+    for (at, message) in list(request, "messages").iter().enumerate() {
+        let role = text(message, "role");
+        if role != "tool" && !open.is_empty() {
+            return Some(format!("{at}: {open:?} are not answered"));
+        }
+        let is_right = match role {
+            "tool" => {
+                let answered = open.iter().position(|id| *id == text(message, "tool_call_id"));
+                answered.map(|at| open.remove(at)).is_some() && message["content"].is_string()
+            }
+            "assistant" => {
+                for call in list(message, "tool_calls") {
+                    let function = &call["function"];
+                    let arguments = serde_json::from_str::<Value>(text(function, "arguments"));
+                    let is_sound = arguments.is_ok_and(|a| a.is_object()) && is_name(text(function, "name"));
+                    let id = text(call, "id");
+                    if !is_sound || !known.insert(id) || !(1..=40).contains(&id.len()) {
+                        return Some(format!("{at}: the call {call}"));
+                    }
+                    open.push(id);
+                }
+                !open.is_empty() || !text(message, "content").trim().is_empty()
+            }
+            "system" | "user" => !text(message, "content").trim().is_empty(),
+            _ => false,
+        };
+        if !is_right {
+            return Some(format!("{at}: {message}"));
+        }
+    }
+    (!open.is_empty()).then(|| format!("{open:?} are not answered at the end"))
+}
+
+/// The same of Anthropic.
+fn anthropic(request: &Value) -> Option<String> {
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    let messages = list(request, "messages");
+    for (at, message) in messages.iter().enumerate() {
+        let role = text(message, "role");
+        if role != ["user", "assistant"][at % 2] {
+            return Some(format!("{at} is by {role}"));
+        }
+        let mut is_behind = false;
+        for block in list(message, "content") {
+            let is_right = match text(block, "type") {
+                "text" => {
+                    is_behind = true;
+                    !text(block, "text").trim().is_empty()
+                }
+                "tool_use" => {
+                    let is_sound = block["input"].is_object() && is_name(text(block, "name"));
+                    is_sound && role == "assistant" && open.insert(text(block, "id"))
+                }
+                "tool_result" => role == "user" && !is_behind && open.remove(text(block, "tool_use_id")),
+                _ => false,
+            };
+            if !is_right {
+                return Some(format!("{at}: {block}"));
+            }
+        }
+        if role == "user" && !open.is_empty() || list(message, "content").is_empty() {
+            return Some(format!("{at}: {open:?} are not answered"));
+        }
+    }
+    (messages.is_empty() || !open.is_empty()).then(|| "the end".to_owned())
+}
+
+/// The same of ATIF.
+fn atif(run: &Value) -> Option<String> {
+    for (at, step) in (1..).zip(list(run, "steps")) {
+        let calls: Vec<&str> = list(step, "tool_calls").iter().map(|c| text(c, "tool_call_id")).collect();
+        let results = list(&step["observation"], "results").iter().map(|r| text(r, "source_call_id"));
+        let is_right = step["step_id"] == json!(at)
+            && ["system", "user", "agent"].contains(&text(step, "source"))
+            && step["message"].is_string()
+            && results.collect::<Vec<_>>() == calls;
+        if !is_right {
+            return Some(step.to_string());
+        }
+    }
+    (run["agent"]["name"].is_null() || run["agent"]["version"].is_null()).then(|| "no agent".to_owned())
+}
+
+type Check = fn(&Value) -> Option<String>;
+const FORMS: [(&str, Check); 3] = [("openai", openai), ("anthropic", anthropic), ("atif", atif)];
+
+fn logs() -> (PathBuf, usize) {
+    match std::env::var_os("TRAJPRESS_LOGS") {
+        Some(logs) => (logs.into(), 66),
+        None => {
+            eprintln!("SKIPPED: TRAJPRESS_LOGS names no folder of logs; the built-in ones stand for them");
+            (Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/coding"), 8)
+        }
+    }
+}
+
+#[test]
+fn prompts_of_every_format_are_valid_and_are_read_back() {
+    let (logs, sample) = logs();
+    let place = Place::of(&logs, sample);
+    let formats: HashMap<String, String> =
+        store::read::<TrajectoryRow>(&place.at("data/trajectories.parquet"))
+            .unwrap()
+            .into_iter()
+            .map(|run| (run.trajectory, run.format))
+            .collect();
+    let mut seen = BTreeSet::new();
+    for (form, check) in FORMS {
+        for variant in ["full", "mask", "summary"] {
+            let mut args = vec!["export", "run", "--variant", variant, "--as", form, "--json"];
+            args.extend(["--with-system", "--out", "x.jsonl"]);
+            if variant == "mask" {
+                args.extend(["--at", "1"]);
+            }
+            let told = place.told(&args);
+            let written = fs::read_to_string(place.at("x.jsonl")).unwrap();
+            for line in written.lines() {
+                let document: Value = serde_json::from_str(line).unwrap();
+                let id = [text(&document, "id"), text(&document, "session_id")].concat();
+                let format = &formats[id.split('-').next().unwrap()];
+                seen.insert(format.clone());
+                let wrong = check(&document);
+                assert!(wrong.is_none(), "{form} {variant} of {format} {id}: {}", wrong.unwrap());
+            }
+            let (counts, n_runs) = place.read_back("x.jsonl");
+            assert_eq!(counts, told["counts"], "{form} {variant}: {told:#}");
+            assert_eq!((json!(n_runs), n_runs), (told["prompts"].clone(), written.lines().count()));
+        }
+    }
+    println!("export: {} formats: {seen:?}", seen.len());
+    assert!(!seen.is_empty() && (sample < 20 || seen.len() > 15), "{seen:?}");
+}
+
+const LOG: &str = r#"{"messages":[{"role":"system","content":"You help."},{"role":"user","content":"Log in with DB_PASSWORD=\"kD83nfQz71LmWx02PvRt\"."},
+{"role":"assistant","content":"I try.","tool_calls":[{"id":"c","function":{"name":"my.bash","arguments":"{\"command\":\"login kD83nfQz71LmWx02PvRt\"}"}}]},
+{"role":"user","content":"Go on."},{"role":"tool","tool_call_id":"c","content":"denied"},
+{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"bash","arguments":"no json"}}]},
+{"role":"assistant","content":"It was denied."},{"role":"user","content":"Then stop."},{"role":"assistant","content":"Done."}],"task_id":"t-1"}"#;
+
+#[test]
+fn a_prompt_is_written_in_each_form() {
+    let place = Place(tempfile::tempdir().unwrap());
+    fs::write(place.at("log.jsonl"), LOG.replace('\n', "")).unwrap();
+    fs::write(place.at("x.toml"), "name = \"x\"\n[[strategies]]\nname = \"full\"\n").unwrap();
+    place.program(&["ingest", "log.jsonl", "--out", "data"]);
+    place.program(&["run", "x.toml", "--data", "data", "--out", "run"]);
+    let told = place.told(&["export", "run", "--variant", "full", "--out", "out", "--json"]);
+    assert_eq!(told["notes"]["system message left out"], 1, "{told:#}");
+    assert_eq!(told["notes"]["result that is not there added, as \"(no result)\""], 1, "{told:#}");
+    let file = fs::read_dir(place.at("out")).unwrap().next().unwrap().unwrap().path();
+    let document: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let say = |role: &str, text: &str| json!({"role": role, "content": text});
+    let call = |id: &str, name: &str, arguments: &str| json!([{"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}]);
+    // The result stands behind its call, although the user spoke first, and the password is none.
+    assert_eq!(
+        document["messages"],
+        json!([
+            say("user", "Log in with DB_PASSWORD=\"<password-1>\"."),
+            {"role": "assistant", "content": "I try.", "tool_calls": call("call_3", "my_bash", r#"{"command":"login <password-1>"}"#)},
+            {"role": "tool", "tool_call_id": "call_3", "content": "denied"},
+            say("user", "Go on."),
+            {"role": "assistant", "content": null, "tool_calls": call("call_6", "bash", r#"{"input":"no json"}"#)},
+            {"role": "tool", "tool_call_id": "call_6", "content": "(no result)"},
+            say("assistant", "It was denied."),
+            say("user", "Then stop."),
+            say("assistant", "Done."),
+        ])
+    );
+    let raw =
+        place.program(&["export", "run", "--variant", "full", "--as", "text", "--raw", "--with-system"]);
+    let text = String::from_utf8(raw.stdout).unwrap();
+    assert!(
+        text.contains(r#"System: You help.\n\nUser: Log in with DB_PASSWORD=\"kD83nfQz71LmWx02PvRt\"."#),
+        "{text}"
+    );
+    // A run knows of which data it is.
+    fs::create_dir(place.at("deep")).unwrap();
+    fs::rename(place.at("run"), place.at("deep/run")).unwrap();
+    let refused = |args: &[&str]| {
+        let output = place.program(args);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let error = refused(&["export", "deep/run", "--variant", "full"]);
+    assert!(error.contains("are not beside it\nhint: name them with `--data DIR`"), "{error}");
+    fs::write(place.at("more.jsonl"), LOG.replace('\n', "").replace("t-1", "t-2")).unwrap();
+    place.program(&["ingest", "log.jsonl", "more.jsonl", "--out", "other"]);
+    place.program(&["annotate", "other"]);
+    let error = refused(&["export", "deep/run", "--variant", "full", "--data", "other"]);
+    assert!(error.contains("other are not the data that deep/run was made from"), "{error}");
+    let error = refused(&["export", "deep/run", "--variant", "mask", "--data", "data"]);
+    assert!(error.contains("no variant `mask`\nhint: these are: full"), "{error}");
+    assert!(refused(&["export", "data", "--variant", "full"]).contains("data is no run"));
+}
