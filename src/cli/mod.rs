@@ -15,6 +15,7 @@ use clap::{Parser, Subcommand};
 use crate::text::escape;
 
 pub mod annotate;
+mod audit;
 pub mod ingest;
 pub mod inspect;
 pub mod list;
@@ -88,6 +89,7 @@ enum Command {
     Annotate(annotate::Args),
     Run(run::Args),
     Report(report::Args),
+    Audit(audit::Args),
     Inspect(inspect::Args),
     List(list::Args),
     Show(show::Args),
@@ -159,6 +161,7 @@ impl Cli {
             Command::Annotate(args) => annotate::run(args, self.output),
             Command::Run(args) => run::run(args, self.output),
             Command::Report(args) => report::run(args).map(|()| ExitStatus::Done),
+            Command::Audit(args) => audit::run(args, self.output),
             Command::Inspect(args) => inspect::run(args, self.output),
             Command::List(args) => list::run(args, self.output),
             Command::Show(args) => show::run(args, self.output),
