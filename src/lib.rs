@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod annotate;
+mod audit;
 mod cli;
 mod context;
 mod experiment;

@@ -51,6 +51,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "annotate",
             ],
         ),
+        // What a log's own product did to its past, by the same replays and scores.
+        ("audit", vec!["context", "experiment", "replay", "scores", "store", "text", "trajectory", "turns"]),
         // A report reads rows, and the claims that they are held against: it is drawn again years later, without a model.
         // Of scores it reads what they say of themselves, see below.
         ("report", vec!["files", "scores", "settings", "store", "text"]),
@@ -58,6 +60,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
             "cli",
             vec![
                 "annotate",
+                "audit",
                 "context",
                 "experiment",
                 "export",

@@ -15,6 +15,7 @@ use clap::{Parser, Subcommand};
 use crate::text::escape;
 
 pub mod annotate;
+mod audit;
 mod export;
 pub mod ingest;
 pub mod inspect;
@@ -90,6 +91,7 @@ enum Command {
     Annotate(annotate::Args),
     Run(run::Args),
     Report(report::Args),
+    Audit(audit::Args),
     Inspect(inspect::Args),
     Export(export::Args),
     List(list::Args),
@@ -142,8 +144,16 @@ fn outlive_limit_of_file_size() -> anyhow::Result<()> {
 }
 
 fn unusable(error: &anyhow::Error) -> ExitCode {
-    tell(&format!("error: {error:#}"));
+    tell(&format!("error: {}", in_order(error)));
     ExitStatus::Unusable.into()
+}
+
+/// What went wrong and why; hints come last, wherever they were given.
+fn in_order(error: &anyhow::Error) -> String {
+    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let parts = causes.iter().map(|cause| cause.split_at(cause.find("\nhint: ").unwrap_or(cause.len())));
+    let (causes, hints): (Vec<&str>, Vec<&str>) = parts.unzip();
+    causes.join(": ") + &hints.concat()
 }
 
 impl Cli {
@@ -155,6 +165,7 @@ impl Cli {
             Command::Annotate(args) => annotate::run(args, self.output),
             Command::Run(args) => run::run(args, self.output),
             Command::Report(args) => report::run(args).map(|()| ExitStatus::Done),
+            Command::Audit(args) => audit::run(args, self.output),
             Command::Inspect(args) => inspect::run(args, self.output),
             Command::Export(args) => export::run(args, self.output),
             Command::List(args) => list::run(args, self.output),
@@ -317,6 +328,14 @@ mod tests {
             assert!(error.contains("100000000000000000000000000000\u{2026} (301 characters)"), "{error}");
             assert!(!error.contains(&zeros[..40]), "{error}");
         }
+    }
+
+    #[test]
+    fn a_hint_comes_behind_the_causes() {
+        let error =
+            anyhow::anyhow!("no such file").context("cannot open x\nhint: make it").context("cannot run");
+        assert_eq!(in_order(&error), "cannot run: cannot open x: no such file\nhint: make it");
+        assert_eq!(in_order(&anyhow::anyhow!("bad\nlines\nhint: a\nb")), "bad\nlines\nhint: a\nb");
     }
 
     #[test]

@@ -113,12 +113,9 @@ impl Tally {
         for block in blocks {
             let Content::Generated { text } = &block.content else { continue };
             let stands = |words: &[u64]| source().hold_before(words, until as usize);
-            for (atom, kind) in atoms_of(text) {
-                // What is quoted need not have stood between quotation marks before.
-                let known = mentioned_before(log, &atom, until)
-                    || (kind == AtomKind::Quoted && stands(&words(&atom)));
+            for (_, is_known) in known_atoms(log, text, until, &stands) {
                 self.atoms += 1;
-                self.fabricated += u64::from(!known);
+                self.fabricated += u64::from(!is_known);
             }
             for quote in quotes(text) {
                 self.quotes += 1;
@@ -140,6 +137,22 @@ impl Tally {
         let value = ratio(self.faithful as f64, self.quotes as f64);
         rows.push(&QUOTE_FIDELITY, stratum, value, self.quotes as f64, self.quotes);
     }
+}
+
+/// The atoms of a text, and whether a step before `until` holds them.
+pub fn known_atoms(
+    log: &Log,
+    text: &str,
+    until: u32,
+    stands: &dyn Fn(&[u64]) -> bool,
+) -> Vec<(String, bool)> {
+    let known = |(atom, kind): (String, AtomKind)| {
+        // What is quoted need not have stood between quotation marks before.
+        let is_known =
+            mentioned_before(log, &atom, until) || (kind == AtomKind::Quoted && stands(&words(&atom)));
+        (atom, is_known)
+    };
+    atoms_of(text).into_iter().map(known).collect()
 }
 
 /// The distinct atoms of a text, in their normal form.

@@ -391,18 +391,44 @@ pub fn break_even(log: &Log, run: &Run, prices: &Prices) -> Vec<(Option<u32>, u3
     all
 }
 
-/// Decisions until the cheaper reads of a shorter prompt have paid for writing it anew. (What is unseen is the same on
-/// both sides, and a factor between tokenizers changes no quotient.)
 fn paid_after(event: &Event, decision: &Decision, alive: f64, prices: &Prices) -> Option<u32> {
-    let cost = |sent: u64, cached: u64| cost(prices, sent as f64, alive * cached as f64);
-    let debt =
-        cost(decision.tokens_sent, decision.cached_sent) - cost(event.tokens_before, event.cached_before);
-    if debt <= 0.0 {
-        return Some(0);
+    let shorter = Shorter {
+        without: event.tokens_before,
+        cached_without: event.cached_before,
+        with: decision.tokens_sent,
+        cached_with: decision.cached_sent,
+        saved: event.tokens_before.saturating_sub(event.tokens_after),
+    };
+    shorter.paid_after(alive, prices)
+}
+
+/// A prompt that was made shorter: what it would have been, what it became, and what the cache serves of each.
+pub struct Shorter {
+    pub without: u64,
+    pub cached_without: u64,
+    pub with: u64,
+    pub cached_with: u64,
+    /// Tokens that every later prompt is shorter by.
+    pub saved: u64,
+}
+
+impl Shorter {
+    /// What this prompt costs more than it would have, in price x tokens; below 0 it is cheaper at once.
+    pub fn debt(&self, alive: f64, prices: &Prices) -> f64 {
+        let cost = |prompt: u64, cached: u64| cost(prices, prompt as f64, alive * cached as f64);
+        cost(self.with, self.cached_with) - cost(self.without, self.cached_without)
     }
-    let gain = prices.cache_read * event.tokens_before.saturating_sub(event.tokens_after) as f64;
-    let turns = (debt / gain).ceil();
-    (turns < f64::from(u32::MAX)).then_some(turns as u32)
+
+    /// Decisions until the cheaper reads of a shorter prompt have paid for writing it anew. (What is unseen is the same on
+    /// both sides, and a factor between tokenizers changes no quotient.)
+    pub fn paid_after(&self, alive: f64, prices: &Prices) -> Option<u32> {
+        let debt = self.debt(alive, prices);
+        if debt <= 0.0 {
+            return Some(0);
+        }
+        let turns = (debt / (prices.cache_read * self.saved as f64)).ceil();
+        (turns < f64::from(u32::MAX)).then_some(turns as u32)
+    }
 }
 
 #[cfg(test)]

@@ -110,10 +110,23 @@ impl Answer<'_> {
             },
             last = if few { "" } else { " Affected: something was compressed." },
         );
+        text += &self.policies();
         text += &self.worst_sources();
         text += &models::guessed(&self.sessions);
         if !self.lost.is_empty() {
             text += &self.lines();
+        }
+        text
+    }
+
+    /// What the policies do.
+    fn policies(&self) -> String {
+        let mut text = "A turn is one call of the model with its results. Mask: results older than 10 turns give way to a placeholder.\n\
+            Drop: turns older than that go. List: only their calls stay. Control: a tenth of the old text stays, drawn by lot.\n\
+            Window: the most that the model takes.\n"
+            .to_owned();
+        if self.plan.variants.iter().any(|variant| variant.strategy == "as-sent") {
+            text += "As the log was sent: with what the agent's own product took out, as the log says.\n";
         }
         text
     }

@@ -128,13 +128,11 @@ impl Desk {
                 meter.show(|| super::super::ingest::reading(&p), p.bytes_done, p.bytes);
             })?;
             meter.clear();
-            let known: Vec<&str> = logs::formats::ALL.iter().map(|e| e.name).collect();
             anyhow::ensure!(
                 report.trajectories > 0,
-                "no session was found in {}\nhint: formats that can be read: {}; what was found stands in {}",
-                inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "),
-                known.join(", "),
-                folder.join("ingest.json").display()
+                "no session was found among {} in {}\nhint: `trajpress list formats` says which logs can be read, `trajpress ingest --explain FILE` what a file is",
+                count(report.files, "file"),
+                inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
             );
             let formats = report.formats.iter().filter(|(_, of)| of.trajectories > 0);
             let formats: Vec<String> = formats

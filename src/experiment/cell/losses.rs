@@ -1,8 +1,13 @@
 //! What was lost of a trajectory, line by line.
 
+use anyhow::Context as _;
+
 use super::super::dataset::Dataset;
 use super::super::plan::Plan;
 use super::{Models, Prepared, Scene, recipe};
+use crate::context::log::Log;
+use crate::context::needs::Need;
+use crate::replay::Run;
 use crate::scores::Rows;
 use crate::scores::readers::Readers;
 use crate::text::tokens::Tokenizer;
@@ -50,4 +55,25 @@ pub fn losses(data: &Dataset, plan: &Plan, index: usize, tail: u32) -> anyhow::R
             variants,
         })
         .collect())
+}
+
+/// A log over its own compactions, with what its product put in the place of the past.
+pub struct Bridged {
+    pub log: Log,
+    pub run: Run,
+    /// The headline needs that did not stand in their prompts, in the order of the log.
+    pub lost: Vec<Need>,
+}
+
+/// Replays a log over its own compactions, under the plan's variant that puts there what was logged.
+pub fn bridged(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Bridged> {
+    let tokenizer = Tokenizer::load(&plan.tokenizer)?;
+    let (own, readers) = (Prepared::load(data, plan, index, true)?, Readers::default());
+    let variant = plan.variants.iter().find(|v| v.strategy == v.trigger).context("no variant bridges")?;
+    let mut rows = Rows { ids: (variant.id.as_str().into(), own.log.id().into()), rows: Vec::new() };
+    let scene = Scene::new(&own, &[], plan, &readers);
+    let (run, misses) = scene.replayed(&recipe(variant, &Models::new())?, &tokenizer, &mut rows)?;
+    drop(scene);
+    let lost = misses.lost.iter().map(|&need| own.questions.needs.list[need].clone()).collect();
+    Ok(Bridged { log: own.log, run, lost })
 }

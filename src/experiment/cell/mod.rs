@@ -32,7 +32,7 @@ use crate::strategies;
 use crate::text::tokens::Tokenizer;
 use crate::triggers;
 
-pub use losses::{Loss, losses};
+pub use losses::{Bridged, Loss, bridged, losses};
 use replays::Replays;
 pub use shelf::{Prepared, Shelf};
 

@@ -1,0 +1,285 @@
+//! What an agent's own product did to the past of a session, by what the log records: compactions with their summaries, and
+//! results that it took out or shortened later (edits).
+//!
+//! Needs, money and inventions are those of the scores: needs by a replay over the compactions with the logged summaries,
+//! prompts by a replay of what was sent. Here is only what no score says: to whom it belongs, and what was read again.
+
+mod again;
+mod words;
+
+use crate::context::log::Log;
+use crate::context::needs::Need;
+use crate::context::{Block, Content};
+use crate::experiment::cell::{Bridged, Models, bridged, recipe};
+use crate::experiment::{Dataset, Plan};
+use crate::replay::{Decision, Event, Observer, Run, replay};
+use crate::scores::honesty::known_atoms;
+use crate::scores::money::{self, Prices, Shorter};
+use crate::text::runs::Runs;
+use crate::text::tokens::Tokenizer;
+use crate::trajectory::Kind;
+use again::Reads;
+
+pub use again::Again;
+pub use words::Words;
+
+/// What was done to one session.
+pub struct Audit {
+    pub compactions: Vec<Compaction>,
+    pub edits: Vec<Change>,
+    /// Places where the context began anew without a summary.
+    pub n_cleared: u32,
+}
+
+/// A prompt that was made shorter.
+pub struct Change {
+    /// The turn whose call was the first with the shorter prompt, and when.
+    pub turn: u32,
+    pub time: Option<i64>,
+    /// Tokens of the prompt before, and of this one; by the provider's count where both are logged.
+    pub before: u64,
+    pub after: u64,
+    pub is_billed: bool,
+    /// What this prompt cost more than the longer one would have, in price x tokens.
+    pub cost: f64,
+    /// Calls until shorter prompts had paid for that, and calls that there were.
+    pub paid_after: Option<u32>,
+    pub n_left: u32,
+    /// Steps that it took out or shortened.
+    pub n_steps: usize,
+    /// Files that were read again although nothing had changed them.
+    pub again: Vec<Again>,
+}
+
+/// A compaction with a summary.
+pub struct Compaction {
+    pub change: Change,
+    pub summary_tokens: u32,
+    /// Tokens of older steps that stay in the prompts behind the summary.
+    pub kept_tokens: u64,
+    pub lost: Vec<Lost>,
+    /// Things that the summary names and no step before it, of so many that it names.
+    pub invented: Vec<String>,
+    pub n_named: usize,
+    /// Sentences of the user that stand nowhere word for word any more.
+    pub words: Vec<Words>,
+}
+
+/// Something that was used later, and that the compaction had taken from the prompt.
+pub struct Lost {
+    pub atom: String,
+    /// The line that says what it is, and its turn.
+    pub line: String,
+    pub stood: u32,
+    /// The turn of its last mention, and the one whose reply used it.
+    pub seen: u32,
+    pub needed: u32,
+    /// Whether its name stands in the summary, without the words that say what it is.
+    pub is_named: bool,
+}
+
+/// Who looks at nothing.
+struct Nobody;
+
+impl Observer for Nobody {}
+
+/// Audits a session. One variant of the plan replays over logged compactions (`logged`), one is what was sent (`as-sent`).
+pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit> {
+    let log = data.log(index, false)?;
+    let tokenizer = Tokenizer::load(&plan.tokenizer)?;
+    let prices = plan.prices.of(&log.trajectory);
+    let reads = Reads::of(&log, data.features(index)?)?;
+    let replayed = |strategy: &str| -> anyhow::Result<Run> {
+        let variant = plan.variants.iter().find(|v| v.strategy == strategy).expect("a variant of the plan");
+        replay(&log, &recipe(variant, &Models::new())?, &tokenizer, &Default::default(), &mut Nobody)
+    };
+    let sent = replayed("as-sent")?;
+    let bench =
+        Bench { log: &log, sent: &sent, alive: money::alive(&log, &sent, &prices), prices, reads: &reads };
+    let edits = bench.edits();
+    let mut compactions = Vec::new();
+    if log.trajectory.steps.iter().any(|step| step.kind == Kind::Compaction) {
+        compactions = bench.compactions(&bridged(data, plan, index)?, &tokenizer);
+    }
+    let n_cleared = (log.n_segments - 1).saturating_sub(compactions.len() as u32);
+    Ok(Audit { compactions, edits, n_cleared })
+}
+
+/// What all places of a session share.
+struct Bench<'a> {
+    log: &'a Log,
+    /// Its prompts as they were sent.
+    sent: &'a Run,
+    /// Beside the decisions: how likely the cache still lived.
+    alive: Vec<f64>,
+    prices: Prices,
+    reads: &'a Reads,
+}
+
+impl Bench<'_> {
+    /// The edits that the log records, those of one decision together.
+    fn edits(&self) -> Vec<Change> {
+        let mut all = Vec::new();
+        let events: Vec<&Event> = self.sent.events.iter().collect();
+        for (i, event) in events.iter().enumerate() {
+            let Some(at) = self.decision(event.turn) else { continue };
+            let decision = &self.sent.decisions[at];
+            let shorter = Shorter {
+                without: event.tokens_before,
+                cached_without: event.cached_before,
+                with: decision.tokens_sent,
+                cached_with: decision.cached_sent,
+                saved: event.tokens_before.saturating_sub(event.tokens_after),
+            };
+            let gone = event.only.clone().unwrap_or_default();
+            let from = self.step(event.turn);
+            let until = events.get(i + 1).map_or(self.log.n_steps() as u32, |next| self.step(next.turn));
+            let again = self.reads.again(self.log, from..until, &|step| gone.binary_search(&step).is_ok());
+            all.push(Change { n_steps: gone.len(), again, ..self.change(at, &shorter, event.segment) });
+        }
+        all
+    }
+
+    fn compactions(&self, bridged: &Bridged, tokenizer: &Tokenizer) -> Vec<Compaction> {
+        let log = self.log;
+        let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
+        let events = &bridged.run.events;
+        let mut all = Vec::new();
+        for (i, event) in events.iter().enumerate() {
+            let Some(at) = self.decision(event.turn) else { continue };
+            let (from, segment) = (self.step(event.turn), log.turns[event.turn as usize].segment);
+            let until = events.get(i + 1).map_or(log.n_steps() as u32, |next| self.step(next.turn));
+            let stays = Stays::of(log, segment);
+            let kept_tokens = stays.0.iter().map(|&step| u64::from(log.tokens[step as usize])).sum();
+            let is_gone = |step: u32| {
+                let of = &log.trajectory.steps[step as usize];
+                of.segment < segment && of.turn > 0 && !stays.has(step)
+            };
+            let summary = summary(&event.after);
+            let known =
+                known_atoms(&bridged.log, &summary, from, &|words| sources.hold_before(words, from as usize));
+            let of_event = |need: &&Need| self.belongs(bridged, need) == Some(i);
+            let lost = bridged.lost.iter().filter(of_event).filter(|need| !stays.mention(&bridged.log, need));
+            let since = i.checked_sub(1).map_or(0, |before| self.step(events[before].turn));
+            let change = self.change(at, &self.shorter(at), segment);
+            all.push(Compaction {
+                change: Change {
+                    n_steps: (since..from).filter(|&step| is_gone(step)).count(),
+                    again: self.reads.again(log, from..until, &is_gone),
+                    ..change
+                },
+                summary_tokens: tokenizer.count(&summary) as u32,
+                kept_tokens,
+                lost: lost.map(|need| lost_of(&bridged.log, need, &known)).collect(),
+                n_named: known.len(),
+                words: words::gone(log, since..from, until, &is_gone, &summary),
+                invented: known.into_iter().filter(|(_, is_known)| !is_known).map(|(atom, _)| atom).collect(),
+            });
+        }
+        all
+    }
+
+    /// The compaction that took a need away: the first behind its last mention whose summary does not name it, else the first.
+    fn belongs(&self, bridged: &Bridged, need: &Need) -> Option<usize> {
+        let seen = need.turn - need.gap;
+        let atom = bridged.log.atom(need.atom).text;
+        let between = |event: &Event| event.turn > seen && event.turn <= need.turn;
+        let names = |event: &Event| {
+            crate::text::atoms::lex(&summary(&event.after)).atoms.iter().any(|a| a.norm == atom)
+        };
+        let events = &bridged.run.events;
+        let first = events.iter().position(between)?;
+        Some(events.iter().position(|event| between(event) && !names(event)).unwrap_or(first))
+    }
+
+    /// Where the decision of a turn stands among those that were sent.
+    fn decision(&self, turn: u32) -> Option<usize> {
+        self.sent.decisions.binary_search_by_key(&turn, |d| d.turn).ok()
+    }
+
+    /// The step of a turn's decision: those before it had been logged.
+    fn step(&self, turn: u32) -> u32 {
+        let turn = &self.log.turns[turn as usize];
+        turn.decision.unwrap_or(turn.steps.start)
+    }
+
+    /// The first prompt behind a compaction beside the one that would have been sent: that before, with all that was logged since.
+    fn shorter(&self, at: usize) -> Shorter {
+        let decision = &self.sent.decisions[at];
+        let before = at.checked_sub(1).map(|before| &self.sent.decisions[before]);
+        let sent = before.map_or(0, |before| before.tokens_sent);
+        let since = before.map_or(0, |before| self.step(before.turn))..self.step(decision.turn);
+        let logged = since.filter(|&step| self.log.kind(step) != Kind::Compaction);
+        let without = sent + logged.map(|step| u64::from(self.log.tokens[step as usize])).sum::<u64>();
+        Shorter {
+            without,
+            cached_without: sent,
+            with: decision.tokens_sent,
+            cached_with: decision.cached_sent,
+            saved: without.saturating_sub(decision.tokens_sent),
+        }
+    }
+
+    fn change(&self, at: usize, shorter: &Shorter, segment: u32) -> Change {
+        let (log, decisions) = (self.log, &self.sent.decisions);
+        let decision = &decisions[at];
+        let counted = |d: &Decision| log.usage(d.turn).map(|usage| usage.input).filter(|n| *n > 0);
+        let before = at.checked_sub(1).map(|before| &decisions[before]);
+        let billed = before.and_then(counted).zip(counted(decision));
+        let factor = log.rate(decision.turn).map_or(1.0, |rate| rate.counted(1));
+        let of_segment = |d: &&Decision| log.turns[d.turn as usize].segment == segment;
+        Change {
+            turn: decision.turn,
+            time: log.decided_at(decision.turn),
+            before: billed.map_or(shorter.without, |(before, _)| before),
+            after: billed.map_or(shorter.with, |(_, after)| after),
+            is_billed: billed.is_some(),
+            cost: factor * shorter.debt(self.alive[at], &self.prices),
+            paid_after: shorter.paid_after(self.alive[at], &self.prices),
+            n_left: decisions[at + 1..].iter().take_while(of_segment).count() as u32,
+            n_steps: 0,
+            again: Vec::new(),
+        }
+    }
+}
+
+/// Steps of earlier segments that stand in the prompts of one, in order.
+struct Stays(Vec<u32>);
+
+impl Stays {
+    fn of(log: &Log, segment: u32) -> Self {
+        let mut all: Vec<u32> = log.pinned_before(segment).chain(log.kept_in(segment)).collect();
+        all.sort_unstable();
+        Stays(all)
+    }
+
+    fn has(&self, step: u32) -> bool {
+        self.0.binary_search(&step).is_ok()
+    }
+
+    /// Whether what is needed stands in one of them.
+    fn mention(&self, log: &Log, need: &Need) -> bool {
+        log.mentions_of_atom(need.atom).any(|mention| self.has(log.spans[mention.span as usize].step))
+    }
+}
+
+/// The text that stands in the place of a scope.
+fn summary(after: &[Block]) -> String {
+    let generated = after.iter().filter_map(|block| match &block.content {
+        Content::Generated { text } => Some(text.as_str()),
+        _ => None,
+    });
+    generated.collect::<Vec<_>>().join("\n")
+}
+
+fn lost_of(log: &Log, need: &Need, named: &[(String, bool)]) -> Lost {
+    let atom = log.atom(need.atom).text.to_owned();
+    Lost {
+        is_named: named.iter().any(|(name, _)| *name == atom),
+        atom,
+        line: log.span_text(need.cheapest).to_owned(),
+        stood: log.turn_of(log.spans[need.cheapest as usize].step),
+        seen: need.turn - need.gap,
+        needed: need.turn,
+    }
+}

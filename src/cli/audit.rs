@@ -1,0 +1,267 @@
+//! `trajpress audit`: what an agent's own product did to the past of sessions.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use super::{ExitStatus, Output, catalogue, count, inspect, print, tell};
+use crate::annotate::annotate;
+use crate::audit::{Audit, Change, Compaction, Lost, audit};
+use crate::experiment::{Dataset, Plan};
+use crate::files::reach;
+use crate::logs::{self, Limits};
+use crate::scores::money::Prices;
+use crate::store::TrajectoryRow;
+use crate::text::escape;
+
+const EXPERIMENT: &str = include_str!("../data/audit.toml");
+/// Lines of each kind that are shown of a compaction; the rest is a number.
+const SHOWN: usize = 5;
+
+/// Tell what an agent's own compactions did to its sessions
+///
+/// Reads the logs and says of each compaction that they record: when it was, how much shorter it made the prompt, what that
+/// cost and when it had paid, what was lost and used again later, what the summary names that stood nowhere before, what the user
+/// had typed and stands nowhere word for word any more, and which files were read again although unchanged. Of single results
+/// that were taken out or shortened it says when, how much, and what was read again. No model is asked, nothing is kept.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  trajpress audit ~/.claude/projects/mine/session.jsonl
+  trajpress audit ~/.codex/sessions --json")]
+pub struct Args {
+    /// Files or folders of logs
+    #[arg(required = true)]
+    logs: Vec<PathBuf>,
+    /// Use N threads; 0 is all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
+    for log in &args.logs {
+        anyhow::ensure!(reach::is_there(log)?, "{} is not there", log.display());
+    }
+    let folder = tempfile::tempdir().context("cannot create a folder for the time being")?;
+    let (dir, threads) = (folder.path().join("data"), super::threads(args.threads));
+    let options = logs::Options {
+        inputs: args.logs.clone(),
+        out: dir.clone(),
+        threads,
+        limits: Limits::default(),
+        ..logs::Options::default()
+    };
+    let report = logs::ingest(&options, &mut |_| {})?;
+    anyhow::ensure!(
+        report.trajectories > 0,
+        "no session was found\nhint: `trajpress ingest --explain FILE` says what a file is"
+    );
+    let unread = report.not_read.len() as u64 + report.unreadable.len() as u64;
+    if !output.quiet && unread + report.rejects > 0 {
+        let (files, records) = (count(unread, "file"), count(report.rejects, "record"));
+        tell(&format!("{files} could not be read, {records} left out: `trajpress ingest` says which"));
+    }
+    annotate(&dir, "o200k", threads)?;
+    let data = Dataset::open(&dir)?;
+    let mut plan = Plan::parse("audit.toml", EXPERIMENT, &catalogue())?;
+    plan.prices = Prices { own: true, ..Prices::default() };
+    plan.add_as_sent(&catalogue());
+    let indices: Vec<usize> = (0..data.entries().len()).collect();
+    let rows = data.trajectory_rows(&indices)?;
+    let acting = |&index: &usize| data.entries()[index].is_edited || rows[index].n_segments > 1;
+    let touched: Vec<usize> = indices.iter().copied().filter(acting).collect();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let audits: Vec<(usize, Audit)> = pool.install(|| {
+        let one = |&index: &usize| Ok((index, audit(&data, &plan, index)?));
+        touched.par_iter().map(one).collect::<anyhow::Result<_>>()
+    })?;
+    let told: Vec<(&TrajectoryRow, &Audit)> = audits.iter().map(|(i, audit)| (&rows[*i], audit)).collect();
+    match output.json {
+        true => print(&escape::json(&as_json(&told, rows.len()))?)?,
+        false => print(&as_text(&told, rows.len()))?,
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Price x tokens in dollars; none where the prices of the session's model are not known.
+fn dollars(row: &TrajectoryRow, cost: f64) -> Option<f64> {
+    row.model.as_deref().and_then(Prices::known).map(|_| cost / 1e6)
+}
+
+/// When it was, UTC.
+fn time(micros: i64) -> String {
+    let of = arrow::temporal_conversions::timestamp_us_to_datetime(micros);
+    of.map_or_else(String::new, |time| time.format("%Y-%m-%d %H:%M:%S UTC").to_string())
+}
+
+fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
+    let change = |row: &TrajectoryRow, change: &Change| {
+        let again = change.again.iter();
+        json!({
+            "turn": change.turn, "time": change.time.map(time), "prompt_before": change.before, "prompt_after": change.after,
+            "billed": change.is_billed, "cost_of_lost_cache": dollars(row, change.cost),
+            "paid_after_calls": change.paid_after.filter(|n| *n <= change.n_left), "calls_left": change.n_left,
+            "steps": change.n_steps,
+            "read_again": again.map(|a| json!({"path": a.path, "before": a.before, "turn": a.turn, "tokens": a.tokens})).collect::<Vec<_>>(),
+        })
+    };
+    let compaction = |row: &TrajectoryRow, of: &Compaction| {
+        let mut value = change(row, &of.change);
+        let lost = of.lost.iter().map(|lost| {
+            json!({
+                "what": lost.atom, "line": lost.line, "stood_at": lost.stood, "last_seen_at": lost.seen,
+                "used_at": lost.needed, "named_in_summary": lost.is_named,
+            })
+        });
+        let words = of.words.iter().map(|words| json!({"turn": words.turn, "text": words.text}));
+        value["summary_tokens"] = json!(of.summary_tokens);
+        value["kept_tokens"] = json!(of.kept_tokens);
+        value["lost"] = lost.collect();
+        value["named"] = json!(of.n_named);
+        value["named_nowhere_before"] = json!(of.invented);
+        value["user_words_gone"] = words.collect();
+        value
+    };
+    let sessions = told.iter().map(|(row, audit)| {
+        json!({
+            "session": row.trajectory, "source": row.source, "format": row.format, "model": row.model,
+            "compactions": audit.compactions.iter().map(|of| compaction(row, of)).collect::<Vec<_>>(),
+            "edits": audit.edits.iter().map(|of| change(row, of)).collect::<Vec<_>>(),
+            "begun_anew": audit.n_cleared,
+        })
+    });
+    json!({ "sessions_read": n_sessions, "sessions": sessions.collect::<Vec<_>>() })
+}
+
+fn as_text(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> String {
+    let n_compactions: usize = told.iter().map(|(_, audit)| audit.compactions.len()).sum();
+    let n_edits: usize = told.iter().map(|(_, audit)| audit.edits.len()).sum();
+    let sessions = count(n_sessions as u64, "session");
+    if told.is_empty() {
+        return format!("{sessions}: none of them records that its past was compacted or edited.\n");
+    }
+    let mut text = format!(
+        "{sessions}, {} compacted or edited: {}, {}.\n",
+        told.len(),
+        count(n_compactions as u64, "compaction"),
+        count(n_edits as u64, "edit")
+    );
+    for (row, audit) in told {
+        text += &session(row, audit);
+    }
+    text + "\nA turn is one call of the model with its results; turn 0 is all before the first. Prompt: the last one before and the first\n\
+        one after. Lost cache: what that prompt cost more than the longer one, which the cache would have served; later calls pay it back\n\
+        by being shorter. Lost: last mentioned before, in no prompt since, and yet used by the model. Not there before: what the\n\
+        summary names and no step before it does; it may be right all the same. Gone: what the user typed once, in no prompt word for word.\n"
+}
+
+fn session(row: &TrajectoryRow, audit: &Audit) -> String {
+    let mut text = format!(
+        "\n{} ({}, {})\n",
+        escape::short(&row.source),
+        row.format,
+        row.model.as_deref().map_or("model unknown".to_owned(), escape::short)
+    );
+    if audit.n_cleared > 0 {
+        text += &format!("  began anew without a summary: {}\n", count(u64::from(audit.n_cleared), "time"));
+    }
+    for of in &audit.compactions {
+        text += &format!(
+            "  compaction before turn {}, {}; a summary of {}{}\n",
+            of.change.turn,
+            prompt(&of.change),
+            count(u64::from(of.summary_tokens), "token"),
+            match of.kept_tokens {
+                0 => String::new(),
+                n => format!(", {} stay behind it", count(n, "token")),
+            }
+        );
+        text += &money(row, &of.change);
+        text += &listed("lost and used again", &of.lost, lost);
+        text += &listed(&format!("named and not there before (of {})", of.n_named), &of.invented, |atom| {
+            format!("`{}`", inspect::line(atom, 80))
+        });
+        text += &listed("typed by the user and gone", &of.words, |words| {
+            format!("turn {}: \"{}\"", words.turn, inspect::line(&words.text, 120))
+        });
+        text += &again(&of.change);
+    }
+    let (first, rest) = audit.edits.split_at(audit.edits.len().min(SHOWN));
+    for change in first {
+        let steps = count(change.n_steps as u64, "step");
+        text += &format!(
+            "  edit before turn {}, {}; {steps} taken out or replaced\n",
+            change.turn,
+            prompt(change)
+        );
+        text += &money(row, change);
+        text += &again(change);
+    }
+    if !rest.is_empty() {
+        let n_again: usize = rest.iter().map(|change| change.again.len()).sum();
+        let edits = count(rest.len() as u64, "more edit");
+        text += &format!("  {edits}, {} read again (all with --json)\n", count(n_again as u64, "file"));
+    }
+    text
+}
+
+/// When, and from how many to how many tokens.
+fn prompt(change: &Change) -> String {
+    let by = if change.is_billed { "as billed" } else { "as counted here" };
+    let when = change.time.map_or(String::new(), |micros| format!("{}, ", time(micros)));
+    let [before, after] = [change.before, change.after].map(indicatif::HumanCount);
+    format!("{when}prompt {before} -> {after} tokens {by}")
+}
+
+fn money(row: &TrajectoryRow, change: &Change) -> String {
+    let left = count(u64::from(change.n_left), "call");
+    let paid = match change.paid_after {
+        Some(0) => "cheaper at once".to_owned(),
+        Some(n) if n <= change.n_left => {
+            format!("paid back after {} of the {left} that followed", count(u64::from(n), "call"))
+        }
+        _ => format!("not paid back by the {left} that followed"),
+    };
+    match dollars(row, change.cost).filter(|cost| *cost > 0.0) {
+        Some(cost) => format!("    lost cache: ${cost:.2}, {paid}\n"),
+        None => format!("    lost cache: {paid}\n"),
+    }
+}
+
+fn lost(lost: &Lost) -> String {
+    format!(
+        "`{}`{} in \"{}\" (turn {}), last mentioned at {}, used at {}",
+        inspect::line(&lost.atom, 60),
+        if lost.is_named { ", of which the name alone is left," } else { "" },
+        inspect::line(lost.line.trim(), 100),
+        lost.stood,
+        lost.seen,
+        lost.needed
+    )
+}
+
+fn again(change: &Change) -> String {
+    listed("read again, unchanged", &change.again, |again| {
+        let tokens = count(again.tokens, "token");
+        format!(
+            "{} at turn {} as at turn {}, {tokens}",
+            inspect::line(&again.path, 100),
+            again.turn,
+            again.before
+        )
+    })
+}
+
+/// A heading with a number, and the first few lines below it.
+fn listed<T>(what: &str, all: &[T], line: impl Fn(&T) -> String) -> String {
+    let mut text = format!("    {what}: {}\n", all.len());
+    for one in all.iter().take(SHOWN) {
+        text += &format!("      {}\n", line(one));
+    }
+    if all.len() > SHOWN {
+        text += &format!("      and {} more (all with --json)\n", all.len() - SHOWN);
+    }
+    text
+}
