@@ -36,7 +36,7 @@ params! {
         /// What is kept: up to 1 a share of each scope's tokens; above that so many tokens of all that the segment holds, chosen
         /// anew at each event from what still stands.
         budget: f64 = 0.1 (at least 0),
-        /// An error comes with the nearest line before it that names a file.
+        /// An error comes with the nearest line before it that names a file. (Measured on needs: 0.01 less with it.)
         group: bool = true,
         /// How much less an atom is worth in each further line: with 1 it counts once, with 0 each time.
         diversity: f64 = 1.0 (from 0 to 1),

@@ -1,3 +1,5 @@
+//! `hindsight` by hand-computed cases, and by properties that hold whatever stands there.
+
 use proptest::prelude::*;
 
 use super::super::tests::{after_events, run};
