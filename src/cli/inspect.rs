@@ -14,6 +14,7 @@ use crate::experiment::cell::recipe;
 use crate::experiment::{Dataset, Plan};
 use crate::files::reach;
 use crate::replay::{Event, Observer, Run, replay};
+use crate::scores::costs::Costs;
 use crate::scores::readers::Named;
 use crate::store::{TrajectoryRow, UsageRow};
 use crate::strategies::Fate;
@@ -199,7 +200,7 @@ fn show_steps(log: &Log, usage: &[UsageRow], width: usize, output: Output) -> an
             .steps
             .iter()
             .zip(&log.tokens)
-            .map(|(s, tokens)| json!({"turn": s.turn, "segment": s.segment, "role": s.role, "kind": s.kind, "tokens": tokens, "text": s.text}))
+            .map(|(s, tokens)| json!({"turn": s.turn, "segment": s.segment, "role": s.role, "kind": s.kind, "tokens": tokens, "text": s.text, "model": s.model, "usage": s.usage.as_deref()}))
             .collect();
         let usage: Vec<_> = usage.iter().map(stretch).collect();
         let json = json!({"trajectory": t.id, "source": t.source, "usage": usage, "steps": steps});
@@ -214,7 +215,7 @@ fn show_steps(log: &Log, usage: &[UsageRow], width: usize, output: Output) -> an
         count(u64::from(t.n_turns()), "turn"),
         count(u64::from(log.n_segments), "segment"),
         count(tokens, "token"),
-        usage_lines(usage)
+        usage_lines(usage) + &counted_lines(log)
     ));
     for (i, (s, tokens)) in t.steps.iter().zip(&log.tokens).enumerate() {
         let what = log.action_kinds[i].map_or(s.kind.name(), ActionKind::name);
@@ -246,6 +247,36 @@ fn usage_lines(usage: &[UsageRow]) -> String {
             "  turns {}..{}: {unseen} unseen, {calls}{edit}\n",
             row.first_turn, row.end_turn
         ));
+    }
+    text
+}
+
+/// What the log counted beside prompts: reasoning, other models, and costs, those beside what the model's prices say.
+fn counted_lines(log: &Log) -> String {
+    let t = &log.trajectory;
+    let usages = || t.steps.iter().filter_map(|step| step.usage.as_deref());
+    let mut text = String::new();
+    let reasoning: u64 = usages().filter_map(|usage| usage.reasoning).sum();
+    if reasoning > 0 {
+        text += &format!("reasoning: {}\n", count(reasoning, "token"));
+    }
+    let mut others: Vec<&str> = t.steps.iter().filter_map(|step| step.model.as_deref()).collect();
+    let n = others.len() as u64;
+    others.sort_unstable();
+    others.dedup();
+    if n > 0 {
+        text += &format!("{} of other models: {}\n", count(n, "reply"), line(&others.join(", "), 200));
+    }
+    if let Some(cost) = t.cost {
+        text += &format!("cost of the run by the log: ${cost:.4}\n");
+    }
+    let costs = Costs::of(t);
+    if costs.n_calls > 0 {
+        text += &format!("cost by the log: ${:.4} for {}", costs.logged, count(costs.n_calls, "call"));
+        if let Some(ratio) = costs.ratio() {
+            text += &format!("; by the prices of its models {ratio:.2} of that");
+        }
+        text += "\n";
     }
     text
 }

@@ -45,6 +45,7 @@ pub(super) fn messages(run: &TrajectoryRow, steps: &[StepRow]) -> Value {
     add(&mut all, "reward", run.reward);
     add(&mut all, "resolved", run.resolved);
     add(&mut all, "logged_tokens_sent", run.logged_tokens_sent);
+    add(&mut all, "logged_cost_usd", run.logged_cost_usd);
     add(&mut all, "constraints", (!run.constraints.is_empty()).then(|| run.constraints.clone()));
     add(&mut all, "annotations", run.annotations.as_deref().and_then(parsed));
     add(&mut all, "tools", tools);
@@ -93,7 +94,13 @@ fn goes_on(reply: &[&StepRow], step: &StepRow) -> bool {
         _ => false,
     };
     let is_same = step.turn == first.turn && step.segment == first.segment && step.kept_to == first.kept_to;
-    is_of_reply(step) && fits && is_same && step.usage_in.is_none() && !is_alone(step) && !is_alone(first)
+    is_of_reply(step)
+        && fits
+        && is_same
+        && step.usage_in.is_none()
+        && step.model.is_none()
+        && !is_alone(step)
+        && !is_alone(first)
 }
 
 /// Writes a reply: a thought, then words (with calls the second thought), then calls.
@@ -122,6 +129,7 @@ fn write_reply(reply: &[&StepRow], list: &mut Vec<Map<String, Value>>) {
     }
     add_marks(&mut message, first);
     add(&mut message, "usage", usage(first));
+    add(&mut message, "model", first.model.clone());
     list.push(message);
 }
 
@@ -186,6 +194,9 @@ fn usage(step: &StepRow) -> Option<Value> {
         let written = json!({"ephemeral_5m_input_tokens": minutes, "ephemeral_1h_input_tokens": hour});
         add(&mut usage, "cache_creation", Some(written));
     }
+    let reasoning = step.usage_reasoning.map(|n| json!({"reasoning_tokens": n}));
+    add(&mut usage, "completion_tokens_details", reasoning);
+    add(&mut usage, "cost", step.cost_usd);
     Some(Value::Object(usage))
 }
 

@@ -7,6 +7,7 @@ pub mod answers;
 pub mod boundaries;
 pub mod chance;
 pub mod constraints;
+pub mod costs;
 pub mod discard;
 pub mod ground;
 pub mod honesty;

@@ -45,4 +45,4 @@ pub use variants::VariantRow;
 pub use write::TableWriter;
 
 /// Raised whenever the meaning or the set of columns changes.
-pub const SCHEMA_VERSION: &str = "4";
+pub const SCHEMA_VERSION: &str = "5";

@@ -45,6 +45,12 @@ table! {
         pub usage_cache_write: Option<u64>,
         /// Likewise: tokens of these that were written for an hour; the rest for five minutes.
         pub usage_cache_write_1h: Option<u64>,
+        /// Likewise: tokens that the model wrote as reasoning; part of `usage_out`.
+        pub usage_reasoning: Option<u64>,
+        /// Likewise: what the call cost in USD, by the log's own count.
+        pub cost_usd: Option<f64>,
+        /// Likewise: the model, where the log names another than that of the first reply.
+        pub model: Option<String>,
         /// Turn from whose decision on the agent was sent `edit_text` instead; null where the log records no edit.
         pub edit_from: Option<u32>,
         /// What was sent instead; empty if the step was left out.
@@ -85,6 +91,9 @@ pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
         usage_cache_read: s.usage.as_ref().and_then(|u| u.cache_read),
         usage_cache_write: s.usage.as_ref().and_then(|u| u.cache_write),
         usage_cache_write_1h: s.usage.as_ref().and_then(|u| u.cache_write_1h),
+        usage_reasoning: s.usage.as_ref().and_then(|u| u.reasoning),
+        cost_usd: s.usage.as_ref().and_then(|u| u.cost),
+        model: s.model.map(String::from),
         edit_from: s.edit.as_ref().map(|e| e.from),
         edit_text: s.edit.map(|e| e.text),
         kept_to: s.kept_to,
@@ -113,8 +122,11 @@ impl TryFrom<StepRow> for Step {
                     cache_read: row.usage_cache_read,
                     cache_write: row.usage_cache_write,
                     cache_write_1h: row.usage_cache_write_1h,
+                    reasoning: row.usage_reasoning,
+                    cost: row.cost_usd,
                 })
             }),
+            model: row.model.map(String::into_boxed_str),
             edit: row
                 .edit_from
                 .map(|from| Box::new(LoggedEdit { from, text: row.edit_text.unwrap_or_default() })),

@@ -46,6 +46,8 @@ table! {
         pub parent: Option<String>,
         /// Tokens of all prompts together, as the log counts them; null is unknown.
         pub logged_tokens_sent: Option<u64>,
+        /// What the run cost in USD, as the log sums it up; null is unknown. What calls cost stands in their steps.
+        pub logged_cost_usd: Option<f64>,
         /// The policy behind the edits that the log records (`edit_from` of steps); null where it records none.
         pub logged_policy: Option<String>,
         /// Whether its prompts were cached for an hour and not for five minutes, by what was written more; null where not logged.
@@ -95,6 +97,7 @@ impl From<&Trajectory> for TrajectoryRow {
             annotations: t.annotations.clone(),
             parent: t.parent.clone(),
             logged_tokens_sent: t.tokens_sent,
+            logged_cost_usd: t.cost,
             logged_policy: t.policy.clone(),
             cached_an_hour: t.is_cached_an_hour(),
             content: t.content(),
@@ -125,6 +128,7 @@ impl From<TrajectoryRow> for Trajectory {
             parent: row.parent,
             session: None,
             tokens_sent: row.logged_tokens_sent,
+            cost: row.logged_cost_usd,
             policy: row.logged_policy,
             steps: Vec::new(),
         }

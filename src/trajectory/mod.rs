@@ -59,7 +59,7 @@ names!(Kind: System = "system", Tools = "tools", Demonstration = "demonstration"
     Action = "action", Observation = "observation", Compaction = "compaction");
 
 /// What the provider counted for one reply, in its own tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Usage {
     /// The whole prompt: fresh, read from the cache and written to it.
     pub input: u64,
@@ -71,6 +71,10 @@ pub struct Usage {
     pub cache_write: Option<u64>,
     /// The part of what was written that lives for an hour, where logged; the rest lives for five minutes.
     pub cache_write_1h: Option<u64>,
+    /// The part of the output that is reasoning, where logged.
+    pub reasoning: Option<u64>,
+    /// What the call cost in USD by the log's own count, where logged.
+    pub cost: Option<f64>,
 }
 
 /// An edit of the context that the log records: what was sent in the place of a step.
@@ -107,6 +111,8 @@ pub struct Step {
     pub message: u32,
     /// Where the reply's usage is logged: on the first step of the reply, once.
     pub usage: Option<Box<Usage>>,
+    /// On the first step of a reply: its model, where the log names another than that of the first reply.
+    pub model: Option<Box<str>>,
     /// Where the log records that the agent's model was later sent something else in its place.
     pub edit: Option<Box<LoggedEdit>>,
     /// Where a compaction that the log records kept it: the last segment in whose prompts it stands, behind the summary.
@@ -156,6 +162,8 @@ pub struct Trajectory {
     pub session: Option<String>,
     /// Tokens of all prompts together, as the log counts them.
     pub tokens_sent: Option<u64>,
+    /// What the run cost in USD, as the log sums it up.
+    pub cost: Option<f64>,
     /// The policy behind the edits that the log records, in words.
     pub policy: Option<String>,
     pub steps: Vec<Step>,
@@ -203,8 +211,11 @@ impl Trajectory {
     pub fn content(&self) -> String {
         let mut hash = blake3::Hasher::new();
         hash.update(self.id.as_bytes());
-        for Step { time, is_error, message, arguments, .. } in &self.steps {
-            hash.update(format!("{time:?} {is_error:?} {message} {arguments:?}").as_bytes());
+        for Step { time, is_error, message, arguments, usage, model, .. } in &self.steps {
+            let more = usage.as_ref().map(|usage| (usage.reasoning, usage.cost));
+            hash.update(
+                format!("{time:?} {is_error:?} {message} {arguments:?} {more:?} {model:?}").as_bytes(),
+            );
         }
         hash.finalize().to_hex()[..32].to_owned()
     }
@@ -359,6 +370,7 @@ pub fn step(role: Role, kind: Kind, text: impl Into<String>) -> Step {
         is_error: None,
         message: 0,
         usage: None,
+        model: None,
         edit: None,
         kept_to: None,
     }

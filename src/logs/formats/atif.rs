@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use super::reading::content::Arguments;
 use super::reading::draft::Losses;
 use super::reading::scalar::Scalar;
+use super::reading::usage::dollars;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory, Usage};
@@ -74,6 +75,7 @@ record! {
         prompt_tokens: Scalar = "prompt_tokens",
         completion_tokens: Scalar = "completion_tokens",
         cached_tokens: Scalar = "cached_tokens",
+        cost: Scalar = "cost_usd",
     }
 
     struct Extra in "atif.step.extra" {
@@ -106,6 +108,8 @@ fn finish(run: Run, parent: Option<String>, depth: usize, sink: &mut Sink<'_>) {
         draft.losses.add("run that goes on in another file");
     }
     let mut reader = Reader { model: agent.model_name, ..Reader::default() };
+    // Replies that name no model are of this one.
+    reader.model.iter().for_each(|model| draft.model(model));
     let steps = run.steps.unwrap_or_default().0;
     let n_steps = steps.len();
     for (i, step) in steps.into_iter().enumerate() {
@@ -193,8 +197,8 @@ impl Reader {
 
     fn agent(&mut self, step: Step, draft: &mut Draft) {
         if let Some(model) = step.model_name {
-            let is_same = self.model.get_or_insert_with(|| model.clone()).ends_with(model.as_str());
-            draft.losses.add_n("reply of another model in the same run", u64::from(!is_same));
+            let first = self.model.get_or_insert_with(|| model.clone());
+            draft.model(if first.ends_with(model.as_str()) { first } else { &model });
         }
         draft.begin_call();
         let counted = step.metrics.and_then(|metrics| usage(metrics, step.n_calls, &mut draft.losses));
@@ -258,7 +262,7 @@ fn usage(metrics: Metrics, n_calls: Option<Scalar>, losses: &mut Losses) -> Opti
     }
     let input = count(metrics.prompt_tokens).filter(|n| *n > 0)?;
     let (output, cache_read) = (count(metrics.completion_tokens), count(metrics.cached_tokens));
-    Some(Usage { input, output, cache_read, ..Usage::default() })
+    Some(Usage { input, output, cache_read, cost: dollars(metrics.cost), ..Usage::default() })
 }
 
 #[cfg(test)]
@@ -287,7 +291,7 @@ mod tests {
             {"step_id":4,"timestamp":"2026-01-01T00:00:00Z","source":"agent","model_name":"m","message":"go","reasoning_content":"hm","tool_calls":[
               {"tool_call_id":"c1","function_name":"bash","arguments":{"cmd":"ls"}},{"tool_call_id":"c2","function_name":"sub","arguments":{}}],
              "observation":{"results":[{"source_call_id":"c1","content":"a.py"},{"source_call_id":"c2","content":"ok","subagent_trajectory_ref":[{"session_id":"x"}]}]},
-             "metrics":{"prompt_tokens":90,"completion_tokens":12,"cached_tokens":30}},
+             "metrics":{"prompt_tokens":90,"completion_tokens":12,"cached_tokens":30,"cost_usd":0.5}},
             {"step_id":5,"source":"system","message":"Summarised.","extra":{"context_management":{"type":"compaction"}}},
             {"step_id":6,"source":"user","message":"You did: ls."},
             {"step_id":7,"source":"agent","message":"ls -a","observation":{"results":[{"content":"b.py"}]},"llm_call_count":2,"metrics":{"prompt_tokens":90}}],
@@ -314,6 +318,7 @@ mod tests {
         );
         let usage = t[0].steps[4].usage.as_ref().unwrap();
         assert_eq!((usage.input, usage.output, usage.cache_read), (90, Some(12), Some(30)));
+        assert_eq!(usage.cost, Some(0.5));
         assert!(t[0].steps[11].usage.is_none() && t[0].steps[4].time == Some(1_767_225_600_000_000));
         assert_eq!(outline(&t[1]), ["0 0 message Do.", "0 1 message Did."]);
         assert_eq!((t[1].task_id.as_deref(), t[1].parent.as_deref()), (Some("t2"), Some("s1")));

@@ -13,6 +13,7 @@ use super::reading::list::read_around;
 use super::reading::names::repository_of;
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
+use super::reading::usage::dollars;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, File, Reading, Sink};
 use crate::trajectory::{Trajectory, Usage};
@@ -87,6 +88,7 @@ record! {
         output: Scalar = "outputTokens",
         cache_read: Scalar = "cacheReadTokens",
         cache_write: Scalar = "cacheWriteTokens",
+        cost: Scalar = "cost",
     }
 
     struct Metadata in "cline.message.metadata" {
@@ -139,6 +141,7 @@ impl Metrics {
             output: count(self.output),
             cache_read: read,
             cache_write: write,
+            cost: dollars(self.cost),
             ..Usage::default()
         })
     }

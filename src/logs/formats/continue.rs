@@ -12,6 +12,7 @@ use super::reading::chat::{self, Messages};
 use super::reading::content::ToolCalls;
 use super::reading::names::repository_of;
 use super::reading::scalar::Scalar;
+use super::reading::usage::dollars;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::Trajectory;
@@ -31,6 +32,7 @@ record! {
     struct Usage in "continue.usage" {
         prompt: Scalar = "promptTokens",
         details: Details = "promptTokensDetails",
+        cost: Scalar = "totalCost",
     }
 
     struct Details in "continue.usage.details" {
@@ -81,6 +83,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         history.read(i, item);
     }
     let draft = history.end();
+    let cost = session.usage.as_ref().and_then(|usage| dollars(usage.cost));
     let tokens_sent = session.usage.and_then(sent);
     let model = session.model.filter(|model| !model.is_empty());
     let about = Trajectory {
@@ -88,6 +91,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         agent: Some("continue".to_owned()),
         model,
         tokens_sent,
+        cost,
         ..Trajectory::default()
     }
     .of_session(session.id, &sink.source.stem);

@@ -7,6 +7,7 @@ use super::reading::content::{Arguments, Media};
 use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::tables::{Rows, Tables};
+use super::reading::usage::dollars;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::Trajectory;
@@ -47,6 +48,7 @@ record! {
         id: String = "id",
         parent: String = "parent_session_id",
         summary: String = "summary_message_id",
+        cost: Scalar = "cost",
     }
 
     struct Message in "crush.message" {
@@ -111,6 +113,7 @@ pub(super) fn read(agent: &str, bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Re
         session: id,
         parent: session.parent.filter(|parent| !parent.is_empty()),
         agent: Some(agent.to_owned()),
+        cost: dollars(session.cost),
         ..Trajectory::default()
     };
     draft.finish(about, sink);

@@ -47,6 +47,7 @@ record! {
         model: String = "model",
         usage: Usage = "usageDetails",
         older_usage: Usage = "usage",
+        cost: Scalar = "totalCost" | "calculatedTotalCost",
         input: Box<RawValue> = "input",
         output: Box<RawValue> = "output",
         level: String = "level",
@@ -60,6 +61,7 @@ record! {
         output: Scalar = "output" | "completionTokens",
         cache_read: Scalar = "input_cache_read" | "input_cached_tokens" | "cache_read_input_tokens" | "prompt_details.cache_read",
         cache_write: Scalar = "input_cache_creation" | "cache_creation_input_tokens",
+        reasoning: Scalar = "output_reasoning" | "output_reasoning_tokens" | "completion_details.reasoning",
     }
 }
 
@@ -121,6 +123,9 @@ fn chat(observation: Observation, error: Option<String>) -> Chat {
             completion_tokens: usage.output,
             cache_read: usage.cache_read,
             cache_write: usage.cache_write,
+            reasoning: usage.reasoning,
+            // Langfuse writes 0 where it has no price.
+            cost: observation.cost.filter(|cost| *cost != Scalar::Number(0.0)),
             ..LoggedUsage::default()
         }),
         model: observation.model,

@@ -79,6 +79,7 @@ record! {
         interrupt_type: String = "interrupt_type",
         actions: List<Action> = "actions",
         response: Response = "response",
+        cost: Scalar = "cost",
     }
 
     struct Action in "mini.extra.action" {
@@ -170,6 +171,11 @@ fn fences(logged: Option<&str>, draft: &mut Draft) -> Vec<Regex> {
     own.map_or_else(|| DEFAULT.into_iter().filter_map(build).collect(), |own| vec![own])
 }
 
+/// Usage with what the agent counted the call to cost.
+fn priced(usage: Option<LoggedUsage>, cost: Option<Scalar>) -> Option<LoggedUsage> {
+    usage.map(|usage| LoggedUsage { cost: cost.or(usage.cost), ..usage })
+}
+
 struct Reader {
     fences: Vec<Regex>,
     messages: Messages,
@@ -200,7 +206,7 @@ impl Reader {
                 item.timestamp = item.timestamp.or(time.map(Scalar::Time));
             }
             if let Some(first) = items.first_mut() {
-                first.usage = message.usage;
+                first.usage = priced(message.usage, extra.cost);
             }
             let items = items.into_iter().map(|item| (i, item)).collect();
             self.messages.read_output(id.map(|id| id.0), items, draft);
@@ -213,7 +219,7 @@ impl Reader {
             role: message.role.clone(),
             id,
             timestamp: time.map(Scalar::Time),
-            usage: message.usage.or(extra.response.take().and_then(|r| r.0)),
+            usage: priced(message.usage.or(extra.response.take().and_then(|r| r.0)), extra.cost),
             content: message.content,
             reasoning: message.reasoning,
             tool_calls: message.tool_calls,
@@ -422,7 +428,7 @@ mod tests {
     fn commands_in_the_text_of_version_2() {
         let json = r#"{"info":{"config":{"model":{"action_regex":"```mswea_bash_command\\s*\\n(.*?)\\n```"}}},"messages":[
             {"role":"system","content":"S"},{"role":"user","content":"T"},
-            {"role":"assistant","content":"Look.\n\n```mswea_bash_command\nls\n```","extra":{"actions":[{"command":"ls"}],
+            {"role":"assistant","content":"Look.\n\n```mswea_bash_command\nls\n```","extra":{"actions":[{"command":"ls"}],"cost":0.25,
               "response":{"choices":[],"usage":{"prompt_tokens":50,"completion_tokens":5}}}},
             {"role":"user","content":"a","extra":{"returncode":0,"raw_output":"a"}},
             {"role":"assistant","content":"Odd: <x>pwd</x>","extra":{"actions":[{"command":"pwd"}],"response":"repr"}},
@@ -442,7 +448,10 @@ mod tests {
                 "2 observation Give one action."
             ]
         );
-        assert_eq!(t.steps[2].usage.as_ref().map(|u| (u.input, u.output)), Some((50, Some(5))));
+        assert_eq!(
+            t.steps[2].usage.as_ref().map(|u| (u.input, u.output, u.cost)),
+            Some((50, Some(5), Some(0.25)))
+        );
         let errors: Vec<Option<bool>> = t.steps[4..].iter().map(|s| s.is_error).collect();
         assert_eq!(errors, [Some(false), None, None, Some(true), Some(true)]);
         assert_eq!(losses.0["reply of a wrong format, which the agent drops, left out"], 1);

@@ -4,6 +4,7 @@
 use super::reading::names::{self, Name};
 use super::reading::reply::Call;
 use super::reading::scalar::Scalar;
+use super::reading::usage::dollars;
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory, Usage};
@@ -74,6 +75,8 @@ record! {
         prompt_tokens: Scalar = "prompt_tokens",
         completion_tokens: Scalar = "completion_tokens",
         cached_tokens: Scalar = "cached_tokens" | "cache_read_tokens",
+        reasoning: Scalar = "reasoning_tokens",
+        cost: Scalar = "completion_cost",
     }
 
     struct Action in "moatless.action" {
@@ -167,7 +170,8 @@ fn visit(node: Node, model: &mut Option<String>, draft: &mut Draft) {
     let usage = completion.usage.and_then(|counts| {
         let input = count(counts.prompt_tokens).filter(|n| *n > 0)?;
         let (output, cache_read) = (count(counts.completion_tokens), count(counts.cached_tokens));
-        Some(Usage { input, output, cache_read, ..Usage::default() })
+        let (reasoning, cost) = (count(counts.reasoning), dollars(counts.cost));
+        Some(Usage { input, output, cache_read, reasoning, cost, ..Usage::default() })
     });
     act(action, "action", usage, draft);
     if let Some(message) = node.observation.and_then(|observation| observation.message) {

@@ -193,7 +193,7 @@ pub(crate) trait Session {
 }
 
 /// Raised when a reader gives other rows of a file than before: files that were read by an earlier one are read again.
-pub const READERS_VERSION: u32 = 2;
+pub const READERS_VERSION: u32 = 3;
 
 /// All readers.
 pub static ALL: &[Entry] = &[

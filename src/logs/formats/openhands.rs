@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::reading::draft::Losses;
 use super::reading::names::{self, Name};
 use super::reading::scalar::Scalar;
+use super::reading::usage::dollars;
 use super::reading::{Draft, List, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::Trajectory;
@@ -61,6 +62,7 @@ record! {
 
     struct Metrics in "openhands.metrics" {
         condenser: List<Box<RawValue>> = "condenser",
+        cost: Scalar = "accumulated_cost",
     }
 
     struct Report in "openhands.report" {
@@ -104,7 +106,9 @@ fn finish(run: Run, sink: &mut Sink<'_>) {
     let resolved = resolved.and_then(|is| is.truth("resolved", &mut losses));
     let error = run.error.filter(|e| e.get() != "null").map(|e| super::reading::fields::words_of(e.get()));
     let success = run.success.and_then(|is| is.truth("success", &mut losses));
+    let metrics = run.metrics.unwrap_or_default();
     let about = Trajectory {
+        cost: dollars(metrics.cost),
         repository: run.instance.and_then(|i| i.repo).or(owned).or_else(|| names::swe_repository(&task)),
         task_id: Some(task),
         is_named_by_file,
@@ -115,7 +119,7 @@ fn finish(run: Run, sink: &mut Sink<'_>) {
         label_source: resolved.is_some().then(|| "log".to_owned()),
         ..Trajectory::default()
     };
-    let unlogged = run.metrics.and_then(|m| m.condenser).map_or(0, |edits| edits.0.len());
+    let unlogged = metrics.condenser.map_or(0, |edits| edits.0.len());
     let mut history = History { losses, ..History::default() };
     history.losses.add_n("edit of the context by a condenser, not in the history", unlogged as u64);
     for item in run.history.unwrap_or_default().0 {

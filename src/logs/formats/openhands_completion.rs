@@ -35,6 +35,7 @@ record! {
         tools: Box<RawValue> = "tools",
         kwargs: Kwargs = "kwargs",
         timestamp: Scalar = "timestamp",
+        cost: Scalar = "cost",
     }
 
     struct Kwargs in "openhands.completion.kwargs" {
@@ -87,7 +88,8 @@ impl Session for Calls {
             message.timestamp = message.timestamp.or(call.timestamp);
         }
         if let Some(first) = reply.first_mut() {
-            first.usage = first.usage.take().or(usage);
+            let usage = first.usage.take().or(usage);
+            first.usage = usage.map(|usage| LoggedUsage { cost: usage.cost.or(call.cost), ..usage });
         }
         anyhow::ensure!(!messages.is_empty() || !reply.is_empty(), "a call without messages");
         let marks: Vec<Mark> = messages.iter().map(Mark::of).collect();
@@ -198,6 +200,7 @@ mod tests {
         assert_eq!(outline, [&head[..], &rest].concat());
         let usage: Vec<u64> = t.steps.iter().filter_map(|s| s.usage.as_ref()?.cache_read).collect();
         assert_eq!(usage, [8, 8]);
+        assert_eq!(t.steps[3].usage.as_ref().and_then(|usage| usage.cost), Some(0.1));
         assert_eq!(
             (t.task_id.as_deref(), t.steps[3].time),
             (Some("owner__name-7"), Some(1_767_225_600_500_000))

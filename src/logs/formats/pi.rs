@@ -74,7 +74,10 @@ record! {
         output: Scalar = "output",
         cache_read: Scalar = "cacheRead",
         cache_write: Scalar = "cacheWrite",
+        cost: Cost = "cost",
     }
+
+    struct Cost in "pi.usage.cost" { total: Scalar = "total" }
 }
 
 /// Blocks, or a text alone.
@@ -248,10 +251,19 @@ fn write_message(message: Message, draft: &mut Draft) {
 
 fn write_reply(message: Message, draft: &mut Draft) {
     let usage = message.usage.and_then(|usage| {
-        let PiUsage { input, output, cache_read, cache_write } = usage;
+        let PiUsage { input, output, cache_read, cache_write, cost } = usage;
+        let cost = cost.and_then(|cost| cost.total);
         let more_prompt = [cache_read, cache_write];
-        TokenCounts { prompt: input, more_prompt, output, cache_read, cache_write, ..TokenCounts::default() }
-            .usage()
+        TokenCounts {
+            prompt: input,
+            more_prompt,
+            output,
+            cache_read,
+            cache_write,
+            cost,
+            ..TokenCounts::default()
+        }
+        .usage()
     });
     let blocks = message.content.unwrap_or_default().0;
     if blocks.is_empty() {
@@ -327,7 +339,7 @@ mod tests {
         )
     }
 
-    const CALL: &str = r#""type":"message","message":{"role":"assistant","model":"m","content":[{"type":"thinking","thinking":"Hm."},{"type":"toolCall","id":"c1","name":"ls","arguments":{"path":"."}}],"usage":{"input":3,"output":4,"cacheRead":40,"cacheWrite":7}}"#;
+    const CALL: &str = r#""type":"message","message":{"role":"assistant","model":"m","content":[{"type":"thinking","thinking":"Hm."},{"type":"toolCall","id":"c1","name":"ls","arguments":{"path":"."}}],"usage":{"input":3,"output":4,"cacheRead":40,"cacheWrite":7,"cost":{"input":0.1,"total":0.5}}}"#;
     const RESULT: &str = r#""type":"message","message":{"role":"toolResult","toolCallId":"c1","toolName":"ls","content":[{"type":"text","text":"a.py"},{"type":"image","data":"AAAABBBB","mimeType":"image/png"}],"isError":false}"#;
 
     #[test]
@@ -368,6 +380,7 @@ mod tests {
         assert_eq!((kept, t.steps[4].kept_to), (vec![1, 1], Some(1)));
         let usage = t.steps[1].usage.as_deref().unwrap();
         assert_eq!((usage.input, usage.cache_read, usage.cache_write), (50, Some(40), Some(7)));
+        assert_eq!(usage.cost, Some(0.5));
         let of = [&t.task_id, &t.repository, &t.model].map(|of| of.as_deref().unwrap());
         assert_eq!(of, ["s1", "cli", "m"]);
         assert_eq!(told(&losses), ["1 media replaced by a placeholder"]);

@@ -110,8 +110,9 @@ fn read(files: &[File], sink: &mut Sink<'_>) {
     }
     let mut reader = Reader { is_cline: about.models.is_some(), ..Reader::default() };
     let mut draft = Draft::new();
-    for model in about.models.unwrap_or_default().0 {
-        draft.model(model.id.as_deref().unwrap_or_default());
+    // Which replies are of the others stands beside these.
+    if let Some(model) = about.models.unwrap_or_default().0.into_iter().find_map(|model| model.id) {
+        draft.model(&model);
     }
     if messages.is_empty() {
         ui::read_all(shown, &mut draft);

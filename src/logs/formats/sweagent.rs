@@ -19,6 +19,7 @@ use super::reading::fields::{RawItems, Rest};
 use super::reading::others::{self, Said};
 use super::reading::reply::Call;
 use super::reading::scalar::Scalar;
+use super::reading::usage::dollars;
 use super::reading::{Content, Draft, List, names, record};
 use super::{Entry, Losses, Reading, Sink};
 use crate::trajectory::{Kind, Trajectory};
@@ -61,6 +62,7 @@ record! {
     struct ModelStats in "traj.info.model_stats" {
         tokens_sent: Scalar = "tokens_sent",
         api_calls: Scalar = "api_calls",
+        cost: Scalar = "instance_cost",
     }
 
     struct Message in "traj.history" {
@@ -184,6 +186,7 @@ fn finish(file: File, attempt: Option<usize>, sink: &mut Sink<'_>) {
         agent: Some("swe-agent".to_owned()),
         outcome: info.exit_status,
         tokens_sent: count(stats.tokens_sent).filter(|n| *n > 0),
+        cost: dollars(stats.cost),
         policy: policy.map(|p| p.words()),
         ..Trajectory::default()
     };
@@ -633,7 +636,7 @@ mod tests {
         let attempt = |action: &str| {
             format!(
                 r#"{{"trajectory":[{{"action":"{action}","observation":"o","response":"r","thought":"t"}}],
-                "history":[{{"role":"user","content":"T"}}],"info":{{"model_stats":{{"tokens_sent":7,"api_calls":1}}}}}}"#
+                "history":[{{"role":"user","content":"T"}}],"info":{{"model_stats":{{"tokens_sent":7,"api_calls":1,"instance_cost":0.5}}}}}}"#
             )
         };
         let attempts = format!(r#"{{"attempts":[{},{},7]}}"#, attempt("a"), attempt("b"));
@@ -644,6 +647,7 @@ mod tests {
         assert_eq!(tasks, ["a__b-1-attempt-1", "a__b-1-attempt-2"]);
         let first = &sink.trajectories[0];
         assert_eq!((first.repository.as_deref(), first.tokens_sent), (Some("a/b"), Some(7)));
+        assert_eq!(first.cost, Some(0.5));
         assert_eq!(sink.rejects.iter().map(|r| r.0).collect::<Vec<_>>(), [attempts.find(",7]").unwrap() + 1]);
         // One was chosen: it is the run, and the counts of all are not its own.
         let chosen = attempt("b").replacen('{', &attempts.replace("]}", "],").replacen(",7]", "]", 1), 1);

@@ -75,6 +75,7 @@ record! {
         timestamp: Scalar = "timestamp",
         tool_messages: List<Message> = "tool_messages",
         usage: LoggedUsage = "usage",
+        cost: Scalar = "cost",
         kind: String = "type",
         call_id: String = "call_id",
         tool_call_id: String = "tool_call_id",
@@ -181,7 +182,7 @@ fn read_message(message: Message, i: usize, reader: &mut Messages, draft: &mut D
         arguments: message.arguments,
         output: message.output,
         timestamp: message.timestamp,
-        usage: message.usage,
+        usage: message.usage.map(|usage| LoggedUsage { cost: usage.cost.or(message.cost), ..usage }),
         rest: message.rest,
         ..chat::Message::default()
     };

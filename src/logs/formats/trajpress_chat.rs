@@ -8,7 +8,7 @@ use super::reading::content::Function;
 use super::reading::draft::{EMPTY_RUN, Losses, clean};
 use super::reading::points;
 use super::reading::scalar::Scalar;
-use super::reading::usage::LoggedUsage;
+use super::reading::usage::{LoggedUsage, dollars};
 use super::reading::{List, record};
 use super::{Entry, Reading, Sink, find};
 use crate::trajectory::{Kind, LoggedEdit, Role, Step, Trajectory, action_text, step};
@@ -34,6 +34,7 @@ record! {
         label_source: String = "label_source",
         parent: String = "parent",
         tokens_sent: Scalar = "logged_tokens_sent",
+        cost: Scalar = "logged_cost_usd",
         policy: String = "logged_policy",
         annotations: Box<RawValue> = "annotations",
         tools: Box<RawValue> = "tools",
@@ -51,6 +52,7 @@ record! {
         tool: String = "name",
         is_error: Scalar = "is_error",
         usage: LoggedUsage = "usage",
+        model: String = "model",
         time: Scalar = "timestamp",
         turn: Scalar = "turn",
         message: Scalar = "message",
@@ -108,6 +110,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         annotations,
         parent: run.parent,
         tokens_sent: run.tokens_sent.and_then(Scalar::count),
+        cost: dollars(run.cost),
         policy: run.policy,
         steps,
         ..Trajectory::default()
@@ -174,6 +177,7 @@ impl Steps {
         });
         if who == Role::Agent && told.is_none() {
             place.usage = message.usage.and_then(|usage| usage.usage()).map(Box::new);
+            place.model = message.model.map(String::into_boxed_str);
             return self.read_reply(reasoning, content, calls.unwrap_or_default().0, place);
         }
         place.text = content.unwrap_or_default();
@@ -205,7 +209,8 @@ impl Steps {
         });
         for mut step in texts.chain(calls) {
             (step.time, step.message, step.kept_to) = (place.time, place.message, place.kept_to);
-            (step.usage, step.edit) = (place.usage.take(), place.edit.clone());
+            (step.usage, step.model, step.edit) =
+                (place.usage.take(), place.model.take(), place.edit.clone());
             self.push(step);
         }
     }

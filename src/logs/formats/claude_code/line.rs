@@ -41,6 +41,7 @@ record! {
         model: String = "model",
         parent_call: String = "parent_tool_use_id",
         usage: LoggedUsage = "usage",
+        cost: Scalar = "total_cost_usd",
     }
 
     struct Message in "claude.message" {

@@ -40,6 +40,7 @@ pub(super) struct Reply {
     pub(super) lines: Vec<usize>,
     /// As its newest line says.
     pub(super) usage: Option<Usage>,
+    pub(super) model: Option<String>,
 }
 
 impl Reply {

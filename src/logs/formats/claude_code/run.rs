@@ -123,7 +123,7 @@ impl Run {
             Body::Reply { id, request, model, parts, usage } => {
                 self.end_boundary();
                 if self.model.is_none() {
-                    self.model = model;
+                    self.model.clone_from(&model);
                 }
                 if let Some(told) = self.copy(id.as_deref(), request.as_deref(), &parts) {
                     self.losses.add(told);
@@ -131,6 +131,9 @@ impl Run {
                 }
                 let parts = parts.into_iter().map(|part| Placed { part, position, time }).collect();
                 let index = self.reply_of(id, request.clone(), position, time);
+                if let (Item::Reply(reply), Some(_)) = (&mut self.items[index].item, &model) {
+                    reply.model = model;
+                }
                 self.add_to_reply(index, request, parts, usage, position);
             }
         }
@@ -359,6 +362,7 @@ fn draft_reply(reply: Reply, draft: &mut Draft) {
         return;
     }
     let kind = if reply.has_call() { Kind::Thought } else { Kind::Message };
+    reply.model.iter().for_each(|model| draft.model(model));
     draft.begin_call();
     draft.usage(reply.usage);
     for Placed { part, position, time } in reply.parts {

@@ -12,6 +12,7 @@ use super::line::Line;
 use super::run::Run;
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::names::repository_of;
+use crate::logs::formats::reading::usage::dollars;
 use crate::logs::formats::{Session, Sink};
 use crate::trajectory::Trajectory;
 
@@ -23,6 +24,8 @@ pub(crate) struct Stream {
     session: Option<String>,
     cwd: Option<String>,
     model: Option<String>,
+    /// Of a session that goes on the newest sum counts those before it.
+    cost: Option<f64>,
     outcome: Option<String>,
     /// What each end of a turn counted.
     sent: Vec<u64>,
@@ -44,6 +47,7 @@ impl Session for Stream {
             ("result", _) => {
                 self.sent.extend(line.usage.and_then(|usage| usage.usage()).map(|usage| usage.input));
                 self.outcome = line.subtype;
+                self.cost = dollars(line.cost).or(self.cost);
             }
             ("stream_event", _) => self.losses.add("part of a message left out for the whole one"),
             _ => self.read(&kind, line),
@@ -63,6 +67,7 @@ impl Session for Stream {
         };
         let main = Trajectory {
             outcome: self.outcome,
+            cost: self.cost,
             // Of several it is not known whether each counts those before it.
             tokens_sent: self.sent.first().copied().filter(|_| self.sent.len() == 1),
             ..about.clone()

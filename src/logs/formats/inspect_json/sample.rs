@@ -73,6 +73,8 @@ record! {
         total: Scalar = "total_tokens",
         cache_read: Scalar = "input_tokens_cache_read",
         cache_write: Scalar = "input_tokens_cache_write",
+        reasoning: Scalar = "reasoning_tokens",
+        cost: Scalar = "total_cost",
     }
 
     struct Score in "inspect.score" {
@@ -277,6 +279,8 @@ fn usage(counts: Counts) -> LoggedUsage {
         completion_tokens: counts.output,
         cache_read: counts.cache_read,
         cache_write: counts.cache_write,
+        reasoning: counts.reasoning,
+        cost: counts.cost,
         ..LoggedUsage::default()
     }
 }

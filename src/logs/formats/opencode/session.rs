@@ -14,6 +14,7 @@ use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::names::repository_of;
 use crate::logs::formats::reading::reply::{Call, Reply};
 use crate::logs::formats::reading::scalar::Scalar;
+use crate::logs::formats::reading::usage::dollars;
 use crate::logs::formats::reading::{Content, Draft, List, record};
 use crate::trajectory::{Trajectory, Usage};
 
@@ -39,6 +40,7 @@ record! {
         model: Model = "model",
         system: String = "system",
         tokens: Tokens = "tokens",
+        cost: Scalar = "cost",
         finish: String = "finish",
         error: Failure = "error",
         summary: Scalar = "summary",
@@ -85,11 +87,12 @@ record! {
         tool: String = "tool",
         state: State = "state",
         tokens: Tokens = "tokens",
+        cost: Scalar = "cost",
         tail: String = "tail_start_id",
         mime: String = "mime",
         url: Media = "url",
         time: Time = "time",
-        .. rest but "sessionID" | "snapshot" | "metadata" | "cost" | "reason" | "hash" | "files" | "source"
+        .. rest but "sessionID" | "snapshot" | "metadata" | "reason" | "hash" | "files" | "source"
     }
 
     struct State in "opencode.part.state" {
@@ -118,7 +121,7 @@ fn is_set(scalar: Option<Scalar>) -> bool {
 
 impl Tokens {
     /// The cached part of a prompt is counted apart, and so is reasoning.
-    fn usage(&self) -> Option<Usage> {
+    fn usage(&self, cost: Option<Scalar>) -> Option<Usage> {
         let count = |n: Option<Scalar>| n.and_then(Scalar::count);
         let cache = self.cache.as_ref();
         let (read, write) = (count(cache.and_then(|c| c.read)), count(cache.and_then(|c| c.write)));
@@ -129,6 +132,8 @@ impl Tokens {
             output,
             cache_read: read,
             cache_write: write,
+            reasoning: count(self.reasoning),
+            cost: dollars(cost),
             ..Usage::default()
         })
     }
@@ -338,7 +343,7 @@ impl Reader {
         if message.is_summary() {
             let texts = message.parts.iter_mut().filter(|part| part.kind.as_deref() == Some("text"));
             let texts: Vec<String> = texts.filter_map(|part| part.text.take()).collect();
-            if message.info.tokens.as_ref().is_some_and(|tokens| tokens.usage().is_some()) {
+            if message.info.tokens.as_ref().is_some_and(|tokens| tokens.usage(None).is_some()) {
                 draft.losses.add("usage of a compaction left out");
             }
             return draft.compaction(texts.join("\n"));
@@ -353,6 +358,7 @@ impl Reader {
             draft.model(model);
         }
         let has_steps = message.has("step-start");
+        let of_cost = message.info.cost;
         let mut of_message = if message.has("step-finish") { None } else { message.info.tokens.take() };
         let mut step = Step { i, is_last, ..Step::default() };
         let n = message.parts.len();
@@ -360,11 +366,11 @@ impl Reader {
             // Without marks of the steps a text behind a call is of the next one.
             let is_said = matches!(part.kind.as_deref(), Some("text" | "reasoning"));
             if !has_steps && is_said && !step.results.is_empty() {
-                step.end(None, draft);
+                step.end(None, None, draft);
             }
             step.read(part, draft);
             if at + 1 == n {
-                step.end(of_message.take(), draft);
+                step.end(of_message.take(), of_cost, draft);
             }
         }
     }
@@ -418,8 +424,8 @@ impl Step {
         let place = draft.place();
         draft.at(self.i, start.or(place.1));
         match part.kind.as_deref().unwrap_or_default() {
-            "step-start" => self.end(None, draft),
-            "step-finish" => self.end(part.tokens, draft),
+            "step-start" => self.end(None, None, draft),
+            "step-finish" => self.end(part.tokens, part.cost, draft),
             "reasoning" => {
                 let text = part.text.unwrap_or_default();
                 self.reply(draft).thought(text, draft);
@@ -461,8 +467,8 @@ impl Step {
     }
 
     /// The reply ends, and the results of its calls come.
-    fn end(&mut self, tokens: Option<Tokens>, draft: &mut Draft) {
-        let usage = tokens.and_then(|tokens| tokens.usage());
+    fn end(&mut self, tokens: Option<Tokens>, cost: Option<Scalar>, draft: &mut Draft) {
+        let usage = tokens.and_then(|tokens| tokens.usage(cost));
         match self.reply.take() {
             Some(reply) => {
                 draft.usage(usage);

@@ -40,7 +40,7 @@ const EXPORT: &str = r#"{"info":{"id":"ses_1","parentID":"ses_0","directory":"/w
  {"id":"prt_c","type":"tool","callID":"c1","tool":"bash","state":{"status":"completed","input":{"command":"ls"},"output":"a b","time":{"end":1700000002000,"compacted":1700000004500}}},
  {"id":"prt_d","type":"tool","callID":"c2","tool":"read","state":{"status":"error","input":{"f":"x"},"error":"none"}},
  {"id":"prt_e","type":"tool","callID":"c3","tool":"web","state":{"status":"running","input":{}}},
- {"id":"prt_f","type":"step-finish","tokens":{"input":10,"output":5,"reasoning":2,"cache":{"read":100,"write":3}}}]},
+ {"id":"prt_f","type":"step-finish","cost":0.5,"tokens":{"input":10,"output":5,"reasoning":2,"cache":{"read":100,"write":3}}}]},
 {"info":{"id":"msg_3","role":"assistant","time":{"created":1700000003000},"error":{"name":"APIError"}},"parts":[
  {"id":"prt_x","type":"text","text":"half an answer"}]},
 {"info":{"id":"msg_4","role":"user","time":{"created":1700000004000}},"parts":[{"id":"prt_g","type":"text","text":"Go on."}]},
@@ -78,13 +78,11 @@ fn an_export_is_what_the_model_was_sent() {
     assert_eq!(about, ["ses_1", "ses_0", "app", "m-1"]);
     let usage = t.steps[3].usage.as_deref().unwrap();
     assert_eq!((usage.input, usage.output, usage.cache_read), (113, Some(7), Some(100)));
+    assert_eq!((usage.reasoning, usage.cost), (Some(2), Some(0.5)));
+    assert_eq!(t.steps[11].model.as_deref(), Some("m-2"));
     let errors: Vec<Option<bool>> = t.steps[7..10].iter().map(|s| s.is_error).collect();
     assert_eq!(errors, [Some(false), Some(true), Some(true)]);
-    for loss in [
-        "reply that failed and was not sent again left out",
-        "reply of another model than the first",
-        "text that is not sent left out",
-    ] {
+    for loss in ["reply that failed and was not sent again left out", "text that is not sent left out"] {
         assert_eq!(losses.0[loss], 1, "{losses:?}");
     }
 }
@@ -129,7 +127,7 @@ fn rows_events_and_files_are_the_same_run() {
     assert_eq!(read_value("opencode-events", &events.join("\n")).0[0].id, id);
     file("s/session/p/ses_1.json".to_owned(), &export["info"]);
     file("s/session/p/ses_2.json".to_owned(), &export["info"]);
-    let Reading::Files { together, read } = find("opencode-tree").unwrap().reading else { panic!() };
+    let Reading::Files { together, read, .. } = find("opencode-tree").unwrap().reading else { panic!() };
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     let groups = together(&names);
     assert_eq!((groups.len(), groups[0].len()), (1, files.len() - 1));

@@ -31,6 +31,7 @@ pub(super) fn push(events: Vec<Met>, draft: &mut Draft) -> Option<String> {
             Body::Notice(text) if text.is_empty() => {}
             Body::Notice(text) => draft.notice(text),
             Body::Reply(reply) => {
+                reply.model.iter().for_each(|model| draft.model(model));
                 model = model.or(reply.model.clone());
                 push_reply(reply, draft);
             }

@@ -196,6 +196,13 @@ impl Attributes {
                 "ai.usage.cachedInputTokens",
                 "llm.token_count.prompt_details.cache_read",
             ]),
+            reasoning: self.count(&[
+                "gen_ai.usage.reasoning.output_tokens",
+                "gen_ai.usage.reasoning_tokens",
+                "ai.usage.reasoningTokens",
+                "llm.token_count.completion_details.reasoning",
+            ]),
+            cost: self.count(&["gen_ai.usage.cost", "llm.cost.total"]),
             cache_write: self.count(&[
                 "gen_ai.usage.cache_creation.input_tokens",
                 "gen_ai.usage.cache_creation_input_tokens",

@@ -66,6 +66,10 @@ pub(crate) struct Draft {
     n_calls: usize,
     /// The model of the first reply.
     model: Option<String>,
+    /// The model of the next reply, if it is another one.
+    other_model: Option<Box<str>>,
+    /// That of the call that began, until its first step.
+    model_of_call: Option<Box<str>>,
     message: u32,
     time: Option<i64>,
     /// For the next steps.
@@ -149,6 +153,7 @@ impl Draft {
     /// A new call of the agent's model begins.
     pub(crate) fn begin_call(&mut self) {
         self.forget_usage();
+        self.model_of_call.clone_from(&self.other_model);
         self.builder.begin_call();
     }
 
@@ -159,9 +164,8 @@ impl Draft {
 
     /// Says which model the replies from here on are of: the first one is that of the run.
     pub(crate) fn model(&mut self, name: &str) {
-        if self.model.get_or_insert_with(|| name.to_owned()) != name {
-            self.losses.add("reply of another model than the first");
-        }
+        let is_first = self.model.get_or_insert_with(|| name.to_owned()) == name;
+        self.other_model = (!is_first).then(|| name.into());
     }
 
     fn forget_usage(&mut self) {
@@ -416,6 +420,7 @@ impl Draft {
         step.time = self.time;
         if step.is_agent() {
             step.usage = self.usage.take().map(Box::new);
+            step.model = self.model_of_call.take();
         }
         // The head stands in every prompt anyway.
         step.kept_to = self.kept_to.filter(|_| !self.builder.is_head());
@@ -584,6 +589,23 @@ mod tests {
         assert_eq!(ids, [Some("call_0"), Some("call_0"), Some("call_0#2"), Some("call_0#2"), None]);
         assert_eq!(losses.0["repeated call id made unique"], 1);
         assert_eq!(losses.0["tool result without a call"], 1);
+    }
+
+    #[test]
+    fn another_model_stands_on_the_first_step_of_its_reply() {
+        let mut d = Draft::new();
+        for model in ["a", "b", "b", "a"] {
+            d.model(model);
+            d.begin_call();
+            // A reply ends only where the next one is known.
+            d.model("c");
+            d.agent(Kind::Thought, "hm".into());
+            d.action("f".into(), "{}".into(), None);
+        }
+        let (t, losses) = finished(d);
+        let models: Vec<Option<&str>> = t.steps.iter().map(|s| s.model.as_deref()).collect();
+        assert_eq!(models, [None, None, Some("b"), None, Some("b"), None, None, None]);
+        assert_eq!((t.model.as_deref(), losses.0.contains_key("model")), (Some("a"), false));
     }
 
     #[test]

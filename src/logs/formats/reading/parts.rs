@@ -224,7 +224,8 @@ impl GeminiUsage {
             output: self.output,
             more_output: self.thoughts,
             cache_read: self.cached,
-            cache_write: None,
+            reasoning: self.thoughts,
+            ..TokenCounts::default()
         }
         .usage()
     }

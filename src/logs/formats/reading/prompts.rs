@@ -126,6 +126,7 @@ impl Conversation {
     }
 
     fn go_on(&mut self, call: PromptCall<'_>) {
+        call.model.iter().for_each(|model| self.draft.model(model));
         self.model = self.model.take().or(call.model);
         match call.tools {
             Some(tools) if self.tools.is_none() => {

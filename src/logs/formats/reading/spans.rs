@@ -336,7 +336,9 @@ impl Run {
     fn call(&mut self, place: usize, start: Option<i64>, mut prompt: Prompt) {
         let n_known = if self.known.len() < prompt.digests.len() { self.known.len() } else { 0 };
         self.n_calls += 1;
-        self.model = self.model.take().or(prompt.model.take());
+        let model = prompt.model.take();
+        model.iter().for_each(|model| self.draft.model(model));
+        self.model = self.model.take().or(model);
         self.note_edits(&prompt.messages, &prompt.digests);
         if !self.has_head {
             self.head(&prompt);

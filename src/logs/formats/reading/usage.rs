@@ -18,6 +18,14 @@ record! {
         cache_read: Scalar = "cache_read_input_tokens",
         cache_write: Scalar = "cache_creation_input_tokens" | "cache_write_input_tokens",
         written: Written = "cache_creation",
+        output_details: OutputDetails = "completion_tokens_details" | "output_tokens_details" | "output_token_details",
+        reasoning: Scalar = "reasoning_output_tokens",
+        cost: Scalar = "cost",
+    }
+
+    #[derive(PartialEq)]
+    struct OutputDetails in "usage.output_details" {
+        reasoning: Scalar = "reasoning_tokens" | "reasoning",
     }
 
     #[derive(PartialEq)]
@@ -72,7 +80,26 @@ impl LoggedUsage {
         // Gateways write 0 for what they did not count; no prompt is empty.
         let output = count(&self.completion_tokens).or(count(&self.output_tokens));
         let cache_write_1h = self.written.as_ref().and_then(|written| count(&written.hour));
-        (input > 0).then_some(Usage { input, output, cache_read, cache_write, cache_write_1h })
+        let reasoning =
+            count(&self.reasoning).or(self.output_details.as_ref().and_then(|d| count(&d.reasoning)));
+        let cost = dollars(self.cost);
+        (input > 0).then_some(Usage {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            cache_write_1h,
+            reasoning,
+            cost,
+        })
+    }
+}
+
+/// A cost as logged, if it can be one.
+pub(crate) fn dollars(cost: Option<Scalar>) -> Option<f64> {
+    match cost? {
+        Scalar::Number(cost) if (0.0..1e9).contains(&cost) => Some(cost),
+        _ => None,
     }
 }
 
@@ -87,6 +114,9 @@ pub(crate) struct TokenCounts {
     pub(crate) more_output: Option<Scalar>,
     pub(crate) cache_read: Option<Scalar>,
     pub(crate) cache_write: Option<Scalar>,
+    /// A part of the whole output.
+    pub(crate) reasoning: Option<Scalar>,
+    pub(crate) cost: Option<Scalar>,
 }
 
 impl TokenCounts {
@@ -99,7 +129,16 @@ impl TokenCounts {
         let input = count(self.prompt)? + self.more_prompt.into_iter().filter_map(count).sum::<u64>();
         let output = count(self.output).map(|n| n + count(self.more_output).unwrap_or(0));
         let (cache_read, cache_write) = (count(self.cache_read), count(self.cache_write));
-        (input > 0).then_some(Usage { input, output, cache_read, cache_write, ..Usage::default() })
+        let (reasoning, cost) = (count(self.reasoning), dollars(self.cost));
+        (input > 0).then_some(Usage {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            reasoning,
+            cost,
+            cache_write_1h: None,
+        })
     }
 }
 
@@ -135,7 +174,20 @@ mod tests {
         );
         let codex =
             r#"{"input_tokens":100,"cached_input_tokens":64,"output_tokens":7,"reasoning_output_tokens":5}"#;
-        assert_eq!(read(codex), usage(100, 7, Some(64), None));
+        let codex = read(codex).unwrap();
+        assert_eq!((codex.input, codex.output, codex.reasoning), (100, Some(7), Some(5)));
+        let details = |name: &str| {
+            read(&format!(
+                r#"{{"input_tokens":9,"output_tokens":7,"{name}":{{"reasoning_tokens":5}},"cost":0.25}}"#
+            ))
+        };
+        for name in ["completion_tokens_details", "output_tokens_details", "output_token_details"] {
+            assert_eq!(details(name).map(|u| (u.reasoning, u.cost)), Some((Some(5), Some(0.25))), "{name}");
+        }
+        for odd in ["-1", "\"NaN\"", "1e300", "{\"total\":1}", "null"] {
+            let read = read(&format!(r#"{{"prompt_tokens":9,"cost":{odd}}}"#)).unwrap();
+            assert_eq!((read.input, read.cost), (9, None), "{odd}");
+        }
         assert_eq!(read(r#"{"prompt_tokens":0,"completion_tokens":7}"#), None);
         assert_eq!(read(r#"{"prompt_tokens":"NaN","completion_tokens":-7}"#), None);
         // A prompt is not counted by the parts of it that can be read.

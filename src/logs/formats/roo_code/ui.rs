@@ -7,6 +7,7 @@ use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::fields::Embedded;
 use crate::logs::formats::reading::reply::{Call as ToolCall, Reply};
 use crate::logs::formats::reading::scalar::Scalar;
+use crate::logs::formats::reading::usage::dollars;
 use crate::logs::formats::reading::{Draft, record};
 use crate::trajectory::Usage;
 
@@ -33,6 +34,7 @@ record! {
         cache_write: Scalar = "cacheWrites",
         cache_read: Scalar = "cacheReads",
         protocol: String = "apiProtocol",
+        cost: Scalar = "cost",
     }
 
     struct Tool in "roo.shown.tool" {
@@ -55,6 +57,7 @@ impl Request {
             output,
             cache_read: read,
             cache_write: write,
+            cost: dollars(self.cost),
             ..Usage::default()
         })
     }
