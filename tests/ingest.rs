@@ -311,7 +311,10 @@ fn a_session_that_is_the_beginning_of_another_one_is_left_out() {
     assert_eq!(repeats, [("1.jsonl", "2.jsonl.gz"), ("3.jsonl", "2.jsonl.gz")]);
     let sources: Vec<&str> = done.trajectories.iter().map(|t| t.source.as_str()).collect();
     assert_eq!(sources, ["2.jsonl.gz", "4.jsonl", "5.jsonl"]);
-    assert_eq!(done.losses("claude-code")["session that begins as another session does"], 2);
+    let shared = "step of a session that a fork was sent kept as context";
+    assert_eq!(done.losses("claude-code")[shared], 4);
+    let turns: Vec<u32> = done.trajectories.iter().map(|t| t.n_turns).collect();
+    assert_eq!(turns[..2], [4, 1], "the fork's own turn counts alone");
     let totals = &done.report.formats["claude-code"];
     assert_eq!((totals.trajectories, totals.duplicates, totals.steps), (2, 2, 8 + 6));
     let one = dir.ingest_with(1, None);
@@ -323,6 +326,100 @@ fn a_session_that_is_the_beginning_of_another_one_is_left_out() {
     }
     let other = dir.ingest_with(3, Some("openai-chat"));
     assert!(other.report.duplicates.is_empty(), "read as another format, nothing is a session");
+}
+
+/// A rollout of Codex in which the user and the agent say these texts in turn.
+fn codex(id: &str, forked: &str, said: &[&str]) -> String {
+    let mut lines = format!(
+        r#"{{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{{"id":"{id}"{forked}}}}}"#
+    );
+    for (i, text) in said.iter().enumerate() {
+        let (role, kind) = if i % 2 == 0 { ("user", "input") } else { ("assistant", "output") };
+        lines += &format!(
+            "\n{}",
+            serde_json::json!({"timestamp": "2026-01-01T00:00:01Z", "type": "response_item",
+            "payload": {"type": "message", "role": role, "content": [{"type": format!("{kind}_text"), "text": text}]}})
+        );
+    }
+    lines
+}
+
+/// A session of pi, likewise.
+fn pi(id: &str, said: &[&str]) -> String {
+    let mut lines = format!(
+        r#"{{"type":"session","version":3,"id":"{id}","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}}"#
+    );
+    for (i, text) in said.iter().enumerate() {
+        let role = if i % 2 == 0 { "user" } else { "assistant" };
+        let parent = i.checked_sub(1).map(|i| format!("e{i}"));
+        lines += &format!(
+            "\n{}",
+            serde_json::json!({"type": "message", "id": format!("e{i}"), "parentId": parent,
+            "timestamp": "2026-01-01T00:00:01Z", "message": {"role": role, "content": [{"type": "text", "text": text}]}})
+        );
+    }
+    lines
+}
+
+/// Two sessions that part behind the first turn, in the forms of products: the turns of both count once, and a fork that says
+/// nothing new is none.
+#[test]
+fn turns_before_a_fork_count_once_in_every_format() {
+    // An old tree that says the same as an export is a duplicate of it: these are of another time.
+    let message = |id: &str, i: usize| {
+        let created = 1_767_225_600_000u64 + 1000 * u64::from(id.starts_with("ses")) + i as u64;
+        let role = if i % 2 == 0 { "user" } else { "assistant" };
+        serde_json::json!({"id": format!("msg_{id}{i}"), "sessionID": id, "role": role, "time": {"created": created}})
+    };
+    let part = |id: &str, i: usize, text: &str| serde_json::json!({"id": format!("prt_{id}{i}"), "sessionID": id, "messageID": format!("msg_{id}{i}"), "type": "text", "text": text});
+    let opencode = |id: &str, said: &[&str]| {
+        let messages = said
+            .iter()
+            .enumerate()
+            .map(|(i, text)| serde_json::json!({"info": message(id, i), "parts": [part(id, i, text)]}));
+        serde_json::json!({"info": {"id": id, "directory": "/w"}, "messages": messages.collect::<Vec<_>>()})
+            .to_string()
+    };
+    let (first, fork) =
+        (["Fix it.", "Fixed.", "Test it.", "Tested."], ["Fix it.", "Fixed.", "Drop it.", "Dropped."]);
+    let (parted, from) = (&fork[..2], r#","forked_from_id":"a""#);
+    let dir = Dir::new();
+    dir.file("codex/1.jsonl", codex("a", "", &first))
+        .file("codex/2.jsonl", codex("b", from, &fork))
+        .file("codex/3.jsonl", codex("c", from, parted))
+        .file("pi/1.jsonl", pi("a", &first))
+        .file("pi/2.jsonl", pi("b", &fork))
+        .file("pi/3.jsonl", pi("c", parted))
+        .file("opencode/1.json", opencode("a", &first))
+        .file("opencode/2.json", opencode("b", &fork))
+        .file("opencode/3.json", opencode("c", parted));
+    for (id, said) in [("ses_a", &first[..]), ("ses_b", &fork), ("ses_c", parted)] {
+        dir.file(
+            &format!("tree/session/p/{id}.json"),
+            serde_json::json!({"id": id, "directory": "/w"}).to_string(),
+        );
+        for (i, text) in said.iter().enumerate() {
+            let (name, of) = (
+                format!("tree/message/{id}/msg_{id}{i}.json"),
+                format!("tree/part/msg_{id}{i}/prt_{id}{i}.json"),
+            );
+            dir.file(&name, message(id, i).to_string()).file(&of, part(id, i, text).to_string());
+        }
+    }
+    let done = dir.ingest();
+    let folders =
+        [("codex", "codex"), ("pi", "pi"), ("opencode", "opencode-export"), ("tree", "opencode-tree")];
+    for (folder, format) in folders {
+        let of = |t: &&TrajectoryRow| t.source.starts_with(folder);
+        let turns: Vec<u32> = done.trajectories.iter().filter(of).map(|t| t.n_turns).collect();
+        assert_eq!(turns, [2, 1], "{format}");
+        assert_eq!(done.report.formats[format].duplicates, 1, "{format}");
+        assert_eq!(
+            done.losses(format)["step of a session that a fork was sent kept as context"],
+            2,
+            "{format}"
+        );
+    }
 }
 
 #[test]

@@ -84,6 +84,9 @@ const NAMED: usize = 5;
 fn told(done: &logs::Redacted) -> String {
     let mut text =
         format!("{}, under other ids than before\n{}", count(done.runs, "run"), found(&done.found));
+    for (what, n) in &done.context {
+        text += &format!("{n} x {what}\n");
+    }
     if done.left_out > 0 {
         text += &format!("not asked for: {}\n", count(done.left_out, "file"));
     }

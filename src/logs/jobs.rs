@@ -22,6 +22,7 @@ use super::Limits;
 use super::archive::Members;
 use super::database::{self, Database};
 use super::input::{self, Input, Measured, Room, Small};
+use super::keep::GoneSession;
 use super::placeholders::redact_run;
 use super::sessions::{self, Beginning};
 use super::table::{self, Table};
@@ -218,23 +219,26 @@ impl How {
 }
 
 /// What the sessions share, where nothing is known.
-pub(super) fn all_beginnings(inputs: &[Input], how: How) -> anyhow::Result<HashMap<usize, Beginning>> {
+pub(super) fn all_beginnings(inputs: &[Input], how: How) -> anyhow::Result<Beginnings> {
     let origins = sessions::origins(inputs, how.forced, how.threads)?;
-    beginnings(inputs, &origins, &HashMap::new(), how)
+    Ok((beginnings(inputs, &origins, &HashMap::new(), how)?, origins))
 }
 
-/// What the sessions share, by input; a session that is known already has a number behind these, its origin, and its hashes.
+/// What sessions share, by input, and the origin of each.
+type Beginnings = (HashMap<usize, Beginning>, Vec<Option<u128>>);
+
+/// What the sessions share, by input; a session that is known already has a number behind these.
 pub(super) fn beginnings(
     inputs: &[Input],
     origins: &[Option<u128>],
-    known: &HashMap<usize, (u128, Vec<u128>)>,
+    known: &HashMap<usize, GoneSession>,
     how: How,
 ) -> anyhow::Result<HashMap<usize, Beginning>> {
     let share = how.room();
     let read = origins.iter().enumerate().filter_map(|(i, origin)| Some(((*origin)?, i)));
-    let all = read.chain(known.iter().map(|(i, (origin, _))| (*origin, *i))).collect();
+    let all = read.chain(known.iter().map(|(i, session)| (session.origin, *i))).collect();
     sessions::beginnings(all, how.threads, |i| match known.get(&i) {
-        Some((_, hashes)) => vec![hashes.clone()],
+        Some(session) => vec![session.up_to.clone()],
         None => {
             let runs = sessions_in(i, inputs, how.forced, share);
             runs.iter().map(|steps| sessions::hashes(steps)).collect()
@@ -554,7 +558,8 @@ fn sessions_in(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room:
     let is_session = |run: &Run| {
         let entry = formats::find(&run.row.format).map(|entry| entry.reading);
         // Runs that the session started are no part of it.
-        run.row.parent.is_none() && matches!(entry, Ok(Reading::Session { .. } | Reading::Sessions { .. }))
+        run.row.parent.is_none()
+            && matches!(entry, Ok(Reading::Session { .. } | Reading::Sessions { .. } | Reading::Files { .. }))
     };
     part.runs.into_iter().filter(is_session).map(|run| run.steps).collect()
 }
@@ -1014,9 +1019,6 @@ impl Part {
     /// Takes what is known of the session in this file.
     fn tell_beginning(&mut self, beginning: Option<&Beginning>) {
         self.beginning = beginning.copied();
-        if beginning == Some(&Beginning::Shared) {
-            self.losses.add("session that begins as another session does");
-        }
     }
 
     /// Reads what was found: `head`, and what the reader still has.

@@ -47,13 +47,21 @@ fn number(id: &str) -> anyhow::Result<u128> {
     u128::from_str_radix(id, 16).context("an id is a hex number")
 }
 
-/// The sessions that are known of files which are not there any more and begin like one that is read: by number, the origin
-/// and the hashes of the steps.
+/// A session that is known of a file that is not there any more.
+pub(super) struct GoneSession {
+    pub(super) origin: u128,
+    /// The hashes of its steps.
+    pub(super) up_to: Vec<u128>,
+    pub(super) source_key: String,
+}
+
+/// The sessions that are known of files which are not there any more and begin like one that is read, by
+/// number.
 pub(super) fn gone_sessions(
     known: &Known,
     dir: &Path,
     origins: &[Option<u128>],
-) -> anyhow::Result<HashMap<usize, (u128, Vec<u128>)>> {
+) -> anyhow::Result<HashMap<usize, GoneSession>> {
     let wanted: HashSet<u128> = origins.iter().copied().flatten().collect();
     let is_one =
         |file: &KnownFile| file.fate == Fate::Gone && file.origin.is_some_and(|o| wanted.contains(&o));
@@ -62,13 +70,14 @@ pub(super) fn gone_sessions(
         return Ok(found);
     }
     let mut rows = Rows::open(dir)?;
-    let mut sessions: HashMap<String, (usize, u128, Hashes)> = HashMap::new();
+    let mut sessions: HashMap<String, (usize, GoneSession, Hashes)> = HashMap::new();
     for (k, file) in known.files.iter().enumerate() {
         let mut is_first = true;
         for _ in 0..file.n_trajectories {
             let row = rows.next()?;
             if let Some(origin) = file.origin.filter(|_| is_one(file) && is_first && row.parent.is_none()) {
-                sessions.insert(row.trajectory, (k, origin, Hashes::default()));
+                let session = GoneSession { origin, up_to: Vec::new(), source_key: row.source_key };
+                sessions.insert(row.trajectory, (k, session, Hashes::default()));
                 is_first = false;
             }
         }
@@ -83,9 +92,9 @@ pub(super) fn gone_sessions(
             }
         })?;
     }
-    found.extend(
-        sessions.into_values().map(|(k, origin, hashes)| (origins.len() + k, (origin, hashes.up_to))),
-    );
+    for (k, session, hashes) in sessions.into_values() {
+        found.insert(origins.len() + k, GoneSession { up_to: hashes.up_to, ..session });
+    }
     Ok(found)
 }
 

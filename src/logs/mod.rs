@@ -5,7 +5,7 @@
 //! names and positions, whatever the number of threads. Only a bounded number of jobs is in flight,
 //! so memory depends on the largest document (or session, or batch), not on how many there are; what grows
 //! with the number of runs is 24 bytes each, to tell duplicates, and as much for each session, to tell those
-//! that begin alike. All files are written under temporary
+//! that begin alike, and for each step of those that may be forks. All files are written under temporary
 //! names, and get their names together at the end. A dataset that is there already is added to: what is known of it is not
 //! read again (`record`, `keep`).
 
@@ -31,6 +31,7 @@ mod archive;
 mod database;
 mod explain;
 mod filter;
+mod forks;
 mod input;
 mod jobs;
 mod keep;
@@ -50,6 +51,7 @@ pub use filter::{Filter, since};
 pub use record::ReadWith;
 pub use redacted::{Redacted, redact_logs};
 
+use forks::{Forked, Forks};
 use formats::mapping::Mapping;
 use input::Input;
 use jobs::{Found, Part, Run};
@@ -322,6 +324,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     let beginnings = jobs::beginnings(&read, &origins, &gone, how)?;
     let _unfinished = Unfinished(&options.out);
     let mut out = Output::create(&options.out, &read, origins)?;
+    out.forks.know_gone(&gone);
     out.report.read_with = read_with;
     out.report.left_out = n_left_out;
     out.know(&known)?;
@@ -353,7 +356,7 @@ pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
     let inputs = parts::joined(input::find(&options.inputs)?);
     let how = how(options)?;
     let (mut n_bytes, mut n_trajectories) = (0, 0);
-    jobs::for_each_part(&inputs, how, &jobs::all_beginnings(&inputs, how)?, |part| {
+    jobs::for_each_part(&inputs, how, &jobs::all_beginnings(&inputs, how)?.0, |part| {
         n_bytes += part.n_bytes;
         n_trajectories += part.runs.len() as u64;
         Ok(())
@@ -414,6 +417,7 @@ struct Output {
     origins: Vec<Option<u128>>,
     /// Which of these a run was read from first, by its log id.
     seen: HashMap<u128, u32>,
+    forks: Forks,
     /// The `source_key` of all that was read, hashed, if runs of other files may have one of them.
     keys: Option<HashSet<u128>>,
     dataset: blake3::Hasher,
@@ -476,6 +480,7 @@ impl Output {
             n_inputs: inputs.len(),
             origins,
             seen: HashMap::new(),
+            forks: Forks::default(),
             keys: None,
             dataset: blake3::Hasher::new(),
             labels: Labels::default(),
@@ -511,7 +516,13 @@ impl Output {
         add_all(&mut self.file.fields_mapped, &part.fields.mapped);
         add_all(&mut self.file.fields_dropped, &part.fields.dropped);
         let format = self.take_kind(&part, input);
-        for Run { row: mut trajectory, steps, log_id } in part.runs {
+        for run in part.runs {
+            let shared = self.origins[part.input].filter(|_| part.beginning == Some(Beginning::Shared));
+            let (run, whole) = match self.forks.take(shared, run, part.input, &mut self.file.losses) {
+                Forked::Run(run) => (run, None),
+                Forked::Whole(run, other) => (*run, Some(other)),
+            };
+            let Run { row: mut trajectory, steps, log_id } = run;
             if trajectory.source_key.is_empty() {
                 let n = self.file.trajectories + self.file.duplicates;
                 trajectory.source_key = format!("{} {}#{n}", trajectory.format, self.file.digest);
@@ -522,7 +533,7 @@ impl Output {
             let repeats = match part.beginning {
                 // A session goes on in the other file; runs that it started are told by themselves.
                 Some(Beginning::Whole(other)) if trajectory.parent.is_none() => Some(other),
-                _ => self.seen.get(&log_id).map(|first| *first as usize),
+                _ => whole.or(self.seen.get(&log_id).map(|first| *first as usize)),
             };
             if let Some(other) = repeats {
                 let repeats = self.names[other].clone();

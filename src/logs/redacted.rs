@@ -1,9 +1,12 @@
 //! Logs without secrets and personal data, as chat messages.
 
+use std::collections::BTreeMap;
+
 use crate::store::{StepRow, step_rows};
 use crate::text::escape;
 use crate::text::redact::{Tally, add};
 
+use super::forks::{Forked, Forks};
 use super::sessions::Beginning;
 use super::{Options, input, jobs, messages, parts};
 
@@ -13,6 +16,8 @@ pub struct Redacted {
     pub runs: u64,
     /// By kind: places, and different values.
     pub found: Tally,
+    /// What forks of sessions had of others, by what became of it.
+    pub context: BTreeMap<String, u64>,
     /// Files that were not asked for.
     pub left_out: u64,
     /// Files without a run.
@@ -29,7 +34,8 @@ pub fn redact_logs(
     let how = jobs::How { redacts: true, ..super::how(options)? };
     let mut inputs = parts::joined(input::find(&options.inputs)?);
     let left_out = options.filter.apply(&mut inputs)?;
-    let beginnings = jobs::all_beginnings(&inputs, how)?;
+    let (beginnings, origins) = jobs::all_beginnings(&inputs, how)?;
+    let mut forks = Forks::default();
     let mut done = Redacted { left_out, ..Redacted::default() };
     let mut n_runs = 0;
     jobs::for_each_part(&inputs, how, &beginnings, |part| {
@@ -41,9 +47,14 @@ pub fn redact_logs(
         }
         let goes_on = matches!(part.beginning, Some(Beginning::Whole(_)));
         n_runs += part.runs.len();
-        for jobs::Run { row, steps, .. } in part.runs {
+        let shared = origins[part.input].filter(|_| part.beginning == Some(Beginning::Shared));
+        for run in part.runs {
             // A session goes on in another file, which is read, too.
-            if !(goes_on && row.parent.is_none()) {
+            if goes_on && run.row.parent.is_none() {
+                continue;
+            }
+            let forked = forks.take(shared, run, part.input, &mut done.context);
+            if let Forked::Run(jobs::Run { row, steps, .. }) = forked {
                 let steps: Vec<StepRow> = step_rows(&row.trajectory, steps).collect();
                 each(&escape::json_line(&messages::messages(&row, &steps))?)?;
                 done.runs += 1;

@@ -43,7 +43,9 @@ pub(super) fn origins(
         .iter()
         .filter(|e| forced.is_none_or(|f| f.name == e.name))
         .filter_map(|e| match e.reading {
-            Reading::Session { origin, .. } | Reading::Sessions { origin, .. } => Some(origin),
+            Reading::Session { origin, .. }
+            | Reading::Sessions { origin, .. }
+            | Reading::Files { origin, .. } => Some(origin),
             _ => None,
         })
         .collect();

@@ -15,13 +15,13 @@ use super::reading::reply::{Call, Reply};
 use super::reading::scalar::Scalar;
 use super::reading::usage::dollars;
 use super::reading::{Content, Draft, List, record};
-use super::{Entry, File, Reading, Sink};
+use super::{Entry, File, Origin, Reading, Sink, list_start};
 use crate::trajectory::{Trajectory, Usage};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "cline-sdk",
     summary: "sessions of the Cline SDK, with their compactions",
-    reading: Reading::Files { together, read },
+    reading: Reading::Files { together, read, origin },
 };
 
 /// Groups files by their folders and names; where a folder holds one session, all compactions in it are of that.
@@ -50,6 +50,22 @@ fn together(names: &[&str]) -> Vec<Vec<usize>> {
         }
     }
     sessions.into_values().collect()
+}
+
+/// The time of a session's first message: a fork copies it.
+fn origin(head: &[u8], whole: bool) -> Origin {
+    record! {
+        struct First in "cline.first" { role: String = "role", time: Scalar = "ts" }
+    }
+    let is_one = memchr::memmem::find(&head[..head.len().min(4096)], br#""messages""#).is_some();
+    let Some(start) = list_start(head, "messages").filter(|_| is_one) else { return Origin::None };
+    match serde_json::Deserializer::from_slice(&head[start..]).into_iter::<First>().next() {
+        Some(Ok(First { role: Some(_), time: Some(Scalar::Number(time)) })) => {
+            Origin::Uuid(format!("cline {time}"))
+        }
+        Some(Err(error)) if error.is_eof() && !whole => Origin::More,
+        _ => Origin::None,
+    }
 }
 
 record! {

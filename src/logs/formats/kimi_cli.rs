@@ -26,7 +26,7 @@ use crate::trajectory::{Trajectory, Usage};
 pub(super) const ENTRY: Entry = Entry {
     name: "kimi-cli",
     summary: "kimi-cli contexts and wires",
-    reading: Reading::Files { together, read },
+    reading: Reading::Files { together, read, origin: |_, _| super::Origin::None },
 };
 
 /// Groups the files of a session by their folder: the contexts, the oldest first, then the wire.

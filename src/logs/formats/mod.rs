@@ -117,7 +117,11 @@ pub(crate) enum Reading {
         together: fn(&[&str]) -> Vec<Vec<usize>>,
     },
     /// Several files may be one run: `together` says which of all names, and of each run the file first by which it is told.
-    Files { together: fn(&[&str]) -> Vec<Vec<usize>>, read: fn(&[File], &mut Sink<'_>) },
+    Files {
+        together: fn(&[&str]) -> Vec<Vec<usize>>,
+        read: fn(&[File], &mut Sink<'_>),
+        origin: fn(&[u8], bool) -> Origin,
+    },
     /// The file is one text and no JSON.
     Text(fn(&str, &mut Sink<'_>)),
     /// A database, told by its tables, holds runs: each is read from its rows, as an object of lists of them.

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::opencode::session::{self, Info, Message, Part, Session};
 use super::reading::record;
-use super::{Entry, File, Reading, Sink, read_repaired};
+use super::{Entry, File, Origin, Reading, Sink, read_repaired};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "opencode-tree",
     summary: "sessions of opencode before 1.2, a file a message and a part",
-    reading: Reading::Files { together, read },
+    reading: Reading::Files { together, read, origin },
 };
 
 record! {
@@ -72,6 +72,14 @@ fn place(name: &str) -> Option<Place<'_>> {
     // The oldest have the session before the message of a part.
     let (base, kind) = base.trim_end_matches('/').rsplit_once('/')?;
     (kind == "part").then_some(Place { base, kind, of, id })
+}
+
+/// The time of a session's first message: a fork copies it.
+fn origin(head: &[u8], whole: bool) -> Origin {
+    let is_one = whole && memchr::memmem::find(head, br#""sessionID""#).is_some();
+    let info: Option<Info> = is_one.then(|| serde_json::from_slice(head).ok()).flatten();
+    let created = info.filter(|info| info.role.is_some()).and_then(|info| info.time?.created?.count());
+    created.map_or(Origin::None, |time| Origin::Uuid(format!("opencode {time}")))
 }
 
 /// The session that a message belongs to, by the name of its file.

@@ -26,7 +26,7 @@ use ui::Shown;
 pub(super) const ENTRY: Entry = Entry {
     name: "roo-code",
     summary: "tasks of Roo Code and of Cline's extension",
-    reading: Reading::Files { together, read },
+    reading: Reading::Files { together, read, origin: |_, _| super::Origin::None },
 };
 
 /// The names of the files, the one first by which a task is told.
