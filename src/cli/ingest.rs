@@ -287,6 +287,10 @@ fn table(report: &Report, time: Duration) -> String {
     if !report.duplicates.is_empty() {
         out += &format!("duplicates, kept once: {}\n", report.duplicates.len());
     }
+    if report.hidden > 0 {
+        let n = super::count(report.hidden, "hidden file or folder");
+        out += &format!("not looked into: {n}\n");
+    }
     if report.left_out > 0 {
         out += &format!("left out, since not asked for: {}\n", super::count(report.left_out, "file"));
     }

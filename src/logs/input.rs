@@ -1,5 +1,6 @@
 //! Opening logs: which files there are, and transparent gzip and zstd, told by their first bytes.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -44,11 +45,42 @@ impl Input {
     }
 }
 
+/// Hidden files and folders of products, which hold logs.
+const KNOWN_HIDDEN: [&str; 16] = [
+    ".aider.chat.history.md",
+    ".claude",
+    ".cline",
+    ".codex",
+    ".continue",
+    ".copilot",
+    ".crush",
+    ".factory",
+    ".gemini",
+    ".hermes",
+    ".kimi",
+    ".kimi-code",
+    ".opencode",
+    ".pi",
+    ".qwen",
+    ".specstory",
+];
+
+/// Whether a name hides a file or folder that is no product's.
+pub(super) fn is_hidden(name: &std::ffi::OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with('.') && !KNOWN_HIDDEN.contains(&&*name)
+}
+
 /// All files under what was given, in the order of their names. Hidden files and folders are left
-/// out, unless they were given themselves. What stands there and cannot be read (a dangling or looping
+/// out, unless they were given themselves or are known to hold logs. What stands there and cannot be read (a dangling or looping
 /// symbolic link, a device) is listed with its problem.
 pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
-    let mut inputs = Vec::new();
+    Ok(look(roots)?.0)
+}
+
+/// The same; also says how many hidden files and folders were left out.
+pub(super) fn look(roots: &[PathBuf]) -> anyhow::Result<(Vec<Input>, u64)> {
+    let (mut inputs, n_hidden) = (Vec::new(), Cell::new(0));
     for root in roots {
         let metadata = match std::fs::metadata(root) {
             Err(error) if !root.is_symlink() => {
@@ -67,8 +99,11 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
             inputs.push(Input::new(name, root.clone(), true, n_bytes, problem));
             continue;
         }
-        let is_shown =
-            |e: &walkdir::DirEntry| e.depth() == 0 || !e.file_name().to_string_lossy().starts_with('.');
+        let is_shown = |e: &walkdir::DirEntry| {
+            let is_hidden = e.depth() > 0 && is_hidden(e.file_name());
+            n_hidden.set(n_hidden.get() + u64::from(is_hidden));
+            !is_hidden
+        };
         for entry in walkdir::WalkDir::new(root).follow_links(true).into_iter().filter_entry(is_shown) {
             let (path, n_bytes, problem) = match entry {
                 Ok(entry) if entry.file_type().is_dir() => continue,
@@ -82,7 +117,8 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
                 }
                 Err(error) => {
                     let path = error.path().unwrap_or(root).to_owned();
-                    if path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.')) {
+                    if path.file_name().is_some_and(is_hidden) {
+                        n_hidden.set(n_hidden.get() + 1);
                         continue;
                     }
                     let problem = match error.io_error() {
@@ -104,7 +140,7 @@ pub(crate) fn find(roots: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     }
     inputs.sort();
     inputs.dedup_by(|a, b| a.path == b.path);
-    Ok(inputs)
+    Ok((inputs, n_hidden.get()))
 }
 
 /// Leaves out what stands in a folder of our own output, unless that holds all that was given.
@@ -430,12 +466,16 @@ mod tests {
     fn files_are_found_in_order_without_hidden_ones() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("b/.git")).unwrap();
-        for name in ["b/z.json", "b/.git/x", "a.json", ".hidden"] {
+        std::fs::create_dir(dir.path().join(".crush")).unwrap();
+        for name in
+            ["b/z.json", "b/.git/x", "a.json", ".hidden", "b/.aider.chat.history.md", ".crush/crush.db"]
+        {
             std::fs::write(dir.path().join(name), "{}").unwrap();
         }
-        let names: Vec<String> =
-            find(&[dir.path().to_owned()]).unwrap().into_iter().map(|i| i.name).collect();
-        assert_eq!(names, ["a.json", "b/z.json"]);
+        let (inputs, n_hidden) = look(&[dir.path().to_owned()]).unwrap();
+        let names: Vec<String> = inputs.into_iter().map(|i| i.name).collect();
+        assert_eq!(names, [".crush/crush.db", "a.json", "b/.aider.chat.history.md", "b/z.json"]);
+        assert_eq!(n_hidden, 2, "a file, and a folder with all in it");
         assert!(find(&[dir.path().join("none")]).is_err());
         let named = find(&[dir.path().join(".hidden"), "/dev/null".into()]).unwrap();
         assert!(named.iter().any(|i| i.problem.is_some()) && named.len() == 2);

@@ -229,6 +229,9 @@ pub struct Report {
     pub redacted: Tally,
     /// Files that were found and not asked for.
     pub left_out: u64,
+    /// Hidden files and folders that were not looked into.
+    #[serde(default)]
+    pub hidden: u64,
     /// What was written, for those who read it.
     pub tables: Tables,
     /// What became of the dataset that stood in the folder.
@@ -267,7 +270,8 @@ struct Reject<'a> {
 /// Reads logs into the tables of a dataset.
 pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Report> {
     let how = how(options)?;
-    let mut inputs = parts::joined(input::find(&options.inputs)?);
+    let (found, n_hidden) = input::look(&options.inputs)?;
+    let mut inputs = parts::joined(found);
     for own in options.own.iter().chain([&options.out]) {
         input::leave_out(&mut inputs, &options.inputs, own);
     }
@@ -326,7 +330,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     let mut out = Output::create(&options.out, &read, origins)?;
     out.forks.know_gone(&gone);
     out.report.read_with = read_with;
-    out.report.left_out = n_left_out;
+    (out.report.left_out, out.report.hidden) = (n_left_out, n_hidden);
     out.know(&known)?;
     run(&read, how, &beginnings, &mut out, on_progress)?;
     out.before.n_bytes_read = out.report.bytes;

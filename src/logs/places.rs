@@ -56,8 +56,7 @@ const LOOKED_AT: usize = 10_000;
 
 /// Whether some file in a folder is of a known format.
 pub fn holds_logs(folder: &Path) -> bool {
-    let is_shown =
-        |e: &walkdir::DirEntry| e.depth() == 0 || !e.file_name().to_string_lossy().starts_with('.');
+    let is_shown = |e: &walkdir::DirEntry| e.depth() == 0 || !input::is_hidden(e.file_name());
     let entries = walkdir::WalkDir::new(folder).into_iter().filter_entry(is_shown).take(LOOKED_AT);
     let mut files = entries.flatten().filter(|entry| entry.file_type().is_file());
     files.any(|file| {
