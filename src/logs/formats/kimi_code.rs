@@ -64,6 +64,8 @@ record! {
 
     struct Outcome in "kimi.result" {
         output: Content = "output",
+        // What the program tells the model beside the output, in tags.
+        note: String = "note",
         is_error: Scalar = "isError",
     }
 
@@ -163,7 +165,10 @@ impl Session for Kimi {
                 Item::Message(message) => message.write(&mut draft),
                 Item::Reply(step) => std::mem::take(&mut self.steps[step]).write(&mut draft),
                 Item::Result { id, outcome } => {
-                    let text = outcome.output.unwrap_or_default().into_text(&mut draft.losses);
+                    let mut text = outcome.output.unwrap_or_default().into_text(&mut draft.losses);
+                    if let Some(note) = outcome.note.filter(|note| !note.is_empty()) {
+                        text.extend([if text.is_empty() { "" } else { "\n" }, &note]);
+                    }
                     let is_error = outcome.is_error.and_then(|is| is.truth("isError", &mut draft.losses));
                     draft.result(id.as_deref(), None, text, is_error);
                 }

@@ -15,7 +15,7 @@ use attributes::Attributes;
 
 use super::reading::draft::Losses;
 use super::reading::scalar::Scalar;
-use super::reading::spans::{Span, Trace};
+use super::reading::spans::{Span, Trace, What};
 use super::reading::{List, record};
 use super::{Entry, Origin, Reading, Session, Sink};
 use crate::trajectory::Trajectory;
@@ -76,10 +76,13 @@ struct Spans {
     losses: Losses,
 }
 
+#[derive(Default)]
 struct OfTrace {
     id: String,
     conversation: Option<String>,
     agent: Option<String>,
+    /// That of the agent, where no call is logged.
+    model: Option<String>,
     trace: Trace,
 }
 
@@ -111,6 +114,7 @@ impl Session for Spans {
             match first.and_then(|first| whole.get_mut(first)) {
                 Some(whole) => {
                     whole.agent = whole.agent.take().or(of.agent);
+                    whole.model = whole.model.take().or(of.model);
                     whole.trace.spans.extend(of.trace.spans);
                 }
                 None => whole.push(of),
@@ -118,7 +122,7 @@ impl Session for Spans {
         }
         for of in whole {
             let id = Some(of.conversation.unwrap_or(of.id));
-            let about = Trajectory { agent: of.agent, ..Trajectory::default() };
+            let about = Trajectory { agent: of.agent, model: of.model, ..Trajectory::default() };
             of.trace.finish(about.of_session(id, ""), sink);
         }
     }
@@ -144,6 +148,7 @@ impl Spans {
         let what =
             attributes.what(&name, is_failed.then(|| status.message.unwrap_or_default()), &mut self.losses);
         let agent = attributes.text(&["gen_ai.agent.name"]);
+        let model = attributes.text(&["gen_ai.request.model"]).filter(|_| matches!(what, What::Agent));
         let start = span.start.and_then(|start| time(&start));
         let span = Span {
             id: span.id.or(context.id).unwrap_or_default(),
@@ -152,13 +157,13 @@ impl Spans {
             what,
         };
         let at = *self.by_id.entry(trace.clone()).or_insert_with(|| {
-            let trace = OfTrace { id: trace, conversation: None, agent: None, trace: Trace::default() };
-            self.traces.push(trace);
+            self.traces.push(OfTrace { id: trace, ..OfTrace::default() });
             self.traces.len() - 1
         });
         let of = &mut self.traces[at];
         of.conversation = of.conversation.take().or(conversation);
         of.agent = of.agent.take().or(agent);
+        of.model = of.model.take().or(model);
         of.trace.spans.push(span);
     }
 }

@@ -24,7 +24,9 @@ fn calling(step: &str) -> Vec<String> {
         event(&format!(
             r#""type":"tool.call","stepUuid":"{step}","toolCallId":"Bash_0","name":"Bash","args":{{"command":"ls"}}"#
         )),
-        event(r#""type":"tool.result","toolCallId":"Bash_0","result":{"output":"a.py","isError":true}"#),
+        event(
+            r#""type":"tool.result","toolCallId":"Bash_0","result":{"output":"a.py","note":"<system>1 line</system>","isError":true}"#,
+        ),
         event(&format!(
             r#""type":"step.end","uuid":"{step}","usage":{{"inputOther":3,"output":4,"inputCacheRead":40,"inputCacheCreation":7}}"#
         )),
@@ -71,7 +73,7 @@ fn a_session_with_a_compaction() {
             "0 0 system message Remember.",
             "0 1 agent thought Hm.",
             "0 1 agent action Bash ls",
-            "0 1 tool observation a.py",
+            "0 1 tool observation a.py <system>1 line</system>",
             "0 2 user message Sort it.",
             "0 2 agent message Sorted.",
             "1 3 user compaction So far: S",

@@ -127,9 +127,10 @@ fn tools_alone_are_calls() {
     let lines = [
         tool("2", 2, "g"),
         tool("1", 1, "f"),
-        span("a", "", 0, &[("gen_ai.operation.name", "invoke_agent")]),
+        span("a", "", 0, &[("gen_ai.operation.name", "invoke_agent"), ("gen_ai.request.model", "m-1")]),
     ];
     let (t, _) = runs(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(t[0].model.as_deref(), Some("m-1"), "no call says it");
     assert_eq!(
         outline(&t[0]),
         ["1 action f\n1", "1 observation done", "2 action g\n1", "2 observation done"]
