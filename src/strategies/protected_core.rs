@@ -22,6 +22,7 @@ use super::{Entry, Env, Scope, Strategy, extractive, put};
 use crate::context::Edit;
 use crate::context::annotations::Constraint;
 use crate::context::log::Log;
+use crate::learn::statements::Statements;
 use crate::models::prompt::{Data, Prompt};
 use crate::params::params;
 use crate::text::sentences::MAX_CHARS;
@@ -86,8 +87,8 @@ impl ProtectedCore {
             (
                 "max_rated",
                 self.max_rated != default.max_rated,
-                self.extract != Method::Rules,
-                "where a model is asked, not with `extract = \"rules\"`",
+                !self.extract.is_own(),
+                "where a model is asked, not with `extract = \"rules\"` or `\"learned\"`",
             ),
             (
                 "background_tokens",
@@ -116,6 +117,8 @@ struct Memory {
     set: Set,
     summary: String,
     goals: Reader,
+    /// What the learned rater has read.
+    learned: Option<Statements>,
 }
 
 impl Strategy for ProtectedCore {
@@ -146,8 +149,8 @@ impl Strategy for ProtectedCore {
             prior: 1.0,
             similarity: self.similarity,
         };
-        let mut extraction = pick::pick(scope, &goals, &picking, env)?;
-        if extraction.picked.is_empty() && self.extract.resolved(env) != Method::Rules {
+        let mut extraction = pick::pick(scope, &goals, &picking, &mut memory.learned, env)?;
+        if extraction.picked.is_empty() && !self.extract.resolved(env).is_own() {
             env.work.fallback = Some("rules");
             extraction.picked = std::mem::take(&mut extraction.core);
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::writer::{check_tokens, summarise};
 use super::{Entry, Env, Fate, Item, Scope, Strategy, extractive, put};
 use crate::context::Edit;
+use crate::learn::statements::Statements;
 use crate::models::prompt::{Data, Prompt};
 use crate::params::params;
 use crate::text::sentences;
@@ -110,6 +111,8 @@ struct Memory {
     set: Set,
     background: String,
     goals: goals::Reader,
+    /// What the learned rater has read.
+    learned: Option<Statements>,
     /// The goal in force at the last event.
     goal: Option<goals::Goal>,
     /// Constraints that stand before the scope; read at the first event.
@@ -132,7 +135,7 @@ impl Salience {
     fn check_effects(&self) -> anyhow::Result<()> {
         let default = Salience::default();
         let cuts = matches!(self.variant, Variant::Standard | Variant::Conservative | Variant::Aggressive);
-        let (by_rules, quotes) = (self.extract == Method::Rules, self.extract.quotes());
+        let (is_own, quotes) = (self.extract.is_own(), self.extract.quotes());
         let (is_top, is_ranked) = (self.variant == Variant::TopK, self.variant == Variant::Ranked);
         for (name, is_set, counts, hint) in [
             ("k", self.k != default.k, is_top, "with `variant = \"top-k\"`"),
@@ -146,13 +149,13 @@ impl Salience {
             (
                 "max_rated",
                 self.max_rated != default.max_rated,
-                !by_rules,
-                "where a model is asked, not with `extract = \"rules\"`",
+                !is_own,
+                "where a model is asked, not with `extract = \"rules\"` or `\"learned\"`",
             ),
             (
                 "prior",
                 self.prior != default.prior,
-                !by_rules && !quotes,
+                !is_own && !quotes,
                 "where a model judges: `rate`, `keep`, `prototype`",
             ),
             (
@@ -193,7 +196,7 @@ impl Strategy for Salience {
             memory.goals.judge(log, until, env)?;
         }
         let goals = memory.goals.before(log, self.goals, pick::since(scope), until);
-        let mut extraction = pick::pick(scope, &goals, &self.picking(), env)?;
+        let mut extraction = pick::pick(scope, &goals, &self.picking(), &mut memory.learned, env)?;
         let is_empty = extraction.picked.is_empty();
         if is_empty {
             env.work.fallback = Some("protected-core");

@@ -22,6 +22,8 @@ pub(crate) enum Method {
     /// What was measured to be best for the model; `rules` without one.
     Auto,
     Rules,
+    /// By odds that were learned from labelled logs.
+    Learned,
     Rate,
     Keep,
     Prototype,
@@ -42,6 +44,11 @@ impl Method {
     /// Whether it cannot do without a model that writes or rates.
     pub(crate) fn needs_model(self) -> bool {
         matches!(self, Method::Rate | Method::Keep | Method::Quote | Method::QuoteJson)
+    }
+
+    /// Whether no model is asked.
+    pub(crate) fn is_own(self) -> bool {
+        matches!(self, Method::Rules | Method::Learned)
     }
 
     /// Whether the model writes quotations, instead of judging statements.

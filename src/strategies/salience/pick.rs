@@ -1,12 +1,18 @@
 //! From the fresh steps of an event to the passages that are kept: extraction by a method, cut off by a variant.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use super::candidates::{Candidate, Source, candidates, fresh_steps};
 use super::extract::{self, Method, Picked};
 use super::goals::Goals;
 use super::quotes::Texts;
-use super::rules::{self, Around, ItemKind, Rating};
+use super::rules::{self, Around, Features, ItemKind, Rating};
 use super::set::{Held, Set};
 use crate::context::Content;
+use crate::context::log::Log;
+use crate::learn::statements::{self, Statements};
+use crate::learn::{Weights, probability};
 use crate::strategies::{Env, Fate, Item, Scope};
 
 /// How much is kept.
@@ -85,12 +91,16 @@ pub(crate) fn standing(scope: &Scope<'_>) -> Vec<Held> {
 const LEAST: f64 = 0.3;
 /// The same where a method judges alone: above the mean of the event.
 const ABOVE_MEAN: f64 = 0.5;
+/// The same by learned odds, of which no more than [`MOST_LEARNED`] are kept of an event.
+const LEAST_LEARNED: f64 = 0.05;
+const MOST_LEARNED: usize = 12;
 
 /// Picks from the fresh turns of a scope.
 pub(crate) fn pick(
     scope: &Scope<'_>,
     goals: &Goals,
     picking: &Picking,
+    learned: &mut Option<Statements>,
     env: &mut Env<'_>,
 ) -> anyhow::Result<Extraction> {
     let log = scope.log;
@@ -99,10 +109,11 @@ pub(crate) fn pick(
     let all = candidates(log, &steps);
     let goal = goals.current.as_ref().map_or("", |goal| goal.text.as_str());
     let until = decision(scope);
-    let agent = (first..until).filter(|&step| log.trajectory.steps[step as usize].is_agent());
-    let around =
-        Around::new(goal, agent.map(|step| (step, log.trajectory.steps[step as usize].text.as_str())));
-    let mut ratings = rules::rate(&all, &around);
+    let method = picking.method.resolved(env);
+    let mut ratings = match method {
+        Method::Learned => by_odds(scope, &all, &steps, learned)?,
+        _ => rules::rate(&all, &around(log, goal, first..until)),
+    };
     for (candidate, rating) in all.iter().zip(&mut ratings) {
         if goals.is_in_force(candidate.step, &candidate.bytes) {
             (rating.score, rating.kind) = (1.0, ItemKind::Goal);
@@ -112,8 +123,7 @@ pub(crate) fn pick(
         }
     }
     let mut extraction = Extraction { core: core(&all, &ratings), ..Extraction::default() };
-    let method = picking.method.resolved(env);
-    let judged: Option<Vec<(usize, f64)>> = if method == Method::Rules {
+    let judged: Option<Vec<(usize, f64)>> = if method.is_own() {
         Some(ratings.iter().enumerate().map(|(at, rating)| (at, logit(rating.score))).collect())
     } else {
         let shortlist = extract::shortlist(&ratings, picking.max_rated);
@@ -146,14 +156,19 @@ pub(crate) fn pick(
         scores.map(|scores| shortlist.iter().copied().zip(scores).map(sum).collect())
     };
     let Some(judged) = judged else { return Ok(extraction) };
-    let own = if method == Method::Rules || picking.prior > 0.0 { LEAST } else { ABOVE_MEAN };
+    let own = match method {
+        Method::Learned => LEAST_LEARNED,
+        _ if method == Method::Rules || picking.prior > 0.0 => LEAST,
+        _ => ABOVE_MEAN,
+    };
     let mut seen = Set::default();
     let is_new = |at: usize| {
         let (c, kind) = (&all[at], ratings[at].kind);
         let held = Held::new(c.text.to_owned(), kind, c.step, c.bytes.clone(), 0.0);
         seen.merge(vec![held], picking.similarity, false).is_empty()
     };
-    let mut kept = choose(&judged, logit(picking.threshold.unwrap_or(own)), picking, is_new);
+    let most = if method == Method::Learned { MOST_LEARNED } else { usize::MAX };
+    let mut kept = choose(&judged, logit(picking.threshold.unwrap_or(own)), picking, most, is_new);
     for goal in (0..all.len()).filter(|&at| goals.is_in_force(all[at].step, &all[at].bytes)) {
         if !kept.iter().any(|(at, _)| *at == goal) {
             kept.push((goal, logit(1.0)));
@@ -163,6 +178,36 @@ pub(crate) fn pick(
     extraction.picked =
         kept.into_iter().map(|(at, score)| of(&all[at], &ratings[at], share(score))).collect();
     Ok(extraction)
+}
+
+/// What the rules look at beside the statements of these steps.
+fn around(log: &Log, goal: &str, steps: Range<u32>) -> Around {
+    let logged = &log.trajectory.steps;
+    let agent = steps.filter(|&step| logged[step as usize].is_agent());
+    Around::new(goal, agent.map(|step| (step, logged[step as usize].text.as_str())))
+}
+
+/// What was learned of statements, as ratings; what was cut otherwise has none.
+fn by_odds(
+    scope: &Scope<'_>,
+    all: &[Candidate<'_>],
+    steps: &[u32],
+    learned: &mut Option<Statements>,
+) -> anyhow::Result<Vec<Rating>> {
+    let log = scope.log;
+    let segment = log.turns[scope.turn as usize].segment;
+    let read = learned.get_or_insert_with(|| Statements::of_segment(log, segment));
+    let rated = read.rate(log, steps, decision(scope));
+    let weights = Weights::named("")?;
+    let places: HashMap<(u32, u32), &statements::Rated> =
+        rated.iter().map(|rated| ((rated.step, rated.bytes.start), rated)).collect();
+    let rating = |candidate: &Candidate<'_>| {
+        let rated = places.get(&(candidate.step, candidate.bytes.start));
+        let kind = rated.map_or(ItemKind::Fact, |rated| ItemKind::ALL[weights.kind(rated)]);
+        let score = rated.map_or(0.0, |rated| probability(weights.statements.odds(rated)));
+        Rating { score, kind, features: Features::default() }
+    };
+    Ok(all.iter().map(rating).collect())
 }
 
 /// The first step of the fresh turns.
@@ -202,6 +247,7 @@ fn choose(
     judged: &[(usize, f64)],
     threshold: f64,
     picking: &Picking,
+    most: usize,
     mut is_new: impl FnMut(usize) -> bool,
 ) -> Vec<(usize, f64)> {
     let mut best = judged.to_vec();
@@ -210,6 +256,10 @@ fn choose(
         best.into_iter().filter(|(_, score)| *score >= least).collect()
     };
     match picking.variant {
+        Variant::Standard | Variant::Conservative if most < best.len() => {
+            let least = if picking.variant == Variant::Standard { threshold } else { threshold - LOWER };
+            above(best, least).into_iter().filter(|(at, _)| is_new(*at)).take(most).collect()
+        }
         Variant::Standard => above(best, threshold),
         Variant::Conservative => above(best, threshold - LOWER),
         Variant::Aggressive => {
@@ -274,7 +324,10 @@ mod tests {
     fn variants_cut_off_in_their_own_ways() {
         let judged = [(0, 0.2), (1, -0.5), (2, 1.5), (3, 0.2), (4, -3.0), (5, 0.9)];
         let kept = |variant| -> Vec<usize> {
-            choose(&judged, 0.0, &picking(variant), |_| true).into_iter().map(|(at, _)| at).collect()
+            choose(&judged, 0.0, &picking(variant), usize::MAX, |_| true)
+                .into_iter()
+                .map(|(at, _)| at)
+                .collect()
         };
         assert_eq!(kept(Variant::Standard), [2, 5, 0, 3]);
         assert_eq!(kept(Variant::Conservative), [2, 5, 0, 3, 1]);
@@ -282,11 +335,11 @@ mod tests {
         assert_eq!(kept(Variant::TopK), [2, 5]);
         // Ratings 8.4, 7.4, 5.95 (twice), 4.4, 1.4.
         assert_eq!(kept(Variant::Ranked), [2, 5]);
-        let none = choose(&[(0, -2.0), (1, -3.0)], 0.0, &picking(Variant::Aggressive), |_| true);
+        let none = choose(&[(0, -2.0), (1, -3.0)], 0.0, &picking(Variant::Aggressive), usize::MAX, |_| true);
         assert_eq!(none, [(0, -2.0)]);
-        assert!(choose(&[], 0.0, &picking(Variant::Aggressive), |_| true).is_empty());
+        assert!(choose(&[], 0.0, &picking(Variant::Aggressive), usize::MAX, |_| true).is_empty());
         // Where 5 says what 2 says, it does not count.
-        let others = |variant| choose(&judged, 0.0, &picking(variant), |at| at != 5);
+        let others = |variant| choose(&judged, 0.0, &picking(variant), usize::MAX, |at| at != 5);
         assert_eq!(others(Variant::TopK), [(2, 1.5), (0, 0.2)]);
         assert_eq!(others(Variant::Aggressive), [(2, 1.5), (0, 0.2), (3, 0.2)]);
         assert_eq!(others(Variant::Standard).len(), 4);
@@ -312,5 +365,24 @@ mod tests {
         assert_eq!(kept(Variant::TopK), [3, 4]);
         // Ratings 2.8, 5.5, 6.4, 9.1.
         assert_eq!(kept(Variant::Ranked), [3, 4]);
+    }
+
+    /// Of forty rules of the user no more than twelve are kept, as they stand, and the goal.
+    #[test]
+    fn learned_odds_keep_no_more_than_twelve() {
+        use crate::strategies::tests::run;
+        let things = ["crane", "ledger", "tide", "cargo", "rope", "bolt", "lamp", "quay"];
+        let rule =
+            |n: usize| format!("The {}_{n} must never exceed {n}00 kg in port_{n}.py.~", things[n % 8]);
+        let rules: String = (1..=40).map(rule).collect();
+        let idle = "\naction: date\nobservation: morning".repeat(4);
+        let log = Log::script(&format!("user: mend it\nagent: well\nuser: {rules}{idle}\nagent: so"));
+        let params = "extract = 'learned'\nvariant = 'conservative'\nkeep_last = 0";
+        let run = run(("salience", params), ("turns", "n = 4"), &log);
+        let items = &run.events[0].work.items;
+        let kept = items.iter().filter(|item| item.fate.is_kept()).count();
+        assert!((12..=13).contains(&kept), "{kept} of {}", items.len());
+        let stands = |item: &Item| log.trajectory.steps.iter().any(|step| step.text.contains(&*item.text));
+        assert!(items.iter().all(stands), "{items:?}");
     }
 }
