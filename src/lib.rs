@@ -6,7 +6,7 @@
 //! -> rows (`store`) -> `report`.
 //!
 //! A user of the crate has the same stages as the program: [`ingest()`], [`annotate()`], [`run()`] and [`report()`],
-//! each from files to files. Modules are private; what stands here is all there is.
+//! each from files to files; [`Compressor`] compresses a live conversation. Modules are private; what stands here is all there is.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod context;
 mod experiment;
 mod export;
 mod files;
+mod live;
 mod logs;
 mod models;
 mod params;
@@ -35,6 +36,7 @@ mod turns;
 pub use annotate::{Annotated, annotate};
 pub use experiment::cell::{Models, Shelf, run_unit};
 pub use experiment::{Catalogue, Dataset, Options as RunOptions, Outcome, Plan, Variant, run_with as run};
+pub use live::{Compressed, Compressor, Messages};
 pub use logs::{
     Filter, Limits, Mode as IngestMode, Options as IngestOptions, Progress, Report as Ingested, ingest,
 };
