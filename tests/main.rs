@@ -1,6 +1,7 @@
 //! All tests that go through the program or its tables: one program, so that it is linked once.
 
 mod append;
+mod command;
 mod docs;
 mod export;
 mod golden;
