@@ -6,7 +6,7 @@
 //! -> rows (`store`) -> `report`.
 //!
 //! A user of the crate has the same stages as the program: [`ingest()`], [`annotate()`], [`run()`] and [`report()`],
-//! each from files to files. Modules are private; what stands here is all there is.
+//! each from files to files; [`Compressor`] compresses a live conversation. Modules are private; what stands here is all there is.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod experiment;
 mod export;
 mod files;
 mod learn;
+mod live;
 mod logs;
 mod models;
 mod params;
@@ -37,6 +38,7 @@ mod turns;
 pub use annotate::{Annotated, annotate};
 pub use experiment::cell::{Models, Shelf, run_unit};
 pub use experiment::{Catalogue, Dataset, Options as RunOptions, Outcome, Plan, Variant, run_with as run};
+pub use live::{Compressed, Compressor, Messages};
 pub use logs::{
     Filter, Limits, Mode as IngestMode, Options as IngestOptions, Progress, Report as Ingested, ingest,
 };

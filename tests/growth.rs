@@ -159,6 +159,15 @@ fn is_soak() -> bool {
 /// Strategy and trigger.
 type Pair = (&'static str, &'static str);
 
+/// Drops all, in another process.
+const PROGRAM: &str = r#"command = ["python3", "-c", """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    greeting = {"protocol": 1, "name": "drop", "version": "1"}
+    print(json.dumps({"event": asked["event"], "messages": []} if "event" in asked else greeting), flush=True)
+"""]"#;
+
 /// The pair in a plan; none where a plan has no such pair.
 fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
     // Caps that are reached at every size, as those of the long form are.
@@ -167,6 +176,7 @@ fn variant((strategy, trigger): Pair) -> Option<(Plan, usize)> {
         "salience" | "protected-core" | "core-notes" if !is_soak() => "cap_tokens = 1000",
         // More notes find more, up to a cap of the search: with the default that is not reached at these sizes.
         "notes" if !is_soak() => "max_notes = 200",
+        "command" => PROGRAM,
         _ => "",
     };
     let window = match trigger {

@@ -2,6 +2,7 @@
 
 mod append;
 mod audit;
+mod command;
 mod docs;
 mod export;
 mod golden;

@@ -25,6 +25,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("scopes", vec!["context", "params", "trajectory"]),
         ("replay", vec!["context", "models", "scopes", "strategies", "text", "trajectory", "triggers"]),
         ("export", vec!["context", "replay", "text", "trajectory"]),
+        ("live", vec!["annotate", "context", "experiment", "export", "logs", "replay", "text", "trajectory"]),
         // A policy as it is written.
         (
             "policies",

@@ -34,4 +34,26 @@ for part in '^Over [0-9]* sessions' '^policy .* sessions affected' '^nothing com
   grep -q "$part" told || fail "the answer lacks \`$part\`: $(cat told)"
 done
 [ -s first/report/retention_savings.png ] || fail "there is no figure"
+# A strategy in Python, over the same data.
+cat >mine.py <<'END'
+import trajpress
+
+@trajpress.strategy(version="1")
+def newest(event: trajpress.Event) -> list:
+    return event.messages[-2:]
+
+trajpress.main()
+END
+cat >mine.toml <<END
+name = "mine"
+[[strategies]]
+name = "command"
+command = ["$bin/python", "mine.py"]
+[[triggers]]
+name = "turns"
+n = 4
+END
+"$bin/python" -c 'import trajpress; trajpress.run("mine.toml", "first/data", "mine", limit=4)' 2>heard ||
+  fail "a strategy in Python failed: $(cat heard)"
+[ -s mine/cells.parquet ] || fail "the strategy in Python has no rows"
 echo "ok: $(basename "$wheel"), $((bytes / 1000000)) MB, answered after $((SECONDS - seconds)) s"

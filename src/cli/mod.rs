@@ -128,7 +128,9 @@ pub fn main() -> ExitCode {
     if let Err(error) = check_stack(std::env::var_os("RUST_MIN_STACK").as_deref()) {
         return unusable(&error);
     }
-    match cli.run() {
+    let ended = cli.run();
+    crate::strategies::end_programs();
+    match ended {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitStatus::Done.into(),
         Err(error) => unusable(&error),

@@ -28,6 +28,7 @@ use crate::text::escape;
 use crate::text::redact::{self, Tally};
 
 mod archive;
+pub mod conversation;
 mod database;
 mod explain;
 mod filter;

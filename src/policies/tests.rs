@@ -3,7 +3,7 @@
 mod parted;
 mod stages;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -358,17 +358,14 @@ fn summariser(line: &Json, decided: Arc<AtomicU32>) -> Arc<dyn Model> {
     let made = line["made"].as_array().unwrap();
     let text_of =
         |n: i64| made[usize::try_from(-1 - n).unwrap()].as_object().filter(|made| !made.contains_key("m"));
-    let mut before = BTreeSet::new();
     let mut lengths = BTreeMap::new();
     for fired in line["fired"].as_array().unwrap() {
-        let items = fired["prompt"].as_array().unwrap().iter().filter_map(Json::as_i64);
-        let texts: Vec<i64> = items.filter(|&n| n < 0 && text_of(n).is_some()).collect();
-        let length = |n: &i64| text_of(*n).unwrap()["len"].as_u64();
-        let new = texts.iter().filter(|n| !before.contains(*n)).filter_map(length).max();
-        if let Some(length) = new.or(texts.last().and_then(length)) {
+        let items = fired["prompt"].as_array().unwrap().iter();
+        let places = items.flat_map(|item| item.as_array().map_or(std::slice::from_ref(item), Vec::as_slice));
+        let made = places.filter_map(Json::as_i64).filter(|&n| n < 0).filter_map(text_of);
+        if let Some(length) = made.filter_map(|made| made["len"].as_u64()).max() {
             lengths.insert(fired["at"].as_u64().unwrap() as u32, length as usize);
         }
-        before = texts.into_iter().collect();
     }
     let card = Card { name: "scripted".to_owned(), identity: "a test".to_owned(), window: 1_000_000 };
     Arc::new(Scripted::rule(card, move |_| {

@@ -27,6 +27,7 @@ mod clear;
 mod clip_arguments;
 mod codex;
 mod codex_tail;
+mod command;
 mod core_notes;
 mod cue_bag;
 mod digest;
@@ -429,6 +430,7 @@ pub static ALL: &[Entry] = &[
     clip_arguments::ENTRY,
     codex::ENTRY,
     codex_tail::ENTRY,
+    command::ENTRY,
     core_notes::ENTRY,
     cue_bag::ENTRY,
     digest::ENTRY,
@@ -464,6 +466,19 @@ pub fn build(name: &str, params: toml::Table) -> anyhow::Result<Box<dyn Strategy
         anyhow::bail!("unknown strategy `{name}` (known: {})", known.join(", "));
     };
     (entry.build)(params)
+}
+
+/// Notes in the parameters of a strategy what it depends on beside them: what a program of one's own says of itself.
+///
+/// # Errors
+/// The program does not start.
+pub fn pin(name: &str, params: &mut toml::Table) -> anyhow::Result<()> {
+    if name == command::NAME { command::pin(params) } else { Ok(()) }
+}
+
+/// Ends the programs that strategies have started.
+pub fn end_programs() {
+    command::process::end();
 }
 
 params! {

@@ -243,6 +243,10 @@ impl<'a> Reader<'a> {
                     models = named.into_iter().map(|name| Some(name).filter(|n| n != NO_MODEL)).collect();
                 }
                 "seed" if is_strategy => seeds = self.one_or_more(key, value)?,
+                // A program with its arguments is written as everywhere.
+                "command" if entry.keys().contains(&key) && is_texts(value.get_ref()) => {
+                    params.push((key, span, vec![self.source.value(key, value)?]));
+                }
                 _ if entry.keys().contains(&key) => params.push((key, span, self.values(key, value)?)),
                 _ => {
                     let mut keys = entry.keys();
@@ -398,6 +402,11 @@ impl<'a> Reader<'a> {
         };
         self.each(key, value)?.iter().map(one).collect()
     }
+}
+
+fn is_texts(value: &DeValue<'_>) -> bool {
+    let DeValue::Array(array) = value else { return false };
+    array.iter().all(|one| matches!(one.get_ref(), DeValue::String(_)))
 }
 
 /// What a value should be that has no place in a row.

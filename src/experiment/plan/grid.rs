@@ -2,8 +2,11 @@
 
 use std::collections::HashSet;
 
+use anyhow::Context as _;
+
 use super::{Catalogue, Known, Plan, Variant, policies};
 use crate::settings::written;
+use crate::strategies;
 
 /// What compresses nothing.
 pub(in crate::experiment) const FULL: &str = "full";
@@ -23,6 +26,30 @@ pub(super) struct Choices {
     pub(super) excludes: Vec<(usize, Exclude)>,
     /// Without ids and labels.
     pub(super) policies: Vec<Variant>,
+}
+
+impl Choices {
+    /// Notes what strategies depend on beside their parameters: it is part of the variants.
+    pub(super) fn pin(&mut self) -> anyhow::Result<()> {
+        for choice in &mut self.strategies {
+            let pin = |params| strategies::pin(&choice.name, params);
+            choice
+                .params
+                .iter_mut()
+                .try_for_each(pin)
+                .with_context(|| format!("strategy `{}`", choice.name))?;
+        }
+        let stages = self.policies.iter_mut().filter_map(|variant| variant.policy.as_mut());
+        for stage in stages.flat_map(|policy| &mut policy.stages) {
+            let name =
+                stage.strategy.get("name").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
+            let mut params = stage.strategy.clone();
+            params.remove("name");
+            strategies::pin(&name, &mut params).with_context(|| format!("strategy `{name}`"))?;
+            stage.strategy.extend(params);
+        }
+        Ok(())
+    }
 }
 
 /// One `[[strategies]]` or `[[triggers]]` table, expanded.

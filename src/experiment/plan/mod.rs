@@ -150,7 +150,8 @@ impl Plan {
     pub fn parse(path: &str, text: &str, catalogue: &Catalogue) -> anyhow::Result<Self> {
         let reader = file::Reader { source: &Source { path, text }, catalogue };
         let mut plan = reader.plan()?;
-        let choices = reader.choices(plan.seed)?;
+        let mut choices = reader.choices(plan.seed)?;
+        choices.pin().with_context(|| path.to_owned())?;
         grid::fill(&mut plan, &choices, catalogue, path)?;
         Ok(plan)
     }

@@ -1,0 +1,20 @@
+"""Compresses logged trajectories of LLM agents offline: strategies in Python, runs and their tables.
+
+A strategy of one's own is a program of a few lines::
+
+    import trajpress
+
+    @trajpress.strategy(version="1")
+    def newest(event: trajpress.Event) -> list:
+        return event.messages[-4:]
+
+    trajpress.main()
+
+and an experiment names it: ``name = "command"``, ``command = ["python3", "my.py"]``. All the work is done by the program
+``trajpress``, which is in the same wheel.
+"""
+
+from ._program import Event, Message, main, strategy
+from ._runs import read, run
+
+__all__ = ["Event", "Message", "main", "read", "run", "strategy"]

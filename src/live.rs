@@ -1,0 +1,192 @@
+//! A live conversation, compressed by a variant: what wins offline is used online.
+//!
+//! The conversation is replayed from its first message, as a log would be, up to the decision that comes next. So what is
+//! sent is what the replay of the whole log would have sent there.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use crate::annotate::features;
+use crate::context::log::Log;
+use crate::context::needs::Needs;
+use crate::context::{Block, Context};
+use crate::experiment::cell::{Models, recipe};
+use crate::experiment::{Catalogue, Plan};
+use crate::export::forms::{About, Body, Form, document};
+use crate::export::messages::Prompt;
+use crate::export::words::Words;
+use crate::logs::conversation;
+use crate::replay::{Observer, Recipe, replay};
+use crate::text::tokens::Tokenizer;
+use crate::trajectory::{Kind, Role, Step, step};
+
+/// Compresses conversations by the first variant of an experiment that is not `full`.
+pub struct Compressor {
+    recipe: Recipe,
+    tokenizer: Tokenizer,
+    label: String,
+}
+
+/// A conversation as it is to be sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compressed {
+    /// The list of messages, in the form in which they came.
+    pub messages: Value,
+    /// Tokens of the prompt as it was, and as it is.
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    /// Compressions since the conversation began.
+    pub n_events: u32,
+    /// What could not be read, was added or left out, and how often.
+    pub notes: BTreeMap<String, u64>,
+}
+
+/// The form in which messages come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Messages {
+    OpenAi,
+    /// Without the system prompt, which stands beside the messages there.
+    Anthropic,
+}
+
+impl Compressor {
+    /// Reads an experiment (TOML): its variant may need no model.
+    ///
+    /// # Errors
+    /// There is none, it asks a model, or it looks at what comes later.
+    pub fn new(experiment: &str) -> anyhow::Result<Self> {
+        let plan = Plan::parse("experiment", experiment, &Catalogue::built_in())?;
+        let variant = plan.variants.iter().find(|variant| variant.strategy != "full");
+        let variant = variant.context("the experiment has no variant but `full`")?;
+        anyhow::ensure!(
+            variant.models().next().is_none(),
+            "`{}` asks a model\nhint: variants without one compress live",
+            variant.label
+        );
+        let recipe = recipe(variant, &Models::new())?;
+        let offline = recipe.sees_future() || recipe.bridges() || recipe.is_record();
+        anyhow::ensure!(!offline, "`{}` needs a log that has ended", variant.label);
+        Ok(Compressor { recipe, tokenizer: Tokenizer::load(&plan.tokenizer)?, label: variant.label.clone() })
+    }
+
+    /// The name of its variant.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// What is to be sent in the place of a conversation, a list of messages or a request.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn compress(&self, conversation: &Value, form: Messages) -> anyhow::Result<Compressed> {
+        let (mut run, left_out) = conversation::read(conversation.to_string().as_bytes())?;
+        run.steps.push(next(&run.steps));
+        let rows = features::rows(&run.id, &run.steps, &self.tokenizer);
+        let log = Log::new(run, rows)?;
+        let decisions = log.turns.iter().skip(1).filter(|turn| turn.decision.is_some()).count();
+        let mut last = Last { left: decisions, blocks: Vec::new() };
+        let replayed = replay(&log, &self.recipe, &self.tokenizer, &Needs::default(), &mut last)?;
+        let decision = replayed.decisions.last().context("a conversation without messages")?;
+        let mut prompt = Prompt::of(&log, &last.blocks, &Words::raw(&log), form == Messages::OpenAi);
+        let form = if form == Messages::OpenAi { Form::Openai } else { Form::Anthropic };
+        let written = document(form, &About::default(), &mut prompt).context("nothing is left to be sent")?;
+        let Body::Json(mut request) = written.body else { anyhow::bail!("the messages are no JSON") };
+        let notes = prompt.notes.into_iter().map(|(what, n)| (what.to_owned(), n));
+        Ok(Compressed {
+            messages: request["messages"].take(),
+            tokens_before: decision.tokens_full,
+            tokens_after: decision.tokens_sent,
+            n_events: decision.n_events,
+            notes: left_out.into_iter().chain(notes).collect(),
+        })
+    }
+}
+
+/// What the agent says next, of which nothing is known: the prompt before it is asked for.
+fn next(steps: &[Step]) -> Step {
+    let (turn, segment) = steps.last().map_or((0, 0), |last| (last.turn, last.segment));
+    let is_open = turn > 0 && !steps.iter().rev().take_while(|step| step.turn == turn).any(Step::is_agent);
+    Step { turn: turn + u32::from(!is_open), segment, ..step(Role::Agent, Kind::Message, "") }
+}
+
+/// Keeps the prompt of the last decision.
+struct Last {
+    left: usize,
+    blocks: Vec<Block>,
+}
+
+impl Observer for Last {
+    fn recalled(&mut self, blocks: &[Block], _: u32) {
+        if self.left == 1 {
+            self.blocks = blocks.to_vec();
+        }
+    }
+
+    fn standing(&mut self, context: &Context) {
+        if self.left == 1 {
+            self.blocks = context.blocks.iter().cloned().chain(std::mem::take(&mut self.blocks)).collect();
+        }
+        self.left -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const MASK: &str = "name = \"x\"\n[[strategies]]\nname = \"mask\"\nkeep_last = 1\n[[triggers]]\nname = \"turns\"\nn = 1\n";
+
+    fn conversation() -> Vec<Value> {
+        let mut list = vec![
+            json!({"role": "system", "content": "Be kind."}),
+            json!({"role": "user", "content": "Mend it."}),
+        ];
+        for i in 0..3 {
+            let function = json!({"name": "bash", "arguments": format!("{{\"command\":\"cat {i}.py\"}}")});
+            list.push(json!({"role": "assistant", "content": null, "tool_calls": [{"id": format!("c{i}"), "type": "function", "function": function}]}));
+            list.push(json!({"role": "tool", "tool_call_id": format!("c{i}"), "content": format!("value_{i} = {i}\n").repeat(20)}));
+        }
+        list
+    }
+
+    #[test]
+    fn a_conversation_is_sent_as_its_replay_would_have_been() {
+        let compressor = Compressor::new(MASK).unwrap();
+        let list = conversation();
+        let sent = compressor.compress(&json!(list), Messages::OpenAi).unwrap();
+        let texts: Vec<&str> =
+            sent.messages.as_array().unwrap().iter().map(|m| m["content"].as_str().unwrap_or("")).collect();
+        // The newest turn stays whole.
+        assert!(texts[7].starts_with("value_2 = 2") && texts[0] == "Be kind.", "{texts:#?}");
+        assert!(!texts[3].contains("value_0") && !texts[5].contains("value_1"), "{texts:#?}");
+        assert_eq!((texts.len(), sent.notes.len()), (8, 0), "{:?}", sent.notes);
+        assert!(sent.tokens_after < sent.tokens_before && sent.n_events == 2, "{sent:?}");
+        let other = compressor.compress(&json!({"messages": list}), Messages::Anthropic).unwrap();
+        assert_eq!(other.messages[0]["content"][0]["text"], "Mend it.");
+        assert_eq!((other.tokens_before, other.notes.len()), (sent.tokens_before, 1));
+        // A user who speaks again opens a turn.
+        let mut more = list.clone();
+        more.extend([
+            json!({"role": "assistant", "content": "Done."}),
+            json!({"role": "user", "content": "Sure?"}),
+        ]);
+        let sent = compressor.compress(&json!(more), Messages::OpenAi).unwrap();
+        assert_eq!(sent.messages.as_array().unwrap().last().unwrap()["content"], "Sure?");
+    }
+
+    #[test]
+    fn what_cannot_be_live_is_refused() {
+        let refused = |experiment: &str| format!("{:#}", Compressor::new(experiment).err().unwrap());
+        assert!(refused("name = \"x\"\n[[strategies]]\nname = \"full\"\n").contains("no variant but `full`"));
+        assert!(
+            refused(&MASK.replace("mask\"\nkeep_last = 1", "oracle\""))
+                .contains("needs a log that has ended")
+        );
+        let compressor = Compressor::new(MASK).unwrap();
+        assert!(compressor.compress(&json!([]), Messages::OpenAi).is_err());
+    }
+}
