@@ -7,6 +7,8 @@
 mod again;
 mod words;
 
+use std::collections::BTreeSet;
+
 use crate::context::log::Log;
 use crate::context::needs::Need;
 use crate::context::{Block, Content};
@@ -15,7 +17,7 @@ use crate::experiment::{Dataset, Plan};
 use crate::replay::{Decision, Event, Observer, Run, replay};
 use crate::scores::honesty::known_atoms;
 use crate::scores::money::{self, Prices, Shorter};
-use crate::text::runs::Runs;
+use crate::text::runs::{self, Runs};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 use again::Reads;
@@ -28,7 +30,9 @@ pub struct Audit {
     pub compactions: Vec<Compaction>,
     pub edits: Vec<Change>,
     /// Places where the context began anew without a summary.
-    pub n_cleared: u32,
+    pub n_cleared: usize,
+    /// Compactions behind which nothing was sent any more.
+    pub n_unsent: usize,
 }
 
 /// A prompt that was made shorter.
@@ -97,12 +101,15 @@ pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit>
     let bench =
         Bench { log: &log, sent: &sent, alive: money::alive(&log, &sent, &prices), prices, reads: &reads };
     let edits = bench.edits();
+    let logged = log.trajectory.steps.iter().filter(|step| step.kind == Kind::Compaction);
+    let logged: BTreeSet<u32> = logged.map(|step| step.segment).collect();
     let mut compactions = Vec::new();
-    if log.trajectory.steps.iter().any(|step| step.kind == Kind::Compaction) {
+    if !logged.is_empty() {
         compactions = bench.compactions(&bridged(data, plan, index)?, &tokenizer);
     }
-    let n_cleared = (log.n_segments - 1).saturating_sub(compactions.len() as u32);
-    Ok(Audit { compactions, edits, n_cleared })
+    let n_cleared = (1..log.n_segments).filter(|segment| !logged.contains(segment)).count();
+    let n_unsent = logged.len().saturating_sub(compactions.len());
+    Ok(Audit { compactions, edits, n_cleared, n_unsent })
 }
 
 /// What all places of a session share.
@@ -135,7 +142,11 @@ impl Bench<'_> {
             let from = self.step(event.turn);
             let until = events.get(i + 1).map_or(self.log.n_steps() as u32, |next| self.step(next.turn));
             let again = self.reads.again(self.log, from..until, &|step| gone.binary_search(&step).is_ok());
-            all.push(Change { n_steps: gone.len(), again, ..self.change(at, &shorter, event.segment) });
+            all.push(Change {
+                n_steps: gone.len(),
+                again,
+                ..self.change(at, &shorter, event.tokens_before, false)
+            });
         }
         all
     }
@@ -161,7 +172,8 @@ impl Bench<'_> {
             let of_event = |need: &&Need| self.belongs(bridged, need) == Some(i);
             let lost = bridged.lost.iter().filter(of_event).filter(|need| !stays.mention(&bridged.log, need));
             let since = i.checked_sub(1).map_or(0, |before| self.step(events[before].turn));
-            let change = self.change(at, &self.shorter(at), segment);
+            let (shorter, is_billed) = self.shorter(at);
+            let change = self.change(at, &shorter, shorter.cached_without, is_billed);
             all.push(Compaction {
                 change: Change {
                     n_steps: (since..from).filter(|&step| is_gone(step)).count(),
@@ -170,10 +182,17 @@ impl Bench<'_> {
                 },
                 summary_tokens: tokenizer.count(&summary) as u32,
                 kept_tokens,
-                lost: lost.map(|need| lost_of(&bridged.log, need, &known)).collect(),
+                lost: lost.map(|need| lost_of(&bridged.log, need, &summary)).collect(),
                 n_named: known.len(),
                 words: words::gone(log, since..from, until, &is_gone, &summary),
-                invented: known.into_iter().filter(|(_, is_known)| !is_known).map(|(atom, _)| atom).collect(),
+                // A part of a longer path or name is none, where its words stood one after the other.
+                invented: known
+                    .into_iter()
+                    .filter(|(atom, is_known)| {
+                        !is_known && !sources.hold_before(&runs::words(atom), from as usize)
+                    })
+                    .map(|(atom, _)| atom)
+                    .collect(),
             });
         }
         all
@@ -204,39 +223,41 @@ impl Bench<'_> {
     }
 
     /// The first prompt behind a compaction beside the one that would have been sent: that before, with all that was logged since.
-    fn shorter(&self, at: usize) -> Shorter {
-        let decision = &self.sent.decisions[at];
+    /// By the provider's count where it is logged, since what no log shows (files that are attached anew) changes there.
+    fn shorter(&self, at: usize) -> (Shorter, bool) {
+        let (log, decision) = (self.log, &self.sent.decisions[at]);
         let before = at.checked_sub(1).map(|before| &self.sent.decisions[before]);
-        let sent = before.map_or(0, |before| before.tokens_sent);
         let since = before.map_or(0, |before| self.step(before.turn))..self.step(decision.turn);
-        let logged = since.filter(|&step| self.log.kind(step) != Kind::Compaction);
-        let without = sent + logged.map(|step| u64::from(self.log.tokens[step as usize])).sum::<u64>();
-        Shorter {
-            without,
-            cached_without: sent,
-            with: decision.tokens_sent,
-            cached_with: decision.cached_sent,
-            saved: without.saturating_sub(decision.tokens_sent),
-        }
+        let logged = since.filter(|&step| log.kind(step) != Kind::Compaction);
+        let logged: u64 = logged.map(|step| u64::from(log.tokens[step as usize])).sum();
+        let usage = |d: &Decision| log.usage(d.turn).filter(|usage| usage.input > 0);
+        let billed = before.and_then(usage).zip(usage(decision));
+        let (sent, with, cached_with) = match billed {
+            Some((old, new)) => (old.input, new.input, new.cache_read.unwrap_or(0)),
+            None => (before.map_or(0, |d| d.tokens_sent), decision.tokens_sent, decision.cached_sent),
+        };
+        let counted = log.rate(decision.turn).filter(|_| billed.is_some());
+        let without = sent + counted.map_or(logged, |rate| rate.counted(logged).round() as u64);
+        let saved = without.saturating_sub(with);
+        (Shorter { without, cached_without: sent, with, cached_with, saved }, billed.is_some())
     }
 
-    fn change(&self, at: usize, shorter: &Shorter, segment: u32) -> Change {
+    /// What became of a prompt; `before` is the one before it, `is_billed` whether both are by the provider's count.
+    fn change(&self, at: usize, shorter: &Shorter, before: u64, is_billed: bool) -> Change {
         let (log, decisions) = (self.log, &self.sent.decisions);
         let decision = &decisions[at];
-        let counted = |d: &Decision| log.usage(d.turn).map(|usage| usage.input).filter(|n| *n > 0);
-        let before = at.checked_sub(1).map(|before| &decisions[before]);
-        let billed = before.and_then(counted).zip(counted(decision));
-        let factor = log.rate(decision.turn).map_or(1.0, |rate| rate.counted(1));
-        let of_segment = |d: &&Decision| log.turns[d.turn as usize].segment == segment;
+        let segment = |d: &Decision| log.turns[d.turn as usize].segment;
+        // Dollars are paid for the provider's tokens.
+        let rate = log.rate(decision.turn).filter(|_| !is_billed);
         Change {
             turn: decision.turn,
             time: log.decided_at(decision.turn),
-            before: billed.map_or(shorter.without, |(before, _)| before),
-            after: billed.map_or(shorter.with, |(_, after)| after),
-            is_billed: billed.is_some(),
-            cost: factor * shorter.debt(self.alive[at], &self.prices),
+            before,
+            after: shorter.with,
+            is_billed,
+            cost: rate.map_or(1.0, |rate| rate.counted(1)) * shorter.debt(self.alive[at], &self.prices),
             paid_after: shorter.paid_after(self.alive[at], &self.prices),
-            n_left: decisions[at + 1..].iter().take_while(of_segment).count() as u32,
+            n_left: decisions[at + 1..].iter().take_while(|d| segment(d) == segment(decision)).count() as u32,
             n_steps: 0,
             again: Vec::new(),
         }
@@ -272,10 +293,12 @@ fn summary(after: &[Block]) -> String {
     generated.collect::<Vec<_>>().join("\n")
 }
 
-fn lost_of(log: &Log, need: &Need, named: &[(String, bool)]) -> Lost {
+fn lost_of(log: &Log, need: &Need, summary: &str) -> Lost {
     let atom = log.atom(need.atom).text.to_owned();
+    // Of a path its last part is a name.
+    let name = atom.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(&atom);
     Lost {
-        is_named: named.iter().any(|(name, _)| *name == atom),
+        is_named: summary.contains(name),
         atom,
         line: log.span_text(need.cheapest).to_owned(),
         stood: log.turn_of(log.spans[need.cheapest as usize].step),

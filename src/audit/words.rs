@@ -45,7 +45,12 @@ pub(super) fn gone(
         for range in statements(text(step), true) {
             let sentence = &text(step)[range];
             let of = words(sentence);
-            if of.len() >= LEAST && said.get(&of) == Some(&1) && !standing.hold(&of) {
+            // A tag is what a harness put there.
+            if !sentence.starts_with('<')
+                && of.len() >= LEAST
+                && said.get(&of) == Some(&1)
+                && !standing.hold(&of)
+            {
                 found.push(Words { turn: log.turn_of(step), text: sentence.to_owned() });
             }
         }

@@ -129,7 +129,7 @@ fn as_json(told: &[(&TrajectoryRow, &Audit)], n_sessions: usize) -> Value {
             "session": row.trajectory, "source": row.source, "format": row.format, "model": row.model,
             "compactions": audit.compactions.iter().map(|of| compaction(row, of)).collect::<Vec<_>>(),
             "edits": audit.edits.iter().map(|of| change(row, of)).collect::<Vec<_>>(),
-            "begun_anew": audit.n_cleared,
+            "begun_anew": audit.n_cleared, "compacted_at_the_end": audit.n_unsent,
         })
     });
     json!({ "sessions_read": n_sessions, "sessions": sessions.collect::<Vec<_>>() })
@@ -164,8 +164,13 @@ fn session(row: &TrajectoryRow, audit: &Audit) -> String {
         row.format,
         row.model.as_deref().map_or("model unknown".to_owned(), escape::short)
     );
-    if audit.n_cleared > 0 {
-        text += &format!("  began anew without a summary: {}\n", count(u64::from(audit.n_cleared), "time"));
+    for (n, what) in [
+        (audit.n_cleared, "began anew without a summary"),
+        (audit.n_unsent, "compacted, and nothing was sent any more"),
+    ] {
+        if n > 0 {
+            text += &format!("  {what}: {}\n", count(n as u64, "time"));
+        }
     }
     for of in &audit.compactions {
         text += &format!(
