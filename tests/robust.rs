@@ -233,8 +233,15 @@ fn kills_change_no_byte() {
 /// A dataset of some logs to which others are added, of which one has grown and one is gone.
 #[test]
 fn kills_while_adding_change_no_byte() {
+    let n =
+        in_threads(|thread, n_threads| add_and_kill(times(20, 300).div_ceil(n_threads), 37 + thread as u64));
+    println!("kills while adding: {}, each once or twice", n.iter().sum::<usize>());
+}
+
+/// So often; gives how often.
+fn add_and_kill(n: usize, seed: u64) -> usize {
     let place = Place::new();
-    let mut rng = ChaCha8Rng::seed_from_u64(37);
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let chats = |n: usize| (0..n).map(|i| chat(&format!("question {i}")) + "\n").collect::<String>();
     fs::write(place.logs().join("grows.jsonl"), chats(2000)).unwrap();
     fs::write(place.logs().join("goes.jsonl"), chats(1)).unwrap();
@@ -254,7 +261,6 @@ fn kills_while_adding_change_no_byte() {
     done(place.ingest("undisturbed"));
     let (whole, after) = (start.elapsed(), place.files("undisturbed"));
     assert!(after != place.files("before"));
-    let n = times(20, 300);
     for _ in 0..n {
         begin("data");
         for _ in 0..rng.random_range(1..3) {
@@ -266,7 +272,7 @@ fn kills_while_adding_change_no_byte() {
         done(place.ingest("data"));
         assert!(place.files("data") == after);
     }
-    println!("kills while adding: {n}");
+    n
 }
 
 /// Flips one bit in each file of a folder, many times, in threads; `check` says for a place with a damaged copy and the
