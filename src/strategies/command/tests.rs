@@ -91,7 +91,8 @@ say({"event": event["event"], "messages": [
     let log = log();
     let run = program.run("kept_share = 0.5\nparams = { mode = 'x' }");
     let texts = &after(&run, &log)[0];
-    assert_eq!(run.events[0].work, super::super::Work::default());
+    assert_eq!(run.events[0].work.fallback, None);
+    assert!(run.events[0].work.degenerate.is_empty());
     assert_eq!(texts[0], "The start.");
     assert!(texts[1].contains("src/part0.py") && texts[2] == "Nothing.", "{texts:?}");
     assert!(texts.iter().any(|text| text == "two_1 = 2\nand more words of the file"), "{texts:?}");
