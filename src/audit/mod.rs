@@ -167,8 +167,11 @@ impl Bench<'_> {
                 of.segment < segment && of.turn > 0 && !stays.has(step)
             };
             let summary = summary(&event.after);
-            let known =
-                known_atoms(&bridged.log, &summary, from, &|words| sources.hold_before(words, from as usize));
+            // What stood before the summary, which is a step of its own.
+            let told =
+                (0..from).rev().find(|&step| log.kind(step) == Kind::Compaction).unwrap_or(from) as usize;
+            let stood = |words: &[u64]| sources.hold_before(words, told);
+            let known = known_atoms(&bridged.log, &summary, from, &stood);
             let of_event = |need: &&Need| self.belongs(bridged, need) == Some(i);
             let lost = bridged.lost.iter().filter(of_event).filter(|need| !stays.mention(&bridged.log, need));
             let since = i.checked_sub(1).map_or(0, |before| self.step(events[before].turn));
@@ -188,9 +191,7 @@ impl Bench<'_> {
                 // A part of a longer path or name is none, where its words stood one after the other.
                 invented: known
                     .into_iter()
-                    .filter(|(atom, is_known)| {
-                        !is_known && !sources.hold_before(&runs::words(atom), from as usize)
-                    })
+                    .filter(|(atom, is_known)| !is_known && !stood(&runs::words(atom)))
                     .map(|(atom, _)| atom)
                     .collect(),
             });
