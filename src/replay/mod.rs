@@ -244,7 +244,7 @@ pub fn replay(
     observer: &mut dyn Observer,
 ) -> anyhow::Result<Run> {
     if let Some(scaled) = &recipe.scaled {
-        let recipe = scaled(longest_prompt(log, tokenizer)?)?;
+        let recipe = scaled(log.longest_prompt())?;
         return replay(log, &recipe, tokenizer, needs, observer);
     }
     let no_needs = Needs::default();
@@ -269,20 +269,6 @@ pub fn replay(
         turn = end;
     }
     Ok(replayer.run)
-}
-
-/// Tokens of the longest prompt of a log without compression, as billed where it has usage.
-fn longest_prompt(log: &Log, tokenizer: &Tokenizer) -> anyhow::Result<u64> {
-    struct Nobody;
-    impl Observer for Nobody {}
-    let table = toml::Table::new;
-    let full = Recipe::one(strategies::build("full", table())?, crate::triggers::build("never", table())?, 0);
-    let run = replay(log, &full, tokenizer, &Needs::default(), &mut Nobody)?;
-    let billed = |decision: &Decision| {
-        let tokens = decision.tokens_full;
-        log.rate(decision.turn).map_or(tokens, |rate| rate.billed(tokens) as u64)
-    };
-    Ok(run.decisions.iter().map(billed).max().unwrap_or(0))
 }
 
 struct Replayer<'a> {
