@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -20,7 +20,8 @@ use crate::export::camera::{At, Camera, Shot};
 use crate::export::forms::{About, Body, Document, Form, document};
 use crate::export::messages::{Counts, Prompt};
 use crate::export::words::Words;
-use crate::files::reach;
+use crate::files::whole::Whole;
+use crate::files::{reach, whole};
 use crate::replay::{Recipe, replay};
 use crate::scores::readers::Named;
 use crate::text::escape;
@@ -123,7 +124,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     for index in trajectories {
         exporter.trajectory(index, &mut writer, &mut done)?;
     }
-    writer.lines.iter_mut().try_for_each(|lines| lines.flush()).context(CANNOT_WRITE)?;
+    writer.lines.map_or(Ok(()), Whole::finish).context(CANNOT_WRITE)?;
     if !output.quiet {
         tell(&if output.json { escape::json(&done)? } else { told(&done, &variant.label, args) });
     }
@@ -215,19 +216,15 @@ const CANNOT_WRITE: &str = "cannot write the prompts";
 
 /// Where prompts go: to lines, or to files of a folder.
 struct Writer {
-    lines: Option<Box<dyn Write>>,
+    lines: Option<Whole>,
     folder: PathBuf,
 }
 
 impl Writer {
     fn open(out: Option<&Path>) -> anyhow::Result<Self> {
-        let lines: Option<Box<dyn Write>> = match out {
-            None => Some(Box::new(BufWriter::new(std::io::stdout().lock()))),
-            Some(path) if path.extension().is_some_and(|e| e == "jsonl") => {
-                let file =
-                    fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-                Some(Box::new(BufWriter::new(file)))
-            }
+        let lines = match out {
+            None => Some(Whole::begin(None)?),
+            Some(path) if path.extension().is_some_and(|e| e == "jsonl") => Some(Whole::begin(Some(path))?),
             Some(folder) => {
                 fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
                 None
@@ -243,7 +240,7 @@ impl Writer {
                 Body::Text(text) => (escape::lines(text), "txt"),
             };
             let path = self.folder.join(format!("{id}.{ending}"));
-            return fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()));
+            return whole::write(&path, text.as_bytes());
         };
         let line = match &document.body {
             Body::Json(value) => escape::json_line(value)?,

@@ -1,12 +1,12 @@
 //! `trajpress redact`: logs without secrets and personal data, as chat messages.
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::Context as _;
 
+use crate::files::whole::Whole;
 use crate::logs::{self, Filter, Limits, Mode, Options};
 use crate::text::escape;
 use crate::text::redact::Tally;
@@ -57,17 +57,12 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         redact: true,
         mapping: args.mapping.clone(),
     };
-    let (mut out, name): (Box<dyn std::io::Write>, String) = match &args.out {
-        Some(path) => {
-            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            (Box::new(BufWriter::new(file)), path.display().to_string())
-        }
-        None => (Box::new(BufWriter::new(std::io::stdout().lock())), "to standard output".to_owned()),
-    };
+    let mut out = Whole::begin(args.out.as_deref())?;
+    let name = args.out.as_ref().map_or("to standard output".to_owned(), |path| path.display().to_string());
     let done = logs::redact_logs(&options, |line| {
         writeln!(out, "{line}").with_context(|| format!("cannot write {name}"))
     })?;
-    out.flush().with_context(|| format!("cannot write {name}"))?;
+    out.finish().with_context(|| format!("cannot write {name}"))?;
     if !output.quiet {
         match output.json {
             true => tell(&escape::json(&done)?),

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::experiment::Dataset;
+use crate::files::whole;
 use crate::learn::Weights;
 use crate::learn::needs::{Sample, learn};
 use crate::text::escape;
@@ -77,7 +78,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             "rated": total(Sample::n_rated), "needed": total(Sample::n_needed), "cross_validated": verdict,
         });
         let text = Weights::text_with(&learned, manifest)?;
-        std::fs::write(&args.out, &text).with_context(|| format!("cannot write {}", args.out.display()))?;
+        whole::write(&args.out, text.as_bytes())?;
         let hash = blake3::hash(text.as_bytes()).to_hex();
         let name = format!("{}#{}", args.out.display(), &hash[..16]);
         if output.json {

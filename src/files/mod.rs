@@ -1,7 +1,8 @@
 //! Files that other processes write and read too: one writer a folder, what a stage vouches for, what is there at all, what
-//! changes together.
+//! changes together, what appears whole.
 
 pub mod lock;
 pub mod reach;
 pub mod swap;
 pub mod vouch;
+pub mod whole;
