@@ -79,6 +79,22 @@ fn logs_in_a_table_out_and_nothing_twice() {
     assert!(table(&third).contains("the prices of gpt-4.1") && table(&third) != text);
 }
 
+#[cfg(unix)]
+#[test]
+fn what_could_not_be_read_is_tried_again() {
+    let place = Place::new();
+    let (logs, out) = (place.at("logs"), place.at("out").display().to_string());
+    fs::create_dir(&logs).unwrap();
+    for file in fs::read_dir(datasets("coding")).unwrap().map(Result::unwrap) {
+        fs::copy(file.path(), logs.join(file.file_name())).unwrap();
+    }
+    std::os::unix::fs::symlink("nowhere", logs.join("gone.jsonl")).unwrap();
+    let args = [logs.to_str().unwrap(), "--out", &out];
+    let [first, second] = [0, 1].map(|_| place.run(&args));
+    assert_eq!(table(&first), table(&second));
+    assert!(!told(&second.stderr).contains("nothing has changed"), "{}", told(&second.stderr));
+}
+
 #[test]
 fn sessions_are_found_where_agents_keep_them_and_may_grow() {
     let place = Place::new();

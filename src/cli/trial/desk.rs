@@ -62,6 +62,7 @@ impl Desk {
         let options = (&args.budget, &args.window, &args.prices, args.hour_cache, inputs);
         hash.update(format!("{} {options:?} {EXPERIMENT}", maker()).as_bytes());
         let own = fs::canonicalize(out).ok();
+        let mut is_read = true;
         for input in inputs {
             anyhow::ensure!(reach::is_there(input)?, "{} is not there", input.display());
             let is_own = |entry: &walkdir::DirEntry| {
@@ -71,12 +72,18 @@ impl Desk {
             };
             let files = walkdir::WalkDir::new(input).follow_links(true).sort_by_file_name();
             for file in files.into_iter().filter_entry(|entry| !is_own(entry)) {
-                // What cannot be read is told where it is read.
-                let Ok(file) = file else { continue };
+                // What cannot be read is told where it is read, every time.
+                let Ok(file) = file else {
+                    is_read = false;
+                    hash.update(b"not read\n");
+                    continue;
+                };
                 if let Ok(about) = file.metadata().map(|about| (about.len(), about.modified().ok()))
                     && file.file_type().is_file()
                 {
-                    hash.update(format!("{:?} {about:?}\n", file.path()).as_bytes());
+                    let opens = fs::File::open(file.path()).is_ok();
+                    is_read &= opens;
+                    hash.update(format!("{:?} {about:?} {opens}\n", file.path()).as_bytes());
                 }
             }
         }
@@ -92,7 +99,7 @@ impl Desk {
         // Who has changed the experiment has another one.
         let experiment = reach::read(&out.join("experiment.toml"))?.unwrap_or_default();
         let made_of = (key.as_str(), &*String::from_utf8_lossy(&experiment));
-        let is_same = kept.is_some_and(|kept| kept == note(Some(made_of)).as_bytes());
+        let is_same = is_read && kept.is_some_and(|kept| kept == note(Some(made_of)).as_bytes());
         Ok(Desk { out: out.to_owned(), key, is_same })
     }
 
