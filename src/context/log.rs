@@ -481,7 +481,7 @@ fn turns_of(trajectory: &Trajectory) -> Vec<Turn> {
 
 #[cfg(test)]
 impl Log {
-    /// A log from lines `role: text`, with roles system, user, agent, thought, action, also (one more action of the same
+    /// A log from lines `role: text`, with roles system, tools, user, agent, thought, action, also (one more action of the same
     /// call), observation, answer (an observation with words of the user), harness, summary; `~` is a new line. `#ID` after
     /// a role gives the step a call id. `text => 3 other` is a text that was sent as `other` from turn 3 on.
     pub(crate) fn script(script: &str) -> Log {
@@ -499,6 +499,7 @@ impl Log {
             let (role, id) = role.split_once('#').map_or((role, None), |(role, id)| (role, Some(id)));
             let (who, kind) = match role {
                 "system" => (Role::System, Kind::System),
+                "tools" => (Role::System, Kind::Tools),
                 "user" => (Role::User, Kind::Message),
                 "agent" => (Role::Agent, Kind::Message),
                 "thought" => (Role::Agent, Kind::Thought),

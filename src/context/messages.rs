@@ -244,8 +244,14 @@ impl Messages {
         let is_whole = matches!(block.content, Content::Step(_));
         let is_pinned = who == Who::System || self.pins_task && step.is_some_and(|step| log.is_pinned(step));
         let is_one = who == Who::Assistant || self.joins_results && who == Who::Tool;
+        let is_tools = |step: u32| log.kind(step) == Kind::Tools;
+        // The tools are no message: they stand with what the system says.
+        let joins = |last: &Message| {
+            who == Who::System
+                && (step.is_some_and(is_tools) || last.blocks.len() == 1 && is_tools(last.step))
+        };
         match self.list.last_mut() {
-            Some(last) if last.who == who && last.turn == block.turn && is_one => {
+            Some(last) if last.who == who && last.turn == block.turn && (is_one || joins(last)) => {
                 last.blocks.end = at + 1;
                 self.tokens -= last.tokens;
                 self.units -= last.units;
@@ -308,5 +314,16 @@ mod tests {
         // Quotes and ends of lines are two characters.
         assert_eq!(tokens, [100 + 10 + 9, 100 + 10 + 6, 100 + 20 + 2, 100 + 30 + 1]);
         assert_eq!(messages.tokens(), tokens.iter().sum::<u64>());
+    }
+
+    #[test]
+    fn the_tools_are_no_message() {
+        let log = Log::script("tools: a\nsystem: a\nsystem: a\ntools: a\nuser: a");
+        let (mut context, mut messages) =
+            (Context::new(false), Messages::new(Counter::default(), false, false));
+        (0..5).for_each(|step| context.push_step(&log, step));
+        messages.read(&log, &context, 0);
+        let blocks: Vec<_> = messages.list.iter().map(|message| message.blocks.clone()).collect();
+        assert_eq!(blocks, [0..2, 2..4, 4..5]);
     }
 }
