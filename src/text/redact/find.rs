@@ -121,11 +121,11 @@ fn is_one(rule: &Rule, bytes: &[u8], whole: Range<usize>, secret: Range<usize>) 
     if !is_checked {
         return false;
     }
-    let line_start = memchr::memrchr(b'\n', &bytes[..whole.start]).map_or(0, |at| at + 1);
-    let line_end = memchr::memchr(b'\n', &bytes[whole.end..]).map_or(bytes.len(), |at| whole.end + at);
     // A line may be a whole file.
-    let line_start = line_start.max(whole.start.saturating_sub(BEFORE));
-    let line = &bytes[line_start..line_end.min(whole.end + BEFORE)];
+    let (from, to) = (whole.start.saturating_sub(BEFORE), (whole.end + BEFORE).min(bytes.len()));
+    let line_start = memchr::memrchr(b'\n', &bytes[from..whole.start]).map_or(from, |at| from + at + 1);
+    let line_end = memchr::memchr(b'\n', &bytes[whole.end..to]).map_or(to, |at| whole.end + at);
+    let line = &bytes[line_start..line_end];
     !rule.allows(&Finding { line, whole: &bytes[whole], secret: &bytes[secret] })
 }
 
