@@ -7,7 +7,7 @@
 mod again;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::context::log::Log;
 use crate::context::needs::Need;
@@ -17,6 +17,7 @@ use crate::experiment::{Dataset, Plan};
 use crate::replay::{Decision, Event, Observer, Run, replay};
 use crate::scores::honesty::known_atoms;
 use crate::scores::money::{self, Prices, Shorter};
+use crate::text::atoms::lex;
 use crate::text::runs::{self, Runs};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
@@ -112,6 +113,22 @@ pub fn audit(data: &Dataset, plan: &Plan, index: usize) -> anyhow::Result<Audit>
     Ok(Audit { compactions, edits, n_cleared, n_unsent })
 }
 
+/// Beside the lost needs: the compaction that took each away, the first behind its last mention whose summary does not name
+/// it, else the first.
+fn owners(bridged: &Bridged) -> Vec<Option<usize>> {
+    let events = &bridged.run.events;
+    let names =
+        |event: &Event| lex(&summary(&event.after)).atoms.into_iter().map(|a| a.norm.into()).collect();
+    let named: Vec<HashSet<String>> = events.iter().map(names).collect();
+    let owner = |need: &Need| {
+        let first = events.partition_point(|event| event.turn <= need.turn - need.gap);
+        let end = events.partition_point(|event| event.turn <= need.turn);
+        let atom = bridged.log.atom(need.atom).text;
+        (first..end).find(|&i| !named[i].contains(atom)).or((first < end).then_some(first))
+    };
+    bridged.lost.iter().map(owner).collect()
+}
+
 /// What all places of a session share.
 struct Bench<'a> {
     log: &'a Log,
@@ -131,13 +148,7 @@ impl Bench<'_> {
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn) else { continue };
             let decision = &self.sent.decisions[at];
-            let shorter = Shorter {
-                without: event.tokens_before,
-                cached_without: event.cached_before,
-                with: decision.tokens_sent,
-                cached_with: decision.cached_sent,
-                saved: event.tokens_before.saturating_sub(event.tokens_after),
-            };
+            let shorter = Shorter::of(event, decision);
             let gone = event.only.clone().unwrap_or_default();
             let from = self.step(event.turn);
             let until = events.get(i + 1).map_or(self.log.n_steps() as u32, |next| self.step(next.turn));
@@ -155,6 +166,7 @@ impl Bench<'_> {
         let log = self.log;
         let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
         let events = &bridged.run.events;
+        let owners = owners(bridged);
         let mut all = Vec::new();
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn) else { continue };
@@ -172,8 +184,8 @@ impl Bench<'_> {
                 (0..from).rev().find(|&step| log.kind(step) == Kind::Compaction).unwrap_or(from) as usize;
             let stood = |words: &[u64]| sources.hold_before(words, told);
             let known = known_atoms(&bridged.log, &summary, from, &stood);
-            let of_event = |need: &&Need| self.belongs(bridged, need) == Some(i);
-            let lost = bridged.lost.iter().filter(of_event).filter(|need| !stays.mention(&bridged.log, need));
+            let of_event = owners.iter().zip(&bridged.lost).filter(|(owner, _)| **owner == Some(i));
+            let lost = of_event.map(|(_, need)| need).filter(|need| !stays.mention(&bridged.log, need));
             let since = i.checked_sub(1).map_or(0, |before| self.step(events[before].turn));
             let (shorter, is_billed) = self.shorter(at);
             let change = self.change(at, &shorter, shorter.cached_without, is_billed);
@@ -197,19 +209,6 @@ impl Bench<'_> {
             });
         }
         all
-    }
-
-    /// The compaction that took a need away: the first behind its last mention whose summary does not name it, else the first.
-    fn belongs(&self, bridged: &Bridged, need: &Need) -> Option<usize> {
-        let seen = need.turn - need.gap;
-        let atom = bridged.log.atom(need.atom).text;
-        let between = |event: &Event| event.turn > seen && event.turn <= need.turn;
-        let names = |event: &Event| {
-            crate::text::atoms::lex(&summary(&event.after)).atoms.iter().any(|a| a.norm == atom)
-        };
-        let events = &bridged.run.events;
-        let first = events.iter().position(between)?;
-        Some(events.iter().position(|event| between(event) && !names(event)).unwrap_or(first))
     }
 
     /// Where the decision of a turn stands among those that were sent.

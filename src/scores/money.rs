@@ -392,14 +392,7 @@ pub fn break_even(log: &Log, run: &Run, prices: &Prices) -> Vec<(Option<u32>, u3
 }
 
 fn paid_after(event: &Event, decision: &Decision, alive: f64, prices: &Prices) -> Option<u32> {
-    let shorter = Shorter {
-        without: event.tokens_before,
-        cached_without: event.cached_before,
-        with: decision.tokens_sent,
-        cached_with: decision.cached_sent,
-        saved: event.tokens_before.saturating_sub(event.tokens_after),
-    };
-    shorter.paid_after(alive, prices)
+    Shorter::of(event, decision).paid_after(alive, prices)
 }
 
 /// A prompt that was made shorter: what it would have been, what it became, and what the cache serves of each.
@@ -413,6 +406,17 @@ pub struct Shorter {
 }
 
 impl Shorter {
+    /// The prompt of a decision, beside the one that its event found.
+    pub fn of(event: &Event, decision: &Decision) -> Self {
+        Shorter {
+            without: event.tokens_before,
+            cached_without: event.cached_before,
+            with: decision.tokens_sent,
+            cached_with: decision.cached_sent,
+            saved: event.tokens_before.saturating_sub(event.tokens_after),
+        }
+    }
+
     /// What this prompt costs more than it would have, in price x tokens; below 0 it is cheaper at once.
     pub fn debt(&self, alive: f64, prices: &Prices) -> f64 {
         let cost = |prompt: u64, cached: u64| cost(prices, prompt as f64, alive * cached as f64);
