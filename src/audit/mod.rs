@@ -22,6 +22,7 @@ use crate::text::runs::{self, Runs};
 use crate::text::tokens::Tokenizer;
 use crate::trajectory::Kind;
 use again::Reads;
+use words::Typed;
 
 pub use again::Again;
 pub use words::Words;
@@ -165,8 +166,14 @@ impl Bench<'_> {
     fn compactions(&self, bridged: &Bridged, tokenizer: &Tokenizer) -> Vec<Compaction> {
         let log = self.log;
         let sources = Runs::new(log.trajectory.steps.iter().map(|step| &step.text));
+        let typed = Typed::of(log, &sources);
         let events = &bridged.run.events;
-        let owners = owners(bridged);
+        let mut lost: Vec<Vec<&Need>> = events.iter().map(|_| Vec::new()).collect();
+        for (owner, need) in owners(bridged).into_iter().zip(&bridged.lost) {
+            if let Some(owner) = owner {
+                lost[owner].push(need);
+            }
+        }
         let mut all = Vec::new();
         for (i, event) in events.iter().enumerate() {
             let Some(at) = self.decision(event.turn) else { continue };
@@ -184,8 +191,7 @@ impl Bench<'_> {
                 (0..from).rev().find(|&step| log.kind(step) == Kind::Compaction).unwrap_or(from) as usize;
             let stood = |words: &[u64]| sources.hold_before(words, told);
             let known = known_atoms(&bridged.log, &summary, from, &stood);
-            let of_event = owners.iter().zip(&bridged.lost).filter(|(owner, _)| **owner == Some(i));
-            let lost = of_event.map(|(_, need)| need).filter(|need| !stays.mention(&bridged.log, need));
+            let lost = lost[i].iter().filter(|need| !stays.mention(&bridged.log, need));
             let since = i.checked_sub(1).map_or(0, |before| self.step(events[before].turn));
             let (shorter, is_billed) = self.shorter(at);
             let change = self.change(at, &shorter, shorter.cached_without, is_billed);
@@ -199,7 +205,7 @@ impl Bench<'_> {
                 kept_tokens,
                 lost: lost.map(|need| lost_of(&bridged.log, need, &summary)).collect(),
                 n_named: known.len(),
-                words: words::gone(log, since..from, until, &is_gone, &summary),
+                words: typed.gone(since..from, until, &is_gone, &summary),
                 // A part of a longer path or name is none, where its words stood one after the other.
                 invented: known
                     .into_iter()

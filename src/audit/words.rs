@@ -17,43 +17,63 @@ pub struct Words {
     pub text: String,
 }
 
-/// Sentences of the user among `steps` that stand word for word neither in the summary, nor in what stays, nor in what is logged
-/// until the next compaction. What was said more than once is left out.
-pub(super) fn gone(
-    log: &Log,
-    steps: Range<u32>,
-    until: u32,
-    is_gone: &dyn Fn(u32) -> bool,
-    summary: &str,
-) -> Vec<Words> {
-    let typed = |step: &u32| {
-        let step = &log.trajectory.steps[*step as usize];
-        step.role == Role::User && step.kind == Kind::Message
-    };
-    let text = |step: u32| log.trajectory.steps[step as usize].text.as_str();
-    let all = 0..log.n_steps() as u32;
-    let mut said: HashMap<Vec<u64>, u32> = HashMap::new();
-    for step in all.filter(typed) {
-        for range in statements(text(step), true) {
-            *said.entry(words(&text(step)[range])).or_default() += 1;
+/// What a session's user had typed, read once for all its compactions.
+pub(super) struct Typed<'a> {
+    log: &'a Log,
+    /// The texts of all steps.
+    sources: &'a Runs,
+    /// How often each sentence was said.
+    said: HashMap<Vec<u64>, u32>,
+}
+
+impl<'a> Typed<'a> {
+    pub(super) fn of(log: &'a Log, sources: &'a Runs) -> Self {
+        let mut typed = Typed { log, sources, said: HashMap::new() };
+        let mut said: HashMap<Vec<u64>, u32> = HashMap::new();
+        for (_, sentence) in typed.sentences(0..log.n_steps() as u32) {
+            *said.entry(words(sentence)).or_default() += 1;
         }
+        typed.said = said;
+        typed
     }
-    let standing = (0..until).filter(|&step| step >= steps.end || !is_gone(step)).map(text);
-    let standing = Runs::new(standing.chain([summary]));
-    let mut found = Vec::new();
-    for step in steps.filter(|step| typed(step) && is_gone(*step)) {
-        for range in statements(text(step), true) {
-            let sentence = &text(step)[range];
+
+    /// Sentences of the user among `steps` that stand word for word neither in the summary, nor in what stays, nor in what is
+    /// logged until the next compaction. What was said more than once is left out.
+    pub(super) fn gone(
+        &self,
+        steps: Range<u32>,
+        until: u32,
+        is_gone: &dyn Fn(u32) -> bool,
+        summary: &str,
+    ) -> Vec<Words> {
+        let summary = Runs::new([summary]);
+        let stands = |step: u32| step < until && (step >= steps.end || !is_gone(step));
+        let mut found = Vec::new();
+        for (step, sentence) in self.sentences(steps.clone()).filter(|(step, _)| is_gone(*step)) {
             let of = words(sentence);
             // A tag is what a harness put there.
             if !sentence.starts_with('<')
                 && of.len() >= LEAST
-                && said.get(&of) == Some(&1)
-                && !standing.hold(&of)
+                && self.said.get(&of) == Some(&1)
+                && !summary.hold(&of)
+                && !self.sources.texts_with(&of).any(|step| stands(step as u32))
             {
-                found.push(Words { turn: log.turn_of(step), text: sentence.to_owned() });
+                found.push(Words { turn: self.log.turn_of(step), text: sentence.to_owned() });
             }
         }
+        found
     }
-    found
+
+    /// What the user typed among these steps: step and sentence.
+    fn sentences(&self, steps: Range<u32>) -> impl Iterator<Item = (u32, &'a str)> + use<'a> {
+        let log = self.log;
+        let typed = steps.filter(move |&step| {
+            let step = &log.trajectory.steps[step as usize];
+            step.role == Role::User && step.kind == Kind::Message
+        });
+        typed.flat_map(move |step| {
+            let text = log.trajectory.steps[step as usize].text.as_str();
+            statements(text, true).into_iter().map(move |range| (step, &text[range]))
+        })
+    }
 }

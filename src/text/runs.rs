@@ -128,6 +128,11 @@ impl Runs {
         found.max_by_key(|run| (run.len(), std::cmp::Reverse(run.start))).unwrap_or(core.clone())
     }
 
+    /// The texts in which the words stand one after the other, in order; one may come more than once.
+    pub(crate) fn texts_with<'a>(&'a self, run: &'a [u64]) -> impl Iterator<Item = usize> + 'a {
+        self.find(run).map(|at| self.ends.partition_point(|&end| end <= at))
+    }
+
     /// The same as [`Runs::hold`] within the first so many texts.
     pub(crate) fn hold_before(&self, run: &[u64], n_texts: usize) -> bool {
         let end = n_texts.checked_sub(1).map_or(0, |last| self.ends[last]);
@@ -167,6 +172,11 @@ mod tests {
         let runs = Runs::new(["a b", "c b c"]);
         let held = |n| ["a b", "b", "c"].map(|run| runs.hold_before(&words(run), n));
         assert_eq!([held(0), held(1), held(2)], [[false; 3], [true, true, false], [true; 3]]);
+        let texts = |run| runs.texts_with(&words(run)).collect::<Vec<_>>();
+        assert_eq!(
+            [texts("b"), texts("c"), texts("b c"), texts("b a")],
+            [vec![0, 1], vec![1, 1], vec![1], vec![]]
+        );
     }
 
     #[test]
