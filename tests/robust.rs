@@ -3,6 +3,7 @@
 //! Each test has a short form, which runs with all others, and a long one: `make soak` (TRAJPRESS_SOAK=1). Seeds are
 //! fixed. docs/testing.md says what they found.
 
+mod beside;
 mod databases;
 mod formats;
 mod memory;

@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use crate::annotate::partners::{Candidate, Interner, partners};
 use crate::annotate::usage::Sessions;
 use crate::files::lock::Lock;
-use crate::files::reach;
 use crate::files::vouch::{self, Made, Tables};
+use crate::files::{reach, swap};
 use crate::store::{
     self, FeatureRow, PartnerRow, SCHEMA_VERSION, StepRow, TableWriter, TrajectoryRow, UsageRow,
 };
@@ -78,13 +78,15 @@ pub const ANNOTATED: [&str; 3] = ["features.parquet", "partners.parquet", "usage
 /// `threads` 0 is all cores; the bytes written do not depend on it.
 pub fn annotate(data: &Path, tokenizer: &str, threads: usize) -> anyhow::Result<(Annotated, bool)> {
     let tokenizer = Tokenizer::load(tokenizer)?;
-    if let Some(done) = done(data, &tokenizer)? {
+    let before = done(data, &tokenizer, false);
+    if let Ok(Some(done)) = before {
         return Ok((done, false));
     }
-    // Another process may be at the same: then it is done once it has ended.
-    let _lock = Lock::wait(data, "annotate")?;
+    // Another process may be at the same, or at the tables: what holds is what is there once it has ended.
+    let _lock = Lock::wait(data, "annotate").map_err(|error| before.err().unwrap_or(error))?;
+    swap::settle(data)?;
     let ingested = ingested(data)?;
-    if let Some(done) = done(data, &tokenizer)? {
+    if let Some(done) = done(data, &tokenizer, true)? {
         return Ok((done, false));
     }
     remove_abandoned(data);
@@ -151,8 +153,8 @@ fn ingested(data: &Path) -> anyhow::Result<Tables> {
 }
 
 /// What stands in `annotate.json`, if it was made of these tables with this tokenizer by this version, and what it
-/// speaks of is there.
-fn done(data: &Path, tokenizer: &Tokenizer) -> anyhow::Result<Option<Annotated>> {
+/// speaks of is there. `tells`: what is not what it was is told.
+fn done(data: &Path, tokenizer: &Tokenizer, tells: bool) -> anyhow::Result<Option<Annotated>> {
     let ingested = ingested(data)?;
     let Some(done) = read_done(data)? else { return Ok(None) };
     let is_of = |digest: &str, name: &str| ingested.get(name).is_some_and(|made| made.blake3 == digest);
@@ -166,7 +168,9 @@ fn done(data: &Path, tokenizer: &Tokenizer) -> anyhow::Result<Option<Annotated>>
     }
     if let Err(error) = vouch::check(data, "annotate.json", "annotate", &ANNOTATED) {
         let told = format!("{error:#}");
-        tracing::warn!("{}: made again", told.lines().next().unwrap_or_default());
+        if tells {
+            tracing::warn!("{}: made again", told.lines().next().unwrap_or_default());
+        }
         return Ok(None);
     }
     Ok(Some(done))

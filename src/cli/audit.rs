@@ -7,7 +7,6 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::{ExitStatus, Output, catalogue, count, inspect, print, tell};
-use crate::annotate::annotate;
 use crate::audit::{Audit, Change, Compaction, Lost, audit};
 use crate::experiment::{Dataset, Plan};
 use crate::files::reach;
@@ -63,8 +62,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         let (files, records) = (count(unread, "file"), count(report.rejects, "record"));
         tell(&format!("{files} could not be read, {records} left out: `trajpress ingest` says which"));
     }
-    annotate(&dir, "o200k", threads)?;
-    let data = Dataset::open(&dir)?;
+    let (data, _) = Dataset::open_annotated(&dir, "o200k", threads)?;
     let mut plan = Plan::parse("audit.toml", EXPERIMENT, &catalogue())?;
     plan.prices = Prices { own: true, ..Prices::default() };
     plan.add_as_sent(&catalogue());

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::using::Using;
 use super::{ExitStatus, Output, catalogue, columns, count, print};
-use crate::annotate::{self};
 use crate::experiment::cell::{Shelf, run_unit};
 use crate::experiment::demand::demand;
 use crate::experiment::run::{Overview, check_out, overview, select};
@@ -122,8 +121,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     if let (Some(out), false) = (&args.out, args.list) {
         check_out(out, &options)?;
     }
-    annotate(folder, &plan, args, output)?;
-    let data = Dataset::open(folder)?;
+    let data = open(folder, &plan, args, output)?;
     let selection = select(&plan, &data, &options)?;
     if selection.iter().any(|&index| data.entries()[index].is_edited) && plan.add_as_sent(&catalogue()) {
         tracing::warn!(
@@ -156,6 +154,14 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         asked.lock().unwrap_or_else(PoisonError::into_inner).add(&rows.events);
         Ok(rows)
     })?;
+    // What failed is told in any case.
+    if output.quiet && !outcome.is_clean() {
+        let mut lines = failed(&outcome);
+        if outcome.cells_error > 0 {
+            lines.push(format!("{} with errors, see `error` in cells", count(outcome.cells_error, "cell")));
+        }
+        super::tell(&lines.join("\n"));
+    }
     if !output.quiet {
         super::tell(&summary(&outcome, &out.display().to_string()));
         for line in opened.summary() {
@@ -203,11 +209,11 @@ impl AskedEvents {
     }
 }
 
-/// Computes the features of the data if they are missing. Features by another tokenizer are not
-/// touched: another run may be reading them.
-fn annotate(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::Result<()> {
+/// Opens the data, and computes their features if they are missing. Features by another tokenizer are not
+/// touched: another run may need them.
+fn open(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::Result<Dataset> {
     if !reach::is_there(&folder.join("steps.parquet"))? {
-        return Ok(());
+        return Dataset::open(folder);
     }
     let note = reach::read(&folder.join("annotate.json"))?;
     let note: Option<Value> = note.and_then(|n| serde_json::from_slice(&n).ok());
@@ -222,12 +228,12 @@ fn annotate(folder: &Path, plan: &Plan, args: &Args, output: Output) -> anyhow::
             args.experiment.display()
         );
     }
-    let (annotated, fresh) = annotate::annotate(folder, &plan.tokenizer, threads(args))?;
-    if fresh && !output.quiet {
+    let (data, annotated) = Dataset::open_annotated(folder, &plan.tokenizer, threads(args))?;
+    if let (Some(annotated), false) = (annotated, output.quiet) {
         let trajectories = count(annotated.n_trajectories, "trajectory");
         super::tell(&format!("annotated {trajectories}, {}", count(annotated.n_steps, "step")));
     }
-    Ok(())
+    Ok(data)
 }
 
 fn listing(plan: &Plan, size: &Overview) -> String {
@@ -348,20 +354,28 @@ fn summary(outcome: &Outcome, out: &str) -> String {
         let n = count(outcome.nondeterministic as u64, "part");
         lines.push(format!("NONDETERMINISTIC: {n} there before with other bytes, see above"));
     }
-    for (unit, error) in &outcome.quarantined {
-        lines.push(format!("unit {unit} is left out: {error}"));
-    }
-    match (outcome.finished, outcome.missing.first()) {
+    lines.extend(failed(outcome));
+    match (outcome.finished, outcome.missing.is_empty()) {
         (true, _) => lines.push(format!("tables in {out}")),
-        (false, Some(first)) => lines.push(format!(
-            "{} missing, the first is {first}: no final tables\nhint: run the same command without --finish, or the shards that are left",
-            count(outcome.missing.len() as u64, "unit")
-        )),
-        (false, None) => {
-            lines.push("parts only; join them with --finish when all shards are done".to_owned());
+        (false, true) => {
+            lines.push("parts only; join them with --finish when all shards are done".to_owned())
         }
+        (false, false) => {}
     }
     lines.join("\n")
+}
+
+/// What was left out or is missing, a line each.
+fn failed(outcome: &Outcome) -> Vec<String> {
+    let left_out = |(unit, error): &(String, String)| format!("unit {unit} is left out: {error}");
+    let mut lines: Vec<String> = outcome.quarantined.iter().map(left_out).collect();
+    if let (false, Some(first)) = (outcome.finished, outcome.missing.first()) {
+        lines.push(format!(
+            "{} missing, the first is {first}: no final tables\nhint: run the same command without --finish, or the shards that are left",
+            count(outcome.missing.len() as u64, "unit")
+        ));
+    }
+    lines
 }
 
 #[cfg(test)]

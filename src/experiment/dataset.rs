@@ -13,8 +13,10 @@ use serde::Serialize;
 
 use super::plan::Filter;
 use super::publish;
-use crate::annotate::{ANNOTATED, INGESTED};
+use crate::annotate::{ANNOTATED, Annotated, INGESTED, annotate};
 use crate::context::log::Log;
+use crate::files::held::Held;
+use crate::files::lock::Lock;
 use crate::files::{reach, vouch};
 use crate::store::{
     FeatureRow, FeatureTokens, PartnerRow, Row, StepKey, StepRow, StepUsage, TableReader, TrajectoryKey,
@@ -62,12 +64,14 @@ pub struct Input {
     pub sha256: String,
 }
 
-/// An open folder of data.
+/// An open folder of data: what it held when it was opened, whoever writes there meanwhile.
 pub struct Dataset {
     dir: PathBuf,
+    files: BTreeMap<&'static str, Held>,
     steps: TableReader<StepRow>,
     features: TableReader<FeatureRow>,
     trajectories: TableReader<TrajectoryRow>,
+    usage: TableReader<UsageRow>,
     /// In the order of the steps: this is the order of all output.
     entries: Vec<Entry>,
     /// Indices of entries, sorted by id.
@@ -83,7 +87,36 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// Opens a folder that `ingest` and `annotate` wrote. What is wrong while somebody writes there is looked at once more
+    /// when that has ended.
     pub fn open(dir: &Path) -> anyhow::Result<Self> {
+        Self::try_open(dir).or_else(|error| match Lock::wait(dir, "run") {
+            Ok(_lock) => Self::try_open(dir),
+            // Nobody may write there.
+            Err(_) => Err(error),
+        })
+    }
+
+    /// Opens a folder that `ingest` wrote, and annotates it where that is to be done; says what it did. Another `ingest` may
+    /// come between the two, and then its tables are taken.
+    pub fn open_annotated(
+        dir: &Path,
+        tokenizer: &str,
+        threads: usize,
+    ) -> anyhow::Result<(Self, Option<Annotated>)> {
+        let mut done = None;
+        for _ in 0..MOST_TRIES {
+            let (annotated, is_new) = annotate(dir, tokenizer, threads)?;
+            match Self::open(dir) {
+                Err(_) if has_moved_on(dir, &annotated) => done = done.or(is_new.then_some(annotated)),
+                Err(error) => return Err(error),
+                Ok(data) => return Ok((data, is_new.then_some(annotated).or(done))),
+            }
+        }
+        anyhow::bail!("{} is written again and again\nhint: wait until that has ended", dir.display())
+    }
+
+    fn try_open(dir: &Path) -> anyhow::Result<Self> {
         anyhow::ensure!(
             !reach::is_there(&dir.join("_manifest.json"))?,
             "{} is a run, not the folder of data that it was made from",
@@ -106,19 +139,27 @@ impl Dataset {
                 dir.display()
             );
         }
-        let features_of = vouched(dir)?;
-        let steps: TableReader<StepRow> =
-            TableReader::open(&path(StepRow::TABLE)).map_err(|e| ingest_again(e, dir))?;
-        let features: TableReader<FeatureRow> =
-            TableReader::open(&path(FeatureRow::TABLE)).map_err(|e| annotate_again(e, dir))?;
+        let files = FILES
+            .iter()
+            .map(|&name| {
+                let path = dir.join(name);
+                Ok((name, Held::open(&path).with_context(|| format!("cannot read {}", path.display()))?))
+            })
+            .collect::<anyhow::Result<BTreeMap<&str, Held>>>()?;
+        let features_of = vouched(dir, &files)?;
+        let steps: TableReader<StepRow> = table(dir, &files).map_err(|e| ingest_again(e, dir))?;
+        let features: TableReader<FeatureRow> = table(dir, &files).map_err(|e| annotate_again(e, dir))?;
+        let trajectories: TableReader<TrajectoryRow> =
+            table(dir, &files).map_err(|e| ingest_again(e, dir))?;
+        let partners = table(dir, &files).map_err(|e| annotate_again(e, dir))?;
+        let usage: TableReader<UsageRow> = table(dir, &files).map_err(|e| annotate_again(e, dir))?;
         anyhow::ensure!(
             steps.row_groups() == features.row_groups(),
             "the features in {} are not those of its steps\nhint: run `trajpress annotate {}` again",
             dir.display(),
             dir.display()
         );
-        let entries =
-            entries(&path(StepRow::TABLE), &path(TrajectoryRow::TABLE)).map_err(|e| ingest_again(e, dir))?;
+        let entries = entries(&steps, &trajectories, dir).map_err(|e| ingest_again(e, dir))?;
         let mut by_id: Vec<u32> = (0..entries.len() as u32).collect();
         by_id.sort_unstable_by_key(|&i| &entries[i as usize].id);
         if let Some(twice) = by_id.windows(2).find(|w| entries[w[0] as usize].id == entries[w[1] as usize].id)
@@ -131,9 +172,11 @@ impl Dataset {
         }
         let mut data = Dataset {
             dir: dir.to_owned(),
+            files,
             steps,
             features,
-            trajectories: TableReader::open(&path(TrajectoryRow::TABLE)).map_err(|e| ingest_again(e, dir))?,
+            trajectories,
+            usage,
             entries,
             by_id,
             partner_kinds: Vec::new(),
@@ -142,8 +185,8 @@ impl Dataset {
             inputs: OnceLock::new(),
             features_of,
         };
-        data.read_partners(&path(PartnerRow::TABLE)).map_err(|e| annotate_again(e, dir))?;
-        data.read_usage(&path(UsageRow::TABLE)).map_err(|e| annotate_again(e, dir))?;
+        data.read_partners(&partners).map_err(|e| annotate_again(e, dir))?;
+        data.read_usage().map_err(|e| annotate_again(e, dir))?;
         Ok(data)
     }
 
@@ -172,7 +215,7 @@ impl Dataset {
 
     /// Indices of the first `limit` trajectories that the filter takes; its sample is drawn by the seed.
     pub fn select(&self, filter: &Filter, seed: u64, limit: Option<usize>) -> anyhow::Result<Vec<usize>> {
-        let keys: TableReader<TrajectoryKey> = TableReader::open(&self.path(TrajectoryKey::TABLE))?;
+        let keys: TableReader<TrajectoryKey> = self.trajectories.columns_of();
         let mut formats: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for row_group in 0..keys.row_groups().len() {
             keys.scan(row_group, |rows| {
@@ -241,8 +284,8 @@ impl Dataset {
 
     /// Tokens of the longest prompt of each trajectory, read without a text.
     pub fn longest_prompts(&self) -> anyhow::Result<Vec<u64>> {
-        let steps: TableReader<StepUsage> = TableReader::open(&self.path(StepUsage::TABLE))?;
-        let features: TableReader<FeatureTokens> = TableReader::open(&self.path(FeatureTokens::TABLE))?;
+        let steps: TableReader<StepUsage> = self.steps.columns_of();
+        let features: TableReader<FeatureTokens> = self.features.columns_of();
         let mut all = Vec::with_capacity(self.entries.len());
         for group in self.entries.chunk_by(|a, b| a.row_group == b.row_group) {
             let (mut of_steps, mut tokens) = (Vec::new(), Vec::new());
@@ -263,12 +306,11 @@ impl Dataset {
 
     /// What is known of the provider's count of a trajectory: its stretches, in order.
     pub fn usage(&self, index: usize) -> anyhow::Result<Vec<UsageRow>> {
-        let table: TableReader<UsageRow> = TableReader::open(&self.path(UsageRow::TABLE))?;
         let mut found = Vec::new();
-        for row_group in 0..table.row_groups().len() {
+        for row_group in 0..self.usage.row_groups().len() {
             let id = &self.entries[index].id;
-            table
-                .scan(row_group, |rows| found.extend(rows.into_iter().filter(|row| row.trajectory == *id)))?;
+            let own = |rows: Vec<UsageRow>| rows.into_iter().filter(|row| row.trajectory == *id);
+            self.usage.scan(row_group, |rows| found.extend(own(rows)))?;
         }
         Ok(found)
     }
@@ -347,22 +389,19 @@ impl Dataset {
     }
 
     fn digests(&self) -> anyhow::Result<Vec<Input>> {
-        let digest = |table: &str| {
-            let name = format!("{table}.parquet");
-            let (sha256, bytes) = publish::sha256(&self.dir.join(&name))?;
-            anyhow::Ok(Input { name, bytes, sha256 })
+        let digest = |name: &str| {
+            let read = publish::digest(self.files[name].from(0));
+            let (sha256, bytes) =
+                read.with_context(|| format!("cannot read {}", self.dir.join(name).display()))?;
+            anyhow::Ok(Input { name: name.to_owned(), bytes, sha256 })
         };
         std::thread::scope(|s| {
-            [TrajectoryRow::TABLE, StepRow::TABLE, FeatureRow::TABLE, PartnerRow::TABLE, UsageRow::TABLE]
-                .map(|table| s.spawn(move || digest(table)))
+            FILES
+                .map(|name| s.spawn(move || digest(name)))
                 .into_iter()
                 .map(|t| t.join().map_err(|_| anyhow::anyhow!("digest of the data panicked"))?)
                 .collect()
         })
-    }
-
-    fn path(&self, table: &str) -> PathBuf {
-        self.dir.join(format!("{table}.parquet"))
     }
 
     fn changed(&self, id: &str) -> String {
@@ -372,8 +411,7 @@ impl Dataset {
         )
     }
 
-    fn read_partners(&mut self, path: &Path) -> anyhow::Result<()> {
-        let table: TableReader<PartnerRow> = TableReader::open(path)?;
+    fn read_partners(&mut self, table: &TableReader<PartnerRow>) -> anyhow::Result<()> {
         let mut unknown = None;
         for row_group in 0..table.row_groups().len() {
             let mut read = Vec::new();
@@ -398,7 +436,7 @@ impl Dataset {
         if let Some(id) = unknown {
             anyhow::bail!(
                 "{} speaks of trajectory {id}, which has no steps\nhint: run `trajpress annotate {}` again",
-                path.display(),
+                self.dir.join("partners.parquet").display(),
                 self.dir.display()
             );
         }
@@ -406,13 +444,13 @@ impl Dataset {
         Ok(())
     }
 
-    fn read_usage(&mut self, path: &Path) -> anyhow::Result<()> {
-        let table: TableReader<UsageRow> = TableReader::open(path)?;
-        for row_group in 0..table.row_groups().len() {
+    fn read_usage(&mut self) -> anyhow::Result<()> {
+        for row_group in 0..self.usage.row_groups().len() {
             let mut read = Vec::new();
-            table.scan(row_group, |rows| read.extend(rows))?;
+            self.usage.scan(row_group, |rows| read.extend(rows))?;
             for row in read {
                 let index = self.find(&row.trajectory).with_context(|| {
+                    let path = self.dir.join("usage.parquet");
                     format!("{} speaks of trajectory {}, which has no steps", path.display(), row.trajectory)
                 })?;
                 let rate =
@@ -425,14 +463,35 @@ impl Dataset {
     }
 }
 
+/// Files of the tables, in the order of a manifest.
+const FILES: [&str; 5] =
+    ["trajectories.parquet", "steps.parquet", "features.parquet", "partners.parquet", "usage.parquet"];
+
+/// How often the data may be others between `annotate` and opening them.
+const MOST_TRIES: usize = 20;
+
+fn table<R: Row>(dir: &Path, files: &BTreeMap<&'static str, Held>) -> anyhow::Result<TableReader<R>> {
+    let name = format!("{}.parquet", R::TABLE);
+    TableReader::of(&dir.join(&name), files[name.as_str()].clone())
+}
+
+/// Whether the tables are others than those that were annotated.
+fn has_moved_on(dir: &Path, annotated: &Annotated) -> bool {
+    let hash = |name: &str| vouch::Made::of(&dir.join(name)).map(|made| made.blake3).unwrap_or_default();
+    hash("steps.parquet") != annotated.steps_digest
+        || hash("trajectories.parquet") != annotated.trajectories_digest
+}
+
 /// Refuses tables that are not what `ingest` and `annotate` wrote, or features of other steps; says of what these are.
-fn vouched(dir: &Path) -> anyhow::Result<serde_json::Value> {
+fn vouched(dir: &Path, files: &BTreeMap<&'static str, Held>) -> anyhow::Result<serde_json::Value> {
     let ingest = format!("ingest LOGS --out {}", dir.display());
     let annotate = format!("annotate {}", dir.display());
-    let ingested = vouch::check(dir, "ingest.json", &ingest, &INGESTED)?;
-    vouch::check(dir, "annotate.json", &annotate, &ANNOTATED)?;
-    let note = dir.join("annotate.json");
-    let note: serde_json::Value = serde_json::from_slice(&std::fs::read(&note)?)?;
+    let open = |name: &str| Ok(files[name].clone());
+    // Read before the tables are: so it speaks of none that came later.
+    let note = reach::read(&dir.join("annotate.json"))?.unwrap_or_default();
+    let ingested = vouch::check_open(dir, "ingest.json", &ingest, &INGESTED, &open)?;
+    vouch::check_open(dir, "annotate.json", &annotate, &ANNOTATED, &open)?;
+    let note: serde_json::Value = serde_json::from_slice(&note)?;
     for (of, name) in [("steps_digest", "steps.parquet"), ("trajectories_digest", "trajectories.parquet")] {
         anyhow::ensure!(
             ingested.get(name).is_some_and(|made| note[of] == made.blake3),
@@ -463,8 +522,12 @@ fn hinted(error: anyhow::Error, hint: &str) -> anyhow::Error {
 }
 
 /// Finds where each trajectory stands, from the ids, and whether its log records edits.
-fn entries(steps: &Path, trajectories: &Path) -> anyhow::Result<Vec<Entry>> {
-    let keys: TableReader<StepKey> = TableReader::open(steps)?;
+fn entries(
+    steps: &TableReader<StepRow>,
+    trajectories: &TableReader<TrajectoryRow>,
+    dir: &Path,
+) -> anyhow::Result<Vec<Entry>> {
+    let keys: TableReader<StepKey> = steps.columns_of();
     let mut entries: Vec<Entry> = Vec::new();
     for row_group in 0..keys.row_groups().len() {
         let mut row = 0;
@@ -489,7 +552,7 @@ fn entries(steps: &Path, trajectories: &Path) -> anyhow::Result<Vec<Entry>> {
         })?;
     }
     let by_id: HashMap<&str, usize> = entries.iter().enumerate().map(|(i, e)| (e.id.as_str(), i)).collect();
-    let keys: TableReader<TrajectoryKey> = TableReader::open(trajectories)?;
+    let (keys, table) = (trajectories.columns_of::<TrajectoryKey>(), dir.join("trajectories.parquet"));
     let mut rows = Vec::new();
     for row_group in 0..keys.row_groups().len() {
         let mut row = 0;
@@ -508,13 +571,13 @@ fn entries(steps: &Path, trajectories: &Path) -> anyhow::Result<Vec<Entry>> {
         }
     }
     if without_steps > 0 {
-        tracing::warn!("{without_steps} trajectories of {} have no steps", trajectories.display());
+        tracing::warn!("{without_steps} trajectories of {} have no steps", table.display());
     }
     if let Some(lost) = entries.iter().find(|e| e.row.0 == usize::MAX) {
         anyhow::bail!(
             "trajectory {} has steps but no row in {}\nhint: ingest the logs again",
             lost.id,
-            trajectories.display()
+            table.display()
         );
     }
     Ok(entries)
@@ -681,6 +744,28 @@ pub(super) mod tests {
         assert_eq!(data.usage(1).unwrap().len(), 2);
         let mut rates = data.rates.iter().map(|(index, rate)| (*index, rate.unseen));
         assert_eq!((rates.next(), rates.next(), rates.next()), (Some((1, 50)), Some((1, 70)), None));
+    }
+
+    /// A writer puts new files in the place of the old ones.
+    #[test]
+    fn what_is_open_stays_what_it_was() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        write(dir.path(), 10);
+        write(other.path(), 4);
+        let data = Dataset::open(dir.path()).unwrap();
+        let before = data.inputs().unwrap().to_vec();
+        for name in FILES {
+            std::fs::rename(other.path().join(name), dir.path().join(name)).unwrap();
+        }
+        assert_eq!(texts(&data.trajectory(9).unwrap()).len(), 5);
+        assert_eq!(data.longest_prompts().unwrap().len(), 10);
+        assert_eq!(data.select(&Filter::default(), 1, None).unwrap().len(), 10);
+        assert_eq!((data.usage(1).unwrap().len(), data.contents().unwrap().len()), (2, 10));
+        assert!(data.is_unchanged() && data.inputs().unwrap() == before);
+        // The records are of the old ones still.
+        assert!(Dataset::open(dir.path()).is_err());
+        vouch_for(dir.path());
+        assert_eq!(Dataset::open(dir.path()).unwrap().entries().len(), 4);
     }
 
     #[test]

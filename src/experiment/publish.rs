@@ -6,7 +6,7 @@
 //! Knows nothing of what the files hold.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,7 +30,11 @@ pub enum Published {
 
 /// Digest and size of a file, streamed.
 pub fn sha256(path: &Path) -> anyhow::Result<(String, u64)> {
-    let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    File::open(path).and_then(digest).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Digest and size of what is left to read, streamed.
+pub fn digest(mut file: impl Read) -> io::Result<(String, u64)> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = 0;
@@ -39,7 +43,7 @@ pub fn sha256(path: &Path) -> anyhow::Result<(String, u64)> {
             Ok(0) => break,
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+            Err(e) => return Err(e),
         };
         hash.update(&buffer[..n]);
         bytes += n as u64;

@@ -5,13 +5,13 @@
 //! dataset or a record that is gone is told by name, and never becomes other rows. Knows nothing of what the files hold.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use crate::files::held::Held;
 use crate::files::reach;
 
 /// What is known of a file that was made.
@@ -25,8 +25,12 @@ pub struct Made {
 impl Made {
     /// Reads a file, and says what it is.
     pub fn of(path: &Path) -> io::Result<Self> {
+        Self::of_open(&Held::open(path)?)
+    }
+
+    fn of_open(file: &Held) -> io::Result<Self> {
         let mut hash = blake3::Hasher::new();
-        hash.update_reader(File::open(path)?)?;
+        hash.update_reader(file.from(0))?;
         Ok(Made { bytes: hash.count(), blake3: hash.finalize().to_hex().to_string() })
     }
 }
@@ -103,6 +107,17 @@ struct Record {
 /// # Errors
 /// Where the record is missing or broken or does not speak of a file, or a file is another; all name the file.
 pub fn check(folder: &Path, record: &str, command: &str, names: &[&str]) -> anyhow::Result<Tables> {
+    check_open(folder, record, command, names, &|name| Held::open(&folder.join(name)))
+}
+
+/// As [`check`], of files that `open` gives: what is read later is then what was checked.
+pub fn check_open(
+    folder: &Path,
+    record: &str,
+    command: &str,
+    names: &[&str],
+    open: &(dyn Fn(&str) -> io::Result<Held> + Sync),
+) -> anyhow::Result<Tables> {
     let path = folder.join(record);
     let again = format!("hint: make it again with `trajpress {command}`");
     let bytes = reach::read(&path)?.with_context(|| {
@@ -113,17 +128,16 @@ pub fn check(folder: &Path, record: &str, command: &str, names: &[&str]) -> anyh
         .map_err(|error| anyhow::anyhow!("{} is damaged: {error}\n{again}", path.display()))?;
     let known = known.tables.unwrap_or_default();
     let is_other = |name: &str| -> anyhow::Result<bool> {
-        let file = folder.join(name);
         let told = known.get(name).with_context(|| {
             format!(
                 "{} does not speak of {name}: it is damaged, or of an earlier version\n{again}",
                 path.display()
             )
         })?;
-        let cannot = || format!("cannot read {}", file.display());
         // The size is told sooner than the digest.
-        Ok(fs::metadata(&file).with_context(cannot)?.len() != told.bytes
-            || Made::of(&file).with_context(cannot)? != *told)
+        let is_other = |file: Held| Ok(file.n_bytes()? != told.bytes || Made::of_open(&file)? != *told);
+        let read: io::Result<bool> = open(name).and_then(is_other);
+        read.with_context(|| format!("cannot read {}", folder.join(name).display()))
     };
     let is_other = |name: &&str| (name.to_string(), is_other(name));
     let checked: Vec<_> = std::thread::scope(|s| {
@@ -144,6 +158,7 @@ pub fn check(folder: &Path, record: &str, command: &str, names: &[&str]) -> anyh
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn folder(table: &[u8]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! How tables are read: whole, by row group, or by ranges of rows.
 
-use std::fs::File;
+use std::io::{self, Read as _};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,43 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
+use parquet::file::reader::{ChunkReader, Length};
 
 use super::SCHEMA_VERSION;
 use super::row::Row;
+use crate::files::held::{Held, Reader};
 
-fn open(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<File>> {
+impl Length for Held {
+    fn len(&self) -> u64 {
+        self.n_bytes().unwrap_or(0)
+    }
+}
+
+impl ChunkReader for Held {
+    type T = io::BufReader<Reader>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(io::BufReader::new(self.from(start)))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        let mut bytes = Vec::with_capacity(length);
+        let n = self.from(start).take(length as u64).read_to_end(&mut bytes)?;
+        match n == length {
+            true => Ok(bytes.into()),
+            false => Err(ParquetError::EOF(format!("{n} of {length} bytes are there"))),
+        }
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<Held>> {
     let file = open_file(path)?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file)
         .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
@@ -25,8 +52,8 @@ fn open(path: &Path) -> anyhow::Result<ParquetRecordBatchReaderBuilder<File>> {
     Ok(builder)
 }
 
-pub(super) fn open_file(path: &Path) -> anyhow::Result<File> {
-    File::open(path).with_context(|| format!("cannot read {}", path.display()))
+fn open_file(path: &Path) -> anyhow::Result<Held> {
+    Held::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn check_version(path: &Path, schema: &Schema) -> anyhow::Result<()> {
@@ -40,9 +67,10 @@ fn check_version(path: &Path, schema: &Schema) -> anyhow::Result<()> {
 }
 
 /// A table open for reading single row groups and rows. Keeps the footer, so that a read costs no
-/// more than its pages; decodes only the columns of `R`.
+/// more than its pages; decodes only the columns of `R`. What was opened is what is read, whatever takes its place.
 pub struct TableReader<R: Row> {
     pub(super) path: PathBuf,
+    pub(super) file: Held,
     pub(super) metadata: ArrowReaderMetadata,
     columns: ProjectionMask,
     row: PhantomData<fn() -> R>,
@@ -50,12 +78,25 @@ pub struct TableReader<R: Row> {
 
 impl<R: Row> TableReader<R> {
     pub fn open(path: &Path) -> anyhow::Result<Self> {
-        let file = open_file(path)?;
+        Self::of(path, open_file(path)?)
+    }
+
+    /// The table in an open file, which is named so in errors.
+    pub fn of(path: &Path, file: Held) -> anyhow::Result<Self> {
         // The index of pages lets a read of few rows skip the other pages.
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options)
             .with_context(|| format!("{} is not a readable Parquet file", path.display()))?;
         check_version(path, metadata.schema())?;
+        Ok(Self::with(path, file, metadata))
+    }
+
+    /// The same table with the columns of other rows.
+    pub fn columns_of<K: Row>(&self) -> TableReader<K> {
+        TableReader::with(&self.path, self.file.clone(), self.metadata.clone())
+    }
+
+    fn with(path: &Path, file: Held, metadata: ArrowReaderMetadata) -> Self {
         let wanted = R::fields();
         let roots = metadata
             .schema()
@@ -65,7 +106,7 @@ impl<R: Row> TableReader<R> {
             .filter(|(_, f)| wanted.iter().any(|w| w.name() == f.name()))
             .map(|(i, _)| i);
         let columns = ProjectionMask::roots(metadata.parquet_schema(), roots);
-        Ok(TableReader { path: path.to_owned(), metadata, columns, row: PhantomData })
+        TableReader { path: path.to_owned(), file, metadata, columns, row: PhantomData }
     }
 
     /// Bytes of a row group as Parquet counts them, before they are packed.
@@ -115,7 +156,7 @@ impl<R: Row> TableReader<R> {
         ranges: Option<&[Range<usize>]>,
     ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Vec<R>>> + use<R>> {
         let mut builder =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(open_file(&self.path)?, self.metadata.clone())
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone())
                 .with_batch_size(batch_rows(self.metadata.metadata(), &[row_group]))
                 .with_row_groups(vec![row_group])
                 .with_projection(self.columns.clone());
@@ -177,7 +218,7 @@ fn batch_rows(metadata: &ParquetMetaData, row_groups: &[usize]) -> usize {
 
 const BATCH_ROWS: usize = 1024;
 
-fn read_batches<R: Row>(builder: ParquetRecordBatchReaderBuilder<File>) -> anyhow::Result<Vec<R>> {
+fn read_batches<R: Row>(builder: ParquetRecordBatchReaderBuilder<Held>) -> anyhow::Result<Vec<R>> {
     let mut rows = Vec::new();
     for batch in builder.build()? {
         rows.extend(R::rows(&batch?)?);

@@ -12,7 +12,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
-use super::read::{TableReader, open_file};
+use super::read::TableReader;
 use super::row::{Row, batch, schema};
 
 /// Bytes after which a page is closed, and rows after which that is looked at.
@@ -157,7 +157,7 @@ impl<R: Row> TableWriter<R> {
     /// Takes over a row group of another table of this kind as it is stored; nothing is decoded.
     pub fn copy(&mut self, from: &TableReader<R>, row_group: usize) -> anyhow::Result<()> {
         self.end_row_group()?;
-        let (file, metadata) = (open_file(&from.path)?, from.metadata.metadata());
+        let (file, metadata) = (&from.file, from.metadata.metadata());
         let stored = metadata.row_group(row_group);
         let pages = metadata.page_index_for_row_group(row_group);
         let mut write = || -> parquet::errors::Result<()> {
@@ -171,7 +171,7 @@ impl<R: Row> TableWriter<R> {
                     column_index: None,
                     offset_index: pages.offset_index(at).cloned(),
                 };
-                group.append_column(&file, close)?;
+                group.append_column(file, close)?;
             }
             group.close().map(drop)
         };

@@ -11,7 +11,6 @@ use serde_json::json;
 use super::super::meter::Meter;
 use super::super::{Output, count};
 use super::{Args, EXPERIMENT, budget, tell_unless};
-use crate::annotate::annotate;
 use crate::experiment::{Dataset, SEMANTICS_VERSION};
 use crate::files::reach;
 use crate::logs::formats::READERS_VERSION;
@@ -158,8 +157,7 @@ impl Desk {
             }
             tell_unless(output.quiet, &told);
         }
-        annotate(&folder, "o200k", threads)?;
-        Dataset::open(&folder)
+        Ok(Dataset::open_annotated(&folder, "o200k", threads)?.0)
     }
 
     /// The experiment with window, prices and sample; that of the last time where nothing has changed.
