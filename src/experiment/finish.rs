@@ -22,6 +22,7 @@ use crate::store::{
     TrajectoryRow, VariantRow,
 };
 use crate::strategies;
+use crate::text::escape;
 
 /// In-memory bytes of a row group of a final table.
 const ROW_GROUP: usize = 16 << 20;
@@ -144,7 +145,7 @@ pub(super) fn finish(
         selection.chunks(256).try_for_each(|some| writer.push(data.trajectory_rows(some)?))
     })?);
     let success = Success { manifest: manifest.to_owned(), tables };
-    let text = vouch::seal(&serde_json::to_string_pretty(&success)?)?;
+    let text = vouch::seal(&escape::json(&success)?)?;
     let to = out.join("_SUCCESS");
     if scratch.create(&to, text.as_bytes())? == Published::Differs {
         tracing::warn!("NONDETERMINISTIC: {} was written before for tables of other bytes", to.display());

@@ -16,6 +16,7 @@ use super::publish::{self, Published, Scratch};
 use super::units;
 use crate::files::reach;
 use crate::store::{self, Row as _, UnitRow};
+use crate::text::escape;
 
 pub(super) const FILE: &str = "_manifest.json";
 /// Differences that are told; the rest is counted.
@@ -153,7 +154,7 @@ pub(super) fn write(
 ) -> anyhow::Result<String> {
     let here = describe(plan, data, options, selection, n_units)?;
     let path = out.join(FILE);
-    let text = format!("{here:#}\n");
+    let text = escape::json(&here)?;
     if scratch.create(&path, text.as_bytes())? != Published::Differs {
         return Ok(publish::sha256_of(text.as_bytes()));
     }

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::params;
+use crate::text::escape;
 
 pub mod atoms;
 pub mod cover;
@@ -98,7 +99,7 @@ impl Weights {
         let mut weights: serde_json::Value = serde_json::from_str(TEXT)?;
         weights["atoms"] = serde_json::to_value(atoms)?;
         weights["manifest"] = manifest;
-        Ok(serde_json::to_string(&weights)? + "\n")
+        Ok(escape::json_line(&weights)? + "\n")
     }
 
     /// The number of the type, of [`TYPES`], that a statement is taken for, if it matters. A result is one by who says it.

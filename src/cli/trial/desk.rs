@@ -17,6 +17,7 @@ use crate::logs::formats::READERS_VERSION;
 use crate::logs::{self, Limits};
 use crate::scores::money::Prices;
 use crate::store::SCHEMA_VERSION;
+use crate::text::escape;
 
 /// Says that a folder is a trial's, and of what; its time is when the folder was last used.
 pub(super) const NOTE: &str = "try.json";
@@ -209,7 +210,7 @@ impl Desk {
     pub(super) fn remember(&self, text: String, json: String) -> anyhow::Result<Printed> {
         let printed = Printed { of: self.told_of()?.unwrap_or_default(), text, json };
         let path = self.path(ANSWER);
-        fs::write(&path, serde_json::to_vec(&printed)?)
+        fs::write(&path, escape::json(&printed)?)
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(printed)
     }

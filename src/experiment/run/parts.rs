@@ -15,6 +15,7 @@ use crate::files::reach;
 use crate::store::{
     CellRow, ContextRow, EventRow, ItemRow, Row, ScoreRow, TableWriter, TimelineRow, UnitRow,
 };
+use crate::text::escape;
 
 /// In-memory bytes of a row group of a part: what joining the parts holds of each at a time.
 const PART_ROW_GROUP: usize = 8 << 20;
@@ -162,7 +163,7 @@ pub(super) fn publish(
         let to = part(out, table, unit);
         known.insert(table, publish::sha256(from)?.0);
         if table == CellRow::TABLE {
-            let text = serde_json::to_string_pretty(&known)? + "\n";
+            let text = escape::json(&known)?;
             scratch.create(&digests(out, &unit.group, &unit.id), text.as_bytes())?;
         }
         let published = publish::publish(from, &to)?;

@@ -23,6 +23,7 @@ use super::parts::{self, is_published, unpublished};
 use super::progress::{Counted, Progress};
 use super::{Outcome, UnitFn, attempts, threads};
 use crate::models::Outage;
+use crate::text::escape;
 
 /// Does units, each once.
 pub(super) struct Runner<'a> {
@@ -171,7 +172,7 @@ impl<'a> Runner<'a> {
             "pid": std::process::id(),
             "made_by": manifest::made_by(),
         });
-        let note = format!("{note:#}\n");
+        let note = escape::json(&note)?;
         if error.is_some() {
             let from = self.scratch.path("quarantine.json");
             fs::create_dir_all(quarantine.parent().expect("it was joined to a folder"))
