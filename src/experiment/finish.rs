@@ -230,7 +230,7 @@ impl Join<'_> {
                         variants.len()
                     );
                 }
-                writer.end_trajectory()?;
+                writer.may_end()?;
             }
             for (stream, _) in &mut streams {
                 if let Some(row) = stream.peek()? {

@@ -82,10 +82,10 @@ impl<R: Row> TableWriter<R> {
     /// Appends all rows of one trajectory (or of several).
     pub fn push(&mut self, rows: impl IntoIterator<Item = R>) -> anyhow::Result<()> {
         rows.into_iter().try_for_each(|row| self.add(row))?;
-        self.end_trajectory()
+        self.may_end()
     }
 
-    /// Appends one row of a trajectory, whose last one is followed by [`Self::end_trajectory`].
+    /// Appends one row of a trajectory, whose last one is followed by [`Self::may_end`].
     pub fn add(&mut self, row: R) -> anyhow::Result<()> {
         let bytes = row.weight();
         anyhow::ensure!(
@@ -107,8 +107,8 @@ impl<R: Row> TableWriter<R> {
         Ok(())
     }
 
-    /// Here the row group may end.
-    pub fn end_trajectory(&mut self) -> anyhow::Result<()> {
+    /// Here the row group may end: behind a trajectory, or behind any row of a table that is read whole.
+    pub fn may_end(&mut self) -> anyhow::Result<()> {
         if self.open_bytes >= self.row_group_bytes {
             self.end_row_group()?;
         }

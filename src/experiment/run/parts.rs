@@ -184,13 +184,10 @@ fn write_table<R: CellPart>(scratch: &Scratch, rows: Vec<R>) -> anyhow::Result<P
     let from = scratch.path(&format!("{}.parquet", R::TABLE));
     let expected = rows.len() as u64;
     let mut writer = TableWriter::create(&from, PART_ROW_GROUP)?;
-    let mut rows = rows.into_iter().peekable();
-    while let Some(row) = rows.next() {
-        let is_last = rows.peek().is_none_or(|next| next.trajectory() != row.trajectory());
+    // A part is read from its beginning to its end: its row groups may end anywhere, and none is large.
+    for row in rows {
         writer.add(row)?;
-        if is_last {
-            writer.end_trajectory()?;
-        }
+        writer.may_end()?;
     }
     let written = writer.finish()?;
     anyhow::ensure!(written == expected, "wrote {written} of {expected} rows of {}", from.display());
