@@ -113,8 +113,8 @@ mod tests {
         assert_eq!(row.atom, ["b.py", "foo_bar", "foo_bar=1"]);
         assert_eq!(row.atom_flags, [0, atoms::BODY, atoms::BODY]);
         let mut read = step(Role::Agent, Kind::Action, "Read\nfile_path: /a/b.py\noffset: 55\nlimit: 70");
-        read.tool = Some("Read".to_owned());
-        read.arguments = Some(r#"{"file_path":"/a/b.py","offset":55,"limit":70}"#.to_owned());
+        read.tool = Some("Read".into());
+        read.arguments = Some(r#"{"file_path":"/a/b.py","offset":55,"limit":70}"#.into());
         let row = rows("t", &[read], &Tokenizer::load("o200k").unwrap()).remove(0);
         assert_eq!(row.atom, ["file_path", "/a/b.py", "offset=55", "limit=70"]);
         assert_eq!(row.atom_flags, [atoms::DERIVED, 0, atoms::DERIVED, atoms::DERIVED]);

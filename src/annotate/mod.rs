@@ -456,7 +456,14 @@ fn publish(path: &Path, write: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyh
         // Nothing half-written is left; that it could not be written is the error to tell.
         let _ = fs::remove_file(&partial);
     }
-    written.with_context(|| format!("cannot write {}", path.display()))
+    // The file is called as it would have been called.
+    let draft = partial.display().to_string();
+    written.map_err(|error| match format!("{error:#}") {
+        told if told.contains(&draft) => {
+            anyhow::anyhow!("{}", told.replace(&draft, &path.display().to_string()))
+        }
+        _ => error.context(format!("cannot write {}", path.display())),
+    })
 }
 
 /// A bar on a terminal, nothing elsewhere.

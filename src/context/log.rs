@@ -525,7 +525,7 @@ impl Log {
             let mut s = step(who, kind, text.replace('~', "\n"));
             s.edit = edit.map(|(from, text)| Box::new(LoggedEdit { from, text }));
             s.message = builder.steps().len() as u32;
-            s.call_id = id.map(str::to_owned);
+            s.call_id = id.map(Into::into);
             builder.push(s);
         }
         let mut steps = builder.finish();

@@ -38,9 +38,7 @@ impl<'a> Words<'a> {
         let mut seen = std::collections::HashSet::new();
         let made: Vec<&str> = made.filter(|text| seen.insert(*text)).collect();
         let steps = &log.trajectory.steps;
-        let both = |step: &'a Step| {
-            [Some(&step.text), step.arguments.as_ref()].map(|t| t.map_or("", String::as_str))
-        };
+        let both = |step: &'a Step| [step.text.as_str(), step.arguments.as_deref().unwrap_or_default()];
         let mut texts: Vec<&str> = steps.iter().flat_map(both).collect();
         texts.push(log.trajectory.task_id.as_deref().unwrap_or_default());
         texts.extend(&made);

@@ -151,7 +151,7 @@ fn context(mut step: Step, turn: u32, segment: u32) -> Option<Step> {
 /// The fork's own steps, as those of a run that begins with them.
 fn renumbered(mut own: Vec<Step>, turn: u32, segment: u32) -> Vec<Step> {
     let is_action = |step: &&Step| step.kind == Kind::Action;
-    let calls: std::collections::HashSet<String> =
+    let calls: std::collections::HashSet<Box<str>> =
         own.iter().filter(is_action).filter_map(|step| step.call_id.clone()).collect();
     let mut is_head = true;
     for step in &mut own {
@@ -186,7 +186,7 @@ mod tests {
             if word.starts_with('a') {
                 builder.begin_call();
             }
-            let call_id = (kind != Kind::Message).then(|| word[1..].to_owned());
+            let call_id = (kind != Kind::Message).then(|| word[1..].into());
             builder.push(Step { call_id, time: Some(7), ..step(role, kind, word) });
         }
         builder.finish()

@@ -109,9 +109,9 @@ impl List {
                             arguments: Option<String>| {
                 let mut step = step(role, kind, text);
                 step.message = at as u32;
-                step.call_id = id.cloned();
-                step.tool = tool.cloned();
-                step.arguments = arguments;
+                step.call_id = id.map(|text| text.as_str().into());
+                step.tool = tool.map(|text| text.as_str().into());
+                step.arguments = arguments.map(Into::into);
                 builder.push(step);
             };
             match message.role.as_str() {
@@ -131,9 +131,9 @@ impl List {
                         let mut step = step(Role::Agent, kind, text);
                         step.message = at as u32;
                         if let Some((call, arguments)) = call {
-                            step.call_id = Some(call.id.clone());
-                            step.tool = Some(call.name.clone());
-                            step.arguments = Some(arguments);
+                            step.call_id = Some(call.id.as_str().into());
+                            step.tool = Some(call.name.as_str().into());
+                            step.arguments = Some(arguments.into());
                         }
                         builder.push(step);
                     };

@@ -103,7 +103,8 @@ pub fn write(run: &Path, out: &Path, options: &Options) -> anyhow::Result<Writte
         files.push(name);
     }
     let name = "retention_savings.png";
-    figure.png(&draft.path(name))?;
+    let path = draft.path(name);
+    std::fs::write(&path, figure.png()?).with_context(|| format!("cannot write {}", path.display()))?;
     files.push(name.to_owned());
     let files = draft.publish(&files, &absent)?;
     Ok(Written { files, brief: brief::Brief::of(&run, &summary), remarks: summary.remarks })

@@ -47,7 +47,8 @@ impl Prompt<'_> {
         let turn = &self.log.turns[message.turn as usize];
         let end = if message.who == Who::Tool { message.step + 1 } else { turn.steps.end };
         let mut steps = self.log.trajectory.steps[message.step as usize..end as usize].iter();
-        tools.is_empty() || steps.any(|step| step.tool.as_ref().is_some_and(|tool| tools.contains(tool)))
+        tools.is_empty()
+            || steps.any(|step| step.tool.as_deref().is_some_and(|tool| tools.iter().any(|of| of == tool)))
     }
 
     /// The messages from the head to a cut, but for those that are pinned.

@@ -153,7 +153,7 @@ impl Results {
     fn takes(&self, prompt: &Prompt<'_>, at: usize) -> bool {
         let message = &prompt.messages[at];
         let step = &prompt.log.trajectory.steps[message.step as usize];
-        let is_excluded = step.tool.as_ref().is_some_and(|tool| self.exclude.contains(tool));
+        let is_excluded = step.tool.as_deref().is_some_and(|tool| self.exclude.iter().any(|of| of == tool));
         let is_old = message.is_whole || self.of == Of::Pairs;
         is_old
             && !message.is_pinned

@@ -51,6 +51,50 @@ primitive_column! {
     f64, Float64Array, Float64;
 }
 
+/// A number or none, in the room of the number: for tables with a row a decision, of which there may be a million.
+macro_rules! compact_column {
+    ($name:ident, $rust:ty, $null:expr, $is_null:expr) => {
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name($rust);
+
+        impl $name {
+            pub fn get(self) -> Option<$rust> {
+                let is_null: fn(&$rust) -> bool = $is_null;
+                Some(self.0).filter(|value| !is_null(value))
+            }
+        }
+        impl From<Option<$rust>> for $name {
+            fn from(value: Option<$rust>) -> Self {
+                $name(value.unwrap_or($null))
+            }
+        }
+        impl Default for $name {
+            fn default() -> Self {
+                None.into()
+            }
+        }
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.get() == other.get()
+            }
+        }
+        impl Column for $name {
+            const NULLABLE: bool = true;
+            fn data_type() -> DataType {
+                <$rust>::data_type()
+            }
+            fn build(values: Vec<Self>) -> ArrayRef {
+                Option::<$rust>::build(values.into_iter().map(Self::get).collect())
+            }
+            fn read(array: &ArrayRef) -> Option<Vec<Self>> {
+                Some(Option::<$rust>::read(array)?.into_iter().map(Self::from).collect())
+            }
+        }
+    };
+}
+compact_column!(CompactU64, u64, u64::MAX, |value| *value == u64::MAX);
+compact_column!(CompactF64, f64, f64::NAN, |value| value.is_nan());
+
 /// A point in time: microseconds since 1970 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time(pub i64);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::column::{CompactF64, CompactU64};
 use super::row::table;
 
 table! {
@@ -38,18 +39,18 @@ table! {
         /// Tokens that the model wrote to recall them.
         pub recall_tokens_out: u64,
         /// Tokens of the prompt by the provider's count that the log does not show; null where no usage is known.
-        pub unseen_tokens: Option<u64>,
+        pub unseen_tokens: CompactU64,
         /// Tokens by the provider's count of one of ours; null where no usage is known.
-        pub token_factor: Option<f64>,
+        pub token_factor: CompactF64,
         /// Whether the prompt before was sent so long ago that its cache is gone.
         pub cache_expired: bool,
         /// Tokens of the whole prompt that was really sent, by the provider's count as logged; null where not logged.
-        pub usage_in: Option<u64>,
+        pub usage_in: CompactU64,
         /// Tokens that the model really wrote, as logged; null where not logged.
-        pub usage_out: Option<u64>,
+        pub usage_out: CompactU64,
         /// Tokens of the prompt that the cache really served, as logged; null where not logged.
-        pub usage_cache_read: Option<u64>,
+        pub usage_cache_read: CompactU64,
         /// Tokens of the prompt that were really written to the cache, as logged; null where not logged.
-        pub usage_cache_write: Option<u64>,
+        pub usage_cache_write: CompactU64,
     }
 }

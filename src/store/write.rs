@@ -1,6 +1,7 @@
 //! How tables are written.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -8,6 +9,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
@@ -64,6 +66,7 @@ impl<R: Row> TableWriter<R> {
         let properties = properties.build();
         let (writer, row_groups) = ArrowWriter::try_new(file, schema::<R>(), Some(properties))
             .and_then(ArrowWriter::into_serialized_writer)
+            .map_err(plain)
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(TableWriter {
             path: path.to_owned(),
@@ -123,13 +126,16 @@ impl<R: Row> TableWriter<R> {
         }
         if self.columns.is_empty() {
             let columns = self.row_groups.create_column_writers(self.n_row_groups);
-            self.columns = columns.with_context(|| self.cannot())?;
+            self.columns = columns.map_err(plain).with_context(|| self.cannot())?;
         }
         let (mut writers, batch) = (self.columns.iter_mut(), batch(rows)?);
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             for leaf in compute_leaves(field, array)? {
                 let writer = writers.next().context("a column has a writer")?;
-                writer.write(&leaf).with_context(|| format!("cannot write {}", self.path.display()))?;
+                writer
+                    .write(&leaf)
+                    .map_err(plain)
+                    .with_context(|| format!("cannot write {}", self.path.display()))?;
             }
         }
         Ok(())
@@ -151,7 +157,7 @@ impl<R: Row> TableWriter<R> {
             }
             group.close().map(drop)
         };
-        write().with_context(|| format!("cannot write {}", self.path.display()))
+        write().map_err(plain).with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// Takes over a row group of another table of this kind as it is stored; nothing is decoded.
@@ -175,7 +181,7 @@ impl<R: Row> TableWriter<R> {
             }
             group.close().map(drop)
         };
-        write().with_context(|| format!("cannot write {}", self.path.display()))?;
+        write().map_err(plain).with_context(|| format!("cannot write {}", self.path.display()))?;
         self.n_row_groups += 1;
         self.n_rows += stored.num_rows().unsigned_abs();
         Ok(())
@@ -184,12 +190,23 @@ impl<R: Row> TableWriter<R> {
     /// Writes what is left and the footer, and says how many rows the table has.
     pub fn finish(mut self) -> anyhow::Result<u64> {
         self.end_row_group()?;
-        self.writer.finish().with_context(|| self.cannot())?;
+        self.writer.finish().map_err(plain).with_context(|| self.cannot())?;
         self.writer.inner_mut().sync_all().with_context(|| self.cannot())?;
         Ok(self.n_rows)
     }
 
     fn cannot(&self) -> String {
         format!("cannot write {}", self.path.display())
+    }
+}
+
+/// What the system says, without the library's words around it, which hold it twice.
+fn plain(error: ParquetError) -> anyhow::Error {
+    match error {
+        ParquetError::External(cause) => match cause.downcast::<io::Error>() {
+            Ok(cause) => (*cause).into(),
+            Err(cause) => ParquetError::External(cause).into(),
+        },
+        error => error.into(),
     }
 }

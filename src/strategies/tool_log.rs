@@ -870,7 +870,7 @@ mod tests {
         ));
         let steps = &mut log.trajectory.steps;
         for (at, id) in [(2, "a"), (3, "b"), (4, "c"), (5, "a"), (6, "b"), (7, "c")] {
-            (steps[at].call_id, steps[at].turn) = (Some(id.to_owned()), 1);
+            (steps[at].call_id, steps[at].turn) = (Some(id.into()), 1);
         }
         steps[8].turn = 2;
         let rows = crate::annotate::features::rows(

@@ -98,11 +98,11 @@ pub struct Step {
     /// What the model saw or wrote. For an action: the call in readable form (see [`action_text`]).
     pub text: String,
     /// Name of the tool, of actions and of their observations where known.
-    pub tool: Option<String>,
+    pub tool: Option<Box<str>>,
     /// Id that ties an observation to its action; unique within a trajectory.
-    pub call_id: Option<String>,
+    pub call_id: Option<Box<str>>,
     /// Arguments of an action as logged (JSON text where the log has JSON).
-    pub arguments: Option<String>,
+    pub arguments: Option<Box<str>>,
     /// Microseconds since 1970 UTC, where logged. Not monotone.
     pub time: Option<i64>,
     /// Whether the tool said that it failed, where logged.

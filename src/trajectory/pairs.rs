@@ -185,7 +185,7 @@ mod tests {
                 false => (Role::Tool, Kind::Observation),
             };
             let mut step = step(role, kind, "x");
-            step.call_id = Some(c.to_ascii_lowercase().to_string());
+            step.call_id = Some(c.to_ascii_lowercase().to_string().into());
             step.turn = i as u32;
             step
         };

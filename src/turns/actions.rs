@@ -802,8 +802,8 @@ mod tests {
 
     fn call(tool: &str, arguments: &str) -> Step {
         let mut s = step(Role::Agent, Kind::Action, action_text(tool, arguments));
-        s.tool = Some(tool.to_owned());
-        s.arguments = Some(arguments.to_owned());
+        s.tool = Some(tool.into());
+        s.arguments = Some(arguments.into());
         s
     }
 
@@ -955,7 +955,7 @@ mod tests {
         let mut editor = Editor::default();
         let mut act = |text: &str| {
             let mut s = step(Role::Agent, Kind::Action, text);
-            s.tool = text.split_whitespace().next().map(str::to_owned);
+            s.tool = text.split_whitespace().next().map(Into::into);
             let action = analyse(&s, &mut editor);
             format!("{} {}", action.kind.name(), action.path.as_deref().unwrap_or("-"))
         };

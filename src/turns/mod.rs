@@ -795,7 +795,7 @@ mod tests {
         let tool = |name: &str, path: &str| {
             let arguments = serde_json::json!({ "path": path }).to_string();
             let mut action = step(Role::Agent, Kind::Action, action_text(name, &arguments));
-            (action.tool, action.arguments) = (Some(name.to_owned()), Some(arguments));
+            (action.tool, action.arguments) = (Some(name.into()), Some(arguments.into()));
             let mut builder = Builder::new();
             builder.begin_call();
             builder.push(action);
@@ -810,7 +810,7 @@ mod tests {
     fn tests_by_a_tool() {
         let arguments = r#"{"path": "tests/a.py"}"#;
         let mut action = step(Role::Agent, Kind::Action, action_text("run_tests", arguments));
-        (action.tool, action.arguments) = (Some("mcp__x__run_tests".to_owned()), Some(arguments.to_owned()));
+        (action.tool, action.arguments) = (Some("mcp__x__run_tests".into()), Some(arguments.into()));
         let mut builder = Builder::new();
         builder.begin_call();
         builder.push(action);
@@ -878,7 +878,7 @@ mod tests {
     #[test]
     fn a_reward_tests_what_calls_have_done() {
         let mut action = step(Role::Agent, Kind::Action, action_text("cancel_order", r#"{"id":"1"}"#));
-        (action.tool, action.arguments) = (Some("cancel_order".to_owned()), Some(r#"{"id":"1"}"#.to_owned()));
+        (action.tool, action.arguments) = (Some("cancel_order".into()), Some(r#"{"id":"1"}"#.into()));
         let mut builder = Builder::new();
         builder.begin_call();
         builder.push(action);
@@ -990,7 +990,7 @@ mod tests {
         for text in ["open src/a.py", "goto 300", "pytest tests/a.py", "edit 1:2\nx\nend_of_edit"] {
             builder.begin_call();
             let mut action = step(Role::Agent, Kind::Action, text);
-            action.tool = text.split_whitespace().next().map(str::to_owned);
+            action.tool = text.split_whitespace().next().map(Into::into);
             builder.push(action);
         }
         let t = read(&builder.finish());
@@ -1007,7 +1007,7 @@ mod tests {
     fn tools_outside_look_or_change() {
         let of = |tool: &str| {
             let mut action = step(Role::Agent, Kind::Action, action_text(tool, r#"{"id":"1"}"#));
-            (action.tool, action.arguments) = (Some(tool.to_owned()), Some(r#"{"id":"1"}"#.to_owned()));
+            (action.tool, action.arguments) = (Some(tool.into()), Some(r#"{"id":"1"}"#.into()));
             let mut builder = Builder::new();
             builder.begin_call();
             builder.push(action);
@@ -1073,7 +1073,7 @@ mod tests {
                     (Role::Agent, Kind::Action), (Role::Tool, Kind::Observation), (Role::Agent, Kind::Thought), (Role::User, Kind::Message),
                 ][who as usize];
                 let mut s = step(role, kind, text.clone());
-                s.tool = text.split_whitespace().next().filter(|_| text.len() % 2 == 0).map(str::to_owned);
+                s.tool = text.split_whitespace().next().filter(|_| text.len() % 2 == 0).map(Into::into);
                 builder.push(s);
             }
             let steps = builder.finish();

@@ -183,13 +183,13 @@ pub(super) fn timeline_rows(
             recall_embeddings: work.embeddings,
             recall_tokens_in: work.tokens_in,
             recall_tokens_out: work.tokens_out,
-            unseen_tokens: rate.map(|rate| rate.unseen),
-            token_factor: rate.map(|rate| rate.factor),
+            unseen_tokens: rate.map(|rate| rate.unseen).into(),
+            token_factor: rate.map(|rate| rate.factor).into(),
             cache_expired: alive[i as usize] == 0.0,
-            usage_in: usage.map(|usage| usage.input),
-            usage_out: usage.and_then(|usage| usage.output),
-            usage_cache_read: usage.and_then(|usage| usage.cache_read),
-            usage_cache_write: usage.and_then(|usage| usage.cache_write),
+            usage_in: usage.map(|usage| usage.input).into(),
+            usage_out: usage.and_then(|usage| usage.output).into(),
+            usage_cache_read: usage.and_then(|usage| usage.cache_read).into(),
+            usage_cache_write: usage.and_then(|usage| usage.cache_write).into(),
         });
         if i % (1 << 16) == 0 {
             decisions.shrink_to_fit();

@@ -426,9 +426,10 @@ fn usage_is_billed_and_old_caches_are_gone() {
     let expired: Vec<u32> = rows.timeline.iter().filter(|d| d.cache_expired).map(|d| d.turn).collect();
     assert_eq!(expired, [4]);
     let first = &rows.timeline[0];
-    assert_eq!((first.unseen_tokens, first.token_factor), (Some(500), Some(2.0)));
-    assert_eq!((first.usage_in, first.usage_cache_write, first.usage_out), (Some(520), Some(9), None));
-    assert_eq!(rows.timeline[1].usage_in, None);
+    assert_eq!((first.unseen_tokens.get(), first.token_factor.get()), (Some(500), Some(2.0)));
+    let usage = [first.usage_in, first.usage_cache_write, first.usage_out].map(|tokens| tokens.get());
+    assert_eq!(usage, [Some(520), Some(9), None]);
+    assert_eq!(rows.timeline[1].usage_in.get(), None);
 }
 
 /// A window of tokens is the provider's: what the log does not show stands in it.
@@ -457,7 +458,7 @@ fn without_usage_nothing_is_billed() {
     let rows = cell(&script(), &[], ("drop-all", ""), ALL_BUT_TWO);
     let billed = row(&rows.scores, "token_savings_billed", "");
     assert_eq!((billed.value, billed.weight, billed.n), (None, 0.0, 0));
-    assert!(rows.timeline.iter().all(|d| d.unseen_tokens.is_none() && !d.cache_expired));
+    assert!(rows.timeline.iter().all(|d| d.unseen_tokens.get().is_none() && !d.cache_expired));
 }
 
 /// A parallel call with a huge result costs nothing to the one that holds what is needed, and an
@@ -468,8 +469,8 @@ fn rework_is_the_call_that_brings_the_atom_back() {
     let source = 3;
     let hard = log.tokens_again(source);
     assert_eq!(hard, u64::from(log.tokens[2] + log.tokens[3]));
-    log.trajectory.steps[2].call_id = Some("a".to_owned());
-    log.trajectory.steps[3].call_id = Some("a".to_owned());
+    log.trajectory.steps[2].call_id = Some("a".into());
+    log.trajectory.steps[3].call_id = Some("a".into());
     assert_eq!(log.call_of(source), Some(2));
     assert_eq!(money::rework(&log, &[(source, 1), (source, 1), (source, 2)]), 2 * hard);
     let needs = crate::context::needs::Needs::of(&log, 3);

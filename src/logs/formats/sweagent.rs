@@ -614,7 +614,7 @@ mod tests {
     fn an_entry_that_does_not_fit_costs_only_its_own_call() {
         let ids = |t: &Trajectory| -> Vec<String> {
             let actions = t.steps.iter().filter(|s| s.kind == Kind::Action);
-            actions.map(|s| s.call_id.clone().unwrap()).collect()
+            actions.map(|s| s.call_id.as_deref().unwrap().to_owned()).collect()
         };
         let told = "step without its entry in the history, told by its command only";
         let (t, losses) = with_history(&["a", "b", "c"], &["a", "b", "c"]);
@@ -714,8 +714,12 @@ mod tests {
         let json = serde_json::json!({"trajectory": steps, "history": history, "info": {}}).to_string();
         let (t, losses) = run("a__b-1.traj", &json);
         let seen = t.steps.iter().filter(|s| s.kind == Kind::Observation).map(|s| s.text.replace('\n', " "));
-        let ids =
-            t.steps.iter().filter(|s| s.kind == Kind::Action).map(|s| s.call_id.clone().unwrap()).collect();
+        let ids = t
+            .steps
+            .iter()
+            .filter(|s| s.kind == Kind::Action)
+            .map(|s| s.call_id.as_deref().unwrap().to_owned())
+            .collect();
         let told = "step without its entry in the history, told by its command only";
         (seen.collect(), ids, losses.0.get(told).copied().unwrap_or(0))
     }

@@ -140,9 +140,12 @@ impl Steps {
         (step.turn, step.segment) = (self.turn, self.segment);
         // The head stands in every prompt anyway.
         step.kept_to = step.kept_to.filter(|kept| step.turn > 0 && *kept > step.segment);
-        for text in [Some(&mut step.text), step.arguments.as_mut()].into_iter().flatten() {
-            clean(text, &mut self.losses);
-        }
+        clean(&mut step.text, &mut self.losses);
+        step.arguments = step.arguments.map(|arguments| {
+            let mut arguments = arguments.into_string();
+            clean(&mut arguments, &mut self.losses);
+            arguments.into()
+        });
         self.steps.push(step);
     }
 
@@ -181,7 +184,7 @@ impl Steps {
             return self.read_reply(reasoning, content, calls.unwrap_or_default().0, place);
         }
         place.text = content.unwrap_or_default();
-        (place.tool, place.call_id) = (tool, call_id);
+        (place.tool, place.call_id) = (tool.map(Into::into), call_id.map(Into::into));
         place.is_error = message.is_error.and_then(|is| is.truth("is_error", &mut self.losses));
         self.push(place);
     }
@@ -203,8 +206,8 @@ impl Steps {
             let text = call.text.unwrap_or_else(|| action_text(&tool, &arguments));
             let has_arguments = call.has_arguments != Some(Scalar::Bool(false));
             let mut action = step(Role::Agent, Kind::Action, text);
-            (action.tool, action.call_id) = (Some(tool), call.id);
-            action.arguments = has_arguments.then_some(arguments);
+            (action.tool, action.call_id) = (Some(tool.into()), call.id.map(Into::into));
+            action.arguments = has_arguments.then(|| arguments.into());
             action
         });
         for mut step in texts.chain(calls) {

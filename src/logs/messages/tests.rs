@@ -43,9 +43,9 @@ fn all_that_steps_say_is_read_again() {
     use Role::{Agent, Tool, User};
     let mut builder = crate::trajectory::Builder::new();
     let called = |id: &str, arguments: Option<&str>| Step {
-        tool: Some("ls".to_owned()),
-        call_id: Some(id.to_owned()),
-        arguments: arguments.map(str::to_owned),
+        tool: Some("ls".into()),
+        call_id: Some(id.into()),
+        arguments: arguments.map(Into::into),
         ..step(Agent, Action, arguments.map_or("raw".to_owned(), |a| action_text("ls", a)))
     };
     let usage =
@@ -60,8 +60,8 @@ fn all_that_steps_say_is_read_again() {
         step(Agent, Thought, "I look."),
         called("c1", Some("{\"a\":1}")),
         called("c2", None),
-        Step { call_id: Some("c1".to_owned()), is_error: Some(true), ..step(Tool, Observation, "") },
-        Step { call_id: Some("c2".to_owned()), ..step(User, Observation, "No.") },
+        Step { call_id: Some("c1".into()), is_error: Some(true), ..step(Tool, Observation, "") },
+        Step { call_id: Some("c2".into()), ..step(User, Observation, "No.") },
         Step {
             edit: Some(Box::new(LoggedEdit { from: 3, text: String::new() })),
             ..step(Agent, Message, "So.")

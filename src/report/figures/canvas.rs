@@ -6,6 +6,7 @@
 //! Arial and Helvetica): no system font is needed, and an SVG viewer that lacks it falls back on
 //! one whose letters are as wide, so labels keep clear of each other there too.
 
+use std::io::Cursor;
 use std::path::Path;
 use std::sync::Once;
 
@@ -123,8 +124,8 @@ impl Canvas {
         Ok(svg.replacen(&pixels, &paper, 1).replacen(">\n", &format!(">\n{head}"), 1))
     }
 
-    /// Writes the drawing as PNG.
-    pub(crate) fn png(&self, path: &Path) -> anyhow::Result<()> {
+    /// The drawing as a PNG file.
+    pub(crate) fn png(&self) -> anyhow::Result<Vec<u8>> {
         let (width, height) = self.pixels(PNG_DPI / 72.0);
         let fine = (width * SUPERSAMPLING, height * SUPERSAMPLING);
         let mut pixels = vec![255_u8; fine.0 as usize * fine.1 as usize * 3];
@@ -136,17 +137,18 @@ impl Canvas {
             backend.present().context("cannot draw the PNG")?;
         }
         let small = shrink(&pixels, fine.0 as usize, SUPERSAMPLING as usize);
-        let cannot = || format!("cannot write {}", path.display());
-        let mut backend = BitMapBackend::new(path, (width, height));
-        backend.blit_bitmap((0, 0), (width, height), &small).with_context(cannot)?;
-        backend.present().with_context(cannot)
+        let mut file = Cursor::new(Vec::new());
+        let (colours, form) = (image::ColorType::Rgb8, image::ImageOutputFormat::Png);
+        image::write_buffer_with_format(&mut file, &small, width, height, colours, form)
+            .context("cannot draw the PNG")?;
+        Ok(file.into_inner())
     }
 
     /// Writes the drawing into a file, as its ending says: svg, png, or json with what it shows.
     pub(crate) fn write(&self, shown: &impl serde::Serialize, path: &Path) -> anyhow::Result<()> {
         let cannot = || format!("cannot write {}", path.display());
         let write = |to: &Path| match path.extension().and_then(|e| e.to_str()) {
-            Some("png") => self.png(to).with_context(cannot),
+            Some("png") => std::fs::write(to, self.png()?).with_context(cannot),
             Some("svg") => std::fs::write(to, self.svg()?).with_context(cannot),
             Some("json") => std::fs::write(to, escape::json(shown)?).with_context(cannot),
             _ => anyhow::bail!("{} ends in none of .svg, .png and .json", path.display()),

@@ -11,7 +11,6 @@ pub mod tiers;
 pub mod timeline;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::lines::{MODEL_FREE, by_model};
 use crate::report::figures::canvas::{
@@ -51,8 +50,8 @@ impl Figure {
         self.canvas.svg()
     }
 
-    pub(crate) fn png(&self, path: &Path) -> anyhow::Result<()> {
-        self.canvas.png(path)
+    pub(crate) fn png(&self) -> anyhow::Result<Vec<u8>> {
+        self.canvas.png()
     }
 }
 
@@ -928,7 +927,7 @@ mod tests {
     /// Keeps the picture where `TRAJPRESS_REPORT_OUT` says, to look at it.
     fn keep(figure: &Figure, name: &str) {
         if let Some(out) = std::env::var_os("TRAJPRESS_REPORT_OUT") {
-            figure.png(&Path::new(&out).join(name)).unwrap();
+            std::fs::write(std::path::Path::new(&out).join(name), figure.png().unwrap()).unwrap();
         }
     }
 

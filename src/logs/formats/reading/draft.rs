@@ -207,11 +207,11 @@ impl Draft {
     ) {
         let id = self.unique_id(logged_id.as_deref());
         let mut action = step(Role::Agent, Kind::Action, text);
-        action.tool = Some(tool.clone());
-        action.call_id = Some(id.clone());
+        action.tool = Some(tool.as_str().into());
+        action.call_id = Some(id.as_str().into());
         action.arguments = arguments.map(|mut a| {
             clean(&mut a, &mut self.losses);
-            a
+            a.into()
         });
         self.push(action);
         self.open.push(OpenCall { logged_id, other_id: None, id, tool }, self.builder.turn());
@@ -255,12 +255,12 @@ impl Draft {
             Some(call) => {
                 let ids = [call.logged_id, call.other_id].into_iter().flatten();
                 self.answered.extend(ids.map(|id| (id, self.builder.steps().len())));
-                observation.tool = Some(call.tool);
-                observation.call_id = Some(call.id);
+                observation.tool = Some(call.tool.into());
+                observation.call_id = Some(call.id.into());
             }
             None => {
                 self.losses.add("tool result without a call");
-                observation.tool = tool;
+                observation.tool = tool.map(Into::into);
             }
         }
         observation.is_error = is_error;

@@ -123,10 +123,17 @@ impl Draft {
             match (step.kind, step.call_id.take()) {
                 (Kind::Observation, Some(id)) if self.edit_result(&id, &step.text) => {}
                 (Kind::Observation, id) => {
-                    self.result_by(step.role, id.as_deref(), step.tool, step.text, step.is_error);
+                    self.result_by(
+                        step.role,
+                        id.as_deref(),
+                        step.tool.map(Into::into),
+                        step.text,
+                        step.is_error,
+                    );
                 }
                 (Kind::Action, id) => {
-                    self.action_as(step.tool.unwrap_or_default(), step.text, step.arguments, id);
+                    let (tool, id) = (step.tool.unwrap_or_default().into(), id.map(Into::into));
+                    self.action_as(tool, step.text, step.arguments.map(Into::into), id);
                 }
                 _ => self.push(step),
             }
