@@ -40,6 +40,33 @@ const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 20 });
 const LOOK_AGAIN: Duration = Duration::from_millis(3);
 const BUSY: &str = "another process writes it all the time\nhint: try again when that one is done";
 
+/// Whether the machine or another process is at fault, and not what stands in the database.
+pub(super) fn is_passing(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{
+        CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, FileLockingProtocolFailed, OutOfMemory,
+        PermissionDenied, SystemIoFailure,
+    };
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            CannotOpen
+                | DatabaseBusy
+                | DatabaseLocked
+                | DiskFull
+                | FileLockingProtocolFailed
+                | OutOfMemory
+                | PermissionDenied
+                | SystemIoFailure
+        )
+    )
+}
+
+/// What an error of SQLite leaves out.
+fn unread(what: &str, error: &rusqlite::Error) -> Content {
+    let reason = format!("{what}: {error}");
+    if is_passing(error) { Content::Unread(reason) } else { Content::Damage(reason) }
+}
+
 /// SQLite's steps for a byte of the file, and for any file: a damaged tree can send it in circles.
 const STEPS_A_BYTE: u64 = 20;
 const LEAST_STEPS: u64 = 10_000_000;
@@ -74,7 +101,7 @@ impl Database {
                 Database::of_copy(copy(path)?, max)
             }
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                Err(anyhow::anyhow!(BUSY))
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, BUSY).into())
             }
             Err(error) => Err(error.into()),
         }
@@ -114,7 +141,7 @@ impl Database {
             // Nobody may wait for more.
             let mut send = |content| sender.send(Piece { offset: 0, content }).is_ok();
             if let Err(error) = self.hand_over(rows, max, &mut send) {
-                send(Content::Damage(format!("cannot read the database: {error}")));
+                send(unread("cannot read the database", &error));
             }
         });
         receiver
@@ -345,7 +372,7 @@ fn copy(path: &Path) -> io::Result<Copy> {
             return Ok((folder, file));
         }
     }
-    Err(io::Error::other("the database is cleaned up all the time"))
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the database is cleaned up all the time"))
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@
 //! what was written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{BufRead, Cursor, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
-use crate::logs::formats::reading::list::{Content, Items, Piece};
+use crate::logs::formats::reading::list::{self, Content, Items, Piece};
 use crate::logs::formats::reading::repair::{self, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
 use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Runs, Session, Sink, Source};
@@ -82,6 +82,8 @@ pub(super) struct Part {
     pub(super) n_bytes: u64,
     /// A limit of ours ended it, so that nobody knows what it holds.
     pub(super) is_too_large: bool,
+    /// The machine could not read it this time, or not all.
+    pub(super) is_unread: bool,
 }
 
 enum Job {
@@ -97,7 +99,7 @@ struct Batch {
     records: Records,
     offset: u64,
     gaps: Vec<Rejected>,
-    error: Option<String>,
+    error: Option<io::Error>,
     is_last: bool,
 }
 
@@ -219,7 +221,7 @@ impl How {
 }
 
 /// What the sessions share, where nothing is known.
-pub(super) fn all_beginnings(inputs: &[Input], how: How) -> anyhow::Result<Beginnings> {
+pub(super) fn all_beginnings(inputs: &mut [Input], how: How) -> anyhow::Result<Beginnings> {
     let origins = sessions::origins(inputs, how.forced, how.threads)?;
     Ok((beginnings(inputs, &origins, &HashMap::new(), how)?, origins))
 }
@@ -238,10 +240,10 @@ pub(super) fn beginnings(
     let read = origins.iter().enumerate().filter_map(|(i, origin)| Some(((*origin)?, i)));
     let all = read.chain(known.iter().map(|(i, session)| (session.origin, *i))).collect();
     sessions::beginnings(all, how.threads, |i| match known.get(&i) {
-        Some(session) => vec![session.up_to.clone()],
+        Some(session) => Some(vec![session.up_to.clone()]),
         None => {
-            let runs = sessions_in(i, inputs, how.forced, share);
-            runs.iter().map(|steps| sessions::hashes(steps)).collect()
+            let runs = sessions_in(i, inputs, how.forced, share)?;
+            Some(runs.iter().map(|steps| sessions::hashes(steps)).collect())
         }
     })
 }
@@ -409,7 +411,7 @@ fn cut_lines(
     reader: &mut Box<dyn BufRead + Send>,
     line: &mut u64,
     share: Room<'_>,
-) -> (Records, u64, bool, Option<String>) {
+) -> (Records, u64, bool, Option<io::Error>) {
     let mut bytes = Vec::with_capacity(BATCH_BYTES + (64 << 10));
     let (mut error, mut long) = (None, None);
     let mut is_last = false;
@@ -418,9 +420,9 @@ fn cut_lines(
         Ok(_) if bytes.last() == Some(&b'\n') => {}
         Ok(_) => match end_line(reader, &mut bytes, share.value) {
             Ok((ends, over)) => (is_last, long) = (!ends, over),
-            Err(e) => error = Some(e.to_string()),
+            Err(e) => error = Some(e),
         },
-        Err(e) => error = Some(e.to_string()),
+        Err(e) => error = Some(e),
     }
     let first = *line;
     *line += memchr::memchr_iter(b'\n', &bytes).count() as u64 + u64::from(long.is_some());
@@ -433,7 +435,7 @@ fn cut_items(
     items: &mut Pieces,
     shared: &Option<Arc<[u8]>>,
     index: &mut usize,
-) -> (Records, u64, bool, Option<String>) {
+) -> (Records, u64, bool, Option<io::Error>) {
     let (start, first) = (items.place(), *index);
     let mut pieces = Vec::new();
     let mut is_last = true;
@@ -450,7 +452,7 @@ fn cut_items(
 }
 
 /// The same for runs of a database.
-fn cut_runs(runs: &mpsc::Receiver<Piece>, index: &mut usize) -> (Records, u64, bool, Option<String>) {
+fn cut_runs(runs: &mpsc::Receiver<Piece>, index: &mut usize) -> (Records, u64, bool, Option<io::Error>) {
     let (first, mut pieces, mut n_bytes) = (*index, Vec::new(), 0);
     let mut is_last = true;
     for piece in runs {
@@ -541,7 +543,7 @@ fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: 
             Ok(Some(open)) => return Outcome::Big(open),
             Err(error) => {
                 part.is_too_large = error.kind() == std::io::ErrorKind::FileTooLarge;
-                part.reject(None, part.n_bytes, format!("cannot read on: {error}"));
+                part.cannot_read(part.n_bytes, "cannot read on", &error);
             }
         }
     }
@@ -550,18 +552,27 @@ fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: 
     Outcome::Read(part)
 }
 
-/// The steps of the sessions in a file: several where it was tried again. None if it holds no session after all.
-fn sessions_in(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Vec<Vec<Step>> {
+/// The steps of the sessions in a file: several where it was tried again, none in what is no session after all. Nothing if
+/// the machine could not read it.
+fn sessions_in(
+    i: usize,
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Option<Vec<Vec<Step>>> {
     let Outcome::Read(part) = read_input(i, inputs, forced, room) else {
-        return Vec::new();
+        return Some(Vec::new());
     };
+    if part.is_unread {
+        return None;
+    }
     let is_session = |run: &Run| {
         let entry = formats::find(&run.row.format).map(|entry| entry.reading);
         // Runs that the session started are no part of it.
         run.row.parent.is_none()
             && matches!(entry, Ok(Reading::Session { .. } | Reading::Sessions { .. } | Reading::Files { .. }))
     };
-    part.runs.into_iter().filter(is_session).map(|run| run.steps).collect()
+    Some(part.runs.into_iter().filter(is_session).map(|run| run.steps).collect())
 }
 
 fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Part {
@@ -592,7 +603,7 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, ro
         }
     }
     if let Some(error) = batch.error {
-        part.reject(None, batch.offset + part.n_bytes, format!("cannot read on: {error}"));
+        part.cannot_read(batch.offset + part.n_bytes, "cannot read on", &error);
     }
     part.check_format(input, forced);
     part.fields = take_counts();
@@ -696,6 +707,14 @@ fn read_file(
     result.map(|()| None)
 }
 
+/// Whether the machine or another process is at fault, and not what stands in a file.
+fn is_passing(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref().is_some_and(list::is_passing)
+            || cause.downcast_ref().is_some_and(database::is_passing)
+    })
+}
+
 /// Opens a database; `bytes` are those of the file, unpacked.
 fn open_database(
     i: usize,
@@ -714,6 +733,7 @@ fn open_database(
     let (tables, database) = match opened {
         Ok(opened) => opened,
         Err(error) => {
+            part.is_unread = is_passing(&error);
             part.reject(None, 0, format!("cannot open the database: {error:#}"));
             return Ok(None);
         }
@@ -746,6 +766,7 @@ fn open_table(
     let (table, first) = match Table::open(&input.path) {
         Ok(opened) => opened,
         Err(error) => {
+            part.is_unread = is_passing(&error);
             part.reject(None, 0, format!("cannot open the Parquet table: {error:#}"));
             return Ok(None);
         }
@@ -911,7 +932,7 @@ fn open_archive(
         return Err(std::io::Error::other("no archive"));
     };
     let mut members = Members::open(&input.path, || all(head, rest, room), is_run, room)?;
-    let shared = members.shared(shared).unwrap_or_else(|| {
+    let shared = members.shared(shared)?.unwrap_or_else(|| {
         part.reject(None, 0, "archive without a header that can be read".to_owned());
         b"{}".to_vec()
     });
@@ -999,6 +1020,7 @@ impl Part {
             redacted: Tally::new(),
             n_bytes: 0,
             is_too_large: false,
+            is_unread: false,
         }
     }
 
@@ -1085,6 +1107,12 @@ impl Part {
 
     fn reject(&mut self, line: Option<u64>, offset: u64, reason: String) {
         self.rejects.push(Rejected { line, offset, reason });
+    }
+
+    /// A reject for what an error of reading leaves out.
+    fn cannot_read(&mut self, offset: u64, what: &str, error: &io::Error) {
+        self.is_unread |= list::is_passing(error);
+        self.reject(None, offset, format!("{what}: {error}"));
     }
 
     /// Takes over what a sink has; its rejects lie in a value that begins at `offset`.
@@ -1175,7 +1203,7 @@ impl Part {
                 room.read(&mut *rest, &mut bytes, u64::MAX)?;
             }
             Ok((None, _)) => {}
-            Err(error) => self.reject(None, 0, format!("{name}: cannot be read: {error}")),
+            Err(error) => self.cannot_read(0, &format!("{name}: cannot be read"), &error),
         }
         Ok(bytes)
     }
@@ -1303,6 +1331,10 @@ impl Part {
                     index += 1;
                 }
                 Content::Damage(reason) => self.reject(None, piece.offset, reason),
+                Content::Unread(reason) => {
+                    self.is_unread = true;
+                    self.reject(None, piece.offset, reason);
+                }
             }
         }
         values.finish(self);

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use crate::logs::formats::reading::list::is_passing;
 use crate::logs::formats::{GZIP, ZSTD};
 
 /// So many unpacked bytes before the place where a decoder fails may be wrong: a block of zstd.
@@ -145,6 +146,9 @@ fn frame(file: &mut BufReader<File>, packing: Packing, start: u64, max: u64) -> 
     let Err(error) = result else {
         return Ok(Frame { start, n, problem: None });
     };
+    if is_passing(&error) {
+        return Err(error);
+    }
     let text = error.to_string();
     // What was unpacked before a cut is right; nobody knows what is wrong where the sum of all is.
     let n = match error.kind() {

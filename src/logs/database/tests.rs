@@ -26,7 +26,7 @@ fn read(path: &Path) -> (Vec<String>, Vec<String>) {
     for piece in database.runs(ROWS, 1 << 20) {
         match piece.content {
             Content::Item(run) => runs.push(String::from_utf8(run).unwrap()),
-            Content::Damage(reason) => damage.push(reason),
+            Content::Damage(reason) | Content::Unread(reason) => damage.push(reason),
         }
     }
     (runs, damage)
