@@ -11,6 +11,7 @@ use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
 use crate::logs::formats::reading::list::{self, Content, Items, Piece};
+use crate::logs::formats::reading::prefix::prefix;
 use crate::logs::formats::reading::repair::{self, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
 use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Runs, Session, Sink, Source};
@@ -25,6 +26,7 @@ use super::input::{self, Input, Measured, Room, Small};
 use super::keep::GoneSession;
 use super::placeholders::redact_run;
 use super::sessions::{self, Beginning};
+use super::strangers::Strangers;
 use super::table::{self, Table};
 
 /// How much of a file is looked at first, to tell its format.
@@ -216,7 +218,7 @@ impl How {
     /// What a file may have.
     fn room(self) -> Room<'static> {
         let room = Room::new(self.limits, window(self.threads), BATCH_BYTES as u64, &|| {});
-        Room { redacts: self.redacts, mapping: self.mapping, ..room }
+        Room { redacts: self.redacts, mapping: self.mapping, is_forced: self.forced.is_some(), ..room }
     }
 }
 
@@ -1133,7 +1135,7 @@ impl Part {
         }
     }
 
-    fn read_document(&mut self, bytes: &[u8], entry: &Entry, source: &Source) {
+    fn read_document(&mut self, bytes: &[u8], entry: &'static Entry, source: &Source) {
         self.n_bytes += bytes.len() as u64;
         let offset = padding(bytes);
         let (text, offset) = (&bytes[offset..], offset as u64);
@@ -1212,7 +1214,7 @@ impl Part {
     fn read_session_files(
         &mut self,
         mut bytes: Vec<u8>,
-        entry: &Entry,
+        entry: &'static Entry,
         source: &Source,
         input: &Input,
         room: Room<'_>,
@@ -1257,7 +1259,7 @@ impl Part {
         &mut self,
         mut text: &[u8],
         mut offset: u64,
-        entry: &Entry,
+        entry: &'static Entry,
         source: &Source,
         list: &str,
         first: &str,
@@ -1281,7 +1283,7 @@ impl Part {
     fn read_lines(
         &mut self,
         reader: &mut dyn BufRead,
-        entry: &Entry,
+        entry: &'static Entry,
         source: &Source,
         room: Room<'_>,
     ) -> std::io::Result<()> {
@@ -1341,7 +1343,14 @@ impl Part {
     }
 
     /// The same for lines in memory.
-    fn read_lines_of(&mut self, mut bytes: &[u8], entry: &Entry, source: &Source, line: u64, offset: u64) {
+    fn read_lines_of(
+        &mut self,
+        mut bytes: &[u8],
+        entry: &'static Entry,
+        source: &Source,
+        line: u64,
+        offset: u64,
+    ) {
         let mut lines = Lines::new(entry, source, line, offset);
         while !bytes.is_empty() {
             let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |i| i + 1);
@@ -1365,21 +1374,28 @@ struct Lines<'a> {
     session: Option<Box<dyn Session>>,
     /// The document in which the values are runs.
     document: Option<Box<dyn Runs>>,
+    strangers: Strangers,
     line: u64,
     offset: u64,
 }
 
 impl<'a> Lines<'a> {
-    fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
+    fn new(entry: &'static Entry, source: &'a Source, line: u64, offset: u64) -> Self {
         let session = match entry.reading {
             Reading::Session { open, .. } | Reading::Sessions { open, .. } => Some(open()),
             _ => None,
         };
-        Lines { sink: Sink::new(source), reading: entry.reading, session, document: None, line, offset }
+        let (sink, strangers) = (Sink::new(source), Strangers::new(entry, source.is_forced));
+        Lines { sink, reading: entry.reading, session, document: None, strangers, line, offset }
     }
 
     /// For runs in a document; `shared` is the document without them.
-    fn of_document(entry: &Entry, source: &'a Source, shared: Option<&[u8]>, part: &mut Part) -> Self {
+    fn of_document(
+        entry: &'static Entry,
+        source: &'a Source,
+        shared: Option<&[u8]>,
+        part: &mut Part,
+    ) -> Self {
         let mut lines = Lines::new(entry, source, 1, 0);
         if let (Reading::Document { open, .. } | Reading::Archive { open, .. }, Some(shared)) =
             (entry.reading, shared)
@@ -1407,6 +1423,11 @@ impl<'a> Lines<'a> {
         if is_of_stream(text) {
             self.sink.losses.add("line of an event stream without a record left out");
         } else if !text.is_empty() {
+            let words = if text.starts_with(b"{") { None } else { prefix(text) };
+            if words.is_some() {
+                self.sink.losses.add("words of a log before a record left out");
+            }
+            let text = &text[words.unwrap_or(0)..];
             self.value(text);
             let offset = text.as_ptr() as usize - raw.as_ptr() as usize;
             part.take(&mut self.sink, Some(self.line), self.offset + offset as u64);
@@ -1423,18 +1444,33 @@ impl<'a> Lines<'a> {
 
     fn value(&mut self, text: &[u8]) {
         match (&mut self.session, self.reading) {
-            (Some(session), _) => {
-                formats::read_repaired(text, &mut self.sink, |value, _| session.value(value));
-            }
-            (None, Reading::Values(read) | Reading::Database { read, .. }) => {
-                formats::read_repaired(text, &mut self.sink, read);
-            }
+            (Some(session), _) => match self.strangers.reason(text) {
+                Some(reason) => self.sink.rejects.push((0, reason)),
+                None => formats::read_repaired(text, &mut self.sink, |value, _| session.value(value)),
+            },
+            (None, Reading::Values(read) | Reading::Database { read, .. }) => self.run(text, read),
             (None, _) => {
                 if let Some(document) = &self.document {
                     formats::read_repaired(text, &mut self.sink, |value, sink| document.run(value, sink));
                 }
             }
         }
+    }
+
+    /// A value that is a run, or several.
+    fn run(&mut self, text: &[u8], read: fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>) {
+        let losses = std::mem::take(&mut self.sink.losses);
+        let (n_runs, n_rejects) = (self.sink.trajectories.len(), self.sink.rejects.len());
+        formats::read_repaired(text, &mut self.sink, read);
+        let mut own = std::mem::replace(&mut self.sink.losses, losses);
+        if self.sink.trajectories.len() == n_runs
+            && let Some(reason) = self.strangers.reason(text)
+        {
+            self.sink.rejects.truncate(n_rejects);
+            self.sink.rejects.push((0, reason));
+            own = Losses::default();
+        }
+        self.sink.losses.merge(&own);
     }
 
     fn finish(mut self, part: &mut Part) {

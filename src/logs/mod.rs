@@ -45,6 +45,7 @@ pub mod places;
 mod record;
 mod redacted;
 mod sessions;
+mod strangers;
 mod table;
 
 pub use explain::explain;
