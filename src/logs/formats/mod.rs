@@ -553,8 +553,8 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
             || memchr::memmem::find(head, b"samples/").is_some();
         return if eval { reader("inspect-eval", Layout::Archive) } else { Detected::Bad("a zip archive") };
     }
-    if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
-        return Detected::Bad("UTF-16 text\nhint: convert it to UTF-8");
+    if let Some(what) = other_unicode(head) {
+        return Detected::Bad(what);
     }
     if [GZIP, ZSTD].iter().any(|mark| head.starts_with(mark)) {
         return Detected::Bad(
@@ -587,6 +587,19 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
             other => behind_values(head, whole).or_else(|| behind_brackets(head, whole)).unwrap_or(other),
         },
     }
+}
+
+/// A text in units of two or four bytes, told by its mark, or by four characters in a row that need one byte of each.
+fn other_unicode(head: &[u8]) -> Option<&'static str> {
+    let alone = |n: usize, at: usize| {
+        let units = head.get(..4 * n);
+        units.is_some_and(|units| (0..4 * n).all(|i| (units[i] != 0) == (i % n == at)))
+    };
+    if head.starts_with(b"\xff\xfe\0\0") || head.starts_with(b"\0\0\xfe\xff") || alone(4, 0) || alone(4, 3) {
+        return Some("UTF-32 text\nhint: convert it to UTF-8");
+    }
+    let is_one = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") || alone(2, 0) || alone(2, 1);
+    is_one.then_some("UTF-16 text\nhint: convert it to UTF-8")
 }
 
 /// Whether the values of a format may stand one a line.
