@@ -16,6 +16,7 @@ mod pipeline;
 mod redact;
 mod robust;
 mod server;
+mod strange;
 mod tables;
 mod tidy;
 mod trial;

@@ -104,6 +104,25 @@ fn a_known_log_is_explained() {
     ] {
         assert!(explained.contains(part), "{part}: {explained}");
     }
+    let json = told(&place.program(&["ingest", "--explain", log, "--json"]).stdout);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["recognised"].as_str().unwrap().starts_with("recognised as openai-chat"), "{json}");
+    assert!(json["read"]["runs"].as_u64().unwrap() > 0 && json["mapping"].is_null(), "{json}");
+}
+
+/// What has no end is not waited for.
+#[cfg(unix)]
+#[test]
+fn what_is_no_plain_file_is_not_explained() {
+    let place = Place(tempfile::tempdir().unwrap());
+    let pipe = place.at("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(place.at("socket")).unwrap();
+    for name in ["pipe", "socket", "/dev/zero"] {
+        let explained = place.program(&["ingest", "--explain", name]);
+        assert_eq!(explained.status.code(), Some(2));
+        assert!(told(&explained.stderr).contains("not a plain file"), "{}", told(&explained.stderr));
+    }
 }
 
 /// A mapping is for what no reader knows; all files are read by it only if that is said.

@@ -9,6 +9,7 @@ mod formats;
 mod memory;
 mod mutants;
 mod output;
+mod passing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -108,7 +108,8 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         own: Vec::new(),
     };
     if let Some(path) = &args.explain {
-        super::print(&logs::explain(path, &options)?)?;
+        let told = logs::explain(path, &options)?;
+        super::print(&if output.json { escape::json(&told)? } else { told.text() })?;
         return Ok(ExitStatus::Done);
     }
     let start = Instant::now();

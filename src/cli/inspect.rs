@@ -1,6 +1,6 @@
 //! `trajpress inspect`: a trajectory in the terminal, and what a variant kept, rewrote and lost of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -83,10 +83,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         let opened = args.using.open([], &readers, 1)?.models();
         let model = model.and_then(|name| opened.get(&name).cloned());
         super::timeline::write(&log, model.as_deref(), path)?;
-        if !output.quiet {
-            super::tell(&format!("timeline in {}", path.display()));
-        }
-        return Ok(ExitStatus::Done);
+        return drawn("timeline", path, output);
     }
     let (Some(file), Some(name)) = (&args.experiment, &args.variant) else {
         return show_steps(&log, &data.usage(index)?, args.width, output);
@@ -104,10 +101,7 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     let run = replay(&log, &recipe, &tokenizer, &needs, &mut camera)?;
     if let Some(path) = &args.tiers {
         super::tiers::write(&log, &variant.label, &run, path)?;
-        if !output.quiet {
-            super::tell(&format!("tier map in {}", path.display()));
-        }
-        return Ok(ExitStatus::Done);
+        return drawn("tier map", path, output);
     }
     match args.event {
         None => show_events(&variant.label, &run, args.width, output),
@@ -116,6 +110,17 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
             show_event(&log, event, &camera.before[k], args.width, output)
         }
     }
+}
+
+/// Says where a figure is.
+fn drawn(what: &str, path: &Path, output: Output) -> anyhow::Result<ExitStatus> {
+    if !output.quiet {
+        super::tell(&format!("{what} in {}", path.display()));
+    }
+    if output.json {
+        print(&escape::json(&json!({ "figure": what, "file": path.display().to_string() }))?)?;
+    }
+    Ok(ExitStatus::Done)
 }
 
 /// Keeps the blocks of each scope as they were.

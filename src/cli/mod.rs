@@ -166,7 +166,7 @@ impl Cli {
             Command::Redact(args) => redact::run(args, self.output),
             Command::Annotate(args) => annotate::run(args, self.output),
             Command::Run(args) => run::run(args, self.output),
-            Command::Report(args) => report::run(args).map(|()| ExitStatus::Done),
+            Command::Report(args) => report::run(args, self.output).map(|()| ExitStatus::Done),
             Command::Audit(args) => audit::run(args, self.output),
             Command::Inspect(args) => inspect::run(args, self.output),
             Command::Export(args) => export::run(args, self.output),

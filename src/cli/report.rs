@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
+
+use super::Output;
 use crate::experiment::finish::Success;
 use crate::report::statistics::bootstrap::Resampling;
 use crate::report::{Names, Options, Population};
+use crate::text::escape;
 
 /// Make the tables and figures of a run
 ///
@@ -47,7 +51,7 @@ pub struct Args {
 }
 
 /// Runs the command: paths of the files written go to stdout, remarks to stderr.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub fn run(args: &Args, output: Output) -> anyhow::Result<()> {
     check_environment()?;
     let out = args.out.clone().unwrap_or_else(|| args.run.join("report"));
     let resampling = Resampling { seed: args.seed, resamples: args.resamples as usize };
@@ -74,8 +78,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for remark in &written.remarks {
         super::tell(&remark);
     }
-    let paths: String = written.files.iter().map(|path| format!("{}\n", path.display())).collect();
-    super::print(&paths)
+    let paths: Vec<String> = written.files.iter().map(|path| path.display().to_string()).collect();
+    super::print(&match output.json {
+        true => escape::json(&json!({ "files": paths, "remarks": written.remarks }))?,
+        false => paths.iter().map(|path| format!("{path}\n")).collect(),
+    })
 }
 
 /// polars, which reads the rows, takes its threads from the environment and may panic where that is no number of them.

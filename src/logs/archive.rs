@@ -5,8 +5,9 @@ use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use zip::ZipArchive;
+use zip::result::ZipError;
 
-use crate::logs::formats::reading::list::{Content, Piece};
+use crate::logs::formats::reading::list::{Content, Piece, is_passing};
 
 use super::input::{Room, size};
 
@@ -51,19 +52,23 @@ impl Members {
             let what = format!("an archive whose list of members has {}", size(n_listed));
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
         }
-        let archive =
-            ZipArchive::new(stored).map_err(|error| io::Error::other(format!("zip archive: {error}")))?;
+        let archive = ZipArchive::new(stored).map_err(|error| of_zip(error, "zip archive: "))?;
         let is_one = |i: &usize| matches!(archive.name_for_index(*i), Some(Ok(name)) if is_run(&name));
         let next = (0..archive.len()).filter(is_one).collect::<Vec<_>>().into_iter();
         Ok(Members { archive, next, n_bytes: 0, left: room.file, max: room.value })
     }
 
-    /// The first of these members that is there.
-    pub(super) fn shared(&mut self, names: &[&str]) -> Option<Vec<u8>> {
-        names.iter().find_map(|name| {
-            let at = self.archive.index_for_name(name)?;
-            self.read(at).ok()
-        })
+    /// The first of these members that is there and sound.
+    pub(super) fn shared(&mut self, names: &[&str]) -> io::Result<Option<Vec<u8>>> {
+        for name in names {
+            let Some(at) = self.archive.index_for_name(name) else { continue };
+            match self.read(at) {
+                Ok(bytes) => return Ok(Some(bytes)),
+                Err(error) if is_passing(&error) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(None)
     }
 
     /// How much was unpacked so far.
@@ -71,8 +76,8 @@ impl Members {
         self.n_bytes
     }
 
-    fn read(&mut self, at: usize) -> Result<Vec<u8>, String> {
-        let mut member = self.archive.by_index(at).map_err(|error| error.to_string())?;
+    fn read(&mut self, at: usize) -> io::Result<Vec<u8>> {
+        let mut member = self.archive.by_index(at).map_err(|error| of_zip(error, ""))?;
         let most = self.max.min(self.left);
         let mut bytes = Vec::new();
         let result = (&mut member).take(most + 1).read_to_end(&mut bytes);
@@ -80,11 +85,12 @@ impl Members {
         self.n_bytes += n;
         self.left -= n.min(self.left);
         match result {
-            Err(error) => Err(error.to_string()),
-            Ok(_) if n > self.max => {
-                Err(format!("more than {}\nhint: --max-memory allows an eighth of it to one", size(self.max)))
-            }
-            Ok(_) if n > most => Err("more than is left of --max-file".to_owned()),
+            Err(error) => Err(error),
+            Ok(_) if n > self.max => Err(io::Error::other(format!(
+                "more than {}\nhint: --max-memory allows an eighth of it to one",
+                size(self.max)
+            ))),
+            Ok(_) if n > most => Err(io::Error::other("more than is left of --max-file")),
             Ok(_) => Ok(bytes),
         }
     }
@@ -103,12 +109,20 @@ impl Iterator for Members {
         }
         let content = match self.read(at) {
             Ok(bytes) => Content::Item(bytes),
-            Err(reason) => {
+            Err(error) => {
                 let name = self.archive.name_for_index(at).and_then(Result::ok).unwrap_or_default();
-                Content::Damage(format!("member {name} of the archive: {reason}"))
+                Content::unread(&format!("member {name} of the archive"), &error)
             }
         };
         Some(Piece { offset, content })
+    }
+}
+
+/// An error of the machine as it is; else what is wrong with the archive.
+fn of_zip(error: ZipError, before: &str) -> io::Error {
+    match error {
+        ZipError::Io(error) if is_passing(&error) => error,
+        other => io::Error::other(format!("{before}{other}")),
     }
 }
 
@@ -157,10 +171,10 @@ mod tests {
         let room = Room::new(limits, 1, 1, &|| {});
         let mut members =
             Members::open(&path, || Ok(bytes[1..].to_vec()), |name| name.starts_with("runs/"), room)?;
-        let shared = members.shared(&["header", "start"]);
+        let shared = members.shared(&["header", "start"])?;
         let runs = members.map(|piece| match piece.content {
             Content::Item(bytes) => Ok(String::from_utf8(bytes).unwrap()),
-            Content::Damage(reason) => Err(reason),
+            Content::Damage(reason) | Content::Unread(reason) => Err(reason),
         });
         Ok((shared, runs.collect()))
     }

@@ -40,6 +40,33 @@ const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 20 });
 const LOOK_AGAIN: Duration = Duration::from_millis(3);
 const BUSY: &str = "another process writes it all the time\nhint: try again when that one is done";
 
+/// Whether the machine or another process is at fault, and not what stands in the database.
+pub(super) fn is_passing(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{
+        CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, FileLockingProtocolFailed, OutOfMemory,
+        PermissionDenied, SystemIoFailure,
+    };
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            CannotOpen
+                | DatabaseBusy
+                | DatabaseLocked
+                | DiskFull
+                | FileLockingProtocolFailed
+                | OutOfMemory
+                | PermissionDenied
+                | SystemIoFailure
+        )
+    )
+}
+
+/// What an error of SQLite leaves out.
+fn unread(what: &str, error: &rusqlite::Error) -> Content {
+    let reason = format!("{what}: {error}");
+    if is_passing(error) { Content::Unread(reason) } else { Content::Damage(reason) }
+}
+
 /// SQLite's steps for a byte of the file, and for any file: a damaged tree can send it in circles.
 const STEPS_A_BYTE: u64 = 20;
 const LEAST_STEPS: u64 = 10_000_000;
@@ -74,7 +101,7 @@ impl Database {
                 Database::of_copy(copy(path)?, max)
             }
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                Err(anyhow::anyhow!(BUSY))
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, BUSY).into())
             }
             Err(error) => Err(error.into()),
         }
@@ -114,7 +141,7 @@ impl Database {
             // Nobody may wait for more.
             let mut send = |content| sender.send(Piece { offset: 0, content }).is_ok();
             if let Err(error) = self.hand_over(rows, max, &mut send) {
-                send(Content::Damage(format!("cannot read the database: {error}")));
+                send(unread("cannot read the database", &error));
             }
         });
         receiver
@@ -130,16 +157,16 @@ impl Database {
         let known: Vec<&Rows> = rows.iter().filter(|of| tables.has(of.table, &[])).collect();
         let mut statements = Vec::new();
         for of in &known {
-            match self.connection.prepare(of.sql) {
-                Ok(statement) => statements.push((statement, *of)),
-                Err(error) => {
-                    send(Content::Damage(format!("cannot read the table {}: {error}", of.name)));
-                }
+            match self.statements(of, tables.columns(of.table)) {
+                Ok(of_table) => statements.push((of_table, *of)),
+                Err(error) => drop(send(unread(&format!("cannot read the table {}", of.name), &error))),
             }
         }
         let mut cursors = Vec::new();
-        for (statement, of) in &mut statements {
-            cursors.push(Cursor::new(statement, of, send)?);
+        for ([order, row, size], of) in &mut statements {
+            let mut cursor = Cursor { order: order.query([])?, row, size, of, next: None };
+            cursor.advance(send);
+            cursors.push(cursor);
         }
         while let Some(key) =
             cursors.iter().filter_map(|c| c.next.as_ref()).map(|(key, _)| key).min().cloned()
@@ -172,6 +199,21 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Those that give the rows of a table in order, one of them, and the bytes of that one.
+    fn statements(&self, of: &Rows, columns: &[String]) -> rusqlite::Result<[Statement<'_>; 3]> {
+        let quoted = columns.iter().map(|column| column.replace('"', "\"\""));
+        let sizes: Vec<String> =
+            quoted.map(|column| format!("coalesce(octet_length(\"{column}\"), 0)")).collect();
+        let row = |what: &str| format!("SELECT {what} FROM {} WHERE rowid = ?1", of.table);
+        Ok([
+            self.connection.prepare(of.order)?,
+            self.connection.prepare(&row(of.columns))?,
+            self.connection.prepare(&row(&sizes.join(" + ")))?,
+        ])
+    }
+}
+
 /// Looks again soon: between two changes of a process that writes all the time there is little room.
 fn waits(n_looks: i32) -> bool {
     std::thread::sleep(LOOK_AGAIN);
@@ -196,10 +238,11 @@ fn begin(connection: &mut Connection, size: u64, max: u64) -> rusqlite::Result<(
 }
 
 /// The rows of one table, in the order of their runs.
-struct Cursor<'a> {
-    rows: rusqlite::Rows<'a>,
+struct Cursor<'a, 'c> {
+    order: rusqlite::Rows<'a>,
+    row: &'a mut Statement<'c>,
+    size: &'a mut Statement<'c>,
     of: &'static Rows,
-    columns: Vec<String>,
     /// The run of the next row, and that row as JSON.
     next: Option<(Key, String)>,
 }
@@ -213,63 +256,77 @@ enum Key {
     Data(Vec<u8>),
 }
 
-impl<'a> Cursor<'a> {
-    fn new(
-        statement: &'a mut Statement<'_>,
-        of: &'static Rows,
-        send: &mut dyn FnMut(Content) -> bool,
-    ) -> rusqlite::Result<Self> {
-        let columns = statement.column_names().into_iter().map(str::to_owned).collect();
-        let mut cursor = Cursor { rows: statement.query([])?, of, columns, next: None };
-        cursor.advance(send);
-        Ok(cursor)
-    }
-
-    /// Goes to the next row. What cannot be read ends the table.
+impl Cursor<'_, '_> {
+    /// Goes to the next row that can be read. Where the order of the rows cannot be read on, the table ends.
     fn advance(&mut self, send: &mut dyn FnMut(Content) -> bool) {
-        self.next = match self.rows.next() {
-            Ok(Some(row)) => match object(row, &self.columns, self.of.json) {
-                Ok(next) => Some(next),
-                Err(error) => return self.damaged(&error, send),
-            },
-            Ok(None) => None,
-            Err(error) => return self.damaged(&error, send),
-        };
+        loop {
+            let next = self
+                .order
+                .next()
+                .and_then(|row| row.map(|row| Ok((key(row.get_ref(0)?), row.get::<_, i64>(1)?))).transpose());
+            let (key, number) = match next {
+                Ok(Some(next)) => next,
+                Ok(None) => return self.next = None,
+                Err(error) => return self.end(&error, send),
+            };
+            match self.row.query_row([number], |row| object(row, self.of.json)) {
+                Ok(row) => return self.next = Some((key, row)),
+                // It would take too many steps.
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+                    return self.end(&error, send);
+                }
+                Err(error) => {
+                    let row = format!("row {number} of the table {}", self.of.name);
+                    let size = self.size.query_row([number], |row| row.get::<_, i64>(0));
+                    let is_long = error.sqlite_error_code() == Some(ErrorCode::TooBig);
+                    send(match size.ok().filter(|_| is_long) {
+                        Some(size) => {
+                            Content::Damage(format!("{row}: {}", too_long("a row", size.unsigned_abs())))
+                        }
+                        None => unread(&format!("cannot read {row}"), &error),
+                    });
+                }
+            }
+        }
     }
 
-    fn damaged(&mut self, error: &rusqlite::Error, send: &mut dyn FnMut(Content) -> bool) {
+    fn end(&mut self, error: &rusqlite::Error, send: &mut dyn FnMut(Content) -> bool) {
         self.next = None;
-        send(Content::Damage(format!("cannot read on in the table {}: {error}", self.of.name)));
+        send(unread(&format!("cannot read on in the table {}", self.of.name), error));
     }
 }
 
-/// The run of a row, and its other columns as an object.
-fn object(row: &rusqlite::Row<'_>, columns: &[String], json: &[&str]) -> rusqlite::Result<(Key, String)> {
-    let key = match row.get_ref(0)? {
+/// The run of a row.
+fn key(value: ValueRef<'_>) -> Key {
+    match value {
         ValueRef::Null => Key::Null,
         ValueRef::Integer(n) => Key::Number(n),
         ValueRef::Real(n) => Key::Number(n as i64),
         ValueRef::Text(text) => Key::Text(text.to_owned()),
         ValueRef::Blob(data) => Key::Data(data.to_owned()),
-    };
+    }
+}
+
+/// The columns of a row as an object.
+fn object(row: &rusqlite::Row<'_>, json: &[&str]) -> rusqlite::Result<String> {
     let mut fields = Vec::new();
-    for (i, column) in columns.iter().enumerate().skip(1) {
+    for (i, column) in row.as_ref().column_names().into_iter().enumerate() {
         let value = match row.get_ref(i)? {
             ValueRef::Null => continue,
             ValueRef::Integer(n) => n.to_string(),
             ValueRef::Real(n) => serde_json::Value::from(n).to_string(),
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
                 let text = String::from_utf8_lossy(bytes);
-                let is_json = json.contains(&column.as_str());
+                let is_json = json.contains(&column);
                 match is_json && serde_json::from_str::<IgnoredAny>(&text).is_ok() {
                     true => text.into_owned(),
                     false => serde_json::Value::from(text).to_string(),
                 }
             }
         };
-        fields.push(format!("{}:{value}", serde_json::Value::from(column.as_str())));
+        fields.push(format!("{}:{value}", serde_json::Value::from(column)));
     }
-    Ok((key, format!("{{{}}}", fields.join(","))))
+    Ok(format!("{{{}}}", fields.join(",")))
 }
 
 /// Where a file stands beside a database.
@@ -345,7 +402,7 @@ fn copy(path: &Path) -> io::Result<Copy> {
             return Ok((folder, file));
         }
     }
-    Err(io::Error::other("the database is cleaned up all the time"))
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "the database is cleaned up all the time"))
 }
 
 #[cfg(test)]

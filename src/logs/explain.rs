@@ -1,10 +1,11 @@
 //! What a file was recognised as, and a first mapping for one that was not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::formats::mapping::Mapping;
@@ -18,40 +19,82 @@ const NAMED: usize = 12;
 /// The same of pointers that a mapping leaves out: these are what it is edited by.
 const NAMED_POINTERS: usize = 100;
 
-/// Says in words what a file is, what was read of it and what was left out; a first mapping, if it is of no known format.
-pub fn explain(path: &Path, options: &Options) -> anyhow::Result<String> {
+/// What a file is.
+#[derive(Debug, Serialize)]
+pub struct Explained {
+    pub path: String,
+    /// What it was recognised as.
+    pub recognised: String,
+    /// What was read of it, by the first mapping where it is of no known format; none if there is nothing to read it by.
+    pub read: Option<Read>,
+    /// A first mapping, if it is of no known format.
+    pub mapping: Option<String>,
+}
+
+/// What reading a file gave.
+#[derive(Debug, Default, Serialize)]
+pub struct Read {
+    pub runs: usize,
+    pub steps: usize,
+    /// Steps by who speaks and how.
+    pub kinds: BTreeMap<String, u64>,
+    pub fields_mapped: BTreeMap<String, u64>,
+    pub fields_dropped: BTreeMap<String, u64>,
+    pub losses: BTreeMap<String, u64>,
+    /// Why records could not be read.
+    pub rejects: Vec<String>,
+    /// So many fields that were left out are named in words.
+    #[serde(skip)]
+    n_named: usize,
+}
+
+/// Says what a file is, what was read of it and what was left out; a first mapping, if it is of no known format.
+pub fn explain(path: &Path, options: &Options) -> anyhow::Result<Explained> {
     let how = super::how(options)?;
     let inputs = parts::joined(input::find(std::slice::from_ref(&path.to_owned()))?);
     anyhow::ensure!(inputs.len() == 1, "{} is a folder\nhint: --explain takes one file", path.display());
-    let mut told = format!("{}\n", path.display());
-    let found = jobs::detected(&inputs[0])?;
-    let mut mapping = None;
-    if recognised(&found, &how, &mut told) {
-        read(&inputs, how, &mut told)?;
-    } else {
-        mapping = first_mapping(path)?;
-        match &mapping {
-            Some(text) => {
-                told += "a first mapping, to be edited; then: trajpress ingest LOGS --out DATA --mapping FILE.toml\nas it is, it reads this:\n";
-                let first = Mapping::of("the first mapping", text)?;
-                let how = jobs::How { forced: Some(first.entry()), mapping: Some(first), ..how };
-                read(&inputs, how, &mut told)?;
-            }
-            None => told += "no list of messages was found in it\n",
-        };
+    if let Some(problem) = &inputs[0].problem {
+        anyhow::bail!("cannot read {}: {problem}", path.display());
     }
-    // As a whole it is a mapping, with what was told as remarks.
-    let told: String = told.lines().map(|line| format!("# {line}\n")).collect();
-    Ok(told + &mapping.unwrap_or_default())
+    let found = jobs::detected(&inputs[0])?;
+    let (recognised, is_known) = recognised(&found, &how);
+    let mut told = Explained { path: path.display().to_string(), recognised, read: None, mapping: None };
+    if is_known {
+        told.read = Some(read(&inputs, how)?);
+        return Ok(told);
+    }
+    told.mapping = first_mapping(path)?;
+    if let Some(text) = &told.mapping {
+        let first = Mapping::of("the first mapping", text)?;
+        told.read =
+            Some(read(&inputs, jobs::How { forced: Some(first.entry()), mapping: Some(first), ..how })?);
+    }
+    Ok(told)
 }
 
-/// Whether a reader takes the file.
-fn recognised(found: &Detected, how: &jobs::How, out: &mut String) -> bool {
-    if let Some(entry) = how.forced {
-        let _ = writeln!(out, "read as {}, since that was asked for: {}", entry.name, entry.summary);
-        return true;
+impl Explained {
+    /// In words. As a whole it is a mapping, with what is told as remarks.
+    pub fn text(&self) -> String {
+        let mut told = format!("{}\n{}\n", self.path, self.recognised);
+        match (&self.mapping, &self.read) {
+            (Some(_), _) => {
+                told += "a first mapping, to be edited; then: trajpress ingest LOGS --out DATA --mapping FILE.toml\nas it is, it reads this:\n";
+            }
+            (None, None) => told += "no list of messages was found in it\n",
+            (None, Some(_)) => {}
+        }
+        told += &self.read.as_ref().map_or(String::new(), Read::text);
+        let told: String = told.lines().map(|line| format!("# {line}\n")).collect();
+        told + self.mapping.as_deref().unwrap_or_default()
     }
-    let (text, is_known) = match found {
+}
+
+/// What a file is recognised as, and whether a reader takes it.
+fn recognised(found: &Detected, how: &jobs::How) -> (String, bool) {
+    if let Some(entry) = how.forced {
+        return (format!("read as {}, since that was asked for: {}", entry.name, entry.summary), true);
+    }
+    match found {
         Detected::Log(entry, layout) => {
             let layout = match layout {
                 Layout::Lines => "one value a line",
@@ -75,45 +118,47 @@ fn recognised(found: &Detected, how: &jobs::How, out: &mut String) -> bool {
         Detected::NoLog(what) => ((*what).to_owned(), false),
         Detected::Bad(what) => (format!("cannot be read: {what}"), false),
         Detected::More => (formats::UNKNOWN.to_owned(), false),
-    };
-    out.push_str(&text);
-    out.push('\n');
-    is_known
+    }
 }
 
-/// Reads the file, and says what that gave.
-fn read(inputs: &[input::Input], how: jobs::How, out: &mut String) -> anyhow::Result<()> {
-    let (mut n_runs, mut n_steps, mut kinds) = (0, 0, BTreeMap::<String, u64>::new());
-    let (mut mapped, mut dropped, mut losses) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let mut rejects = Vec::new();
-    jobs::for_each_part(inputs, how, &std::collections::HashMap::new(), |part| {
+/// Reads the file.
+fn read(inputs: &[input::Input], how: jobs::How) -> anyhow::Result<Read> {
+    let n_named = if how.mapping.is_some() { NAMED_POINTERS } else { NAMED };
+    let mut told = Read { n_named, ..Read::default() };
+    jobs::for_each_part(inputs, how, &HashMap::new(), |part| {
         for run in &part.runs {
-            n_runs += 1;
-            n_steps += run.steps.len();
+            told.runs += 1;
+            told.steps += run.steps.len();
             run.steps.iter().for_each(|step| {
-                *kinds.entry(format!("{} {}", step.role.name(), step.kind.name())).or_default() += 1
+                *told.kinds.entry(format!("{} {}", step.role.name(), step.kind.name())).or_default() += 1;
             });
         }
-        super::add_all(&mut mapped, &part.fields.mapped);
-        super::add_all(&mut dropped, &part.fields.dropped);
-        super::add_all(&mut losses, &part.losses.0);
-        rejects.extend(part.rejects.into_iter().map(|reject| reject.reason));
+        super::add_all(&mut told.fields_mapped, &part.fields.mapped);
+        super::add_all(&mut told.fields_dropped, &part.fields.dropped);
+        super::add_all(&mut told.losses, &part.losses.0);
+        told.rejects.extend(part.rejects.into_iter().map(|reject| reject.reason));
         Ok(())
     })?;
-    let _ = writeln!(out, "runs: {n_runs}, steps: {n_steps}{}", list(&kinds, " = ", usize::MAX));
-    let _ = writeln!(out, "told by its fields: {}", list(&mapped, "", NAMED));
-    let most = if how.mapping.is_some() { NAMED_POINTERS } else { NAMED };
-    let _ = writeln!(out, "fields left out: {}", list(&dropped, "", most));
-    for (what, n) in &losses {
-        let _ = writeln!(out, "{n} x {what}");
+    Ok(told)
+}
+
+impl Read {
+    fn text(&self) -> String {
+        let Read { runs, steps, .. } = self;
+        let mut out = format!("runs: {runs}, steps: {steps}{}\n", list(&self.kinds, " = ", usize::MAX));
+        let _ = writeln!(out, "told by its fields: {}", list(&self.fields_mapped, "", NAMED));
+        let _ = writeln!(out, "fields left out: {}", list(&self.fields_dropped, "", self.n_named));
+        for (what, n) in &self.losses {
+            let _ = writeln!(out, "{n} x {what}");
+        }
+        for reason in self.rejects.iter().take(NAMED) {
+            let _ = writeln!(out, "could not be read: {reason}");
+        }
+        if self.rejects.len() > NAMED {
+            let _ = writeln!(out, "could not be read: {} more", self.rejects.len() - NAMED);
+        }
+        out
     }
-    for reason in rejects.iter().take(NAMED) {
-        let _ = writeln!(out, "could not be read: {reason}");
-    }
-    if rejects.len() > NAMED {
-        let _ = writeln!(out, "could not be read: {} more", rejects.len() - NAMED);
-    }
-    Ok(())
 }
 
 /// Names with their counts, the most first.

@@ -250,6 +250,8 @@ pub(crate) struct Room<'a> {
     /// Whether secrets and personal data become placeholders.
     pub(crate) redacts: bool,
     pub(crate) mapping: Option<&'static Mapping>,
+    /// Whether the format of all files was asked for.
+    pub(crate) is_forced: bool,
 }
 
 impl<'a> Room<'a> {
@@ -263,6 +265,7 @@ impl<'a> Room<'a> {
             turn,
             redacts: false,
             mapping: None,
+            is_forced: false,
         }
     }
 
@@ -302,7 +305,13 @@ impl<'a> Room<'a> {
             });
             source.stem = session.unwrap_or(source.stem);
         }
-        Source { most_objects: self.objects(), redacts: self.redacts, mapping: self.mapping, ..source }
+        Source {
+            most_objects: self.objects(),
+            redacts: self.redacts,
+            mapping: self.mapping,
+            is_forced: self.is_forced,
+            ..source
+        }
     }
 
     pub(crate) fn too_many(&self, n_objects: u64) -> std::io::Error {

@@ -4,13 +4,14 @@
 //! what was written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{BufRead, Cursor, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::reading::draft::Losses;
 use crate::logs::formats::reading::fields::{FieldCounts, take_counts};
-use crate::logs::formats::reading::list::{Content, Items, Piece};
+use crate::logs::formats::reading::list::{self, Content, Items, Piece};
+use crate::logs::formats::reading::prefix::prefix;
 use crate::logs::formats::reading::repair::{self, padding, value_end};
 use crate::logs::formats::reading::scan::{Scanned, Scanner, count_objects};
 use crate::logs::formats::{self, Detected, Entry, File, Layout, Reading, Runs, Session, Sink, Source};
@@ -25,6 +26,7 @@ use super::input::{self, Input, Measured, Room, Small};
 use super::keep::GoneSession;
 use super::placeholders::redact_run;
 use super::sessions::{self, Beginning};
+use super::strangers::Strangers;
 use super::table::{self, Table};
 
 /// How much of a file is looked at first, to tell its format.
@@ -82,6 +84,8 @@ pub(super) struct Part {
     pub(super) n_bytes: u64,
     /// A limit of ours ended it, so that nobody knows what it holds.
     pub(super) is_too_large: bool,
+    /// The machine could not read it this time, or not all.
+    pub(super) is_unread: bool,
 }
 
 enum Job {
@@ -97,7 +101,7 @@ struct Batch {
     records: Records,
     offset: u64,
     gaps: Vec<Rejected>,
-    error: Option<String>,
+    error: Option<io::Error>,
     is_last: bool,
 }
 
@@ -214,12 +218,12 @@ impl How {
     /// What a file may have.
     fn room(self) -> Room<'static> {
         let room = Room::new(self.limits, window(self.threads), BATCH_BYTES as u64, &|| {});
-        Room { redacts: self.redacts, mapping: self.mapping, ..room }
+        Room { redacts: self.redacts, mapping: self.mapping, is_forced: self.forced.is_some(), ..room }
     }
 }
 
 /// What the sessions share, where nothing is known.
-pub(super) fn all_beginnings(inputs: &[Input], how: How) -> anyhow::Result<Beginnings> {
+pub(super) fn all_beginnings(inputs: &mut [Input], how: How) -> anyhow::Result<Beginnings> {
     let origins = sessions::origins(inputs, how.forced, how.threads)?;
     Ok((beginnings(inputs, &origins, &HashMap::new(), how)?, origins))
 }
@@ -238,10 +242,10 @@ pub(super) fn beginnings(
     let read = origins.iter().enumerate().filter_map(|(i, origin)| Some(((*origin)?, i)));
     let all = read.chain(known.iter().map(|(i, session)| (session.origin, *i))).collect();
     sessions::beginnings(all, how.threads, |i| match known.get(&i) {
-        Some(session) => vec![session.up_to.clone()],
+        Some(session) => Some(vec![session.up_to.clone()]),
         None => {
-            let runs = sessions_in(i, inputs, how.forced, share);
-            runs.iter().map(|steps| sessions::hashes(steps)).collect()
+            let runs = sessions_in(i, inputs, how.forced, share)?;
+            Some(runs.iter().map(|steps| sessions::hashes(steps)).collect())
         }
     })
 }
@@ -409,7 +413,7 @@ fn cut_lines(
     reader: &mut Box<dyn BufRead + Send>,
     line: &mut u64,
     share: Room<'_>,
-) -> (Records, u64, bool, Option<String>) {
+) -> (Records, u64, bool, Option<io::Error>) {
     let mut bytes = Vec::with_capacity(BATCH_BYTES + (64 << 10));
     let (mut error, mut long) = (None, None);
     let mut is_last = false;
@@ -418,9 +422,9 @@ fn cut_lines(
         Ok(_) if bytes.last() == Some(&b'\n') => {}
         Ok(_) => match end_line(reader, &mut bytes, share.value) {
             Ok((ends, over)) => (is_last, long) = (!ends, over),
-            Err(e) => error = Some(e.to_string()),
+            Err(e) => error = Some(e),
         },
-        Err(e) => error = Some(e.to_string()),
+        Err(e) => error = Some(e),
     }
     let first = *line;
     *line += memchr::memchr_iter(b'\n', &bytes).count() as u64 + u64::from(long.is_some());
@@ -433,7 +437,7 @@ fn cut_items(
     items: &mut Pieces,
     shared: &Option<Arc<[u8]>>,
     index: &mut usize,
-) -> (Records, u64, bool, Option<String>) {
+) -> (Records, u64, bool, Option<io::Error>) {
     let (start, first) = (items.place(), *index);
     let mut pieces = Vec::new();
     let mut is_last = true;
@@ -450,7 +454,7 @@ fn cut_items(
 }
 
 /// The same for runs of a database.
-fn cut_runs(runs: &mpsc::Receiver<Piece>, index: &mut usize) -> (Records, u64, bool, Option<String>) {
+fn cut_runs(runs: &mpsc::Receiver<Piece>, index: &mut usize) -> (Records, u64, bool, Option<io::Error>) {
     let (first, mut pieces, mut n_bytes) = (*index, Vec::new(), 0);
     let mut is_last = true;
     for piece in runs {
@@ -541,7 +545,7 @@ fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: 
             Ok(Some(open)) => return Outcome::Big(open),
             Err(error) => {
                 part.is_too_large = error.kind() == std::io::ErrorKind::FileTooLarge;
-                part.reject(None, part.n_bytes, format!("cannot read on: {error}"));
+                part.cannot_read(part.n_bytes, "cannot read on", &error);
             }
         }
     }
@@ -550,18 +554,27 @@ fn read_input(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: 
     Outcome::Read(part)
 }
 
-/// The steps of the sessions in a file: several where it was tried again. None if it holds no session after all.
-fn sessions_in(i: usize, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Vec<Vec<Step>> {
+/// The steps of the sessions in a file: several where it was tried again, none in what is no session after all. Nothing if
+/// the machine could not read it.
+fn sessions_in(
+    i: usize,
+    inputs: &[Input],
+    forced: Option<&'static Entry>,
+    room: Room<'_>,
+) -> Option<Vec<Vec<Step>>> {
     let Outcome::Read(part) = read_input(i, inputs, forced, room) else {
-        return Vec::new();
+        return Some(Vec::new());
     };
+    if part.is_unread {
+        return None;
+    }
     let is_session = |run: &Run| {
         let entry = formats::find(&run.row.format).map(|entry| entry.reading);
         // Runs that the session started are no part of it.
         run.row.parent.is_none()
             && matches!(entry, Ok(Reading::Session { .. } | Reading::Sessions { .. } | Reading::Files { .. }))
     };
-    part.runs.into_iter().filter(is_session).map(|run| run.steps).collect()
+    Some(part.runs.into_iter().filter(is_session).map(|run| run.steps).collect())
 }
 
 fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, room: Room<'_>) -> Part {
@@ -592,7 +605,7 @@ fn read_batch(batch: Batch, inputs: &[Input], forced: Option<&'static Entry>, ro
         }
     }
     if let Some(error) = batch.error {
-        part.reject(None, batch.offset + part.n_bytes, format!("cannot read on: {error}"));
+        part.cannot_read(batch.offset + part.n_bytes, "cannot read on", &error);
     }
     part.check_format(input, forced);
     part.fields = take_counts();
@@ -696,6 +709,14 @@ fn read_file(
     result.map(|()| None)
 }
 
+/// Whether the machine or another process is at fault, and not what stands in a file.
+fn is_passing(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref().is_some_and(list::is_passing)
+            || cause.downcast_ref().is_some_and(database::is_passing)
+    })
+}
+
 /// Opens a database; `bytes` are those of the file, unpacked.
 fn open_database(
     i: usize,
@@ -714,6 +735,7 @@ fn open_database(
     let (tables, database) = match opened {
         Ok(opened) => opened,
         Err(error) => {
+            part.is_unread = is_passing(&error);
             part.reject(None, 0, format!("cannot open the database: {error:#}"));
             return Ok(None);
         }
@@ -746,6 +768,7 @@ fn open_table(
     let (table, first) = match Table::open(&input.path) {
         Ok(opened) => opened,
         Err(error) => {
+            part.is_unread = is_passing(&error);
             part.reject(None, 0, format!("cannot open the Parquet table: {error:#}"));
             return Ok(None);
         }
@@ -911,7 +934,7 @@ fn open_archive(
         return Err(std::io::Error::other("no archive"));
     };
     let mut members = Members::open(&input.path, || all(head, rest, room), is_run, room)?;
-    let shared = members.shared(shared).unwrap_or_else(|| {
+    let shared = members.shared(shared)?.unwrap_or_else(|| {
         part.reject(None, 0, "archive without a header that can be read".to_owned());
         b"{}".to_vec()
     });
@@ -999,6 +1022,7 @@ impl Part {
             redacted: Tally::new(),
             n_bytes: 0,
             is_too_large: false,
+            is_unread: false,
         }
     }
 
@@ -1087,6 +1111,12 @@ impl Part {
         self.rejects.push(Rejected { line, offset, reason });
     }
 
+    /// A reject for what an error of reading leaves out.
+    fn cannot_read(&mut self, offset: u64, what: &str, error: &io::Error) {
+        self.is_unread |= list::is_passing(error);
+        self.reject(None, offset, format!("{what}: {error}"));
+    }
+
     /// Takes over what a sink has; its rejects lie in a value that begins at `offset`.
     fn take(&mut self, sink: &mut Sink<'_>, line: Option<u64>, offset: u64) {
         for (at, reason) in sink.rejects.drain(..) {
@@ -1105,7 +1135,7 @@ impl Part {
         }
     }
 
-    fn read_document(&mut self, bytes: &[u8], entry: &Entry, source: &Source) {
+    fn read_document(&mut self, bytes: &[u8], entry: &'static Entry, source: &Source) {
         self.n_bytes += bytes.len() as u64;
         let offset = padding(bytes);
         let (text, offset) = (&bytes[offset..], offset as u64);
@@ -1175,7 +1205,7 @@ impl Part {
                 room.read(&mut *rest, &mut bytes, u64::MAX)?;
             }
             Ok((None, _)) => {}
-            Err(error) => self.reject(None, 0, format!("{name}: cannot be read: {error}")),
+            Err(error) => self.cannot_read(0, &format!("{name}: cannot be read"), &error),
         }
         Ok(bytes)
     }
@@ -1184,7 +1214,7 @@ impl Part {
     fn read_session_files(
         &mut self,
         mut bytes: Vec<u8>,
-        entry: &Entry,
+        entry: &'static Entry,
         source: &Source,
         input: &Input,
         room: Room<'_>,
@@ -1229,7 +1259,7 @@ impl Part {
         &mut self,
         mut text: &[u8],
         mut offset: u64,
-        entry: &Entry,
+        entry: &'static Entry,
         source: &Source,
         list: &str,
         first: &str,
@@ -1253,7 +1283,7 @@ impl Part {
     fn read_lines(
         &mut self,
         reader: &mut dyn BufRead,
-        entry: &Entry,
+        entry: &'static Entry,
         source: &Source,
         room: Room<'_>,
     ) -> std::io::Result<()> {
@@ -1303,13 +1333,24 @@ impl Part {
                     index += 1;
                 }
                 Content::Damage(reason) => self.reject(None, piece.offset, reason),
+                Content::Unread(reason) => {
+                    self.is_unread = true;
+                    self.reject(None, piece.offset, reason);
+                }
             }
         }
         values.finish(self);
     }
 
     /// The same for lines in memory.
-    fn read_lines_of(&mut self, mut bytes: &[u8], entry: &Entry, source: &Source, line: u64, offset: u64) {
+    fn read_lines_of(
+        &mut self,
+        mut bytes: &[u8],
+        entry: &'static Entry,
+        source: &Source,
+        line: u64,
+        offset: u64,
+    ) {
         let mut lines = Lines::new(entry, source, line, offset);
         while !bytes.is_empty() {
             let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |i| i + 1);
@@ -1333,21 +1374,28 @@ struct Lines<'a> {
     session: Option<Box<dyn Session>>,
     /// The document in which the values are runs.
     document: Option<Box<dyn Runs>>,
+    strangers: Strangers,
     line: u64,
     offset: u64,
 }
 
 impl<'a> Lines<'a> {
-    fn new(entry: &Entry, source: &'a Source, line: u64, offset: u64) -> Self {
+    fn new(entry: &'static Entry, source: &'a Source, line: u64, offset: u64) -> Self {
         let session = match entry.reading {
             Reading::Session { open, .. } | Reading::Sessions { open, .. } => Some(open()),
             _ => None,
         };
-        Lines { sink: Sink::new(source), reading: entry.reading, session, document: None, line, offset }
+        let (sink, strangers) = (Sink::new(source), Strangers::new(entry, source.is_forced));
+        Lines { sink, reading: entry.reading, session, document: None, strangers, line, offset }
     }
 
     /// For runs in a document; `shared` is the document without them.
-    fn of_document(entry: &Entry, source: &'a Source, shared: Option<&[u8]>, part: &mut Part) -> Self {
+    fn of_document(
+        entry: &'static Entry,
+        source: &'a Source,
+        shared: Option<&[u8]>,
+        part: &mut Part,
+    ) -> Self {
         let mut lines = Lines::new(entry, source, 1, 0);
         if let (Reading::Document { open, .. } | Reading::Archive { open, .. }, Some(shared)) =
             (entry.reading, shared)
@@ -1375,6 +1423,11 @@ impl<'a> Lines<'a> {
         if is_of_stream(text) {
             self.sink.losses.add("line of an event stream without a record left out");
         } else if !text.is_empty() {
+            let words = if text.starts_with(b"{") { None } else { prefix(text) };
+            if words.is_some() {
+                self.sink.losses.add("words of a log before a record left out");
+            }
+            let text = &text[words.unwrap_or(0)..];
             self.value(text);
             let offset = text.as_ptr() as usize - raw.as_ptr() as usize;
             part.take(&mut self.sink, Some(self.line), self.offset + offset as u64);
@@ -1391,18 +1444,33 @@ impl<'a> Lines<'a> {
 
     fn value(&mut self, text: &[u8]) {
         match (&mut self.session, self.reading) {
-            (Some(session), _) => {
-                formats::read_repaired(text, &mut self.sink, |value, _| session.value(value));
-            }
-            (None, Reading::Values(read) | Reading::Database { read, .. }) => {
-                formats::read_repaired(text, &mut self.sink, read);
-            }
+            (Some(session), _) => match self.strangers.reason(text) {
+                Some(reason) => self.sink.rejects.push((0, reason)),
+                None => formats::read_repaired(text, &mut self.sink, |value, _| session.value(value)),
+            },
+            (None, Reading::Values(read) | Reading::Database { read, .. }) => self.run(text, read),
             (None, _) => {
                 if let Some(document) = &self.document {
                     formats::read_repaired(text, &mut self.sink, |value, sink| document.run(value, sink));
                 }
             }
         }
+    }
+
+    /// A value that is a run, or several.
+    fn run(&mut self, text: &[u8], read: fn(&[u8], &mut Sink<'_>) -> anyhow::Result<()>) {
+        let losses = std::mem::take(&mut self.sink.losses);
+        let (n_runs, n_rejects) = (self.sink.trajectories.len(), self.sink.rejects.len());
+        formats::read_repaired(text, &mut self.sink, read);
+        let mut own = std::mem::replace(&mut self.sink.losses, losses);
+        if self.sink.trajectories.len() == n_runs
+            && let Some(reason) = self.strangers.reason(text)
+        {
+            self.sink.rejects.truncate(n_rejects);
+            self.sink.rejects.push((0, reason));
+            own = Losses::default();
+        }
+        self.sink.losses.merge(&own);
     }
 
     fn finish(mut self, part: &mut Part) {

@@ -45,6 +45,7 @@ pub mod places;
 mod record;
 mod redacted;
 mod sessions;
+mod strangers;
 mod table;
 
 pub use explain::explain;
@@ -321,7 +322,7 @@ pub fn ingest(options: &Options, on_progress: &mut dyn FnMut(Progress)) -> anyho
     if !known.files.is_empty() && known.is_same(&inputs, &wanted) {
         return Ok(known.unchanged());
     }
-    let origins = sessions::origins(&inputs, how.forced, how.threads)?;
+    let origins = sessions::origins(&mut inputs, how.forced, how.threads)?;
     known.add_dependent(&mut wanted, |i| origins[i]);
     let read: Vec<Input> = wanted.iter().map(|&i| inputs[i].clone()).collect();
     let origins: Vec<Option<u128>> = wanted.iter().map(|&i| origins[i]).collect();
@@ -358,10 +359,11 @@ fn check_out(out: &Path) -> anyhow::Result<()> {
 /// Reads logs into the rows of the tables and throws them away: what [`ingest`] is compared with to
 /// tell the cost of writing. Returns the bytes of the logs and the number of trajectories.
 pub fn read_only(options: &Options) -> anyhow::Result<(u64, u64)> {
-    let inputs = parts::joined(input::find(&options.inputs)?);
+    let mut inputs = parts::joined(input::find(&options.inputs)?);
     let how = how(options)?;
     let (mut n_bytes, mut n_trajectories) = (0, 0);
-    jobs::for_each_part(&inputs, how, &jobs::all_beginnings(&inputs, how)?.0, |part| {
+    let (beginnings, _) = jobs::all_beginnings(&mut inputs, how)?;
+    jobs::for_each_part(&inputs, how, &beginnings, |part| {
         n_bytes += part.n_bytes;
         n_trajectories += part.runs.len() as u64;
         Ok(())
@@ -515,6 +517,7 @@ impl Output {
         }
         self.report.rejects += part.rejects.len() as u64;
         self.file.rejects += part.rejects.len() as u64;
+        self.file.is_unread |= part.is_unread || part.beginning == Some(Beginning::Unread);
         self.file.bytes += part.n_bytes;
         add_all(&mut self.file.losses, &part.losses.0);
         redact::add(&mut self.file.redacted, &part.redacted);
@@ -629,6 +632,9 @@ impl Output {
             }
         }
         file.format = format.to_owned();
+        if file.is_unread {
+            file.digest.clear();
+        }
         self.count_file(file)
     }
 

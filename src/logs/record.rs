@@ -58,7 +58,8 @@ impl ReadWith {
 pub(super) struct FileRecord {
     pub(super) path: String,
     pub(super) format: String,
-    /// Hash of what stands in it, and in the files that are read with it.
+    /// Hash of what stands in it, and in the files that are read with it; empty if the machine could not read them, so that
+    /// they are read again.
     pub(super) digest: String,
     /// Hash of where it stands.
     pub(super) place: String,
@@ -86,6 +87,9 @@ pub(super) struct FileRecord {
     /// The file that it was read with, whose record stands before this one and says all else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) part_of: Option<String>,
+    /// The machine could not read all of it this time.
+    #[serde(skip)]
+    pub(super) is_unread: bool,
     /// Files that were read with it; each has a record of its own behind this one.
     #[serde(skip)]
     pub(super) parts: Vec<String>,

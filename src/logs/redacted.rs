@@ -34,7 +34,7 @@ pub fn redact_logs(
     let how = jobs::How { redacts: true, ..super::how(options)? };
     let mut inputs = parts::joined(input::find(&options.inputs)?);
     let left_out = options.filter.apply(&mut inputs)?;
-    let (beginnings, origins) = jobs::all_beginnings(&inputs, how)?;
+    let (beginnings, origins) = jobs::all_beginnings(&mut inputs, how)?;
     let mut forks = Forks::default();
     let mut done = Redacted { left_out, ..Redacted::default() };
     let mut n_runs = 0;

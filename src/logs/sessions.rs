@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 use rayon::prelude::*;
 
+use crate::logs::formats::reading::list::is_passing;
 use crate::logs::formats::reading::repair::padding;
 use crate::logs::formats::{self, Entry, Origin, Reading};
 use crate::trajectory::Step;
@@ -31,11 +32,14 @@ pub(super) enum Beginning {
     Whole(usize),
     /// They begin alike and go on differently.
     Shared,
+    /// The machine could not read it to compare.
+    Unread,
 }
 
-/// What each file has in common with copies of the session in it.
+/// What each file has in common with copies of the session in it. One that the machine could not read loses its digest, so that
+/// it is read again the next time.
 pub(super) fn origins(
-    inputs: &[Input],
+    inputs: &mut [Input],
     forced: Option<&'static Entry>,
     threads: usize,
 ) -> anyhow::Result<Vec<Option<u128>>> {
@@ -52,14 +56,21 @@ pub(super) fn origins(
     if origins.is_empty() {
         return Ok(vec![None; inputs.len()]);
     }
-    Ok(pool(threads)?.install(|| inputs.par_iter().map(|input| origin(input, &origins)).collect()))
+    let told = |input: &mut Input| {
+        origin(input, &origins).unwrap_or_else(|error| {
+            input.digest.take_if(|_| is_passing(&error));
+            None
+        })
+    };
+    Ok(pool(threads)?.install(|| inputs.par_iter_mut().map(told).collect()))
 }
 
-/// What sessions share, by the numbers of their inputs; `hashes` gives those of all sessions in one.
+/// What sessions share, by the numbers of their inputs; `hashes` gives those of all sessions in one, or none if the machine
+/// could not read it.
 pub(super) fn beginnings(
     mut origins: Vec<(u128, usize)>,
     threads: usize,
-    hashes: impl Fn(usize) -> Vec<Vec<u128>> + Sync,
+    hashes: impl Fn(usize) -> Option<Vec<Vec<u128>>> + Sync,
 ) -> anyhow::Result<HashMap<usize, Beginning>> {
     origins.sort_unstable();
     let families: Vec<&[(u128, usize)]> =
@@ -68,8 +79,15 @@ pub(super) fn beginnings(
         families
             .par_iter()
             .flat_map_iter(|family| {
-                let read = |&(_, i): &(u128, usize)| hashes(i).into_iter().map(move |hashes| (i, hashes));
-                compare(&family.iter().flat_map(read).collect::<Vec<_>>())
+                let (mut sessions, mut told) = (Vec::new(), Vec::new());
+                for &(_, i) in *family {
+                    match hashes(i) {
+                        Some(hashes) => sessions.extend(hashes.into_iter().map(|hashes| (i, hashes))),
+                        None => told.push((i, Beginning::Unread)),
+                    }
+                }
+                told.extend(compare(&sessions));
+                told
             })
             .collect()
     }))
@@ -82,28 +100,28 @@ fn pool(threads: usize) -> anyhow::Result<rayon::ThreadPool> {
 type OriginOf = fn(&[u8], bool) -> Origin;
 
 /// What the session in a file has in common with its copies, hashed.
-fn origin(input: &Input, origins: &[OriginOf]) -> Option<u128> {
+fn origin(input: &Input, origins: &[OriginOf]) -> std::io::Result<Option<u128>> {
     if input.problem.is_some() {
-        return None;
+        return Ok(None);
     }
-    let mut reader = input::open_for(&input.path, 8 << 10).ok()?;
+    let mut reader = input::open_for(&input.path, 8 << 10)?;
     let (mut head, mut n) = (Vec::new(), HEAD_BYTES);
     while n <= MAX_HEAD_BYTES {
-        let is_whole = input::read_head(&mut *reader, &mut head, n).ok()?;
+        let is_whole = input::read_head(&mut *reader, &mut head, n)?;
         let mut is_open = false;
         for origin in origins {
             match origin(&head[padding(&head)..], is_whole) {
-                Origin::Uuid(uuid) => return Some(short(blake3::hash(uuid.as_bytes()))),
+                Origin::Uuid(uuid) => return Ok(Some(short(blake3::hash(uuid.as_bytes())))),
                 Origin::More => is_open = true,
                 Origin::None => {}
             }
         }
         if !is_open {
-            return None;
+            return Ok(None);
         }
         n *= 8;
     }
-    None
+    Ok(None)
 }
 
 /// For each step the hash of the session up to it.

@@ -1,7 +1,7 @@
 //! Mutated logs of each format: the files of `logs/`, databases and archives made of them here, and in the long form the
 //! small ones of real logs. What stands in a line that the mutation did not touch is in the dataset.
 
-use super::mutants::{moved, mutate};
+use super::mutants::{Edit, moved, mutate};
 use super::*;
 
 use std::io::Write as _;
@@ -11,6 +11,8 @@ use trajpress::internals::store::StepRow;
 /// Files of one format that are read together.
 struct Sample {
     name: String,
+    /// The reader of most of it.
+    format: String,
     files: Vec<(PathBuf, Vec<u8>)>,
     marks: Vec<Mark>,
 }
@@ -31,9 +33,11 @@ const SMALL: usize = 150_000;
 
 impl Sample {
     fn new(name: &str, files: Vec<(PathBuf, Vec<u8>)>, place: &Place) -> Self {
-        let mut sample = Sample { name: name.to_owned(), files, marks: Vec::new() };
+        let mut sample = Sample { name: name.to_owned(), format: String::new(), files, marks: Vec::new() };
         sample.write(place, None);
         let (texts, is_told) = sample.read(place);
+        let rows: Vec<TrajectoryRow> = store::read(&place.at("data/trajectories.parquet")).unwrap();
+        sample.format = rows.into_iter().next().map_or_else(String::new, |row| row.format);
         assert!(!texts.is_empty(), "{name} is not read");
         assert!(!is_told, "{name} has rejects, or a file of it is not read");
         let lines: BTreeSet<&str> = texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
@@ -98,6 +102,17 @@ impl Sample {
         let is_lost = |mark: &&Mark| stays(mark) && !texts.iter().any(|text| text.contains(&mark.words));
         (is_told || !texts.is_empty()).then(|| self.marks.iter().filter(is_lost).collect())
     }
+}
+
+/// Whether a place is in a run still. Of a session of Aider in which nobody says anything any more nothing is left: what the
+/// program says of itself is no run.
+fn is_of_a_run(bytes: &[u8], at: usize) -> bool {
+    const BEGIN: &[u8] = b"# aider chat started at";
+    let before = memchr::memmem::rfind(&bytes[..at], BEGIN);
+    let Some(start) = before else { return true };
+    let rest = &bytes[start..];
+    let end = memchr::memmem::find(&rest[BEGIN.len()..], BEGIN).map_or(rest.len(), |end| BEGIN.len() + end);
+    rest[..end].split(|b| *b == b'\n').any(|line| line.starts_with(b"####"))
 }
 
 fn file_name(path: &Path) -> String {
@@ -193,6 +208,54 @@ fn samples(place: &Place) -> Vec<Sample> {
     samples
 }
 
+/// A sample of which one file is mutated.
+struct Mutant<'a> {
+    sample: &'a Sample,
+    file: usize,
+    bytes: Vec<u8>,
+    edits: Vec<Edit>,
+}
+
+/// What became of a mutant.
+struct Told {
+    n_untouched: usize,
+    /// Untouched marks that are not read.
+    lost: Vec<String>,
+    is_silent: bool,
+    took: Duration,
+}
+
+impl<'a> Mutant<'a> {
+    fn of(sample: &'a Sample, rng: &mut ChaCha8Rng) -> Self {
+        let file = rng.random_range(0..sample.files.len());
+        let mut bytes = sample.files[file].1.clone();
+        let edits = mutate(&mut bytes, rng);
+        Mutant { sample, file, bytes, edits }
+    }
+
+    fn stays(&self, mark: &Mark) -> bool {
+        mark.file != self.file
+            || moved(&mark.line, &self.edits).is_some_and(|at| is_of_a_run(&self.bytes, at))
+    }
+
+    fn told(&self, place: &Place, name: &str) -> Told {
+        let start = Instant::now();
+        let lost = self.sample.lost(place, self.file, &self.bytes, |mark| self.stays(mark));
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(60), "mutant {name} of {}", self.sample.name);
+        let told = Told {
+            n_untouched: self.sample.marks.iter().filter(|mark| self.stays(mark)).count(),
+            is_silent: lost.is_none(),
+            lost: lost.into_iter().flatten().map(|mark| mark.words.clone()).collect(),
+            took,
+        };
+        if told.is_silent || !told.lost.is_empty() {
+            keep(&format!("{name}-{}", self.sample.files[self.file].0.display()), &self.bytes);
+        }
+        told
+    }
+}
+
 #[test]
 fn mutated_logs_of_all_formats_keep_their_untouched_lines() {
     let place = Place::new();
@@ -205,25 +268,16 @@ fn mutated_logs_of_all_formats_keep_their_untouched_lines() {
         let (mut n_untouched, mut lost, mut silent, mut longest) =
             (0, Vec::new(), Vec::new(), Duration::ZERO);
         for i in 0..n {
-            let sample = &samples[i % samples.len()];
-            let file = rng.random_range(0..sample.files.len());
-            let mut bytes = sample.files[file].1.clone();
-            let edits = mutate(&mut bytes, &mut rng);
+            let mutant = Mutant::of(&samples[i % samples.len()], &mut rng);
             if i % n_threads != thread {
                 continue;
             }
-            let (start, what) = (Instant::now(), format!("{i} of {}", sample.name));
-            let stays = |mark: &Mark| mark.file != file || moved(&mark.line, &edits).is_some();
-            n_untouched += sample.marks.iter().filter(|mark| stays(mark)).count();
-            let not_read = sample.lost(&place, file, &bytes, stays);
-            longest = longest.max(start.elapsed());
-            assert!(start.elapsed() < Duration::from_secs(60), "mutant {what}");
-            match not_read {
-                Some(marks) if marks.is_empty() => continue,
-                Some(marks) => lost.extend(marks.iter().map(|mark| format!("{what}: {}", mark.words))),
-                None => silent.push(what),
-            }
-            keep(&format!("{i}-{}", sample.files[file].0.display()), &bytes);
+            let what = format!("{i} of {}", mutant.sample.name);
+            let told = mutant.told(&place, &i.to_string());
+            n_untouched += told.n_untouched;
+            longest = longest.max(told.took);
+            lost.extend(told.lost.iter().map(|words| format!("{what}: {words}")));
+            silent.extend(told.is_silent.then_some(what));
         }
         (n_untouched, lost, silent, longest)
     });
@@ -239,6 +293,46 @@ fn mutated_logs_of_all_formats_keep_their_untouched_lines() {
         own_peak()
     );
     assert!(lost.is_empty() && silent.is_empty(), "lost: {lost:#?}, silent: {silent:?}");
+}
+
+/// Each reader alone; in the long form half a minute each, and of all that was found a line each.
+#[test]
+fn each_reader_takes_mutants() {
+    const SECONDS: u64 = 30;
+    let place = Place::new();
+    let mut by_format: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
+    for sample in samples(&place) {
+        by_format.entry(sample.format.clone()).or_default().push(sample);
+    }
+    let formats: Vec<(String, Vec<Sample>)> = by_format.into_iter().collect();
+    let n_bad: usize = in_threads(|thread, n_threads| {
+        let (place, mut n_bad) = (Place::light(), 0);
+        let own = formats.iter().enumerate().filter(|(i, _)| i % n_threads == thread);
+        for (seed, (format, samples)) in own {
+            let (start, mut rng) = (Instant::now(), ChaCha8Rng::seed_from_u64(9000 + seed as u64));
+            let (mut n, mut n_untouched, mut n_lost, mut n_silent) = (0, 0, 0, 0);
+            let mut longest = Duration::ZERO;
+            while n < times(6, usize::MAX) && start.elapsed() < Duration::from_secs(SECONDS) {
+                let mutant = Mutant::of(&samples[n % samples.len()], &mut rng);
+                let told = mutant.told(&place, &format!("{format}-{n}"));
+                n += 1;
+                n_untouched += told.n_untouched;
+                n_lost += told.lost.len();
+                n_silent += usize::from(told.is_silent);
+                longest = longest.max(told.took);
+            }
+            println!(
+                "reader {format}: {} logs, {n} mutants, {n_untouched} untouched marks, {n_lost} lost, {n_silent} silent, the longest {longest:?}, peak memory {:.0} MB",
+                samples.len(),
+                own_peak()
+            );
+            n_bad += n_lost + n_silent;
+        }
+        n_bad
+    })
+    .into_iter()
+    .sum();
+    assert_eq!(n_bad, 0);
 }
 
 /// What is done to a line: nothing is left of it, a stray byte stands before it, a byte of its first key is another one, or

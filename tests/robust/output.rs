@@ -162,3 +162,38 @@ fn a_report_waits_for_nobody_and_leaves_no_half() {
     assert_eq!(within(Duration::from_secs(60), wrong).status.code(), Some(2));
     assert!(place.files("report") == before);
 }
+
+/// All that is printed under `--json` is JSON, also where a command mostly writes files.
+#[test]
+fn what_is_printed_as_json_is_json() {
+    let place = Place::new();
+    done(place.ingest("data"));
+    done(place.run("data", "run"));
+    let rows: Vec<TrajectoryRow> = store::read(&place.at("data/trajectories.parquet")).unwrap();
+    let log = fs::read_dir(place.logs()).unwrap().next().unwrap().unwrap().path();
+    let path = |name: &str| place.at(name).display().to_string();
+    let (data, svg, experiment) = (path("data"), path("t.svg"), path("experiment.toml"));
+    let json = |mut command: Command| -> serde_json::Value {
+        command.arg("--json");
+        let output = done(command);
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stdout)))
+    };
+    let report = json(place.report("run", "report"));
+    let files = report["files"].as_array().unwrap();
+    assert!(files.len() > 5 && files.iter().all(|file| Path::new(file.as_str().unwrap()).is_file()));
+    let log = log.display().to_string();
+    let id = &rows[0].trajectory;
+    for args in [
+        &["ingest", "--explain", &log][..],
+        &["inspect", &data, id, "--timeline", &svg],
+        &["inspect", &data, id],
+        &["run", &experiment, "--data", &data, "--list"],
+        &["audit", &log],
+        &["list", "triggers"],
+    ] {
+        let mut command = program();
+        command.args(args);
+        assert!(!json(command).is_null(), "{args:?}");
+    }
+}

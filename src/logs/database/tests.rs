@@ -5,9 +5,21 @@ use std::collections::BTreeMap;
 use super::*;
 
 static ROWS: &[Rows] = &[
-    Rows { name: "run", table: "run", sql: "SELECT id, * FROM run ORDER BY 1", json: &["about"] },
-    Rows { name: "said", table: "said", sql: "SELECT run, text FROM said ORDER BY 1, at", json: &[] },
-    Rows { name: "gone", table: "gone", sql: "SELECT run FROM gone", json: &[] },
+    Rows {
+        name: "run",
+        table: "run",
+        order: "SELECT id, rowid FROM run ORDER BY 1",
+        columns: "*",
+        json: &["about"],
+    },
+    Rows {
+        name: "said",
+        table: "said",
+        order: "SELECT run, rowid FROM said ORDER BY 1, at",
+        columns: "text",
+        json: &[],
+    },
+    Rows { name: "gone", table: "gone", order: "SELECT run, rowid FROM gone", columns: "*", json: &[] },
 ];
 
 const SCHEMA: &str = "CREATE TABLE run (id TEXT PRIMARY KEY, about TEXT, n INTEGER);
@@ -26,7 +38,7 @@ fn read(path: &Path) -> (Vec<String>, Vec<String>) {
     for piece in database.runs(ROWS, 1 << 20) {
         match piece.content {
             Content::Item(run) => runs.push(String::from_utf8(run).unwrap()),
-            Content::Damage(reason) => damage.push(reason),
+            Content::Damage(reason) | Content::Unread(reason) => damage.push(reason),
         }
     }
     (runs, damage)
@@ -142,6 +154,30 @@ fn a_run_that_is_too_long_costs_itself_alone() {
     let database = Database::open(&path, None, 1 << 20).unwrap();
     let pieces: Vec<Content> = database.runs(ROWS, 2000).iter().map(|piece| piece.content).collect();
     assert!(matches!(&pieces[..], [Content::Damage(_), Content::Item(_)]), "{pieces:?}");
+}
+
+/// The size of a row that is too long is told without reading it, and what stands before and behind it is read.
+#[test]
+fn a_row_that_is_too_long_costs_itself_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let long = "randomblob(3000000)";
+    let rows = format!(
+        "INSERT INTO run VALUES ('a', 'x', 1), ('b', {long}, 2);
+        INSERT INTO said VALUES ('a', 1, 'first'), ('a', 2, {long}), ('a', 3, 'third'), ('b', 1, 'other')"
+    );
+    drop(write(&path, &format!("{SCHEMA};{rows}")));
+    let (runs, damage) = read(&path);
+    assert_eq!(
+        runs,
+        [
+            r#"{"run":[{"id":"a","about":"x","n":1}],"said":[{"text":"first"},{"text":"third"}]}"#,
+            r#"{"run":[],"said":[{"text":"other"}]}"#,
+        ]
+    );
+    let hint = "too long\nhint: --max-memory allows an eighth of it to a row";
+    let told = |at: &str| format!("row 2 of the table {at}: a row of 2.86 MiB, {hint}");
+    assert_eq!(damage, [told("run"), told("said")]);
 }
 
 /// Damaged pages send nobody in circles, and cost no more than what they hold.

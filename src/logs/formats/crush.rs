@@ -28,12 +28,18 @@ pub(super) fn is_of_family(tables: &Tables) -> bool {
 }
 
 pub(super) const ROWS: &[Rows] = &[
-    Rows { name: "sessions", table: "sessions", sql: "SELECT id, * FROM sessions ORDER BY 1", json: &[] },
+    Rows {
+        name: "sessions",
+        table: "sessions",
+        order: "SELECT id, rowid FROM sessions ORDER BY 1",
+        columns: "*",
+        json: &[],
+    },
     Rows {
         name: "messages",
         table: "messages",
-        sql: "SELECT m.session_id, m.* FROM (SELECT rowid AS r FROM messages ORDER BY session_id, created_at, rowid LIMIT -1)
-            CROSS JOIN messages AS m ON m.rowid = r",
+        order: "SELECT session_id, rowid FROM messages ORDER BY session_id, created_at, rowid",
+        columns: "*",
         json: &["parts"],
     },
 ];

@@ -27,17 +27,17 @@ const ROWS: &[Rows] = &[
     Rows {
         name: "chats",
         table: "cursorDiskKV",
-        sql: "SELECT substr(key, 14), value FROM cursorDiskKV
+        order: "SELECT substr(key, 14), rowid FROM cursorDiskKV
             WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY 1",
+        columns: "value",
         json: &["value"],
     },
     Rows {
         name: "bubbles",
         table: "cursorDiskKV",
-        sql: "SELECT run, substr(key, 10 + instr(substr(key, 10), ':')) AS id, value
-            FROM (SELECT substr(key, 10, instr(substr(key, 10), ':') - 1) AS run, rowid AS r FROM cursorDiskKV
-                WHERE key >= 'bubbleId:' AND key < 'bubbleId;' ORDER BY 1, rowid LIMIT -1)
-            CROSS JOIN cursorDiskKV AS m ON m.rowid = r",
+        order: "SELECT substr(key, 10, instr(substr(key, 10), ':') - 1), rowid FROM cursorDiskKV
+            WHERE key >= 'bubbleId:' AND key < 'bubbleId;' ORDER BY 1, rowid",
+        columns: "substr(key, 10 + instr(substr(key, 10), ':')) AS id, value",
         json: &["value"],
     },
 ];

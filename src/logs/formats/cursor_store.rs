@@ -25,13 +25,15 @@ pub(super) const ENTRY: Entry = Entry {
             Rows {
                 name: "meta",
                 table: "meta",
-                sql: "SELECT '', key, value FROM meta ORDER BY 2",
+                order: "SELECT '', rowid FROM meta ORDER BY key",
+                columns: "key, value",
                 json: &[],
             },
             Rows {
                 name: "blobs",
                 table: "blobs",
-                sql: "SELECT '', id, hex(data) AS data FROM blobs ORDER BY rowid",
+                order: "SELECT '', rowid FROM blobs ORDER BY rowid",
+                columns: "id, hex(data) AS data",
                 json: &[],
             },
         ],

@@ -29,14 +29,15 @@ const ROWS: &[Rows] = &[
     Rows {
         name: "sessions",
         table: "sessions",
-        sql: "SELECT id, * FROM sessions ORDER BY 1",
+        order: "SELECT id, rowid FROM sessions ORDER BY 1",
+        columns: "*",
         json: &["model_config_json"],
     },
     Rows {
         name: "messages",
         table: "messages",
-        sql: "SELECT m.session_id, m.* FROM (SELECT rowid AS r FROM messages ORDER BY session_id, created_timestamp, rowid LIMIT -1)
-            CROSS JOIN messages AS m ON m.rowid = r",
+        order: "SELECT session_id, rowid FROM messages ORDER BY session_id, created_timestamp, rowid",
+        columns: "*",
         json: &["content_json", "metadata_json"],
     },
 ];

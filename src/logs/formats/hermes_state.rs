@@ -25,14 +25,15 @@ pub(super) const ENTRY: Entry = Entry {
             Rows {
                 name: "sessions",
                 table: "sessions",
-                sql: "SELECT id, * FROM sessions ORDER BY 1",
+                order: "SELECT id, rowid FROM sessions ORDER BY 1",
+                columns: "*",
                 json: &[],
             },
             Rows {
                 name: "messages",
                 table: "messages",
-                sql: "SELECT m.session_id, m.* FROM (SELECT rowid AS r FROM messages ORDER BY session_id, id LIMIT -1)
-                    CROSS JOIN messages AS m ON m.rowid = r",
+                order: "SELECT session_id, rowid FROM messages ORDER BY session_id, id",
+                columns: "*",
                 json: &["tool_calls"],
             },
         ],

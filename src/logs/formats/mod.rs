@@ -5,6 +5,8 @@
 //! file's name. Formats that are known by sight but have no reader yet, and files that only hold
 //! labels, are told apart, so that a folder of mixed logs is no error.
 
+use std::collections::HashMap;
+
 use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -80,8 +82,9 @@ mod who_and_when;
 use reading::draft::Losses;
 use reading::fields;
 use reading::list::{self, Items};
+use reading::prefix::without_prefixes;
 use reading::repair;
-use reading::scan::{Scanned, scan};
+use reading::scan::{self, Scanned, scan};
 use reading::shape::Shape;
 use reading::tables::{Rows, Tables};
 
@@ -197,7 +200,7 @@ pub(crate) trait Session {
 }
 
 /// Raised when a reader gives other rows of a file than before: files that were read by an earlier one are read again.
-pub const READERS_VERSION: u32 = 3;
+pub const READERS_VERSION: u32 = 4;
 
 /// All readers.
 pub static ALL: &[Entry] = &[
@@ -291,6 +294,8 @@ pub(crate) struct Source {
     pub(crate) redacts: bool,
     /// Where things stand in a format that no reader knows.
     pub(crate) mapping: Option<&'static mapping::Mapping>,
+    /// Whether the format was asked for, and not told by the content.
+    pub(crate) is_forced: bool,
 }
 
 impl Source {
@@ -302,6 +307,7 @@ impl Source {
             most_objects: u64::MAX,
             redacts: false,
             mapping: None,
+            is_forced: false,
         }
     }
 
@@ -501,6 +507,9 @@ pub(crate) enum Detected {
 /// How many lines of a file are looked at.
 const LINES_LOOKED_AT: usize = 20;
 
+/// So many kinds of lines are told apart.
+pub(crate) const MOST_KINDS: usize = 10_000;
+
 /// How much of a file is looked through for the first line with a value, where it does not begin with one.
 const NOISE_LOOKED_THROUGH: usize = 4 << 20;
 
@@ -544,8 +553,8 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
             || memchr::memmem::find(head, b"samples/").is_some();
         return if eval { reader("inspect-eval", Layout::Archive) } else { Detected::Bad("a zip archive") };
     }
-    if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
-        return Detected::Bad("UTF-16 text\nhint: convert it to UTF-8");
+    if let Some(what) = other_unicode(head) {
+        return Detected::Bad(what);
     }
     if [GZIP, ZSTD].iter().any(|mark| head.starts_with(mark)) {
         return Detected::Bad(
@@ -562,6 +571,12 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
         };
     }
     let head = &head[start..];
+    if let Some(records) = without_prefixes(head, whole) {
+        return match detect_at(&records, whole) {
+            Detected::Log(entry, _) if is_of_lines(entry) => Detected::Log(entry, Layout::Lines),
+            other => other,
+        };
+    }
     // What holds no record tells nothing; yet where nothing else is known, it is what is told.
     let n_empty = repair::empty_values(head);
     let found = (n_empty > 0).then(|| detect_at(&head[n_empty..], whole));
@@ -572,6 +587,24 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Detected {
             other => behind_values(head, whole).or_else(|| behind_brackets(head, whole)).unwrap_or(other),
         },
     }
+}
+
+/// A text in units of two or four bytes, told by its mark, or by four characters in a row that need one byte of each.
+fn other_unicode(head: &[u8]) -> Option<&'static str> {
+    let alone = |n: usize, at: usize| {
+        let units = head.get(..4 * n);
+        units.is_some_and(|units| (0..4 * n).all(|i| (units[i] != 0) == (i % n == at)))
+    };
+    if head.starts_with(b"\xff\xfe\0\0") || head.starts_with(b"\0\0\xfe\xff") || alone(4, 0) || alone(4, 3) {
+        return Some("UTF-32 text\nhint: convert it to UTF-8");
+    }
+    let is_one = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") || alone(2, 0) || alone(2, 1);
+    is_one.then_some("UTF-16 text\nhint: convert it to UTF-8")
+}
+
+/// Whether the values of a format may stand one a line.
+fn is_of_lines(entry: &Entry) -> bool {
+    matches!(entry.reading, Reading::Values(_) | Reading::Session { .. } | Reading::Sessions { .. })
 }
 
 /// A document or list behind whole values that are no log.
@@ -642,9 +675,7 @@ fn detect_at(head: &[u8], whole: bool) -> Detected {
             shape.complete
         }
         Layout::Lines => {
-            for line in lines.all().filter(|line| is_json(line)) {
-                shape.add(line, 0);
-            }
+            shape = shape_of(lines.all().filter(|line| is_json(line)));
             lines.whole.iter().any(|line| is_object(line))
         }
     };
@@ -653,7 +684,11 @@ fn detect_at(head: &[u8], whole: bool) -> Detected {
     {
         return found;
     }
-    match by_shape(&shape, head, layout) {
+    let found = match layout {
+        Layout::Lines => by_lines(&lines, &shape, head, whole),
+        _ => by_shape(&shape, head, layout),
+    };
+    match found {
         // A text with some JSON in it, as logs of servers have.
         Detected::NoLog(what) if is_text && (whole || head.len() >= NOISE_LOOKED_THROUGH) => {
             Detected::NoLog(what)
@@ -663,6 +698,49 @@ fn detect_at(head: &[u8], whole: bool) -> Detected {
         // What tells other formats from a plain chat may come after the messages.
         Detected::Log(entry, _) if !whole && !is_sure && entry.name == "openai-chat" => Detected::More,
         other => other,
+    }
+}
+
+fn shape_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Shape {
+    let mut shape = Shape::default();
+    for line in lines {
+        shape.add(line, 0);
+    }
+    shape
+}
+
+/// The format of lines, of which the first ones have this shape: a torn one among them has keys where they do not belong, and
+/// what tells the format may come behind any number of strange ones.
+fn by_lines(lines: &Beginning<'_>, shape: &Shape, head: &[u8], whole: bool) -> Detected {
+    let of = |shape: &Shape| {
+        Some(by_shape(shape, head, Layout::Lines)).filter(|f| !matches!(f, Detected::NoLog(_)))
+    };
+    let sound = lines.whole.iter().copied().filter(|line| is_value(line));
+    of(&shape_of(sound.chain(lines.cut.filter(|line| is_json(line)))))
+        .or_else(|| of(shape))
+        .or_else(|| by_later_lines(head, whole))
+        .unwrap_or(Detected::NoLog(UNKNOWN))
+}
+
+/// The same of all lines, a few at a time. Of lines that begin alike the first ones are enough.
+fn by_later_lines(head: &[u8], whole: bool) -> Option<Detected> {
+    let end = if whole { head.len() } else { memchr::memrchr(b'\n', head)? };
+    let mut n_alike: HashMap<u64, usize> = HashMap::new();
+    let mut lines = head[..end].split(|b| *b == b'\n').map(repair::without_padding).filter(|line| {
+        let kind = scan::kind(line);
+        if n_alike.len() < MOST_KINDS || n_alike.contains_key(&kind) {
+            *n_alike.entry(kind).or_default() += 1;
+        }
+        n_alike.get(&kind).is_none_or(|n| *n <= LINES_LOOKED_AT) && is_object(line)
+    });
+    loop {
+        let some: Vec<&[u8]> = lines.by_ref().take(LINES_LOOKED_AT).collect();
+        if some.is_empty() {
+            return None;
+        }
+        if let found @ Detected::Log(..) = by_shape(&shape_of(some.into_iter()), head, Layout::Lines) {
+            return Some(found);
+        }
     }
 }
 
@@ -776,6 +854,9 @@ fn is_cut_json(head: &[u8]) -> bool {
 /// How a file is cut into values, when its format is given; none if a longer head is needed to tell.
 pub(crate) fn layout_of(head: &[u8], whole: bool) -> Option<Layout> {
     let head = &head[repair::padding(head)..];
+    if without_prefixes(head, whole).is_some() {
+        return Some(Layout::Lines);
+    }
     let layout = layout(&Beginning::of(head, whole), head, whole)?;
     match may_be_items(layout, head).then(|| by_items(head, whole)).flatten() {
         Some(Detected::More) => None,

@@ -27,21 +27,22 @@ const ROWS: &[Rows] = &[
     Rows {
         name: "session",
         table: "session",
-        sql: "SELECT id, * FROM session ORDER BY 1",
+        order: "SELECT id, rowid FROM session ORDER BY 1",
+        columns: "*",
         json: &["revert"],
     },
     Rows {
         name: "message",
         table: "message",
-        sql: "SELECT m.session_id, m.id, m.session_id, m.time_created, m.data FROM (SELECT rowid AS r FROM message ORDER BY session_id LIMIT -1)
-            CROSS JOIN message AS m ON m.rowid = r",
+        order: "SELECT session_id, rowid FROM message ORDER BY session_id",
+        columns: "id, session_id, time_created, data",
         json: &["data"],
     },
     Rows {
         name: "part",
         table: "part",
-        sql: "SELECT m.session_id, m.id, m.message_id, m.data FROM (SELECT rowid AS r FROM part ORDER BY session_id LIMIT -1)
-            CROSS JOIN part AS m ON m.rowid = r",
+        order: "SELECT session_id, rowid FROM part ORDER BY session_id",
+        columns: "id, message_id, data",
         json: &["data"],
     },
 ];

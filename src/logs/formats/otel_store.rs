@@ -35,20 +35,19 @@ const ROWS: &[Rows] = &[
     Rows {
         name: "spans",
         table: "spans",
-        sql: "SELECT coalesce(chat_session_id, ''), * FROM spans WHERE operation_name = 'chat'
+        order: "SELECT coalesce(chat_session_id, ''), rowid FROM spans WHERE operation_name = 'chat'
             ORDER BY 1, start_time_ms, span_id",
+        columns: "*",
         json: &[],
     },
     Rows {
         name: "attributes",
         table: "span_attributes",
-        sql: "SELECT run, m.span_id, m.key, m.value
-            FROM (SELECT s.chat_session_id AS run, a.rowid AS r
-                FROM span_attributes AS a JOIN spans AS s USING (span_id)
-                WHERE s.operation_name = 'chat' AND s.chat_session_id IS NOT NULL
-                    AND a.key IN ('gen_ai.input.messages', 'gen_ai.output.messages', 'gen_ai.tool.definitions')
-                ORDER BY 1 LIMIT -1)
-            CROSS JOIN span_attributes AS m ON m.rowid = r",
+        order: "SELECT s.chat_session_id, a.rowid FROM span_attributes AS a JOIN spans AS s USING (span_id)
+            WHERE s.operation_name = 'chat' AND s.chat_session_id IS NOT NULL
+                AND a.key IN ('gen_ai.input.messages', 'gen_ai.output.messages', 'gen_ai.tool.definitions')
+            ORDER BY 1",
+        columns: "span_id, key, value",
         json: &["value"],
     },
 ];

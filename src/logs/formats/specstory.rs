@@ -47,6 +47,11 @@ fn read(text: &str, sink: &mut Sink<'_>) {
     let mut draft = Draft::new();
     let mut replies = Replies::default();
     let mut model = None;
+    draft.at(0, None);
+    let words = words_in(&head);
+    if !words.is_empty() {
+        draft.notice(words);
+    }
     for (i, block) in blocks.iter().enumerate() {
         let (before, time) = time_in(block.about);
         draft.at(i, time);
@@ -143,6 +148,12 @@ fn session_in(head: &[&str]) -> Option<(String, String)> {
         let id = rest.split(' ').next().filter(|id| !id.is_empty())?;
         Some((agent.to_lowercase().replace(' ', "-"), id.to_owned()))
     })
+}
+
+/// What stands before the first heading beside the title and comments: words of a block that lost its heading.
+fn words_in(head: &[&str]) -> String {
+    let is_words = |line: &&&str| !["<!--", "#", "---"].iter().any(|mark| line.starts_with(mark));
+    head.iter().filter(is_words).copied().collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
 /// Number of a block, and its time.

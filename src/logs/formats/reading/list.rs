@@ -36,6 +36,22 @@ pub(crate) enum Content {
     Item(Vec<u8>),
     /// Something else: what is wrong with it.
     Damage(String),
+    /// What the machine could not read this time: why.
+    Unread(String),
+}
+
+impl Content {
+    /// What an error of reading leaves out.
+    pub(crate) fn unread(what: &str, error: &std::io::Error) -> Self {
+        let reason = format!("{what}: {error}");
+        if is_passing(error) { Content::Unread(reason) } else { Content::Damage(reason) }
+    }
+}
+
+/// Whether the machine or another process is at fault, and not what stands in a file: the next try may go well.
+pub(crate) fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{OutOfMemory, ResourceBusy};
+    error.raw_os_error().is_some() || matches!(error.kind(), OutOfMemory | ResourceBusy)
 }
 
 /// Reads the items of a list in memory one by one, each repaired where that is needed. Damage costs itself alone.
@@ -98,7 +114,9 @@ fn each_of(
     for piece in items {
         match piece.content {
             Content::Item(item) => read_repaired(&item, sink, &mut *read),
-            Content::Damage(reason) => sink.rejects.push((piece.offset as usize, reason)),
+            Content::Damage(reason) | Content::Unread(reason) => {
+                sink.rejects.push((piece.offset as usize, reason));
+            }
         }
     }
 }
@@ -118,7 +136,7 @@ pub(crate) struct Items {
     /// It is a field of a document.
     is_field: bool,
     is_end: bool,
-    error: Option<String>,
+    error: Option<Content>,
     /// Keys of the first items.
     keys: Vec<Vec<u8>>,
     n_remembered: usize,
@@ -180,7 +198,7 @@ impl Items {
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.error = Some(format!("cannot read on: {error}"));
+                    self.error = Some(Content::unread("cannot read on", &error));
                     self.is_end = true;
                 }
             }
@@ -411,11 +429,12 @@ impl Iterator for Items {
         loop {
             let Some((at, byte)) = self.peek(self.at) else {
                 self.at = self.buffer.len();
-                let cut =
-                    self.is_inside.then(|| "a list without its end: what came after is missing".to_owned());
+                let cut = self.is_inside.then(|| {
+                    Content::Damage("a list without its end: what came after is missing".to_owned())
+                });
                 self.is_inside = false;
-                let reason = self.error.take().or(cut)?;
-                return Some(Piece { offset: self.place(), content: Content::Damage(reason) });
+                let content = self.error.take().or(cut)?;
+                return Some(Piece { offset: self.place(), content });
             };
             self.at = at;
             let is_behind_item = std::mem::take(&mut self.is_behind_item);
@@ -455,7 +474,7 @@ mod tests {
                 assert_eq!(text_of, bytes);
                 String::from_utf8(bytes).unwrap()
             }
-            Content::Damage(_) => format!("at {}", piece.offset),
+            Content::Damage(_) | Content::Unread(_) => format!("at {}", piece.offset),
         };
         Items::new(reader, max).map(told).collect()
     }
@@ -545,7 +564,7 @@ mod tests {
             let mut items = Items::of_field(Box::new(std::io::Cursor::new(text.to_owned())), 5, 1000);
             let told = items.by_ref().map(|piece| match piece.content {
                 Content::Item(bytes) => String::from_utf8(bytes).unwrap(),
-                Content::Damage(_) => format!("at {}", piece.offset),
+                Content::Damage(_) | Content::Unread(_) => format!("at {}", piece.offset),
             });
             (told.collect(), items.place())
         };

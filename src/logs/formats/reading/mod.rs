@@ -15,6 +15,7 @@ mod open_calls;
 pub(crate) mod others;
 pub(crate) mod parts;
 pub(crate) mod points;
+pub(crate) mod prefix;
 pub(crate) mod prompts;
 pub(crate) mod repair;
 pub(crate) mod reply;

@@ -3,7 +3,12 @@
 //! Strict in what may stand after what, so that a lost quote or bracket shows within a few bytes; lenient in what
 //! stands inside of strings and in words (`NaN`), since that can be repaired.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use super::repair::{string_end, value_end};
+
+/// In so many bytes of a line its first keys are looked for.
+const KEYS_LOOKED_AT: usize = 256;
 
 /// What is known of a value after a piece of it. Places are those in the piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +194,13 @@ pub(crate) fn keys(bytes: &[u8]) -> Vec<&[u8]> {
         at = end;
     }
     keys
+}
+
+/// What tells lines apart that begin with other keys, as far as these stand in the first bytes.
+pub(crate) fn kind(line: &[u8]) -> u64 {
+    let mut kind = DefaultHasher::new();
+    keys(&line[..line.len().min(KEYS_LOOKED_AT)]).hash(&mut kind);
+    kind.finish()
 }
 
 /// Objects in JSON, nearly: braces with a name behind them. Within a string the quote of a name is escaped, so that code

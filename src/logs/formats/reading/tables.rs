@@ -15,6 +15,10 @@ impl Tables {
     pub(crate) fn has(&self, table: &str, columns: &[&str]) -> bool {
         self.0.get(table).is_some_and(|known| columns.iter().all(|c| known.iter().any(|k| k == c)))
     }
+
+    pub(crate) fn columns(&self, table: &str) -> &[String] {
+        self.0.get(table).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Rows of a table that belong to runs. A run is an object of lists of rows, by name.
@@ -22,9 +26,11 @@ pub(crate) struct Rows {
     pub(crate) name: &'static str,
     /// Without this table there are no such rows.
     pub(crate) table: &'static str,
-    /// Its first column says whose run a row is, and is what the rows are sorted by first; the others are the row. Where rows may
-    /// be long their numbers are sorted, and the rows looked up: SQLite holds one row of each piece that it sorts.
-    pub(crate) sql: &'static str,
-    /// Columns that hold JSON.
+    /// Gives whose run a row is and the number of the row, sorted by the run first. Rows may be long, and SQLite holds what it
+    /// sorts; so they are looked up one by one, and one that cannot be read costs itself alone.
+    pub(crate) order: &'static str,
+    /// The columns of a row that are read.
+    pub(crate) columns: &'static str,
+    /// Those that hold JSON.
     pub(crate) json: &'static [&'static str],
 }
