@@ -16,6 +16,7 @@ use crate::experiment::{Dataset, SEMANTICS_VERSION};
 use crate::files::reach;
 use crate::logs::formats::READERS_VERSION;
 use crate::logs::{self, Limits};
+use crate::models::api;
 use crate::scores::money::Prices;
 use crate::store::SCHEMA_VERSION;
 
@@ -60,7 +61,7 @@ impl Desk {
     pub(super) fn new(out: &Path, inputs: &[PathBuf], args: &Args) -> anyhow::Result<Self> {
         let mut hash = blake3::Hasher::new();
         let options = (&args.budget, &args.window, &args.prices, args.hour_cache, inputs);
-        hash.update(format!("{} {options:?} {EXPERIMENT}", maker()).as_bytes());
+        hash.update(format!("{} {} {options:?} {EXPERIMENT}", maker(), api::digest()).as_bytes());
         let own = fs::canonicalize(out).ok();
         let mut is_read = true;
         for input in inputs {
