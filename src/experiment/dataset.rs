@@ -239,8 +239,8 @@ impl Dataset {
         Ok(log)
     }
 
-    /// Tokens of the longest prompt of each trajectory, read without a text.
-    pub fn longest_prompts(&self) -> anyhow::Result<Vec<u64>> {
+    /// The longest prompt of each trajectory, read without a text.
+    pub fn longest_prompts(&self) -> anyhow::Result<Vec<LongestPrompt>> {
         let steps: TableReader<StepUsage> = TableReader::open(&self.path(StepUsage::TABLE))?;
         let features: TableReader<FeatureTokens> = TableReader::open(&self.path(FeatureTokens::TABLE))?;
         let mut all = Vec::with_capacity(self.entries.len());
@@ -255,7 +255,7 @@ impl Dataset {
                 for (step, tokens) in steps.iter().zip(tokens) {
                     longest.add(step.turn, step.segment, tokens.tokens, step.usage_in);
                 }
-                all.push(longest.tokens());
+                all.push(longest);
             }
         }
         Ok(all)
