@@ -31,7 +31,11 @@ wheel: setup ## Pack the program as a wheel, into dist/
 	rm -rf dist
 	$(NATIVE) $(TARGET)/maturin/bin/maturin build --release --locked --compression-level 9 --out dist
 
-wheel-test: ## Install the wheel of dist/ in a fresh virtual environment, and try it there
+# What is older than a source proves nothing of it.
+wheel-test: ## Install the wheel of dist/ in a fresh virtual environment, and try it there; packs it first where a source is newer
+	@if ! ls dist/*.whl >/dev/null 2>&1 || \
+		[ -n "$$(find src python Cargo.toml Cargo.lock pyproject.toml -type f -newer "$$(ls dist/*.whl | head -n 1)" -print -quit)" ]; then \
+		$(MAKE) wheel; fi
 	bash tests/wheel.sh dist/*.whl
 
 run: build ## Do the main job on the built-in data: logs -> tables -> grid -> report, into out/

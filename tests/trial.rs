@@ -44,6 +44,11 @@ fn table(out: &Output) -> String {
     text.lines().take_while(|line| !line.starts_with("All scores")).map(|line| format!("{line}\n")).collect()
 }
 
+/// What was told, on one line.
+fn flat(out: &Output) -> String {
+    (told(&out.stderr) + &told(&out.stdout)).replace('\n', " ")
+}
+
 #[test]
 fn logs_in_a_table_out_and_nothing_twice() {
     let place = Place::new();
@@ -51,12 +56,15 @@ fn logs_in_a_table_out_and_nothing_twice() {
     let first = place.run(&[&coding, "--out", &out]);
     assert!(first.status.success(), "{}", told(&first.stderr));
     let text = table(&first);
-    for part in ["policy ", "needs lost a session", "mask old results, every 21 turns", "nothing compressed"]
-    {
+    for part in ["policy ", "needs lost a ", "mask old results, every 21 turns", "Nothing compressed: "] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let width = text.lines().find(|line| line.starts_with("policy")).map(str::len).unwrap();
-    assert!(width < 140, "{width} columns");
+    // What holds paths is not broken.
+    let is_broken = |line: &&str| !line.starts_with("  ");
+    assert!(text.lines().filter(is_broken).all(|line| line.chars().count() <= 100), "{text}");
+    let narrow = place.command(&[&coding, "--out", &out]).env("COLUMNS", "60").output().unwrap();
+    assert!(table(&narrow).lines().filter(is_broken).all(|line| line.chars().count() <= 60), "{narrow:?}");
+    assert!(flat(&narrow).contains("(no room here for: worst session"), "{narrow:?}");
     for file in ["report/summary.md", "report/retention_savings.png", "experiment.toml", "data/steps.parquet"]
     {
         assert!(place.at("out").join(file).exists(), "{file}");
@@ -74,9 +82,17 @@ fn logs_in_a_table_out_and_nothing_twice() {
     assert!(place.at("out/report/summary.md").exists());
     // Other options are another trial, in the same place.
     let third =
-        place.run(&[&coding, "--out", &out, "--window", "4000", "--prices", "gpt-4.1", "--budget", "1h"]);
+        place.run(&[&coding, "--out", &out, "--window", "4k", "--prices", "gpt-4.1", "--budget", "1h"]);
     assert!(third.status.success(), "{}", told(&third.stderr));
-    assert!(table(&third).contains("the prices of gpt-4.1") && table(&third) != text);
+    assert!(flat(&third).contains("the prices of gpt-4.1") && table(&third) != text);
+    assert!(flat(&third).contains("Window: 4,000 tokens, as you ask"), "{third:?}");
+    // All that is printed has the same names.
+    let summary = fs::read_to_string(place.at("out/report/summary.md")).unwrap();
+    assert!(
+        summary.contains("| mask old results @ every 21 turns ") && !summary.contains("| mask @ "),
+        "{summary}"
+    );
+    assert!(!summary.contains("99999"), "{summary}");
 }
 
 #[cfg(unix)]
@@ -122,12 +138,15 @@ fn sessions_are_found_where_agents_keep_them_and_may_grow() {
         told_first.contains("found Claude Code: ") && told_first.contains("Over 1 session"),
         "{told_first}"
     );
-    assert!(told_first.contains("the prices of claude-opus-4-5-20251101"), "{told_first}");
+    assert!(flat(&first).contains("the prices of claude-opus-4-5-20251101"), "{told_first}");
+    assert!(flat(&first).contains("the most that the model takes, 200,000 for claude-opus"), "{told_first}");
     // Of one session it says numbers, its name and file, and the lines that were lost.
-    for part in ["  needs lost  ", "  compressions\n", " of $", "\n  s: mine/s.jsonl\n"] {
+    for part in
+        ["  compressions\n", ", about $", "\nThe session:\n  s: mine/s.jsonl\n", "Without effect here: "]
+    {
         assert!(told_first.contains(part), "{part}: {told_first}");
     }
-    assert!(told_first.contains("needed at 31") && told_first.contains("helper_2"), "{told_first}");
+    assert!(flat(&first).contains("needed at 31") && flat(&first).contains("helper_2"), "{told_first}");
     fs::write(&session, text + &turn(31)).unwrap();
     let grown = place.run(&[]);
     assert!(told(&grown.stderr).contains("(65 steps)"), "{}", told(&grown.stderr));
@@ -172,10 +191,7 @@ fn each_choice_of_logs_has_a_folder_and_the_current_one_is_looked_in() {
     let second = found();
     assert!(second.contains("found logs in the current folder: "), "{second}");
     // What no prices are known of has none in dollars.
-    assert!(
-        second.contains("relative prices (those of no model are known)") && !second.contains('$'),
-        "{second}"
-    );
+    assert!(second.contains("relative prices") && !second.contains('$'), "{second}");
 }
 
 /// A folder of the user's own is no trial's: nothing of it is replaced.

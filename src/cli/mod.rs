@@ -22,6 +22,7 @@ pub mod inspect;
 pub mod list;
 mod meter;
 pub mod models;
+mod page;
 pub mod redact;
 pub mod report;
 pub mod run;

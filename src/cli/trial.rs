@@ -5,6 +5,8 @@ mod budget;
 mod desk;
 mod models;
 mod unused;
+mod windows;
+mod words;
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
+use super::page::{Block, lay_out, width};
 use super::{ExitStatus, Output, catalogue, count, print, tell};
 use crate::experiment::cell::{Models, Shelf, losses, run_unit};
 use crate::experiment::run::select;
@@ -25,6 +28,8 @@ use crate::text::escape;
 use answer::Answer;
 use desk::{Desk, Printed};
 
+/// The strategy that compresses nothing.
+const FULL: &str = "full";
 /// What is replayed, as an experiment.
 const EXPERIMENT: &str = include_str!("../data/try.toml");
 /// Up to so many sessions the lines that were lost are shown, and numbers take the place of shares.
@@ -42,7 +47,7 @@ const TAIL: u32 = 10;
   trajpress try
   trajpress try ~/.claude/projects/mine
   trajpress try logs/ --budget 60s
-  trajpress try session.jsonl --window 200000 --prices claude-sonnet-4-5
+  trajpress try session.jsonl --window 200k --prices claude-sonnet-4-5
   trajpress try logs/ --out first --json")]
 pub struct Args {
     /// Files or folders of logs [default: where agents keep their sessions]
@@ -53,8 +58,8 @@ pub struct Args {
     /// Take about so long, and replay a sample of the sessions if all would take longer, such as 60s or 5m
     #[arg(long, value_name = "TIME", value_parser = time)]
     budget: Option<Duration>,
-    /// Tokens of the window for all sessions [default: that of the model which a session names]
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1000..))]
+    /// Tokens of the window for all sessions, such as 200k or 1M [default: that of the model which a session names]
+    #[arg(long, value_name = "TOKENS", value_parser = windows::tokens)]
     window: Option<u64>,
     /// Model whose prices count for all sessions, one of `trajpress list api-models` [default: the model which a session names]
     #[arg(long, value_name = "MODEL")]
@@ -110,10 +115,20 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
     };
     match output.json {
         true => print(&printed.json)?,
-        false => print(&printed.text)?,
+        false => print(&lay_out(&printed.page, width()))?,
     }
     tell_unless(output.quiet, &format!("took {:.1} s", start.elapsed().as_secs_f64()));
     Ok(if is_clean { ExitStatus::Done } else { ExitStatus::Failed })
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/\\._-~+:@%=,".contains(c);
+    match path.chars().all(is_plain) {
+        true => path.to_owned(),
+        false if cfg!(windows) => format!("\"{path}\""),
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
 }
 
 /// Reads, replays and reports; whether no cell failed. What failed is tried again by the next call.
@@ -125,11 +140,14 @@ fn answered(
     start: Instant,
     output: Output,
 ) -> anyhow::Result<(Printed, bool)> {
-    let data = desk.data(inputs, args.threads, output)?;
-    let text = desk.experiment(&data, args, prices, start)?;
-    let path = desk.path("experiment.toml");
-    let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
-    fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    let (data, is_whole) = desk.data(inputs, args.threads, output)?;
+    if let Some(budget) = args.budget.filter(|budget| start.elapsed() > *budget) {
+        tell(&format!(
+            "reading the logs took {:.1} s, longer than the budget of {} s: few sessions are replayed",
+            start.elapsed().as_secs_f64(),
+            budget.as_secs()
+        ));
+    }
     let options = Options {
         threads: Some(super::threads(args.threads)),
         quiet: output.quiet,
@@ -137,9 +155,15 @@ fn answered(
         replace: true,
         ..Options::default()
     };
+    let text = desk.experiment(&data, args, prices, (start, &options))?;
+    let path = desk.path("experiment.toml");
+    let mut plan = Plan::parse(&path.display().to_string(), &text, &catalogue())?;
+    plan.variants.iter_mut().for_each(|variant| variant.label = words::label(variant));
+    fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     let selection = select(&plan, &data, &options)?;
     if selection.iter().any(|&index| data.entries()[index].is_edited) {
         plan.add_as_sent(&catalogue());
+        plan.variants.iter_mut().for_each(|variant| variant.label = words::label(variant));
     }
     let (shelf, models, rows) = (Shelf::default(), Models::new(), desk.path("run"));
     if !desk.is_same {
@@ -148,14 +172,14 @@ fn answered(
     let outcome = run_with(&plan, &data, &rows, &options, &|data, unit, plan, progress| {
         run_unit(data, unit, plan, &shelf, &models, progress)
     })?;
-    let options = report::Options {
+    let of_report = report::Options {
         resampling: Resampling { seed: 1, resamples: 2_000 },
         population: Population::These,
         baseline: None,
         claims: None,
         names: super::report::names(),
     };
-    let written = report::write(&rows, &desk.path("report"), &options)?;
+    let written = report::write(&rows, &desk.path("report"), &of_report)?;
     let mut lost = Vec::new();
     if selection.len() <= FEW_SESSIONS {
         for &index in &selection {
@@ -166,22 +190,26 @@ fn answered(
         plan: &plan,
         brief: &written.brief,
         data: &data,
-        sessions: models::sessions(&data, &selection, args.window.is_none())?,
+        sessions: models::sessions(&data, &selection)?,
         lost,
+        window: args.window,
     };
     let [summary, figure, experiment, data] =
         ["report/summary.md", "report/retention_savings.png", "experiment.toml", "data"]
             .map(|name| desk.path(name).display().to_string());
-    let text = answer.text()
-        + &format!(
-            "\nAll scores      {summary}\nThe figure      {figure}\nTo change it    copy {experiment}, then: trajpress run COPY --data {data} --out RUN\n"
-        );
+    let mut page = answer.page();
+    page.push(Block::Line(String::new()));
+    let change =
+        format!("copy {}, then: trajpress run COPY --data {} --out RUN", quoted(&experiment), quoted(&data));
+    for (name, what) in [("All scores", summary), ("The figure", figure), ("To change it", change)] {
+        page.push(Block::Line(format!("{name:<16}{what}")));
+    }
     let json = escape::json(&answer.json())?;
     let printed = match outcome.is_clean() {
-        true => desk.remember(text, json)?,
-        false => Printed::once(text, json),
+        true => desk.remember(page, json)?,
+        false => Printed::once(page, json),
     };
-    Ok((printed, outcome.is_clean()))
+    Ok((printed, outcome.is_clean() && is_whole))
 }
 
 /// The folders of agents that are there, and the current one if it holds logs, or nothing else is found.
@@ -257,6 +285,13 @@ fn named(name: &str, hour: bool) -> anyhow::Result<Prices> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_with_blanks_are_quoted() {
+        assert_eq!(quoted("/a/b-c.toml"), "/a/b-c.toml");
+        #[cfg(unix)]
+        assert_eq!(quoted("/my logs/it's"), r"'/my logs/it'\''s'");
+    }
 
     #[test]
     fn times_have_units() {

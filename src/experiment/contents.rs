@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::SEMANTICS_VERSION;
 use super::dataset::Dataset;
 use super::plan::{Plan, Variant};
+use crate::models::api;
 use crate::store;
 
 /// Raised when the make of ids changes.
@@ -21,10 +22,16 @@ pub struct Contents {
     models: BTreeMap<String, String>,
 }
 
+/// The state of what is known of models behind APIs, where a plan asks for the window or the prices of a log's own.
+pub(super) fn api_models(plan: &Plan) -> Option<String> {
+    let is_own = |v: &Variant| v.trigger_params.get("window").and_then(toml::Value::as_str) == Some("own");
+    (plan.prices.own || plan.variants.iter().any(is_own)).then(api::digest)
+}
+
 impl Contents {
     pub fn new(plan: &Plan, data: &Dataset, selection: &[usize]) -> anyhow::Result<Self> {
         let readers: Vec<Option<&String>> = plan.readers.names().map(|name| plan.models.get(name)).collect();
-        let settings = serde_json::json!({
+        let mut settings = serde_json::json!({
             "format": FORMAT,
             "semantics": SEMANTICS_VERSION,
             "schema": store::SCHEMA_VERSION,
@@ -39,6 +46,9 @@ impl Contents {
             "reader_models": readers,
             "contexts": plan.contexts,
         });
+        if let Some(known) = api_models(plan) {
+            settings["api_models"] = known.into();
+        }
         let settings = blake3::hash(settings.to_string().as_bytes());
         let contents = data.contents()?;
         let content = |&index: &usize| {

@@ -282,8 +282,8 @@ impl Dataset {
         Ok(log)
     }
 
-    /// Tokens of the longest prompt of each trajectory, read without a text.
-    pub fn longest_prompts(&self) -> anyhow::Result<Vec<u64>> {
+    /// The longest prompt of each trajectory, read without a text.
+    pub fn longest_prompts(&self) -> anyhow::Result<Vec<LongestPrompt>> {
         let steps: TableReader<StepUsage> = self.steps.columns_of();
         let features: TableReader<FeatureTokens> = self.features.columns_of();
         let mut all = Vec::with_capacity(self.entries.len());
@@ -298,7 +298,7 @@ impl Dataset {
                 for (step, tokens) in steps.iter().zip(tokens) {
                     longest.add(step.turn, step.segment, tokens.tokens, step.usage_in);
                 }
-                all.push(longest.tokens());
+                all.push(longest);
             }
         }
         Ok(all)

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::SEMANTICS_VERSION;
+use super::contents::api_models;
 use super::dataset::{Dataset, Input};
 use super::options::Options;
 use super::plan::{Plan, Variant};
@@ -87,7 +88,7 @@ fn describe(
         .iter()
         .map(|i| (i.name.clone(), json!({ "bytes": i.bytes, "sha256": i.sha256 })))
         .collect();
-    Ok(json!({
+    let mut described = json!({
         "format": units::FORMAT,
         "semantics": SEMANTICS_VERSION,
         "schema": store::SCHEMA_VERSION,
@@ -97,7 +98,11 @@ fn describe(
         "n_units": n_units,
         "plan": plan,
         "made_by": made_by(),
-    }))
+    });
+    if let Some(known) = api_models(plan) {
+        described["api_models"] = known.into();
+    }
+    Ok(described)
 }
 
 /// Whether the folder holds a run that this one takes the place of: the same over data that have changed since, or any other
@@ -197,7 +202,7 @@ pub(super) fn made_by() -> Value {
 fn differences(there: &Value, here: &Value) -> Vec<String> {
     let mut list = Vec::new();
     let is_other = |key: &&str| there[*key] != here[*key];
-    let versions: Vec<String> = ["format", "semantics", "schema"]
+    let versions: Vec<String> = ["format", "semantics", "schema", "api_models"]
         .into_iter()
         .filter(is_other)
         .map(|key| format!("{key} {} there, {} here", plain(&there[key]), plain(&here[key])))

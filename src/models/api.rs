@@ -13,14 +13,21 @@ pub struct ApiModel {
     names: Vec<String>,
     /// Tokens of prompt and answer, as the provider counts them.
     pub window: u64,
-    /// The most tokens of an answer, where the provider keeps that part of the window free of the prompt.
-    pub max_output: Option<u64>,
+    /// What some have under the same name.
+    wide_window: Option<u64>,
+    /// The most tokens of a prompt, where it may not fill the window.
+    max_prompt: Option<u64>,
+    /// The most tokens of an answer.
+    max_output: Option<u64>,
+    /// What counts its tokens.
+    tokenizer: Option<String>,
     /// Where they are known.
     pub prices: Option<ApiPrices>,
-    /// The provider's page.
+    /// Longer prompts cost more, which is not counted.
+    pub dearer_above: Option<u64>,
+    /// Where this was read, and when.
     pub source: String,
-    /// When its prices were read; none where nobody has.
-    pub seen: Option<toml::value::Datetime>,
+    pub seen: toml::value::Datetime,
 }
 
 /// US dollars for a million tokens.
@@ -52,8 +59,14 @@ struct File {
     models: Vec<ApiModel>,
 }
 
-static FILE: LazyLock<File> =
-    LazyLock::new(|| toml::from_str(include_str!("../data/api-models.toml")).expect("checked by a test"));
+const TEXT: &str = include_str!("../data/api-models.toml");
+
+static FILE: LazyLock<File> = LazyLock::new(|| toml::from_str(TEXT).expect("checked by a test"));
+
+/// Names the state of this knowledge: rows that rest on it are no longer those of another.
+pub fn digest() -> String {
+    blake3::hash(TEXT.as_bytes()).to_hex()[..16].to_owned()
+}
 
 /// How many prompts find their cache gone, where a log has no times.
 pub fn gone() -> Gone {
@@ -64,7 +77,9 @@ pub fn gone() -> Gone {
 /// window of a million.
 fn plain(logged: &str) -> (String, bool) {
     let name = logged.to_ascii_lowercase();
-    let name = name.strip_prefix("ft:").unwrap_or(&name);
+    // aider puts a flash behind the names of some.
+    let name = name.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != ']');
+    let name = name.strip_prefix("ft:").unwrap_or(name);
     let name = name.rsplit('/').next().unwrap_or(name);
     let name = name.split([':', '@']).next().unwrap_or(name);
     // Bedrock: `us.anthropic.claude-opus-4-5-20251101-v1:0`.
@@ -80,10 +95,13 @@ fn plain(logged: &str) -> (String, bool) {
     let parts: Vec<&str> = name.split('-').collect();
     let n_dated = match parts.as_slice() {
         [.., year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2) => 3,
+        [.., month, day] if digits(month, 2) && digits(day, 2) => 2,
         [.., date] if digits(date, 8) => 1,
         _ => 0,
     };
-    (parts[..parts.len() - n_dated].join("-"), is_long)
+    let name = parts[..parts.len() - n_dated].join("-");
+    // `claude-opus-4.6` in Copilot, `claude-opus-4-6` in Claude Code.
+    (if name.starts_with("claude") { name.replace('.', "-") } else { name }, is_long)
 }
 
 /// All that are known, each name apart.
@@ -92,9 +110,9 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static ApiModel)> {
 }
 
 impl ApiModel {
-    /// The most tokens of a prompt.
-    fn prompt(&self) -> u64 {
-        self.window - self.max_output.unwrap_or(0)
+    /// The most tokens of a prompt; where the name has two windows, of both.
+    fn prompts(&self) -> impl Iterator<Item = u64> {
+        [self.max_prompt.unwrap_or(self.window)].into_iter().chain(self.wide_window)
     }
 
     /// What is known of it, on one line.
@@ -104,9 +122,13 @@ impl ApiModel {
             let ApiPrices { fresh, cache_write, cache_read, output, .. } = p;
             format!(", dollars a million: {fresh} fresh, {cache_write}{hour} written to the cache, {cache_read} read from it, {output} out")
         });
-        let answer = self.max_output.map_or_else(String::new, |n| format!(", {n} of it for the answer"));
-        let seen = self.seen.map_or("not checked there".to_owned(), |seen| format!("prices read {seen}"));
-        format!("window {}{answer}{prices}; {}, {seen}", self.window, self.source)
+        let told = |what: &str, n: Option<u64>| n.map_or_else(String::new, |n| format!(", {what} {n}"));
+        let limits = told("for some", self.wide_window)
+            + &told("prompt up to", self.max_prompt)
+            + &told("answer up to", self.max_output);
+        let tokens = self.tokenizer.as_ref().map_or_else(String::new, |name| format!(", tokens of {name}"));
+        let dearer = told("more for prompts above", self.dearer_above);
+        format!("window {}{limits}{tokens}{prices}{dearer}; {}, read {}", self.window, self.source, self.seen)
     }
 }
 
@@ -122,23 +144,29 @@ pub struct Window {
     pub tokens: u64,
     /// Whether it is that of the log's own model.
     pub is_known: bool,
+    /// What else the model's name may stand for.
+    pub wider: Option<u64>,
 }
 
-/// The window of a log: that of its model; where the model is unknown, or a prompt of the log was longer than that, the smallest
-/// known window that holds the longest prompt, or that prompt itself where none does.
+/// The window of a log: that of its model, the smaller one that holds its longest prompt where the name has two. Where the model is
+/// unknown, or a prompt of the log was longer than that, the smallest known window that holds the longest prompt, or that prompt
+/// itself where none does.
 pub fn window(logged: Option<&str>, longest_prompt: u64) -> Window {
-    let own = logged.and_then(|name| match plain(name).1 {
-        true => Some(MILLION),
-        false => find(name).map(ApiModel::prompt),
-    });
-    let known = FILE.models.iter().map(ApiModel::prompt).chain([MILLION]);
     let holds = |window: &u64| *window >= longest_prompt;
-    match own.filter(holds) {
-        Some(tokens) => Window { tokens, is_known: true },
-        None => Window { tokens: known.filter(holds).min().unwrap_or(longest_prompt), is_known: false },
+    let of_model = logged.filter(|name| !plain(name).1).and_then(find);
+    let is_asked = logged.is_some_and(|name| plain(name).1);
+    let own = of_model.into_iter().flat_map(ApiModel::prompts).chain(is_asked.then_some(MILLION));
+    let mut own = own.filter(holds);
+    if let Some(tokens) = own.next() {
+        return Window { tokens, is_known: true, wider: own.next() };
     }
+    let known = FILE.models.iter().flat_map(ApiModel::prompts).chain([MILLION]);
+    let guess = known.filter(|window| holds(window) && *window >= LEAST_GUESS).min();
+    Window { tokens: guess.unwrap_or(longest_prompt), is_known: false, wider: None }
 }
 
+/// Agents run on no smaller window today.
+const LEAST_GUESS: u64 = 128_000;
 const MILLION: u64 = 1_000_000;
 
 #[cfg(test)]
@@ -157,8 +185,11 @@ mod tests {
         assert_eq!(find("claude-opus-4-20250514").and_then(|m| m.prices).map(|p| p.output), Some(75.0));
         assert_eq!(window("ft:gpt-4.1-2025-04-14:sierra:tau2-full-sft:BzrYdMNm"), Some(1_047_576));
         assert_eq!(window("deepseek/deepseek-chat"), Some(128_000));
+        assert_eq!(window("claude-opus-4.6"), window("claude-opus-4-6"));
+        assert_eq!(window("anthropic/claude-3-haiku-20240307\u{26a1}"), Some(200_000));
+        assert_eq!(window("gemini/gemini-2.5-pro-preview-06-05"), Some(1_048_576));
         // What only begins like a known one is another model.
-        for name in ["claude-opus-4-55", "gpt-4.1-nano", "gpt-5-pro", "", "-", "<synthetic>"] {
+        for name in ["claude-opus-4-55", "gpt-4.1-pico", "gpt-5-pro", "", "-", "<synthetic>"] {
             assert_eq!(window(name), None, "{name}");
         }
     }
@@ -166,17 +197,29 @@ mod tests {
     #[test]
     fn a_window_holds_the_longest_prompt() {
         let known = |name, longest| {
-            let Window { tokens, is_known } = window(name, longest);
+            let Window { tokens, is_known, .. } = window(name, longest);
             (tokens, is_known)
         };
-        assert_eq!(known(Some("claude-sonnet-4-5"), 150_000), (200_000, true));
-        assert_eq!(known(Some("claude-sonnet-4-5"), 250_000), (272_000, false));
-        assert_eq!(known(Some("claude-sonnet-4-5[1m]"), 5), (1_000_000, true));
+        assert_eq!(known(Some("claude-haiku-4-5"), 150_000), (200_000, true));
+        assert_eq!(known(Some("claude-haiku-4-5"), 250_000), (256_000, false));
+        assert_eq!(known(Some("claude-opus-4-5[1m]"), 5), (1_000_000, true));
+        assert_eq!(known(Some("claude-opus-5-5"), 5), (1_000_000, true));
+        // One name, two windows: the log's longest prompt says which it cannot be.
+        let both = |longest| window(Some("claude-opus-4-6"), longest);
+        assert_eq!(both(150_000), Window { tokens: 200_000, is_known: true, wider: Some(1_000_000) });
+        assert_eq!(both(200_001), Window { tokens: 1_000_000, is_known: true, wider: None });
         assert_eq!(known(None, 1_000), (128_000, false));
-        assert_eq!(known(Some("own"), 130_000), (200_000, false));
+        assert_eq!(known(Some("own"), 130_000), (131_072, false));
         assert_eq!(known(None, 3_000_000), (3_000_000, false));
         // What is kept free for the answer holds no prompt.
         assert_eq!(known(Some("gpt-5-2025-08-07"), 5), (272_000, true));
+    }
+
+    #[test]
+    fn what_the_cache_serves_costs_what_the_model_says() {
+        let share = |name: &str| find(name).and_then(|m| m.prices).map(|p| p.cache_read / p.fresh);
+        let shares = ["claude-opus-5", "claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-1", "gpt-4o"];
+        assert_eq!(shares.map(|name| share(name).unwrap()), [0.1, 0.05, 0.05, 0.025, 0.5]);
     }
 
     #[test]
@@ -184,11 +227,11 @@ mod tests {
         let names: Vec<&String> = FILE.models.iter().flat_map(|model| &model.names).collect();
         assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len());
         for model in FILE.models.iter() {
-            assert!(
-                model.max_output.is_none_or(|n| n < model.window) && model.source.starts_with("https://")
-            );
-            assert!(model.names.iter().all(|name| plain(name).0 == *name));
-            assert!(model.prices.is_none_or(|p| p.cache_read < p.fresh
+            let below = [model.max_output, model.max_prompt, model.dearer_above];
+            assert!(below.into_iter().flatten().all(|n| n < model.wide_window.unwrap_or(model.window)));
+            assert!(model.wide_window.is_none_or(|wide| wide > model.window));
+            assert!(model.source.starts_with("https://") && model.names.iter().all(|n| plain(n).0 == *n));
+            assert!(model.prices.is_none_or(|p| p.cache_read <= p.fresh
                 && p.fresh <= p.cache_write
                 && p.cache_write < p.output
                 && p.cache_write_1h.is_none_or(|long| long > p.cache_write)));

@@ -19,6 +19,13 @@ pub struct BriefRow {
     pub control: bool,
     /// Sessions that it was scored on.
     pub n_sessions: usize,
+    /// Of how many sessions what is saved is known: in tokens, and as billed.
+    pub n_counted: usize,
+    pub n_billed: usize,
+    /// Needs one by one, as the tables count them.
+    pub n_needs: u64,
+    /// Invariants violated.
+    pub n_violations: u64,
     /// Shares saved: tokens, tokens as billed, money with the provider's cache.
     pub tokens: Option<f64>,
     pub billed: Option<f64>,
@@ -41,15 +48,20 @@ pub struct BriefRow {
 
 impl Brief {
     pub(super) fn of(run: &Run, summary: &Summary) -> Self {
-        let [tokens, billed, money] =
-            [TOKEN_SAVINGS.name, TOKEN_SAVINGS_BILLED.name, COST_SAVINGS.name].map(metric);
+        let saved = [TOKEN_SAVINGS.name, TOKEN_SAVINGS_BILLED.name, COST_SAVINGS.name];
+        let ([tokens, billed, money], needs) = (saved.map(metric), metric("need_retention_common"));
         let rows = summary.rows.iter().map(|row| {
-            let share = |at: usize| row.estimates[at].value;
+            let of = |at: usize| &row.estimates[at];
+            let share = |at: usize| of(at).value;
             let lost = &row.lost.session;
             BriefRow {
                 variant: row.variant.clone(),
                 control: row.control,
                 n_sessions: row.n_ok,
+                n_counted: of(tokens).n_trajectories,
+                n_billed: of(billed).n_trajectories,
+                n_needs: of(needs).n_items,
+                n_violations: row.n_violations,
                 tokens: share(tokens),
                 billed: share(billed),
                 money: share(money),

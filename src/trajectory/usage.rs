@@ -21,7 +21,7 @@ const PAIRS: usize = 64;
 
 /// The longest prompt of a session, from its steps in order: as its provider counted, else as the log shows (a segment with
 /// all that was said).
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct LongestPrompt {
     counted: Option<u64>,
     /// The turn that was counted last: its first usage is that of its prompt.
@@ -29,6 +29,9 @@ pub struct LongestPrompt {
     segment: u32,
     in_segment: u64,
     shown: u64,
+    /// Of the first prompt: the provider's count, and what stands before the first turn.
+    first: Option<u64>,
+    before: u64,
 }
 
 impl LongestPrompt {
@@ -36,6 +39,10 @@ impl LongestPrompt {
         if usage.is_some() && self.turn != Some(turn) {
             self.turn = Some(turn);
             self.counted = self.counted.max(usage);
+            self.first = self.first.or(usage);
+        }
+        if turn == 0 {
+            self.before += u64::from(tokens);
         }
         if segment != self.segment {
             (self.segment, self.in_segment) = (segment, 0);
@@ -46,6 +53,11 @@ impl LongestPrompt {
 
     pub fn tokens(&self) -> u64 {
         self.counted.unwrap_or(self.shown)
+    }
+
+    /// Of the first prompt.
+    pub fn first(&self) -> u64 {
+        self.first.unwrap_or(self.before)
     }
 }
 
@@ -279,14 +291,14 @@ mod tests {
             steps
                 .iter()
                 .for_each(|&(turn, segment, tokens, usage)| longest.add(turn, segment, tokens, usage));
-            longest.tokens()
+            (longest.tokens(), longest.first())
         };
-        assert_eq!(of(&[]), 0);
-        assert_eq!(of(&[(0, 0, 10, None), (1, 0, 5, None), (2, 1, 12, None), (3, 1, 1, None)]), 15);
+        assert_eq!(of(&[]), (0, 0));
+        assert_eq!(of(&[(0, 0, 10, None), (1, 0, 5, None), (2, 1, 12, None), (3, 1, 1, None)]), (15, 10));
         // The first usage of a turn counts, and any usage counts before what is shown.
         assert_eq!(
             of(&[(0, 0, 90, None), (1, 0, 5, Some(40)), (1, 0, 5, Some(70)), (2, 0, 1, Some(50))]),
-            50
+            (50, 40)
         );
     }
 

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use indicatif::{HumanCount, HumanFloatCount};
 use serde_json::json;
 
-use super::super::{columns, count, inspect};
+use super::super::page::Block;
+use super::super::{count, inspect};
 use super::models::{self, Session};
-use super::{FEW_SESSIONS, TAIL};
+use super::words::{is_floor, policy};
+use super::{FEW_SESSIONS, FULL, TAIL, windows};
 use crate::experiment::cell::Loss;
 use crate::experiment::plan::Variant;
 use crate::experiment::{Dataset, Plan};
@@ -15,6 +18,11 @@ use crate::scores::money::Prices;
 use crate::text::escape;
 
 const SHOWN_LINES: usize = 5;
+/// Of a name or a line that was lost.
+const MOST_CHARS: usize = 100;
+/// Columns of the table.
+const BILLED: usize = 2;
+const WORST: usize = 5;
 
 /// What is printed.
 pub(super) struct Answer<'a> {
@@ -25,6 +33,8 @@ pub(super) struct Answer<'a> {
     pub(super) lost: Vec<(usize, Loss)>,
     /// Those that were replayed.
     pub(super) sessions: Vec<Session>,
+    /// What the user said of their windows.
+    pub(super) window: Option<u64>,
 }
 
 impl Answer<'_> {
@@ -32,13 +42,16 @@ impl Answer<'_> {
         let rows = self.brief.rows.iter().map(|row| {
             json!({
                 "variant": row.variant, "policy": self.policy(&row.variant), "control": row.control,
-                "sessions": row.n_sessions, "affected_sessions": row.affected, "tokens_saved": row.tokens,
-                "tokens_saved_billed": row.billed, "money_saved": row.money,
-                "needs_lost_a_session": row.lost.map(|l| l.0), "needs_lost_a_session_interval": row.lost.and_then(|l| l.1),
-                "needs_lost": row.lost_of.0, "needs": row.lost_of.1,
-                "worst_session": row.worst.as_ref().map(|w| &w.0), "worst_session_lost": row.worst.as_ref().map(|w| w.1),
-                "tokens_sent": row.tokens_of.0, "tokens_full": row.tokens_of.1, "compressions": row.n_events,
-                "cost": self.dollars(row.cost_of.0), "cost_full": self.dollars(row.cost_of.1),
+                "sessions": row.n_sessions, "affected_sessions": row.affected, "tokens_saved": row.tokens.map(rounded),
+                "sessions_with_tokens": row.n_counted, "sessions_with_usage": row.n_billed,
+                "tokens_saved_billed": row.billed.map(rounded), "money_saved": row.money.map(rounded),
+                "needs_lost_a_session": row.lost.map(|l| rounded(l.0)),
+                "needs_lost_a_session_interval": row.lost.and_then(|l| l.1).map(|(lo, hi)| [rounded(lo.max(0.0)), rounded(hi)]),
+                "needs_lost": rounded(row.lost_of.0), "needs": rounded(row.lost_of.1), "needs_one_by_one": row.n_needs,
+                "worst_session": row.worst.as_ref().map(|w| &w.0), "worst_session_lost": row.worst.as_ref().map(|w| rounded(w.1)),
+                "tokens_sent": rounded(row.tokens_of.0), "tokens_full": rounded(row.tokens_of.1), "compressions": row.n_events,
+                "cost": self.dollars(row.cost_of.0).map(rounded), "cost_full": self.dollars(row.cost_of.1).map(rounded),
+                "floor": self.variant(&row.variant).is_some_and(is_floor), "invariants_violated": row.n_violations,
             })
         });
         let lost = self.lost.iter().map(|(index, loss)| {
@@ -52,7 +65,9 @@ impl Answer<'_> {
             json!({
                 "session": session.id, "source": session.source, "model": session.model, "own_prices_known": is_priced,
                 "cached_an_hour": session.cached_an_hour,
-                "window_guessed": session.is_guessed,
+                "window": self.window.unwrap_or(session.window.tokens), "window_asked_for": self.window.is_some(),
+                "window_guessed": self.window.is_none() && !session.window.is_known, "window_of_some": session.window.wider,
+                "first_prompt": session.first_prompt, "longest_prompt": session.longest_prompt,
             })
         });
         json!({
@@ -64,24 +79,60 @@ impl Answer<'_> {
 
     /// A variant's policy in words.
     fn policy(&self, id: &str) -> String {
-        self.plan.variants.iter().find(|v| v.id == id).map_or_else(|| id.to_owned(), policy)
+        self.variant(id).map_or_else(|| id.to_owned(), policy)
+    }
+
+    fn variant(&self, id: &str) -> Option<&Variant> {
+        self.plan.variants.iter().find(|v| v.id == id)
     }
 
     /// The sentence, the table, and what its columns are.
-    pub(super) fn text(&self) -> String {
-        let Brief { n_sessions, rows } = self.brief;
+    pub(super) fn page(&self) -> Vec<Block> {
+        let (acting, idle): (Vec<&BriefRow>, Vec<&BriefRow>) =
+            self.brief.rows.iter().filter(|row| !self.is_full(row)).partition(|row| acts(row));
         let mut text = String::from("\n");
-        let n_all = self.data.entries().len();
-        if *n_sessions < n_all {
+        let (n, n_all) = (self.brief.n_sessions, self.data.entries().len());
+        if n < n_all {
             text += &format!(
-                "A sample: {} of {}, drawn by lot, to stay near the budget.\n",
-                count(*n_sessions as u64, "session"),
-                n_all
+                "A sample: {} of {}, drawn by lot; more do not fit the budget.\n",
+                count(n as u64, "session"),
+                HumanCount(n_all as u64)
             );
         }
-        text += &self.sentence();
+        text += &format!("{}\n\n", self.sentence());
+        if acting.is_empty() {
+            return vec![Block::Text(text + &windows::told(&self.sessions, self.window))];
+        }
+        text += &(self.whole() + "\n\n");
+        let mut page = vec![Block::Text(text), self.table(&acting)];
+        let mut text = String::new();
+        if !idle.is_empty() {
+            let names: Vec<String> = idle.iter().map(|row| self.policy(&row.variant)).collect();
+            text += &format!("Without effect here: {}.\n", names.join("; "));
+        }
+        let n_violations: u64 = self.brief.rows.iter().map(|row| row.n_violations).sum();
+        if n_violations > 0 {
+            text += &format!(
+                "Look out: {} violated, so that these numbers may be wrong; see n_violations in summary.csv.\n",
+                count(n_violations, "invariant")
+            );
+        }
+        text += "\n";
+        text += &self.needs();
+        text += &self.billed();
+        text += &models::priced(&self.plan.prices, &self.sessions);
+        text += &format!("A cache lives {}.\n", models::cached(&self.plan.prices, &self.sessions));
+        text += &self.policies();
+        text += &windows::told(&self.sessions, self.window);
+        page.push(Block::Text(text));
+        page.extend(self.worst_sources());
+        page.extend(self.lines());
+        page
+    }
+
+    fn table(&self, rows: &[&BriefRow]) -> Block {
         let few = self.is_few();
-        let header = [
+        let head = [
             "policy",
             "tokens saved",
             "as billed",
@@ -90,41 +141,93 @@ impl Answer<'_> {
             "worst session",
             if few { "compressions" } else { "sessions affected" },
         ];
-        let mut table = vec![header.map(str::to_owned).to_vec()];
+        let mut table = vec![head.map(str::to_owned).to_vec()];
         table.extend(rows.iter().map(|row| self.row(row)));
-        text += &columns(&table);
-        let of = rows.iter().map(|row| row.lost_of.1).fold(0.0, f64::max);
-        text += &format!(
-            "\nA need is something the agent used that it had last seen more than {TAIL} turns before: {of:.0} in these sessions. It is lost\n\
-             where a policy left it out of the prompt, or without the words that say what it is; those of one action count as one.\n\
-             {brackets}Worst session: its name, and its needs lost.{last}\n\
-             Billed: with what the log does not show (system prompt, tools); `-` where the log has no usage.\n\
-             Money: prompt and answer, and a broken prompt cache, at {}.\n\
-             A cache lives {}.\n",
-            models::priced(&self.plan.prices, &self.sessions),
-            models::cached(&self.plan.prices, &self.sessions),
-            brackets = if few {
-                ""
-            } else {
-                "In brackets: 95 % intervals for more sessions like these; `k of n` where there are too few needs for that.\n"
-            },
-            last = if few { "" } else { " Affected: something was compressed." },
+        // The worst session of one says nothing, and a column without usage neither.
+        let mut left_out = Vec::new();
+        if self.brief.n_sessions == 1 {
+            left_out.push(WORST);
+        }
+        if rows.iter().all(|row| row.n_billed == 0) {
+            left_out.push(BILLED);
+        }
+        for &column in &left_out {
+            table.iter_mut().for_each(|row| drop(row.remove(column)));
+        }
+        let shift = |column: usize| column - left_out.iter().filter(|&&gone| gone < column).count();
+        let spare = [WORST, WORST + 1].into_iter().filter(|column| !left_out.contains(column));
+        Block::Table { rows: table, spare: spare.map(shift).collect() }
+    }
+
+    /// What was sent with nothing compressed, which all is measured against.
+    fn whole(&self) -> String {
+        let Some(full) = self.brief.rows.iter().find(|row| self.is_full(row)) else { return String::new() };
+        let n = self.brief.n_sessions;
+        let of = |sessions: usize| match sessions == n {
+            true => String::new(),
+            false => format!(" in {} of them", HumanCount(sessions as u64)),
+        };
+        let mut parts = vec![
+            count(n as u64, "session"),
+            format!("{} tokens of prompts{}", short(full.tokens_of.1), of(full.n_counted)),
+        ];
+        if full.n_billed > 0 {
+            parts.push(format!("{} as billed{}", short(full.billed_of.1), of(full.n_billed)));
+        }
+        if let Some(dollars) = self.dollars(full.cost_of.1) {
+            parts.push(format!("about ${}", HumanFloatCount((100.0 * dollars).round() / 100.0)));
+        }
+        parts.push(format!("{} needs", HumanCount(full.lost_of.1.round() as u64)));
+        format!("Nothing compressed: {}. Of these, saved and lost:", parts.join(", "))
+    }
+
+    /// What needs are.
+    fn needs(&self) -> String {
+        let row = self.brief.rows.iter().find(|row| self.is_full(row));
+        let (needs, one_by_one) = row.map_or((0, 0), |row| (row.lost_of.1.round() as u64, row.n_needs));
+        let mut text = format!(
+            "A need is something the agent used that it had last seen more than {TAIL} turns before. It is lost where a policy left it \
+             out of the prompt, or without the words that say what it is. Those of one action count as one{}.\n",
+            match needs == one_by_one {
+                true => String::new(),
+                false => format!("; the report counts them one by one ({})", HumanCount(one_by_one)),
+            }
         );
-        text += &self.policies();
-        text += &self.worst_sources();
-        text += &models::guessed(&self.sessions);
-        if !self.lost.is_empty() {
-            text += &self.lines();
+        if !self.is_few() {
+            text += "In brackets: 95 % intervals for more sessions like these; `k of n` where too few are lost for a mean. \
+                     Worst session: its name, and its needs lost. Affected: something was compressed.\n";
         }
         text
     }
 
+    /// What as billed is, and of how many sessions.
+    fn billed(&self) -> String {
+        let full = self.brief.rows.iter().find(|row| self.is_full(row));
+        match full.map_or((0, 0), |row| (row.n_billed, row.n_counted)) {
+            (0, _) => {
+                "No log has usage, so nothing is known of what it does not show (system prompt, tools).\n"
+                    .to_owned()
+            }
+            (n, all) => {
+                let of = match n == all {
+                    true => String::new(),
+                    false => format!(
+                        "; over the {} whose logs have usage, and not over all",
+                        count(n as u64, "session")
+                    ),
+                };
+                format!("As billed: with what the log does not show (system prompt, tools){of}.\n")
+            }
+        }
+    }
+
     /// What the policies do.
     fn policies(&self) -> String {
-        let mut text = "A turn is one call of the model with its results. Mask: results older than 10 turns give way to a placeholder.\n\
-            Drop: turns older than that go. List: only their calls stay. Control: a tenth of the old text stays, drawn by lot.\n\
-            Window: the most that the model takes.\n"
-            .to_owned();
+        let mut text = format!(
+            "A turn is one call of the model with its results. Mask: results older than {TAIL} turns give way to a placeholder. \
+             Drop: turns older than that go. List: only their calls stay. Random tenth: a control, a tenth of the old text stays, \
+             drawn by lot. Floor: it keeps {TAIL} turns at all times, and so loses every need.\n"
+        );
         if self.plan.variants.iter().any(|variant| variant.strategy == "as-sent") {
             text += "As the log was sent: with what the agent's own product took out, as the log says.\n";
         }
@@ -134,34 +237,37 @@ impl Answer<'_> {
     fn row(&self, row: &BriefRow) -> Vec<String> {
         let few = self.is_few();
         let [tokens, billed] =
-            [(row.tokens, row.tokens_of), (row.billed, row.billed_of)].map(|(saved, of)| {
-                match few && saved.is_some() {
-                    true => format!("{} of {}", short(of.1 - of.0), short(of.1)),
-                    false => share(saved),
-                }
+            [(row.tokens, row.tokens_of), (row.billed, row.billed_of)].map(|(saved, of)| match saved {
+                Some(_) if few => short(of.1 - of.0),
+                Some(saved) => share(saved),
+                None => "not known".to_owned(),
             });
-        let (lost, of) = row.lost_of;
-        let session = match row.lost.filter(|_| !few) {
-            _ if of == 0.0 => "-".to_owned(),
+        let (lost, of) = (row.lost_of.0.round() as u64, row.lost_of.1.round() as u64);
+        let needs = match row.lost.filter(|(value, _)| !few && *value >= 0.05) {
             Some((value, Some((lo, hi)))) => format!("{value:.1} [{:.1}, {hi:.1}]", lo.max(0.0)),
             Some((value, None)) => format!("{value:.1}"),
-            None => format!("{lost:.0} of {of:.0}"),
+            None => format!("{} of {}", HumanCount(lost), HumanCount(of)),
         };
         // What rounds to none is none.
-        let worst = row
-            .worst
-            .as_ref()
-            .filter(|(_, lost)| *lost >= 0.5)
-            .map(|(id, lost)| format!("{} {lost:.0}", self.name(id)));
+        let worst = worst(row).map(|(id, lost)| format!("{} {lost:.0}", self.name(id)));
         vec![
             self.policy(&row.variant),
             tokens,
             billed,
             self.money(row),
-            session,
-            worst.unwrap_or_else(|| "-".to_owned()),
-            if few { row.n_events.to_string() } else { format!("{} of {}", row.affected, row.n_sessions) },
+            needs,
+            worst.unwrap_or_else(|| "none".to_owned()),
+            match few {
+                true => row.n_events.to_string(),
+                false => {
+                    format!("{} of {}", HumanCount(row.affected as u64), HumanCount(row.n_sessions as u64))
+                }
+            },
         ]
+    }
+
+    fn is_full(&self, row: &BriefRow) -> bool {
+        self.variant(&row.variant).is_some_and(|variant| variant.strategy == FULL)
     }
 
     /// Whether there are too few sessions for shares.
@@ -180,9 +286,9 @@ impl Answer<'_> {
             [Some(cost), Some(full)] if self.is_few() && full > 0.0 => {
                 let saved = (100.0 * (full - cost)).round() / 100.0;
                 let sign = if saved < 0.0 { "-" } else { "" };
-                format!("{sign}${:.2} of ${full:.2}", saved.abs())
+                format!("{sign}${:.2}", saved.abs())
             }
-            _ => share(row.money),
+            _ => row.money.map_or_else(|| "not known".to_owned(), share),
         }
     }
 
@@ -195,28 +301,35 @@ impl Answer<'_> {
     }
 
     /// Where the worst sessions stand.
-    fn worst_sources(&self) -> String {
-        let worst =
-            self.brief.rows.iter().filter_map(|row| row.worst.as_ref().filter(|(_, lost)| *lost >= 0.5));
-        let ids: BTreeSet<&str> = worst.map(|(id, _)| id.as_str()).collect();
-        let told = ids.iter().take(SHOWN_LINES).filter_map(|id| {
-            let session = self.session(id)?;
-            Some(format!("  {}: {}\n", session.name, escape::short(&session.source)))
-        });
-        let told: String = told.collect();
-        if told.is_empty() { told } else { format!("Where the worst sessions are:\n{told}") }
+    fn worst_sources(&self) -> Vec<Block> {
+        let ids: BTreeSet<&str> = self.brief.rows.iter().filter_map(|row| Some(worst(row)?.0)).collect();
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let head = if self.brief.n_sessions == 1 { "The session:" } else { "Where the worst sessions are:" };
+        let mut told = vec![Block::Line(head.to_owned())];
+        let sessions = ids.iter().take(SHOWN_LINES).filter_map(|id| self.session(id));
+        told.extend(sessions.map(|s| Block::Line(format!("  {}: {}", s.name, escape::line(&s.source)))));
+        if let more @ 1.. = ids.len().saturating_sub(SHOWN_LINES) {
+            told.push(Block::Line(format!("  and {}", count(more as u64, "more session"))));
+        }
+        told
     }
 
     /// What saves the most money, what loses the least, and at what price.
     fn sentence(&self) -> String {
-        let acting = || self.brief.rows.iter().filter(|row| !row.control && row.affected > 0);
+        let is_tried = |row: &&BriefRow| !row.control && !self.variant(&row.variant).is_some_and(is_floor);
+        let acting = || self.brief.rows.iter().filter(is_tried).filter(|row| row.affected > 0);
         let saving: Vec<(f64, &BriefRow)> =
             acting().filter_map(|row| Some((row.money.filter(|money| *money >= 0.005)?, row))).collect();
         let dearest = saving.iter().max_by(|a, b| a.0.total_cmp(&b.0));
         let gentlest =
             saving.iter().min_by(|a, b| a.1.lost_of.0.total_cmp(&b.1.lost_of.0).then(b.0.total_cmp(&a.0)));
         let sessions = count(self.brief.n_sessions as u64, "session");
-        let lost = |row: &BriefRow| format!("{:.0} of {:.0} needs", row.lost_of.0, row.lost_of.1);
+        let lost = |row: &BriefRow| {
+            let [lost, of] = [row.lost_of.0, row.lost_of.1].map(|needs| HumanCount(needs.round() as u64));
+            format!("{lost} of {of} needs")
+        };
         let named = |(_, row): &(f64, &BriefRow)| (self.policy(&row.variant), self.money(row), lost(row));
         match (dearest.map(named), gentlest.map(named)) {
             (Some((most, money, lost)), Some((least, little, few))) => {
@@ -226,24 +339,23 @@ impl Answer<'_> {
                         format!(".\n`{least}` loses the fewest of those that save any: {few}, for {little}")
                     }
                 };
-                format!(
-                    "Over {sessions}, `{most}` saves the most money: {money}, and loses {lost}{gentle}.\n\n"
-                )
+                format!("Over {sessions}, `{most}` saves the most money: {money}, and loses {lost}{gentle}.")
             }
             _ if acting().any(|row| row.money.is_some_and(|money| money <= -0.005)) => format!(
-                "Over {sessions}, no policy saves money: a broken prompt cache costs more than what is left out.\n\n"
+                "Over {sessions}, no policy saves money: a broken prompt cache costs more than what is left out."
             ),
             _ if acting().next().is_some() => {
-                format!("Over {sessions}, no policy saves as much as 1 % of the money.\n\n")
+                format!("Over {sessions}, no policy saves as much as 1 % of the money.")
             }
-            _ => format!(
-                "Over {sessions}, no policy had anything to compress: the sessions are too short.\n\n"
-            ),
+            _ => format!("Over {sessions}, no policy had anything to compress: the sessions are too short."),
         }
     }
 
     /// The lines that most policies lost.
-    fn lines(&self) -> String {
+    fn lines(&self) -> Vec<Block> {
+        if self.lost.is_empty() {
+            return Vec::new();
+        }
         let mut worst: Vec<&(usize, Loss)> = self.lost.iter().collect();
         worst.sort_by_key(|(index, loss)| {
             (std::cmp::Reverse((loss.variants.len(), loss.needed - loss.seen)), *index, loss.needed)
@@ -251,13 +363,18 @@ impl Answer<'_> {
         // One line is told once, however much of it was needed.
         let mut told = std::collections::HashSet::new();
         worst.retain(|(index, loss)| told.insert((*index, &loss.line)));
-        let mut text = "\nNeeds that policies lost, the worst first:\n".to_owned();
+        let n = worst.len().min(SHOWN_LINES);
+        let mut text = format!(
+            "\nNeeds that policies lost, the worst {n} of {}. The line that says what a name is stands at one turn; the name comes \
+             last at that turn or a later one, before it is needed.\n",
+            worst.len()
+        );
         for (index, loss) in worst.into_iter().take(SHOWN_LINES) {
             text += &format!(
-                "  {}: `{}` in \"{}\"\n    stood at turn {}, last mentioned at {}, needed at {}; lost by {}\n",
+                "  {}: `{}` in \"{}\"\n    stands at turn {}, name last at {}, needed at {}; lost by {}\n",
                 self.name(&self.data.entries()[*index].id),
-                inspect::line(&loss.atom, 60),
-                inspect::line(loss.line.trim(), 100),
+                inspect::line(&loss.atom, MOST_CHARS),
+                inspect::line(loss.line.trim(), MOST_CHARS),
                 loss.stood,
                 loss.seen,
                 loss.needed,
@@ -267,13 +384,28 @@ impl Answer<'_> {
                 }
             );
         }
-        text
+        vec![Block::Text(text)]
     }
 }
 
-fn share(x: Option<f64>) -> String {
+/// The session that lost most, if it lost one whole need.
+fn worst(row: &BriefRow) -> Option<(&str, f64)> {
+    row.worst.as_ref().filter(|(_, lost)| *lost >= 0.5).map(|(id, lost)| (id.as_str(), *lost))
+}
+
+/// Whether a policy did anything.
+fn acts(row: &BriefRow) -> bool {
+    row.affected > 0 || row.tokens.is_some_and(|saved| saved != 0.0)
+}
+
+/// To the sixth place: what is computed says no more.
+fn rounded(x: f64) -> f64 {
+    (1e6 * x).round() / 1e6
+}
+
+fn share(x: f64) -> String {
     // What rounds to nothing has no sign.
-    x.map_or("-".to_owned(), |x| format!("{:.0} %", (100.0 * x).round() + 0.0))
+    format!("{:.0} %", (100.0 * x).round() + 0.0)
 }
 
 /// A number of tokens in a few characters.
@@ -285,61 +417,14 @@ fn short(n: f64) -> String {
     }
 }
 
-/// A policy in words.
-fn policy(v: &Variant) -> String {
-    let what = match v.strategy.as_str() {
-        "full" => return "nothing compressed".to_owned(),
-        "as-sent" => return "as the log was sent".to_owned(),
-        "mask" => "mask old results",
-        "truncate" => "drop old turns",
-        "tool-log" => "list old calls",
-        "random" => "random tenth (control)",
-        other => other,
-    };
-    let number = |key: &str| v.trigger_params.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
-    let share = v.trigger_params.get("fraction").and_then(toml::Value::as_float).unwrap_or(0.0);
-    let when = match v.trigger.as_str() {
-        "turns" if number("n") == 1 => "every turn".to_owned(),
-        "turns" => format!("every {} turns", number("n")),
-        "tokens" => format!("at {:.0} % of window", 100.0 * share),
-        other => other.to_owned(),
-    };
-    format!("{what}, {when}")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::super::catalogue;
-    use super::super::EXPERIMENT;
     use super::*;
 
     #[test]
     fn what_rounds_to_nothing_has_no_sign() {
-        assert_eq!([Some(-0.003), Some(0.256), None].map(share), ["0 %", "26 %", "-"]);
+        assert_eq!([-0.003, 0.256].map(share), ["0 %", "26 %"]);
         assert_eq!([-0.2, 7.0, 12_345.0, 999_600.0].map(short), ["0", "7", "12 k", "1.0 M"]);
-    }
-
-    #[test]
-    fn the_experiment_is_sound_and_every_policy_has_words() {
-        let plan = Plan::parse("try.toml", EXPERIMENT, &catalogue()).unwrap();
-        assert_eq!(plan.variants.len(), 13);
-        let words: String = plan.variants.iter().map(|v| policy(v) + "\n").collect();
-        insta::assert_snapshot!(words, @r"
-        nothing compressed
-        mask old results, every turn
-        mask old results, every 21 turns
-        mask old results, at 50 % of window
-        mask old results, at 80 % of window
-        drop old turns, every turn
-        drop old turns, every 21 turns
-        drop old turns, at 50 % of window
-        drop old turns, at 80 % of window
-        list old calls, every 21 turns
-        list old calls, at 50 % of window
-        list old calls, at 80 % of window
-        random tenth (control), every 21 turns
-        ");
-        assert_eq!(EXPERIMENT.matches("window = \"own\"").count(), 1, "which `--window` sets");
-        assert!(!EXPERIMENT.contains("[prices]") && !EXPERIMENT.contains("[data]"));
+        assert_eq!([70.99999999999999, -0.126].map(rounded), [71.0, -0.126]);
     }
 }

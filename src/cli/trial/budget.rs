@@ -1,70 +1,69 @@
-//! How many sessions a time holds: a few are replayed, and the time that they take tells.
+//! How many sessions a time holds: the run begins with a few, and grows while the rate of what was replayed says that more fit.
 
-use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-use anyhow::Context as _;
+use std::time::Instant;
 
 use super::super::catalogue;
 use crate::experiment::cell::{Models, Shelf, run_unit};
 use crate::experiment::run::select;
 use crate::experiment::{Dataset, Options, Plan, run_with};
 
-/// Of the time that is left the few take about a part of so many; more than [`ENOUGH`] tells nothing more.
-const PILOT: u32 = 40;
-const ENOUGH: Duration = Duration::from_secs(2);
 /// What the report leaves to the replay.
 const REPLAY: f64 = 0.8;
+/// Of the time that is left one round takes about so much, unless all fits: then the rate is known better.
+const ROUND: f64 = 0.6;
 /// Fewer sessions are no answer, however short the time.
-const LEAST: usize = 10;
+const LEAST: usize = 3;
 
-/// Sessions of the data that a plan can be tried on until `end`; none if that is all of them. `folder` is for the few, and is
-/// gone afterwards.
+/// Replays sessions of the data in the folder `run` until `end`, and gives how many of them a plan has to name; none if that is
+/// all of them.
 pub(super) fn sample(
     text: &str,
     data: &Dataset,
-    folder: &Path,
-    threads: usize,
+    run: &Path,
+    options: &Options,
     end: Instant,
 ) -> anyhow::Result<Option<usize>> {
     let plan = Plan::parse("try.toml", text, &catalogue())?;
-    let n = data.entries().len();
-    let steps = |n: usize| -> anyhow::Result<u64> {
-        let chosen = select(&sampled(&plan, n), data, &Options::default())?;
-        Ok(chosen.iter().map(|&index| u64::from(data.entries()[index].n_steps)).sum())
+    let n_all = data.entries().len();
+    // The lot is the same however many are drawn, so more sessions are never fewer steps.
+    let steps = |n: usize| -> anyhow::Result<f64> {
+        let chosen = select(&sampled(&plan, n), data, options)?;
+        let steps: u64 = chosen.iter().map(|&index| u64::from(data.entries()[index].n_steps)).sum();
+        Ok((steps * plan.variants.len() as u64) as f64)
     };
-    let left = || end.saturating_duration_since(Instant::now());
-    let options = Options { threads: Some(threads), quiet: true, ..Options::default() };
-    let (mut few, least) = (1, (left() / PILOT).min(ENOUGH));
-    let rate = loop {
-        remove(folder)?;
+    let mut n = LEAST.min(n_all);
+    loop {
         let (start, shelf, models) = (Instant::now(), Shelf::default(), Models::new());
-        run_with(&sampled(&plan, few), data, folder, &options, &|data, unit, plan, progress| {
+        let outcome = run_with(&sampled(&plan, n), data, run, options, &|data, unit, plan, progress| {
             run_unit(data, unit, plan, &shelf, &models, progress)
         })?;
-        let took = start.elapsed();
-        if took >= least || 2 * few >= n {
-            break steps(few)? as f64 / took.as_secs_f64();
+        if n == n_all {
+            return Ok(None);
         }
-        few *= 2;
-    };
-    remove(folder)?;
-    let fit = rate * REPLAY * left().as_secs_f64();
-    let mut fitting = n;
-    while fitting > LEAST && steps(fitting)? as f64 > fit {
-        // The lot is the same however many are drawn, so fewer sessions are never more steps.
-        fitting = (fitting * 9 / 10).max(LEAST);
-    }
-    Ok((fitting < n).then_some(fitting))
-}
-
-fn remove(folder: &Path) -> anyhow::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        let left = REPLAY * end.saturating_duration_since(Instant::now()).as_secs_f64();
+        // Where all was known from before nothing tells how long more takes.
+        let rate = match outcome.step_variants {
+            0 => f64::INFINITY,
+            replayed => replayed as f64 / start.elapsed().as_secs_f64(),
+        };
+        let (done, most) = (steps(n)?, if rate.is_infinite() { (2 * n).min(n_all) } else { n_all });
+        let fits = |more: usize, seconds: f64| Ok::<_, anyhow::Error>(steps(more)? - done <= rate * seconds);
+        let next = match left > 0.0 && fits(most, left)? {
+            true => most,
+            false => {
+                let (mut fitting, mut above) = (n, most);
+                while left > 0.0 && above - fitting > 1 {
+                    let middle = (fitting + above) / 2;
+                    if fits(middle, ROUND * left)? { fitting = middle } else { above = middle }
+                }
+                fitting
+            }
+        };
+        if next == n {
+            return Ok(Some(n));
         }
-        _ => Ok(()),
+        n = next;
     }
 }
 
@@ -78,12 +77,13 @@ fn sampled(plan: &Plan, n: usize) -> Plan {
 mod tests {
     use super::super::EXPERIMENT;
     use super::*;
+    use crate::trajectory::usage::LongestPrompt;
 
     #[test]
     fn no_time_is_a_few_sessions_and_much_is_all() {
         let dir = tempfile::tempdir().unwrap();
         let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/coding");
-        let (out, pilot) = (dir.path().join("data"), dir.path().join("pilot"));
+        let (out, run) = (dir.path().join("data"), dir.path().join("run"));
         let options = crate::logs::Options {
             inputs: vec![built_in],
             out: out.clone(),
@@ -95,13 +95,19 @@ mod tests {
         let data = Dataset::open(&out).unwrap();
         assert!(data.entries().len() > LEAST);
         let of_logs = (0..data.entries().len()).map(|i| data.log(i, false).unwrap().longest_prompt());
-        assert_eq!(data.longest_prompts().unwrap(), of_logs.collect::<Vec<_>>());
+        let longest = data.longest_prompts().unwrap();
+        assert_eq!(
+            longest.iter().map(LongestPrompt::tokens).collect::<Vec<_>>(),
+            of_logs.collect::<Vec<_>>()
+        );
+        let options = Options { threads: Some(1), quiet: true, replace: true, ..Options::default() };
         let sample = |seconds| {
-            let end = Instant::now() + Duration::from_secs(seconds);
-            sample(EXPERIMENT, &data, &pilot, 1, end).unwrap()
+            let end = Instant::now() + std::time::Duration::from_secs(seconds);
+            sample(EXPERIMENT, &data, &run, &options, end).unwrap()
         };
         assert_eq!(sample(0), Some(LEAST));
         assert_eq!(sample(100_000), None);
-        assert!(!pilot.exists());
+        // What was replayed before says nothing of the rate of the rest.
+        assert_eq!(sample(0), Some(LEAST));
     }
 }

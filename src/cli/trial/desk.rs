@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::meter::Meter;
-use super::super::{Output, count};
+use super::super::page::Block;
+use super::super::{Output, count, tell};
 use super::{Args, EXPERIMENT, budget, tell_unless};
-use crate::experiment::{Dataset, SEMANTICS_VERSION};
+use crate::experiment::{Dataset, Options, SEMANTICS_VERSION};
 use crate::files::reach;
 use crate::logs::formats::READERS_VERSION;
 use crate::logs::{self, Limits};
+use crate::models::api;
 use crate::scores::money::Prices;
 use crate::store::SCHEMA_VERSION;
 use crate::text::escape;
@@ -31,19 +33,19 @@ pub(super) fn maker() -> String {
     )
 }
 
-/// What was printed, as text and as JSON.
+/// What was printed, as a page and as JSON.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Printed {
     /// Of which logs and run.
     of: String,
-    pub(super) text: String,
+    pub(super) page: Vec<Block>,
     pub(super) json: String,
 }
 
 impl Printed {
     /// What is not to be told again.
-    pub(super) fn once(text: String, json: String) -> Self {
-        Printed { of: String::new(), text, json }
+    pub(super) fn once(page: Vec<Block>, json: String) -> Self {
+        Printed { of: String::new(), page, json }
     }
 }
 
@@ -60,7 +62,7 @@ impl Desk {
     pub(super) fn new(out: &Path, inputs: &[PathBuf], args: &Args) -> anyhow::Result<Self> {
         let mut hash = blake3::Hasher::new();
         let options = (&args.budget, &args.window, &args.prices, args.hour_cache, inputs);
-        hash.update(format!("{} {options:?} {EXPERIMENT}", maker()).as_bytes());
+        hash.update(format!("{} {} {options:?} {EXPERIMENT}", maker(), api::digest()).as_bytes());
         let own = fs::canonicalize(out).ok();
         let mut is_read = true;
         for input in inputs {
@@ -89,7 +91,7 @@ impl Desk {
         }
         let key = hash.finalize().to_hex()[..32].to_owned();
         let kept = reach::read(&out.join(NOTE))?;
-        for name in ["data", "run", "pilot"] {
+        for name in ["data", "run"] {
             anyhow::ensure!(
                 kept.is_some() || !reach::is_there(&out.join(name))?,
                 "{} holds `{name}`, which `trajpress try` has not made and would replace\nhint: choose another folder for `--out`",
@@ -113,9 +115,14 @@ impl Desk {
         fs::write(&path, note(made_of)).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// The logs as tables.
-    pub(super) fn data(&self, inputs: &[PathBuf], threads: usize, output: Output) -> anyhow::Result<Dataset> {
-        let folder = self.path("data");
+    /// The logs as tables, and whether all could be read.
+    pub(super) fn data(
+        &self,
+        inputs: &[PathBuf],
+        threads: usize,
+        output: Output,
+    ) -> anyhow::Result<(Dataset, bool)> {
+        let (folder, mut is_whole) = (self.path("data"), true);
         if !self.is_same {
             // Until the new tables stand there, they are of no logs.
             self.keep(None)?;
@@ -149,16 +156,19 @@ impl Desk {
             if let Some(known) = report.before.as_ref().map(|before| before.n_known).filter(|n| *n > 0) {
                 told += &format!("; {} known from before", count(known, "file"));
             }
-            let unread = report.not_read.len() + report.unreadable.len();
-            if unread > 0 {
-                told += &format!("; {} could not be read, see ingest.json", count(unread as u64, "file"));
+            if !report.not_read.is_empty() {
+                let n = count(report.not_read.len() as u64, "file");
+                let path = folder.join("ingest.json");
+                told += &format!("; {n} of formats that are not read, see {}", path.display());
             }
             if report.rejects > 0 {
-                told += &format!("; {} left out, see rejects.jsonl", count(report.rejects, "record"));
+                let path = folder.join("rejects.jsonl");
+                told += &format!("; {} left out, see {}", count(report.rejects, "record"), path.display());
             }
             tell_unless(output.quiet, &told);
+            is_whole = tell_unread(&report, &folder);
         }
-        Ok(Dataset::open_annotated(&folder, "o200k", threads)?.0)
+        Ok((Dataset::open_annotated(&folder, "o200k", threads)?.0, is_whole))
     }
 
     /// The experiment with window, prices and sample; that of the last time where nothing has changed.
@@ -167,7 +177,7 @@ impl Desk {
         data: &Dataset,
         args: &Args,
         prices: Option<Prices>,
-        start: Instant,
+        (start, options): (Instant, &Options),
     ) -> anyhow::Result<String> {
         if self.is_same
             && let Some(text) = reach::read(&self.path("experiment.toml"))?
@@ -181,13 +191,7 @@ impl Desk {
         let own = || Prices { own: true, hour: args.hour_cache, ..Prices::default() };
         text += &format!("\n[prices]\n{}", toml::to_string(&prices.unwrap_or_else(own))?);
         if let Some(budget) = args.budget
-            && let Some(sample) = budget::sample(
-                &text,
-                data,
-                &self.path("pilot"),
-                super::super::threads(args.threads),
-                start + budget,
-            )?
+            && let Some(sample) = budget::sample(&text, data, &self.path("run"), options, start + budget)?
         {
             text += &format!("\n[data]\nsample = {sample}\n");
         }
@@ -207,8 +211,8 @@ impl Desk {
         Ok(kept)
     }
 
-    pub(super) fn remember(&self, text: String, json: String) -> anyhow::Result<Printed> {
-        let printed = Printed { of: self.told_of()?.unwrap_or_default(), text, json };
+    pub(super) fn remember(&self, page: Vec<Block>, json: String) -> anyhow::Result<Printed> {
+        let printed = Printed { of: self.told_of()?.unwrap_or_default(), page, json };
         let path = self.path(ANSWER);
         fs::write(&path, escape::json(&printed)?)
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -225,6 +229,19 @@ impl Desk {
         let run = reach::read(&self.path("run/_SUCCESS"))?;
         Ok(run.map(|run| format!("{} {}", self.key, blake3::hash(&run).to_hex())))
     }
+}
+
+/// Whether all files could be read; if not, says which one could not, and why.
+fn tell_unread(report: &logs::Report, folder: &Path) -> bool {
+    if let [first, rest @ ..] = &report.unreadable[..] {
+        let more = match rest.len() {
+            0 => String::new(),
+            n => format!("; nor {}", count(n as u64, "other file")),
+        };
+        let list = folder.join("ingest.json");
+        tell(&format!("cannot read {}: {}{more}, see {}", first.path, first.format, list.display()));
+    }
+    report.unreadable.is_empty()
 }
 
 /// What the note says: who made the folder, of what, and by which experiment.

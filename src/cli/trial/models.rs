@@ -1,16 +1,16 @@
-//! The models that sessions name: whose prices count, and whose window is a guess.
+//! The sessions of a trial with the models that they name, and at whose prices they are paid.
 
 use std::collections::BTreeMap;
 
 use super::super::{count, inspect};
 use crate::experiment::Dataset;
-use crate::models::api;
+use crate::models::api::{self, Window};
 use crate::scores::money::Prices;
 use crate::store::TrajectoryRow;
 use crate::text::escape;
 
-/// Names and ids that are shown; the rest is a number.
-const SHOWN: usize = 5;
+/// Names that are shown; the rest is a number.
+pub(super) const SHOWN: usize = 5;
 
 /// A session and the model that it names.
 pub(super) struct Session {
@@ -22,8 +22,11 @@ pub(super) struct Session {
     pub(super) model: Option<String>,
     /// Whether its prompts were cached for an hour, where it says.
     pub(super) cached_an_hour: Option<bool>,
-    /// Whether its window is to be that of its model, and is not.
-    pub(super) is_guessed: bool,
+    /// The window of its model.
+    pub(super) window: Window,
+    /// Tokens of its first prompt, and of its longest.
+    pub(super) first_prompt: u64,
+    pub(super) longest_prompt: u64,
 }
 
 impl Session {
@@ -47,12 +50,14 @@ fn name(row: &TrajectoryRow) -> String {
     inspect::line(name, NAME)
 }
 
-/// The sessions at these places of the data; `is_own`: whether the window is that of each.
-pub(super) fn sessions(data: &Dataset, indices: &[usize], is_own: bool) -> anyhow::Result<Vec<Session>> {
+/// The sessions at these places of the data.
+pub(super) fn sessions(data: &Dataset, indices: &[usize]) -> anyhow::Result<Vec<Session>> {
     let rows = data.trajectory_rows(indices)?;
-    let longest = data.longest_prompts()?;
+    let prompts = data.longest_prompts()?;
     let all = indices.iter().zip(rows).map(|(&index, row)| Session {
-        is_guessed: is_own && !api::window(row.model.as_deref(), longest[index]).is_known,
+        window: api::window(row.model.as_deref(), prompts[index].tokens()),
+        first_prompt: prompts[index].first(),
+        longest_prompt: prompts[index].tokens(),
         name: name(&row),
         id: row.trajectory,
         source: row.source,
@@ -64,24 +69,39 @@ pub(super) fn sessions(data: &Dataset, indices: &[usize], is_own: bool) -> anyho
 
 /// At which prices, in words.
 pub(super) fn priced(prices: &Prices, sessions: &[Session]) -> String {
-    let relative = "relative prices (those of no model are known)";
-    if !prices.own {
-        return match prices.name.as_str() {
-            "relative" => relative.to_owned(),
-            name => format!("the prices of {}", escape::short(name)),
-        };
+    let estimate =
+        "Money is an estimate: prompts and answers by trajpress's count, and a broken prompt cache, at";
+    if !prices.own && prices.name != Prices::default().name {
+        return format!("{estimate} the prices of {}.\n", escape::short(&prices.name));
     }
-    let (known, unknown): (Vec<&Session>, Vec<&Session>) =
-        sessions.iter().partition(|session| session.is_priced());
-    match (known.is_empty(), unknown.is_empty()) {
-        (true, _) => format!("{relative}: {}", by_model(&unknown)),
-        (_, true) => format!("the prices of {}", by_model(&known)),
+    let is_priced = |session: &&Session| prices.own && session.is_priced();
+    let (known, unknown): (Vec<&Session>, Vec<&Session>) = sessions.iter().partition(is_priced);
+    // Nobody's prices are those of another: what stands for them is told.
+    let Prices { fresh, cache_write, cache_read, output, .. } = prices;
+    let relative = format!(
+        "{fresh} fresh, {cache_write} written to the cache, {cache_read} read from it, {output} in answers"
+    );
+    let mut text = match (known.is_empty(), unknown.is_empty()) {
+        (true, _) => format!(
+            "{estimate} relative prices, which are in no currency, as those of {} are not known: a token costs {relative}.",
+            by_model(&unknown)
+        ),
+        (_, true) => format!("{estimate} the prices of {}.", by_model(&known)),
         _ => format!(
-            "the prices of {}; relative ones where none are known: {}",
+            "{estimate} the prices of {}. Those of {} are not known: there a million tokens count as dollars, {relative}.",
             by_model(&known),
             by_model(&unknown)
         ),
+    };
+    let is_dearer = |session: &&&Session| {
+        let of_long = session.model.as_deref().and_then(api::find).and_then(|model| model.dearer_above);
+        of_long.is_some_and(|tokens| session.longest_prompt > tokens)
+    };
+    let dearer: Vec<&Session> = known.iter().filter(is_dearer).copied().collect();
+    if !dearer.is_empty() {
+        text += &format!(" Not counted: long prompts cost more with {}.", by_model(&dearer));
     }
+    text + "\n"
 }
 
 /// Whether all are priced in dollars.
@@ -94,42 +114,26 @@ pub(super) fn are_dollars(prices: &Prices, sessions: &[Session]) -> bool {
 
 /// For how long caches are taken to live, in words.
 pub(super) fn cached(prices: &Prices, sessions: &[Session]) -> String {
-    let that_say = |word: Option<bool>| sessions.iter().filter(|s| s.cached_an_hour == word).count();
-    let (hour, minutes) = (that_say(Some(true)), that_say(Some(false)));
-    if prices.hour && prices.cache_write_1h.is_some() {
-        return "an hour, as you ask, where the model has that".to_owned();
-    }
     let short = format!("{:.0} minutes", prices.cache_lifetime / 60.0);
+    let hour_is_sold = prices.own || prices.cache_write_1h.is_some();
+    if prices.hour {
+        return match hour_is_sold {
+            true => "an hour, as you ask, where the model has that".to_owned(),
+            false => format!("{short}: `--hour-cache` says nothing, as the model has no cache of an hour"),
+        };
+    }
+    let that_say = |word: bool| sessions.iter().filter(|s| s.cached_an_hour == Some(word)).count();
+    let (hour, minutes) = if hour_is_sold { (that_say(true), that_say(false)) } else { (0, 0) };
     match hour {
         0 if minutes == sessions.len() => format!("{short}, as the logs say"),
-        0 if minutes == 0 => format!("{short} (no log says for how long)"),
+        0 if minutes == 0 => format!("{short}, which no log says"),
         0 => format!("{short}, as {minutes} of {} logs say", sessions.len()),
         _ => format!("an hour in {hour} of {} sessions, as they say, {short} in the others", sessions.len()),
     }
 }
 
-/// Whose window is a guess, in words; empty if nobody's.
-pub(super) fn guessed(sessions: &[Session]) -> String {
-    let guessed: Vec<&Session> = sessions.iter().filter(|session| session.is_guessed).collect();
-    if guessed.is_empty() {
-        return String::new();
-    }
-    let ids: Vec<&str> = guessed.iter().take(SHOWN).map(|session| session.name.as_str()).collect();
-    let more = match guessed.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
-    format!(
-        "Window: a guess for {} of {}, the smallest known one that holds the longest prompt: {}; {}{more}.\n",
-        guessed.len(),
-        count(sessions.len() as u64, "session"),
-        by_model(&guessed),
-        ids.join(", ")
-    )
-}
-
 /// Names of models, of several with their numbers of sessions, the most first.
-fn by_model(sessions: &[&Session]) -> String {
+pub(super) fn by_model(sessions: &[&Session]) -> String {
     let mut n_of: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for session in sessions {
         *n_of.entry(session.model.as_deref()).or_default() += 1;
@@ -149,54 +153,59 @@ fn by_model(sessions: &[&Session]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn session(id: &str, model: Option<&str>, is_guessed: bool) -> Session {
+    /// Whose first prompt is its longest.
+    pub(in super::super) fn session(id: &str, model: Option<&str>, longest_prompt: u64) -> Session {
         Session {
             id: id.to_owned(),
             name: id.to_owned(),
             source: String::new(),
             model: model.map(str::to_owned),
             cached_an_hour: None,
-            is_guessed,
+            window: api::window(model, longest_prompt),
+            first_prompt: longest_prompt,
+            longest_prompt,
         }
     }
 
     #[test]
-    fn unknown_models_say_so() {
+    fn unknown_prices_say_so() {
         let all = [
-            session("aaaaaaaa", Some("claude-opus-4-5-20251101"), false),
-            session("bbbbbbbb", Some("gpt-4.1"), false),
-            session("cccccccc", Some("gpt-4.1"), true),
-            session("dddddddd", Some("mine"), true),
-            session("eeeeeeee", None, true),
+            session("a", Some("claude-opus-4-5-20251101"), 9),
+            session("b", Some("gemini-2.5-pro"), 200_001),
+            session("c", Some("gpt-4.1"), 9),
+            session("d", Some("mine"), 9),
+            session("e", None, 9),
         ];
         let own = Prices { own: true, ..Prices::default() };
-        assert_eq!(
-            priced(&own, &all),
-            "the prices of gpt-4.1 (2), claude-opus-4-5-20251101 (1); \
-             relative ones where none are known: no model named (1), mine (1)"
-        );
-        assert_eq!(
-            guessed(&all),
-            "Window: a guess for 3 of 5 sessions, the smallest known one that holds the longest prompt: \
-             no model named (1), gpt-4.1 (1), mine (1); cccccccc, dddddddd, eeeeeeee.\n"
-        );
-        assert_eq!(guessed(&all[..2]), "");
-        assert_eq!(cached(&own, &all), "5 minutes (no log says for how long)");
-        let said = |said: [bool; 2]| {
-            let of = |word| Session { cached_an_hour: Some(word), ..session("aaaaaaaa", None, false) };
-            cached(&own, &said.map(of))
-        };
-        assert_eq!(said([false, false]), "5 minutes, as the logs say");
-        assert_eq!(said([true, false]), "an hour in 1 of 2 sessions, as they say, 5 minutes in the others");
-        assert_eq!(priced(&own, &all[1..3]), "the prices of gpt-4.1");
+        insta::assert_snapshot!(priced(&own, &all), @"Money is an estimate: prompts and answers by trajpress's count, and a broken prompt cache, at the prices of claude-opus-4-5-20251101 (1), gemini-2.5-pro (1), gpt-4.1 (1). Those of no model named (1), mine (1) are not known: there a million tokens count as dollars, 1 fresh, 1.25 written to the cache, 0.1 read from it, 5 in answers. Not counted: long prompts cost more with gemini-2.5-pro.");
+        assert!(priced(&own, &all[2..3]).ends_with(", at the prices of gpt-4.1.\n"));
+        assert!(priced(&Prices::known("gpt-5").unwrap(), &all).ends_with("the prices of gpt-5.\n"));
         for prices in [&own, &Prices::default()] {
-            assert!(priced(prices, &all[3..]).starts_with("relative prices"));
+            assert!(priced(prices, &all[3..]).contains("relative prices, which are in no currency"));
             assert!(!are_dollars(prices, &all));
         }
         assert!(are_dollars(&own, &all[..3]) && are_dollars(&Prices::known("gpt-5").unwrap(), &all));
+    }
+
+    #[test]
+    fn who_says_how_long_caches_live() {
+        let own = Prices { own: true, ..Prices::default() };
+        let said = |prices: &Prices, said: [Option<bool>; 2]| {
+            let of = |word| Session { cached_an_hour: word, ..session("a", None, 9) };
+            cached(prices, &said.map(of))
+        };
+        assert_eq!(said(&own, [None, None]), "5 minutes, which no log says");
+        assert_eq!(said(&own, [Some(false), Some(false)]), "5 minutes, as the logs say");
+        let mixed = [Some(true), Some(false)];
+        assert_eq!(said(&own, mixed), "an hour in 1 of 2 sessions, as they say, 5 minutes in the others");
+        // Logs of Claude say nothing of another's cache, and what is not sold cannot be asked for.
+        let other = Prices::known("gpt-4o").unwrap();
+        assert_eq!(said(&other, mixed), "5 minutes, which no log says");
+        let hour = Prices { hour: true, ..other };
+        assert!(said(&hour, mixed).starts_with("5 minutes: `--hour-cache` says nothing"));
     }
 
     #[test]

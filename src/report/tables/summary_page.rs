@@ -176,7 +176,7 @@ impl Summary {
                 amount(seconds),
                 match p.cache_gone {
                     0.0 => "to the end".to_owned(),
-                    gone => format!("{} % of prompts find it gone", amount(100.0 * gone)),
+                    gone => format!("{} % of prompts find it gone", amount((1e6 * gone).round() / 1e4)),
                 }
             ),
             None => "to the end".to_owned(),
