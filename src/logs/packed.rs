@@ -6,11 +6,15 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use indicatif::BinaryBytes;
+
 use crate::logs::formats::reading::list::is_passing;
 use crate::logs::formats::{GZIP, ZSTD};
 
 /// So many unpacked bytes before the place where a decoder fails may be wrong: a block of zstd.
 const IN_DOUBT: u64 = 128 << 10;
+/// So far back text may be repeated, where a decoder of zstd is not told otherwise.
+const MAX_WINDOW: u64 = 128 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
@@ -46,6 +50,24 @@ impl Packing {
     }
 }
 
+/// All frames of a file, unpacked.
+pub(super) fn unpacked(
+    file: Box<dyn BufRead + Send>,
+    packing: Option<Packing>,
+    capacity: usize,
+) -> std::io::Result<Box<dyn BufRead + Send>> {
+    Ok(match packing {
+        Some(Packing::Zstd) => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(file)?;
+            Box::new(BufReader::with_capacity(capacity, decoder))
+        }
+        Some(Packing::Gzip) => {
+            Box::new(BufReader::with_capacity(capacity, flate2::bufread::MultiGzDecoder::new(file)))
+        }
+        None => file,
+    })
+}
+
 /// Whether a frame of zstd begins here that holds nothing of the text: of tools that keep an index or their version so.
 fn is_skippable(packed: &[u8]) -> bool {
     matches!(packed, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
@@ -75,6 +97,9 @@ pub(super) fn check(path: &Path, max: u64) -> io::Result<Option<(Box<dyn BufRead
     let Some((packing, start)) = Packing::of(file.fill_buf()?) else {
         return Ok(None);
     };
+    if is_sound(path, packing, start as u64, max)? {
+        return Ok(None);
+    }
     let frames = frames(&mut file, packing, start as u64, max)?;
     let mut gaps = Vec::new();
     let mut offset = 0;
@@ -92,23 +117,35 @@ pub(super) fn check(path: &Path, max: u64) -> io::Result<Option<(Box<dyn BufRead
     Ok(Some((Box::new(BufReader::with_capacity(256 << 10, rest)), gaps)))
 }
 
+/// Whether a file can be unpacked from its first frame to its last one.
+fn is_sound(path: &Path, packing: Packing, start: u64, max: u64) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start))?;
+    let read = unpacked(Box::new(BufReader::new(file)), Some(packing), 256 << 10);
+    match read.and_then(|read| io::copy(&mut read.take(max), &mut io::sink())) {
+        Err(error) if is_passing(&error) => Err(error),
+        result => Ok(result.is_ok()),
+    }
+}
+
 /// The frames of a file. Behind a damaged one the next is where one can be unpacked.
 fn frames(file: &mut BufReader<File>, packing: Packing, mut start: u64, max: u64) -> io::Result<Vec<Frame>> {
     let mut frames: Vec<Frame> = Vec::new();
+    let mut buffer = vec![0; 128 << 10];
     let mut left = max;
     while left > 0 {
         if let (Packing::Zstd, Some(n)) = (packing, skippable(file, start)?) {
             start += n;
             continue;
         }
-        file.seek(SeekFrom::Start(start))?;
+        go(file, start)?;
         let Some(first) = file.fill_buf()?.first().copied() else {
             break;
         };
         let is_damaged = frames.last().is_some_and(|frame| frame.problem.is_some());
         let begins = starts_with(file, start, packing.mark())?;
         let frame = match begins || !is_damaged && first != 0 {
-            true => frame(file, packing, start, left)?,
+            true => frame(file, packing, start, left, &mut buffer)?,
             // Zeros are padding; behind damage all is damaged up to the next frame.
             false => Frame { start, n: 0, problem: None },
         };
@@ -129,14 +166,25 @@ fn frames(file: &mut BufReader<File>, packing: Packing, mut start: u64, max: u64
     Ok(frames)
 }
 
+/// Goes to a place in a file. What was read there already is not read again: frames may have a few bytes each.
+fn go(file: &mut BufReader<File>, to: u64) -> io::Result<()> {
+    let at = file.stream_position()?;
+    file.seek_relative(to.wrapping_sub(at).cast_signed())
+}
+
 /// Unpacks the frame at `start` to see whether it is sound.
-fn frame(file: &mut BufReader<File>, packing: Packing, start: u64, max: u64) -> io::Result<Frame> {
-    file.seek(SeekFrom::Start(start))?;
+fn frame(
+    file: &mut BufReader<File>,
+    packing: Packing,
+    start: u64,
+    max: u64,
+    buffer: &mut [u8],
+) -> io::Result<Frame> {
+    go(file, start)?;
     let mut n = 0;
-    let mut buffer = vec![0; 128 << 10];
     let result = packing.frame(&mut *file).and_then(|mut frame| {
         while n < max {
-            match frame.read(&mut buffer)? {
+            match frame.read(buffer)? {
                 0 => break,
                 got => n += got as u64,
             }
@@ -148,6 +196,14 @@ fn frame(file: &mut BufReader<File>, packing: Packing, start: u64, max: u64) -> 
     };
     if is_passing(&error) {
         return Err(error);
+    }
+    if let Some(window) = window(file, packing, start)?.filter(|window| *window > MAX_WINDOW) {
+        let log = (window - 1).ilog2() + 1;
+        let (window, most) = (BinaryBytes(window), BinaryBytes(MAX_WINDOW));
+        let reason = format!(
+            "compressed with a window of {window}, and {most} are read\nhint: unpack the file with zstd -d --long={log}"
+        );
+        return Ok(Frame { start, n, problem: Some(reason) });
     }
     let text = error.to_string();
     // What was unpacked before a cut is right; nobody knows what is wrong where the sum of all is.
@@ -166,9 +222,25 @@ fn frame(file: &mut BufReader<File>, packing: Packing, start: u64, max: u64) -> 
     Ok(Frame { start, n, problem: Some(reason) })
 }
 
+/// How far back the text of the frame here may be repeated, as its header says.
+fn window(file: &mut BufReader<File>, packing: Packing, at: u64) -> io::Result<Option<u64>> {
+    go(file, at)?;
+    let mut head = Vec::new();
+    file.by_ref().take(18).read_to_end(&mut head)?;
+    Ok(match (packing, head.get(4), head.get(5)) {
+        (Packing::Gzip, ..) => None,
+        (_, Some(descriptor), Some(window)) if descriptor & 0x20 == 0 => {
+            let base = 1 << (10 + (window >> 3));
+            Some(base + base / 8 * u64::from(window & 7))
+        }
+        // Such a frame is a window as a whole.
+        _ => zstd::zstd_safe::get_frame_content_size(&head).ok().flatten(),
+    })
+}
+
 /// The length of the frame here, if it holds nothing of the text.
 fn skippable(file: &mut BufReader<File>, at: u64) -> io::Result<Option<u64>> {
-    file.seek(SeekFrom::Start(at))?;
+    go(file, at)?;
     let mut head = Vec::new();
     file.by_ref().take(8).read_to_end(&mut head)?;
     Ok(match head.as_slice() {
@@ -180,7 +252,7 @@ fn skippable(file: &mut BufReader<File>, at: u64) -> io::Result<Option<u64>> {
 }
 
 fn starts_with(file: &mut BufReader<File>, at: u64, mark: &[u8]) -> io::Result<bool> {
-    file.seek(SeekFrom::Start(at))?;
+    go(file, at)?;
     let mut head = Vec::new();
     file.by_ref().take(mark.len() as u64).read_to_end(&mut head)?;
     Ok(head == mark)
@@ -188,7 +260,7 @@ fn starts_with(file: &mut BufReader<File>, at: u64, mark: &[u8]) -> io::Result<b
 
 /// Where the next frame may begin.
 fn next_mark(file: &mut BufReader<File>, from: u64, mark: &[u8]) -> io::Result<Option<u64>> {
-    file.seek(SeekFrom::Start(from))?;
+    go(file, from)?;
     let (mut offset, mut window) = (from, Vec::new());
     loop {
         let n = file.by_ref().take(1 << 20).read_to_end(&mut window)?;
@@ -290,6 +362,38 @@ mod tests {
             assert!(told.starts_with(&a) && format!("{a}{b}").starts_with(told));
             assert_eq!(gaps, [told.len() as u64]);
         }
+    }
+
+    /// Each costs what it has, and not a look at all that is behind it.
+    #[test]
+    fn many_small_frames_are_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let index = [0x5a, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, b'x'];
+        let one = [&zstd_frame("")[..], &index, &zstd_frame("x\n")].concat();
+        std::fs::write(&path, one.repeat(200_000)).unwrap();
+        let start = std::time::Instant::now();
+        assert!(check(&path, u64::MAX).unwrap().is_none());
+        assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn a_window_that_is_too_large_is_no_damage() {
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.window_log(28).unwrap();
+        encoder.write_all(b"x\n").unwrap();
+        let wide = encoder.finish().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, [&zstd_frame("a\n")[..], &wide, &zstd_frame("b\n")].concat()).unwrap();
+        let (mut reader, gaps) = check(&path, u64::MAX).unwrap().unwrap();
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "a\n\nb\n");
+        assert_eq!(
+            gaps[0].reason,
+            "compressed with a window of 256.00 MiB, and 128.00 MiB are read\nhint: unpack the file with zstd -d --long=28"
+        );
     }
 
     #[test]
