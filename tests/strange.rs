@@ -7,7 +7,7 @@ use trajpress::internals::store::{self, StepRow};
 use trajpress::{IngestMode, IngestOptions as Options, Ingested as Report, ingest};
 
 /// Reads one file; gives the report, what was said, and the rejects.
-fn read(text: &str) -> (Report, Vec<String>, Vec<serde_json::Value>) {
+fn read(text: impl AsRef<[u8]>) -> (Report, Vec<String>, Vec<serde_json::Value>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.jsonl");
     fs::write(&path, text).unwrap();
@@ -43,6 +43,18 @@ fn session(n: usize) -> String {
         ) + "\n"
     };
     (0..n).map(line).collect()
+}
+
+/// A rollout of Codex.
+fn rollout(n: usize) -> String {
+    let begin = r#"{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"r"}}"#;
+    let line = |i| {
+        let (role, kind) = [("user", "input_text"), ("assistant", "output_text")][i % 2];
+        format!(
+            r#"{{"timestamp":"2026-01-01T00:00:01Z","type":"response_item","payload":{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"rolled {i}"}}]}}}}"#
+        ) + "\n"
+    };
+    begin.to_owned() + "\n" + &(0..n).map(line).collect::<String>()
 }
 
 fn each_line(text: &str, before: &str) -> String {
@@ -101,6 +113,40 @@ fn records_of_another_format_are_told_by_its_name() {
         told(&(chats(200) + &session(400))),
         (400, 400, 201, "a record of claude-code in a file of openai-chat".to_owned())
     );
+    assert_eq!(
+        told(&(session(400) + &rollout(50))),
+        (400, 51, 401, "a record of codex in a file of claude-code".to_owned())
+    );
+    assert_eq!(
+        told(&(rollout(50) + &session(40))),
+        (50, 40, 52, "a record of claude-code in a file of codex".to_owned())
+    );
     // What is of no format at all is a loss of the reader's own.
     assert!(read(&(session(40) + "{\"a\":1}\n")).2.is_empty());
+}
+
+#[test]
+fn texts_in_wider_units_are_told() {
+    let log = chats(3);
+    let wide = |n: usize, is_big: bool| -> Vec<u8> {
+        let unit = |byte: u8| {
+            let mut unit = vec![0; n];
+            unit[if is_big { n - 1 } else { 0 }] = byte;
+            unit
+        };
+        log.bytes().flat_map(unit).collect()
+    };
+    for (name, mark, bytes) in [
+        ("UTF-16", &b"\xff\xfe"[..], wide(2, false)),
+        ("UTF-16", b"\xfe\xff", wide(2, true)),
+        ("UTF-32", b"\xff\xfe\0\0", wide(4, false)),
+        ("UTF-32", b"\0\0\xfe\xff", wide(4, true)),
+    ] {
+        for bytes in [[mark, &bytes].concat(), bytes.clone()] {
+            let (_, texts, rejects) = read(&bytes);
+            assert!(texts.is_empty());
+            let told = rejects[0]["reason"].as_str().unwrap();
+            assert!(told.starts_with(&format!("{name} text\nhint: convert")), "{name}: {told}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 
+use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,14 +57,15 @@ pub fn explain(path: &Path, options: &Options) -> anyhow::Result<Explained> {
     if let Some(problem) = &inputs[0].problem {
         anyhow::bail!("cannot read {}: {problem}", path.display());
     }
-    let found = jobs::detected(&inputs[0])?;
+    let cannot = || format!("cannot read {}", path.display());
+    let found = jobs::detected(&inputs[0]).with_context(cannot)?;
     let (recognised, is_known) = recognised(&found, &how);
     let mut told = Explained { path: path.display().to_string(), recognised, read: None, mapping: None };
     if is_known {
         told.read = Some(read(&inputs, how)?);
         return Ok(told);
     }
-    told.mapping = first_mapping(path)?;
+    told.mapping = first_mapping(path).with_context(cannot)?;
     if let Some(text) = &told.mapping {
         let first = Mapping::of("the first mapping", text)?;
         told.read =

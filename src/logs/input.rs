@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::Limits;
-use super::packed::{self, Gap, Packing};
+use super::packed::{self, Gap, Packing, unpacked};
 use crate::logs::formats::mapping::Mapping;
 use crate::logs::formats::reading::names;
 use crate::logs::formats::{MANY, Source};
@@ -178,24 +178,6 @@ pub(crate) fn open_for(path: &Path, capacity: usize) -> std::io::Result<Box<dyn 
         packing
     });
     unpacked(Box::new(file), packing, capacity)
-}
-
-/// All frames of a file, unpacked.
-fn unpacked(
-    file: Box<dyn BufRead + Send>,
-    packing: Option<Packing>,
-    capacity: usize,
-) -> std::io::Result<Box<dyn BufRead + Send>> {
-    Ok(match packing {
-        Some(Packing::Zstd) => {
-            let decoder = zstd::stream::read::Decoder::with_buffer(file)?;
-            Box::new(BufReader::with_capacity(capacity, decoder))
-        }
-        Some(Packing::Gzip) => {
-            Box::new(BufReader::with_capacity(capacity, flate2::bufread::MultiGzDecoder::new(file)))
-        }
-        None => file,
-    })
 }
 
 /// The beginning of a file.

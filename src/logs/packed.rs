@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::input::{self, size};
+use indicatif::BinaryBytes;
+
 use crate::logs::formats::reading::list::is_passing;
 use crate::logs::formats::{GZIP, ZSTD};
 
@@ -49,6 +50,24 @@ impl Packing {
     }
 }
 
+/// All frames of a file, unpacked.
+pub(super) fn unpacked(
+    file: Box<dyn BufRead + Send>,
+    packing: Option<Packing>,
+    capacity: usize,
+) -> std::io::Result<Box<dyn BufRead + Send>> {
+    Ok(match packing {
+        Some(Packing::Zstd) => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(file)?;
+            Box::new(BufReader::with_capacity(capacity, decoder))
+        }
+        Some(Packing::Gzip) => {
+            Box::new(BufReader::with_capacity(capacity, flate2::bufread::MultiGzDecoder::new(file)))
+        }
+        None => file,
+    })
+}
+
 /// Whether a frame of zstd begins here that holds nothing of the text: of tools that keep an index or their version so.
 fn is_skippable(packed: &[u8]) -> bool {
     matches!(packed, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
@@ -78,7 +97,7 @@ pub(super) fn check(path: &Path, max: u64) -> io::Result<Option<(Box<dyn BufRead
     let Some((packing, start)) = Packing::of(file.fill_buf()?) else {
         return Ok(None);
     };
-    if is_sound(path, max)? {
+    if is_sound(path, packing, start as u64, max)? {
         return Ok(None);
     }
     let frames = frames(&mut file, packing, start as u64, max)?;
@@ -99,8 +118,11 @@ pub(super) fn check(path: &Path, max: u64) -> io::Result<Option<(Box<dyn BufRead
 }
 
 /// Whether a file can be unpacked from its first frame to its last one.
-fn is_sound(path: &Path, max: u64) -> io::Result<bool> {
-    match io::copy(&mut input::open(path)?.take(max), &mut io::sink()) {
+fn is_sound(path: &Path, packing: Packing, start: u64, max: u64) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start))?;
+    let read = unpacked(Box::new(BufReader::new(file)), Some(packing), 256 << 10);
+    match read.and_then(|read| io::copy(&mut read.take(max), &mut io::sink())) {
         Err(error) if is_passing(&error) => Err(error),
         result => Ok(result.is_ok()),
     }
@@ -177,7 +199,7 @@ fn frame(
     }
     if let Some(window) = window(file, packing, start)?.filter(|window| *window > MAX_WINDOW) {
         let log = (window - 1).ilog2() + 1;
-        let (window, most) = (size(window), size(MAX_WINDOW));
+        let (window, most) = (BinaryBytes(window), BinaryBytes(MAX_WINDOW));
         let reason = format!(
             "compressed with a window of {window}, and {most} are read\nhint: unpack the file with zstd -d --long={log}"
         );

@@ -505,7 +505,7 @@ pub(crate) enum Detected {
 }
 
 /// How many lines of a file are looked at.
-const LINES_LOOKED_AT: usize = 20;
+pub(crate) const LINES_LOOKED_AT: usize = 20;
 
 /// So many kinds of lines are told apart.
 pub(crate) const MOST_KINDS: usize = 10_000;

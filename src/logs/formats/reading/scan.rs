@@ -3,12 +3,10 @@
 //! Strict in what may stand after what, so that a lost quote or bracket shows within a few bytes; lenient in what
 //! stands inside of strings and in words (`NaN`), since that can be repaired.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
 use super::repair::{string_end, value_end};
 
 /// In so many bytes of a line its first keys are looked for.
-const KEYS_LOOKED_AT: usize = 256;
+const KEYS_LOOKED_AT: usize = 128;
 
 /// What is known of a value after a piece of it. Places are those in the piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +174,11 @@ pub(crate) fn scan(bytes: &[u8], start: usize) -> Scanned {
 /// values.
 pub(crate) fn keys(bytes: &[u8]) -> Vec<&[u8]> {
     let mut keys = Vec::new();
+    each_key(bytes, |key| keys.push(key));
+    keys
+}
+
+fn each_key<'a>(bytes: &'a [u8], mut take: impl FnMut(&'a [u8])) {
     let mut at = 1;
     let skip = |at: usize, also: u8| {
         let is_skipped = |b: &u8| b.is_ascii_whitespace() || *b == also;
@@ -187,20 +190,23 @@ pub(crate) fn keys(bytes: &[u8]) -> Vec<&[u8]> {
             break;
         }
         let end = string_end(bytes, at).unwrap_or(bytes.len());
-        keys.push(&bytes[at..end]);
+        take(&bytes[at..end]);
         let Some(end) = value_end(bytes, skip(end, b':')) else {
             break;
         };
         at = end;
     }
-    keys
 }
 
-/// What tells lines apart that begin with other keys, as far as these stand in the first bytes.
+/// A hash of the keys that stand in the first bytes of a line (FNV-1a): what tells it from lines of other kinds.
 pub(crate) fn kind(line: &[u8]) -> u64 {
-    let mut kind = DefaultHasher::new();
-    keys(&line[..line.len().min(KEYS_LOOKED_AT)]).hash(&mut kind);
-    kind.finish()
+    let mut kind = 0xcbf2_9ce4_8422_2325_u64;
+    each_key(&line[..line.len().min(KEYS_LOOKED_AT)], |key| {
+        for byte in key {
+            kind = (kind ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    });
+    kind
 }
 
 /// Objects in JSON, nearly: braces with a name behind them. Within a string the quote of a name is escaped, so that code
