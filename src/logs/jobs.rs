@@ -24,7 +24,7 @@ use super::database::{self, Database};
 use super::input::{self, Input, Measured, Room, Small};
 use super::keep::GoneSession;
 use super::placeholders::redact_run;
-use super::sessions::{self, Beginning};
+use super::sessions::{self, Beginning, Heard};
 use super::table::{self, Table};
 
 /// How much of a file is looked at first, to tell its format.
@@ -238,10 +238,10 @@ pub(super) fn beginnings(
     let read = origins.iter().enumerate().filter_map(|(i, origin)| Some(((*origin)?, i)));
     let all = read.chain(known.iter().map(|(i, session)| (session.origin, *i))).collect();
     sessions::beginnings(all, how.threads, |i| match known.get(&i) {
-        Some(session) => vec![session.up_to.clone()],
+        Some(session) => vec![Heard { up_to: session.up_to.clone(), has_usage: session.has_usage }],
         None => {
             let runs = sessions_in(i, inputs, how.forced, share);
-            runs.iter().map(|steps| sessions::hashes(steps)).collect()
+            runs.iter().map(|steps| Heard::of(steps)).collect()
         }
     })
 }
