@@ -252,6 +252,20 @@ fn the_same_log_twice_is_one_trajectory() {
     assert_eq!(done.report.duplicates[0].repeats, "a.jsonl");
 }
 
+/// Of two copies of a session one has usage: that one stands.
+#[test]
+fn the_copy_of_a_session_that_has_usage_stands() {
+    let bare = session("s", &["a", "b"]);
+    let billed = bare.replace(r#""id":"m0","#, r#""id":"m0","usage":{"input_tokens":50,"output_tokens":5},"#);
+    let done = Dir::new().file("a.jsonl", bare).file("b.jsonl", billed).ingest();
+    assert_eq!(done.trajectories.len(), 1);
+    assert_eq!(
+        (done.trajectories[0].source.as_str(), done.report.duplicates[0].source.as_str()),
+        ("b.jsonl", "a.jsonl")
+    );
+    assert!(done.steps.iter().any(|step| step.usage_in == Some(50)));
+}
+
 #[test]
 fn the_same_log_under_another_name_is_one_trajectory() {
     let traj = r#"{"trajectory":[{"action":"ls","observation":"a","thought":"t","response":"r","state":"{}"}],"history":[{"role":"user","content":"T"}],"info":{}}"#;

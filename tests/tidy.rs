@@ -12,7 +12,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("files", vec![]),
         ("settings", vec!["text"]),
         ("params", vec![]),
-        ("store", vec!["trajectory"]),
+        ("store", vec!["files", "trajectory"]),
         ("logs", vec!["files", "settings", "store", "text", "trajectory"]),
         ("models", vec!["files", "settings", "text"]),
         ("turns", vec!["text", "trajectory"]),

@@ -25,7 +25,7 @@ use super::database::{self, Database};
 use super::input::{self, Input, Measured, Room, Small};
 use super::keep::GoneSession;
 use super::placeholders::redact_run;
-use super::sessions::{self, Beginning};
+use super::sessions::{self, Beginning, Heard};
 use super::strangers::Strangers;
 use super::table::{self, Table};
 
@@ -242,10 +242,10 @@ pub(super) fn beginnings(
     let read = origins.iter().enumerate().filter_map(|(i, origin)| Some(((*origin)?, i)));
     let all = read.chain(known.iter().map(|(i, session)| (session.origin, *i))).collect();
     sessions::beginnings(all, how.threads, |i| match known.get(&i) {
-        Some(session) => Some(vec![session.up_to.clone()]),
+        Some(session) => Some(vec![Heard { up_to: session.up_to.clone(), has_usage: session.has_usage }]),
         None => {
             let runs = sessions_in(i, inputs, how.forced, share)?;
-            Some(runs.iter().map(|steps| sessions::hashes(steps)).collect())
+            Some(runs.iter().map(|steps| Heard::of(steps)).collect())
         }
     })
 }

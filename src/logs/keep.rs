@@ -52,6 +52,7 @@ pub(super) struct GoneSession {
     pub(super) origin: u128,
     /// The hashes of its steps.
     pub(super) up_to: Vec<u128>,
+    pub(super) has_usage: bool,
     pub(super) source_key: String,
 }
 
@@ -76,7 +77,8 @@ pub(super) fn gone_sessions(
         for _ in 0..file.n_trajectories {
             let row = rows.next()?;
             if let Some(origin) = file.origin.filter(|_| is_one(file) && is_first && row.parent.is_none()) {
-                let session = GoneSession { origin, up_to: Vec::new(), source_key: row.source_key };
+                let session =
+                    GoneSession { origin, up_to: Vec::new(), has_usage: false, source_key: row.source_key };
                 sessions.insert(row.trajectory, (k, session, Hashes::default()));
                 is_first = false;
             }
@@ -86,7 +88,8 @@ pub(super) fn gone_sessions(
     for group in 0..steps.row_groups().len() {
         steps.scan(group, |rows| {
             for row in rows {
-                if let Some((_, _, hashes)) = sessions.get_mut(&row.trajectory) {
+                if let Some((_, session, hashes)) = sessions.get_mut(&row.trajectory) {
+                    session.has_usage |= row.usage_in.is_some();
                     hashes.add(&row.role, &row.kind, &row.text, row.tool.as_deref());
                 }
             }

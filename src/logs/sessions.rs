@@ -65,12 +65,12 @@ pub(super) fn origins(
     Ok(pool(threads)?.install(|| inputs.par_iter_mut().map(told).collect()))
 }
 
-/// What sessions share, by the numbers of their inputs; `hashes` gives those of all sessions in one, or none if the machine
-/// could not read it.
+/// What sessions share, by the numbers of their inputs; `heard` gives what is known of all sessions in one, or none if the
+/// machine could not read it.
 pub(super) fn beginnings(
     mut origins: Vec<(u128, usize)>,
     threads: usize,
-    hashes: impl Fn(usize) -> Option<Vec<Vec<u128>>> + Sync,
+    heard: impl Fn(usize) -> Option<Vec<Heard>> + Sync,
 ) -> anyhow::Result<HashMap<usize, Beginning>> {
     origins.sort_unstable();
     let families: Vec<&[(u128, usize)]> =
@@ -81,8 +81,8 @@ pub(super) fn beginnings(
             .flat_map_iter(|family| {
                 let (mut sessions, mut told) = (Vec::new(), Vec::new());
                 for &(_, i) in *family {
-                    match hashes(i) {
-                        Some(hashes) => sessions.extend(hashes.into_iter().map(|hashes| (i, hashes))),
+                    match heard(i) {
+                        Some(all) => sessions.extend(all.into_iter().map(|heard| (i, heard))),
                         None => told.push((i, Beginning::Unread)),
                     }
                 }
@@ -141,39 +141,51 @@ impl Hashes {
     }
 }
 
-/// Those of all steps of a session.
-pub(super) fn hashes(steps: &[Step]) -> Vec<u128> {
-    let mut hashes = Hashes::default();
-    for step in steps {
-        hashes.add(step.role.name(), step.kind.name(), &step.text, step.tool.as_deref());
+/// What is known of a session before it is read.
+pub(super) struct Heard {
+    /// For each of its steps the hash of the session up to it.
+    pub(super) up_to: Vec<u128>,
+    /// Whether its log has usage.
+    pub(super) has_usage: bool,
+}
+
+impl Heard {
+    pub(super) fn of(steps: &[Step]) -> Self {
+        let mut hashes = Hashes::default();
+        for step in steps {
+            hashes.add(step.role.name(), step.kind.name(), &step.text, step.tool.as_deref());
+        }
+        Heard { up_to: hashes.up_to, has_usage: steps.iter().any(|step| step.usage.is_some()) }
     }
-    hashes.up_to
 }
 
 /// Compares sessions, in the order of their inputs, which may hold several. Of several that begin with all of a session the
-/// longest one is told; of equal ones the first stays, and before it one that does not stand alone in its input.
-fn compare(sessions: &[(usize, Vec<u128>)]) -> Vec<(usize, Beginning)> {
+/// longest one is told; of equal ones that which has usage stays, then the first, and before both one that does not stand alone in
+/// its input.
+fn compare(sessions: &[(usize, Heard)]) -> Vec<(usize, Beginning)> {
     let mut n_in: HashMap<usize, usize> = HashMap::new();
     sessions.iter().for_each(|(i, _)| *n_in.entry(*i).or_default() += 1);
-    let rank = |i: usize| (Reverse(n_in[&i]), i);
-    let holder = |(i, hashes): &(usize, Vec<u128>)| {
-        let last = hashes.last()?;
-        let is_of = |j: usize, other: &[u128]| {
-            other.get(hashes.len() - 1) == Some(last) && (other.len() > hashes.len() || rank(j) < rank(*i))
+    let rank = |(i, heard): &(usize, Heard)| (Reverse(n_in[i]), !heard.has_usage, *i);
+    let holder = |session: &(usize, Heard)| {
+        let (i, Heard { up_to, .. }) = session;
+        let last = up_to.last()?;
+        let is_of = |other: &(usize, Heard)| {
+            let of = &other.1.up_to;
+            of.get(up_to.len() - 1) == Some(last) && (of.len() > up_to.len() || rank(other) < rank(session))
         };
-        let found = sessions.iter().filter(|(j, other)| j != i && is_of(*j, other));
-        found.max_by_key(|(j, other)| (other.len(), Reverse(rank(*j)))).map(|(j, _)| *j)
+        let found = sessions.iter().filter(|other| other.0 != *i && is_of(other));
+        found.max_by_key(|other| (other.1.up_to.len(), Reverse(rank(other)))).map(|(j, _)| *j)
     };
     let told: Vec<_> = sessions.iter().map(|session| (session, holder(session))).collect();
     let is_shared = |i: usize, first: Option<&u128>| {
         let mut kept = told.iter().filter(|(_, holder)| holder.is_none());
-        first.is_some() && kept.any(|((j, hashes), _)| *j != i && hashes.first() == first)
+        first.is_some() && kept.any(|((j, heard), _)| *j != i && heard.up_to.first() == first)
     };
-    let of_input = |runs: &[(&(usize, Vec<u128>), Option<usize>)]| {
-        let ((i, hashes), holder) = runs.iter().find(|(_, holder)| holder.is_none()).unwrap_or(&runs[0]);
+    let of_input = |runs: &[(&(usize, Heard), Option<usize>)]| {
+        let ((i, heard), holder) = runs.iter().find(|(_, holder)| holder.is_none()).unwrap_or(&runs[0]);
         match holder {
             Some(j) => Some((*i, Beginning::Whole(*j))),
-            None => is_shared(*i, hashes.first()).then_some((*i, Beginning::Shared)),
+            None => is_shared(*i, heard.up_to.first()).then_some((*i, Beginning::Shared)),
         }
     };
     told.chunk_by(|(a, _), (b, _)| a.0 == b.0).filter_map(of_input).collect()
@@ -184,13 +196,20 @@ mod tests {
     use super::*;
     use crate::trajectory::{Kind, Role, step};
 
-    fn told_hashes(text: &str) -> Vec<u128> {
-        let steps: Vec<Step> = text.chars().map(|c| step(Role::User, Kind::Message, c)).collect();
-        hashes(&steps)
+    /// `$`: a step with usage.
+    fn heard(text: &str) -> Heard {
+        let mut steps: Vec<Step> = Vec::new();
+        for c in text.chars() {
+            match c {
+                '$' => steps.last_mut().unwrap().usage = Some(Box::default()),
+                c => steps.push(step(Role::User, Kind::Message, c)),
+            }
+        }
+        Heard::of(&steps)
     }
 
     fn told(sessions: &[&str]) -> Vec<(usize, Beginning)> {
-        let sessions: Vec<_> = sessions.iter().enumerate().map(|(i, text)| (i, told_hashes(text))).collect();
+        let sessions: Vec<_> = sessions.iter().enumerate().map(|(i, text)| (i, heard(text))).collect();
         compare(&sessions)
     }
 
@@ -200,6 +219,9 @@ mod tests {
         assert_eq!(told(&["ab", "abcd", "abc"]), [(0, Whole(1)), (2, Whole(1))]);
         assert_eq!(told(&["abcd", "ab"]), [(1, Whole(0))]);
         assert_eq!(told(&["ab", "ab", "ab"]), [(1, Whole(0)), (2, Whole(0))]);
+        // What one of two equal ones has of usage stays; more of the session counts before it.
+        assert_eq!(told(&["ab", "a$b"]), [(0, Whole(1))]);
+        assert_eq!(told(&["abc", "a$b"]), [(1, Whole(0))]);
         // Two forks of one session: both stay, and what is part of either goes.
         assert_eq!(
             told(&["abx", "aby", "ab", "abyz"]),
@@ -207,7 +229,7 @@ mod tests {
         );
         assert_eq!(told(&["ab", "xy", ""]), []);
         // An input with two tries, of which another input has one.
-        let input = |i: usize, text: &str| (i, told_hashes(text));
+        let input = |i: usize, text: &str| (i, heard(text));
         assert_eq!(compare(&[input(0, "aby"), input(1, "abx"), input(1, "aby")]), [(0, Whole(1))]);
         assert_eq!(compare(&[input(0, "abx"), input(0, "aby"), input(1, "aby")]), [(1, Whole(0))]);
     }

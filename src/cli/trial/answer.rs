@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use indicatif::{HumanCount, HumanFloatCount};
+use indicatif::HumanCount;
 use serde_json::json;
 
 use super::super::page::Block;
@@ -110,11 +110,14 @@ impl Answer<'_> {
             let names: Vec<String> = idle.iter().map(|row| self.policy(&row.variant)).collect();
             text += &format!("Without effect here: {}.\n", names.join("; "));
         }
-        let n_violations: u64 = self.brief.rows.iter().map(|row| row.n_violations).sum();
-        if n_violations > 0 {
+        let broken = self.brief.rows.iter().filter(|row| row.n_violations > 0);
+        let broken: Vec<String> =
+            broken.map(|row| format!("{} ({})", self.policy(&row.variant), row.n_violations)).collect();
+        if !broken.is_empty() {
             text += &format!(
-                "Look out: {} violated, so that these numbers may be wrong; see n_violations in summary.csv.\n",
-                count(n_violations, "invariant")
+                "Compressions that broke a rule, such as to be no longer than the original, which then stays: {}; see n_violations \
+                 in summary.csv.\n",
+                broken.join("; ")
             );
         }
         text += "\n";
@@ -175,7 +178,10 @@ impl Answer<'_> {
             parts.push(format!("{} as billed{}", short(full.billed_of.1), of(full.n_billed)));
         }
         if let Some(dollars) = self.dollars(full.cost_of.1) {
-            parts.push(format!("about ${}", HumanFloatCount((100.0 * dollars).round() / 100.0)));
+            parts.push(match dollars < 100.0 {
+                true => format!("about ${dollars:.2}"),
+                false => format!("about ${}", HumanCount(dollars.round() as u64)),
+            });
         }
         parts.push(format!("{} needs", HumanCount(full.lost_of.1.round() as u64)));
         format!("Nothing compressed: {}. Of these, saved and lost:", parts.join(", "))

@@ -165,6 +165,10 @@ impl Desk {
                 let path = folder.join("rejects.jsonl");
                 told += &format!("; {} left out, see {}", count(report.rejects, "record"), path.display());
             }
+            if !report.duplicates.is_empty() {
+                let n = count(report.duplicates.len() as u64, "copy");
+                told += &format!("; {n} of sessions in other files left out");
+            }
             tell_unless(output.quiet, &told);
             is_whole = tell_unread(&report, &folder);
         }
