@@ -2,10 +2,10 @@
 //! one four times as long; the same of all that stands in one turn of many calls.
 //!
 //! Bytes asked of the allocator are counted, no time is taken: the same on every machine. The short form has 1,000 and
-//! 4,000 messages, and each strategy with one trigger, each trigger with two strategies; the long one (TRAJPRESS_SOAK=1, part of `make soak`)
-//! 5,000 and 20,000, and each strategy with each trigger. What does not allocate is seen by the time on the processor, of
-//! this thread alone: it stands beside the bytes, and the long form holds it to the same factor.
-//! GROWTH_ONLY=notes,staleness tries these strategies and triggers alone.
+//! 4,000 messages, the long one (TRAJPRESS_SOAK=1, part of `make soak`) 5,000 and 20,000: each strategy with one trigger, each
+//! trigger with two strategies. What does not allocate is seen by the time on the processor, of this thread alone: the least
+//! of three stands beside the bytes, and the long form holds it to the same factor where it is long enough to be measured.
+//! GROWTH_ONLY=notes,staleness tries these strategies and triggers alone, each pair of them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -223,13 +223,17 @@ fn costs(pairs: &[Pair], n_messages: u32, is_one_turn: bool) -> Vec<([u64; 2], D
         let scene = Scene::new(prepared, &[], &plan, &readers);
         // Once before, since what a regex allocates at its first searches would count for whoever comes first.
         scene.cell(variant, &recipe, &tokenizer).expect("a cell");
-        BYTES.with(|bytes| bytes.set([0; 3]));
-        let start = processor_time();
-        let rows = scene.cell(variant, &recipe, &tokenizer).expect("a cell");
-        let [all, _, most] = BYTES.with(Cell::get);
-        let time =
-            processor_time().zip(start).map_or(Duration::ZERO, |(end, start)| end.saturating_sub(start));
-        ([all, most], time, rows.events.len())
+        let measured = || {
+            BYTES.with(|bytes| bytes.set([0; 3]));
+            let start = processor_time();
+            let rows = scene.cell(variant, &recipe, &tokenizer).expect("a cell");
+            let [all, _, most] = BYTES.with(Cell::get);
+            let time =
+                processor_time().zip(start).map_or(Duration::ZERO, |(end, start)| end.saturating_sub(start));
+            ([all, most], time, rows.events.len())
+        };
+        let n = if is_soak() { 3 } else { 1 };
+        (0..n).map(|_| measured()).min_by_key(|(_, time, _)| *time).expect("at least one")
     };
     let next = AtomicUsize::new(0);
     // Each thread counts its own bytes and its own time.
@@ -249,17 +253,16 @@ fn costs(pairs: &[Pair], n_messages: u32, is_one_turn: bool) -> Vec<([u64; 2], D
 /// One after the other: a regex that two threads want at once allocates for both.
 #[test]
 fn four_times_as_much_costs_less_than_six_times() {
-    calls_in_one_turn();
-    messages();
-    messages_under_policies();
+    let too_much = [calls_in_one_turn(), messages(), messages_under_policies()].concat();
+    assert!(too_much.is_empty(), "{}", too_much.join("\n"));
 }
 
-fn calls_in_one_turn() {
+fn calls_in_one_turn() -> Vec<String> {
     let names = strategies::ALL.iter().map(|entry| (entry.name, "turns"));
-    compare(&names.filter(|pair| variant(*pair).is_some()).collect::<Vec<_>>(), true);
+    compare(&names.filter(|pair| variant(*pair).is_some()).collect::<Vec<_>>(), true)
 }
 
-fn messages() {
+fn messages() -> Vec<String> {
     let is_short = |(strategy, trigger): &Pair| {
         // Of these a plan has no more than the one.
         let own = [("full", "never"), ("as-sent", "logged-edits"), ("logged", "logged")];
@@ -269,24 +272,28 @@ fn messages() {
     let names = strategies::ALL.iter().map(|entry| entry.name);
     let mut pairs: Vec<Pair> =
         names.flat_map(|name| triggers::ALL.iter().map(move |entry| (name, entry.name))).collect();
-    pairs.retain(|pair| (is_soak() || is_short(pair)) && variant(*pair).is_some());
-    let is_there = |name: &str| pairs.iter().any(|pair| pair.0 == name || pair.1 == name);
-    assert!(strategies::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
-    assert!(triggers::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
-    if let Ok(only) = std::env::var("GROWTH_ONLY") {
-        pairs.retain(|(strategy, trigger)| only.split(',').any(|name| name == *strategy || name == *trigger));
+    pairs.retain(|pair| variant(*pair).is_some());
+    match std::env::var("GROWTH_ONLY") {
+        Ok(only) => pairs
+            .retain(|(strategy, trigger)| only.split(',').any(|name| name == *strategy || name == *trigger)),
+        Err(_) => {
+            pairs.retain(is_short);
+            let is_there = |name: &str| pairs.iter().any(|pair| pair.0 == name || pair.1 == name);
+            assert!(strategies::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
+            assert!(triggers::ALL.iter().all(|entry| is_there(entry.name)), "{pairs:?}");
+        }
     }
-    compare(&pairs, false);
+    compare(&pairs, false)
 }
 
-fn messages_under_policies() {
+fn messages_under_policies() -> Vec<String> {
     let names = policies::all().iter().map(|preset| preset.name.as_str());
     let pairs: Vec<Pair> = names.map(|name| (name, "policy")).collect();
-    compare(&pairs, false);
+    compare(&pairs, false)
 }
 
-/// Fails where four times the messages cost six times as much, or more; events that come later counted.
-fn compare(pairs: &[Pair], is_one_turn: bool) {
+/// Where four times the messages cost six times as much, or more; events that come later counted.
+fn compare(pairs: &[Pair], is_one_turn: bool) -> Vec<String> {
     let sizes = if is_soak() { [5_000, 20_000] } else { [1_000, 4_000] };
     let [few, many] = sizes.map(|n| costs(pairs, n, is_one_turn));
     let mut too_much = Vec::new();
@@ -317,9 +324,11 @@ fn compare(pairs: &[Pair], is_one_turn: bool) {
         if factor.iter().any(|f| *f >= most) {
             too_much.push(format!("{label}: {factor:.2?}"));
         }
-        if is_soak() && slower >= most {
+        // What takes less than that is mostly what else the machine does.
+        let is_long = many.1 >= Duration::from_millis(200);
+        if is_soak() && is_long && slower >= most {
             too_much.push(format!("{label}: {slower:.2} times the time on the processor"));
         }
     }
-    assert!(too_much.is_empty(), "{}", too_much.join("\n"));
+    too_much
 }
