@@ -709,15 +709,23 @@ fn shape_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Shape {
     shape
 }
 
-/// The format of lines, of which the first ones have this shape: a torn one among them has keys where they do not belong, and
-/// what tells the format may come behind any number of strange ones.
+/// The format of lines, of which the first ones have this shape. A torn one among them has keys where they do not belong; so
+/// where the first one alone does not tell the same, whole ones tell it. Any number of strange ones may stand before.
 fn by_lines(lines: &Beginning<'_>, shape: &Shape, head: &[u8], whole: bool) -> Detected {
-    let of = |shape: &Shape| {
-        Some(by_shape(shape, head, Layout::Lines)).filter(|f| !matches!(f, Detected::NoLog(_)))
+    let of = |shape: &Shape| by_shape(shape, head, Layout::Lines);
+    let name = |found: &Detected| match found {
+        Detected::Log(entry, _) => Some(entry.name),
+        _ => None,
     };
+    let all = of(shape);
+    let first = lines.whole.iter().take(1).copied().filter(|line| is_value(line));
+    if name(&all).is_some() && name(&all) == name(&of(&shape_of(first))) {
+        return all;
+    }
+    let known = |found: Detected| (!matches!(found, Detected::NoLog(_))).then_some(found);
     let sound = lines.whole.iter().copied().filter(|line| is_value(line));
-    of(&shape_of(sound.chain(lines.cut.filter(|line| is_json(line)))))
-        .or_else(|| of(shape))
+    known(of(&shape_of(sound.chain(lines.cut.filter(|line| is_json(line))))))
+        .or_else(|| known(all))
         .or_else(|| by_later_lines(head, whole))
         .unwrap_or(Detected::NoLog(UNKNOWN))
 }
