@@ -48,9 +48,9 @@ impl Place {
         let mut trajectories: Vec<TrajectoryRow> = store::read(&read("trajectories.parquet")).unwrap();
         let mut steps: Vec<StepRow> = store::read(&read("steps.parquet")).unwrap();
         let in_order =
-            |ids: Vec<&String>| ids.chunk_by(|a, b| a == b).map(|c| c[0].clone()).collect::<Vec<_>>();
-        let order = in_order(steps.iter().map(|row| &row.trajectory).collect());
-        assert_eq!(in_order(trajectories.iter().map(|row| &row.trajectory).collect()), order, "one order");
+            |ids: Vec<&str>| ids.chunk_by(|a, b| a == b).map(|c| c[0].to_owned()).collect::<Vec<_>>();
+        let order = in_order(steps.iter().map(|row| &*row.trajectory).collect());
+        assert_eq!(in_order(trajectories.iter().map(|row| &*row.trajectory).collect()), order, "one order");
         trajectories.sort_by(|a, b| a.trajectory.cmp(&b.trajectory));
         steps.sort_by(|a, b| (&a.trajectory, a.step).cmp(&(&b.trajectory, b.step)));
         (trajectories, steps)

@@ -168,7 +168,7 @@ fn logs_that_record_edits_have_a_row_of_what_was_sent() {
 
     let steps = place.dir.path().join("data/steps.parquet");
     let mut rows: Vec<StepRow> = store::read(&steps).unwrap();
-    let last = |rows: &[StepRow], id: &str| rows.iter().rfind(|row| row.trajectory == id).unwrap().turn;
+    let last = |rows: &[StepRow], id: &str| rows.iter().rfind(|row| *row.trajectory == *id).unwrap().turn;
     let edited = |row: &StepRow| row.kind == "observation" && row.turn + 2 < last(&rows, &row.trajectory);
     let at = rows.iter().position(edited).unwrap();
     rows[at].edit_from = Some(rows[at].turn + 2);

@@ -338,7 +338,7 @@ fn the_message_form_keeps_the_steps() {
     let (redacted, again) = (place.rows("redacted"), place.rows("again"));
     assert_eq!(redacted.0.len(), again.0.len());
     // Schemas of tools are JSON, and the blanks between its parts are not kept.
-    let text = |s: &StepRow| match s.kind.as_str() {
+    let text = |s: &StepRow| match &*s.kind {
         "tools" => s.text.replace(": ", ":").replace(", ", ","),
         _ => s.text.clone(),
     };

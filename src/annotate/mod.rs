@@ -373,8 +373,8 @@ fn by_trajectory(rows: Vec<StepRow>, trajectories: &mut Vec<Steps>) -> anyhow::R
         let id = std::mem::take(&mut row.trajectory);
         let step = Step::try_from(row).with_context(|| format!("trajectory {id}"))?;
         match trajectories.last_mut() {
-            Some((last, steps)) if *last == id => steps.push(step),
-            _ => trajectories.push((id, vec![step])),
+            Some((last, steps)) if **last == *id => steps.push(step),
+            _ => trajectories.push((id.to_string(), vec![step])),
         }
     }
     Ok(())
@@ -569,7 +569,7 @@ mod tests {
         for group in 0..groups {
             let steps = store::read_row_group::<StepRow>(&dir.join("steps.parquet"), group).unwrap();
             let features = store::read_row_group::<FeatureRow>(&dir.join("features.parquet"), group).unwrap();
-            let key = |t: &String, s: u32| (t.clone(), s);
+            let key = |t: &str, s: u32| (t.to_owned(), s);
             let expected: Vec<_> = steps.iter().map(|r| key(&r.trajectory, r.step)).collect();
             assert_eq!(features.iter().map(|r| key(&r.trajectory, r.step)).collect::<Vec<_>>(), expected);
         }

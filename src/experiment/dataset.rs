@@ -321,7 +321,7 @@ impl Dataset {
         let row = self.trajectory_rows(&[index])?.pop().context("the data hold no such trajectory")?;
         let steps = self.steps.rows(entry.row_group, entry.rows())?.map(|row| {
             let row = row?;
-            anyhow::ensure!(row.trajectory == entry.id, self.changed(&entry.id));
+            anyhow::ensure!(*row.trajectory == *entry.id, self.changed(&entry.id));
             Step::try_from(row)
         });
         let mut all: Vec<Step> = Vec::with_capacity(entry.n_steps as usize);

@@ -88,7 +88,7 @@ pub(super) fn gone_sessions(
     for group in 0..steps.row_groups().len() {
         steps.scan(group, |rows| {
             for row in rows {
-                if let Some((_, session, hashes)) = sessions.get_mut(&row.trajectory) {
+                if let Some((_, session, hashes)) = sessions.get_mut(&*row.trajectory) {
                     session.has_usage |= row.usage_in.is_some();
                     hashes.add(&row.role, &row.kind, &row.text, row.tool.as_deref());
                 }

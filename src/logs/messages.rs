@@ -79,7 +79,7 @@ fn schemas(step: &StepRow) -> Option<Value> {
 /// Whether it is a thought, words or a call of the agent, and not cleared alone.
 fn is_of_reply(step: &StepRow) -> bool {
     let kinds = [Kind::Thought, Kind::Message, Kind::Action].map(Kind::name);
-    step.role == Role::Agent.name() && kinds.contains(&step.kind.as_str())
+    step.role == Role::Agent.name() && kinds.contains(&&*step.kind)
 }
 
 /// Whether a step stands in the same message as those before it.
@@ -148,7 +148,7 @@ fn call(step: &StepRow) -> Value {
 /// A message of anybody but the agent, or what is no part of a reply.
 fn message(step: &StepRow) -> Map<String, Value> {
     let kind = Kind::parse(&step.kind).unwrap_or(Kind::Message);
-    let role = match (kind, step.role.as_str()) {
+    let role = match (kind, &*step.role) {
         (Kind::Compaction, "user") => "compaction",
         (Kind::Observation, _) => "tool",
         (_, role) if role == Role::Agent.name() => "assistant",

@@ -1,5 +1,8 @@
 //! Table `steps`: what a log says, entry by entry.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use anyhow::Context as _;
 
 use super::column::Time;
@@ -10,7 +13,7 @@ table! {
     /// One entry of a log: what the log says.
     pub struct StepRow in "steps" {
         /// Trajectory id.
-        pub trajectory: String,
+        pub trajectory: Arc<str>,
         /// Position in the trajectory, from 0.
         pub step: u32,
         /// Turn: one model call with its results; 0 is the head before the first call.
@@ -20,9 +23,9 @@ table! {
         /// Index of the logged message that it came from.
         pub message: u32,
         /// system, user, agent, tool.
-        pub role: String,
+        pub role: Cow<'static, str>,
         /// system, tools, demonstration, message, thought, action, observation, compaction.
-        pub kind: String,
+        pub kind: Cow<'static, str>,
         /// What the model saw or wrote.
         pub text: String,
         /// Tool name, where known.
@@ -84,14 +87,15 @@ table! {
 
 /// The steps of a trajectory as rows, made one by one; takes the texts with it.
 pub fn step_rows(id: &str, steps: Vec<Step>) -> impl Iterator<Item = StepRow> {
+    let id: Arc<str> = id.into();
     steps.into_iter().enumerate().map(move |(i, s)| StepRow {
-        trajectory: id.to_owned(),
+        trajectory: id.clone(),
         step: i as u32,
         turn: s.turn,
         segment: s.segment,
         message: s.message,
-        role: s.role.name().to_owned(),
-        kind: s.kind.name().to_owned(),
+        role: s.role.name().into(),
+        kind: s.kind.name().into(),
         text: s.text,
         tool: s.tool.map(Into::into),
         call_id: s.call_id.map(Into::into),

@@ -154,12 +154,14 @@ fn read_message(i: usize, message: Message, reader: &mut Messages, draft: &mut D
     let said = chat::Message {
         role: message.role,
         content: Some(Content::Blocks(blocks)),
-        usage: message.usage.map(|usage| LoggedUsage {
-            prompt_tokens: usage.input,
-            completion_tokens: usage.output,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-            ..LoggedUsage::default()
+        usage: message.usage.map(|usage| {
+            Box::new(LoggedUsage {
+                prompt_tokens: usage.input,
+                completion_tokens: usage.output,
+                cache_read: usage.cache_read,
+                cache_write: usage.cache_write,
+                ..LoggedUsage::default()
+            })
         }),
         timestamp: time,
         ..chat::Message::default()

@@ -36,7 +36,7 @@ record! {
         cwd: String = "cwd",
         model: String = "model",
         timestamp: Scalar = "timestamp",
-        message: chat::Message = "message",
+        message: Box<chat::Message> = "message",
         role: String = "role",
         text: String = "text" | "finalText",
         tool: String = "toolName" | "toolId",
@@ -104,7 +104,7 @@ impl Droid {
             "session_start" | "system" => {}
             "message" => {
                 let said = match line.message.take() {
-                    Some(said) => said,
+                    Some(said) => *said,
                     None => chat::Message {
                         role: line.role,
                         content: line.text.map(Content::Text),
@@ -189,7 +189,7 @@ impl Droid {
 fn abandoned(lines: &[Line]) -> HashSet<usize> {
     let is_typed = |line: &Line| {
         let message = line.message.as_ref().filter(|message| message.role.as_deref() == Some("user"));
-        message.is_some_and(|message| message.answers().is_empty())
+        message.is_some_and(|message| !message.has_answers())
     };
     let mut newest: HashMap<&str, usize> = HashMap::new();
     for (i, line) in lines.iter().enumerate().filter(|(_, line)| is_typed(line)) {

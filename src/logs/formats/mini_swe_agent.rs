@@ -63,12 +63,12 @@ record! {
         content: Content = "content",
         reasoning: Content = "reasoning_content",
         tool_calls: ToolCalls = "tool_calls",
-        function_call: Function = "function_call",
+        function_call: Box<Function> = "function_call",
         refusal: String = "refusal",
         tool_call_id: String = "tool_call_id",
         call_id: String = "call_id",
         output: Box<RawValue> = "output",
-        usage: LoggedUsage = "usage",
+        usage: Box<LoggedUsage> = "usage",
         extra: Extra = "extra",
         .. rest
     }
@@ -90,7 +90,7 @@ record! {
 
 /// The usage in a reply that is logged whole; the rest is skipped. A reply that could not be parsed is text.
 #[derive(Default)]
-pub(crate) struct Response(Option<LoggedUsage>);
+pub(crate) struct Response(Option<Box<LoggedUsage>>);
 
 impl<'de> Deserialize<'de> for Response {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -172,8 +172,8 @@ fn fences(logged: Option<&str>, draft: &mut Draft) -> Vec<Regex> {
 }
 
 /// Usage with what the agent counted the call to cost.
-fn priced(usage: Option<LoggedUsage>, cost: Option<Scalar>) -> Option<LoggedUsage> {
-    usage.map(|usage| LoggedUsage { cost: cost.or(usage.cost), ..usage })
+fn priced(usage: Option<Box<LoggedUsage>>, cost: Option<Scalar>) -> Option<Box<LoggedUsage>> {
+    usage.map(|usage| Box::new(LoggedUsage { cost: cost.or(usage.cost), ..*usage }))
 }
 
 struct Reader {

@@ -937,8 +937,10 @@ fn layout(lines: &Beginning<'_>, head: &[u8], is_all: bool) -> Option<Layout> {
             None => Some(Layout::Lines),
         };
     };
-    if is_value(first) {
-        let ends = scan(first, 0) == Scanned::Ended(first.len());
+    if let Scanned::Ended(end) = scan(first, 0)
+        && is_json(first)
+    {
+        let ends = end == first.len();
         let is_lines = lines.all().count() > 1 || !ends || first[0] == b'{';
         return Some(if is_lines { Layout::Lines } else { Layout::Document });
     }

@@ -39,7 +39,7 @@ record! {
         reward: Scalar = "reward" | "score",
         resolved: Scalar = "resolved",
         annotations: Box<RawValue> = "annotations",
-        usage: LoggedUsage = "usage",
+        usage: Box<LoggedUsage> = "usage",
     }
 }
 

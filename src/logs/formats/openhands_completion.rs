@@ -47,7 +47,7 @@ record! {
         id: String = "id",
         model: String = "model",
         output: List<Message> = "output",
-        usage: LoggedUsage = "usage",
+        usage: Box<LoggedUsage> = "usage",
     }
 }
 
@@ -89,7 +89,8 @@ impl Session for Calls {
         }
         if let Some(first) = reply.first_mut() {
             let usage = first.usage.take().or(usage);
-            first.usage = usage.map(|usage| LoggedUsage { cost: usage.cost.or(call.cost), ..usage });
+            first.usage =
+                usage.map(|usage| Box::new(LoggedUsage { cost: usage.cost.or(call.cost), ..*usage }));
         }
         anyhow::ensure!(!messages.is_empty() || !reply.is_empty(), "a call without messages");
         let marks: Vec<Mark> = messages.iter().map(Mark::of).collect();
@@ -116,7 +117,7 @@ impl Session for Calls {
 }
 
 /// Model, messages (or items) and usage of a response.
-fn answer(raw: &str) -> anyhow::Result<(Option<String>, Vec<Message>, Option<LoggedUsage>)> {
+fn answer(raw: &str) -> anyhow::Result<(Option<String>, Vec<Message>, Option<Box<LoggedUsage>>)> {
     let response: Response = serde_json::from_str(raw)?;
     if response.choices.is_some() {
         let choice = response.choices.unwrap_or_default().0.into_iter().next();

@@ -254,7 +254,8 @@ fn said(bare: Content, answer: Option<Answer>, draft: &mut Draft) -> (String, (m
     };
     let size = masking::Size::of(Some(&answer.content));
     let mut text = answer.content.into_text(&mut draft.losses);
-    if !text.contains(bare.into_text(&mut Losses::default()).trim()) {
+    let bare = bare.into_text(&mut Losses::default());
+    if !bare.trim().is_empty() && !stands_in(bare.trim(), &text) {
         draft.losses.add("observation that the history words otherwise, taken from there");
     }
     for more in answer.more {
@@ -320,7 +321,8 @@ fn holds(content: &Content, step: &TrajStep) -> bool {
 }
 
 fn stands_in(bare: &str, text: &str) -> bool {
-    !bare.is_empty() && text.len() >= bare.len() && text.contains(bare)
+    // Mostly it stands first, and a search is made ready by reading all of what is looked for.
+    !bare.is_empty() && text.len() >= bare.len() && (text.starts_with(bare) || text.contains(bare))
 }
 
 /// The words of a step's observation.

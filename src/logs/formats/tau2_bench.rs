@@ -74,7 +74,7 @@ record! {
         error: Scalar = "error",
         timestamp: Scalar = "timestamp",
         tool_messages: List<Message> = "tool_messages",
-        usage: LoggedUsage = "usage",
+        usage: Box<LoggedUsage> = "usage",
         cost: Scalar = "cost",
         kind: String = "type",
         call_id: String = "call_id",
@@ -82,7 +82,7 @@ record! {
         name: String = "name",
         arguments: Arguments = "arguments",
         output: Content = "output",
-        function_call: Function = "function_call",
+        function_call: Box<Function> = "function_call",
         refusal: String = "refusal",
         errors: List<IgnoredAny> = "errors",
         .. rest
@@ -182,7 +182,9 @@ fn read_message(message: Message, i: usize, reader: &mut Messages, draft: &mut D
         arguments: message.arguments,
         output: message.output,
         timestamp: message.timestamp,
-        usage: message.usage.map(|usage| LoggedUsage { cost: usage.cost.or(message.cost), ..usage }),
+        usage: message
+            .usage
+            .map(|usage| Box::new(LoggedUsage { cost: usage.cost.or(message.cost), ..*usage })),
         rest: message.rest,
         ..chat::Message::default()
     };

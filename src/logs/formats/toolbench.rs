@@ -95,7 +95,7 @@ fn newest_path(root: &Value) -> Vec<Message> {
             _ => {
                 let call = Function { name: Some(action.clone()), arguments: Some(Arguments(text)) };
                 let reply = message("assistant", std::mem::take(&mut thought));
-                messages.push(Message { function_call: Some(call), ..reply });
+                messages.push(Message { function_call: Some(Box::new(call)), ..reply });
                 if let Some(seen) = node["observation"].as_str().filter(|seen| !seen.is_empty()) {
                     messages
                         .push(Message { name: Some(action.clone()), ..message("function", seen.to_owned()) });

@@ -118,7 +118,7 @@ fn count(records: &mut Vec<Placed>, losses: &mut Losses) {
     }
     for (i, usage) in counts {
         if let Record::Item(item) = &mut records[i].record {
-            item.usage = Some(usage);
+            item.usage = Some(Box::new(usage));
         }
     }
 }

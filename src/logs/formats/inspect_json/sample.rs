@@ -234,7 +234,7 @@ impl Calls<'_> {
         let output: Output = self.parsed(event.output.as_deref());
         let raw = output.choices.unwrap_or_default().0.into_iter().next().and_then(|choice| choice.message);
         let reply = raw.and_then(|raw| {
-            let (usage, timestamp) = (output.usage.map(usage), event.timestamp);
+            let (usage, timestamp) = (output.usage.map(|counts| Box::new(usage(counts))), event.timestamp);
             Some((mark_of(&raw), Message { usage, timestamp, ..self.resolved(&raw)? }))
         });
         let tools = event.tools.filter(|tools| tools.get().len() > 4);

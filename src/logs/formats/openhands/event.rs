@@ -68,7 +68,7 @@ record! {
         id: String = "id",
         model: String = "model",
         choices: List<Choice> = "choices",
-        usage: LoggedUsage = "usage",
+        usage: Box<LoggedUsage> = "usage",
     }
 
     struct Choice in "openhands.choice" {

@@ -117,7 +117,7 @@ impl Messages {
     pub(crate) fn give_way(&mut self, message: &Message, is_tool: bool, draft: &mut Draft) {
         self.settle(message, draft);
         self.end(draft);
-        if message.answers().is_empty() && !is_tool {
+        if !message.has_answers() && !is_tool {
             self.id = None;
         }
     }
@@ -203,7 +203,7 @@ impl Messages {
         }
     }
 
-    fn reply(&mut self, usage: Option<LoggedUsage>, draft: &mut Draft) -> &mut Reply {
+    fn reply(&mut self, usage: Option<Box<LoggedUsage>>, draft: &mut Draft) -> &mut Reply {
         let usage = usage.and_then(|u| u.usage());
         match self.reply {
             Some(_) => draft.usage(usage),

@@ -35,11 +35,11 @@ record! {
         tool_use_id: String = "tool_use_id",
         content: Box<Content> = "content",
         is_error: Scalar = "is_error",
-        image_url: Media = "image_url",
-        source: Media = "source",
-        data: Media = "data",
-        file: Media = "file",
-        input_audio: Media = "input_audio",
+        image_url: Box<Media> = "image_url",
+        source: Box<Media> = "source",
+        data: Box<Media> = "data",
+        file: Box<Media> = "file",
+        input_audio: Box<Media> = "input_audio",
         .. rest
     }
 
@@ -289,7 +289,8 @@ impl<'de> Visitor<'de> for ContentVisitor {
         Ok(Content::Text(v.to_string()))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
-        let mut blocks = Vec::new();
+        // Most lists have one block, and a block is large.
+        let mut blocks = Vec::with_capacity(1);
         while let Some(item) = next_item::<BlockItem, _>(&mut seq)? {
             blocks.push(item.0);
         }

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::content::{Arguments, Function, ToolCalls};
+use super::content::{Arguments, Block, Function, ToolCalls};
 use super::draft::Losses;
 use super::names::Name;
 use super::others::{self, Others, Said};
@@ -18,7 +18,7 @@ record! {
         kind: String = "type",
         content: Content = "content",
         tool_calls: ToolCalls = "tool_calls",
-        function_call: Function = "function_call",
+        function_call: Box<Function> = "function_call",
         tool_call_id: String = "tool_call_id",
         call_id: String = "call_id",
         id: Name = "id",
@@ -33,7 +33,7 @@ record! {
         audio: Audio = "audio",
         timestamp: Scalar = "timestamp" | "created_at",
         is_error: Scalar = "is_error",
-        usage: LoggedUsage = "usage",
+        usage: Box<LoggedUsage> = "usage",
         edits: ContextEdits = "context_management",
         .. rest
     }
@@ -219,6 +219,19 @@ impl Message {
         calls
     }
 
+    /// Whether it holds results.
+    pub(crate) fn has_answers(&self) -> bool {
+        let has_block = |blocks: &[Block]| blocks.iter().any(|b| b.is_result() && b.tool_use_id.is_some());
+        self.answered().is_some()
+            || matches!(&self.content, Some(Content::Blocks(blocks)) if has_block(blocks))
+    }
+
+    /// The call that it answers as a whole.
+    fn answered(&self) -> Option<&str> {
+        let is_call = self.kind.as_deref().is_some_and(|kind| kind.ends_with("_call"));
+        self.tool_call_id.as_deref().or(self.call_id.as_deref().filter(|_| !is_call))
+    }
+
     /// The results in it: id and words.
     pub(crate) fn answers(&self) -> Vec<(&str, String)> {
         let words = |content: Option<&Content>| {
@@ -227,9 +240,7 @@ impl Message {
             out.join("\n")
         };
         let mut answers = Vec::new();
-        let is_call = self.kind.as_deref().is_some_and(|kind| kind.ends_with("_call"));
-        let call_id = self.call_id.as_deref().filter(|_| !is_call);
-        if let Some(id) = self.tool_call_id.as_deref().or(call_id) {
+        if let Some(id) = self.answered() {
             answers.push((id, words(self.content.as_ref().or(self.output.as_ref()))));
         }
         if let Some(Content::Blocks(blocks)) = &self.content {

@@ -319,7 +319,7 @@ impl Run {
         2 * same >= self.known.len()
             && others
                 .into_iter()
-                .all(|(_, message)| message.message().is_some_and(|message| !message.answers().is_empty()))
+                .all(|(_, message)| message.message().is_some_and(|message| message.has_answers()))
     }
 
     /// The run that a tool ran for.
@@ -420,7 +420,7 @@ impl Run {
         self.is_open = items.is_empty() && error.is_none();
         match items.first_mut() {
             Some(first) => {
-                first.usage = usage;
+                first.usage = usage.map(Box::new);
                 self.reader.read_output(
                     None,
                     items.into_iter().map(|item| (place, item)).collect(),

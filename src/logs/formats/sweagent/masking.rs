@@ -54,10 +54,15 @@ impl Size {
 
 /// Lines as Python's `splitlines` counts them.
 fn n_lines(text: &str) -> usize {
-    let text = text.replace("\r\n", "\n");
-    let ends = "\n\r\u{b}\u{c}\u{1c}\u{1d}\u{1e}\u{85}\u{2028}\u{2029}";
-    let n_ends = text.chars().filter(|c| ends.contains(*c)).count();
-    n_ends + usize::from(text.chars().last().is_some_and(|c| !ends.contains(c)))
+    let is_end = |c: &char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let n_pairs = memchr::memmem::find_iter(text.as_bytes(), b"\r\n").count();
+    let n_ends = text.chars().filter(is_end).count() - n_pairs;
+    n_ends + usize::from(text.chars().last().is_some_and(|c| !is_end(&c)))
 }
 
 /// A history processor that keeps the newest observations.
