@@ -33,7 +33,7 @@ fn logs(place: &Place) -> rusqlite::Connection {
 /// What is in a dataset, whatever was read first.
 fn content(place: &Place, data: &str) -> (Vec<(String, String)>, serde_json::Value) {
     let steps: Vec<StepRow> = store::read(&place.at(data).join("steps.parquet")).unwrap();
-    let mut said: Vec<_> = steps.into_iter().map(|step| (step.trajectory, step.text)).collect();
+    let mut said: Vec<_> = steps.into_iter().map(|step| (step.trajectory.to_string(), step.text)).collect();
     said.sort();
     let record: serde_json::Value =
         serde_json::from_slice(&fs::read(place.at(data).join("ingest.json")).unwrap()).unwrap();
