@@ -48,11 +48,12 @@ pub(super) fn told(sessions: &[Session], asked: Option<u64>) -> String {
 fn of_user(sessions: &[Session], tokens: u64) -> String {
     let mut text = format!("Window: {} tokens, as you ask (`--window`).", HumanCount(tokens));
     let too_long = sessions.iter().filter(|session| session.first_prompt > tokens).count();
+    let of = match sessions.len() {
+        1 => String::new(),
+        n => format!(" of {too_long} of {} sessions", HumanCount(n as u64)),
+    };
     if too_long > 0 {
-        text += &format!(
-            " It does not hold the first prompt of {too_long} of {}: there a policy acts at every turn.",
-            count(sessions.len() as u64, "session")
-        );
+        text += &format!(" It does not hold the first prompt{of}: there a policy acts at every turn.");
     }
     text + "\n"
 }
@@ -135,5 +136,6 @@ mod tests {
         ");
         insta::assert_snapshot!(told(&all[4..], None), @"Window: a guess, the smallest known one that holds the longest prompt: 128,000 for no model named. `--window` sets it.");
         insta::assert_snapshot!(told(&all, Some(60_000)), @"Window: 60,000 tokens, as you ask (`--window`). It does not hold the first prompt of 4 of 5 sessions: there a policy acts at every turn.");
+        assert!(told(&all[..1], Some(60_000)).contains("hold the first prompt: there a policy"));
     }
 }
