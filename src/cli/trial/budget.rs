@@ -8,8 +8,8 @@ use crate::experiment::cell::{Models, Shelf, run_unit};
 use crate::experiment::run::select;
 use crate::experiment::{Dataset, Options, Plan, run_with};
 
-/// What the report leaves to the replay.
-const REPLAY: f64 = 0.8;
+/// Of the time for the replay so much is left to what comes behind it, such as the report.
+const REPORT: f64 = 0.2;
 /// Of the time that is left one round takes about so much, unless all fits: then the rate is known better.
 const ROUND: f64 = 0.6;
 /// Fewer sessions are no answer, however short the time.
@@ -32,7 +32,9 @@ pub(super) fn sample(
         let steps: u64 = chosen.iter().map(|&index| u64::from(data.entries()[index].n_steps)).sum();
         Ok((steps * plan.variants.len() as u64) as f64)
     };
-    let mut n = LEAST.min(n_all);
+    let begin = Instant::now();
+    let end = end - end.saturating_duration_since(begin).mul_f64(REPORT);
+    let (mut n, mut replayed) = (LEAST.min(n_all), 0);
     loop {
         let (start, shelf, models) = (Instant::now(), Shelf::default(), Models::new());
         let outcome = run_with(&sampled(&plan, n), data, run, options, &|data, unit, plan, progress| {
@@ -41,24 +43,28 @@ pub(super) fn sample(
         if n == n_all {
             return Ok(None);
         }
-        let left = REPLAY * end.saturating_duration_since(Instant::now()).as_secs_f64();
+        replayed += outcome.step_variants;
+        let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
+        let (done, twice) = (steps(n)?, (2 * n).min(n_all));
         // Where all was known from before nothing tells how long more takes.
-        let rate = match outcome.step_variants {
-            0 => f64::INFINITY,
-            replayed => replayed as f64 / start.elapsed().as_secs_f64(),
+        let (rate, most) = match outcome.step_variants {
+            0 => (f64::INFINITY, twice),
+            now => (now as f64 / start.elapsed().as_secs_f64(), n_all),
         };
-        let (done, most) = (steps(n)?, if rate.is_infinite() { (2 * n).min(n_all) } else { n_all });
-        let fits = |more: usize, seconds: f64| Ok::<_, anyhow::Error>(steps(more)? - done <= rate * seconds);
-        let next = match left > 0.0 && fits(most, left)? {
-            true => most,
-            false => {
-                let (mut fitting, mut above) = (n, most);
-                while left > 0.0 && above - fitting > 1 {
-                    let middle = (fitting + above) / 2;
-                    if fits(middle, ROUND * left)? { fitting = middle } else { above = middle }
-                }
-                fitting
+        let fits = |more: usize, rate: f64, seconds: f64| {
+            Ok::<_, anyhow::Error>(seconds > 0.0 && steps(more)? - done <= rate * seconds)
+        };
+        let next = if fits(most, rate, left)? {
+            most
+        } else {
+            let (mut fitting, mut above) = (n, most);
+            while above - fitting > 1 {
+                let middle = (fitting + above) / 2;
+                if fits(middle, rate, ROUND * left)? { fitting = middle } else { above = middle }
             }
+            // The first rounds are slow by what each round takes: more of the like take as long again, at the most.
+            let whole_rate = replayed as f64 / begin.elapsed().as_secs_f64();
+            if fits(twice, whole_rate, left)? { fitting.max(twice) } else { fitting }
         };
         if next == n {
             return Ok(Some(n));

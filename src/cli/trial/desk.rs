@@ -243,7 +243,7 @@ fn tell_unread(report: &logs::Report, folder: &Path) -> bool {
             n => format!("; nor {}", count(n as u64, "other file")),
         };
         let list = folder.join("ingest.json");
-        tell(&format!("cannot read {}: {}{more}, see {}", first.path, first.format, list.display()));
+        tell(&format!("{}: {}{more}; see {}", first.path, first.format, list.display()));
     }
     report.unreadable.is_empty()
 }

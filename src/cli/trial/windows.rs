@@ -36,7 +36,7 @@ pub(super) fn told(sessions: &[Session], asked: Option<u64>) -> String {
     }
     for (tokens, of) in wider {
         text += &format!(
-            "\nSome have {} tokens under the same name, by their plan: {}. Add `--window {}` if you do.",
+            "\nSome have {} tokens under the same name, by plan or date: {}. Add `--window {}` if you do.",
             HumanCount(tokens),
             by_model(&of),
             short(tokens)
@@ -48,11 +48,12 @@ pub(super) fn told(sessions: &[Session], asked: Option<u64>) -> String {
 fn of_user(sessions: &[Session], tokens: u64) -> String {
     let mut text = format!("Window: {} tokens, as you ask (`--window`).", HumanCount(tokens));
     let too_long = sessions.iter().filter(|session| session.first_prompt > tokens).count();
+    let of = match sessions.len() {
+        1 => String::new(),
+        n => format!(" of {too_long} of {} sessions", HumanCount(n as u64)),
+    };
     if too_long > 0 {
-        text += &format!(
-            " It does not hold the first prompt of {too_long} of {}: there a policy acts at every turn.",
-            count(sessions.len() as u64, "session")
-        );
+        text += &format!(" It does not hold the first prompt{of}: there a policy acts at every turn.");
     }
     text + "\n"
 }
@@ -131,9 +132,10 @@ mod tests {
         ];
         insta::assert_snapshot!(told(&all, None), @r"
         Window: the most that the model takes, 200,000 for claude-opus-4-5-20251101 (1), claude-opus-4-6 (1); 1,000,000 for claude-opus-4-6. For 2 of 5 sessions it is a guess, the smallest known one that holds the longest prompt: 128,000 for no model named; 200,000 for mine. `--window` sets it.
-        Some have 1,000,000 tokens under the same name, by their plan: claude-opus-4-6. Add `--window 1M` if you do.
+        Some have 1,000,000 tokens under the same name, by plan or date: claude-opus-4-6. Add `--window 1M` if you do.
         ");
         insta::assert_snapshot!(told(&all[4..], None), @"Window: a guess, the smallest known one that holds the longest prompt: 128,000 for no model named. `--window` sets it.");
         insta::assert_snapshot!(told(&all, Some(60_000)), @"Window: 60,000 tokens, as you ask (`--window`). It does not hold the first prompt of 4 of 5 sessions: there a policy acts at every turn.");
+        assert!(told(&all[..1], Some(60_000)).contains("hold the first prompt: there a policy"));
     }
 }
