@@ -53,6 +53,9 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         ..logs::Options::default()
     };
     let report = logs::ingest(&options, &mut |_| {})?;
+    if let (0, Some(file)) = (report.trajectories, report.unreadable.first()) {
+        anyhow::bail!("no session could be read, of {}: {}", file.path, file.format);
+    }
     anyhow::ensure!(
         report.trajectories > 0,
         "no session was found\nhint: `trajpress ingest --explain FILE` says what a file is"

@@ -57,6 +57,15 @@ pub fn run(args: &Args, output: Output) -> anyhow::Result<ExitStatus> {
         redact: true,
         mapping: args.mapping.clone(),
     };
+    // What is redacted is in another form, and the log itself is not to be had again.
+    let place = |path: &PathBuf| path.canonicalize().ok();
+    if let Some(out) = args.out.as_ref().filter(|out| out.exists()) {
+        anyhow::ensure!(
+            args.logs.iter().all(|log| place(log) != place(out)),
+            "{} is the log itself\nhint: name another file for `--out`",
+            out.display()
+        );
+    }
     let mut out = Whole::begin(args.out.as_deref())?;
     let name = args.out.as_ref().map_or("to standard output".to_owned(), |path| path.display().to_string());
     let done = logs::redact_logs(&options, |line| {

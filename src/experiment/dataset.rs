@@ -79,6 +79,8 @@ pub struct Dataset {
     partner_kinds: Vec<String>,
     /// Index, kind, rank, index of the partner; sorted.
     partners: Vec<(u32, u8, u32, u32)>,
+    /// Those that are partners, in order.
+    asked: Vec<u32>,
     /// Index, and what is known of the provider's count; sorted by index and turns.
     rates: Vec<(u32, Rate)>,
     inputs: OnceLock<Vec<Input>>,
@@ -181,6 +183,7 @@ impl Dataset {
             by_id,
             partner_kinds: Vec::new(),
             partners: Vec::new(),
+            asked: Vec::new(),
             rates: Vec::new(),
             inputs: OnceLock::new(),
             features_of,
@@ -211,6 +214,11 @@ impl Dataset {
             .iter()
             .take_while(move |p| p.0 == index)
             .map(|p| Partner { kind: &self.partner_kinds[usize::from(p.1)], index: p.3 as usize })
+    }
+
+    /// Whether any other trajectory has this one for a partner.
+    pub fn is_partner(&self, index: usize) -> bool {
+        self.asked.binary_search(&(index as u32)).is_ok()
     }
 
     /// Indices of the first `limit` trajectories that the filter takes; its sample is drawn by the seed.
@@ -441,6 +449,9 @@ impl Dataset {
             );
         }
         self.partners.sort_unstable();
+        self.asked = self.partners.iter().map(|partner| partner.3).collect();
+        self.asked.sort_unstable();
+        self.asked.dedup();
         Ok(())
     }
 
@@ -733,6 +744,7 @@ pub(super) mod tests {
         assert_eq!(data.find("t7"), None);
         let partners: Vec<(&str, usize)> = data.partners(8).map(|p| (p.kind, p.index)).collect();
         assert_eq!(partners, [("b", 1), ("a", 9), ("a", 0)]);
+        assert!((0..10).all(|index| data.is_partner(index)) && !data.is_partner(10));
         assert_eq!(data.inputs().unwrap()[1].name, "steps.parquet");
     }
 

@@ -105,8 +105,8 @@ impl Scratch {
 
     fn probe(&self) -> anyhow::Result<()> {
         let (one, two) = (self.path("probe"), self.path("probe"));
+        File::create(&one).with_context(|| format!("cannot write {}", one.display()))?;
         let test = || {
-            File::create(&one)?;
             fs::hard_link(&one, &two)?;
             match fs::hard_link(&one, &two) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use crate::files::reach;
+
 /// A file in the making, or standard output.
 pub struct Whole {
     to: BufWriter<Box<dyn Write>>,
@@ -23,6 +25,14 @@ impl Whole {
         // A link stays one.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let old = fs::metadata(&place).ok();
+        let folder = place.parent().unwrap_or(Path::new(""));
+        for (record, what) in [("ingest.json", "a dataset"), ("_manifest.json", "a run")] {
+            anyhow::ensure!(
+                old.is_none() || !reach::is_there(&folder.join(record))?,
+                "{} is a file of {what}\nhint: name another file",
+                path.display()
+            );
+        }
         if old.as_ref().is_some_and(|old| !old.is_file()) {
             let device = File::options().write(true).open(&place).with_context(cannot)?;
             return Ok(Whole { to: BufWriter::new(Box::new(device)), draft: None });
@@ -95,6 +105,13 @@ mod tests {
         write(&path, b"new").unwrap();
         assert_eq!((read().as_str(), names()), ("new", 1));
         assert!(write(dir.path(), b"x").is_err() && write(&dir.path().join("b/c"), b"x").is_err());
+        // The tables of a dataset are others'.
+        fs::write(dir.path().join("ingest.json"), "{}").unwrap();
+        let told = write(&path, b"x").unwrap_err().to_string();
+        assert!(told.contains("is a file of a dataset") && read() == "new", "{told}");
+        write(&dir.path().join("other"), b"x").unwrap();
+        fs::remove_file(dir.path().join("ingest.json")).unwrap();
+        fs::remove_file(dir.path().join("other")).unwrap();
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("a", dir.path().join("link")).unwrap();

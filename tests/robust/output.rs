@@ -75,7 +75,7 @@ fn a_limit_of_file_size_is_an_error_that_names_the_file() {
         assert!(text.contains(place.at("").to_str().unwrap()), "{text}");
         // Once each, and under the name that the file would have had.
         let n = |words: &str| text.matches(words).count();
-        assert!(n("File too large") == 1 && n("cannot write") == 1 && !text.contains(".tmp"), "{text}");
+        assert!(n("File too large") == 1 && n("cannot write") == 1 && !text.contains(".tmp:"), "{text}");
     };
     let done = |mut command: Command| {
         let output = command.env("LIMIT", "unlimited").output().unwrap();

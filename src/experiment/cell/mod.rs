@@ -190,10 +190,11 @@ impl<'a> Scene<'a> {
         tokenizer: &Tokenizer,
         rows: &mut Rows,
     ) -> anyhow::Result<(Run, Misses)> {
-        let (Prepared { log, questions, place }, watch) = (self.own, &self.watch);
+        let (Prepared { log, questions, place, is_partner }, watch) = (self.own, &self.watch);
         let variant = &rows.ids.0;
         let replay = || traced(log, recipe, tokenizer, &questions.needs);
-        let (run, trace) = match self.replays.zip(*place) {
+        // A trace that nobody asks for is not kept.
+        let (run, trace) = match self.replays.zip(*place).filter(|_| *is_partner) {
             Some((replays, place)) => replays.own(place, variant, replay)?,
             None => replay().map(|(run, trace)| (run, Arc::new(trace)))?,
         };

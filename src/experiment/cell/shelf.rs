@@ -20,6 +20,8 @@ pub struct Prepared {
     pub(super) questions: Questions,
     /// Its index in the data; none where its log is not as the data have it.
     pub(super) place: Option<usize>,
+    /// Whether others have it for a partner.
+    pub(super) is_partner: bool,
 }
 
 impl Prepared {
@@ -27,13 +29,14 @@ impl Prepared {
     /// The log cannot be replayed as it was sent.
     pub fn new(log: Log, reference_tails: &[u32], tokenizer: &Tokenizer) -> anyhow::Result<Self> {
         let questions = Questions::of(&log, reference_tails, tokenizer)?;
-        Ok(Prepared { log, questions, place: None })
+        Ok(Prepared { log, questions, place: None, is_partner: false })
     }
 
     pub(super) fn load(data: &Dataset, plan: &Plan, index: usize, is_bridged: bool) -> anyhow::Result<Self> {
         let tokenizer = Tokenizer::load(&plan.tokenizer)?;
         let prepared = Prepared::new(data.log(index, is_bridged)?, &plan.reference_tails, &tokenizer)?;
-        Ok(Prepared { place: (!is_bridged).then_some(index), ..prepared })
+        let is_partner = data.is_partner(index);
+        Ok(Prepared { place: (!is_bridged).then_some(index), is_partner, ..prepared })
     }
 
     /// The same log over its own compactions. What was sent is what was sent, with them.
