@@ -73,6 +73,12 @@ fn a_format_is_told_behind_any_number_of_strange_lines() {
             }
         }
     }
+    // The same in a list.
+    for n in [19, 21, 300] {
+        let items = chats(30).trim_end().replace('\n', ",");
+        let (_, texts, _) = read(format!("[{}{items}]", "{\"a\":1},".repeat(n)));
+        assert_eq!(texts.len(), 60, "{n} items");
+    }
     // All of them different from each other.
     let begin: String = (0..2000).map(|i| format!("{{\"k{i}\":{{\"x{i}\":1}}}}\n")).collect();
     assert_eq!(read(&(begin + &session(40))).1.len(), 40);
