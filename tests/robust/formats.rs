@@ -224,6 +224,8 @@ struct Mutant<'a> {
     file: usize,
     bytes: Vec<u8>,
     edits: Vec<Edit>,
+    /// Whether what is left of the file must tell its format: one line of several need not.
+    is_told: bool,
 }
 
 /// What became of a mutant.
@@ -240,12 +242,21 @@ impl<'a> Mutant<'a> {
         let file = rng.random_range(0..sample.files.len());
         let mut bytes = sample.files[file].1.clone();
         let edits = mutate(&mut bytes, rng);
-        Mutant { sample, file, bytes, edits }
+        let (mut n_lines, mut n_whole, mut start) = (0, 0, 0);
+        for line in sample.files[file].1.split_inclusive(|b| *b == b'\n') {
+            let range = start..start + line.len();
+            start = range.end;
+            if !line.trim_ascii().is_empty() {
+                n_lines += 1;
+                n_whole += usize::from(moved(&range, &edits).is_some());
+            }
+        }
+        Mutant { sample, file, bytes, edits, is_told: n_whole > 1 || n_whole == n_lines }
     }
 
     fn stays(&self, mark: &Mark) -> bool {
-        mark.file != self.file
-            || moved(&mark.line, &self.edits).is_some_and(|at| is_of_a_run(&self.bytes, at))
+        let is_left = || moved(&mark.line, &self.edits).is_some_and(|at| is_of_a_run(&self.bytes, at));
+        mark.file != self.file || self.is_told && is_left()
     }
 
     fn told(&self, place: &Place, name: &str) -> Told {
