@@ -50,7 +50,7 @@ WHY = {
 
 # The same for runs, by the folders of the other manifest.
 WHY_RUNS = {
-    "aider-chat-history": "sessions in which the user says nothing, or that end where they begin",
+    "aider-chat-history": "sessions in which neither the user nor the model says anything, or that end where they begin",
     "codex-small": "a file of usage alone, and one with nothing said",
     "openhands-events": "sessions that the manifest does not count, and a file of labels",
     "openhands-llm-completions": "two tries of one task",

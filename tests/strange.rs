@@ -73,6 +73,12 @@ fn a_format_is_told_behind_any_number_of_strange_lines() {
             }
         }
     }
+    // The same in a list.
+    for n in [19, 21, 300] {
+        let items = chats(30).trim_end().replace('\n', ",");
+        let (_, texts, _) = read(format!("[{}{items}]", "{\"a\":1},".repeat(n)));
+        assert_eq!(texts.len(), 60, "{n} items");
+    }
     // All of them different from each other.
     let begin: String = (0..2000).map(|i| format!("{{\"k{i}\":{{\"x{i}\":1}}}}\n")).collect();
     assert_eq!(read(&(begin + &session(40))).1.len(), 40);
@@ -123,6 +129,27 @@ fn records_of_another_format_are_told_by_its_name() {
     );
     // What is of no format at all is a loss of the reader's own.
     assert!(read(&(session(40) + "{\"a\":1}\n")).2.is_empty());
+}
+
+/// Its rows are lists with names that other formats have, too.
+#[test]
+fn a_run_of_a_database_in_which_nothing_is_said_is_no_stranger() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("crush.db");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE sessions (id TEXT, parent_session_id TEXT, title TEXT, summary_message_id TEXT);
+             CREATE TABLE messages (id TEXT, session_id TEXT, role TEXT, parts TEXT, model TEXT, provider TEXT, created_at INTEGER);
+             INSERT INTO sessions (id) VALUES ('s');
+             INSERT INTO messages (id, session_id, role, parts) VALUES ('m', 's', 'user', '[]');",
+        )
+        .unwrap();
+    drop(database);
+    let options = Options { inputs: vec![path], out: dir.path().join("data"), ..Options::default() };
+    let report = ingest(&options, &mut |_| {}).unwrap();
+    assert_eq!(report.rejects, 0);
+    assert_eq!(report.formats.values().next().unwrap().losses["run without messages"], 1);
 }
 
 #[test]

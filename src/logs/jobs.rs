@@ -1448,7 +1448,10 @@ impl<'a> Lines<'a> {
                 Some(reason) => self.sink.rejects.push((0, reason)),
                 None => formats::read_repaired(text, &mut self.sink, |value, _| session.value(value)),
             },
-            (None, Reading::Values(read) | Reading::Database { read, .. }) => self.run(text, read),
+            (None, Reading::Values(read)) => self.run(text, read),
+            (None, Reading::Database { read, .. }) => {
+                formats::read_repaired(text, &mut self.sink, read);
+            }
             (None, _) => {
                 if let Some(document) = &self.document {
                     formats::read_repaired(text, &mut self.sink, |value, sink| document.run(value, sink));

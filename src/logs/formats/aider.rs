@@ -61,7 +61,14 @@ fn read(text: &str, sink: &mut Sink<'_>) {
 /// Reads the lines of a session into a run.
 fn finish(start: Option<&str>, lines: &[&str], sink: &mut Sink<'_>) {
     let blocks = blocks(lines);
-    if !blocks.iter().any(|block| block.who == Who::User) {
+    // A reply whose tokens were counted is one also where its question is gone.
+    let count = |i: usize| blocks.get(i + 1).and_then(|next| usage(&next.text));
+    let is_said = |(i, block): (usize, &Block)| match block.who {
+        Who::User => true,
+        Who::Reply => count(i).is_some(),
+        Who::Aider => false,
+    };
+    if !blocks.iter().enumerate().any(is_said) {
         let is_blank = start.is_none() && blocks.iter().all(|block| block.text.trim().is_empty());
         sink.losses.add_n("session without a message left out", u64::from(!is_blank));
         return;
@@ -77,10 +84,10 @@ fn finish(start: Option<&str>, lines: &[&str], sink: &mut Sink<'_>) {
                 draft.user(text);
                 is_asked = true;
             }
-            Who::Reply if !is_asked => draft.notice(text),
+            Who::Reply if !is_asked && count(i).is_none() => draft.notice(text),
             Who::Reply => {
                 draft.begin_call();
-                draft.usage(blocks.get(i + 1).and_then(|next| usage(&next.text)));
+                draft.usage(count(i));
                 draft.agent(Kind::Message, text);
             }
             Who::Aider => read_own(&text, speaker == Who::Reply, &mut draft),
@@ -242,6 +249,16 @@ Sure.
         let mut sink = Sink::new(&source);
         read(text, &mut sink);
         (sink.trajectories, sink.losses)
+    }
+
+    #[test]
+    fn a_reply_whose_question_is_gone_is_read() {
+        let (runs, _) = runs(
+            "# aider chat started at 2025-01-02 03:04:05\n\nSure.\n\n> Tokens: 1k sent, 9 received.  \n",
+        );
+        let said: Vec<_> = runs[0].steps.iter().map(|s| (s.role.name(), s.text.as_str())).collect();
+        assert_eq!(said, [("agent", "Sure.")]);
+        assert_eq!(runs[0].steps[0].usage.as_ref().map(|usage| usage.input), Some(1000));
     }
 
     #[test]

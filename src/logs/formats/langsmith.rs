@@ -134,7 +134,8 @@ impl Runs {
         known.parent = known.parent.take().or(run.parent);
         known.order = known.order.take().or(run.order);
         known.name = known.name.take().or(run.name);
-        known.kind = known.kind.take().or(run.kind);
+        // What was torn may have another one.
+        known.kind = run.kind.or(known.kind.take());
         known.start = known.start.take().or(run.start);
         known.error = run.error.or(known.error.take());
         known.extra = known.extra.take().or(run.extra);
@@ -240,6 +241,13 @@ mod tests {
         let usage = t[0].steps[1].usage.as_deref().unwrap();
         assert_eq!((usage.input, usage.output, usage.cache_read), (9, Some(2), Some(4)));
         assert_eq!((t[0].task_id.as_deref(), t[0].model.as_deref()), (Some("t"), Some("m-1")));
+    }
+
+    #[test]
+    fn a_torn_record_hides_no_whole_one() {
+        let whole = r#"{"id":"1","trace_id":"t","run_type":"llm","dotted_order":"20260101T000000Z1","inputs":{"messages":[{"role":"user","content":"Q"}]},"outputs":{"choices":[{"message":{"role":"assistant","content":"A"}}]}}"#;
+        let said = runs(&[r#"{"id":"1","trace_id":"t","run_type":"stant","content":"x"}"#, whole]);
+        assert_eq!(outline(&said[0]), ["0 message Q", "1 message A"]);
     }
 
     #[test]

@@ -628,7 +628,9 @@ fn behind_values(head: &[u8], whole: bool) -> Option<Detected> {
 
 /// A document or list behind a bracket too many.
 fn behind_brackets(head: &[u8], whole: bool) -> Option<Detected> {
-    let at = behind_stray(head).filter(|_| is_json(head) && is_broken(head))?;
+    // A value without an end is broken, too.
+    let is_broken = || is_broken(head) || whole && scan(head, 0) == Scanned::Open;
+    let at = behind_stray(head).filter(|_| is_json(head) && is_broken())?;
     match detect_at(&head[at..], whole) {
         found @ Detected::Log(..) => Some(found),
         _ => None,
@@ -718,29 +720,43 @@ fn by_lines(lines: &Beginning<'_>, shape: &Shape, head: &[u8], whole: bool) -> D
         _ => None,
     };
     let all = of(shape);
-    let first = lines.whole.iter().take(1).copied().filter(|line| is_value(line));
+    // A value with something behind it may be the end of a torn one.
+    let is_sound = |line: &&[u8]| is_json(line) && scan(line, 0) == Scanned::Ended(line.len());
+    let first = lines.whole.iter().take(1).copied().filter(is_sound);
     if name(&all).is_some() && name(&all) == name(&of(&shape_of(first))) {
         return all;
     }
     let known = |found: Detected| (!matches!(found, Detected::NoLog(_))).then_some(found);
-    let sound = lines.whole.iter().copied().filter(|line| is_value(line));
+    let sound = lines.whole.iter().copied().filter(is_sound);
     known(of(&shape_of(sound.chain(lines.cut.filter(|line| is_json(line))))))
         .or_else(|| known(all))
         .or_else(|| by_later_lines(head, whole))
         .unwrap_or(Detected::NoLog(UNKNOWN))
 }
 
-/// The same of all lines, a few at a time. Of lines that begin alike the first ones are enough.
+/// How many records of each kind were looked at: of those that begin alike the first ones are enough.
+#[derive(Default)]
+struct Kinds(HashMap<u64, usize>);
+
+impl Kinds {
+    fn is_looked_at(&mut self, record: &[u8]) -> bool {
+        let (kind, is_full) = (scan::kind(record), self.0.len() >= MOST_KINDS);
+        match self.0.get_mut(&kind) {
+            Some(n) => {
+                *n += 1;
+                *n <= LINES_LOOKED_AT
+            }
+            None => is_full || self.0.insert(kind, 1).is_none(),
+        }
+    }
+}
+
+/// The same of all lines, a few at a time.
 fn by_later_lines(head: &[u8], whole: bool) -> Option<Detected> {
     let end = if whole { head.len() } else { memchr::memrchr(b'\n', head)? };
-    let mut n_alike: HashMap<u64, usize> = HashMap::new();
-    let mut lines = head[..end].split(|b| *b == b'\n').map(repair::without_padding).filter(|line| {
-        let kind = scan::kind(line);
-        if n_alike.len() < MOST_KINDS || n_alike.contains_key(&kind) {
-            *n_alike.entry(kind).or_default() += 1;
-        }
-        n_alike.get(&kind).is_none_or(|n| *n <= LINES_LOOKED_AT) && is_object(line)
-    });
+    let mut kinds = Kinds::default();
+    let lines = head[..end].split(|b| *b == b'\n').map(repair::without_padding);
+    let mut lines = lines.filter(|line| kinds.is_looked_at(line) && is_object(line));
     loop {
         let some: Vec<&[u8]> = lines.by_ref().take(LINES_LOOKED_AT).collect();
         if some.is_empty() {
@@ -795,29 +811,41 @@ fn by_list(head: &[u8]) -> Option<Detected> {
     ALL.iter().find(is_it).map(|entry| Detected::Log(entry, Layout::Document))
 }
 
-/// The format of a list of values, told by the first ones; none if it is no list of runs.
+/// The format of a list of values, told by the first ones that have one; none if it is no list of runs.
 fn by_items(head: &[u8], whole: bool) -> Option<Detected> {
-    let mut shape = Shape::default();
-    let items = Items::new(Box::new(std::io::Cursor::new(head.to_vec())), u64::MAX);
-    let mut is_sure = whole;
     // What stands in an item that goes on behind the head is no item.
     let first = memchr::memchr(b'{', head).filter(|_| !whole);
-    let n_items = if first.is_some_and(|at| scan(head, at) == Scanned::Open) { 0 } else { LINES_LOOKED_AT };
-    for piece in items.take(n_items) {
-        if let list::Content::Item(bytes) = piece.content {
-            shape.add(&bytes, 0);
-            is_sure = true;
+    if first.is_some_and(|at| scan(head, at) == Scanned::Open) {
+        return first_item_is_cut(head);
+    }
+    let items = Items::new(Box::new(std::io::Cursor::new(head.to_vec())), u64::MAX);
+    let items = items.filter_map(|piece| match piece.content {
+        list::Content::Item(item) => Some(item),
+        _ => None,
+    });
+    let (mut kinds, mut n_items) = (Kinds::default(), 0);
+    let mut items = items.filter(|item| {
+        n_items += 1;
+        kinds.is_looked_at(item)
+    });
+    loop {
+        let some: Vec<Vec<u8>> = items.by_ref().take(LINES_LOOKED_AT).collect();
+        if some.is_empty() {
+            break;
+        }
+        let shape = shape_of(some.iter().map(Vec::as_slice));
+        if let found @ Detected::Log(_, Layout::Items) = by_shape(&shape, head, Layout::Items) {
+            return Some(found);
         }
     }
-    if !is_sure {
-        // The first one may be longer than the head; a list of lists is none of values.
-        let first = head.strip_prefix(b"[").map(<[u8]>::trim_ascii_start)?.first();
-        return first.is_none_or(|b| *b == b'{').then_some(Detected::More);
-    }
-    match by_shape(&shape, head, Layout::Items) {
-        Detected::Log(entry, Layout::Items) => Some(Detected::Log(entry, Layout::Items)),
-        _ => None,
-    }
+    drop(items);
+    if n_items == 0 && !whole { first_item_is_cut(head) } else { None }
+}
+
+/// The first item may be longer than the head; a list of lists is none of values.
+fn first_item_is_cut(head: &[u8]) -> Option<Detected> {
+    let first = head.strip_prefix(b"[").map(<[u8]>::trim_ascii_start)?.first();
+    first.is_none_or(|b| *b == b'{').then_some(Detected::More)
 }
 
 /// A list or document whose beginning is damaged: text comes before the first whole item, in the same line, or over
@@ -1519,6 +1547,22 @@ mod tests {
     }
 
     /// A list or document over many lines whose first bytes are gone is one still; text and tables are none.
+    /// What is left of a record has keys in places where they tell another format.
+    #[test]
+    fn torn_lines_tell_nothing_beside_whole_ones() {
+        let said = r#""message":{"role":"assistant","content":[{"type":"text","text":"x"}]}"#;
+        let line = format!(r#"{{"sessionId":"s","uuid":"u","timestamp":"t","type":"user",{said}}}"#);
+        let torn = r#"{"message":{"content":[{"type":"thinking"}],"id":"m"}],"id":"m","type":"message"},"timestamp":"t"}"#;
+        assert_eq!(name(&format!("{torn}\n{line}\n")), "claude-code Lines");
+        assert_eq!(name(&format!("{line}\n{torn}\n")), "claude-code Lines");
+        let said = r#"{"role":"user","content":"x"}"#;
+        let line = format!(r#"{{"prompt":[{said}],"completion":[{said},{said}]}}"#);
+        let torn = format!("{{\"prompt\":[{said}],\"completion\":[\n{said},{said}]}}");
+        assert_eq!(name(&format!("{line}\n{torn}\n")), "verifiers Lines");
+        let begin = r#"{"kind":0,"v":{"version":3,"requests":[]}}"#;
+        assert_eq!(name(&format!("[{begin}\n")), "vscode-journal Lines");
+    }
+
     #[test]
     fn a_document_without_its_beginning_is_told() {
         let run = "{\n  \"task_id\": 1,\n  \"reward\": 0.0,\n  \"info\": {},\n  \"traj\": [\n  {\n  \"role\": \"user\",\n  \"content\": \"x\"\n  }\n  ]\n}";

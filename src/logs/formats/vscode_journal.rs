@@ -36,7 +36,13 @@ impl Session for Journal {
         let change: Change = serde_json::from_slice(bytes)?;
         if change.kind == Some(0) {
             self.chat = change.value.unwrap_or_default();
-        } else if apply(&mut self.chat, change).is_none() {
+            return Ok(());
+        }
+        if self.chat.is_null() {
+            // The line that begins it is damaged or gone.
+            self.chat = Value::Object(serde_json::Map::new());
+        }
+        if apply(&mut self.chat, change).is_none() {
             self.losses.add("change of a place that is not there left out");
         }
         Ok(())

@@ -483,6 +483,33 @@ mod tests {
     const B: &str = r#"{"id":2,"m":[{"r":"b\"},{"}]}"#;
     const C: &str = r#"{"m":[],"id":3,"x":{}}"#;
 
+    /// It says nothing of what stands in the file.
+    #[test]
+    fn an_error_of_the_machine_is_no_damage() {
+        struct Failing(std::io::Error);
+        impl std::io::Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(self
+                    .0
+                    .raw_os_error()
+                    .map_or_else(|| self.0.kind().into(), std::io::Error::from_raw_os_error))
+            }
+        }
+        use std::io::{BufReader, Cursor, Error, ErrorKind, Read as _};
+        for (error, is_passing) in [
+            (Error::from_raw_os_error(5), true),
+            (Error::from_raw_os_error(24), true),
+            (ErrorKind::ResourceBusy.into(), true),
+            (ErrorKind::InvalidData.into(), false),
+            (ErrorKind::UnexpectedEof.into(), false),
+        ] {
+            let reader = BufReader::new(Cursor::new(&b"[{\"a\":1},"[..]).chain(Failing(error)));
+            let pieces: Vec<Content> = Items::new(Box::new(reader), 100).map(|piece| piece.content).collect();
+            assert!(matches!(pieces[0], Content::Item(_)), "{pieces:?}");
+            assert_eq!(matches!(pieces[1], Content::Unread(_)), is_passing, "{pieces:?}");
+        }
+    }
+
     #[test]
     fn whole_lists() {
         for text in [

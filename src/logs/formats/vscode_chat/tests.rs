@@ -90,6 +90,9 @@ fn a_journal_is_played_again() {
     ];
     let journal: Vec<String> = lines.iter().map(ToString::to_string).collect();
     assert_eq!(outline("vscode-journal", &journal.join("\n")).0.id, outline("vscode-chat", CHAT).0.id);
+    // The line that begins it costs itself alone.
+    let (cut, ..) = outline("vscode-journal", &journal[1..].join("\n"));
+    assert_eq!(cut.steps.len(), outline("vscode-chat", CHAT).0.steps.len());
     // Places that are not there cost the change alone.
     let odd = r#"{"kind":1,"k":["requests",18446744073709551615],"v":1}
 {"kind":2,"k":["requests",0,"nothing","deeper"],"v":[1]}
