@@ -124,6 +124,11 @@ impl Runs {
             self.by_id.insert(id, self.runs.len());
             return self.runs.push(run);
         }
+        for (raw, other) in [(&known.inputs, &run.inputs), (&known.outputs, &run.outputs)] {
+            let is_other = raw.as_ref().map(|raw| raw.get()) != other.as_ref().map(|raw| raw.get());
+            let is_lost = !is_empty(raw) && !is_empty(other) && is_other;
+            self.losses.add_n("other inputs or outputs of the same run left out", u64::from(is_lost));
+        }
         if !is_empty(&run.outputs) {
             known.outputs = run.outputs;
         }
@@ -248,6 +253,19 @@ mod tests {
         let whole = r#"{"id":"1","trace_id":"t","run_type":"llm","dotted_order":"20260101T000000Z1","inputs":{"messages":[{"role":"user","content":"Q"}]},"outputs":{"choices":[{"message":{"role":"assistant","content":"A"}}]}}"#;
         let said = runs(&[r#"{"id":"1","trace_id":"t","run_type":"stant","content":"x"}"#, whole]);
         assert_eq!(outline(&said[0]), ["0 message Q", "1 message A"]);
+    }
+
+    #[test]
+    fn what_a_run_said_otherwise_is_told() {
+        let source = Source::test("a.json", "langsmith");
+        let mut sink = Sink::new(&source);
+        let mut runs = Box::<Runs>::default();
+        for inputs in ["1", "1", "2"] {
+            let line = format!(r#"{{"id":"1","trace_id":"t","run_type":"llm","inputs":{{"x":{inputs}}}}}"#);
+            runs.value(line.as_bytes()).unwrap();
+        }
+        runs.finish(&mut sink);
+        assert_eq!(sink.losses.0["other inputs or outputs of the same run left out"], 1);
     }
 
     #[test]
