@@ -2,10 +2,6 @@
 
 #![deny(unsafe_code)]
 
-/// Logs are read into many small pieces: the system's allocator takes up to a third of the time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> std::process::ExitCode {
     give_large_blocks_back();
     trajpress::internals::cli::main()

@@ -145,6 +145,41 @@ fn a_session_that_grew_under_another_name_is_one() {
     );
 }
 
+/// A fork of an exported session that comes later: the turns before it count once, also where the first export is gone by then.
+#[test]
+fn turns_before_a_fork_that_comes_later_count_once() {
+    let export = |id: &str, said: &[&str]| {
+        let message = |(i, text): (usize, &&str)| {
+            let (role, created) = (["user", "assistant"][i % 2], 1_767_225_600_000u64 + i as u64);
+            serde_json::json!({"info": {"id": format!("msg_{id}{i}"), "sessionID": id, "role": role, "time": {"created": created}},
+                "parts": [{"id": format!("prt_{id}{i}"), "sessionID": id, "messageID": format!("msg_{id}{i}"), "type": "text", "text": text}]})
+        };
+        let messages: Vec<Value> = said.iter().enumerate().map(message).collect();
+        serde_json::to_string_pretty(
+            &serde_json::json!({"info": {"id": id, "directory": "/w", "title": "t".repeat(300)}, "messages": messages}),
+        )
+        .unwrap()
+    };
+    let (first, fork) =
+        (["Fix it.", "Fixed.", "Test it.", "Tested."], ["Fix it.", "Fixed.", "Drop it.", "Dropped."]);
+    let place = Place::new();
+    place.write("a.json", &export("ses_a", &first));
+    place.ingest("data");
+    place.ingest("gone");
+    place.write("b.json", &export("ses_b", &fork));
+    place.ingest("data");
+    place.ingest("once");
+    assert_eq!(place.rows("data"), place.rows("once"));
+    place.remove("a.json");
+    place.ingest("gone");
+    for out in ["data", "gone"] {
+        let turns: BTreeMap<String, u32> =
+            place.rows(out).0.into_iter().map(|row| (row.source, row.n_turns)).collect();
+        let expected = [("a.json".to_owned(), 2), ("b.json".to_owned(), 1)];
+        assert_eq!(turns, BTreeMap::from(expected), "{out}");
+    }
+}
+
 /// Files in random states, added in random order: sessions that grow and fork, chats, a label file, text, broken lines.
 fn change(place: &Place, state: &mut BTreeMap<String, usize>, rng: &mut ChaCha8Rng) {
     for _ in 0..rng.random_range(1..6) {

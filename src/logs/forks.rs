@@ -10,10 +10,7 @@ use crate::trajectory::{Kind, Role, Step, Trajectory};
 
 use super::jobs::Run;
 use super::keep::GoneSession;
-use super::sessions::Hashes;
-
-/// Formats whose sessions are not told by a file each. A copy keeps the times of what it copies.
-const IN_ONE_FILE: [&str; 3] = ["opencode", "opencode-export", "opencode-events"];
+use super::sessions::{Hashes, is_timed, with_time};
 
 /// What sessions began with, by the origin that they share and the hash of all steps up to one; and the input that said it first.
 /// There may be many steps, so an entry is small.
@@ -39,7 +36,8 @@ impl Forks {
     /// Takes note of the sessions that are known of files which are not there any more.
     pub(super) fn know_gone(&mut self, sessions: &HashMap<usize, GoneSession>) {
         for (input, session) in sessions {
-            self.know(session.origin, &session.up_to, *input);
+            let origin = if session.is_timed { 0 } else { session.origin };
+            self.know(origin, &session.up_to, *input);
             self.gone.insert(*input as u32, session.source_key.clone());
         }
     }
@@ -58,15 +56,14 @@ impl Forks {
         input: usize,
         losses: &mut BTreeMap<String, u64>,
     ) -> Forked {
-        let is_timed = origin.is_none() && IN_ONE_FILE.contains(&run.row.format.as_str());
+        let is_timed = origin.is_none() && is_timed(&run.row.format);
         if run.row.parent.is_some() || origin.is_none() && !is_timed {
             return Forked::Run(run);
         }
         let origin = origin.unwrap_or(0);
         let mut hashes = Hashes::default();
         for step in &run.steps {
-            let time = step.time.filter(|_| is_timed).map_or(String::new(), |time| time.to_string());
-            let tool = step.tool.as_deref().unwrap_or("").to_owned() + &time;
+            let tool = with_time(step.tool.as_deref(), step.time.filter(|_| is_timed));
             hashes.add(step.role.name(), step.kind.name(), &step.text, Some(&tool));
         }
         let known = |hash: &u128| {

@@ -13,7 +13,7 @@ use crate::store::{StepKey, StepRow, TableReader, TrajectoryKey, TrajectoryRow};
 
 use super::input::Input;
 use super::record::{Fate, FileRecord, Known, KnownFile, hex, short};
-use super::sessions::{Beginning, Hashes};
+use super::sessions::{Beginning, Hashes, is_timed, with_time};
 use super::{Duplicate, Output, ROW_GROUP_BYTES, RunName, cannot_write};
 
 /// The rows of a table in order, a row group in memory.
@@ -54,6 +54,8 @@ pub(super) struct GoneSession {
     pub(super) up_to: Vec<u128>,
     pub(super) has_usage: bool,
     pub(super) source_key: String,
+    /// It is told by the times of its steps.
+    pub(super) is_timed: bool,
 }
 
 /// The sessions that are known of files which are not there any more and begin like one that is read, by
@@ -77,8 +79,13 @@ pub(super) fn gone_sessions(
         for _ in 0..file.n_trajectories {
             let row = rows.next()?;
             if let Some(origin) = file.origin.filter(|_| is_one(file) && is_first && row.parent.is_none()) {
-                let session =
-                    GoneSession { origin, up_to: Vec::new(), has_usage: false, source_key: row.source_key };
+                let session = GoneSession {
+                    origin,
+                    up_to: Vec::new(),
+                    has_usage: false,
+                    source_key: row.source_key,
+                    is_timed: is_timed(&row.format),
+                };
                 sessions.insert(row.trajectory, (k, session, Hashes::default()));
                 is_first = false;
             }
@@ -90,7 +97,9 @@ pub(super) fn gone_sessions(
             for row in rows {
                 if let Some((_, session, hashes)) = sessions.get_mut(&*row.trajectory) {
                     session.has_usage |= row.usage_in.is_some();
-                    hashes.add(&row.role, &row.kind, &row.text, row.tool.as_deref());
+                    let time = row.time.filter(|_| session.is_timed).map(|time| time.0);
+                    let tool = with_time(row.tool.as_deref(), time);
+                    hashes.add(&row.role, &row.kind, &row.text, Some(&tool));
                 }
             }
         })?;

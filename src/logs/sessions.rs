@@ -50,7 +50,7 @@ pub(super) fn origins(
             Reading::Session { origin, .. }
             | Reading::Sessions { origin, .. }
             | Reading::Files { origin, .. } => Some(origin),
-            _ => None,
+            _ => formats::FORKED.iter().find(|(name, _)| *name == e.name).map(|(_, origin)| *origin),
         })
         .collect();
     if origins.is_empty() {
@@ -139,6 +139,19 @@ impl Hashes {
         }
         self.up_to.push(short(self.hash.finalize()));
     }
+}
+
+/// Formats whose sessions are not told by a file each. A copy keeps the times of what it copies.
+const IN_ONE_FILE: [&str; 3] = ["opencode", "opencode-export", "opencode-events"];
+
+/// Whether sessions of a format are told by the times of their steps.
+pub(super) fn is_timed(format: &str) -> bool {
+    IN_ONE_FILE.contains(&format)
+}
+
+/// The tool of a step with its time, where that tells the session.
+pub(super) fn with_time(tool: Option<&str>, time: Option<i64>) -> String {
+    tool.unwrap_or("").to_owned() + &time.map_or(String::new(), |time| time.to_string())
 }
 
 /// What is known of a session before it is read.

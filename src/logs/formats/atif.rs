@@ -33,6 +33,11 @@ record! {
         steps: List<Step> = "steps",
         continued: String = "continued_trajectory_ref",
         subagents: List<Box<RawValue>> = "subagent_trajectories",
+        totals: Totals = "final_metrics",
+    }
+
+    struct Totals in "atif.final_metrics" {
+        cost: Scalar = "total_cost_usd",
     }
 
     struct Agent in "atif.agent" {
@@ -122,6 +127,7 @@ fn finish(run: Run, parent: Option<String>, depth: usize, sink: &mut Sink<'_>) {
         agent: agent.name,
         model: reader.model,
         parent,
+        cost: dollars(run.totals.and_then(|totals| totals.cost)),
         ..Trajectory::default()
     };
     draft.finish(about, sink);
@@ -295,7 +301,7 @@ mod tests {
             {"step_id":5,"source":"system","message":"Summarised.","extra":{"context_management":{"type":"compaction"}}},
             {"step_id":6,"source":"user","message":"You did: ls."},
             {"step_id":7,"source":"agent","message":"ls -a","observation":{"results":[{"content":"b.py"}]},"llm_call_count":2,"metrics":{"prompt_tokens":90}}],
-            "continued_trajectory_ref":"x.json",
+            "continued_trajectory_ref":"x.json","final_metrics":{"total_cost_usd":0.75},
             "subagent_trajectories":[{"trajectory_id":"t2","session_id":"s1","agent":{"name":"sub"},"steps":[{"step_id":1,"source":"user","message":"Do."},{"step_id":2,"source":"agent","message":"Did."}]}]}"#,
         );
         assert_eq!(
@@ -318,7 +324,7 @@ mod tests {
         );
         let usage = t[0].steps[4].usage.as_ref().unwrap();
         assert_eq!((usage.input, usage.output, usage.cache_read), (90, Some(12), Some(30)));
-        assert_eq!(usage.cost, Some(0.5));
+        assert_eq!((usage.cost, t[0].cost, t[1].cost), (Some(0.5), Some(0.75), None));
         assert!(t[0].steps[11].usage.is_none() && t[0].steps[4].time == Some(1_767_225_600_000_000));
         assert_eq!(outline(&t[1]), ["0 0 message Do.", "0 1 message Did."]);
         assert_eq!((t[1].task_id.as_deref(), t[1].parent.as_deref()), (Some("t2"), Some("s1")));

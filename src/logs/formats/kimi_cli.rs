@@ -62,7 +62,6 @@ record! {
         token_count: Box<RawValue> = "token_count",
         timestamp: Scalar = "timestamp",
         message: wire::Message = "message",
-        .. rest
     }
 }
 

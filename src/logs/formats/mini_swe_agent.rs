@@ -16,7 +16,7 @@ use super::reading::chat::{self, Messages};
 use super::reading::content::{Function, ToolCalls};
 use super::reading::names::Name;
 use super::reading::scalar::Scalar;
-use super::reading::usage::LoggedUsage;
+use super::reading::usage::{LoggedUsage, dollars};
 use super::reading::{Content, Draft, List, names, record};
 use super::{Entry, Reading, Sink};
 use crate::trajectory::Trajectory;
@@ -38,6 +38,11 @@ record! {
     struct Info in "mini.info" {
         config: Config = "config",
         exit_status: String = "exit_status",
+        stats: Stats = "model_stats",
+    }
+
+    struct Stats in "mini.model_stats" {
+        cost: Scalar = "instance_cost",
     }
 
     struct Config in "mini.config" {
@@ -154,6 +159,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         agent: Some("mini-swe-agent".to_owned()),
         model: model.model_name,
         outcome: info.exit_status,
+        cost: dollars(info.stats.and_then(|stats| stats.cost)),
         ..Trajectory::default()
     };
     draft.finish(about, sink);
@@ -426,7 +432,7 @@ mod tests {
 
     #[test]
     fn commands_in_the_text_of_version_2() {
-        let json = r#"{"info":{"config":{"model":{"action_regex":"```mswea_bash_command\\s*\\n(.*?)\\n```"}}},"messages":[
+        let json = r#"{"info":{"model_stats":{"instance_cost":0.5,"api_calls":3},"config":{"model":{"action_regex":"```mswea_bash_command\\s*\\n(.*?)\\n```"}}},"messages":[
             {"role":"system","content":"S"},{"role":"user","content":"T"},
             {"role":"assistant","content":"Look.\n\n```mswea_bash_command\nls\n```","extra":{"actions":[{"command":"ls"}],"cost":0.25,
               "response":{"choices":[],"usage":{"prompt_tokens":50,"completion_tokens":5}}}},
@@ -452,6 +458,7 @@ mod tests {
             t.steps[2].usage.as_ref().map(|u| (u.input, u.output, u.cost)),
             Some((50, Some(5), Some(0.25)))
         );
+        assert_eq!(t.cost, Some(0.5));
         let errors: Vec<Option<bool>> = t.steps[4..].iter().map(|s| s.is_error).collect();
         assert_eq!(errors, [Some(false), None, None, Some(true), Some(true)]);
         assert_eq!(losses.0["reply of a wrong format, which the agent drops, left out"], 1);

@@ -31,6 +31,7 @@ record! {
         status: String = "status",
         resolved: Scalar = "resolved",
         model: String = "model",
+        cost: Scalar = "total_cost",
     }
 
     struct Agent in "moatless.agent" {
@@ -117,6 +118,7 @@ fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         agent: Some("moatless".to_owned()),
         model: model.or(info.model),
         outcome: info.status,
+        cost: dollars(info.cost),
         resolved,
         label_source: resolved.map(|_| "log".to_owned()),
         ..Trajectory::default()
@@ -219,7 +221,7 @@ mod tests {
         let (t, outline, told) = run(
             r#"{"name":"x","initial_message":"Fix it.","transitions":[{"name":"SearchCode","state":{},"actions":[
               {"action":{"scratch_pad":"hm","query":"q"},"retry_message":"No hits.","input_tokens":90,"output_tokens":7},
-              {"action":{"thoughts":"ok","query":"p"}}]}],"info":{"instance_id":"o__n-1","status":"finished"}}"#,
+              {"action":{"thoughts":"ok","query":"p"}}]}],"info":{"instance_id":"o__n-1","status":"finished","total_cost":0.5}}"#,
         );
         assert_eq!(
             outline,
@@ -233,6 +235,7 @@ mod tests {
             ]
         );
         assert_eq!((t.repository.as_deref(), t.outcome.as_deref()), (Some("o/n"), Some("finished")));
+        assert_eq!(t.cost, Some(0.5));
         assert_eq!(t.steps[1].usage.as_ref().map(|usage| usage.input), Some(90));
         assert_eq!(told, ["call without a result: 1"]);
         let (t, outline, told) = run(

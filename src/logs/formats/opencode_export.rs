@@ -2,9 +2,9 @@
 
 use super::opencode::session::{self, Info, Message, Part, Session};
 use super::reading::list::read_around;
-use super::reading::repair::is_json;
+use super::reading::repair::{is_json, value_end};
 use super::reading::{List, record};
-use super::{Entry, Reading, Sink};
+use super::{Entry, Origin, Reading, Sink, list_start};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "opencode-export",
@@ -22,6 +22,22 @@ record! {
         info: Info = "info",
         parts: List<Part> = "parts",
     }
+}
+
+/// The time of a session's first message: a fork copies it. Of several sessions in one file the first tells.
+pub(super) fn origin(head: &[u8], _: bool) -> Origin {
+    let time = first_info(head).and_then(|info| info.time?.created?.count());
+    time.map_or(Origin::None, |time| Origin::Uuid(format!("opencode {time}")))
+}
+
+/// What an export says of its first message, which may be cut behind that.
+fn first_info(head: &[u8]) -> Option<Info> {
+    let is_export = |before: &[u8]| memchr::memmem::find(before, b"\"info\"").is_some();
+    let start =
+        list_start(head, "messages").filter(|at| head.starts_with(b"{") && is_export(&head[..*at]))?;
+    let message = head[start..].trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
+    let info = message.strip_prefix(b"\"info\"")?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    serde_json::from_slice(&info[..value_end(info, 0)?]).ok()
 }
 
 fn read(bytes: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {

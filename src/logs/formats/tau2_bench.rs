@@ -13,7 +13,7 @@ use super::reading::chat::{self, Messages};
 use super::reading::content::{Arguments, Function, ToolCalls};
 use super::reading::names::Name;
 use super::reading::scalar::Scalar;
-use super::reading::usage::LoggedUsage;
+use super::reading::usage::{LoggedUsage, dollars};
 use super::reading::{Content, Draft, List, record};
 use super::{Entry, Reading, Runs, Sink};
 use crate::trajectory::Trajectory;
@@ -58,6 +58,7 @@ record! {
         termination_reason: String = "termination_reason",
         reward_info: RewardInfo = "reward_info",
         messages: List<Message> = "messages",
+        agent_cost: Scalar = "agent_cost",
     }
 
     struct RewardInfo in "tau2.reward_info" {
@@ -144,6 +145,7 @@ fn finish(simulation: Simulation, info: &Info, tickets: &HashMap<String, String>
         agent: agent.and_then(|a| a.implementation.clone()),
         model: agent.and_then(|a| a.llm.clone()),
         outcome: simulation.termination_reason,
+        cost: dollars(simulation.agent_cost),
         reward,
         resolved: reward.map(|r| r > 1.0 - 1e-6),
         label_source: reward.map(|_| "log".to_owned()),
@@ -235,7 +237,7 @@ mod tests {
     fn the_users_tools_are_not_seen_by_the_agent() {
         let shared = open(br#"{"info":{"agent_info":{"implementation":"llm_agent","llm":"m"},"environment_info":{"domain_name":"telecom","policy":"P","tool_defs":null}},
             "tasks":[{"id":"t","ticket":"unused"}]}"#).unwrap();
-        let json = r#"{"task_id":"t","trial":0,"termination_reason":"user_stop","reward_info":{"reward":0.0},"messages":[
+        let json = r#"{"task_id":"t","trial":0,"termination_reason":"user_stop","agent_cost":0.25,"user_cost":9,"reward_info":{"reward":0.0},"messages":[
               {"role":"assistant","content":"Hi!","tool_calls":null},
               {"role":"user","content":null,"tool_calls":[{"id":"u","name":"reboot","arguments":{},"requestor":"user"}]},
               {"role":"tool","id":"u","content":"ok","requestor":"user","error":false},
@@ -252,7 +254,7 @@ mod tests {
             outline,
             ["0 system P", "1 message Hi!", "2 message No signal.", "2 action look\nL1", "2 observation err"]
         );
-        assert_eq!(t.steps[4].is_error, Some(true));
+        assert_eq!((t.steps[4].is_error, t.cost), (Some(true), Some(0.25)));
         assert_eq!((t.reward, t.resolved), (Some(0.0), Some(false)));
         assert_eq!(t.repository.as_deref(), Some("tau2-bench/telecom"));
         assert_eq!(sink.losses.0.values().sum::<u64>(), 2);

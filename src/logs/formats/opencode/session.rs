@@ -24,6 +24,7 @@ record! {
         parent: String = "parent_id" | "parentID",
         directory: String = "directory",
         revert: Revert = "revert",
+        cost: Scalar = "cost",
     }
 
     struct Revert in "opencode.session.revert" {
@@ -228,6 +229,7 @@ pub(crate) fn finish(mut session: Session, mut messages: Vec<Message>, sink: &mu
         agent: Some("opencode".to_owned()),
         format: "opencode".to_owned(),
         policy: is_edited.then(|| "old results cleared".to_owned()),
+        cost: dollars(session.cost).filter(|cost| *cost > 0.0),
         ..Trajectory::default()
     };
     draft.finish(about, sink);

@@ -15,6 +15,7 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::marker::PhantomData;
 
+use rustc_hash::FxHashMap;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde_json::value::{RawValue, Value};
 
@@ -51,7 +52,8 @@ impl Hasher for AddressHasher {
 #[derive(Default)]
 struct Counts {
     mapped: HashMap<usize, (&'static str, u64), BuildHasherDefault<AddressHasher>>,
-    dropped: HashMap<&'static str, HashMap<String, u64>>,
+    /// Few keys are told apart, so that no file can slow a simple hash down.
+    dropped: FxHashMap<&'static str, FxHashMap<String, u64>>,
     n_dropped: usize,
 }
 
