@@ -307,7 +307,7 @@ fn replays_are_shared_and_change_no_row() {
     };
     let log = |place| {
         let script = script().replace("the task", &format!("task {place}"));
-        Arc::new(Prepared { place: Some(place), ..prepared(&script) })
+        Arc::new(Prepared { place: Some(place), is_partner: true, ..prepared(&script) })
     };
     let (logs, readers) = ([log(0), log(1), log(2)], Readers::default());
     let tokenizer = Tokenizer::load("o200k").unwrap();
